@@ -1,0 +1,80 @@
+"""Safe files: checkpoints that hold tensors and plain data only, whole or not at all."""
+
+import os
+import pickle
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import torch
+
+
+def write_whole(path: str | Path, write: Callable[[Path], object]) -> None:
+    """Let `write` fill a file beside `path`, then rename it: `path` is never half-written.
+
+    Raises:
+        OSError: no space or no permission; what stood at `path` is left as it was.
+    """
+    path = Path(path)
+    beside = path.with_name(f".{path.name}.{uuid4().hex}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(beside)
+        os.replace(beside, path)
+    except OSError as error:
+        raise type(error)(
+            error.errno,
+            f"Could not write {path} ({error.strerror or error}); free some space or choose "
+            "another place. Nothing there was changed.",
+        ) from error
+    finally:
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
+
+
+def save_checkpoint(path: str | Path, checkpoint: dict[str, Any]) -> None:
+    """Write tensors and plain data to one file."""
+    write_whole(path, lambda beside: torch.save(checkpoint, beside))
+
+
+def load_checkpoint(path: str | Path, kind: str) -> dict[str, Any]:
+    """Read a checkpoint of this package, running no code from the file.
+
+    Args:
+        path: the file.
+        kind: what it should hold, e.g. `"surrogate"`.
+
+    Returns:
+        A dict with at least `hyper_parameters` and `state_dict`.
+
+    Raises:
+        FileNotFoundError: no file is there.
+        ValueError: the file is damaged, would run code, or holds something else.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"Expected a {kind} checkpoint at {path} but no file is there; `train.py` writes one."
+        )
+    try:
+        checkpoint = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise ValueError(
+            f"Refused to load {path}: it is no checkpoint of tensors and plain data, and code from "
+            f"a file is never run ({str(error).splitlines()[0]}). Train again, or name the right "
+            "file."
+        ) from error
+    except (RuntimeError, EOFError, KeyError, OSError) as error:
+        raise ValueError(
+            f"Expected a {kind} checkpoint at {path} but the file is damaged or of another format "
+            f"({str(error).splitlines()[0]}). Train again, or name the right file."
+        ) from error
+    found = checkpoint.get("kind") if isinstance(checkpoint, dict) else None
+    if found != kind:
+        raise ValueError(
+            f"Expected a manifold_shap {kind} checkpoint at {path} but it holds "
+            f"{found or 'something of another program'}; name the file that `train.py` wrote."
+        )
+    return checkpoint

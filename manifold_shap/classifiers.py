@@ -1,0 +1,194 @@
+"""The model to explain: anything that predicts, seen as a map from rows to log-probabilities."""
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+RETURNS = ("logits", "probabilities", "log_probabilities", "values")
+_TOLERANCE = 1e-3
+
+
+@runtime_checkable
+class SklearnClassifier(Protocol):
+    """What we use of a scikit-learn classifier."""
+
+    classes_: Any
+
+    def predict_proba(self, X: Any) -> Any: ...
+
+
+class Model:
+    """A model to explain, as a function of a batch of rows.
+
+    Calling it gives log-probabilities `[batch, classes]`, or for `returns="values"` (regression)
+    the model's own outputs. No gradients are recorded.
+
+    Attributes:
+        classes: names, one per class (or per output).
+        returns: what the wrapped function gives: one of `RETURNS`.
+    """
+
+    def __init__(
+        self, predict: Callable[[Tensor], Tensor], classes: Sequence[str], returns: str
+    ) -> None:
+        if returns not in RETURNS:
+            raise ValueError(f"Expected `returns` to be one of {RETURNS} but got {returns!r}.")
+        self._predict = predict
+        self.classes = tuple(classes)
+        self.returns = returns
+
+    @torch.no_grad()
+    def __call__(self, x: Float[Tensor, "batch *event"]) -> Float[Tensor, "batch classes"]:
+        prediction = self._predict(x)
+        if self.returns == "logits":
+            prediction = prediction.log_softmax(-1)
+        elif self.returns == "probabilities":
+            prediction = prediction.log()
+        return prediction.to(x.device, torch.get_default_dtype())
+
+    def to(self, device: torch.device | str) -> "Model":
+        """Move a wrapped torch module; other functions see the rows where the rows are."""
+        if isinstance(self._predict, nn.Module):
+            self._predict.to(device)
+        return self
+
+    @torch.no_grad()
+    def check(self, x: Float[Tensor, "batch *event"]) -> None:
+        """Raise unless the wrapped function gives what `returns` promises on these rows.
+
+        Raises:
+            ValueError: outputs of another shape, NaN, or no distribution over the classes.
+        """
+        raw = self._predict(x)
+        _check_shape(raw, len(x))
+        if raw.shape[1] != len(self.classes):
+            raise ValueError(
+                f"Expected {len(self.classes)} columns, one per name in `classes`, but the model "
+                f"returned {raw.shape[1]}."
+            )
+        _check_numbers(raw, self.returns)
+        mass = {"probabilities": raw, "log_probabilities": raw.exp()}.get(self.returns)
+        if mass is not None and not _is_distribution(mass):
+            raise ValueError(_no_distribution(mass))
+
+
+def as_model(
+    model: Any,
+    x: Tensor,
+    classes: Sequence[str] | None = None,
+    returns: str | None = None,
+) -> Model:
+    """Wrap a torch module, a scikit-learn classifier or any callable on batches of rows.
+
+    Args:
+        model: gives `[batch, classes]` for rows `[batch, *event]`. A `Model` passes unchanged.
+        x: a few rows, on which the outputs are checked and, where `returns` is not given, read.
+        classes: names; by default scikit-learn's `classes_`, else "0", "1", ...
+        returns: `"logits"`, `"probabilities"`, `"log_probabilities"` or, for regression,
+            `"values"`. By default told from the outputs: rows that are distributions are
+            probabilities, rows outside of [0, 1] are logits.
+
+    Raises:
+        TypeError: `model` cannot be called.
+        ValueError: the outputs are NaN, of another shape, or no distribution.
+    """
+    if isinstance(model, Model):
+        model.check(x)
+        return model
+    if isinstance(model, SklearnClassifier):
+        predict: Callable[[Tensor], Tensor] = _SklearnPredict(model)
+        returns = returns or "probabilities"
+        classes = classes or tuple(str(name) for name in model.classes_)
+    elif callable(model):
+        predict = model.eval() if isinstance(model, nn.Module) else model
+    else:
+        raise TypeError(
+            "Expected `model` to be a torch module, a scikit-learn classifier or a callable from "
+            f"rows to probabilities or logits, but got {type(model).__name__}."
+        )
+    with torch.no_grad():
+        raw = predict(x)
+    _check_shape(raw, len(x))
+    classes = classes or tuple(str(k) for k in range(raw.shape[1]))
+    wrapped = Model(predict, classes, returns or _told_from(raw))
+    wrapped.check(x)
+    return wrapped
+
+
+class _SklearnPredict:
+    """`predict_proba` of a scikit-learn classifier, on tensors."""
+
+    def __init__(self, estimator: SklearnClassifier) -> None:
+        self._estimator = estimator
+        self._names = getattr(estimator, "feature_names_in_", None)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        rows: Any = x.detach().flatten(1).cpu().numpy()
+        if self._names is not None:
+            import pandas as pd
+
+            rows = pd.DataFrame(rows, columns=self._names)
+        return torch.from_numpy(np.asarray(self._estimator.predict_proba(rows)))
+
+
+def warn_of_zeros(log_p: Float[Tensor, "batch classes"], amount: float) -> None:
+    """Warn, with their number, of exact zeros that a log-ratio space replaces."""
+    zeros = int(torch.isneginf(log_p).sum())
+    if zeros:
+        warnings.warn(
+            f"{zeros} of {log_p.numel()} probabilities of the model are exactly zero; for "
+            f"log-ratios each becomes {amount:.1e} (`zero_replacement` / classes) and the others "
+            "shrink to make room.",
+            stacklevel=3,
+        )
+
+
+def _told_from(raw: Tensor) -> str:
+    _check_numbers(raw, "logits")
+    if _is_distribution(raw):
+        return "probabilities"
+    if bool(((raw >= 0) & (raw <= 1)).all()):
+        raise ValueError(_no_distribution(raw))
+    return "logits"
+
+
+def _is_distribution(p: Tensor) -> bool:
+    return bool((p >= 0).all()) and bool(((p.sum(-1) - 1).abs() <= _TOLERANCE).all())
+
+
+def _no_distribution(p: Tensor) -> str:
+    sums = p.sum(-1)
+    return (
+        "Expected the model to return a distribution over the classes (no negative entry, rows "
+        f"that sum to one within {_TOLERANCE}) but got entries from {p.min():.4g} to "
+        f"{p.max():.4g} and row sums from {sums.min():.4g} to {sums.max():.4g}; end the model "
+        "with a softmax, return logits (returns='logits'), or use output='identity' for a "
+        "regression model."
+    )
+
+
+def _check_shape(raw: Tensor, rows: int) -> None:
+    if not isinstance(raw, Tensor):
+        raise TypeError(f"Expected the model to return a tensor but got {type(raw).__name__}.")
+    if raw.ndim != 2 or raw.shape[0] != rows:
+        raise ValueError(
+            f"Expected the model to return shape ({rows}, classes) for {rows} rows but got "
+            f"{tuple(raw.shape)}; a binary model with one output needs both columns, as in "
+            "`torch.stack((1 - p, p), -1)`."
+        )
+
+
+def _check_numbers(raw: Tensor, returns: str) -> None:
+    # Log-probabilities may be -inf: that is an exact zero.
+    bad = raw.isnan() if returns == "log_probabilities" else ~raw.isfinite()
+    if bool(bad.any()):
+        row = int(bad.any(-1).nonzero()[0])
+        raise ValueError(
+            f"Expected finite numbers from the model but row {row} gave "
+            f"{raw[row].tolist()[:10]}; look for NaN in the inputs or an overflow in the model."
+        )

@@ -1,0 +1,221 @@
+"""Players, laws over coalitions, and orders of players.
+
+A coalition is a bool mask over players: `True` = the player is in the coalition.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Players:
+    """Who plays: names, and which player owns each element of one input row.
+
+    Elements of one player (a one-hot block, the channels of a pixel, a superpixel) enter and
+    leave a coalition together.
+
+    Attributes:
+        names: one per player.
+        index: int64, shaped as one input row (`*event`): the player that owns each element.
+    """
+
+    names: tuple[str, ...]
+    index: Tensor
+
+    def __post_init__(self) -> None:
+        owners = torch.unique(self.index)
+        if self.index.is_floating_point() or not torch.equal(
+            owners.cpu(), torch.arange(len(self.names))
+        ):
+            raise ValueError(
+                f"Expected `index` to hold every integer from 0 to {len(self.names) - 1}, one per "
+                f"name in `names`, but got {owners.tolist()[:20]} for {len(self.names)} names."
+            )
+
+    @classmethod
+    def of_elements(cls, event: Sequence[int], names: Sequence[str] | None = None) -> "Players":
+        """One player per element of an input row of shape `event`."""
+        count = math.prod(event)
+        names = tuple(names) if names is not None else tuple(f"x{i}" for i in range(count))
+        return cls(names, torch.arange(count).reshape(tuple(event)))
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def event(self) -> tuple[int, ...]:
+        """Shape of one input row."""
+        return tuple(self.index.shape)
+
+    def expand(self, mask: Tensor) -> Tensor:
+        """A mask over players `[..., players]` as a mask over input elements `[..., *event]`."""
+        return mask[..., self.index.to(mask.device)]
+
+
+def check_mask(mask: Tensor, players: int) -> None:
+    """Raise unless `mask` is a bool tensor whose last axis has one entry per player.
+
+    Raises:
+        TypeError: `mask` is not a bool tensor.
+        ValueError: its last axis has another length.
+    """
+    if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
+        kind = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
+        raise TypeError(
+            f"Expected `mask` to be a bool tensor (True = in the coalition) but got {kind}; "
+            "compare a number with a threshold, as in `mask > 0`."
+        )
+    if mask.ndim == 0 or mask.shape[-1] != players:
+        raise ValueError(
+            f"Expected `mask` with {players} players on its last axis but got shape "
+            f"{tuple(mask.shape)}; a mask has one entry per player, not per input element."
+        )
+
+
+class CoalitionLaw(Protocol):
+    """A distribution over coalitions of `players` players."""
+
+    players: int
+
+    def sample(self, shape: Sequence[int], generator: torch.Generator) -> Tensor: ...
+
+    def log_prob(self, mask: Tensor) -> Tensor: ...
+
+
+def _log_binomial(n: int, k: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+    total = torch.tensor(n + 1.0, dtype=k.dtype, device=k.device)
+    return torch.lgamma(total) - torch.lgamma(k + 1) - torch.lgamma(n - k + 1)
+
+
+def _check_players(players: int, least: int) -> None:
+    if players < least:
+        raise ValueError(f"Expected at least {least} players but got {players}.")
+
+
+class SizeUniform:
+    """The law of the Shapley sum: |S| uniform on 0..n-1, then a uniform subset of that size.
+
+    It gives coalition S the weight Σ_{i∉S} |S|!(n-|S|-1)!/n! / n, the share of Eq. (1) of Frye et
+    al. (2021) that S carries, and is the law of their Eqs. (16)-(17).
+    """
+
+    def __init__(self, players: int) -> None:
+        _check_players(players, 1)
+        self.players = players
+
+    def sample(self, shape: Sequence[int], generator: torch.Generator) -> Tensor:
+        """Coalitions `[*shape, players]` on the generator's device."""
+        arrival, newcomer = self._arrivals(shape, generator)
+        return arrival < newcomer
+
+    def sample_antithetic(self, shape: Sequence[int], generator: torch.Generator) -> Tensor:
+        """Pairs `[*shape, 2, players]`: who came before a player, and who came after it.
+
+        Each half follows the law; together they cover every player but one, so their errors
+        partly cancel.
+        """
+        arrival, newcomer = self._arrivals(shape, generator)
+        return torch.stack((arrival < newcomer, arrival > newcomer), dim=-2)
+
+    def log_prob(self, mask: Tensor) -> Tensor:
+        """`-log n - log C(n, |S|)`, and `-inf` for the full coalition; shape `[...]`."""
+        check_mask(mask, self.players)
+        size = mask.sum(-1).to(torch.get_default_dtype())
+        log_prob = -math.log(self.players) - _log_binomial(self.players, size)
+        return log_prob.masked_fill(size == self.players, -math.inf)
+
+    def _arrivals(
+        self, shape: Sequence[int], generator: torch.Generator
+    ) -> tuple[Float[Tensor, "*shape n"], Float[Tensor, "*shape 1"]]:
+        # Players arrive at independent uniform times: those before a uniformly chosen player are
+        # a coalition of this law, exactly, by one comparison and without sorting or redrawing.
+        device = generator.device
+        arrival = torch.rand((*shape, self.players), generator=generator, device=device)
+        player = torch.randint(
+            self.players, (*shape, 1), generator=generator, device=device
+        )
+        return arrival, arrival.gather(-1, player)
+
+
+class ShapleyKernel:
+    """The KernelSHAP law: p(S) ∝ (n-1) / (C(n,|S|) |S| (n-|S|)), 0 < |S| < n.
+
+    Not the law of the Shapley sum: the empty coalition never occurs, and small and large ones
+    are more frequent (Lundberg & Lee 2017, Theorem 2).
+    """
+
+    def __init__(self, players: int) -> None:
+        _check_players(players, 2)
+        self.players = players
+        size = torch.arange(1, players, dtype=torch.float64)
+        weight = 1 / (size * (players - size))
+        self._size_probability = weight / weight.sum()
+
+    def sample(self, shape: Sequence[int], generator: torch.Generator) -> Tensor:
+        """Coalitions `[*shape, players]` on the generator's device."""
+        device = generator.device
+        count = math.prod(shape)
+        size = 1 + torch.multinomial(
+            self._size_probability.to(device), count, replacement=True, generator=generator
+        )
+        order = sample_orders((count,), self.players, generator)
+        rank = order.argsort(-1)
+        return (rank < size[:, None]).reshape(*shape, self.players)
+
+    def log_prob(self, mask: Tensor) -> Tensor:
+        """Log-probability `[...]`; `-inf` for the empty and the full coalition."""
+        check_mask(mask, self.players)
+        size = mask.sum(-1)
+        proper = (size > 0) & (size < self.players)
+        index = (size - 1).clamp(0, self.players - 2)
+        log_size = self._size_probability.to(mask.device).log()[index]
+        log_prob = log_size - _log_binomial(self.players, size.double())
+        return log_prob.masked_fill(~proper, -math.inf).to(torch.get_default_dtype())
+
+
+def sample_orders(
+    shape: Sequence[int], players: int, generator: torch.Generator
+) -> Int64[Tensor, "*shape players"]:
+    """Uniform orders of the players: entry k names the player that comes k-th."""
+    # Float64 keys: with float32 a thousand players tie in a few percent of the orders.
+    keys = torch.rand(
+        (*shape, players), generator=generator, device=generator.device, dtype=torch.float64
+    )
+    return keys.argsort(dim=-1, stable=True)
+
+
+def nested_coalitions(
+    orders: Int64[Tensor, "*shape players"],
+) -> Bool[Tensor, "*shape players-1 players"]:
+    """The proper coalitions along an order: after its first player, its first two, ..."""
+    rank = orders.argsort(-1)
+    last = torch.arange(orders.shape[-1] - 1, device=orders.device)
+    return rank[..., None, :] <= last[:, None]
+
+
+def all_coalitions(players: int) -> Bool[Tensor, "coalitions players"]:
+    """All 2^n coalitions; row number k holds the players whose bit is set in k."""
+    code = torch.arange(2**players)
+    return (code[:, None] >> torch.arange(players)) % 2 == 1
+
+
+def all_orders(players: int) -> Int64[Tensor, "orders players"]:
+    """All n! orders, as pairs: an order stands next to its reverse."""
+    orders = torch.zeros(1, 0, dtype=torch.int64)
+    for size in range(players):
+        # Insert the new player at each of its places.
+        places = [
+            torch.cat(
+                (orders[:, :k], orders.new_full((len(orders), 1), size), orders[:, k:]), dim=1
+            )
+            for k in range(size + 1)
+        ]
+        orders = torch.cat(places)
+    first = orders[orders[:, 0] < orders[:, -1]] if players > 1 else orders
+    return torch.stack((first, first.flip(-1)), dim=1).flatten(0, 1)

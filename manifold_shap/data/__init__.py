@@ -1,0 +1,19 @@
+"""Data sources, one LightningDataModule each, and batches of in-memory tensors."""
+
+from manifold_shap.data.base import TensorDataModule
+from manifold_shap.data.batches import loader
+from manifold_shap.data.images import MNIST, Digits, FashionMNIST
+from manifold_shap.data.tables import CSV, Abalone, Census, Drug, Iris
+
+__all__ = [
+    "CSV",
+    "MNIST",
+    "Abalone",
+    "Census",
+    "Digits",
+    "Drug",
+    "FashionMNIST",
+    "Iris",
+    "TensorDataModule",
+    "loader",
+]

@@ -1,0 +1,114 @@
+"""Batches of in-memory tensors, gathered by one indexing operation each.
+
+The usual loader fetches row by row and stacks; for small rows that costs more than the training
+step. Here the sampler yields tensors of row indices and the data set gathers a batch at once.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset, Sampler
+
+
+class IndexBatches(Sampler[Tensor]):
+    """Row indices of each batch of an epoch; the order is a function of (seed, epoch) alone.
+
+    Lightning calls `set_epoch`, so a training that was interrupted goes on with the very batches
+    it would have had.
+    """
+
+    def __init__(self, rows: int, batch_size: int, shuffle: bool, seed: int, total: int) -> None:
+        self.rows = rows
+        self.batch_size = batch_size
+        self.shuffle = shuffle
+        self.seed = seed
+        self.total = total
+        self.epoch = 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the epoch whose order the next iteration gives."""
+        self.epoch = epoch
+
+    def __len__(self) -> int:
+        return -(-self.total // self.batch_size)
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return iter(self._order().split(self.batch_size))
+
+    def _order(self) -> Tensor:
+        if not self.shuffle:
+            return torch.arange(self.total) % self.rows
+        # torch's CPU generator keeps 32 bits of its seed, so the pair is hashed, not packed.
+        state = np.random.SeedSequence([self.seed, self.epoch]).generate_state(1)
+        generator = torch.Generator().manual_seed(int(state[0]))
+        passes = -(-self.total // self.rows)
+        orders = [torch.randperm(self.rows, generator=generator) for _ in range(passes)]
+        return torch.cat(orders)[: self.total]
+
+
+class GatheredRows(Dataset[tuple[Tensor, ...]]):
+    """Tensors with one common first axis, indexed by a whole batch of rows at once."""
+
+    def __init__(self, tensors: tuple[Tensor, ...]) -> None:
+        self.tensors = tensors
+
+    def __len__(self) -> int:
+        return len(self.tensors[0])
+
+    def __getitem__(self, index: Tensor) -> tuple[Tensor, ...]:
+        return tuple(tensor.index_select(0, index.to(tensor.device)) for tensor in self.tensors)
+
+
+def loader(
+    *tensors: Tensor,
+    batch_size: int,
+    shuffle: bool = False,
+    seed: int = 0,
+    rows_per_epoch: int | None = None,
+) -> DataLoader[tuple[Tensor, ...]]:
+    """A loader over rows held in memory; a batch is a tuple with one tensor per argument.
+
+    Args:
+        tensors: one or more, with the same number of rows on their first axis, on any device.
+        batch_size: rows per batch; the last batch of an epoch may be smaller.
+        shuffle: a fresh order each epoch, by the seed and the epoch number.
+        seed: of the order, 0 or more.
+        rows_per_epoch: rows drawn in one epoch, by default each row once. More than there are
+            rows repeats full permutations, so that a small table has epochs of a useful length.
+
+    Raises:
+        TypeError: an argument is not a tensor.
+        ValueError: no tensors, no rows, different numbers of rows, or a number out of range.
+    """
+    rows = _common_rows(tensors)
+    total = rows if rows_per_epoch is None else rows_per_epoch
+    least = {"batch_size": (batch_size, 1), "rows_per_epoch": (total, 1), "seed": (seed, 0)}
+    for name, (number, smallest) in least.items():
+        if not isinstance(number, int) or number < smallest:
+            raise ValueError(f"Expected `{name}` to be an integer >= {smallest} but got {number}.")
+    sampler = IndexBatches(rows, batch_size, shuffle, seed, total)
+    return DataLoader(
+        GatheredRows(tensors), batch_size=None, sampler=sampler, collate_fn=_unchanged
+    )
+
+
+def _common_rows(tensors: tuple[Tensor, ...]) -> int:
+    if not tensors:
+        raise ValueError("Expected at least one tensor but got none.")
+    for tensor in tensors:
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"Expected tensors but got {type(tensor).__name__}.")
+    shapes = [tuple(tensor.shape) for tensor in tensors]
+    rows = {shape[:1] for shape in shapes}
+    if len(rows) > 1 or not all(shape and shape[0] for shape in shapes):
+        raise ValueError(
+            f"Expected tensors with the same, non-zero number of rows but got shapes {shapes}."
+        )
+    return shapes[0][0]
+
+
+def _unchanged(batch: Any) -> Any:
+    return batch

@@ -1,0 +1,79 @@
+"""Exact Shapley values by enumeration of all 2^n coalitions."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from tqdm import tqdm
+
+from manifold_shap.coalitions import all_coalitions
+from manifold_shap.estimators.game import Game
+from manifold_shap.explanation import Explanation
+
+MAX_PLAYERS = 16
+
+
+def exact_shapley(
+    value: Callable[[Tensor, Tensor], Tensor],
+    x: Any,
+    *,
+    batch_size: int = 16_384,
+    progress: bool = False,
+) -> Explanation:
+    """Shapley values by the sum of Frye et al. (2021), Eq. (1), over all 2^n coalitions.
+
+    Args:
+        value: any callable from rows `[batch, *event]` and a bool mask `[batch, m, players]` to
+            values `[batch, m, outputs]`; see `Game`.
+        x: rows to explain, `[instances, *event]`.
+        batch_size: model rows per call; changes memory, not the numbers.
+        progress: show a bar on work of more than two seconds.
+
+    Returns:
+        An explanation whose standard errors are zero.
+
+    Raises:
+        ValueError: more than `MAX_PLAYERS` = 16 players (65,536 coalitions per row).
+    """
+    game = Game(value, x, batch_size)
+    players = len(game.players)
+    if players > MAX_PLAYERS:
+        raise ValueError(
+            f"Expected at most {MAX_PLAYERS} players for exact enumeration (2^n coalitions per "
+            f"row) but got {players}; use `permutation_shapley`, or group features into fewer "
+            "players."
+        )
+    masks = all_coalitions(players).to(game.device)
+    weights = _weights(masks)
+    step = max(1, batch_size // (len(masks) * game.draws))
+    phi = []
+    rows = torch.arange(len(game.x))
+    with tqdm(total=len(rows), desc="exact", unit="row", delay=2, disable=not progress) as bar:
+        for some in rows.split(step):
+            # Nobody and everybody are known: they are anchors, not evaluated.
+            inner = game.evaluate(
+                some, lambda k, r=len(some): masks[1:-1][k].expand(r, -1, -1), len(masks) - 2
+            )
+            ends = (game.base.expand(len(some), 1, -1), game.prediction[some.to(game.device)])
+            values = torch.cat((ends[0], inner, ends[1][:, None]), dim=1).double()
+            phi.append(torch.einsum("bso,sn->bno", values, weights))
+            bar.update(len(some))
+    result = torch.cat(phi)
+    return game.explanation(result, torch.zeros_like(result), {"estimator": "exact"})
+
+
+def _weights(masks: Tensor) -> Float[Tensor, "coalitions players"]:
+    # What v(S) counts for player i: |S-i|!|N-S|!/n! with i inside, -|S|!(n-|S|-1)!/n! without.
+    players = masks.shape[1]
+    orders = math.factorial(players)
+    share = torch.tensor(
+        [math.factorial(s) * math.factorial(players - s - 1) / orders for s in range(players)],
+        dtype=torch.float64,
+        device=masks.device,
+    )
+    size = masks.sum(1, keepdim=True)
+    joined, without = share[(size - 1).clamp(min=0)], share[size.clamp(max=players - 1)]
+    return torch.where(masks, joined, -without)

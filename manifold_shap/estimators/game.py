@@ -1,0 +1,128 @@
+"""The door of every estimator: a callable and its rows, opened for evaluation in chunks."""
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from manifold_shap.coalitions import Players
+from manifold_shap.explanation import Explanation
+
+Coalitions = Callable[[Tensor], Tensor]
+
+
+class Game:
+    """One game per row, from any callable `value(x, mask)` that keeps the contract.
+
+    What the callable does not know is filled in: `players` (one per element of a row), `outputs`
+    (numbered), `base` and `prediction` (by calling it with nobody and with everybody).
+
+    Args:
+        value: maps rows `[batch, *event]` and a bool mask `[batch, m, players]` to values
+            `[batch, m, outputs]`.
+        x: rows `[instances, *event]`.
+        batch_size: model rows per call. Changes memory, not the numbers; out of memory halves it.
+
+    Raises:
+        ValueError: `batch_size` below 1, or no row.
+    """
+
+    def __init__(self, value: Callable[[Tensor, Tensor], Tensor], x: Any, batch_size: int) -> None:
+        if batch_size < 1:
+            raise ValueError(f"Expected `batch_size` of at least 1 but got {batch_size}.")
+        self.value = value
+        self.batch_size = batch_size
+        self.draws: int = getattr(value, "draws", 1)
+        self.x = torch.as_tensor(x, dtype=torch.float32)
+        if self.x.ndim < 2 or len(self.x) == 0:
+            raise ValueError(
+                "Expected `x` of shape (instances, *event) with at least one row but got "
+                f"{tuple(self.x.shape)}; one row is `x[:1]`."
+            )
+        self.players: Players = getattr(value, "players", None) or Players.of_elements(
+            self.x.shape[1:]
+        )
+        self.prediction = self._prediction()
+        self.base = self._base()
+
+    @property
+    def device(self) -> torch.device:
+        """Where the values come from."""
+        return self.prediction.device
+
+    def evaluate(
+        self, rows: Tensor, coalitions: Coalitions, count: int
+    ) -> Float[Tensor, "rows count outputs"]:
+        """Values of `count` coalitions for each of these rows.
+
+        Args:
+            rows: indices of rows.
+            coalitions: gives the masks `[rows, k, players]` for k of the numbers 0..count-1; they
+                are built chunk by chunk, since all of them may not fit.
+            count: number of coalitions per row.
+        """
+        x = self.x[rows].to(self.device)
+        values = self.base.new_empty(len(rows), count, len(self.base))
+        start = 0
+        while start < count:
+            step = max(1, self.batch_size // (len(rows) * self.draws))
+            which = torch.arange(start, min(start + step, count), device=self.device)
+            try:
+                values[:, start : start + len(which)] = self.value(x, coalitions(which))
+            except RuntimeError as error:
+                self._halve_or_raise(error, step)
+                continue
+            start += len(which)
+        return values
+
+    def explanation(self, phi: Tensor, standard_error: Tensor, made_by: dict) -> Explanation:
+        """The labelled result."""
+        space = getattr(self.value, "space", None)
+        return Explanation(
+            phi=phi.float().cpu(),
+            standard_error=standard_error.float().cpu(),
+            base=self.base.float().cpu(),
+            prediction=self.prediction.float().cpu(),
+            x=self.x.cpu(),
+            players=self.players,
+            outputs=getattr(self.value, "outputs", None)
+            or tuple(str(k) for k in range(phi.shape[-1])),
+            space=space.name if space else "identity",
+            schema=getattr(self.value, "schema", None),
+            made_by={"value_function": getattr(self.value, "name", "callable"), **made_by},
+        )
+
+    def _prediction(self) -> Float[Tensor, "instances outputs"]:
+        prediction = getattr(self.value, "prediction", None)
+        chunks = self.x.split(self.batch_size)
+        if prediction is not None:
+            return torch.cat([prediction(rows) for rows in chunks])
+        everybody = torch.ones(1, 1, len(self.players), dtype=torch.bool)
+        return torch.cat(
+            [self.value(rows, everybody.expand(len(rows), -1, -1))[:, 0] for rows in chunks]
+        )
+
+    def _base(self) -> Float[Tensor, " outputs"]:
+        base = getattr(self.value, "base", None)
+        if base is not None:
+            return base
+        nobody = torch.zeros(1, 1, len(self.players), dtype=torch.bool)
+        return self.value(self.x[:1], nobody)[0, 0]
+
+    def _halve_or_raise(self, error: RuntimeError, step: int) -> None:
+        out_of_memory = isinstance(error, torch.OutOfMemoryError) or "can't allocate" in str(error)
+        if not out_of_memory or step == 1:
+            raise error
+        if not getattr(self, "_warned", False):
+            self._warned = True
+            warnings.warn(
+                f"Out of memory at batch_size={self.batch_size}: halved, and the work goes on with "
+                "the same numbers. A smaller `batch_size` avoids the retry.",
+                stacklevel=4,
+            )
+        self.batch_size //= 2
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()

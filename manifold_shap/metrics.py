@@ -1,0 +1,111 @@
+"""How good a value function is: its mean squared error against the model (Frye et al. Eq. 16)."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor
+
+from manifold_shap.coalitions import SizeUniform
+
+
+@dataclass(frozen=True)
+class SizeCurve:
+    """Mean squared error against coalition size.
+
+    Attributes:
+        size: mean |S| of each bin.
+        mse: of the pairs in the bin.
+        standard_error: of `mse`, over pairs.
+        pairs: how many (row, coalition) pairs the bin holds.
+    """
+
+    size: list[float]
+    mse: list[float]
+    standard_error: list[float]
+    pairs: list[int]
+
+
+@dataclass(frozen=True)
+class Score:
+    """MSE = E_x E_S mean_y |T_y(f(x)) - v_y(x_S)|² on given (row, coalition) pairs.
+
+    Attributes:
+        mse: the raw figure.
+        standard_error: of `mse`, over rows.
+        debiased: `mse` less the Monte-Carlo variance s²/K of a K-draw value function; equal to
+            `mse` for one that draws nothing.
+        draws: K.
+        by_size: the curve over |S|.
+    """
+
+    mse: float
+    standard_error: float
+    debiased: float
+    draws: int
+    by_size: SizeCurve
+
+
+def shapley_pairs(rows: int, players: int, least: int = 10_000, seed: int = 0) -> Tensor:
+    """Coalitions of the Shapley sum for `rows` rows: at least `least` (row, coalition) pairs.
+
+    Returns:
+        mask: bool `[rows, m, players]`.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    return SizeUniform(players).sample((rows, -(-least // rows)), generator)
+
+
+def mean_squared_error(
+    value: Any, x: Tensor, mask: Bool[Tensor, "rows m players"], batch_size: int = 8192
+) -> Score:
+    """Score a value function on these rows and coalitions; the same ones serve every method.
+
+    Args:
+        value: a value function.
+        x: held-out rows `[rows, *event]`.
+        mask: coalitions of each row, e.g. from `shapley_pairs`.
+        batch_size: model rows per call; changes memory, not the figure.
+    """
+    m, draws = mask.shape[1], value.draws
+    step = max(1, batch_size // (m * draws))
+    error, noise = [], []
+    for rows, coalitions in zip(x.split(step), mask.split(step), strict=True):
+        if draws > 1:
+            values, variance = value.estimate(rows, coalitions)
+            noise.append(variance.mean().item() * len(rows))
+        else:
+            values = value(rows, coalitions)
+        error.append((values - value.prediction(rows)[:, None]).square().mean(-1))
+    squared = torch.cat(error).double().cpu()
+    by_row = squared.mean(1)
+    mse = by_row.mean().item()
+    return Score(
+        mse=mse,
+        standard_error=(by_row.std() / len(by_row) ** 0.5).item(),
+        debiased=mse - sum(noise) / len(x),
+        draws=draws,
+        by_size=_by_size(squared.flatten(), mask.sum(-1).flatten().cpu(), mask.shape[-1]),
+    )
+
+
+def _by_size(
+    squared: Float[Tensor, " pairs"], size: Int64[Tensor, " pairs"], players: int, most: int = 28
+) -> SizeCurve:
+    # Up to `most` bins of equal width: one size each where there are few players.
+    bins = min(players, most)
+    bin_of = size * bins // players
+    pairs = torch.bincount(bin_of, minlength=bins)
+    zeros = torch.zeros(bins, dtype=torch.float64)
+    mean = zeros.index_add(0, bin_of, squared) / pairs
+    spread = zeros.index_add(0, bin_of, (squared - mean[bin_of]).square())
+    error = (spread / (pairs - 1).clamp(min=1) / pairs).sqrt()
+    mean_size = zeros.index_add(0, bin_of, size.double()) / pairs
+    held = pairs > 0
+    return SizeCurve(
+        size=mean_size[held].tolist(),
+        mse=mean[held].tolist(),
+        standard_error=error[held].tolist(),
+        pairs=pairs[held].tolist(),
+    )

@@ -1,0 +1,95 @@
+"""Networks: a plain MLP, and one whose input may be partly absent."""
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+ACTIVATIONS = {"relu": nn.ReLU, "gelu": nn.GELU, "silu": nn.SiLU, "elu": nn.ELU}
+
+# From this many coalitions per row on, one weight matrix per row is cheaper than one input per
+# coalition.
+_FOLD_FROM = 32
+
+
+def make_activation(name: str) -> nn.Module:
+    """The activation of this name.
+
+    Raises:
+        ValueError: the name is not known.
+    """
+    if name not in ACTIVATIONS:
+        raise ValueError(f"Expected `activation` to be one of {set(ACTIVATIONS)}, got {name!r}.")
+    return ACTIVATIONS[name]()
+
+
+class MLP(nn.Sequential):
+    """A fully connected network on flattened inputs.
+
+    Args:
+        inputs: elements of one input row.
+        hidden: width of each hidden layer.
+        outputs: width of the result.
+        activation: one of `ACTIVATIONS`.
+        dropout: share of hidden units dropped in training.
+    """
+
+    def __init__(
+        self,
+        inputs: int,
+        hidden: Sequence[int],
+        outputs: int,
+        activation: str = "relu",
+        dropout: float = 0.0,
+    ) -> None:
+        widths = [inputs, *hidden]
+        layers: list[nn.Module] = [nn.Flatten()]
+        for before, after in zip(widths, widths[1:], strict=False):
+            layers += [nn.Linear(before, after), make_activation(activation)]
+            layers += [nn.Dropout(dropout)] if dropout else []
+        super().__init__(*layers, nn.Linear(widths[-1], outputs))
+
+
+class MaskedLinear(nn.Module):
+    """A linear layer on `(x ⊙ mask, mask)`: an absent player is never mistaken for a value.
+
+    Its output is a bias plus one term per present player, `Σ_{i∈S} (W_i x_i + u_i)`. With many
+    coalitions of one row these terms are computed once for the row.
+
+    Args:
+        index: player that owns each of the flattened input elements.
+        players: number of players.
+        outputs: width of the result.
+    """
+
+    index: Tensor
+
+    def __init__(self, index: Sequence[int], players: int, outputs: int) -> None:
+        super().__init__()
+        self.players = players
+        self.register_buffer("index", torch.tensor(list(index)), persistent=False)
+        self._one_element_each = list(index) == list(range(players))
+        linear = nn.Linear(len(index) + players, outputs)
+        self.weight, self.bias = linear.weight, linear.bias
+
+    def forward(
+        self, x: Float[Tensor, "batch elements"], mask: Bool[Tensor, "batch m players"]
+    ) -> Float[Tensor, "batch m outputs"]:
+        if mask.shape[1] < _FOLD_FROM:
+            present = mask.to(x.dtype)
+            inputs = torch.cat((x[:, None] * present[..., self.index], present), dim=-1)
+            return F.linear(inputs, self.weight, self.bias)
+        terms = self.terms(x)
+        return torch.baddbmm(self.bias.to(terms.dtype), mask.to(terms.dtype), terms)
+
+    def terms(self, x: Float[Tensor, "batch elements"]) -> Float[Tensor, "batch players outputs"]:
+        """What each player adds to the layer's output when it joins a coalition."""
+        elements = len(self.index)
+        by_element = x[..., None] * self.weight[:, :elements].T
+        presence = self.weight[:, elements:].T.to(by_element.dtype)
+        if self._one_element_each:
+            return by_element + presence
+        start = presence.expand(len(x), -1, -1)
+        return start.index_add(1, self.index, by_element)

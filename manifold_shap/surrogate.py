@@ -1,0 +1,94 @@
+"""The supervised surrogate g(x_S) ≈ E[T(f(X)) | X_S = x_S] (Frye et al. 2021, Section 4.1).
+
+The mean of T(f(X)) given x_S is what minimises squared error, so a network that sees x_S alone
+and is trained by
+
+    L = E_x E_{S~Shapley} mean_y |T_y(f(x)) - g_y(x_S)|²                          (Eq. 17)
+
+learns the on-manifold value function. No labels enter: any rows of the data distribution serve.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from manifold_shap.nn import MaskedLinear, make_activation
+
+
+class Surrogate(nn.Module):
+    """A network g(x_S) on `(x ⊙ mask, mask)`.
+
+    Inputs and outputs are standardised inside, so that learning rates mean the same for any unit.
+    With `space="probability"` the outputs lie on the simplex.
+
+    Args:
+        event: shape of one input row.
+        index: player that owns each of the flattened input elements.
+        outputs: number of outputs of T.
+        space: name of the output space.
+        hidden: width of each hidden layer.
+        activation: one of `nn.ACTIVATIONS`.
+    """
+
+    x_mean: Tensor
+    x_scale: Tensor
+    target_mean: Tensor
+    target_scale: Tensor
+
+    def __init__(
+        self,
+        event: Sequence[int],
+        index: Sequence[int],
+        outputs: int,
+        space: str,
+        hidden: Sequence[int] = (512, 512),
+        activation: str = "relu",
+    ) -> None:
+        super().__init__()
+        if not hidden:
+            raise ValueError("Expected `hidden` to name at least one layer width but got [].")
+        players = max(index) + 1
+        self.on_simplex = space == "probability"
+        self.first = MaskedLinear(index, players, hidden[0])
+        layers: list[nn.Module] = [make_activation(activation)]
+        for before, after in zip(hidden, hidden[1:], strict=False):
+            layers += [nn.Linear(before, after), make_activation(activation)]
+        self.rest = nn.Sequential(*layers, nn.Linear(hidden[-1], outputs))
+        self.register_buffer("x_mean", torch.zeros(tuple(event)))
+        self.register_buffer("x_scale", torch.ones(tuple(event)))
+        self.register_buffer("target_mean", torch.zeros(outputs))
+        self.register_buffer("target_scale", torch.ones(outputs))
+
+    def forward(
+        self, x: Float[Tensor, "batch *event"], mask: Bool[Tensor, "batch m players"]
+    ) -> Float[Tensor, "batch m outputs"]:
+        rows = ((x - self.x_mean) / self.x_scale).flatten(1)
+        out = self.rest(self.first(rows, mask))
+        if self.on_simplex:
+            return out.softmax(-1)
+        return self.target_mean + self.target_scale * out
+
+    @torch.no_grad()
+    def standardise(
+        self, x: Float[Tensor, "rows *event"], target: Float[Tensor, "rows outputs"]
+    ) -> None:
+        """Take means and scales from training rows and their targets."""
+        # Axes of an image share a unit: one mean and one scale for all of its pixels.
+        axes = 0 if x.ndim == 2 else tuple(range(x.ndim))
+        spread = x.amax(axes) - x.amin(axes)
+        # The floor keeps an indicator that is almost always 0 from becoming a huge number.
+        scale = x.std(axes, correction=0).maximum(0.1 * spread)
+        self.x_mean.copy_(x.mean(axes).expand_as(self.x_mean))
+        self.x_scale.copy_(torch.where(scale > 0, scale, 1.0).expand_as(self.x_scale))
+        self.target_mean.copy_(target.mean(0))
+        deviation = target.std(0, correction=0)
+        self.target_scale.copy_(torch.where(deviation > 0, deviation, 1.0))
+
+
+def squared_error(
+    prediction: Float[Tensor, "batch m outputs"], target: Float[Tensor, "batch outputs"]
+) -> Float[Tensor, "batch m"]:
+    """Mean over outputs of |T_y(f(x)) - g_y(x_S)|², the inner part of Eqs. (16)-(17)."""
+    return (prediction - target[:, None]).square().mean(-1)

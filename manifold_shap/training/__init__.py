@@ -1,0 +1,1 @@
+"""Lightning shells: how classifiers and surrogates are trained. No science lives here."""

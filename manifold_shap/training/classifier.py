@@ -1,0 +1,215 @@
+"""The classifiers of the command line: an MLP by Lightning, or any of scikit-learn."""
+
+import time
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torchmetrics import MeanMetric
+from torchmetrics.classification import MulticlassAccuracy
+
+from manifold_shap.checkpoints import load_checkpoint, write_whole
+from manifold_shap.classifiers import Model, SklearnClassifier, as_model
+from manifold_shap.data.base import TensorDataModule
+from manifold_shap.nn import MLP
+from manifold_shap.training.loop import Task, train
+
+
+class ClassifierTask(Task):
+    """An MLP classifier, by cross-entropy.
+
+    Args:
+        event: shape of one input row.
+        classes: names.
+        hidden, activation, dropout: see `MLP`.
+        learning_rate: highest learning rate.
+        weight_decay: of AdamW.
+        schedule: one of `SCHEDULES`.
+    """
+
+    kind = "classifier"
+
+    def __init__(
+        self,
+        event: Sequence[int],
+        classes: Sequence[str],
+        hidden: Sequence[int] = (512,),
+        activation: str = "relu",
+        dropout: float = 0.0,
+        learning_rate: float = 1e-3,
+        weight_decay: float = 0.01,
+        schedule: str = "one_cycle",
+    ) -> None:
+        super().__init__()
+        self.save_hyperparameters()
+        inputs = int(torch.tensor(list(event)).prod())
+        self.network = MLP(inputs, hidden, len(classes), activation, dropout)
+        self.loss = nn.CrossEntropyLoss()
+        self.validation = MeanMetric()
+        self.accuracy = MulticlassAccuracy(len(classes), average="micro")
+
+    def training_step(self, batch: tuple[Tensor, Tensor], batch_idx: int) -> Tensor:
+        x, y = batch
+        return self.loss(self.network(x), y)
+
+    def validation_step(self, batch: tuple[Tensor, Tensor], batch_idx: int) -> None:
+        x, y = batch
+        logits = self.network(x)
+        self.validation.update(self.loss(logits, y), len(y))
+        self.accuracy.update(logits, y)
+
+    def on_validation_epoch_end(self) -> None:
+        self.log("validation", self.validation.compute())
+        self.log("accuracy", self.accuracy.compute())
+        self.validation.reset()
+        self.accuracy.reset()
+
+
+@dataclass(frozen=True)
+class MLPClassifier:
+    """How to train an MLP classifier: a recipe, in plain numbers.
+
+    Attributes:
+        hidden, activation, dropout: see `MLP`.
+        learning_rate, weight_decay, schedule: see `ClassifierTask`.
+        max_epochs, patience, weight_averaging: see `train`.
+        seed: of the initial weights.
+    """
+
+    hidden: Sequence[int] = (512,)
+    activation: str = "relu"
+    dropout: float = 0.0
+    learning_rate: float = 3e-3
+    weight_decay: float = 0.01
+    schedule: str = "one_cycle"
+    max_epochs: int = 10
+    patience: int = 10
+    weight_averaging: float | None = 0.99
+    seed: int = 0
+
+
+def fit_classifier(
+    recipe: MLPClassifier | Any,
+    data: TensorDataModule,
+    directory: str | Path,
+    trainer: Mapping[str, Any] | None = None,
+    progress: bool = False,
+) -> float:
+    """Train a classifier on a data module and write it to `directory`.
+
+    Args:
+        recipe: an `MLPClassifier`, or an unfitted scikit-learn classifier.
+        data: a data module after `setup`.
+        directory: receives `model.ckpt` (a network) or `model.skops` (scikit-learn).
+        trainer: arguments of `lightning.Trainer`, for a network.
+        progress: show a bar on work of more than two seconds.
+
+    Returns:
+        Wall time of the training in seconds.
+
+    Raises:
+        TypeError: `recipe` is neither.
+    """
+    directory = Path(directory)
+    if isinstance(recipe, MLPClassifier):
+        return _fit_network(recipe, data, directory, trainer, progress)
+    if not (hasattr(recipe, "fit") and hasattr(recipe, "predict_proba")):
+        raise TypeError(
+            "Expected `classifier` to be an MLP recipe or a scikit-learn classifier with `fit` "
+            f"and `predict_proba`, but got {type(recipe).__name__}; set `probability=True` where "
+            "the class has that option."
+        )
+    start = time.perf_counter()
+    recipe.fit(data.x_train.flatten(1).numpy(), data.y_train.numpy())
+    _save_sklearn(recipe, directory / "model.skops")
+    return time.perf_counter() - start
+
+
+def load_classifier(directory: str | Path, data: TensorDataModule) -> Model:
+    """The classifier that `fit_classifier` wrote, checked on rows of the data it was made for.
+
+    Raises:
+        FileNotFoundError: no classifier is there.
+        ValueError: the file is damaged, foreign, or holds types that are not scikit-learn's.
+    """
+    directory = Path(directory)
+    estimator = directory / "model.skops"
+    model: nn.Module | SklearnClassifier
+    if estimator.exists():
+        model = _load_sklearn(estimator)
+    else:
+        checkpoint = load_checkpoint(directory / "model.ckpt", "classifier")
+        task = ClassifierTask(**checkpoint["hyper_parameters"])
+        task.load_state_dict(checkpoint["state_dict"])
+        model = task.network
+    return as_model(model, data.x_test[:64], data.classes)
+
+
+def accuracy(model: Model, x: Tensor, y: Tensor) -> float:
+    """Share of rows whose most probable class is the label."""
+    predicted = torch.cat([model(rows).argmax(-1) for rows in x.split(8192)])
+    return (predicted == y).double().mean().item()
+
+
+def _fit_network(
+    recipe: MLPClassifier,
+    data: TensorDataModule,
+    directory: Path,
+    trainer: Mapping[str, Any] | None,
+    progress: bool,
+) -> float:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(recipe.seed)
+        task = ClassifierTask(
+            list(data.x_train.shape[1:]),
+            list(data.classes),
+            list(recipe.hidden),
+            recipe.activation,
+            recipe.dropout,
+            recipe.learning_rate,
+            recipe.weight_decay,
+            recipe.schedule,
+        )
+        training = train(
+            task,
+            data.train_dataloader(),
+            data.val_dataloader(),
+            directory,
+            max_epochs=recipe.max_epochs,
+            patience=recipe.patience,
+            weight_averaging=recipe.weight_averaging,
+            trainer=trainer,
+            progress=progress,
+        )
+    training.checkpoint.replace(directory / "model.ckpt")
+    (directory / "last.ckpt").unlink()
+    return training.seconds
+
+
+def _save_sklearn(estimator: Any, path: Path) -> None:
+    import skops.io
+
+    write_whole(path, lambda beside: skops.io.dump(estimator, beside))
+
+
+def _load_sklearn(path: Path) -> SklearnClassifier:
+    import skops.io
+
+    try:
+        foreign = skops.io.get_untrusted_types(file=path)
+        if foreign:
+            raise ValueError(
+                f"Refused to load {path}: it names types that are not scikit-learn's own "
+                f"({', '.join(foreign)}), and loading them could run code. Train the classifier "
+                "again."
+            )
+        return skops.io.load(path)
+    except (zipfile.BadZipFile, KeyError, OSError) as error:
+        raise ValueError(
+            f"Expected a scikit-learn classifier written by skops at {path} but the file is "
+            f"damaged ({error}). Train the classifier again."
+        ) from error

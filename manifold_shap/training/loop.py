@@ -1,0 +1,234 @@
+"""The training loop that every task shares: Lightning with our callbacks."""
+
+import logging
+import signal
+import time
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import lightning as L
+import torch
+from lightning.pytorch.callbacks import (
+    Callback,
+    EarlyStopping,
+    ModelCheckpoint,
+    ProgressBar,
+    WeightAveraging,
+)
+from torch.optim.swa_utils import get_ema_multi_avg_fn
+from torch.utils.data import DataLoader
+from tqdm import tqdm
+
+from manifold_shap.checkpoints import load_checkpoint
+
+SCHEDULES = ("one_cycle", "cosine", "constant")
+
+
+class Task(L.LightningModule):
+    """Optimiser and schedule, shared by what we train.
+
+    Hyperparameters `learning_rate`, `weight_decay` and `schedule` are read from `self.hparams`.
+    """
+
+    kind: str
+
+    def configure_optimizers(self) -> Any:
+        """AdamW, with the learning rate scheduled over all steps."""
+        rate = self.hparams["learning_rate"]
+        optimizer = torch.optim.AdamW(
+            self.parameters(), rate, weight_decay=self.hparams["weight_decay"], fused=True
+        )
+        steps = int(self.trainer.estimated_stepping_batches)
+        scheduler = _scheduler(self.hparams["schedule"], optimizer, rate, steps)
+        if scheduler is None:
+            return optimizer
+        return {
+            "optimizer": optimizer,
+            "lr_scheduler": {"scheduler": scheduler, "interval": "step"},
+        }
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Say what the file holds."""
+        checkpoint["kind"] = self.kind
+
+
+def _scheduler(
+    schedule: str, optimizer: torch.optim.Optimizer, rate: float, steps: int
+) -> torch.optim.lr_scheduler.LRScheduler | None:
+    if schedule == "one_cycle":
+        return torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, steps)
+    if schedule == "cosine":
+        return torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+    if schedule == "constant":
+        return None
+    raise ValueError(f"Expected `schedule` to be one of {SCHEDULES} but got {schedule!r}.")
+
+
+@dataclass(frozen=True)
+class Training:
+    """What came of a training.
+
+    Attributes:
+        task: the trained module, with the weights of the best validation epoch.
+        checkpoint: the file that holds them.
+        epochs: epochs trained, those before an interruption included.
+        seconds: wall time of this call.
+        validation: smallest validation loss.
+    """
+
+    task: Task
+    checkpoint: Path
+    epochs: int
+    seconds: float
+    validation: float
+
+
+def train(
+    task: Task,
+    batches: DataLoader,
+    validation: DataLoader,
+    directory: str | Path,
+    *,
+    max_epochs: int,
+    patience: int = 20,
+    weight_averaging: float | None = 0.99,
+    trainer: Mapping[str, Any] | None = None,
+    progress: bool = False,
+) -> Training:
+    """Train until `max_epochs`, or until the validation loss has not fallen for `patience` epochs.
+
+    `directory` receives `best.ckpt` and `last.ckpt` after every epoch. A `last.ckpt` that is there
+    already is an interrupted training: it is continued, with the same result as without the
+    interruption.
+
+    Args:
+        task: what to train.
+        batches: training batches.
+        validation: validation batches.
+        directory: where the checkpoints go.
+        max_epochs: passes over `batches`, at most.
+        patience: epochs without improvement before training stops.
+        weight_averaging: decay of the exponential moving average of the weights that is validated
+            and kept; None for the plain weights.
+        trainer: further arguments of `lightning.Trainer` (`accelerator`, `precision`, ...).
+        progress: show a bar on work of more than two seconds.
+
+    Raises:
+        KeyboardInterrupt: on Ctrl-C; the best checkpoint so far stays in `directory`.
+    """
+    directory = Path(directory)
+    best = _keep(directory, "best", monitor="validation")
+    callbacks: list[Callback] = [
+        EarlyStopping("validation", patience=patience),
+        best,
+        _keep(directory, "last"),
+    ]
+    if weight_averaging is not None:
+        # Averaging goes first: the checkpoints must see what it has swapped in.
+        average = get_ema_multi_avg_fn(weight_averaging)
+        callbacks.insert(0, WeightAveraging(use_buffers=False, multi_avg_fn=average))
+    if progress:
+        callbacks.append(StepsBar())
+    last = directory / "last.ckpt"
+    start = time.perf_counter()
+    with _quiet():
+        runner = L.Trainer(
+            max_epochs=max_epochs,
+            callbacks=callbacks,
+            default_root_dir=directory,
+            **{**_QUIET, "enable_progress_bar": progress, **(trainer or {})},
+        )
+        _fit(runner, task, batches, validation, last if last.exists() else None)
+    kept = directory / "best.ckpt"
+    task.load_state_dict(load_checkpoint(kept, task.kind)["state_dict"])
+    return Training(
+        task=task.eval().cpu(),
+        checkpoint=kept,
+        epochs=runner.current_epoch,
+        seconds=time.perf_counter() - start,
+        validation=float(best.best_model_score),
+    )
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without Lightning's advertisements and the warnings that do not apply here."""
+    loggers = [logging.getLogger(f"lightning.{name}") for name in ("pytorch", "fabric")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            # Batches are gathers from memory: worker processes would only slow them down.
+            warnings.filterwarnings("ignore", ".*does not have many workers.*")
+            warnings.filterwarnings("ignore", ".*Checkpoint directory .* exists and is not empty.*")
+            # Lightning 2.6 still uses a check that torch 2.10 deprecated.
+            warnings.filterwarnings("ignore", ".*treespec, LeafSpec.*", FutureWarning)
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
+_QUIET = {"logger": False, "enable_model_summary": False, "num_sanity_val_steps": 0}
+
+
+def _keep(directory: Path, name: str, monitor: str | None = None) -> ModelCheckpoint:
+    return ModelCheckpoint(
+        directory, name, monitor=monitor, enable_version_counter=False, save_on_train_epoch_end=False
+    )
+
+
+def _fit(
+    runner: L.Trainer, task: Task, batches: DataLoader, validation: DataLoader, last: Path | None
+) -> None:
+    # Lightning turns Ctrl-C into SystemExit and leaves further ones ignored; a notebook needs
+    # both undone.
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        runner.fit(task, batches, validation, ckpt_path=last, weights_only=True)
+    except SystemExit as error:
+        raise KeyboardInterrupt from error
+    finally:
+        with suppress(ValueError):  # outside of the main thread signals cannot be set
+            signal.signal(signal.SIGINT, handler)
+
+
+class StepsBar(ProgressBar):
+    """One bar over all training steps, shown on trainings of more than two seconds."""
+
+    def __init__(self, every: int = 20) -> None:
+        super().__init__()
+        self.every = every
+        self.bar: tqdm | None = None
+
+    def on_train_start(self, trainer: L.Trainer, task: L.LightningModule) -> None:
+        steps = int(trainer.estimated_stepping_batches)
+        name = getattr(task, "kind", "training")
+        self.bar = tqdm(total=steps, initial=trainer.global_step, desc=name, unit="step", delay=2)
+
+    def on_train_batch_end(self, trainer: L.Trainer, *_: Any) -> None:
+        if self.bar is not None and trainer.global_step % self.every == 0:
+            self.bar.update(trainer.global_step - self.bar.n)
+
+    def on_validation_end(self, trainer: L.Trainer, task: L.LightningModule) -> None:
+        if self.bar is not None:
+            loss = float(trainer.callback_metrics["validation"])
+            self.bar.set_postfix(
+                epoch=trainer.current_epoch + 1, validation=f"{loss:.5f}", refresh=False
+            )
+
+    def on_train_end(self, trainer: L.Trainer, task: L.LightningModule) -> None:
+        self._close()
+
+    def on_exception(self, trainer: L.Trainer, task: L.LightningModule, error: Any) -> None:
+        self._close()
+
+    def _close(self) -> None:
+        if self.bar is not None:
+            self.bar.close()
+            self.bar = None

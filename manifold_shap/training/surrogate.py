@@ -1,0 +1,286 @@
+"""Training a surrogate: from a model and unlabelled rows to a value function."""
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torchmetrics import MeanMetric
+
+from manifold_shap.checkpoints import load_checkpoint, save_checkpoint
+from manifold_shap.classifiers import Model, as_model
+from manifold_shap.coalitions import Players, SizeUniform
+from manifold_shap.data.batches import loader
+from manifold_shap.outputs import Space
+from manifold_shap.schema import Schema
+from manifold_shap.surrogate import Surrogate, squared_error
+from manifold_shap.training.loop import Task, train
+from manifold_shap.values import SurrogateValue, check_rows, model_for, reference_outputs
+# So many training rows go into the file, to tell whether a model is the one it was made for.
+_PROBE_ROWS = 16
+
+
+class SurrogateTask(Task):
+    """A surrogate g(x_S), by squared error over coalitions of the Shapley sum (Eq. 17).
+
+    Batches are `(x, T(f(x)))`. Every row meets an antithetic pair of coalitions per step. The
+    draws are a function of seed and step, so that a resumed training repeats them.
+
+    Args:
+        event: shape of one input row.
+        index: player that owns each of the flattened input elements.
+        players: names.
+        outputs: names of the outputs of T.
+        space: name of the output space.
+        zero_replacement: see `Space`.
+        hidden, activation: see `Surrogate`.
+        learning_rate, weight_decay, schedule: see `ClassifierTask`.
+        seed: of the coalitions.
+        schema: columns of the table, as plain data, where the rows come from one.
+    """
+
+    kind = "surrogate"
+    base: Tensor
+    probe: Tensor
+    probe_outputs: Tensor
+
+    def __init__(
+        self,
+        event: Sequence[int],
+        index: Sequence[int],
+        players: Sequence[str],
+        outputs: Sequence[str],
+        space: str,
+        zero_replacement: float,
+        hidden: Sequence[int] = (512, 512),
+        activation: str = "relu",
+        learning_rate: float = 2e-3,
+        weight_decay: float = 0.01,
+        schedule: str = "one_cycle",
+        seed: int = 0,
+        schema: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__()
+        self.save_hyperparameters()
+        self.surrogate = Surrogate(event, index, len(outputs), space, hidden, activation)
+        self.register_buffer("base", torch.zeros(len(outputs)))
+        self.register_buffer("probe", torch.zeros(_PROBE_ROWS, *event))
+        self.register_buffer("probe_outputs", torch.zeros(_PROBE_ROWS, len(outputs)))
+        self.law = SizeUniform(len(players))
+        self.validation = MeanMetric()
+
+    @torch.no_grad()
+    def describe(self, x: Tensor, target: Tensor) -> None:
+        """Take from training rows and their targets what the file must know of data and model."""
+        self.surrogate.standardise(x, target)
+        self.base.copy_(target.mean(0))
+        rows = torch.arange(_PROBE_ROWS) % len(x)
+        self.probe.copy_(x[rows])
+        self.probe_outputs.copy_(target[rows])
+
+    def training_step(self, batch: tuple[Tensor, Tensor], batch_idx: int) -> Tensor:
+        x, target = batch
+        mask = self.law.sample_antithetic((len(x),), self._generator(self.global_step))
+        return squared_error(self.surrogate(x, mask), target).mean()
+
+    def validation_step(self, batch: tuple[Tensor, Tensor], batch_idx: int) -> None:
+        x, target = batch
+        # Negative numbers are never a training step: the same fixed coalitions every epoch.
+        mask = self.law.sample_antithetic((len(x),), self._generator(-1 - batch_idx))
+        self.validation.update(squared_error(self.surrogate(x, mask), target))
+
+    def on_validation_epoch_end(self) -> None:
+        self.log("validation", self.validation.compute())
+        self.validation.reset()
+
+    def _generator(self, step: int) -> torch.Generator:
+        seed = (self.hparams["seed"] * 1_000_003 + step) % 2**63
+        return torch.Generator(self.device).manual_seed(seed)
+
+
+def fit_surrogate(
+    model: Any,
+    x_train: Tensor,
+    *,
+    output: str = "probability",
+    x_validation: Tensor | None = None,
+    players: Players | None = None,
+    hidden: Sequence[int] = (512, 512),
+    activation: str = "relu",
+    learning_rate: float = 2e-3,
+    weight_decay: float = 0.01,
+    schedule: str = "one_cycle",
+    batch_size: int = 256,
+    rows_per_epoch: int | None = None,
+    max_epochs: int = 30,
+    patience: int = 20,
+    weight_averaging: float | None = 0.99,
+    zero_replacement: float = 1e-3,
+    seed: int = 0,
+    schema: Schema | None = None,
+    directory: str | Path | None = None,
+    trainer: Mapping[str, Any] | None = None,
+    progress: bool = False,
+) -> SurrogateValue:
+    """Learn the on-manifold value function v(S) = E[T(f(X)) | x_S] of a model by regression.
+
+    Args:
+        model: a torch module, scikit-learn classifier or callable; see `as_model`.
+        x_train: rows of the data distribution, `[rows, *event]`; labels are not needed.
+        output: output space T: `probability`, `log_odds`, `ilr` or `identity`.
+        x_validation: rows for early stopping; by default a tenth of `x_train`, held out.
+        players: who plays; by default every element of a row on its own.
+        hidden, activation: layers of the network.
+        learning_rate, weight_decay, schedule: AdamW; `one_cycle`, `cosine` or `constant`.
+        batch_size: rows per step; each meets two coalitions.
+        rows_per_epoch: rows between validations; by default all, and at least 100 batches.
+        max_epochs: epochs, at most.
+        patience: epochs without a smaller validation error before training stops.
+        weight_averaging: decay of the averaged weights that are kept; None for plain ones.
+        zero_replacement: see `Space`.
+        seed: of the initial weights, batches and coalitions.
+        schema: columns of the table behind `x_train`; stored with the surrogate.
+        directory: keeps checkpoints, and continues an interrupted training found there.
+        trainer: arguments of `lightning.Trainer`, such as `{"accelerator": "gpu"}`.
+        progress: show a bar on work of more than two seconds.
+
+    Returns:
+        A value function on the CPU; `.to(device)` moves it.
+
+    Raises:
+        TypeError, ValueError: inputs that are not finite or of another shape, outputs that are no
+            distribution, an argument out of range.
+        KeyboardInterrupt: on Ctrl-C; the best checkpoint so far stays in `directory`.
+    """
+    players = players or Players.of_elements(torch.as_tensor(x_train[:1]).shape[1:])
+    x_train = check_rows(x_train, players)
+    if x_validation is None:
+        x_train, x_validation = _hold_out(x_train, seed)
+    x_validation = check_rows(x_validation, players)
+    space = Space(output, zero_replacement)
+    wrapped = model_for(model, x_train, output)
+    target = reference_outputs(wrapped, space, x_train)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        task = SurrogateTask(
+            event=list(players.event),
+            index=players.index.flatten().tolist(),
+            players=list(players.names),
+            outputs=list(space.outputs(wrapped.classes)),
+            space=space.name,
+            zero_replacement=zero_replacement,
+            hidden=list(hidden),
+            activation=activation,
+            learning_rate=learning_rate,
+            weight_decay=weight_decay,
+            schedule=schedule,
+            seed=seed,
+            schema=schema.to_dict() if schema else None,
+        )
+    task.describe(x_train, target)
+    batches = loader(
+        x_train,
+        target,
+        batch_size=batch_size,
+        shuffle=True,
+        seed=seed,
+        rows_per_epoch=rows_per_epoch or max(len(x_train), 100 * batch_size),
+    )
+    check = loader(
+        x_validation, space(wrapped(x_validation)), batch_size=max(batch_size, 1024)
+    )
+    with tempfile.TemporaryDirectory() as scratch:
+        training = train(
+            task,
+            batches,
+            check,
+            directory or scratch,
+            max_epochs=max_epochs,
+            patience=patience,
+            weight_averaging=weight_averaging,
+            trainer=trainer,
+            progress=progress,
+        )
+    value = _value(task, wrapped)
+    value.training = {
+        "epochs": training.epochs,
+        "train_seconds": training.seconds,
+        "validation": training.validation,
+    }
+    return value
+
+
+def load_surrogate(path: str | Path, model: Any) -> SurrogateValue:
+    """The value function that `SurrogateValue.save` or a training wrote.
+
+    Args:
+        path: the checkpoint; no code in it is run.
+        model: the model that it was trained for: v(N) comes from the model itself.
+
+    Raises:
+        FileNotFoundError: no file is there.
+        ValueError: it is damaged or foreign, or was trained for another model.
+    """
+    checkpoint = load_checkpoint(path, SurrogateTask.kind)
+    try:
+        task = SurrogateTask(**checkpoint["hyper_parameters"])
+        task.load_state_dict(checkpoint["state_dict"])
+    except (KeyError, TypeError, RuntimeError) as error:
+        raise ValueError(
+            f"Expected the surrogate in {path} to be complete but it does not fit together "
+            f"({str(error).splitlines()[0]}); train it again."
+        ) from error
+    settings = task.hparams
+    returns = "values" if settings["space"] == "identity" else None
+    wrapped = as_model(model, task.probe, returns=returns)
+    value = _value(task, wrapped)
+    _check_same_model(value, task, path)
+    return value
+
+
+def _value(task: SurrogateTask, model: Model) -> SurrogateValue:
+    settings = task.hparams
+    players = Players(
+        tuple(settings["players"]), torch.tensor(settings["index"]).reshape(settings["event"])
+    )
+    schema = settings["schema"]
+    return SurrogateValue(
+        task.surrogate,
+        model,
+        players,
+        Space(settings["space"], settings["zero_replacement"]),
+        task.base,
+        schema=Schema.from_dict(schema) if schema else None,
+        checkpoint={
+            "kind": task.kind,
+            "hyper_parameters": dict(settings),
+            "state_dict": task.state_dict(),
+        },
+    )
+
+
+def _check_same_model(value: SurrogateValue, task: SurrogateTask, path: str | Path) -> None:
+    outputs = list(value.outputs)
+    if outputs != list(task.hparams["outputs"]):
+        raise ValueError(
+            f"Expected a model with outputs {task.hparams['outputs']}, for which the surrogate in "
+            f"{path} was trained, but got {outputs}; pass that model, with its `classes`."
+        )
+    gap = (value.prediction(task.probe) - task.probe_outputs).abs().max().item()
+    scale = max(1.0, task.probe_outputs.abs().max().item())
+    if gap > 1e-2 * scale:
+        raise ValueError(
+            f"Expected the model for which the surrogate in {path} was trained, but this one "
+            f"predicts otherwise (by up to {gap:.3g} on the rows kept for that check); pass the "
+            "original model, or train a surrogate for this one."
+        )
+
+
+def _hold_out(x: Tensor, seed: int, share: float = 0.1) -> tuple[Tensor, Tensor]:
+    if len(x) < 2:
+        raise ValueError(f"Expected at least 2 training rows but got {len(x)}.")
+    order = torch.randperm(len(x), generator=torch.Generator().manual_seed(seed))
+    held_out = max(1, round(share * len(x)))
+    return x[order[held_out:]], x[order[:held_out]]

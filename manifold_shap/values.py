@@ -1,0 +1,281 @@
+"""Value functions v(S) = E[T(f(X)) | x_S], with exact values for nobody and for everybody."""
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from manifold_shap.checkpoints import save_checkpoint
+from manifold_shap.classifiers import Model, as_model, warn_of_zeros
+from manifold_shap.coalitions import Players, check_mask
+from manifold_shap.outputs import Space
+from manifold_shap.schema import Schema
+
+
+def check_rows(x: Any, players: Players) -> Tensor:
+    """Rows as a float32 tensor, or an error.
+
+    Raises:
+        TypeError: `x` is no tensor or array of numbers.
+        ValueError: another shape than `[rows, *event]`, or NaN or infinite entries.
+    """
+    try:
+        rows = torch.as_tensor(x, dtype=torch.float32)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise TypeError(
+            f"Expected `x` to be a tensor or an array of numbers but got {type(x).__name__}; a "
+            "table becomes one by `Schema.fit(frame).encode(frame)`."
+        ) from error
+    if tuple(rows.shape[1:]) != players.event or rows.ndim == 0:
+        raise ValueError(
+            f"Expected `x` of shape (rows, {', '.join(map(str, players.event))}) but got "
+            f"{tuple(rows.shape)}; pass the inputs that the value function was made for, and one "
+            "row as `x[:1]`."
+        )
+    check_finite(rows)
+    return rows
+
+
+def check_finite(rows: Tensor) -> None:
+    """Raise ValueError where a row holds NaN or infinite entries."""
+    bad = ~rows.isfinite()
+    if bool(bad.any()):
+        row = int(bad.flatten(1).any(1).nonzero()[0])
+        column = int(bad[row].flatten().nonzero()[0])
+        raise ValueError(
+            f"Expected finite features but {int(bad.sum())} entries of `x` are NaN or infinite, "
+            f"the first in row {row}, element {column}; impute or drop these rows first."
+        )
+
+
+def reference_outputs(model: Model, space: Space, x: Tensor, batch_size: int = 8192) -> Tensor:
+    """T(f(x)) of reference rows `[rows, outputs]`, after a check that f gives distributions.
+
+    Warns once, with their number, where a log-ratio space has to replace exact zeros.
+    """
+    if len(x) == 0:
+        raise ValueError("Expected at least one reference row but got none.")
+    model.check(x[:batch_size])
+    predictions = torch.cat([model(rows) for rows in x.split(batch_size)])
+    if space.takes_logarithms:
+        warn_of_zeros(predictions, space.zero_replacement / predictions.shape[-1])
+    return space(predictions)
+
+
+class ValueFunction(ABC):
+    """A game over the players for every row: `value(x, mask)`.
+
+    Attributes:
+        players: who plays, and how a mask over players expands to an input row.
+        outputs: names of the outputs of T.
+        space: the output space T.
+        base: v(∅), the mean of T(f(X)) over the reference rows, `[outputs]`.
+        draws: model rows spent on one value.
+        name: as in the configuration and in the provenance of an explanation.
+    """
+
+    name: str
+    draws: int = 1
+
+    def __init__(self, model: Model, players: Players, space: Space, base: Tensor) -> None:
+        self.model = model
+        self.players = players
+        self.space = space
+        self.outputs = space.outputs(model.classes)
+        self.base = base
+
+    @property
+    def device(self) -> torch.device:
+        """Where values are computed."""
+        return self.base.device
+
+    def to(self, device: torch.device | str) -> "ValueFunction":
+        """Move the value function, its model included."""
+        self.base = self.base.to(device)
+        self.model.to(device)
+        return self
+
+    def prediction(self, x: Tensor) -> Float[Tensor, "batch outputs"]:
+        """v(N) = T(f(x)), from the model itself.
+
+        Raises:
+            TypeError, ValueError: `x` is no batch of finite rows.
+        """
+        rows = check_rows(x, self.players).to(self.device)
+        return self.space(self.model(rows))
+
+    @torch.no_grad()
+    def __call__(self, x: Tensor, mask: Tensor) -> Float[Tensor, "batch m outputs"]:
+        """Values of m coalitions per row.
+
+        Args:
+            x: rows `[batch, *event]`.
+            mask: bool `[batch, m, players]`, `True` = in the coalition.
+
+        Raises:
+            TypeError, ValueError: `x` or `mask` of another type or shape, or not finite.
+        """
+        rows, mask = self._checked(x, mask)
+        return self._anchored(rows, mask, self._values(rows, mask))
+
+    def _checked(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        rows = check_rows(x, self.players).to(self.device)
+        check_mask(mask, len(self.players))
+        if mask.ndim != 3 or len(mask) != len(rows):
+            raise ValueError(
+                f"Expected `mask` of shape ({len(rows)}, m, {len(self.players)}), m coalitions "
+                f"for each row, but got {tuple(mask.shape)}; one per row is `mask[:, None]`."
+            )
+        return rows, mask.to(self.device)
+
+    def _anchored(self, x: Tensor, mask: Tensor, values: Tensor) -> Tensor:
+        size = mask.sum(-1)
+        everybody = size == len(self.players)
+        values = torch.where((size == 0)[..., None], self.base, values)
+        if bool(everybody.any()):
+            prediction = self.space(self.model(x))
+            values = torch.where(everybody[..., None], prediction[:, None], values)
+        return values
+
+    @abstractmethod
+    def _values(
+        self, x: Float[Tensor, "batch *event"], mask: Bool[Tensor, "batch m players"]
+    ) -> Float[Tensor, "batch m outputs"]: ...
+
+
+class SurrogateValue(ValueFunction):
+    """v(S) = g(x_S), one network call per coalition (Frye et al. Eq. 17).
+
+    Attributes:
+        surrogate: the network g.
+        schema: columns of the table that the rows come from, if they come from one.
+        checkpoint: what `save` writes: tensors and plain data.
+        training: epochs, seconds and validation error, where it was trained in this process.
+    """
+
+    name = "surrogate"
+
+    def __init__(
+        self,
+        surrogate: nn.Module,
+        model: Model,
+        players: Players,
+        space: Space,
+        base: Tensor,
+        *,
+        schema: Schema | None = None,
+        checkpoint: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(model, players, space, base)
+        self.surrogate = surrogate.eval()
+        self.schema = schema
+        self.checkpoint = checkpoint or {}
+        self.training: dict[str, float] = {}
+
+    def save(self, path: str | Path) -> None:
+        """Write the surrogate, not the model, to one file; `load_surrogate` reads it.
+
+        Raises:
+            OSError: no space or no permission; what stood at `path` is left as it was.
+        """
+        save_checkpoint(path, self.checkpoint)
+
+    def to(self, device: torch.device | str) -> "SurrogateValue":
+        super().to(device)
+        self.surrogate.to(device)
+        return self
+
+    def _values(self, x: Tensor, mask: Tensor) -> Tensor:
+        return self.surrogate(x, mask)
+
+
+class ImputedValue(ValueFunction):
+    """v(S) = mean over draws of T(f(x')), x' ~ p(x' | x_S) of an imputer (Frye et al. Eqs. 2-3).
+
+    The draws come from one seed, afresh for every call: coalitions share them (common random
+    numbers), and neither the order of calls nor their size changes a value.
+
+    Args:
+        imputer: gives `impute(x, mask, draws, generator)` of shape `[batch, m, draws, *event]`.
+        draws: completions per coalition.
+        seed: of the draws.
+        name: as in the configuration.
+    """
+
+    def __init__(
+        self,
+        imputer: Any,
+        model: Model,
+        space: Space,
+        base: Tensor,
+        draws: int,
+        seed: int = 0,
+        name: str = "imputed",
+    ) -> None:
+        super().__init__(model, imputer.players, space, base)
+        if draws < 1:
+            raise ValueError(f"Expected `draws` of at least 1 but got {draws}.")
+        self.imputer = imputer
+        self.draws = draws
+        self.seed = seed
+        self.name = name
+
+    def to(self, device: torch.device | str) -> "ImputedValue":
+        super().to(device)
+        self.imputer.to(device)
+        return self
+
+    @torch.no_grad()
+    def estimate(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Values, and the variance s²/K that the finite number of draws leaves in them.
+
+        Both `[batch, m, outputs]`; the variance is NaN for one draw. Arguments as for a call.
+        """
+        rows, mask = self._checked(x, mask)
+        draws = self._drawn(rows, mask)
+        return self._anchored(rows, mask, draws.mean(2)), draws.var(2) / self.draws
+
+    def _values(self, x: Tensor, mask: Tensor) -> Tensor:
+        return self._drawn(x, mask).mean(2)
+
+    def _drawn(self, x: Tensor, mask: Tensor) -> Float[Tensor, "batch m draws outputs"]:
+        generator = torch.Generator().manual_seed(self.seed)
+        completed = self.imputer.impute(x, mask, self.draws, generator)
+        outputs = self.space(self.model(completed.flatten(0, 2)))
+        return outputs.unflatten(0, completed.shape[:3])
+
+
+def imputed_value(
+    model: Any,
+    imputer: Any,
+    output: str = "probability",
+    draws: int = 64,
+    seed: int = 0,
+    name: str | None = None,
+) -> ImputedValue:
+    """A value function from an imputer and a model.
+
+    Args:
+        model: see `as_model`.
+        imputer: e.g. `MarginalImputer(x_train)`; its reference rows give v(∅).
+        output: output space, one of `outputs.SPACES`.
+        draws: completions per coalition.
+        seed: of the draws.
+        name: for the provenance of explanations; by default the imputer's.
+
+    Raises:
+        TypeError, ValueError: the model gives no distribution, or an argument is out of range.
+    """
+    space = Space(output)
+    wrapped = model_for(model, imputer.reference, output)
+    base = reference_outputs(wrapped, space, imputer.reference).mean(0)
+    return ImputedValue(imputer, wrapped, space, base, draws, seed, name or imputer.name)
+
+
+def model_for(model: Any, x: Tensor, output: str) -> Model:
+    """`as_model`, with `identity` read as regression: the model's own outputs."""
+    returns = "values" if output == "identity" and not isinstance(model, Model) else None
+    return as_model(model, x[:64], returns=returns)

@@ -1,7 +1,7 @@
 """Shapley values on the data manifold, with learned value functions.
 
-    value = ms.fit_surrogate(model, x_train, output="probability")
-    explanation = ms.permutation_shapley(value, x_test, permutations=64)
+value = ms.fit_surrogate(model, x_train, output="probability")
+explanation = ms.permutation_shapley(value, x_test, permutations=64)
 """
 
 from manifold_shap.classifiers import Model, as_model

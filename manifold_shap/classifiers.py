@@ -19,7 +19,7 @@ class SklearnClassifier(Protocol):
 
     classes_: Any
 
-    def predict_proba(self, X: Any) -> Any: ...
+    def predict_proba(self, X: Any) -> Any: ...  # noqa: N803
 
 
 class Model:
@@ -172,7 +172,7 @@ def _no_distribution(p: Tensor) -> str:
     )
 
 
-def _check_shape(raw: Tensor, rows: int) -> None:
+def _check_shape(raw: Any, rows: int) -> None:
     if not isinstance(raw, Tensor):
         raise TypeError(f"Expected the model to return a tensor but got {type(raw).__name__}.")
     if raw.ndim != 2 or raw.shape[0] != rows:

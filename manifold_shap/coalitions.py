@@ -126,9 +126,10 @@ class SizeUniform:
     def log_prob(self, mask: Tensor) -> Tensor:
         """`-log n - log C(n, |S|)`, and `-inf` for the full coalition; shape `[...]`."""
         check_mask(mask, self.players)
-        size = mask.sum(-1).to(torch.get_default_dtype())
+        size = mask.sum(-1).double()
         log_prob = -math.log(self.players) - _log_binomial(self.players, size)
-        return log_prob.masked_fill(size == self.players, -math.inf)
+        full = size == self.players
+        return log_prob.masked_fill(full, -math.inf).to(torch.get_default_dtype())
 
     def _arrivals(
         self, shape: Sequence[int], generator: torch.Generator
@@ -137,9 +138,7 @@ class SizeUniform:
         # a coalition of this law, exactly, by one comparison and without sorting or redrawing.
         device = generator.device
         arrival = torch.rand((*shape, self.players), generator=generator, device=device)
-        player = torch.randint(
-            self.players, (*shape, 1), generator=generator, device=device
-        )
+        player = torch.randint(self.players, (*shape, 1), generator=generator, device=device)
         return arrival, arrival.gather(-1, player)
 
 
@@ -188,15 +187,6 @@ def sample_orders(
         (*shape, players), generator=generator, device=generator.device, dtype=torch.float64
     )
     return keys.argsort(dim=-1, stable=True)
-
-
-def nested_coalitions(
-    orders: Int64[Tensor, "*shape players"],
-) -> Bool[Tensor, "*shape players-1 players"]:
-    """The proper coalitions along an order: after its first player, its first two, ..."""
-    rank = orders.argsort(-1)
-    last = torch.arange(orders.shape[-1] - 1, device=orders.device)
-    return rank[..., None, :] <= last[:, None]
 
 
 def all_coalitions(players: int) -> Bool[Tensor, "coalitions players"]:

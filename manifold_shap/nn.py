@@ -1,6 +1,7 @@
 """Networks: a plain MLP, and one whose input may be partly absent."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 import torch.nn.functional as F
@@ -46,7 +47,7 @@ class MLP(nn.Sequential):
     ) -> None:
         widths = [inputs, *hidden]
         layers: list[nn.Module] = [nn.Flatten()]
-        for before, after in zip(widths, widths[1:], strict=False):
+        for before, after in pairwise(widths):
             layers += [nn.Linear(before, after), make_activation(activation)]
             layers += [nn.Dropout(dropout)] if dropout else []
         super().__init__(*layers, nn.Linear(widths[-1], outputs))

@@ -162,15 +162,7 @@ class Schema:
             TypeError: `x` is not a tensor.
             ValueError: it has another shape, or holds NaN.
         """
-        if not isinstance(x, Tensor):
-            raise TypeError(f"Expected `x` to be a tensor but got {type(x).__name__}.")
-        if x.ndim != 2 or x.shape[1] != self.width:
-            raise ValueError(
-                f"Expected `x` of shape (rows, {self.width}) but got {tuple(x.shape)}; "
-                "rows are encoded by `Schema.encode`."
-            )
-        if torch.isnan(x).any():
-            raise ValueError("Expected `x` without NaN; mask absent elements before decoding.")
+        _check_encoded(x, self.width)
         values = x.detach().cpu().to(torch.float64).numpy()
         stops = np.cumsum([column.width for column in self.columns])[:-1]
         blocks = np.split(values, stops, axis=1)
@@ -219,10 +211,22 @@ def _check_distinct(names: Iterable[Any]) -> None:
         )
 
 
-def _check_table(frame: pd.DataFrame) -> None:
+def _check_table(frame: Any) -> None:
     if not isinstance(frame, pd.DataFrame):
         raise TypeError(f"Expected a pandas DataFrame but got {type(frame).__name__}.")
     _check_distinct(frame.columns)
+
+
+def _check_encoded(x: Any, width: int) -> None:
+    if not isinstance(x, Tensor):
+        raise TypeError(f"Expected `x` to be a tensor but got {type(x).__name__}.")
+    if x.ndim != 2 or x.shape[1] != width:
+        raise ValueError(
+            f"Expected `x` of shape (rows, {width}) but got {tuple(x.shape)}; "
+            "rows are encoded by `Schema.encode`."
+        )
+    if torch.isnan(x).any():
+        raise ValueError("Expected `x` without NaN; fill absent elements before decoding.")
 
 
 def _check_frame(frame: pd.DataFrame) -> None:
@@ -250,12 +254,17 @@ def _check_names(frame: pd.DataFrame, names: tuple[str, ...], where: str) -> Non
         )
 
 
+def _row(series: pd.Series, bad: NDArray[np.bool_]) -> Any:
+    """The label of the first row that is bad."""
+    return series.index[int(bad.argmax())]
+
+
 def _check_present(series: pd.Series) -> None:
     absent = series.isna().to_numpy()
     if absent.any():
         raise ValueError(
             f"Expected column {series.name!r} without missing values but {absent.sum()} of "
-            f"{len(series)} rows lack one, first row {series.index[absent.argmax()]!r}; drop these "
+            f"{len(series)} rows lack one, first row {_row(series, absent)}; drop these "
             "rows, fill them, or give them a category of their own."
         )
 
@@ -271,7 +280,7 @@ def _numbers(series: pd.Series) -> NDArray[np.float64]:
         raise ValueError(
             f"Expected finite numbers in continuous column {series.name!r} but {bad.sum()} of "
             f"{len(series)} rows hold something else, first {series.iloc[first]!r} in row "
-            f"{series.index[first]!r}; correct or drop these rows."
+            f"{_row(series, bad)}; correct or drop these rows."
         )
     return values
 
@@ -295,8 +304,8 @@ def _is_number(series: pd.Series) -> bool:
 def _fit_column(rows: pd.Series, whole: pd.Series, forced: bool) -> Column:
     """The column `whole` is, with the statistics of `rows`."""
     name = str(rows.name)
-    _check_present(rows)
-    _check_present(whole)
+    for series in (whole, rows):
+        _check_present(series)
     whole = whole.infer_objects()
     _check_type(whole)
     if _is_number(whole):
@@ -350,7 +359,7 @@ def _check_identifier(series: pd.Series) -> None:
     parsed = pd.to_numeric(series.astype(object), errors="coerce").notna()
     odd = series[~parsed]
     if parsed.mean() > 0.5:
-        example = f", but not {odd.iloc[0]!r} in row {odd.index[0]!r}" if len(odd) else ""
+        example = f", but not {odd.iloc[0]!r} in row {odd.index[0]}" if len(odd) else ""
         raise ValueError(
             f"Column {series.name!r} is text although {parsed.sum()} of its {len(series)} values "
             f"are numbers{example}; correct or drop the others and convert it with `pd.to_numeric`."
@@ -372,7 +381,7 @@ def _codes(series: pd.Series, column: Column) -> NDArray[np.int64]:
     if unseen.any():
         first = unseen.argmax()
         raise ValueError(
-            f"Column {column.name!r} holds {labels[code[first]]!r} in row {series.index[first]!r} "
+            f"Column {column.name!r} holds {labels[code[first]]!r} in row {_row(series, unseen)} "
             f"({unseen.sum()} such rows in all), which is none of its known categories "
             f"{_shown(column.categories)}; fit the schema with `categories_from` the whole table, "
             "or drop or recode these rows."
@@ -397,7 +406,7 @@ def _standardise(series: pd.Series, column: Column) -> NDArray[np.float32]:
     if bad.any():
         first = bad.argmax()
         raise ValueError(
-            f"Column {column.name!r} holds {values[first]} in row {series.index[first]!r}, too far "
+            f"Column {column.name!r} holds {values[first]} in row {_row(series, bad)}, too far "
             f"from the training mean {column.mean} (scale {column.scale}) for float32; "
             "correct or drop the row."
         )

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 
-def gram_schmidt_basis(classes: int) -> Float[Tensor, "classes-1 classes"]:
+def gram_schmidt_basis(classes: int) -> Float[Tensor, "balances classes"]:
     """Orthonormal contrast rows, each summing to zero: balance j compares classes 0..j with j+1.
 
     The Gram-Schmidt basis of Egozcue et al. (2003), Eq. (18), in float64.

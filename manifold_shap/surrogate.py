@@ -9,6 +9,7 @@ learns the on-manifold value function. No labels enter: any rows of the data dis
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 from jaxtyping import Bool, Float
@@ -53,7 +54,7 @@ class Surrogate(nn.Module):
         self.on_simplex = space == "probability"
         self.first = MaskedLinear(index, players, hidden[0])
         layers: list[nn.Module] = [make_activation(activation)]
-        for before, after in zip(hidden, hidden[1:], strict=False):
+        for before, after in pairwise(hidden):
             layers += [nn.Linear(before, after), make_activation(activation)]
         self.rest = nn.Sequential(*layers, nn.Linear(hidden[-1], outputs))
         self.register_buffer("x_mean", torch.zeros(tuple(event)))

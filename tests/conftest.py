@@ -1,10 +1,15 @@
 """Shapes in signatures are checked while the tests run."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
 from jaxtyping import install_import_hook
+
+if TYPE_CHECKING:
+    from manifold_shap import ValueFunction
 
 install_import_hook("manifold_shap", "beartype.beartype")
 
@@ -20,3 +25,29 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def root() -> Path:
     """The repository's root."""
     return Path(__file__).parent.parent
+
+
+@pytest.fixture
+def make_value() -> "Callable[..., ValueFunction]":
+    """Small value functions of a linear model on four features, in any output space."""
+    return _make_value
+
+
+def _make_value(kind: str = "surrogate", space: str = "probability", draws: int = 20) -> Any:
+    import manifold_shap as ms
+    from manifold_shap.surrogate import Surrogate
+    from manifold_shap.values import model_for, reference_outputs
+
+    generator = torch.Generator().manual_seed(0)
+    reference = torch.randn(20, 4, generator=generator)
+    weight = torch.randn(4, 2 if space == "log_odds" else 3, generator=generator)
+    model = model_for(lambda x: 3 * x @ weight, reference, space)
+    if kind == "marginal":
+        return ms.imputed_value(model, ms.MarginalImputer(reference), space, draws)
+    target = reference_outputs(model, ms.Space(space), reference)
+    torch.manual_seed(0)
+    network = Surrogate((4,), range(4), target.shape[1], space, hidden=(16,))
+    network.standardise(reference, target)
+    return ms.SurrogateValue(
+        network, model, ms.Players.of_elements((4,)), ms.Space(space), target.mean(0)
+    )

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from manifold_shap.coalitions import Players
-from manifold_shap.data.batches import loader
+from manifold_shap.data.batches import epoch_rows, loader
 from manifold_shap.schema import Schema
 
 Split = tuple[Tensor, Tensor]
@@ -25,7 +25,6 @@ class Settings(TypedDict, total=False):
     test: float
     seed: int
     root: str | None
-    rows_per_epoch: int | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +73,6 @@ class TensorDataModule(LightningDataModule):
         test: float = 0.2,
         seed: int = 0,
         root: str | None = None,
-        rows_per_epoch: int | None = None,
     ) -> None:
         """Describe the data; nothing is read before `setup`.
 
@@ -86,7 +84,6 @@ class TensorDataModule(LightningDataModule):
             seed: of the splits and of the order of training batches.
             root: folder with local copies; None looks in the folder named by the environment
                 variable MANIFOLD_SHAP_DATA, then in the cache, then fetches.
-            rows_per_epoch: training rows drawn per epoch; None takes each once.
         """
         super().__init__()
         self.name = name
@@ -95,7 +92,6 @@ class TensorDataModule(LightningDataModule):
         self.test = test
         self.seed = seed
         self.root = root
-        self.rows_per_epoch = rows_per_epoch
 
     @abstractmethod
     def load(self) -> Loaded:
@@ -134,7 +130,7 @@ class TensorDataModule(LightningDataModule):
             batch_size=self.batch_size,
             shuffle=True,
             seed=self.seed,
-            rows_per_epoch=self.rows_per_epoch,
+            rows_per_epoch=epoch_rows(len(self.x_train), self.batch_size),
         )
 
     def val_dataloader(self) -> DataLoader[tuple[Tensor, ...]]:

@@ -36,7 +36,8 @@ class IndexBatches(Sampler[Tensor]):
         return -(-self.total // self.batch_size)
 
     def __iter__(self) -> Iterator[Tensor]:
-        return iter(self._order().split(self.batch_size))
+        # Lazy on purpose: when Lightning resumes, it calls `set_epoch` after `iter`.
+        yield from self._order().split(self.batch_size)
 
     def _order(self) -> Tensor:
         if not self.shuffle:
@@ -91,11 +92,25 @@ def loader(
             raise ValueError(f"Expected `{name}` to be an integer >= {smallest} but got {number}.")
     sampler = IndexBatches(rows, batch_size, shuffle, seed, total)
     return DataLoader(
-        GatheredRows(tensors), batch_size=None, sampler=sampler, collate_fn=_unchanged
+        GatheredRows(tensors),
+        batch_size=None,
+        sampler=sampler,
+        collate_fn=_unchanged,
+        # Without one of its own, each pass over the loader draws from the global generator.
+        generator=torch.Generator(),
     )
 
 
-def _common_rows(tensors: tuple[Tensor, ...]) -> int:
+def epoch_rows(rows: int, batch_size: int, least_batches: int = 100) -> int:
+    """Rows of a training epoch: each once, or as many as make `least_batches` batches.
+
+    An epoch ends with a validation; on a small table one after every few batches would cost more
+    than the training.
+    """
+    return max(rows, least_batches * batch_size)
+
+
+def _common_rows(tensors: tuple[Any, ...]) -> int:
     if not tensors:
         raise ValueError("Expected at least one tensor but got none.")
     for tensor in tensors:

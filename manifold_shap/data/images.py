@@ -60,7 +60,6 @@ class MNIST(TensorDataModule):
         validation: float = 0.1,
         seed: int = 0,
         root: str | None = None,
-        rows_per_epoch: int | None = None,
     ) -> None:
         """As the base, but for the test share, which the publisher's split replaces.
 
@@ -74,7 +73,6 @@ class MNIST(TensorDataModule):
             validation=validation,
             seed=seed,
             root=root,
-            rows_per_epoch=rows_per_epoch,
         )
         self.binarize = binarize
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Unpack
 
-import numpy as np
 import pandas as pd
 import torch
-from numpy.typing import NDArray
+from jaxtyping import Int64
 from torch import Tensor
 
 from manifold_shap.coalitions import Players
@@ -43,10 +42,18 @@ CENSUS_COLUMNS = tuple(_CENSUS_HEADER.split())
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Features in original units, one label per row, and how many last rows are the test split."""
+    """A table as its publisher has it.
+
+    Attributes:
+        features: one column per player, in original units.
+        labels: int64, one position in `classes` per row.
+        classes: names of the classes.
+        categorical: columns to encode one-hot whatever they hold.
+        test_rows: how many of the last rows are the publisher's test rows, if any are.
+    """
 
     features: pd.DataFrame
-    labels: NDArray[np.int64]
+    labels: Int64[Tensor, " rows"]
     classes: tuple[str, ...]
     categorical: tuple[str, ...] = ()
     test_rows: int | None = None
@@ -71,7 +78,7 @@ class TableDataModule(TensorDataModule):
             categorical=table.categorical,
             categories_from=table.features,
         )
-        x, y = schema.encode(table.features), torch.tensor(table.labels)
+        x, y = schema.encode(table.features), table.labels
         train, validation, test = ((x[rows], y[rows]) for rows in parts)
         players = Players(schema.names, schema.player_of_element)
         return Loaded(train, validation, test, table.classes, players, schema)
@@ -96,8 +103,9 @@ class Iris(TableDataModule):
         from sklearn.datasets import load_iris
 
         iris = load_iris(as_frame=True)
-        labels = iris.target.to_numpy(dtype=np.int64)
-        return Table(iris.data, labels, tuple(str(name) for name in iris.target_names))
+        return Table(
+            iris.data, _labels(iris.target), tuple(str(name) for name in iris.target_names)
+        )
 
 
 class Drug(TableDataModule):
@@ -113,9 +121,8 @@ class Drug(TableDataModule):
         relative = "drug/drug_consumption.data"
         path = sources.require(self.root, relative, f"{_UCI}/00373/drug_consumption.data")
         frame = pd.read_csv(path, header=None, names=list(DRUG_COLUMNS))
-        used = (frame[[*DRUG_FEATURES, "LSD"]] != "CL0").astype(np.int64)
-        ever = used.pop("LSD").to_numpy()
-        return Table(used, ever, ("never", "ever"))
+        used = (frame[[*DRUG_FEATURES, "LSD"]] != "CL0").astype(int)
+        return Table(used[list(DRUG_FEATURES)], _labels(used["LSD"]), ("never", "ever"))
 
 
 class Abalone(TableDataModule):
@@ -136,8 +143,8 @@ class Abalone(TableDataModule):
         else:
             with sources.fetching(self.root, relative):
                 frame = sources.openml("abalone", 1, ABALONE_COLUMNS)
-        rings = frame.pop("Rings").astype(np.int64)
-        older = (rings > rings.median()).to_numpy(dtype=np.int64)
+        rings = frame.pop("Rings").astype(int)
+        older = _labels(rings > rings.median())
         return Table(frame, older, ("younger", "older"), categorical=("Sex",))
 
 
@@ -163,20 +170,13 @@ class Census(TableDataModule):
                 frame, test_rows = _openml_census(), None
         income = frame["income"].str.rstrip(".")
         features = frame.drop(columns=["fnlwgt", "income"])
-        rich = (income == ">50K").to_numpy(dtype=np.int64)
+        rich = _labels(income == ">50K")
         return Table(features, rich, ("<=50K", ">50K"), test_rows=test_rows)
 
 
 def _read_census(path: Path) -> pd.DataFrame:
     # The first line of adult.test is a remark that starts with a bar.
-    return pd.read_csv(
-        path,
-        header=None,
-        names=list(CENSUS_COLUMNS),
-        skipinitialspace=True,
-        na_filter=False,
-        comment="|",
-    )
+    return pd.read_csv(path, names=list(CENSUS_COLUMNS), skipinitialspace=True, comment="|")
 
 
 def _openml_census() -> pd.DataFrame:
@@ -262,13 +262,17 @@ def _check_columns(frame: pd.DataFrame, argument: str, names: Sequence[str]) -> 
         )
 
 
-def _classes(target: pd.Series) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+def _labels(series: pd.Series) -> Int64[Tensor, " rows"]:
+    return torch.tensor(series.to_numpy()).long()
+
+
+def _classes(target: pd.Series) -> tuple[Int64[Tensor, " rows"], tuple[str, ...]]:
     """The position of each row's class, and the names of the classes in order."""
     distinct = target.nunique()
     if distinct == 1:
         raise ValueError(
             f"Expected at least two classes in the target {target.name!r} but every row holds "
-            f"{target.dropna().iloc[0]!r}; name another `target`."
+            f"{str(target.dropna().iloc[0])!r}; name another `target`."
         )
     if distinct > _MOST_CLASSES:
         raise ValueError(
@@ -277,5 +281,4 @@ def _classes(target: pd.Series) -> tuple[NDArray[np.int64], tuple[str, ...]]:
             "into classes first (`pandas.qcut`), or name another `target`."
         )
     schema = Schema.fit(target.to_frame(), categorical=[str(target.name)])
-    labels = schema.encode(target.to_frame()).argmax(dim=1).numpy()
-    return labels, schema.columns[0].categories
+    return schema.encode(target.to_frame()).argmax(dim=1), schema.columns[0].categories

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 from tqdm import tqdm
 
@@ -20,7 +20,7 @@ def exact_shapley(
     value: Callable[[Tensor, Tensor], Tensor],
     x: Any,
     *,
-    batch_size: int = 16_384,
+    batch_size: int | None = None,
     progress: bool = False,
 ) -> Explanation:
     """Shapley values by the sum of Frye et al. (2021), Eq. (1), over all 2^n coalitions.
@@ -29,7 +29,8 @@ def exact_shapley(
         value: any callable from rows `[batch, *event]` and a bool mask `[batch, m, players]` to
             values `[batch, m, outputs]`; see `Game`.
         x: rows to explain, `[instances, *event]`.
-        batch_size: model rows per call; changes memory, not the numbers.
+        batch_size: model rows per call; by default 4,096 on a CPU and 65,536 elsewhere. Changes
+            memory, not the numbers.
         progress: show a bar on work of more than two seconds.
 
     Returns:
@@ -48,21 +49,31 @@ def exact_shapley(
         )
     masks = all_coalitions(players).to(game.device)
     weights = _weights(masks)
-    step = max(1, batch_size // (len(masks) * game.draws))
+    step = max(1, game.batch_size // (len(masks) * game.draws))
     phi = []
     rows = torch.arange(len(game.x))
     with tqdm(total=len(rows), desc="exact", unit="row", delay=2, disable=not progress) as bar:
         for some in rows.split(step):
-            # Nobody and everybody are known: they are anchors, not evaluated.
-            inner = game.evaluate(
-                some, lambda k, r=len(some): masks[1:-1][k].expand(r, -1, -1), len(masks) - 2
-            )
-            ends = (game.base.expand(len(some), 1, -1), game.prediction[some.to(game.device)])
-            values = torch.cat((ends[0], inner, ends[1][:, None]), dim=1).double()
+            values = _all_values(game, some, masks).double()
             phi.append(torch.einsum("bso,sn->bno", values, weights))
             bar.update(len(some))
     result = torch.cat(phi)
     return game.explanation(result, torch.zeros_like(result), {"estimator": "exact"})
+
+
+def _all_values(
+    game: Game, rows: Tensor, masks: Bool[Tensor, "coalitions players"]
+) -> Float[Tensor, "rows coalitions outputs"]:
+    # Nobody and everybody, the first and the last mask, are anchors: known, not evaluated.
+    inner = masks[1:-1]
+
+    def coalitions(which: Tensor) -> Tensor:
+        return inner[which].expand(len(rows), -1, -1)
+
+    values = game.evaluate(rows, coalitions, len(inner))
+    nobody = game.base.expand(len(rows), 1, -1)
+    everybody = game.prediction[rows.to(game.device), None]
+    return torch.cat((nobody, values, everybody), dim=1)
 
 
 def _weights(masks: Tensor) -> Float[Tensor, "coalitions players"]:

@@ -33,7 +33,7 @@ def permutation_shapley(
     permutations: int | None = None,
     target_error: float | None = None,
     seed: int = 0,
-    batch_size: int = 16_384,
+    batch_size: int | None = None,
     progress: bool = False,
 ) -> Explanation:
     """Estimate Shapley values from orders of the players and their reverses.
@@ -48,7 +48,8 @@ def permutation_shapley(
             range of v on that row; `permutations` is then the most that a row may take (by
             default 65,536).
         seed: of the orders. Same seed, same answer, for any `batch_size` and device.
-        batch_size: model rows per call; changes memory, not the numbers.
+        batch_size: model rows per call; by default 4,096 on a CPU and 65,536 elsewhere. Changes
+            memory, not the numbers.
         progress: show a bar with the time left on work of more than two seconds.
 
     Returns:

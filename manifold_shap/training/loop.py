@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import lightning as L
 import torch
@@ -19,6 +19,7 @@ from lightning.pytorch.callbacks import (
     ProgressBar,
     WeightAveraging,
 )
+from torch import Tensor
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 from torch.utils.data import DataLoader
 from tqdm import tqdm
@@ -150,7 +151,7 @@ def train(
         checkpoint=kept,
         epochs=runner.current_epoch,
         seconds=time.perf_counter() - start,
-        validation=float(best.best_model_score),
+        validation=float(cast(Tensor, best.best_model_score)),
     )
 
 
@@ -179,7 +180,11 @@ _QUIET = {"logger": False, "enable_model_summary": False, "num_sanity_val_steps"
 
 def _keep(directory: Path, name: str, monitor: str | None = None) -> ModelCheckpoint:
     return ModelCheckpoint(
-        directory, name, monitor=monitor, enable_version_counter=False, save_on_train_epoch_end=False
+        directory,
+        name,
+        monitor=monitor,
+        enable_version_counter=False,
+        save_on_train_epoch_end=False,
     )
 
 

@@ -9,15 +9,16 @@ import torch
 from torch import Tensor
 from torchmetrics import MeanMetric
 
-from manifold_shap.checkpoints import load_checkpoint, save_checkpoint
+from manifold_shap.checkpoints import load_checkpoint
 from manifold_shap.classifiers import Model, as_model
 from manifold_shap.coalitions import Players, SizeUniform
-from manifold_shap.data.batches import loader
+from manifold_shap.data.batches import epoch_rows, loader
 from manifold_shap.outputs import Space
 from manifold_shap.schema import Schema
 from manifold_shap.surrogate import Surrogate, squared_error
 from manifold_shap.training.loop import Task, train
 from manifold_shap.values import SurrogateValue, check_rows, model_for, reference_outputs
+
 # So many training rows go into the file, to tell whether a model is the one it was made for.
 _PROBE_ROWS = 16
 
@@ -113,7 +114,6 @@ def fit_surrogate(
     weight_decay: float = 0.01,
     schedule: str = "one_cycle",
     batch_size: int = 256,
-    rows_per_epoch: int | None = None,
     max_epochs: int = 30,
     patience: int = 20,
     weight_averaging: float | None = 0.99,
@@ -135,8 +135,7 @@ def fit_surrogate(
         hidden, activation: layers of the network.
         learning_rate, weight_decay, schedule: AdamW; `one_cycle`, `cosine` or `constant`.
         batch_size: rows per step; each meets two coalitions.
-        rows_per_epoch: rows between validations; by default all, and at least 100 batches.
-        max_epochs: epochs, at most.
+        max_epochs: epochs, at most; on small data one is 100 batches long.
         patience: epochs without a smaller validation error before training stops.
         weight_averaging: decay of the averaged weights that are kept; None for plain ones.
         zero_replacement: see `Space`.
@@ -186,11 +185,9 @@ def fit_surrogate(
         batch_size=batch_size,
         shuffle=True,
         seed=seed,
-        rows_per_epoch=rows_per_epoch or max(len(x_train), 100 * batch_size),
+        rows_per_epoch=epoch_rows(len(x_train), batch_size),
     )
-    check = loader(
-        x_validation, space(wrapped(x_validation)), batch_size=max(batch_size, 1024)
-    )
+    check = loader(x_validation, space(wrapped(x_validation)), batch_size=max(batch_size, 1024))
     with tempfile.TemporaryDirectory() as scratch:
         training = train(
             task,

@@ -1,0 +1,30 @@
+# `make demo` shows what it does, `make test` checks it; both build .venv when needed.
+
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: install demo test lint clean
+
+install: .venv/installed
+
+.venv/installed: pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $@
+
+demo: install
+	$(BIN)/python train.py
+	$(BIN)/python explain.py
+	@echo "Plots: runs/digits/surrogate/plots/"
+
+test: install
+	$(BIN)/python -m pytest
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+clean:
+	rm -rf .venv runs

@@ -1,0 +1,15 @@
+"""Figures of explanations and scores: functions that return a matplotlib `Figure`, save nothing.
+
+    figure = ms.plots.bars(explanation)
+    figure.savefig("bars.pdf")
+
+No figure passes through pyplot: nothing opens a window or has to be closed, and a notebook shows
+a figure that a cell returns.
+"""
+
+from manifold_shap.plots.bars import bars
+from manifold_shap.plots.curve import mse_curve
+from manifold_shap.plots.pixels import pixel_maps
+from manifold_shap.plots.sina import sina
+
+__all__ = ["bars", "mse_curve", "pixel_maps", "sina"]

@@ -1,0 +1,81 @@
+"""Mean squared error of value functions against coalition size."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+from manifold_shap.metrics import Score
+from manifold_shap.plots import style, words
+
+_DASHES = ("-", "--", ":", "-.")
+
+
+def mse_curve(scores: Mapping[str, Score], players: int | None = None) -> Figure:
+    """How far each value function is from the model, by how much of the input it is given.
+
+    Bands reach two standard errors to each side. The legend has the error over all coalitions,
+    with the number of draws of a value function that samples.
+
+    Args:
+        scores: of value functions by name, on the same rows and coalitions.
+        players: how many there are. Coalition size is then shown as their share, and otherwise as
+            a number, which a score alone tells.
+
+    Raises:
+        ValueError: no score, or one without a coalition; fewer `players` than a coalition has.
+    """
+    _check(scores, players)
+    figure = style.new_figure(style.WIDTH, 2.9, layout="constrained")
+    axes = figure.subplots()
+    style.open_axes(axes, grid="y")
+    lines = []
+    for which, score in enumerate(scores.values()):
+        curve = score.by_size
+        size = np.array(curve.size) / (players or 1)
+        mse, error = np.array(curve.mse), np.array(curve.standard_error)
+        colour = style.SERIES[which % len(style.SERIES)]
+        dashes = _DASHES[which // len(style.SERIES) % len(_DASHES)]
+        axes.fill_between(
+            size, mse - 2 * error, mse + 2 * error, color=colour, alpha=0.2, linewidth=0
+        )
+        lines += axes.plot(size, mse, dashes, color=colour, linewidth=1.5, marker="o", markersize=3)
+    axes.set_ylim(bottom=0)
+    if players is None:
+        axes.set_xlabel("players in the coalition", fontsize=style.TEXT, color=style.INK)
+        axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    else:
+        axes.set_xlabel("share of players in the coalition", fontsize=style.TEXT, color=style.INK)
+        axes.xaxis.set_major_formatter(PercentFormatter(1))
+        axes.set_xlim(-0.02, 1.02)
+    axes.set_ylabel("mean squared error", fontsize=style.TEXT, color=style.INK)
+    legend = [f"{name}: {_overall(score)}" for name, score in scores.items()]
+    style.legend_above(axes, lines, legend, title="over all coalitions", title_fontsize=style.TEXT)
+    return figure
+
+
+def _check(scores: Mapping[str, Score], players: int | None) -> None:
+    if not scores:
+        raise ValueError(
+            "Expected at least one named score but got none; pass for example "
+            "{'on manifold': mean_squared_error(value, x, mask)}."
+        )
+    for name, score in scores.items():
+        if not score.by_size.size:
+            raise ValueError(
+                f"Expected {name!r} to hold a curve over coalition sizes but it is empty; score it "
+                "on at least one coalition per row."
+            )
+        largest = max(score.by_size.size)
+        if players is not None and players < largest:
+            raise ValueError(
+                f"Expected `players` of at least {largest:.3g}, the size of coalitions in "
+                f"{name!r}, but got {players}; pass `len(value.players)`."
+            )
+
+
+def _overall(score: Score) -> str:
+    error = f" ± {score.standard_error:.1g}" if np.isfinite(score.standard_error) else ""
+    draws = f", {score.draws} draws" if score.draws > 1 else ""
+    return f"{words.number(score.mse)}{error}{draws}"

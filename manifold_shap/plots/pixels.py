@@ -1,0 +1,225 @@
+"""Signed maps of the pixels of images (Frye et al. 2021, Fig. 6a)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Float32
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.collections import LineCollection
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from torch import Tensor
+
+from manifold_shap.explanation import Explanation
+from manifold_shap.plots import selection, style, words
+
+# Inches.
+_CELL = 0.95
+_GAP = 0.06
+_TITLE = 0.22
+_HEAD = 0.2
+_MARGIN = 0.1
+_BETWEEN = 0.3
+_FOOT = 0.62
+_NARROWEST = 2.75
+_LINES = 8
+
+
+def pixel_maps(
+    explanations: Explanation | Mapping[str, Explanation],
+    rows: Sequence[int] | None = None,
+    output: str | None = None,
+) -> Figure:
+    """One line per image: the image, then its signed map under each explanation.
+
+    Red pixels raise the output and blue ones lower it; one colour scale serves the whole figure,
+    so that colours compare between lines and between explanations. A thin line is the image's
+    outline. The value of a player with several pixels is spread evenly over its elements, and the
+    channels of a pixel are summed: a map always sums to `prediction - base`.
+
+    Args:
+        explanations: of the same images, by the names to write above the columns.
+        rows: positions of the images to show; by default all. More than eight lines go on in
+            further columns.
+        output: name of the output to explain; by default the predicted one of each image.
+
+    Raises:
+        ValueError: the inputs are no images, the explanations differ in rows, players or outputs,
+            or `rows` or `output` name something that is not there.
+    """
+    by_name = selection.named(explanations)
+    first = next(iter(by_name.values()))
+    _check_images(first)
+    chosen = _chosen(first, rows)
+    of_row = selection.outputs_of_rows(first, output)[chosen]
+    maps = torch.stack([_element_values(e, chosen, of_row) for e in by_name.values()], dim=1)
+    limit = maps.abs().max().item() or 1.0
+    grid = _Grid(len(chosen), 1 + len(by_name))
+    figure = style.new_figure(grid.width, grid.height)
+    images = first.x[chosen].reshape(len(chosen), -1, *first.players.event[-2:]).numpy()
+    for line, (image, signed) in enumerate(zip(images, maps.numpy(), strict=True)):
+        cells = [grid.axes(figure, line, column) for column in range(grid.columns)]
+        _draw_image(cells[0], image)
+        outline = _outline(image)
+        for axes, values in zip(cells[1:], signed, strict=True):
+            axes.imshow(values, cmap=style.DIVERGING, vmin=-limit, vmax=limit)
+            axes.add_collection(LineCollection(outline, colors="0.3", linewidths=0.5, alpha=0.7))
+        grid.write(figure, line, _line_title(first, chosen[line], int(of_row[line])))
+    grid.write_head(figure, ["image", *by_name])
+    _draw_colour_bar(figure, grid.colour_bar(figure), limit, _colour_label(first))
+    return figure
+
+
+def _check_images(explanation: Explanation) -> None:
+    event = explanation.players.event
+    if len(event) not in (2, 3) or min(event[-2:]) < 2:
+        raise ValueError(
+            "Expected explanations of images, rows of shape (1, height, width) or (channels, "
+            f"height, width), but got rows of shape {event}; tables are drawn by `bars` and "
+            "`sina`, and flat images become images by `x.reshape(-1, 1, height, width)`."
+        )
+
+
+def _chosen(explanation: Explanation, rows: Sequence[int] | None) -> list[int]:
+    if rows is None:
+        return list(range(len(explanation.phi)))
+    if len(rows) == 0:
+        raise ValueError("Expected `rows` to name at least one image but got none.")
+    return [selection.row_index(explanation, int(row), "rows") for row in rows]
+
+
+def _element_values(
+    explanation: Explanation, rows: list[int], outputs: Tensor
+) -> Float[Tensor, "rows height width"]:
+    index = explanation.players.index
+    phi = explanation.phi[rows, :, outputs]
+    shares = phi / torch.bincount(index.flatten())
+    return shares[:, index].reshape(len(rows), -1, *index.shape[-2:]).sum(1)
+
+
+def _draw_image(axes: Axes, image: Float32[np.ndarray, "channels height width"]) -> None:
+    low, high = image.min(), image.max()
+    if len(image) == 3:
+        unit = (image - min(low, 0)) / max(high - min(low, 0), 1)
+        axes.imshow(unit.transpose(1, 2, 0))
+    else:
+        # Ink on paper, as in print, whatever the data's own scale.
+        axes.imshow(image.mean(0), cmap="gray_r", vmin=low, vmax=max(high, low + 1e-6))
+
+
+def _outline(image: Float32[np.ndarray, "channels height width"]) -> list[np.ndarray]:
+    """Edges between pixels above and below half of the image's range."""
+    grey = image.mean(0)
+    ink = grey > (grey.min() + grey.max()) / 2
+    row, column = np.nonzero(ink[:, 1:] != ink[:, :-1])
+    upright = np.stack([np.stack([column + 0.5, row + side], -1) for side in (-0.5, 0.5)], 1)
+    row, column = np.nonzero(ink[1:] != ink[:-1])
+    level = np.stack([np.stack([column + side, row + 0.5], -1) for side in (-0.5, 0.5)], 1)
+    return [*upright, *level]
+
+
+def _line_title(explanation: Explanation, row: int, output: int) -> str:
+    prediction = explanation.prediction[row, output].item()
+    said = words.amount(prediction, explanation.space)
+    return f"predicted {words.quantity(explanation, output)}: {said}"
+
+
+def _colour_label(explanation: Explanation) -> str:
+    index = explanation.players.index
+    pixels = index.shape[-2] * index.shape[-1]
+    split = len(explanation.players) < pixels
+    return words.shapley_axis(explanation.space, " per pixel" if split else "")
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """Places in inches. Images have a fixed shape, so every place is known beforehand."""
+
+    lines: int
+    columns: int
+
+    @property
+    def blocks(self) -> int:
+        return -(-self.lines // _LINES)
+
+    @property
+    def lines_per_block(self) -> int:
+        return -(-self.lines // self.blocks)
+
+    @property
+    def block_width(self) -> float:
+        return max(self.columns * (_CELL + _GAP) - _GAP, _NARROWEST - 2 * _MARGIN)
+
+    @property
+    def width(self) -> float:
+        return 2 * _MARGIN + self.blocks * (self.block_width + _BETWEEN) - _BETWEEN
+
+    @property
+    def height(self) -> float:
+        return _MARGIN + _HEAD + self.lines_per_block * (_TITLE + _CELL + _GAP) + _FOOT
+
+    def axes(self, figure: Figure, line: int, column: int) -> Axes:
+        """The square of one map, or the strip of another shape inside it, with no ticks."""
+        left, top = self._corner(line, column)
+        axes = figure.add_axes(self._place(left, top + _TITLE, _CELL, _CELL))
+        axes.set_xticks([])
+        axes.set_yticks([])
+        for spine in axes.spines.values():
+            spine.set(color=style.NEUTRAL, linewidth=0.5)
+        return axes
+
+    def write(self, figure: Figure, line: int, text: str) -> None:
+        """The title over a line."""
+        left, top = self._corner(line, 0)
+        text = style.plain(style.shorten(text, 72 * self.block_width))
+        x, y = left / self.width, 1 - (top + _TITLE - 0.05) / self.height
+        figure.text(x, y, text, fontsize=style.TEXT, color=style.INK)
+
+    def write_head(self, figure: Figure, names: Sequence[str]) -> None:
+        """Names of the columns, over every block."""
+        for block in range(self.blocks):
+            for column, name in enumerate(names):
+                left, _ = self._corner(block * self.lines_per_block, column)
+                text = style.plain(style.shorten(name, 72 * _CELL))
+                x, y = (left + _CELL / 2) / self.width, 1 - (_MARGIN + 0.14) / self.height
+                figure.text(
+                    x, y, text, ha="center", fontsize=style.TEXT, color=style.INK, weight="bold"
+                )
+
+    def colour_bar(self, figure: Figure) -> Axes:
+        """A strip at the foot."""
+        width = min(self.width - 0.7, 3.0)
+        return figure.add_axes(
+            self._place((self.width - width) / 2, self.height - _FOOT + 0.1, width, 0.08)
+        )
+
+    def _corner(self, line: int, column: int) -> tuple[float, float]:
+        """Left and top of a line's cell, from the top left of the figure."""
+        block, within = divmod(line, self.lines_per_block)
+        left = _MARGIN + block * (self.block_width + _BETWEEN) + column * (_CELL + _GAP)
+        return left, _MARGIN + _HEAD + within * (_TITLE + _CELL + _GAP)
+
+    def _place(
+        self, left: float, top: float, width: float, height: float
+    ) -> tuple[float, float, float, float]:
+        """As shares of the figure, from its bottom left."""
+        return (
+            left / self.width,
+            1 - (top + height) / self.height,
+            width / self.width,
+            height / self.height,
+        )
+
+
+def _draw_colour_bar(figure: Figure, axes: Axes, limit: float, label: str) -> None:
+    scale = ScalarMappable(Normalize(-limit, limit), style.DIVERGING)
+    bar = figure.colorbar(scale, cax=axes, orientation="horizontal")
+    bar.outline.set_visible(False)
+    bar.locator = MaxNLocator(4, symmetric=True)
+    bar.update_ticks()
+    bar.set_label(label, fontsize=style.TEXT, color=style.INK)
+    axes.tick_params(labelsize=style.TEXT, labelcolor=style.INK, color=style.NEUTRAL, length=2)

@@ -1,0 +1,149 @@
+"""Shapley values of many rows, feature by feature: a sina plot, or beeswarm."""
+
+import numpy as np
+import pandas as pd
+import torch
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from manifold_shap.explanation import Explanation
+from manifold_shap.plots import selection, style, words
+
+_LABEL = 130.0
+_LINE = 0.27
+_HALF_HEIGHT = 0.4
+_BINS = 100
+# A neighbourhood of fewer points than this is not spread over the whole height of its line.
+_CROWD = 10
+_GOLDEN = (5**0.5 - 1) / 2
+
+
+def sina(explanation: Explanation, output: str | None = None, most: int = 12) -> Figure:
+    """How each feature moves the output over all rows, most important feature first.
+
+    One point per row, spread upwards and downwards by how many others are near. Features are
+    ordered by mean |phi|. Colour is the feature's value by rank among the rows, from low to high;
+    text with two values is coloured by them, and with more, having no order, is grey.
+
+    Args:
+        explanation: of the rows.
+        output: name of the output; by default the only one, the second of two probabilities (the
+            positive class), or else the one with the largest mean |phi|.
+        most: features to show; the others are summed, row by row.
+
+    Raises:
+        ValueError: nothing to plot, `most` not positive, or no output of this name.
+    """
+    selection.named(explanation)
+    k = _output(explanation, output)
+    phi = explanation.phi[..., k]
+    shown = selection.largest(phi.abs().mean(0), most)
+    others = len(explanation.players) - len(shown)
+    lines = phi[:, shown]
+    if others:
+        lines = torch.cat((lines, phi.sum(1, keepdim=True) - lines.sum(1, keepdim=True)), 1)
+    names = [explanation.players.names[player] for player in shown.tolist()]
+    labels, colours = _labels_and_colours(explanation, names)
+    if others:
+        labels.append(words.count(others, "other feature"))
+        colours = np.column_stack((colours, np.full(len(colours), np.nan)))
+
+    figure = style.new_figure(style.WIDTH, 0.85 + _LINE * len(labels), layout="constrained")
+    axes = figure.subplots()
+    style.open_axes(axes, grid="y")
+    _draw(axes, lines.double().numpy(), colours)
+    axes.set_yticks(range(len(labels)), labels)
+    axes.set_ylim(len(labels) - 0.5, -0.5)
+    axes.xaxis.set_major_locator(MaxNLocator(5))
+    axes.set_xlabel(words.shapley_axis(explanation.space), fontsize=style.TEXT, color=style.INK)
+    quantity = words.quantity(explanation, k)
+    style.headline(figure, f"{quantity[0].upper()}{quantity[1:]}, {words.count(len(phi), 'row')}")
+    if not np.isnan(colours).all():
+        _draw_colour_bar(figure, axes)
+    return figure
+
+
+def _output(explanation: Explanation, output: str | None) -> int:
+    if output is not None:
+        return selection.output_index(explanation, output)
+    if explanation.space == "probability" and len(explanation.outputs) == 2:
+        return 1
+    return int(explanation.phi.abs().mean((0, 1)).argmax())
+
+
+def _labels_and_colours(
+    explanation: Explanation, names: list[str]
+) -> tuple[list[str], Float[np.ndarray, "rows shown"]]:
+    """What stands beside each line, and each point's place between low (0) and high (1)."""
+    features = explanation.features()
+    colours = np.full((len(explanation.phi), len(names)), np.nan)
+    labels = []
+    for line, name in enumerate(names):
+        ends = ""
+        if features is not None and name in features:
+            colours[:, line], ends = _place_by_rank(features[name])
+        ends = style.shorten(ends, 0.6 * _LABEL)
+        short = style.shorten(name, _LABEL - style.text_width(ends))
+        labels.append(style.plain(short + ends))
+    return labels, colours
+
+
+def _place_by_rank(column: pd.Series) -> tuple[Float[np.ndarray, " rows"], str]:
+    text = not pd.api.types.is_numeric_dtype(column)
+    found = sorted(column.unique()) if text else []
+    if len(found) > 2:
+        return np.full(len(column), np.nan), ""
+    rank = column.rank(method="average").to_numpy(dtype=float)
+    span = rank.max() - rank.min()
+    place = (rank - rank.min()) / span if span > 0 else np.full(len(rank), 0.5)
+    return place, f": {found[0]} … {found[1]}" if len(found) == 2 else ""
+
+
+def _draw(
+    axes: Axes, phi: Float[np.ndarray, "rows lines"], colours: Float[np.ndarray, "rows lines"]
+) -> None:
+    axes.axvline(0, color=style.NEUTRAL, linewidth=0.8, zorder=1)
+    heights = np.arange(phi.shape[1]) + _jitter(phi)
+    size = float(np.clip(14 - 3.5 * np.log10(len(phi)), 2, 10))
+    axes.scatter(
+        phi.T.ravel(),
+        heights.T.ravel(),
+        c=colours.T.ravel(),
+        s=size,
+        cmap=style.SEQUENTIAL.with_extremes(bad=style.NEUTRAL),
+        vmin=0,
+        vmax=1,
+        linewidths=0,
+        plotnonfinite=True,
+        # A vector file of many thousand points is slow to open.
+        rasterized=phi.size > 5000,
+    )
+
+
+def _jitter(phi: Float[np.ndarray, "rows lines"]) -> Float[np.ndarray, "rows lines"]:
+    """Offsets within ±0.4, wider where a line has more points; the same for the same values."""
+    low, high = phi.min(), phi.max()
+    bins = ((phi - low) / max(high - low, 1e-300) * (_BINS - 1)).round().astype(int)
+    lines = phi.shape[1]
+    where = (bins + _BINS * np.arange(lines)).ravel()
+    counts = np.bincount(where, minlength=_BINS * lines).reshape(lines, _BINS)
+    apart = np.arange(_BINS)[:, None] - np.arange(_BINS)
+    density = counts @ np.exp(-0.5 * (apart / 1.5) ** 2)
+    density = np.take_along_axis(density.T, bins, axis=0)
+    share = density / np.maximum(density.max(0), _CROWD)
+    # Multiples of the golden ratio in order of value: neighbours land far apart, and evenly.
+    rank = phi.argsort(0, kind="stable").argsort(0, kind="stable")
+    return _HALF_HEIGHT * share * (2 * ((0.5 + _GOLDEN * rank) % 1) - 1)
+
+
+def _draw_colour_bar(figure: Figure, axes: Axes) -> None:
+    bar = figure.colorbar(
+        ScalarMappable(cmap=style.SEQUENTIAL), ax=axes, ticks=[0, 1], aspect=35, pad=0.02
+    )
+    bar.ax.set_yticklabels(["low", "high"])
+    bar.ax.tick_params(labelsize=style.TEXT, labelcolor=style.INK, length=0)
+    bar.set_label("feature value", fontsize=style.TEXT, color=style.INK, labelpad=-8)
+    bar.outline.set_visible(False)

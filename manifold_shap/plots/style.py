@@ -1,0 +1,117 @@
+"""The look of every figure: colours, type sizes, and text that fits its place.
+
+Sizes are set on each artist rather than in `matplotlib.rcParams`, which are the caller's.
+"""
+
+from collections.abc import Sequence
+from io import BytesIO
+from typing import Any
+
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.colors import Colormap, ListedColormap
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import text_to_path
+
+# Inches and points: 8 pt at this width is still 6 pt in a column of 3.4 inches.
+WIDTH = 4.5
+TEXT = 8.0
+TITLE = 9.0
+DPI = 200
+
+INK = "#222222"
+NEUTRAL = "#8c8c8c"
+GRID = "#e3e3e3"
+# Red and blue of ColorBrewer's RdBu, which every kind of colour vision tells apart.
+DIVERGING = colormaps["RdBu_r"]
+RAISES, LOWERS = "#c23b3c", "#2f79b5"
+# Plasma from dark blue to orange, without its yellow, which is faint on white.
+SEQUENTIAL: Colormap = ListedColormap(colormaps["plasma"](range(206)))
+# Okabe & Ito (2008), less yellow, which is faint on white.
+SERIES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#222222")
+
+
+class _Figure(Figure):
+    """A figure that a notebook shows although pyplot does not know it."""
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+        picture = BytesIO()
+        self.savefig(picture, format="png")
+        width, height = self.get_size_inches()
+        return picture.getvalue(), {"width": round(96 * width), "height": round(96 * height)}
+
+
+def new_figure(width: float, height: float, **settings: Any) -> Figure:
+    """An empty white figure of this size in inches, outside of pyplot."""
+    return _Figure(figsize=(width, height), dpi=DPI, facecolor="white", **settings)
+
+
+def open_axes(axes: Axes, grid: str) -> None:
+    """No box, small ink-coloured ticks, and faint lines across one axis ("x" or "y")."""
+    axes.set_facecolor("white")
+    for side, spine in axes.spines.items():
+        spine.set_visible(side == "bottom")
+        spine.set_color(NEUTRAL)
+    axes.tick_params(labelsize=TEXT, labelcolor=INK, color=NEUTRAL, length=3)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(visible=False)
+    axes.grid(visible=True, axis="x" if grid == "x" else "y", color=GRID, linewidth=0.6)
+    axes.set_axisbelow(True)
+
+
+def headline(figure: Figure, *lines: str) -> None:
+    """A title flush left over the whole figure, each line cut to its width."""
+    width = 72 * figure.get_size_inches()[0] - 12
+    fitted = [plain(shorten(line, width, TITLE)) for line in lines]
+    # Constrained layout leaves room for it.
+    figure.suptitle("\n".join(fitted), x=6 / (width + 12), ha="left", fontsize=TITLE, color=INK)
+
+
+def text_width(text: str, size: float = TEXT) -> float:
+    """Width in points of text in matplotlib's own font."""
+    width, _, _ = text_to_path.get_text_width_height_descent(text, FontProperties(size=size), False)
+    return width
+
+
+def shorten(text: str, width: float, size: float = TEXT) -> str:
+    """On one line and at most `width` points wide, by an ellipsis two thirds along.
+
+    Long names tend to differ at their ends, so the end is kept.
+    """
+    text = " ".join(text.split())
+    if text_width(text, size) <= width:
+        return text
+    for kept in range(len(text) - 1, 0, -1):
+        head = -(-2 * kept // 3)
+        short = f"{text[:head].rstrip()}…{text[len(text) - (kept - head) :].lstrip()}"
+        if text_width(short, size) <= width:
+            return short
+    return "…"
+
+
+def plain(text: str) -> str:
+    """The text as it is: dollar signs are no formulas to be typeset."""
+    return text.replace("$", r"\$")
+
+
+def legend_above(axes: Axes, handles: Sequence[Any], names: Sequence[str], **settings: Any) -> None:
+    """A legend over the axes, where it covers no data."""
+    width = 72 * WIDTH - 40
+    labels = [shorten(name, width) for name in names]
+    # As many columns as the widest label leaves room for, with 35 points for each handle.
+    columns = max(1, int((width + 35) // (max(map(text_width, labels)) + 35)))
+    axes.legend(
+        handles,
+        # Before matplotlib 3.10, labels that start with "_" are dropped.
+        [plain(f" {label}" if label.startswith("_") else label) for label in labels],
+        ncols=min(columns, len(labels)),
+        loc="lower right",
+        bbox_to_anchor=(1, 1),
+        borderaxespad=0,
+        frameon=False,
+        fontsize=TEXT,
+        labelcolor=INK,
+        handlelength=1.5,
+        **settings,
+    )

@@ -1,0 +1,55 @@
+"""How numbers, outputs and predictions are written on a figure."""
+
+import numbers
+from typing import Any
+
+import numpy as np
+
+from manifold_shap.explanation import Explanation
+
+UNITS = {"probability": "probability", "log_odds": "log-odds", "ilr": "log-ratio"}
+
+
+def shapley_axis(space: str, per: str = "") -> str:
+    """Label of an axis or colour bar of Shapley values, with their unit."""
+    return f"Shapley value{per} ({UNITS.get(space, 'model output')})"
+
+
+def number(value: float) -> str:
+    """About three significant digits, and no exponent where none is needed."""
+    if not np.isfinite(value):
+        return str(value)
+    digits = f"{value:.0f}" if 1000 <= abs(value) < 1e7 else f"{value:.3g}"
+    return digits.replace("-", "−")
+
+
+def feature_value(value: Any) -> str:
+    """A number with about three digits; a category as it is."""
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
+    return number(float(value)) if is_number else str(value)
+
+
+def amount(value: float, space: str) -> str:
+    """A base or prediction: a probability with two decimals, anything else with three digits."""
+    if space != "probability":
+        return number(value)
+    if 0.995 <= value < 1:
+        return "> 0.99"
+    return "< 0.01" if 0 < value < 0.005 else f"{value:.2f}"
+
+
+def quantity(explanation: Explanation, output: int) -> str:
+    """What the Shapley values of one output share out."""
+    name = explanation.outputs[output]
+    if explanation.space == "probability":
+        return f"probability of {name}"
+    if explanation.space == "ilr":
+        return f"log-ratio {name}"
+    if explanation.space == "log_odds" or len(explanation.outputs) > 1:
+        return name
+    return "model output"
+
+
+def count(many: int, what: str) -> str:
+    """`1 row`, `2 rows`."""
+    return f"{many} {what}" if many == 1 else f"{many} {what}s"

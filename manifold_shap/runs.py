@@ -1,0 +1,163 @@
+"""Run directories: what was made, with which configuration, and whether it is complete.
+
+A directory `<name>` is complete or absent. Work in progress lives beside it in `<name>.partial`
+and takes its place by a rename, so that an interruption never leaves something that looks whole,
+and what was there before stays until then.
+"""
+
+import json
+import shutil
+import zlib
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import torch
+from torch import Tensor
+
+from manifold_shap.checkpoints import write_whole
+
+_CONFIG = "config.json"
+
+
+def check_writable(directory: Path) -> None:
+    """Make the directory, or raise.
+
+    Raises:
+        OSError: no permission, no space, or a file in the way.
+    """
+    probe = directory / f".{uuid4().hex}"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        probe.write_text("writable")
+    except OSError as error:
+        raise type(error)(
+            error.errno,
+            f"Expected to be able to write runs to {directory} but cannot ({error.strerror}); "
+            "choose another place with runs_dir=...",
+        ) from error
+    finally:
+        with suppress(OSError):
+            probe.unlink(missing_ok=True)
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a JSON file, whole or not at all."""
+    write_whole(path, lambda beside: beside.write_text(json.dumps(content, indent=2) + "\n"))
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON file.
+
+    Raises:
+        ValueError: it is damaged.
+    """
+    try:
+        return json.loads(path.read_text())
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ValueError(
+            f"Expected JSON in {path} but it is damaged ({error}); remove the directory "
+            f"{path.parent} and train again."
+        ) from error
+
+
+def config_of(directory: Path) -> dict[str, Any] | None:
+    """With which configuration the content was made; None for an absent or empty directory."""
+    path = directory / _CONFIG
+    return read_json(path) if path.exists() else None
+
+
+def partial(directory: Path) -> Path:
+    """Where work in progress on a directory lives."""
+    return directory.with_name(directory.name + ".partial")
+
+
+def begin(directory: Path, config: Mapping[str, Any], overwrite: bool) -> Path:
+    """Open the work in progress on a directory: new, or continued if it has this configuration.
+
+    Returns:
+        The directory to work in.
+
+    Raises:
+        ValueError: finished or interrupted work of another configuration is there, and
+            `overwrite` is false.
+    """
+    work = partial(directory)
+    for place in (directory, work):
+        if not overwrite:
+            check_same(place, config)
+    if config_of(work) not in (None, config):
+        shutil.rmtree(work)
+    work.mkdir(parents=True, exist_ok=True)
+    write_json(work / _CONFIG, config)
+    return work
+
+
+def finish(directory: Path) -> None:
+    """Put the finished work in its place; only then does what was there go."""
+    work, old = partial(directory), directory.with_name(f".{directory.name}.{uuid4().hex}")
+    if directory.exists():
+        directory.rename(old)
+    work.rename(directory)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def check_same(directory: Path, config: Mapping[str, Any]) -> None:
+    """Raise ValueError if what is in the directory was made with another configuration."""
+    there = config_of(directory)
+    if there is not None and (changes := differences(there, config)):
+        raise ValueError(
+            f"Expected {directory} to be free or of this configuration, but it holds the results "
+            f"of another one ({'; '.join(changes[:8])}). Give overwrite=true to replace them, or "
+            "runs_dir=... to keep both."
+        )
+
+
+def differences(there: Any, here: Any, name: str = "") -> list[str]:
+    """What two nested configurations disagree on, as `name: there -> here`."""
+    if isinstance(there, Mapping) and isinstance(here, Mapping):
+        keys = dict.fromkeys([*there, *here])
+        return [
+            change
+            for key in keys
+            for change in differences(
+                there.get(key), here.get(key), f"{name}.{key}" if name else str(key)
+            )
+        ]
+    return [] if there == here else [f"{name}: {there!r} -> {here!r}"]
+
+
+def fingerprint(*tensors: Tensor) -> int:
+    """A checksum of data: the same settings on another file are another configuration."""
+    checksum = 0
+    for tensor in tensors:
+        content = tensor.detach().cpu().contiguous()
+        checksum = zlib.crc32(content.numpy().tobytes(), checksum)
+    return checksum
+
+
+def pick_device(name: str) -> torch.device:
+    """The device of this name; `auto` is CUDA where there is one.
+
+    Raises:
+        ValueError: CUDA is asked for and absent.
+    """
+    available = torch.cuda.is_available()
+    if name == "auto":
+        return torch.device("cuda" if available else "cpu")
+    device = torch.device(name)
+    if device.type == "cuda" and not available:
+        raise ValueError(
+            f"Expected a CUDA device for device={name} but torch finds none; use device=cpu."
+        )
+    return device
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a directory, if it is there."""
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

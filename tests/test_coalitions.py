@@ -1,0 +1,190 @@
+"""Coalition laws against their formulas, orders, and players."""
+
+import itertools
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from torch import Tensor
+
+from manifold_shap.coalitions import (
+    Players,
+    ShapleyKernel,
+    SizeUniform,
+    all_coalitions,
+    all_orders,
+    check_mask,
+    sample_orders,
+)
+
+# Every statistical test here fails a correct sampler with this probability (over seeds).
+FALSE_ALARM = 1e-6
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def counts(mask: Tensor) -> Tensor:
+    """How often each of the 2^n coalitions occurs, by its number in `all_coalitions`."""
+    players = mask.shape[-1]
+    code = (mask.reshape(-1, players) * 2 ** torch.arange(players)).sum(-1)
+    return torch.bincount(code, minlength=2**players)
+
+
+def assert_law(observed: Tensor, probability: Tensor) -> None:
+    possible = probability > 0
+    assert observed[~possible].sum() == 0
+    expected = probability[possible].double()
+    expected = expected / expected.sum() * observed.sum()
+    test = stats.chisquare(observed[possible].numpy(), expected.numpy())
+    assert test.pvalue > FALSE_ALARM
+
+
+def shapley_probability(size: int, n: int) -> float:
+    return 1 / (n * math.comb(n, size)) if size < n else 0.0
+
+
+def kernel_weight(size: int, n: int) -> float:
+    proper = 0 < size < n
+    return (n - 1) / (math.comb(n, size) * size * (n - size)) if proper else 0.0
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 9])
+def test_size_uniform_is_the_law_of_the_shapley_sum(n: int) -> None:
+    masks = all_coalitions(n)
+    probability = SizeUniform(n).log_prob(masks).exp()
+    expected = torch.tensor([shapley_probability(int(s), n) for s in masks.sum(1)])
+    torch.testing.assert_close(probability, expected)
+    assert probability.sum().item() == pytest.approx(1, abs=1e-5)
+    assert SizeUniform(n).log_prob(torch.ones(n, dtype=torch.bool)) == -math.inf
+
+
+def test_size_uniform_log_prob_is_accurate_for_784_players() -> None:
+    n, sizes = 784, torch.tensor([0, 1, 100, 392, 783])
+    log_prob = SizeUniform(n).log_prob(torch.arange(n) < sizes[:, None])
+    expected = torch.tensor([-math.log(n) - math.log(math.comb(n, int(s))) for s in sizes])
+    torch.testing.assert_close(log_prob, expected, rtol=1e-6, atol=1e-5)
+
+
+def test_size_uniform_samples_its_law() -> None:
+    law = SizeUniform(4)
+    mask = law.sample((400, 100), generator())
+    assert mask.shape == (400, 100, 4)
+    assert mask.dtype == torch.bool
+    assert_law(counts(mask), law.log_prob(all_coalitions(4)).exp())
+
+
+@pytest.mark.parametrize("n", [17, 60])
+def test_size_uniform_sizes_are_uniform(n: int) -> None:
+    size = SizeUniform(n).sample((40_000,), generator(1)).sum(-1)
+    observed = torch.bincount(size, minlength=n + 1)
+    assert_law(observed, torch.tensor([1 / n] * n + [0.0]))
+
+
+def test_antithetic_halves_follow_the_law_and_cover_all_players_but_one() -> None:
+    law = SizeUniform(4)
+    mask = law.sample_antithetic((40_000,), generator(2))
+    assert mask.shape == (40_000, 2, 4)
+    before, after = mask.unbind(1)
+    assert not (before & after).any()
+    assert ((before | after).sum(1) == 3).all()
+    for half in (before, after):
+        assert_law(counts(half), law.log_prob(all_coalitions(4)).exp())
+
+
+@pytest.mark.parametrize("n", [2, 3, 6, 10])
+def test_shapley_kernel_is_the_law_of_kernelshap(n: int) -> None:
+    masks = all_coalitions(n)
+    weight = torch.tensor([kernel_weight(int(s), n) for s in masks.sum(1)])
+    probability = ShapleyKernel(n).log_prob(masks).exp()
+    torch.testing.assert_close(probability, weight / weight.sum())
+
+
+def test_shapley_kernel_samples_its_law() -> None:
+    mask = ShapleyKernel(4).sample((400, 100), generator(3))
+    assert mask.shape == (400, 100, 4)
+    assert_law(counts(mask), ShapleyKernel(4).log_prob(all_coalitions(4)).exp())
+
+
+@pytest.mark.parametrize("law", [SizeUniform(6), ShapleyKernel(6)])
+def test_sampling_repeats_with_its_seed(law: SizeUniform | ShapleyKernel) -> None:
+    first, again, other = (law.sample((50,), generator(seed)) for seed in (0, 0, 1))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+@pytest.mark.parametrize(("law", "least"), [(SizeUniform, 1), (ShapleyKernel, 2)])
+def test_a_law_needs_players(law: type, least: int) -> None:
+    with pytest.raises(ValueError, match=f"Expected at least {least} players but got"):
+        law(least - 1)
+
+
+def test_orders_of_three_players_are_uniform() -> None:
+    orders = sample_orders((30_000,), 3, generator(4))
+    code = (orders * torch.tensor([9, 3, 1])).sum(1)
+    observed = torch.bincount(code, minlength=27)
+    codes = [9 * a + 3 * b + c for a, b, c in itertools.permutations(range(3))]
+    probability = torch.zeros(27)
+    probability[codes] = 1 / 6
+    assert_law(observed, probability)
+
+
+@given(st.lists(st.integers(1, 7), min_size=1, max_size=6), st.integers(1, 3), st.integers(1, 70))
+@settings(deadline=None, max_examples=40)
+def test_orders_drawn_in_pieces_are_those_drawn_in_one_go(
+    pieces: list[int], pairs: int, players: int
+) -> None:
+    whole = sample_orders((sum(pieces), pairs), players, generator(5))
+    one = generator(5)
+    parts = [sample_orders((piece, pairs), players, one) for piece in pieces]
+    assert torch.equal(torch.cat(parts), whole)
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_all_orders_stand_next_to_their_reverses(n: int) -> None:
+    orders = all_orders(n)
+    assert sorted(map(tuple, orders.tolist())) == sorted(itertools.permutations(range(n)))
+    assert torch.equal(orders[::2].flip(1), orders[1::2])
+
+
+def test_all_coalitions_are_numbered_by_their_bits() -> None:
+    masks = all_coalitions(5)
+    assert masks.shape == (32, 5)
+    assert [sum(2**i for i in range(5) if row[i]) for row in masks] == list(range(32))
+
+
+def test_players_of_elements() -> None:
+    players = Players.of_elements((2, 3))
+    assert len(players) == 6
+    assert players.event == (2, 3)
+    assert players.names == ("x0", "x1", "x2", "x3", "x4", "x5")
+    assert Players.of_elements((2,), ["a", "b"]).names == ("a", "b")
+
+
+def test_elements_of_one_player_enter_together() -> None:
+    players = Players(("a", "b"), torch.tensor([[0, 1], [1, 1]]))
+    mask = torch.tensor([[[True, False], [False, True], [True, True]]])
+    expected = [[[True, False], [False, False]], [[False, True], [True, True]], [[True, True]] * 2]
+    assert players.expand(mask).tolist() == [expected]
+
+
+@pytest.mark.parametrize(
+    "index",
+    [torch.tensor([0, 2]), torch.tensor([0, 0]), torch.tensor([0, -1]), torch.tensor([0.0, 1.0])],
+)
+def test_players_must_each_own_an_element(index: Tensor) -> None:
+    with pytest.raises(ValueError, match="Expected `index` to hold every integer from 0 to 1"):
+        Players(("a", "b"), index)
+
+
+def test_masks_are_bool_with_one_entry_per_player() -> None:
+    check_mask(torch.ones(2, 3, dtype=torch.bool), 3)
+    with pytest.raises(TypeError, match=r"bool tensor .* got torch.float32"):
+        check_mask(torch.ones(2, 3), 3)
+    for mask in (torch.ones(2, 4, dtype=torch.bool), torch.tensor(True)):
+        with pytest.raises(ValueError, match="Expected `mask` with 3 players on its last axis"):
+            check_mask(mask, 3)

@@ -1,0 +1,129 @@
+"""The mean squared error of a value function, against explicit sums and known games."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+import torch
+from torch import Tensor
+
+import manifold_shap as ms
+
+X = torch.randn(7, 4, generator=torch.Generator().manual_seed(1))
+
+
+@dataclass
+class Noisy:
+    """v(S) = Σ_{i∈S} x_i, seen through the mean of `draws` noisy numbers of spread `sigma`."""
+
+    draws: int
+    sigma: float
+    seed: int = 0
+
+    def prediction(self, x: Tensor) -> Tensor:
+        return x.sum(1, keepdim=True)
+
+    def __call__(self, x: Tensor, mask: Tensor) -> Tensor:
+        return self.estimate(x, mask)[0]
+
+    def estimate(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        generator = torch.Generator().manual_seed(self.seed)
+        noise = torch.randn(*mask.shape[:2], self.draws, generator=generator) * self.sigma
+        drawn = (x[:, None] * mask).sum(-1, keepdim=True) + noise
+        return drawn.mean(2, keepdim=True), drawn.var(2, keepdim=True) / self.draws
+
+
+def explicit(value: ms.ValueFunction, x: Tensor, mask: Tensor) -> Tensor:
+    """Squared errors `[rows, m]`, one call per pair."""
+    errors = torch.zeros(mask.shape[:2], dtype=torch.float64)
+    for b in range(len(x)):
+        for k in range(mask.shape[1]):
+            v = value(x[b : b + 1], mask[b : b + 1, k : k + 1])[0, 0]
+            f = value.prediction(x[b : b + 1])[0]
+            errors[b, k] = sum((f[y] - v[y]) ** 2 for y in range(len(f))) / len(f)
+    return errors
+
+
+@pytest.mark.parametrize("kind", ["surrogate", "marginal"])
+def test_mse_is_the_mean_over_pairs(make_value: Callable[..., ms.ValueFunction], kind: str) -> None:
+    value, mask = make_value(kind, "ilr"), ms.shapley_pairs(7, 4, least=60)
+    score, errors = ms.mean_squared_error(value, X, mask), explicit(value, X, mask)
+    by_row = errors.mean(1)
+    assert score.mse == pytest.approx(errors.mean().item(), rel=1e-5)
+    assert score.standard_error == pytest.approx((by_row.std() / 7**0.5).item(), rel=1e-5)
+    assert score.draws == value.draws
+
+
+def test_curve_over_sizes_adds_up(make_value: Callable[..., ms.ValueFunction]) -> None:
+    value, mask = make_value(), ms.shapley_pairs(7, 4, least=200)
+    score, errors = ms.mean_squared_error(value, X, mask), explicit(value, X, mask)
+    curve = score.by_size
+    assert curve.size == [0, 1, 2, 3]
+    assert sum(curve.pairs) == mask.shape[0] * mask.shape[1]
+    weighted = sum(n * mse for n, mse in zip(curve.pairs, curve.mse, strict=True))
+    assert weighted / sum(curve.pairs) == pytest.approx(score.mse)
+    of_two = errors[mask.sum(-1) == 2]
+    assert curve.mse[2] == pytest.approx(of_two.mean().item(), rel=1e-5)
+    error = of_two.std() / len(of_two) ** 0.5
+    assert curve.standard_error[2] == pytest.approx(error.item(), rel=1e-5)
+
+
+def test_many_players_are_binned() -> None:
+    mask = ms.shapley_pairs(7, 100, least=7_000)
+    value, x = Noisy(1, 0.0), torch.ones(7, 100)
+    score = ms.mean_squared_error(value, x, mask)
+    curve = score.by_size
+    assert len(curve.size) == 28
+    assert curve.size == sorted(curve.size)
+    weighted = sum(n * mse for n, mse in zip(curve.pairs, curve.mse, strict=True))
+    assert weighted / sum(curve.pairs) == pytest.approx(score.mse)
+    # With one unit per player the error of S is (n - |S|)².
+    assert curve.mse[0] == pytest.approx((100 - curve.size[0]) ** 2, rel=0.02)
+
+
+@pytest.mark.parametrize("kind", ["surrogate", "marginal"])
+@pytest.mark.parametrize("batch_size", [1, 50, 100_000])
+def test_batch_size_does_not_matter(
+    make_value: Callable[..., ms.ValueFunction], kind: str, batch_size: int
+) -> None:
+    value, mask = make_value(kind), ms.shapley_pairs(7, 4, least=60)
+    whole = ms.mean_squared_error(value, X, mask)
+    parts = ms.mean_squared_error(value, X, mask, batch_size)
+    assert parts.mse == pytest.approx(whole.mse, rel=1e-5)
+    assert parts.debiased == pytest.approx(whole.debiased, rel=1e-5)
+
+
+def test_debiased_removes_the_variance_of_the_draws() -> None:
+    # Noise adds sigma²/K = 1 to each squared error; over 40 x 60,000 draws its mean is known to
+    # about 0.006, and the tolerance is five times that.
+    mask = ms.shapley_pairs(7, 4, least=1_500)
+    exact = ms.mean_squared_error(Noisy(1, 0.0), X, mask).mse
+    scores = [ms.mean_squared_error(Noisy(4, 2.0, seed), X, mask) for seed in range(40)]
+    raw = sum(score.mse for score in scores) / 40
+    debiased = sum(score.debiased for score in scores) / 40
+    assert raw - exact == pytest.approx(1, abs=0.03)
+    assert debiased == pytest.approx(exact, abs=0.03)
+
+
+def test_debiased_equals_mse_without_draws(make_value: Callable[..., ms.ValueFunction]) -> None:
+    score = ms.mean_squared_error(make_value(), X, ms.shapley_pairs(7, 4, least=60))
+    assert score.debiased == score.mse
+
+
+def test_a_perfect_value_function_scores_zero_for_everybody(
+    make_value: Callable[..., ms.ValueFunction],
+) -> None:
+    score = ms.mean_squared_error(make_value(), X, torch.ones(7, 2, 4, dtype=torch.bool))
+    assert score.mse == 0
+
+
+def test_shapley_pairs() -> None:
+    mask = ms.shapley_pairs(300, 6, least=10_000)
+    assert mask.shape == (300, 34, 6)
+    assert mask.dtype == torch.bool
+    share = torch.bincount(mask.sum(-1).flatten(), minlength=7) / 10_200
+    # Sizes 0..5 are equally frequent; five standard errors are 0.018.
+    torch.testing.assert_close(share, torch.tensor([1 / 6] * 6 + [0.0]), rtol=0, atol=0.018)
+    assert torch.equal(mask, ms.shapley_pairs(300, 6))
+    assert not torch.equal(mask, ms.shapley_pairs(300, 6, seed=1))
+    assert ms.shapley_pairs(20, 3, least=5).shape == (20, 1, 3)

@@ -1,0 +1,102 @@
+"""Networks: the masked first layer in both its forms, and the MLP."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from manifold_shap.nn import MLP, MaskedLinear, make_activation
+
+FOLDED = 40
+DIRECT = 20
+
+
+@st.composite
+def owners(draw: st.DrawFn) -> list[int]:
+    """The player of each element: one or more elements per player, in any order."""
+    players = draw(st.integers(1, 6))
+    more = draw(st.lists(st.integers(0, players - 1), max_size=5))
+    return draw(st.permutations([*range(players), *more]))
+
+
+def make(index: list[int], outputs: int = 3) -> MaskedLinear:
+    torch.manual_seed(0)
+    return MaskedLinear(index, max(index) + 1, outputs)
+
+
+def inputs(layer: MaskedLinear, m: int, batch: int = 3) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(batch, len(layer.index), generator=generator)
+    return x, torch.rand(batch, m, layer.players, generator=generator) < 0.5
+
+
+@given(owners(), st.integers(1, 4))
+@settings(deadline=None, max_examples=40)
+def test_folding_does_not_change_the_layer(index: list[int], outputs: int) -> None:
+    layer = make(index, outputs)
+    x, mask = inputs(layer, FOLDED)
+    direct = torch.cat([layer(x, part) for part in mask.split(DIRECT, dim=1)], dim=1)
+    torch.testing.assert_close(layer(x, mask), direct)
+
+
+@given(owners())
+@settings(deadline=None, max_examples=20)
+def test_the_layer_is_linear_in_masked_input_and_mask(index: list[int]) -> None:
+    layer = make(index)
+    x, mask = inputs(layer, DIRECT)
+    for b, k in ((0, 0), (2, 7)):
+        present = mask[b, k]
+        row = torch.cat((x[b] * present[layer.index], present.float()))
+        torch.testing.assert_close(layer(x, mask)[b, k], layer.weight @ row + layer.bias)
+
+
+@pytest.mark.parametrize("m", [DIRECT, FOLDED])
+def test_absent_elements_get_exactly_zero_gradient(m: int) -> None:
+    layer = make([0, 1, 1, 2])
+    x = torch.randn(2, 4, requires_grad=True)
+    absent = torch.tensor([True, False, True])
+    layer(x, absent.expand(2, m, 3)).square().sum().backward()
+    assert x.grad is not None
+    assert (x.grad[:, 1:3] == 0).all()
+    assert (x.grad[:, [0, 3]] != 0).all()
+
+
+@pytest.mark.parametrize("m", [DIRECT, FOLDED])
+def test_absent_values_do_not_matter(m: int) -> None:
+    layer = make([0, 1, 1, 2])
+    x, _ = inputs(layer, m)
+    mask = torch.tensor([True, False, True]).expand(3, m, 3)
+    other = x.clone()
+    other[:, 1:3] = 1e6
+    assert torch.equal(layer(x, mask), layer(other, mask))
+    present = x.clone()
+    present[:, 0] += 1
+    assert not torch.allclose(layer(x, mask), layer(present, mask))
+
+
+def test_absent_is_not_the_value_zero() -> None:
+    layer = make([0, 1])
+    both, one = torch.tensor([[[True, True]]]), torch.tensor([[[True, False]]])
+    assert not torch.allclose(layer(torch.zeros(1, 2), both), layer(torch.zeros(1, 2), one))
+
+
+def test_mlp_is_layers_on_flattened_inputs() -> None:
+    mlp = MLP(6, [5, 4], 3, activation="gelu", dropout=0.1)
+    shapes = [tuple(layer.weight.shape) for layer in mlp if isinstance(layer, nn.Linear)]
+    assert shapes == [(5, 6), (4, 5), (3, 4)]
+    assert sum(isinstance(layer, nn.GELU) for layer in mlp) == 2
+    assert sum(isinstance(layer, nn.Dropout) for layer in mlp) == 2
+    x = torch.randn(7, 2, 3)
+    assert torch.equal(mlp.eval()(x), mlp(x.flatten(1)))
+
+
+def test_mlp_without_hidden_layers_is_linear() -> None:
+    mlp = MLP(4, [], 2)
+    a, b = torch.randn(2, 5, 4)
+    torch.testing.assert_close(mlp(a) + mlp(b), mlp(a + b) + mlp(torch.zeros(1, 4)))
+
+
+def test_unknown_activation() -> None:
+    with pytest.raises(ValueError, match=r"Expected `activation` to be one of .* got 'tanh'"):
+        make_activation("tanh")

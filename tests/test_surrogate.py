@@ -1,0 +1,109 @@
+"""The surrogate network: its outputs, its units, and what it must not see."""
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from manifold_shap.surrogate import Surrogate, squared_error
+
+
+def make(space: str = "ilr", outputs: int = 2, event: tuple[int, ...] = (4,)) -> Surrogate:
+    torch.manual_seed(0)
+    elements = int(torch.tensor(event).prod())
+    return Surrogate(event, list(range(elements)), outputs, space, hidden=(16, 8))
+
+
+def some(rows: int = 30, event: tuple[int, ...] = (4,), m: int = 5) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    players = int(torch.tensor(event).prod())
+    x = torch.randn(rows, *event, generator=generator)
+    return x, torch.rand(rows, m, players, generator=generator) < 0.5
+
+
+def test_probabilities_lie_on_the_simplex() -> None:
+    surrogate = make("probability", outputs=3)
+    x, mask = some()
+    surrogate.standardise(x, torch.rand(30, 3))
+    out = surrogate(100 * x, mask)
+    assert out.shape == (30, 5, 3)
+    assert (out >= 0).all()
+    torch.testing.assert_close(out.sum(-1), torch.ones(30, 5))
+
+
+@pytest.mark.parametrize("event", [(4,), (1, 2, 3)])
+def test_units_of_inputs_and_targets_do_not_matter(event: tuple[int, ...]) -> None:
+    x, mask = some(event=event)
+    target = torch.randn(30, 2)
+    here, there = make(event=event), make(event=event)
+    here.standardise(x, target)
+    there.standardise(1000 * x + 50, 10 * target - 3)
+    expected = 10 * here(x, mask) - 3
+    torch.testing.assert_close(there(1000 * x + 50, mask), expected, rtol=1e-4, atol=1e-3)
+
+
+def test_columns_are_standardised() -> None:
+    surrogate = make()
+    x, _ = some()
+    target = torch.randn(30, 2)
+    surrogate.standardise(x, target)
+    torch.testing.assert_close(surrogate.x_mean, x.mean(0))
+    torch.testing.assert_close(surrogate.x_scale, x.std(0, correction=0))
+    torch.testing.assert_close(surrogate.target_mean, target.mean(0))
+    torch.testing.assert_close(surrogate.target_scale, target.std(0, correction=0))
+
+
+def test_pixels_of_an_image_share_one_scale() -> None:
+    surrogate = make(event=(1, 2, 3))
+    x, _ = some(event=(1, 2, 3))
+    surrogate.standardise(x, torch.randn(30, 2))
+    assert surrogate.x_scale.unique().numel() == 1
+    assert surrogate.x_scale[0, 0, 0] == pytest.approx(x.std(correction=0).item())
+
+
+def test_a_rare_indicator_is_not_blown_up() -> None:
+    surrogate = make()
+    x = torch.zeros(1000, 4)
+    x[0, 2] = 1
+    surrogate.standardise(x, torch.randn(1000, 2))
+    assert surrogate.x_scale.tolist() == [1, 1, pytest.approx(0.1), 1]
+
+
+@pytest.mark.parametrize("constant", [0.0, 0.1, 1e6 / 3])
+def test_constant_columns_keep_their_unit(constant: float) -> None:
+    surrogate = make()
+    x, _ = some(1000)
+    x[:, 1] = constant
+    target = torch.full((1000, 2), constant)
+    surrogate.standardise(x, target)
+    assert surrogate.x_scale[1] == 1
+    assert surrogate.target_scale.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("m", [5, 40])
+@pytest.mark.parametrize("space", ["probability", "identity"])
+def test_absent_players_do_not_matter(space: str, m: int) -> None:
+    surrogate = make(space)
+    x, _ = some(m=m)
+    mask = torch.tensor([True, False, True, False]).expand(30, m, 4)
+    other = x.clone()
+    other[:, [1, 3]] = -7
+    assert torch.equal(surrogate(x, mask), surrogate(other, mask))
+    assert not torch.allclose(surrogate(x, mask), surrogate(x + 1, mask))
+
+
+def test_players_of_several_elements() -> None:
+    surrogate = Surrogate((3,), [0, 1, 1], 1, "identity", hidden=(8,))
+    assert surrogate(torch.randn(2, 3), torch.ones(2, 4, 2, dtype=torch.bool)).shape == (2, 4, 1)
+
+
+def test_squared_error_is_the_mean_over_outputs() -> None:
+    prediction, target = torch.randn(4, 3, 2), torch.randn(4, 2)
+    p, t = prediction.numpy(), target.numpy()
+    expected = np.array([[((p[b, k] - t[b]) ** 2).mean() for k in range(3)] for b in range(4)])
+    torch.testing.assert_close(squared_error(prediction, target), torch.from_numpy(expected))
+
+
+def test_a_surrogate_needs_a_hidden_layer() -> None:
+    with pytest.raises(ValueError, match="Expected `hidden` to name at least one layer width"):
+        Surrogate((2,), [0, 1], 1, "identity", hidden=())

@@ -1,0 +1,60 @@
+"""Train a classifier and a value function: `python train.py data=mnist`; see --help."""
+
+import sys
+from pathlib import Path
+from typing import Any, cast
+
+import hydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf
+
+from manifold_shap import runs, workflow
+
+
+def train(cfg: DictConfig, sweep: Path | None = None) -> float:
+    """Train what the configuration says and return the test MSE, for sweepers to minimise.
+
+    Args:
+        cfg: composed from `conf/train.yaml`.
+        sweep: where one job of a multirun writes; by default runs have no place of their own.
+    """
+    home = Path(cfg.runs_dir, cfg.data.name)
+    runs.check_writable(home)
+    data = hydra.utils.instantiate(cfg.data)
+    data.setup()
+    run = workflow.Run(
+        data=data,
+        settings=plain(cfg),
+        directory=sweep or home / cfg.value_function.name,
+        home=home,
+        trainer=plain(cfg.trainer),
+        overwrite=cfg.overwrite,
+        progress=cfg.progress,
+    )
+    return workflow.train(run, hydra.utils.instantiate(cfg.classifier))["mse"]
+
+
+def plain(cfg: DictConfig) -> dict[str, Any]:
+    """A configuration as nested dicts, every setting resolved and none missing."""
+    return cast(dict[str, Any], OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True))
+
+
+@hydra.main(config_path="conf", config_name="train", version_base="1.3")
+def main(cfg: DictConfig) -> float:
+    job = HydraConfig.get()
+    sweep = Path(job.runtime.output_dir) if job.mode == RunMode.MULTIRUN else None
+    try:
+        return train(cfg, sweep)
+    except KeyboardInterrupt:
+        print(
+            "Interrupted. The best checkpoint so far is kept and explain.py can use it; the same "
+            "command goes on from here."
+        )
+        sys.exit(130)
+    except (ValueError, TypeError, OSError) as error:
+        sys.exit(f"{type(error).__name__}: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -9,7 +9,9 @@ import hydra
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
-from manifold_shap import runs, workflow
+from manifold_shap.commands import directories
+from manifold_shap.commands import explain as steps
+from manifold_shap.commands.run import Run
 from manifold_shap.values import ValueFunction
 
 CONF = Path(__file__).parent / "conf"
@@ -23,10 +25,10 @@ def explain(cfg: DictConfig, given: list[str]) -> dict[str, Any]:
         given: names of the settings that the user gave, which must agree with the run.
     """
     home = Path(cfg.runs_dir, cfg.data.name)
-    kept = workflow.recorded_data(home, plain(cfg.data), given)
+    kept = steps.recorded_data(home, plain(cfg.data), given)
     data = hydra.utils.instantiate(kept)
     data.setup()
-    run = workflow.Run(
+    run = Run(
         data=data,
         settings={"data": kept, "seed": cfg.seed},
         directory=home / cfg.value_function.name,
@@ -34,14 +36,14 @@ def explain(cfg: DictConfig, given: list[str]) -> dict[str, Any]:
         trainer={},
     )
     settings = plain(cfg.value_function)
-    value, directory = workflow.open_value(run, settings, given, cfg.checkpoint)
+    value, directory = steps.open_value(run, settings, given, cfg.checkpoint)
     values = {value.name: value, **compared(cfg.compare, run, value)}
     instances = cfg.instances if isinstance(cfg.instances, int) else list(cfg.instances)
-    device = runs.pick_device(cfg.device)
-    summary = workflow.explain(
+    device = directories.pick_device(cfg.device)
+    summary = steps.explain(
         {name: entry.to(device) for name, entry in values.items()},
         data,
-        workflow.test_rows(data, instances),
+        steps.test_rows(data, instances),
         partial(hydra.utils.instantiate(cfg.estimator, _partial_=True), progress=cfg.progress),
         directory,
     )
@@ -49,7 +51,7 @@ def explain(cfg: DictConfig, given: list[str]) -> dict[str, Any]:
     return summary
 
 
-def compared(names: list[str], run: workflow.Run, value: ValueFunction) -> dict[str, ValueFunction]:
+def compared(names: list[str], run: Run, value: ValueFunction) -> dict[str, ValueFunction]:
     """The value functions drawn beside this one, in its output space."""
     others = {}
     for name in names:
@@ -59,7 +61,7 @@ def compared(names: list[str], run: workflow.Run, value: ValueFunction) -> dict[
             raise ValueError(f"Expected `compare` to name some of {known} but got {name!r}.")
         if name != value.name:
             settings = {**plain(OmegaConf.load(path)), "output": value.space.name}
-            others[name], _ = workflow.open_value(run, settings)
+            others[name], _ = steps.open_value(run, settings)
     return others
 
 

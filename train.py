@@ -9,7 +9,9 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from manifold_shap import runs, workflow
+from manifold_shap.commands import directories
+from manifold_shap.commands.run import Run
+from manifold_shap.commands.train import train as train_run
 
 
 def train(cfg: DictConfig, sweep: Path | None = None) -> float:
@@ -20,10 +22,10 @@ def train(cfg: DictConfig, sweep: Path | None = None) -> float:
         sweep: where one job of a multirun writes; by default runs have no place of their own.
     """
     home = Path(cfg.runs_dir, cfg.data.name)
-    runs.check_writable(home)
+    directories.check_writable(home)
     data = hydra.utils.instantiate(cfg.data)
     data.setup()
-    run = workflow.Run(
+    run = Run(
         data=data,
         settings=plain(cfg),
         directory=sweep or home / cfg.value_function.name,
@@ -32,7 +34,7 @@ def train(cfg: DictConfig, sweep: Path | None = None) -> float:
         overwrite=cfg.overwrite,
         progress=cfg.progress,
     )
-    return workflow.train(run, hydra.utils.instantiate(cfg.classifier))["mse"]
+    return train_run(run, hydra.utils.instantiate(cfg.classifier))["mse"]
 
 
 def plain(cfg: DictConfig) -> dict[str, Any]:

@@ -6,12 +6,13 @@ explanation = ms.permutation_shapley(value, x_test, permutations=64)
 
 from manifold_shap.classifiers import Model, as_model
 from manifold_shap.coalitions import Players, ShapleyKernel, SizeUniform
+from manifold_shap.columns import Column
 from manifold_shap.estimators import exact_shapley, permutation_shapley
 from manifold_shap.explanation import Explanation
 from manifold_shap.imputers import MarginalImputer
 from manifold_shap.metrics import mean_squared_error, shapley_pairs
 from manifold_shap.outputs import Space
-from manifold_shap.schema import Column, Schema
+from manifold_shap.schema import Schema
 from manifold_shap.training.surrogate import fit_surrogate, load_surrogate
 from manifold_shap.values import ImputedValue, SurrogateValue, ValueFunction, imputed_value
 

@@ -1,5 +1,6 @@
 """How good a value function is: its mean squared error against the model (Frye et al. Eq. 16)."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,7 +34,7 @@ class Score:
 
     Attributes:
         mse: the raw figure.
-        standard_error: of `mse`, over rows.
+        standard_error: of `mse`, over rows; NaN for one row.
         debiased: `mse` less the Monte-Carlo variance s²/K of a K-draw value function; equal to
             `mse` for one that draws nothing.
         draws: K.
@@ -69,22 +70,28 @@ def mean_squared_error(
         batch_size: model rows per call; changes memory, not the figure.
     """
     m, draws = mask.shape[1], value.draws
-    step = max(1, batch_size // (m * draws))
-    error, noise = [], []
+    width = max(1, min(m, batch_size // draws))
+    step = max(1, batch_size // (width * draws))
+    error, noise = [], 0.0
     for rows, coalitions in zip(x.split(step), mask.split(step), strict=True):
-        if draws > 1:
-            values, variance = value.estimate(rows, coalitions)
-            noise.append(variance.mean().item() * len(rows))
-        else:
-            values = value(rows, coalitions)
-        error.append((values - value.prediction(rows)[:, None]).square().mean(-1))
+        prediction = value.prediction(rows)[:, None]
+        parts = []
+        for part in coalitions.split(width, dim=1):
+            if draws > 1:
+                values, variance = value.estimate(rows, part)
+                noise += variance.mean(-1).sum().item()
+            else:
+                values = value(rows, part)
+            parts.append((values - prediction).square().mean(-1))
+        error.append(torch.cat(parts, dim=1))
     squared = torch.cat(error).double().cpu()
     by_row = squared.mean(1)
     mse = by_row.mean().item()
+    spread = by_row.std().item() if len(by_row) > 1 else math.nan
     return Score(
         mse=mse,
-        standard_error=(by_row.std() / len(by_row) ** 0.5).item(),
-        debiased=mse - sum(noise) / len(x),
+        standard_error=spread / len(by_row) ** 0.5,
+        debiased=mse - noise / squared.numel(),
         draws=draws,
         by_size=_by_size(squared.flatten(), mask.sum(-1).flatten().cpu(), mask.shape[-1]),
     )
@@ -94,8 +101,8 @@ def _by_size(
     squared: Float[Tensor, " pairs"], size: Int64[Tensor, " pairs"], players: int, most: int = 28
 ) -> SizeCurve:
     # Up to `most` bins of equal width: one size each where there are few players.
-    bins = min(players, most)
-    bin_of = size * bins // players
+    bins = min(players + 1, most)
+    bin_of = size * bins // (players + 1)
     pairs = torch.bincount(bin_of, minlength=bins)
     zeros = torch.zeros(bins, dtype=torch.float64)
     mean = zeros.index_add(0, bin_of, squared) / pairs

@@ -4,73 +4,17 @@ A continuous column becomes one standardised element, a binary column one 0/1 el
 categorical column a one-hot block. One *player* per original column: a block moves as one.
 """
 
-import numbers
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
 from jaxtyping import Float, Int64
-from numpy.typing import NDArray
-from pandas.api import types
 from torch import Tensor
 
-Kind = Literal["continuous", "binary", "categorical"]
-
-_SHOWN = 20
-_IDENTIFIER_LEAST = 100
-_IDENTIFIER_SHARE = 0.9
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column of a table, and how it is encoded.
-
-    Attributes:
-        name: its name in the table.
-        kind: "continuous", "binary" or "categorical".
-        categories: every value it may take, as text; empty for a continuous column. A binary
-            column encodes the first as 0 and the second as 1.
-        mean: training mean, in the column's own units (continuous only).
-        scale: training standard deviation, in the same units; 1 where the column is constant.
-        numeric: whether the two values of a binary column are numbers rather than text.
-    """
-
-    name: str
-    kind: str
-    categories: tuple[str, ...] = ()
-    mean: float = 0.0
-    scale: float = 1.0
-    numeric: bool = False
-
-    def __post_init__(self) -> None:
-        allowed = get_args(Kind)
-        if self.kind not in allowed:
-            raise ValueError(
-                f"Expected the kind of column {self.name!r} to be one of {allowed} "
-                f"but got {self.kind!r}."
-            )
-        count, distinct = len(self.categories), len(set(self.categories))
-        fits = {"continuous": count == 0, "binary": count == 2, "categorical": count >= 2}
-        if not fits[self.kind] or distinct < count:
-            raise ValueError(
-                f"Expected distinct categories for column {self.name!r} (none if continuous, two "
-                f"if binary, two or more if categorical) but got {_shown(self.categories)} for a "
-                f"{self.kind} column."
-            )
-        if not (np.isfinite(self.mean) and np.isfinite(self.scale) and self.scale > 0):
-            raise ValueError(
-                f"Expected a finite mean and a positive scale for column {self.name!r} but got "
-                f"mean {self.mean} and scale {self.scale}; its values are too large for their "
-                "variance to be computed: change their unit."
-            )
-
-    @property
-    def width(self) -> int:
-        """How many elements of the encoded row it takes."""
-        return len(self.categories) if self.kind == "categorical" else 1
+from manifold_shap.columns import Column, decode_column, encode_column, fit_column, shown
 
 
 @dataclass(frozen=True)
@@ -117,10 +61,10 @@ class Schema:
         if unknown:
             raise ValueError(
                 f"Expected `categorical` to name columns of the table but got {unknown}; "
-                f"the columns are {_shown(frame.columns)}."
+                f"the columns are {shown(frame.columns)}."
             )
         return cls(
-            tuple(_fit_column(frame[name], whole[name], name in names) for name in frame.columns)
+            tuple(fit_column(frame[name], whole[name], name in names) for name in frame.columns)
         )
 
     @property
@@ -149,7 +93,7 @@ class Schema:
         """
         _check_table(frame)
         _check_names(frame, self.names, "the table")
-        blocks = [_encode_column(frame[column.name], column) for column in self.columns]
+        blocks = [encode_column(frame[column.name], column) for column in self.columns]
         return torch.from_numpy(np.concatenate(blocks, axis=1))
 
     def decode(self, x: Tensor) -> pd.DataFrame:
@@ -167,7 +111,7 @@ class Schema:
         stops = np.cumsum([column.width for column in self.columns])[:-1]
         blocks = np.split(values, stops, axis=1)
         pairs = zip(self.columns, blocks, strict=True)
-        return pd.DataFrame({column.name: _decode_column(block, column) for column, block in pairs})
+        return pd.DataFrame({column.name: decode_column(block, column) for column, block in pairs})
 
     def to_dict(self) -> dict[str, Any]:
         """Plain strings, numbers and lists, for a checkpoint or a JSON file."""
@@ -194,12 +138,6 @@ class Schema:
                 f"Expected a schema written by `Schema.to_dict` but got {plain!r:.200}: {error!r}."
             ) from error
         return cls(tuple(columns))
-
-
-def _shown(values: Iterable[Any]) -> str:
-    every = list(values)
-    rest = f" and {len(every) - _SHOWN} more" if len(every) > _SHOWN else ""
-    return f"{every[:_SHOWN]}{rest}"
 
 
 def _check_distinct(names: Iterable[Any]) -> None:
@@ -239,7 +177,7 @@ def _check_frame(frame: pd.DataFrame) -> None:
     odd = [name for name in frame.columns if not isinstance(name, str)]
     if odd:
         raise ValueError(
-            f"Expected column names to be text but got {_shown(odd)}; "
+            f"Expected column names to be text but got {shown(odd)}; "
             "`frame.rename(columns=str)` makes them so."
         )
 
@@ -249,176 +187,6 @@ def _check_names(frame: pd.DataFrame, names: tuple[str, ...], where: str) -> Non
     extra = [name for name in frame.columns if name not in names]
     if missing or extra:
         raise ValueError(
-            f"Expected {where} to have the columns {_shown(names)} but it lacks {_shown(missing)} "
-            f"and has the extra {_shown(extra)}; select them with `frame[list(schema.names)]`."
+            f"Expected {where} to have the columns {shown(names)} but it lacks {shown(missing)} "
+            f"and has the extra {shown(extra)}; select them with `frame[list(schema.names)]`."
         )
-
-
-def _row(series: pd.Series, bad: NDArray[np.bool_]) -> Any:
-    """The label of the first row that is bad."""
-    return series.index[int(bad.argmax())]
-
-
-def _check_present(series: pd.Series) -> None:
-    absent = series.isna().to_numpy()
-    if absent.any():
-        raise ValueError(
-            f"Expected column {series.name!r} without missing values but {absent.sum()} of "
-            f"{len(series)} rows lack one, first row {_row(series, absent)}; drop these "
-            "rows, fill them, or give them a category of their own."
-        )
-
-
-def _numbers(series: pd.Series) -> NDArray[np.float64]:
-    """Its finite values as float64, or an error that names the first that is none."""
-    _check_present(series)
-    plain = series.astype(object) if isinstance(series.dtype, pd.CategoricalDtype) else series
-    values = pd.to_numeric(plain, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-    bad = ~np.isfinite(values)
-    if bad.any():
-        first = bad.argmax()
-        raise ValueError(
-            f"Expected finite numbers in continuous column {series.name!r} but {bad.sum()} of "
-            f"{len(series)} rows hold something else, first {series.iloc[first]!r} in row "
-            f"{_row(series, bad)}; correct or drop these rows."
-        )
-    return values
-
-
-def _text(value: Any) -> str:
-    """One spelling per value: 1, 1.0 and numpy's own 1 are all "1"."""
-    if isinstance(value, (bool, np.bool_)):
-        return str(bool(value))
-    if isinstance(value, numbers.Integral):
-        return str(int(value))
-    if isinstance(value, (float, np.floating)):
-        # Adding zero turns -0.0 into 0.0; pandas holds the two for one value.
-        return np.format_float_positional(value + 0.0, trim="-")
-    return str(value)
-
-
-def _is_number(series: pd.Series) -> bool:
-    return types.is_numeric_dtype(series.dtype) and not types.is_bool_dtype(series.dtype)
-
-
-def _fit_column(rows: pd.Series, whole: pd.Series, forced: bool) -> Column:
-    """The column `whole` is, with the statistics of `rows`."""
-    name = str(rows.name)
-    for series in (whole, rows):
-        _check_present(series)
-    whole = whole.infer_objects()
-    _check_type(whole)
-    if _is_number(whole):
-        _numbers(whole)
-        if not forced and whole.nunique() != 2:
-            return _fit_continuous(name, _numbers(rows))
-    elif not forced:
-        _check_identifier(whole)
-    kind = "categorical" if forced else "binary"
-    categories = _categories(whole)
-    if len(categories) != 2:
-        kind = "categorical"
-    return Column(name, kind, categories, numeric=kind == "binary" and _is_number(whole))
-
-
-def _fit_continuous(name: str, values: NDArray[np.float64]) -> Column:
-    # The computed spread of a constant column is rounding noise, not exactly 0.
-    if values.min() == values.max():
-        return Column(name, "continuous", mean=float(values[0]))
-    with np.errstate(over="ignore", invalid="ignore"):
-        mean, spread = float(values.mean()), float(values.std())
-    return Column(name, "continuous", mean=mean, scale=spread if spread != 0 else 1.0)
-
-
-def _categories(series: pd.Series) -> tuple[str, ...]:
-    if types.is_bool_dtype(series.dtype):
-        return ("False", "True")
-    labels = {_text(value) for value in series.unique()}
-    if len(labels) < 2:
-        raise ValueError(
-            f"Expected at least two distinct values in column {series.name!r} but every row holds "
-            f"{labels.pop()!r}; a constant column explains nothing: drop it."
-        )
-    return tuple(sorted(labels, key=float if _is_number(series) else None))
-
-
-def _check_type(series: pd.Series) -> None:
-    kind = series.dtype.kind
-    if kind in "mMc":
-        raise TypeError(
-            f"Expected numbers, text or bools in column {series.name!r} but got {series.dtype}; "
-            "turn it into numbers (days since a date, say) or drop it."
-        )
-
-
-def _check_identifier(series: pd.Series) -> None:
-    """Text that is almost never the same twice cannot be a category."""
-    distinct = series.nunique()
-    if distinct <= max(_IDENTIFIER_LEAST, _IDENTIFIER_SHARE * len(series)):
-        return
-    parsed = pd.to_numeric(series.astype(object), errors="coerce").notna()
-    odd = series[~parsed]
-    if parsed.mean() > 0.5:
-        example = f", but not {odd.iloc[0]!r} in row {odd.index[0]}" if len(odd) else ""
-        raise ValueError(
-            f"Column {series.name!r} is text although {parsed.sum()} of its {len(series)} values "
-            f"are numbers{example}; correct or drop the others and convert it with `pd.to_numeric`."
-        )
-    raise ValueError(
-        f"Column {series.name!r} looks like an identifier: {distinct} distinct texts in "
-        f"{len(series)} rows; drop it, or name it in `categorical` if it is a category."
-    )
-
-
-def _codes(series: pd.Series, column: Column) -> NDArray[np.int64]:
-    """The position of each value among the column's categories."""
-    _check_present(series)
-    code, values = pd.factorize(series)
-    labels = [_text(value) for value in values]
-    known = pd.Index(column.categories).get_indexer(pd.Index(labels, dtype=object))
-    found = known[code] if len(labels) else code
-    unseen = found < 0
-    if unseen.any():
-        first = unseen.argmax()
-        raise ValueError(
-            f"Column {column.name!r} holds {labels[code[first]]!r} in row {_row(series, unseen)} "
-            f"({unseen.sum()} such rows in all), which is none of its known categories "
-            f"{_shown(column.categories)}; fit the schema with `categories_from` the whole table, "
-            "or drop or recode these rows."
-        )
-    return found.astype(np.int64)
-
-
-def _encode_column(series: pd.Series, column: Column) -> NDArray[np.float32]:
-    if column.kind == "continuous":
-        return _standardise(series, column)[:, None]
-    codes = _codes(series, column)
-    if column.kind == "binary":
-        return codes[:, None].astype(np.float32)
-    return np.eye(column.width, dtype=np.float32)[codes]
-
-
-def _standardise(series: pd.Series, column: Column) -> NDArray[np.float32]:
-    values = _numbers(series)
-    with np.errstate(over="ignore"):
-        standard = ((values - column.mean) / column.scale).astype(np.float32)
-    bad = ~np.isfinite(standard)
-    if bad.any():
-        first = bad.argmax()
-        raise ValueError(
-            f"Column {column.name!r} holds {values[first]} in row {_row(series, bad)}, too far "
-            f"from the training mean {column.mean} (scale {column.scale}) for float32; "
-            "correct or drop the row."
-        )
-    return standard
-
-
-def _decode_column(block: NDArray[np.float64], column: Column) -> NDArray[Any]:
-    if column.kind == "continuous":
-        return block[:, 0] * column.scale + column.mean
-    codes = block.argmax(axis=1) if column.kind == "categorical" else (block[:, 0] >= 0.5) * 1
-    if not column.numeric:
-        return np.array(column.categories, dtype=object)[codes]
-    values = np.array([float(label) for label in column.categories])
-    whole = values.astype(np.int64) if np.abs(values).max() < 2**53 else values
-    return (whole if (whole == values).all() else values)[codes]

@@ -236,7 +236,10 @@ class ImputedValue(ValueFunction):
         """
         rows, mask = self._checked(x, mask)
         draws = self._drawn(rows, mask)
-        return self._anchored(rows, mask, draws.mean(2)), draws.var(2) / self.draws
+        mean = draws.mean(2)
+        several = self.draws > 1
+        variance = draws.var(2) / self.draws if several else torch.full_like(mean, torch.nan)
+        return self._anchored(rows, mask, mean), variance
 
     def _values(self, x: Tensor, mask: Tensor) -> Tensor:
         return self._drawn(x, mask).mean(2)

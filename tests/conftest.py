@@ -1,6 +1,8 @@
 """Shapes in signatures are checked while the tests run."""
 
-from collections.abc import Callable
+import resource
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,3 +53,19 @@ def _make_value(kind: str = "surrogate", space: str = "probability", draws: int 
     return ms.SurrogateValue(
         network, model, ms.Players.of_elements((4,)), ms.Space(space), target.mean(0)
     )
+
+
+@pytest.fixture
+def full_disk() -> Callable[[], AbstractContextManager[None]]:
+    """A context in which no file can grow past one kilobyte, as on a disk without space."""
+    return _full_disk
+
+
+@contextmanager
+def _full_disk() -> Iterator[None]:
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)

@@ -9,7 +9,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manifold_shap.schema import Column, Schema, _check_encoded, _check_table
+from manifold_shap.columns import Column
+from manifold_shap.schema import Schema, _check_encoded, _check_table
 
 
 @pytest.fixture

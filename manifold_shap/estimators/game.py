@@ -42,6 +42,7 @@ class Game:
             raise ValueError(f"Expected `batch_size` of at least 1 but got {batch_size}.")
         self.value = value
         self.evaluations = 0
+        self._warned = False
         device = getattr(value, "device", torch.device("cpu"))
         default = BATCH_SIZE_CPU if device.type == "cpu" else BATCH_SIZE_ACCELERATOR
         self.batch_size = batch_size or default
@@ -80,11 +81,7 @@ class Game:
         while start < count:
             step = max(1, self.batch_size // (len(rows) * self.draws))
             which = torch.arange(start, min(start + step, count), device=self.device)
-            try:
-                values[:, start : start + len(which)] = self.value(x, coalitions(which))
-            except RuntimeError as error:
-                self._halve_or_raise(error, step)
-                continue
+            values[:, start : start + len(which)] = self._call(self.value, x, coalitions(which))
             start += len(which)
         self.evaluations += len(rows) * count
         return values
@@ -111,14 +108,10 @@ class Game:
         )
 
     def _prediction(self) -> Float[Tensor, "instances outputs"]:
-        prediction = getattr(self.value, "prediction", None)
-        chunks = self.x.split(self.batch_size)
-        if prediction is not None:
-            return torch.cat([prediction(rows) for rows in chunks])
-        everybody = torch.ones(1, 1, len(self.players), dtype=torch.bool)
-        return torch.cat(
-            [self.value(rows, everybody.expand(len(rows), -1, -1))[:, 0] for rows in chunks]
-        )
+        known = getattr(self.value, "prediction", None)
+        value = self.value if known is None else lambda rows, _: known(rows)[:, None]
+        everybody = torch.ones(len(self.x), 1, len(self.players), dtype=torch.bool)
+        return self._call(value, self.x, everybody)[:, 0]
 
     def _base(self) -> Float[Tensor, " outputs"]:
         base = getattr(self.value, "base", None)
@@ -127,17 +120,33 @@ class Game:
         nobody = torch.zeros(1, 1, len(self.players), dtype=torch.bool)
         return self.value(self.x[:1], nobody)[0, 0]
 
-    def _halve_or_raise(self, error: RuntimeError, step: int) -> None:
-        out_of_memory = isinstance(error, torch.OutOfMemoryError) or "can't allocate" in str(error)
-        if not out_of_memory or step == 1:
+    def _call(
+        self, value: Callable[[Tensor, Tensor], Tensor], x: Tensor, mask: Tensor
+    ) -> Float[Tensor, "rows m outputs"]:
+        """`value(x, mask)` by calls of at most `batch_size` model rows, or of one coalition."""
+        coalitions = len(x) * mask.shape[1]
+        if coalitions == 1 or coalitions * self.draws <= self.batch_size:
+            try:
+                return value(x, mask)
+            except (RuntimeError, MemoryError) as error:
+                self._halve_or_raise(error, coalitions)
+        # Only here, outside of `except`, is the memory of a failed call free again.
+        if mask.shape[1] > 1:
+            return torch.cat([self._call(value, x, half) for half in mask.chunk(2, 1)], dim=1)
+        halves = zip(x.chunk(2), mask.chunk(2), strict=True)
+        return torch.cat([self._call(value, rows, half) for rows, half in halves])
+
+    def _halve_or_raise(self, error: Exception, coalitions: int) -> None:
+        known = isinstance(error, (torch.OutOfMemoryError, MemoryError))
+        if not (known or "can't allocate" in str(error)) or coalitions == 1:
             raise error
-        if not getattr(self, "_warned", False):
+        if not self._warned:
             self._warned = True
             warnings.warn(
                 f"Out of memory at batch_size={self.batch_size}: halved, and the work goes on with "
                 "the same numbers. A smaller `batch_size` avoids the retry.",
                 stacklevel=4,
             )
-        self.batch_size //= 2
-        if self.device.type == "cuda":
+        self.batch_size = max(1, min(self.batch_size, coalitions * self.draws) // 2)
+        if torch.cuda.is_available():
             torch.cuda.empty_cache()

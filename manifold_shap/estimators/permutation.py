@@ -43,7 +43,8 @@ def permutation_shapley(
             values `[batch, m, outputs]`; see `Game`.
         x: rows to explain, `[instances, *event]`.
         permutations: orders per row, an even number (an order and its reverse are a pair); 64 by
-            default. With n! or more, all n! orders are walked once and the result is exact.
+            default. With n! or more and no `target_error`, all n! orders are walked once and the
+            result is exact.
         target_error: stop a row when its largest standard error falls below this share of the
             range of v on that row; `permutations` is then the most that a row may take (by
             default 65,536).
@@ -60,7 +61,9 @@ def permutation_shapley(
     """
     most = _most(permutations, target_error)
     game = Game(value, x, batch_size)
-    every = _every_order(len(game.players), most)
+    # A target is met by far fewer than all n! orders, unless they are very few.
+    worthwhile = most if target_error is None else min(most, DEFAULT_PERMUTATIONS)
+    every = _every_order(len(game.players), worthwhile)
     sizes = _round_sizes(most // 2, target_error) if every is None else iter([len(every)])
     generator = torch.Generator().manual_seed(seed)
     running = _Running(game)
@@ -205,9 +208,10 @@ class _Running:
         """Rows above the target, and a guess of the pairs that they still need."""
         where = rows.to(self.mean.device)
         worst = self.standard_error()[where].amax((1, 2))
-        ratio = (worst / (target_error * self.range[where].amax(1))).cpu()
-        # No spread at all (a constant game) gives 0/0: nothing is left to estimate.
-        above = ratio > 1
+        target = target_error * self.range[where].amax(1)
+        # The error of a single pair is unknown (NaN), not small; a constant game has 0 <= 0.
+        above = ~(worst <= target).cpu()
+        ratio = (worst / target).cpu().nan_to_num(nan=1.0, posinf=1.0)
         needed = self.pairs[rows] * (ratio.square() - 1)
         return rows[above], int(needed[above].sum())
 

@@ -1,6 +1,7 @@
 """One row's Shapley values as bars."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,8 +14,9 @@ from torch import Tensor
 
 from manifold_shap.explanation import Explanation
 from manifold_shap.plots import selection, style, words
+from manifold_shap.schema import Schema
 
-_LABEL = 130.0
+_LABEL = 150.0
 _LINE = 0.21
 _THICKNESS = 0.72
 
@@ -52,13 +54,11 @@ def bars(
     labels = _labels(first, row, shown)
 
     lines = phi.shape[1] * (1 + 0.4 * (len(by_name) - 1))
-    figure = style.new_figure(style.WIDTH, 0.95 + _LINE * lines, layout="constrained")
-    axes = figure.subplots()
-    style.open_axes(axes, grid="x")
+    figure, axes = style.one_panel(0.95 + _LINE * lines, grid="x")
     handles = _draw(axes, phi.numpy(), error.numpy(), len(shown))
     axes.set_yticks(range(len(labels)), labels)
     axes.set_ylim(len(labels) - 0.5, -0.5)
-    axes.xaxis.set_major_locator(MaxNLocator(5))
+    axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
     axes.set_xlabel(words.shapley_axis(first.space), fontsize=style.TEXT, color=style.INK)
     bases = [words.amount(e.base[k].item(), e.space) for e in by_name.values()]
     names = list(by_name)
@@ -66,7 +66,8 @@ def bars(
         names = [f"{name} (base {said})" for name, said in zip(names, bases, strict=True)]
     style.headline(figure, *_title(first, row, k, bases))
     if len(by_name) > 1:
-        style.legend_above(axes, handles, names)
+        room = 72 * style.WIDTH - 3 * style.MARGIN - max(map(style.text_width, labels))
+        style.legend_above(axes, handles, names, room, handlelength=1.5)
     return figure
 
 
@@ -91,11 +92,21 @@ def _labels(explanation: Explanation, row: int, shown: Int64[Tensor, " shown"]) 
         if features is None or name not in features:
             labels.append(style.plain(style.shorten(name, _LABEL)))
             continue
-        value = style.shorten(words.feature_value(features[name].iloc[0]), 0.5 * _LABEL)
+        value = words.feature_value(_settled(explanation.schema, name, features[name].iloc[0]))
+        value = style.shorten(value, 0.6 * _LABEL)
         room = _LABEL - style.text_width(f" = {value}")
         labels.append(style.plain(f"{style.shorten(name, room)} = {value}"))
     others = len(explanation.players) - len(shown)
     return [*labels, words.count(others, "other feature")] if others else labels
+
+
+def _settled(schema: Schema | None, name: str, value: Any) -> Any:
+    """Zero where a decoded value is only the rounding error of a float32 in other units."""
+    for column in schema.columns if schema else ():
+        noise = 1e-6 * (abs(column.mean) + column.scale)
+        if column.name == name and column.kind == "continuous" and abs(value) < noise:
+            return 0.0
+    return value
 
 
 def _draw(
@@ -132,7 +143,5 @@ def _draw(
 def _title(explanation: Explanation, row: int, k: int, bases: list[str]) -> list[str]:
     prediction = words.amount(explanation.prediction[row, k].item(), explanation.space)
     label = f"row {explanation.instances[row]}"
-    lines = [f"Predicted {words.quantity(explanation, k)}: {prediction}"]
-    if len(set(bases)) > 1:
-        return [*lines, label]
-    return [*lines, f"{label}; base (mean prediction): {bases[0]}"]
+    base = f"base (mean prediction): {bases[0]}; " if len(set(bases)) == 1 else ""
+    return [f"Predicted {words.quantity(explanation, k)}: {prediction}", base + label]

@@ -9,13 +9,14 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 from manifold_shap.metrics import Score
 from manifold_shap.plots import style, words
 
+_Y_LABELS = 50.0
 _DASHES = ("-", "--", ":", "-.")
 
 
 def mse_curve(scores: Mapping[str, Score], players: int | None = None) -> Figure:
     """How far each value function is from the model, by how much of the input it is given.
 
-    Bands reach two standard errors to each side. The legend has the error over all coalitions,
+    Bands reach one standard error to each side. The legend has the error over all coalitions,
     with the number of draws of a value function that samples.
 
     Args:
@@ -27,9 +28,7 @@ def mse_curve(scores: Mapping[str, Score], players: int | None = None) -> Figure
         ValueError: no score, or one without a coalition; fewer `players` than a coalition has.
     """
     _check(scores, players)
-    figure = style.new_figure(style.WIDTH, 2.9, layout="constrained")
-    axes = figure.subplots()
-    style.open_axes(axes, grid="y")
+    figure, axes = style.one_panel(2.5 + 0.17 * len(scores), grid="y")
     lines = []
     for which, score in enumerate(scores.values()):
         curve = score.by_size
@@ -37,21 +36,22 @@ def mse_curve(scores: Mapping[str, Score], players: int | None = None) -> Figure
         mse, error = np.array(curve.mse), np.array(curve.standard_error)
         colour = style.SERIES[which % len(style.SERIES)]
         dashes = _DASHES[which // len(style.SERIES) % len(_DASHES)]
-        axes.fill_between(
-            size, mse - 2 * error, mse + 2 * error, color=colour, alpha=0.2, linewidth=0
-        )
+        axes.fill_between(size, mse - error, mse + error, color=colour, alpha=0.2, linewidth=0)
         lines += axes.plot(size, mse, dashes, color=colour, linewidth=1.5, marker="o", markersize=3)
     axes.set_ylim(bottom=0)
     if players is None:
         axes.set_xlabel("players in the coalition", fontsize=style.TEXT, color=style.INK)
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+        axes.set_xlim(-0.5, max(max(score.by_size.size) for score in scores.values()) + 0.5)
     else:
         axes.set_xlabel("share of players in the coalition", fontsize=style.TEXT, color=style.INK)
         axes.xaxis.set_major_formatter(PercentFormatter(1))
         axes.set_xlim(-0.02, 1.02)
     axes.set_ylabel("mean squared error", fontsize=style.TEXT, color=style.INK)
-    legend = [f"{name}: {_overall(score)}" for name, score in scores.items()]
-    style.legend_above(axes, lines, legend, title="over all coalitions", title_fontsize=style.TEXT)
+    room = 72 * style.WIDTH - _Y_LABELS
+    legend = [_legend_label(name, score, room - style.HANDLE) for name, score in scores.items()]
+    title = "over all coalitions, ± standard error"
+    style.legend_above(axes, lines, legend, room, title=title, handlelength=2.5)
     return figure
 
 
@@ -75,7 +75,7 @@ def _check(scores: Mapping[str, Score], players: int | None) -> None:
             )
 
 
-def _overall(score: Score) -> str:
-    error = f" ± {score.standard_error:.1g}" if np.isfinite(score.standard_error) else ""
+def _legend_label(name: str, score: Score, room: float) -> str:
     draws = f", {score.draws} draws" if score.draws > 1 else ""
-    return f"{words.number(score.mse)}{error}{draws}"
+    overall = f": {words.with_error(score.mse, score.standard_error)}{draws}"
+    return style.shorten(name, room - style.text_width(overall)) + overall

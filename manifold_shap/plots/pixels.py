@@ -11,7 +11,6 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.collections import LineCollection
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
 from manifold_shap.explanation import Explanation
@@ -25,8 +24,9 @@ _HEAD = 0.2
 _MARGIN = 0.1
 _BETWEEN = 0.3
 _FOOT = 0.62
-_NARROWEST = 2.75
+_NARROWEST = 2.4
 _LINES = 8
+_WITHIN = 0.995
 
 
 def pixel_maps(
@@ -37,9 +37,10 @@ def pixel_maps(
     """One line per image: the image, then its signed map under each explanation.
 
     Red pixels raise the output and blue ones lower it; one colour scale serves the whole figure,
-    so that colours compare between lines and between explanations. A thin line is the image's
-    outline. The value of a player with several pixels is spread evenly over its elements, and the
-    channels of a pixel are summed: a map always sums to `prediction - base`.
+    so that colours compare between lines and between explanations. Half a percent of the pixels
+    may lie beyond the ends of the scale, which are then pointed. A thin line is the outline of a
+    grey image. The value of a player with several pixels is spread evenly over its elements, and
+    the channels of a pixel are summed: a map always sums to `prediction - base`.
 
     Args:
         explanations: of the same images, by the names to write above the columns.
@@ -57,10 +58,12 @@ def pixel_maps(
     chosen = _chosen(first, rows)
     of_row = selection.outputs_of_rows(first, output)[chosen]
     maps = torch.stack([_element_values(e, chosen, of_row) for e in by_name.values()], dim=1)
-    limit = maps.abs().max().item() or 1.0
-    grid = _Grid(len(chosen), 1 + len(by_name))
+    largest = maps.abs().max().item()
+    limit = _limit(maps) or largest or 1.0
+    height, width = first.players.event[-2:]
+    grid = _Grid(len(chosen), 1 + len(by_name), _CELL * min(1, height / width))
     figure = style.new_figure(grid.width, grid.height)
-    images = first.x[chosen].reshape(len(chosen), -1, *first.players.event[-2:]).numpy()
+    images = first.x[chosen].reshape(len(chosen), -1, height, width).numpy()
     for line, (image, signed) in enumerate(zip(images, maps.numpy(), strict=True)):
         cells = [grid.axes(figure, line, column) for column in range(grid.columns)]
         _draw_image(cells[0], image)
@@ -70,7 +73,7 @@ def pixel_maps(
             axes.add_collection(LineCollection(outline, colors="0.3", linewidths=0.5, alpha=0.7))
         grid.write(figure, line, _line_title(first, chosen[line], int(of_row[line])))
     grid.write_head(figure, ["image", *by_name])
-    _draw_colour_bar(figure, grid.colour_bar(figure), limit, _colour_label(first))
+    _draw_colour_bar(figure, grid.colour_bar(figure), limit, largest > limit, _colour_label(first))
     return figure
 
 
@@ -112,8 +115,13 @@ def _draw_image(axes: Axes, image: Float32[np.ndarray, "channels height width"])
 
 
 def _outline(image: Float32[np.ndarray, "channels height width"]) -> list[np.ndarray]:
-    """Edges between pixels above and below half of the image's range."""
-    grey = image.mean(0)
+    """Edges between pixels above and below half of the range of an image with one channel.
+
+    The texture of a colour image would hide the map.
+    """
+    if len(image) > 1:
+        return []
+    grey = image[0]
     ink = grey > (grey.min() + grey.max()) / 2
     row, column = np.nonzero(ink[:, 1:] != ink[:, :-1])
     upright = np.stack([np.stack([column + 0.5, row + side], -1) for side in (-0.5, 0.5)], 1)
@@ -141,6 +149,11 @@ class _Grid:
 
     lines: int
     columns: int
+    cell_height: float
+
+    @property
+    def line_height(self) -> float:
+        return _TITLE + self.cell_height + _GAP
 
     @property
     def blocks(self) -> int:
@@ -160,12 +173,12 @@ class _Grid:
 
     @property
     def height(self) -> float:
-        return _MARGIN + _HEAD + self.lines_per_block * (_TITLE + _CELL + _GAP) + _FOOT
+        return _MARGIN + _HEAD + self.lines_per_block * self.line_height + _FOOT
 
     def axes(self, figure: Figure, line: int, column: int) -> Axes:
-        """The square of one map, or the strip of another shape inside it, with no ticks."""
+        """The frame of one map, with no ticks."""
         left, top = self._corner(line, column)
-        axes = figure.add_axes(self._place(left, top + _TITLE, _CELL, _CELL))
+        axes = figure.add_axes(self._place(left, top + _TITLE, _CELL, self.cell_height))
         axes.set_xticks([])
         axes.set_yticks([])
         for spine in axes.spines.values():
@@ -201,7 +214,7 @@ class _Grid:
         """Left and top of a line's cell, from the top left of the figure."""
         block, within = divmod(line, self.lines_per_block)
         left = _MARGIN + block * (self.block_width + _BETWEEN) + column * (_CELL + _GAP)
-        return left, _MARGIN + _HEAD + within * (_TITLE + _CELL + _GAP)
+        return left, _MARGIN + _HEAD + within * self.line_height
 
     def _place(
         self, left: float, top: float, width: float, height: float
@@ -215,11 +228,23 @@ class _Grid:
         )
 
 
-def _draw_colour_bar(figure: Figure, axes: Axes, limit: float, label: str) -> None:
-    scale = ScalarMappable(Normalize(-limit, limit), style.DIVERGING)
-    bar = figure.colorbar(scale, cax=axes, orientation="horizontal")
+def _limit(maps: Float[Tensor, "rows several height width"]) -> float:
+    # A few extreme pixels would leave all others pale; ends of the colour bar tell of them.
+    return float(np.quantile(maps.abs().numpy(), _WITHIN))
+
+
+def _draw_colour_bar(figure: Figure, axes: Axes, limit: float, beyond: bool, label: str) -> None:
+    # The largest of 1, 2, ... times a power of ten within the limit: three labels never collide.
+    power = 10.0 ** np.floor(np.log10(limit))
+    end = np.floor(limit / power) * power
+    bar = figure.colorbar(
+        ScalarMappable(Normalize(-limit, limit), style.DIVERGING),
+        cax=axes,
+        orientation="horizontal",
+        extend="both" if beyond else "neither",
+        ticks=[-end, 0, end],
+        format=lambda value, _: words.number(value),
+    )
     bar.outline.set_visible(False)
-    bar.locator = MaxNLocator(4, symmetric=True)
-    bar.update_ticks()
     bar.set_label(label, fontsize=style.TEXT, color=style.INK)
     axes.tick_params(labelsize=style.TEXT, labelcolor=style.INK, color=style.NEUTRAL, length=2)

@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from manifold_shap.explanation import Explanation
 from manifold_shap.plots import selection, style, words
 
-_LABEL = 130.0
+_LABEL = 150.0
 _LINE = 0.27
 _HALF_HEIGHT = 0.4
 _BINS = 100
@@ -51,17 +51,18 @@ def sina(explanation: Explanation, output: str | None = None, most: int = 12) ->
         labels.append(words.count(others, "other feature"))
         colours = np.column_stack((colours, np.full(len(colours), np.nan)))
 
-    figure = style.new_figure(style.WIDTH, 0.85 + _LINE * len(labels), layout="constrained")
-    axes = figure.subplots()
-    style.open_axes(axes, grid="y")
+    figure, axes = style.one_panel(0.85 + _LINE * max(len(labels), 4), grid="y")
     _draw(axes, lines.double().numpy(), colours)
     axes.set_yticks(range(len(labels)), labels)
     axes.set_ylim(len(labels) - 0.5, -0.5)
-    axes.xaxis.set_major_locator(MaxNLocator(5))
+    axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
     axes.set_xlabel(words.shapley_axis(explanation.space), fontsize=style.TEXT, color=style.INK)
     quantity = words.quantity(explanation, k)
-    style.headline(figure, f"{quantity[0].upper()}{quantity[1:]}, {words.count(len(phi), 'row')}")
-    if not np.isnan(colours).all():
+    title = f"{quantity[0].upper()}{quantity[1:]}, {words.count(len(phi), 'row')}"
+    coloured = ~np.isnan(colours[:, : len(shown)]).any(0)
+    mixed = coloured.any() and not coloured.all()
+    style.headline(figure, title, *(["grey: categories, which have no order"] if mixed else []))
+    if coloured.any():
         _draw_colour_bar(figure, axes)
     return figure
 
@@ -94,7 +95,8 @@ def _labels_and_colours(
 def _place_by_rank(column: pd.Series) -> tuple[Float[np.ndarray, " rows"], str]:
     text = not pd.api.types.is_numeric_dtype(column)
     found = sorted(column.unique()) if text else []
-    if len(found) > 2:
+    # One row alone has no rank.
+    if len(found) > 2 or len(column) == 1:
         return np.full(len(column), np.nan), ""
     rank = column.rank(method="average").to_numpy(dtype=float)
     span = rank.max() - rank.min()

@@ -19,6 +19,9 @@ WIDTH = 4.5
 TEXT = 8.0
 TITLE = 9.0
 DPI = 200
+MARGIN = 6.0
+# Of a line or bar in a legend, with the space around it.
+HANDLE = 42.0
 
 INK = "#222222"
 NEUTRAL = "#8c8c8c"
@@ -42,13 +45,19 @@ class _Figure(Figure):
         return picture.getvalue(), {"width": round(96 * width), "height": round(96 * height)}
 
 
-def new_figure(width: float, height: float, **settings: Any) -> Figure:
+def new_figure(width: float, height: float) -> Figure:
     """An empty white figure of this size in inches, outside of pyplot."""
-    return _Figure(figsize=(width, height), dpi=DPI, facecolor="white", **settings)
+    return _Figure(figsize=(width, height), dpi=DPI, facecolor="white")
 
 
-def open_axes(axes: Axes, grid: str) -> None:
-    """No box, small ink-coloured ticks, and faint lines across one axis ("x" or "y")."""
+def one_panel(height: float, grid: str) -> tuple[Figure, Axes]:
+    """A figure of the usual width whose layout keeps all text inside, and its axes.
+
+    No box, small ticks, and faint lines across one axis ("x" or "y").
+    """
+    figure = new_figure(WIDTH, height)
+    figure.set_layout_engine("constrained", w_pad=MARGIN / 72, h_pad=MARGIN / 72)
+    axes = figure.subplots()
     axes.set_facecolor("white")
     for side, spine in axes.spines.items():
         spine.set_visible(side == "bottom")
@@ -58,14 +67,17 @@ def open_axes(axes: Axes, grid: str) -> None:
     axes.grid(visible=False)
     axes.grid(visible=True, axis="x" if grid == "x" else "y", color=GRID, linewidth=0.6)
     axes.set_axisbelow(True)
+    return figure, axes
 
 
 def headline(figure: Figure, *lines: str) -> None:
     """A title flush left over the whole figure, each line cut to its width."""
-    width = 72 * figure.get_size_inches()[0] - 12
+    width = 72 * WIDTH - 2 * MARGIN
     fitted = [plain(shorten(line, width, TITLE)) for line in lines]
     # Constrained layout leaves room for it.
-    figure.suptitle("\n".join(fitted), x=6 / (width + 12), ha="left", fontsize=TITLE, color=INK)
+    figure.suptitle(
+        "\n".join(fitted), x=MARGIN / (72 * WIDTH), ha="left", fontsize=TITLE, color=INK
+    )
 
 
 def text_width(text: str, size: float = TEXT) -> float:
@@ -95,23 +107,28 @@ def plain(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def legend_above(axes: Axes, handles: Sequence[Any], names: Sequence[str], **settings: Any) -> None:
-    """A legend over the axes, where it covers no data."""
-    width = 72 * WIDTH - 40
-    labels = [shorten(name, width) for name in names]
-    # As many columns as the widest label leaves room for, with 35 points for each handle.
-    columns = max(1, int((width + 35) // (max(map(text_width, labels)) + 35)))
+def legend_above(
+    axes: Axes, handles: Sequence[Any], labels: Sequence[str], room: float, **settings: Any
+) -> None:
+    """A legend over the axes, where it covers no data.
+
+    It has as many columns as go into `room`, in points.
+    """
+    labels = [shorten(label, room - HANDLE) for label in labels]
+    columns = max(1, int(room // (max(map(text_width, labels)) + HANDLE)))
     axes.legend(
         handles,
         # Before matplotlib 3.10, labels that start with "_" are dropped.
         [plain(f" {label}" if label.startswith("_") else label) for label in labels],
         ncols=min(columns, len(labels)),
-        loc="lower right",
-        bbox_to_anchor=(1, 1),
+        loc="lower left",
+        bbox_to_anchor=(0, 1),
         borderaxespad=0,
+        borderpad=0.3,
+        alignment="left",
         frameon=False,
         fontsize=TEXT,
+        title_fontsize=TEXT,
         labelcolor=INK,
-        handlelength=1.5,
         **settings,
     )

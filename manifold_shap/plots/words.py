@@ -23,6 +23,14 @@ def number(value: float) -> str:
     return digits.replace("-", "−")
 
 
+def with_error(value: float, error: float) -> str:
+    """`0.0171 ± 0.0011`: both to two digits of the error, if that is known and not zero."""
+    if not (np.isfinite(error) and error > 0):
+        return number(value)
+    decimals = max(0, 1 - int(np.floor(np.log10(error))))
+    return f"{value:.{decimals}f} ± {error:.{decimals}f}"
+
+
 def feature_value(value: Any) -> str:
     """A number with about three digits; a category as it is."""
     is_number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))

@@ -1,0 +1,1 @@
+"""What the two commands do, as functions of plain settings."""

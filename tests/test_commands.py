@@ -1,0 +1,303 @@
+"""Wiring: every configuration composes, and the two commands run end to end on digits."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import hydra
+import pytest
+import torch
+from hydra import compose, initialize_config_dir
+from omegaconf import DictConfig
+
+import explain as explain_command
+import manifold_shap as ms
+import train as train_command
+from manifold_shap.commands import directories
+from manifold_shap.data.base import TensorDataModule
+from manifold_shap.training.classifier import MLPClassifier
+
+CONF = Path(__file__).parent.parent / "conf"
+QUICK = [
+    "classifier.hidden=[64]",
+    "classifier.max_epochs=2",
+    "value_function.hidden=[64]",
+    "value_function.max_epochs=2",
+    "progress=false",
+]
+QUICK_EXPLAIN = ["instances=2", "estimator.permutations=4", "progress=false"]
+
+
+def composed(command: str, *overrides: str) -> DictConfig:
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        return compose(command, [*overrides])
+
+
+def train(place: Path, *overrides: str) -> float:
+    return train_command.train(composed("train", f"runs_dir={place}", *QUICK, *overrides))
+
+
+def explain(place: Path, *overrides: str) -> dict:
+    config = composed("explain", f"runs_dir={place}", *QUICK_EXPLAIN, *overrides)
+    given = [override.split("=")[0] for override in overrides]
+    return explain_command.explain(config, given)
+
+
+def options(group: str) -> list[str]:
+    return sorted(path.stem for path in (CONF / group).glob("*.yaml"))
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A runs directory with a classifier and a surrogate for digits."""
+    place = tmp_path_factory.mktemp("runs")
+    train(place)
+    return place
+
+
+@pytest.mark.parametrize("name", options("data"))
+def test_every_data_configuration_makes_a_data_module(name: str) -> None:
+    needed = ["data.path=table.csv", "data.target=label"] if name == "csv" else []
+    config = composed("train", f"data={name}", *needed)
+    assert isinstance(hydra.utils.instantiate(config.data), TensorDataModule)
+    assert config.data.name == name
+
+
+@pytest.mark.parametrize("name", options("classifier"))
+def test_every_classifier_configuration_makes_a_recipe(name: str) -> None:
+    recipe = hydra.utils.instantiate(composed("train", f"classifier={name}").classifier)
+    assert isinstance(recipe, MLPClassifier) or hasattr(recipe, "predict_proba")
+
+
+@pytest.mark.parametrize("group", ["value_function", "estimator", "trainer", "experiment"])
+def test_every_other_configuration_composes(group: str) -> None:
+    command = "explain" if group == "estimator" else "train"
+    for name in options(group):
+        assert composed(command, f"{group}={name}")
+
+
+def test_drug_is_explained_for_a_forest_unless_told_otherwise() -> None:
+    target = "sklearn.ensemble.RandomForestClassifier"
+    assert composed("train", "data=drug").classifier._target_ == target
+    assert composed("train", "data=drug").classifier.max_features is None
+    assert composed("train", "data=drug", "classifier=mlp").classifier._target_ != target
+
+
+def test_training_writes_what_it_promises(trained: Path) -> None:
+    directory = trained / "digits" / "surrogate"
+    metrics = json.loads((directory / "metrics.json").read_text())
+    assert metrics["mse"] < metrics["mse_off_manifold"]
+    assert metrics["mse_standard_error"] > 0
+    assert metrics["epochs"] == 2
+    assert metrics["train_seconds"] > 0
+    assert metrics["classifier_accuracy"] > 0.8
+    curve = metrics["mse_by_size"]["surrogate"]
+    assert len(curve["size"]) == len(curve["mse"]) == len(curve["standard_error"])
+    assert (directory / "plots" / "mse_by_size.png").stat().st_size > 0
+    assert (directory / "surrogate.ckpt").exists()
+    assert not directories.partial(directory).exists()
+
+
+def test_explaining_writes_what_it_promises(trained: Path) -> None:
+    summary = explain(trained)
+    directory = trained / "digits" / "surrogate"
+    assert summary == json.loads((directory / "summary.json").read_text())
+    assert (summary["instances"], summary["players"], summary["outputs"]) == (2, 64, 10)
+    assert summary["efficiency_gap"] < 1e-5
+    assert summary["largest_standard_error"] > 0
+    assert summary["rows_per_second"] == pytest.approx(2 * 4 * 63 / summary["seconds"])
+    assert (directory / "plots" / "pixel_maps.png").stat().st_size > 0
+    explanation = ms.Explanation.load(directory / "explanations.zarr")
+    assert explanation.phi.shape == (2, 64, 10)
+    assert explanation.made_by["permutations"] == 4
+
+
+def test_chosen_rows_are_the_rows_explained(trained: Path) -> None:
+    explain(trained, "instances=[7,3]", "compare=[]")
+    explanation = ms.Explanation.load(trained / "digits" / "surrogate" / "explanations.zarr")
+    data = hydra.utils.instantiate(composed("train").data)
+    data.setup()
+    assert explanation.instances == (7, 3)
+    assert torch.equal(explanation.x, data.x_test[[7, 3]])
+
+
+def test_what_is_trained_is_reused_and_said(
+    trained: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checkpoint = trained / "digits" / "surrogate" / "surrogate.ckpt"
+    before = checkpoint.stat().st_mtime_ns
+    train(trained)
+    assert "already trained" in capsys.readouterr().out
+    assert checkpoint.stat().st_mtime_ns == before
+
+
+def test_a_changed_value_function_is_refused_and_nothing_is_lost(trained: Path) -> None:
+    checkpoint = trained / "digits" / "surrogate" / "surrogate.ckpt"
+    before = checkpoint.read_bytes()
+    with pytest.raises(ValueError, match=r"value_function.hidden: \[64\] -> \[32\].*overwrite"):
+        train(trained, "value_function.hidden=[32]")
+    assert checkpoint.read_bytes() == before
+
+
+def test_overwriting_reuses_or_retrains_the_classifier(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train(tmp_path)
+    train(tmp_path, "value_function.max_epochs=1", "overwrite=true")
+    assert "classifier: reused" in capsys.readouterr().out
+    train(tmp_path, "classifier.hidden=[32]", "overwrite=true")
+    said = capsys.readouterr().out
+    assert "settings changed (classifier.hidden: [64] -> [32])" in said
+    explain(tmp_path, "compare=[]")
+
+
+def test_a_value_function_of_another_classifier_is_refused(trained: Path, tmp_path: Path) -> None:
+    train(tmp_path, "classifier.hidden=[16]", "value_function=marginal")
+    checkpoint = trained / "digits" / "surrogate" / "surrogate.ckpt"
+    with pytest.raises(ValueError, match="predicts otherwise"):
+        explain(tmp_path, f"checkpoint={checkpoint}")
+
+
+def test_settings_that_disagree_with_the_run_are_refused(trained: Path) -> None:
+    with pytest.raises(ValueError, match=r"value_function\.output: 'probability' -> 'ilr'"):
+        explain(trained, "value_function.output=ilr")
+    with pytest.raises(ValueError, match=r"data.test: 0.2 -> 0.3"):
+        explain(trained, "data.test=0.3")
+
+
+def test_explaining_before_training_says_what_to_run(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"python train.py data=digits"):
+        explain(tmp_path)
+    train(tmp_path, "value_function=marginal")
+    with pytest.raises(FileNotFoundError, match="value_function=surrogate"):
+        explain(tmp_path)
+
+
+def test_rows_that_are_not_there_are_refused(trained: Path) -> None:
+    with pytest.raises(ValueError, match=r"from 0 to 358, but got \[359\]"):
+        explain(trained, "instances=[359]")
+    with pytest.raises(ValueError, match="a count from 1 to 359"):
+        explain(trained, "instances=0")
+
+
+def test_an_unknown_comparison_is_refused(trained: Path) -> None:
+    with pytest.raises(ValueError, match=r"\['marginal', 'surrogate'\] but got 'gausian'"):
+        explain(trained, "compare=[gausian]")
+
+
+def test_a_failed_explanation_leaves_the_earlier_one(trained: Path) -> None:
+    directory = trained / "digits" / "surrogate"
+    explain(trained, "compare=[]")
+    before = (directory / "summary.json").read_bytes()
+    with pytest.raises(ValueError, match="at most 16 players"):
+        explain_command.explain(
+            composed("explain", f"runs_dir={trained}", "estimator=exact", "progress=false"), []
+        )
+    assert (directory / "summary.json").read_bytes() == before
+    assert ms.Explanation.load(directory / "explanations.zarr").phi.shape == (2, 64, 10)
+
+
+def test_runs_that_cannot_be_written_say_so(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(OSError, match=r"cannot.*runs_dir="):
+        train(tmp_path / "file" / "runs")
+
+
+def test_a_recorded_configuration_cannot_name_a_class(trained: Path, tmp_path: Path) -> None:
+    home = tmp_path / "digits" / "classifier"
+    home.mkdir(parents=True)
+    config = json.loads((trained / "digits" / "classifier" / "config.json").read_text())
+    config["data"]["_target_"] = "os.system"
+    (home / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ValueError, match=r"data\._target_"):
+        explain(tmp_path)
+
+
+def test_a_forest_on_a_table_of_ones_own(tmp_path: Path) -> None:
+    generator = torch.Generator().manual_seed(0)
+    lines = ["age,income,colour,bought"]
+    for k in range(200):
+        age = int(torch.randint(20, 60, (), generator=generator))
+        colour = ("red", "green", "blue")[k % 3]
+        lines.append(f"{age},{age * 1.5 + k % 7},{colour},{'yes' if age + k % 9 > 42 else 'no'}")
+    (tmp_path / "table.csv").write_text("\n".join(lines))
+    table = ["data=csv", f"data.path={tmp_path / 'table.csv'}", "data.target=bought"]
+    place = f"runs_dir={tmp_path}"
+    quick = ["value_function.hidden=[32]", "value_function.max_epochs=2", "progress=false"]
+    train_command.train(composed("train", place, *table, "classifier=random_forest", *quick))
+    # The second command needs no paths.
+    config = composed("explain", place, "data=csv", "estimator=exact", "progress=false")
+    summary = explain_command.explain(config, [])
+    assert summary["players"] == 3
+    plots = {path.name for path in (tmp_path / "csv" / "surrogate" / "plots").iterdir()}
+    assert {"bars_0.png", "bars_1.png", "summary.png", "mse_by_size.png"} <= plots
+    explanation = ms.Explanation.load(tmp_path / "csv" / "surrogate" / "explanations.zarr")
+    assert set(explanation.features()["colour"]) <= {"red", "green", "blue"}
+
+
+def command(*words: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *words],
+        cwd=CONF.parent,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **settings},
+        timeout=120,
+    )
+
+
+def test_the_commands_on_the_command_line(tmp_path: Path) -> None:
+    place = f"runs_dir={tmp_path}"
+    sweep = command("train.py", place, *QUICK, "-m", "value_function.learning_rate=1e-3,1e-4")
+    assert sweep.returncode == 0, sweep.stderr
+    jobs = sorted(path.parent.name for path in tmp_path.rglob("metrics.json"))
+    assert "value_function.learning_rate-0.001" in " ".join(jobs)
+    checkpoint = next(tmp_path.rglob("surrogate.ckpt"))
+    explained = command("explain.py", place, f"checkpoint='{checkpoint}'", *QUICK_EXPLAIN)
+    assert explained.returncode == 0, explained.stderr
+    assert (checkpoint.parent / "summary.json").exists()
+
+
+def test_errors_on_the_command_line_are_one_line(tmp_path: Path) -> None:
+    failed = command("explain.py", f"runs_dir={tmp_path}")
+    assert failed.returncode == 1
+    assert failed.stderr.startswith("FileNotFoundError: Expected a trained classifier")
+    assert "Traceback" not in failed.stderr
+
+
+@pytest.mark.parametrize("script", ["train.py", "explain.py"])
+def test_help_is_worth_reading(script: str) -> None:
+    shown = command(script, "--help")
+    assert shown.returncode == 0
+    assert f"python {script} data=mnist" in shown.stdout
+    assert "What is written" in shown.stdout
+
+
+def test_interrupted_training_stays_usable_and_goes_on(tmp_path: Path) -> None:
+    place = f"runs_dir={tmp_path}"
+    words = [place, *QUICK[:3], "progress=false", "value_function.max_epochs=60"]
+    process = subprocess.Popen(
+        [sys.executable, "train.py", *words], cwd=CONF.parent, text=True, stdout=subprocess.PIPE
+    )
+    work = tmp_path / "digits" / "surrogate.partial"
+    deadline = time.monotonic() + 90
+    while not (work / "last.ckpt").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "best checkpoint so far is kept" in said
+    assert (work / "best.ckpt").exists()
+    assert not (tmp_path / "digits" / "surrogate").exists()
+    explained = command("explain.py", place, *QUICK_EXPLAIN, "compare=[]")
+    assert explained.returncode == 0, explained.stderr
+    assert "training was interrupted" in explained.stdout
+    finished = command("train.py", *words)
+    assert "going on with an interrupted training" in finished.stdout, finished.stderr
+    directory = tmp_path / "digits" / "surrogate"
+    assert json.loads((directory / "metrics.json").read_text())["epochs"] > 1
+    assert not (directory / "explanations.zarr").exists()

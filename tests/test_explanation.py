@@ -1,0 +1,286 @@
+"""The explanation: labels, conversions, and a store that is whole or not there."""
+
+import dataclasses
+import math
+import shutil
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import torch
+import xarray as xr
+from torch import Tensor
+
+import manifold_shap as ms
+
+Make = Callable[..., ms.Explanation]
+FullDisk = Callable[[], AbstractContextManager[None]]
+TENSORS = ("phi", "standard_error", "base", "prediction", "x")
+
+
+def make(space: str = "probability", names: tuple[str, ...] = ("α", "weight", "日本"), **more):
+    """Two instances, three players, two outputs, with phi that adds up."""
+    generator = torch.Generator().manual_seed(0)
+    phi = torch.randn(2, 3, 2, generator=generator)
+    base = torch.randn(2, generator=generator)
+    fields = {
+        "phi": phi,
+        "standard_error": torch.rand(2, 3, 2, generator=generator),
+        "base": base,
+        "prediction": base + phi.sum(1),
+        "x": torch.randn(2, 3, generator=generator),
+        "players": ms.Players.of_elements((3,), names),
+        "outputs": ("ja", "größer : 3"),
+        "space": space,
+        "made_by": {"estimator": "exact", "permutations": 8, "share": 0.5},
+    }
+    return ms.Explanation(**{**fields, **more})
+
+
+def table() -> tuple[ms.Schema, ms.Explanation]:
+    """An explanation of a table with a categorical column of three elements."""
+    frame = pd.DataFrame({"age": [20.0, 40.0, 60.0], "colour": ["red", "grün", "blue"]})
+    schema = ms.Schema.fit(frame)
+    players = ms.Players(schema.names, schema.player_of_element)
+    explanation = make(
+        players=players,
+        x=schema.encode(frame[:2]),
+        phi=torch.ones(2, 2, 2),
+        standard_error=torch.zeros(2, 2, 2),
+        schema=schema,
+        instances=(7, 9),
+    )
+    return schema, explanation
+
+
+def assert_same(a: ms.Explanation, b: ms.Explanation) -> None:
+    for name in TENSORS:
+        one, other = getattr(a, name), getattr(b, name)
+        assert one.dtype == other.dtype
+        assert one.shape == other.shape
+        assert one.numpy().tobytes() == other.numpy().tobytes()
+    assert torch.equal(a.players.index, b.players.index)
+    assert a.players.names == b.players.names
+    for name in ("outputs", "space", "instances", "made_by", "schema"):
+        assert getattr(a, name) == getattr(b, name)
+
+
+@pytest.mark.parametrize(
+    "explanation",
+    [
+        make(),
+        make("ilr"),
+        table()[1],
+        make(x=torch.rand(2, 1, 2, 3), players=ms.Players.of_elements((1, 2, 3)),
+             phi=torch.rand(2, 6, 2), standard_error=torch.full((2, 6, 2), math.nan)),
+        make(standard_error=torch.zeros(2, 3, 2), phi=-torch.zeros(2, 3, 2)),
+    ],
+    ids=["unicode", "ilr", "schema", "image", "zeros"],
+)  # fmt: skip
+def test_round_trips_are_bit_identical(explanation: ms.Explanation, tmp_path: Path) -> None:
+    assert_same(ms.Explanation.from_xarray(explanation.to_xarray()), explanation)
+    path = tmp_path / "runs" / "explanations.zarr"
+    explanation.save(path)
+    assert_same(ms.Explanation.load(path), explanation)
+    assert [entry.name for entry in path.parent.iterdir()] == ["explanations.zarr"]
+
+
+def test_dataset_is_labelled() -> None:
+    explanation = make("ilr")
+    dataset = explanation.to_xarray()
+    assert dataset.phi.dims == ("instances", "players", "outputs")
+    one = dataset.phi.sel(instances=1, players="日本", outputs="ja").item()
+    assert one == explanation.phi[1, 2, 0].item()
+    assert dataset.attrs["space"] == "ilr"
+
+
+def test_foreign_dataset_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"Expected a dataset written by Explanation.save .*'t'"):
+        ms.Explanation.from_xarray(xr.Dataset({"t": ("t", [1.0])}))
+
+
+def test_dataframe_has_one_line_per_number() -> None:
+    explanation = make()
+    frame = explanation.to_dataframe()
+    names = ["instances", "players", "outputs", "phi", "standard_error"]
+    assert list(frame.columns) == names
+    assert len(frame) == 12
+    line = frame.query("instances == 1 and players == 'weight' and outputs == 'ja'")
+    assert line.phi.item() == explanation.phi[1, 1, 0].item()
+    assert line.standard_error.item() == explanation.standard_error[1, 1, 0].item()
+
+
+def test_shap_explanation() -> None:
+    pytest.importorskip("shap")
+    explanation = make()
+    theirs = explanation.to_shap()
+    assert theirs.values.shape == (2, 3, 2)
+    assert theirs.base_values.shape == (2, 2)
+    assert list(theirs.feature_names) == ["α", "weight", "日本"]
+    assert list(theirs.output_names) == ["ja", "größer : 3"]
+    total = torch.from_numpy(theirs.values.sum(1) + theirs.base_values)
+    torch.testing.assert_close(total, explanation.prediction)
+    assert (theirs.data == explanation.x.numpy()).all()
+    assert table()[1].to_shap().data.tolist() == [[pytest.approx(20), "red"], [40, "grün"]]
+
+
+def test_compositions_are_on_the_simplex() -> None:
+    explanation = make("ilr")
+    compositions = explanation.compositions()
+    assert compositions.shape == (2, 3, 3)
+    torch.testing.assert_close(compositions.sum(-1), torch.ones(2, 3))
+    torch.testing.assert_close(ms.simplex.ilr(compositions.log()), explanation.phi)
+    with pytest.raises(ValueError, match="output='ilr' but this one is in 'probability'"):
+        make().compositions()
+
+
+@pytest.mark.parametrize(
+    ("index", "rows", "labels"),
+    [(1, [1], (9,)), (-1, [1], (9,)), (slice(0, 1), [0], (7,)), ([1, 0], [1, 0], (9, 7))],
+)
+def test_indexing_keeps_labels(index: object, rows: list[int], labels: tuple[int, ...]) -> None:
+    explanation = make(instances=(7, 9))
+    some = explanation[index]
+    assert some.instances == labels
+    for name in ("phi", "standard_error", "prediction", "x"):
+        assert torch.equal(getattr(some, name), getattr(explanation, name)[rows])
+    assert torch.equal(some.base, explanation.base)
+
+
+def test_efficiency_gap_on_numbers_by_hand() -> None:
+    explanation = make(
+        phi=torch.tensor([[[1.0, 0], [1, 0], [1, 0]], [[0.0, 0], [0, 0], [0, 2]]]),
+        base=torch.tensor([1.0, 0.0]),
+        prediction=torch.tensor([[5.0, 0.0], [1.0, 2.5]]),
+    )
+    # The sums miss 4 by 1 and 2.5 by 0.5; the largest change is 4.
+    assert explanation.efficiency_gap == 0.25
+    assert make().efficiency_gap < 1e-6
+    constant = make(phi=torch.zeros(2, 3, 2), base=torch.ones(2), prediction=torch.ones(2, 2))
+    assert constant.efficiency_gap == 0
+
+
+def test_features_in_original_units() -> None:
+    features = table()[1].features()
+    assert features is not None
+    assert features.index.tolist() == [7, 9]
+    assert features["colour"].tolist() == ["red", "grün"]
+    assert features["age"].tolist() == pytest.approx([20, 40])
+
+
+def test_features_without_a_schema() -> None:
+    players = ms.Players(("a", "b", "c"), torch.tensor([2, 0, 1]))
+    explanation = make(players=players)
+    features = explanation.features()
+    assert features is not None
+    assert features["a"].tolist() == explanation.x[:, 1].tolist()
+    assert features["c"].tolist() == explanation.x[:, 0].tolist()
+    superpixels = make(
+        players=ms.Players(("a", "b", "c"), torch.tensor([[0, 0], [1, 2]])), x=torch.rand(2, 2, 2)
+    )
+    assert superpixels.features() is None
+
+
+def test_with_labels() -> None:
+    schema, explanation = table()
+    labelled = make().with_labels(instances=[3, 4])
+    assert labelled.instances == (3, 4)
+    assert dataclasses.replace(explanation, schema=None).with_labels(schema=schema).schema == schema
+
+
+def test_players_and_outputs_must_fit_phi() -> None:
+    with pytest.raises(ValueError, match=r"`phi` of shape \(2, 2, 2\) .* but got \(2, 3, 2\)"):
+        make(players=ms.Players.of_elements((2,)))
+    with pytest.raises(ValueError, match=r"`phi` of shape \(2, 3, 1\)"):
+        make(outputs=("one",))
+    with pytest.raises(ValueError, match=r"`phi` of shape \(3, 3, 2\)"):
+        make(instances=(1, 2, 3))
+
+
+def test_missing_store(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"Expected an explanation at .*none.zarr"):
+        ms.Explanation.load(tmp_path / "none.zarr")
+
+
+def stored_files() -> list[str]:
+    # Names only: which files a store consists of.
+    return ["phi/0.0.0", "base/0", "x/0.0", "standard_error/0.0.0", "player_of_element/0"]
+
+
+@pytest.mark.parametrize("name", [*stored_files(), ".zmetadata"])
+@pytest.mark.parametrize("damage", ["deleted", "truncated"])
+def test_damaged_store(tmp_path: Path, name: str, damage: str) -> None:
+    path = tmp_path / "explanation.zarr"
+    make().save(path)
+    file = path / name
+    assert file.is_file()
+    if damage == "deleted":
+        file.unlink()
+    else:
+        file.write_bytes(file.read_bytes()[:-5])
+    with pytest.raises(ValueError, match=r"explanation store at .*explanation.zarr"):
+        ms.Explanation.load(path)
+
+
+def test_foreign_store_and_file(tmp_path: Path) -> None:
+    store, text = tmp_path / "foreign.zarr", tmp_path / "notes.txt"
+    xr.Dataset({"t": ("t", [1.0])}).to_zarr(store, zarr_format=2)
+    text.write_text("mine")
+    with pytest.raises(ValueError, match=r"Expected a dataset written by Explanation.save"):
+        ms.Explanation.load(store)
+    with pytest.raises(ValueError, match=r"explanation store at .*notes.txt"):
+        ms.Explanation.load(text)
+
+
+def test_what_is_not_an_explanation_is_not_overwritten(tmp_path: Path) -> None:
+    folder, store, text = (tmp_path / name for name in ("folder", "foreign.zarr", "notes.txt"))
+    folder.mkdir()
+    (folder / "thesis.tex").write_text("years of work")
+    xr.Dataset({"t": ("t", [1.0])}).to_zarr(store, zarr_format=2)
+    text.write_text("mine")
+    for path in (folder, store, text):
+        with pytest.raises(FileExistsError, match="something else stands there"):
+            make().save(path)
+    assert (folder / "thesis.tex").read_text() == "years of work"
+    assert xr.open_zarr(store).t.values.tolist() == [1.0]
+    assert text.read_text() == "mine"
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_an_earlier_explanation_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "explanation.zarr"
+    make("ilr").save(path)
+    make().save(path)
+    assert ms.Explanation.load(path).space == "probability"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["explanation.zarr"]
+
+
+def large(seed: int = 0) -> ms.Explanation:
+    """Random numbers that no compression fits into the kilobyte of `full_disk`."""
+    phi: Tensor = torch.rand(50, 3, 2, generator=torch.Generator().manual_seed(seed))
+    return make(phi=phi, standard_error=phi, prediction=torch.rand(50, 2), x=torch.rand(50, 3))
+
+
+def test_a_failed_save_keeps_the_earlier_explanation(tmp_path: Path, full_disk: FullDisk) -> None:
+    path, earlier = tmp_path / "explanation.zarr", large()
+    earlier.save(path)
+    with full_disk(), pytest.raises(OSError, match="Nothing there was changed"):
+        large(seed=1).save(path)
+    assert_same(ms.Explanation.load(path), earlier)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["explanation.zarr"]
+
+
+def test_an_unwritable_place(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("mine")
+    with pytest.raises(OSError, match=r"Could not write the explanation to .*e.zarr"):
+        make().save(file / "e.zarr")
+    assert file.read_text() == "mine"
+
+
+def test_a_store_can_be_moved(tmp_path: Path) -> None:
+    make().save(tmp_path / "a.zarr")
+    shutil.move(tmp_path / "a.zarr", tmp_path / "b.zarr")
+    assert_same(ms.Explanation.load(tmp_path / "b.zarr"), make())

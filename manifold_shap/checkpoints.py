@@ -1,5 +1,6 @@
 """Safe files: checkpoints that hold tensors and plain data only, whole or not at all."""
 
+import io
 import os
 import pickle
 from collections.abc import Callable
@@ -35,8 +36,15 @@ def write_whole(path: str | Path, write: Callable[[Path], object]) -> None:
 
 
 def save_checkpoint(path: str | Path, checkpoint: dict[str, Any]) -> None:
-    """Write tensors and plain data to one file."""
-    write_whole(path, lambda beside: torch.save(checkpoint, beside))
+    """Write tensors and plain data to one file.
+
+    Raises:
+        OSError: no space or no permission; what stood at `path` is left as it was.
+    """
+    # Given a file, torch.save reports a full disk as a RuntimeError of its own.
+    buffer = io.BytesIO()
+    torch.save(checkpoint, buffer)
+    write_whole(path, lambda beside: beside.write_bytes(buffer.getbuffer()))
 
 
 def load_checkpoint(path: str | Path, kind: str) -> dict[str, Any]:
@@ -63,13 +71,12 @@ def load_checkpoint(path: str | Path, kind: str) -> dict[str, Any]:
     except pickle.UnpicklingError as error:
         raise ValueError(
             f"Refused to load {path}: it is no checkpoint of tensors and plain data, and code from "
-            f"a file is never run ({str(error).splitlines()[0]}). Train again, or name the right "
-            "file."
+            f"a file is never run ({_first_line(error)}). Train again, or name the right file."
         ) from error
     except (RuntimeError, EOFError, KeyError, OSError) as error:
         raise ValueError(
             f"Expected a {kind} checkpoint at {path} but the file is damaged or of another format "
-            f"({str(error).splitlines()[0]}). Train again, or name the right file."
+            f"({_first_line(error)}). Train again, or name the right file."
         ) from error
     found = checkpoint.get("kind") if isinstance(checkpoint, dict) else None
     if found != kind:
@@ -78,3 +85,7 @@ def load_checkpoint(path: str | Path, kind: str) -> dict[str, Any]:
             f"{found or 'something of another program'}; name the file that `train.py` wrote."
         )
     return checkpoint
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0]

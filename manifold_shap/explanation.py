@@ -1,5 +1,6 @@
 """The one result: Shapley values with labelled axes (instances, players, outputs)."""
 
+import hashlib
 import json
 import shutil
 from collections.abc import Mapping, Sequence
@@ -194,13 +195,14 @@ class Explanation:
         if path.exists():
             _check_replaceable(path)
         beside = path.with_name(f".{path.name}.{uuid4().hex}")
+        old = beside.with_name(f"{beside.name}.old")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            dataset = self.to_xarray()
+            dataset.attrs["sha256"] = _hash(dataset)
             # Version 2 of the format is the one that specifies text.
-            self.to_xarray().to_zarr(beside, mode="w", zarr_format=2, consolidated=True)
-            if path.exists():
-                path.rename(beside.with_suffix(".old"))
-            beside.rename(path)
+            dataset.to_zarr(beside, mode="w", zarr_format=2, consolidated=True)
+            _put_in_place(beside, path, old)
         except OSError as error:
             raise type(error)(
                 error.errno,
@@ -209,7 +211,7 @@ class Explanation:
             ) from error
         finally:
             shutil.rmtree(beside, ignore_errors=True)
-            shutil.rmtree(beside.with_suffix(".old"), ignore_errors=True)
+            shutil.rmtree(old, ignore_errors=True)
 
     @classmethod
     def load(cls, path: str | Path) -> "Explanation":
@@ -228,13 +230,20 @@ class Explanation:
                 "`Explanation.save` write one."
             )
         try:
-            with xr.open_zarr(path, consolidated=True) as dataset:
-                return cls.from_xarray(dataset.load())
-        except (OSError, KeyError, TypeError, json.JSONDecodeError) as error:
+            with xr.open_zarr(path, consolidated=True) as store:
+                dataset = store.load()
+        except (OSError, KeyError, TypeError, ValueError, RuntimeError) as error:
             raise ValueError(
                 f"Expected a complete explanation store at {path} but it cannot be read ({error}); "
                 "make it again with `explain.py` or `Explanation.save`."
             ) from error
+        if dataset.attrs.get("format") == _FORMAT and dataset.attrs.get("sha256") != _hash(dataset):
+            raise ValueError(
+                f"Expected a complete explanation store at {path} but some of its numbers or names "
+                "are not those that were saved; make it again with `explain.py` or "
+                "`Explanation.save`."
+            )
+        return cls.from_xarray(dataset)
 
     def to_dataframe(self) -> "pd.DataFrame":
         """One line per (instance, player, output): `phi`, `standard_error`."""
@@ -263,6 +272,28 @@ class Explanation:
             output_names=list(self.outputs),
             error_std=self.standard_error.numpy(),
         )
+
+
+def _put_in_place(new: Path, path: Path, old: Path) -> None:
+    """Rename a directory to `path`; what stood there is at `old`, or back if that fails."""
+    if path.exists():
+        path.rename(old)
+    try:
+        new.rename(path)
+    except OSError:
+        if old.exists():
+            old.rename(path)
+        raise
+
+
+def _hash(dataset: "xr.Dataset") -> str:
+    """Of every number and name: zarr itself reads a lost chunk as if it held zeros."""
+    digest = hashlib.sha256()
+    for name in sorted(map(str, dataset.variables)):
+        values = dataset[name].values
+        numeric = values.dtype.kind in "fi"
+        digest.update(values.tobytes() if numeric else "\0".join(map(str, values)).encode())
+    return digest.hexdigest()
 
 
 def _check_replaceable(path: Path) -> None:

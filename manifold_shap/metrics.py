@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
+from tqdm import tqdm
 
 from manifold_shap.coalitions import SizeUniform
 
@@ -59,7 +60,11 @@ def shapley_pairs(rows: int, players: int, least: int = 10_000, seed: int = 0) -
 
 
 def mean_squared_error(
-    value: Any, x: Tensor, mask: Bool[Tensor, "rows m players"], batch_size: int = 8192
+    value: Any,
+    x: Tensor,
+    mask: Bool[Tensor, "rows m players"],
+    batch_size: int = 8192,
+    progress: bool = False,
 ) -> Score:
     """Score a value function on these rows and coalitions; the same ones serve every method.
 
@@ -68,32 +73,48 @@ def mean_squared_error(
         x: held-out rows `[rows, *event]`.
         mask: coalitions of each row, e.g. from `shapley_pairs`.
         batch_size: model rows per call; changes memory, not the figure.
+        progress: show a bar on work of more than two seconds.
     """
-    m, draws = mask.shape[1], value.draws
-    width = max(1, min(m, batch_size // draws))
-    step = max(1, batch_size // (width * draws))
-    error, noise = [], 0.0
-    for rows, coalitions in zip(x.split(step), mask.split(step), strict=True):
-        prediction = value.prediction(rows)[:, None]
-        parts = []
-        for part in coalitions.split(width, dim=1):
-            if draws > 1:
-                values, variance = value.estimate(rows, part)
-                noise += variance.mean(-1).sum().item()
-            else:
-                values = value(rows, part)
-            parts.append((values - prediction).square().mean(-1))
-        error.append(torch.cat(parts, dim=1))
-    squared = torch.cat(error).double().cpu()
+    width = max(1, min(mask.shape[1], batch_size // value.draws))
+    step = max(1, batch_size // (width * value.draws))
+    squared, noise = [], []
+    with tqdm(total=len(x), desc="error", unit="row", delay=2, disable=not progress) as bar:
+        for rows, coalitions in zip(x.split(step), mask.split(step), strict=True):
+            parts = [_errors(value, rows, part) for part in coalitions.split(width, dim=1)]
+            squared.append(torch.cat([error for error, _ in parts], dim=1))
+            noise.append(torch.cat([variance for _, variance in parts], dim=1))
+            bar.update(len(rows))
+    return _score(torch.cat(squared).double(), torch.cat(noise).double(), mask.cpu(), value.draws)
+
+
+def _errors(
+    value: Any, x: Tensor, mask: Bool[Tensor, "rows m players"]
+) -> tuple[Float[Tensor, "rows m"], Float[Tensor, "rows m"]]:
+    """Squared errors, and the Monte-Carlo variance inside them; means over outputs."""
+    if value.draws > 1:
+        values, variance = value.estimate(x, mask)
+    else:
+        values = value(x, mask)
+        variance = torch.zeros_like(values)
+    error = (values - value.prediction(x)[:, None]).square()
+    return error.mean(-1).cpu(), variance.mean(-1).cpu()
+
+
+def _score(
+    squared: Float[Tensor, "rows m"],
+    noise: Float[Tensor, "rows m"],
+    mask: Bool[Tensor, "rows m players"],
+    draws: int,
+) -> Score:
     by_row = squared.mean(1)
     mse = by_row.mean().item()
     spread = by_row.std().item() if len(by_row) > 1 else math.nan
     return Score(
         mse=mse,
         standard_error=spread / len(by_row) ** 0.5,
-        debiased=mse - noise / squared.numel(),
+        debiased=mse - noise.mean().item(),
         draws=draws,
-        by_size=_by_size(squared.flatten(), mask.sum(-1).flatten().cpu(), mask.shape[-1]),
+        by_size=_by_size(squared.flatten(), mask.sum(-1).flatten(), mask.shape[-1]),
     )
 
 

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 install_import_hook("manifold_shap", "beartype.beartype")
 
+# Tests are small: on a busy machine, waiting for a second thread costs more than it brings.
+torch.set_num_threads(1)
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     skip = pytest.mark.skip(reason="no CUDA device")

@@ -49,7 +49,7 @@ def test_truncated(tmp_path: Path, share: float) -> None:
     save_checkpoint(path, CHECKPOINT)
     whole = path.read_bytes()
     path.write_bytes(whole[: int(share * len(whole))])
-    with pytest.raises(ValueError, match="surrogate.ckpt"):
+    with pytest.raises(ValueError, match=r"surrogate\.ckpt"):
         load_checkpoint(path, "surrogate")
 
 

@@ -22,13 +22,8 @@ from manifold_shap.data.base import TensorDataModule
 from manifold_shap.training.classifier import MLPClassifier
 
 CONF = Path(__file__).parent.parent / "conf"
-QUICK = [
-    "classifier.hidden=[64]",
-    "classifier.max_epochs=2",
-    "value_function.hidden=[64]",
-    "value_function.max_epochs=2",
-    "progress=false",
-]
+QUICK_CLASSIFIER = ["classifier.hidden=[64]", "classifier.max_epochs=2", "progress=false"]
+QUICK = [*QUICK_CLASSIFIER, "value_function.hidden=[64]", "value_function.max_epochs=2"]
 QUICK_EXPLAIN = ["instances=2", "estimator.permutations=4", "progress=false"]
 
 
@@ -39,6 +34,11 @@ def composed(command: str, *overrides: str) -> DictConfig:
 
 def train(place: Path, *overrides: str) -> float:
     return train_command.train(composed("train", f"runs_dir={place}", *QUICK, *overrides))
+
+
+def train_classifier(place: Path, *overrides: str) -> None:
+    words = [f"runs_dir={place}", *QUICK_CLASSIFIER, "value_function=marginal", *overrides]
+    train_command.train(composed("train", *words))
 
 
 def explain(place: Path, *overrides: str) -> dict:
@@ -156,7 +156,7 @@ def test_overwriting_reuses_or_retrains_the_classifier(
 
 
 def test_a_value_function_of_another_classifier_is_refused(trained: Path, tmp_path: Path) -> None:
-    train(tmp_path, "classifier.hidden=[16]", "value_function=marginal")
+    train_classifier(tmp_path, "classifier.hidden=[16]")
     checkpoint = trained / "digits" / "surrogate" / "surrogate.ckpt"
     with pytest.raises(ValueError, match="predicts otherwise"):
         explain(tmp_path, f"checkpoint={checkpoint}")
@@ -172,7 +172,7 @@ def test_settings_that_disagree_with_the_run_are_refused(trained: Path) -> None:
 def test_explaining_before_training_says_what_to_run(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"python train.py data=digits"):
         explain(tmp_path)
-    train(tmp_path, "value_function=marginal")
+    train_classifier(tmp_path)
     with pytest.raises(FileNotFoundError, match="value_function=surrogate"):
         explain(tmp_path)
 
@@ -252,7 +252,8 @@ def command(*words: str, **settings: str) -> subprocess.CompletedProcess[str]:
 
 def test_the_commands_on_the_command_line(tmp_path: Path) -> None:
     place = f"runs_dir={tmp_path}"
-    sweep = command("train.py", place, *QUICK, "-m", "value_function.learning_rate=1e-3,1e-4")
+    rates = "value_function.learning_rate=1e-3,1e-4"
+    sweep = command("train.py", "-m", place, *QUICK, rates)
     assert sweep.returncode == 0, sweep.stderr
     jobs = sorted(path.parent.name for path in tmp_path.rglob("metrics.json"))
     assert "value_function.learning_rate-0.001" in " ".join(jobs)
@@ -279,7 +280,7 @@ def test_help_is_worth_reading(script: str) -> None:
 
 def test_interrupted_training_stays_usable_and_goes_on(tmp_path: Path) -> None:
     place = f"runs_dir={tmp_path}"
-    words = [place, *QUICK[:3], "progress=false", "value_function.max_epochs=60"]
+    words = [place, *QUICK[:-1], "value_function.max_epochs=20"]
     process = subprocess.Popen(
         [sys.executable, "train.py", *words], cwd=CONF.parent, text=True, stdout=subprocess.PIPE
     )

@@ -1,5 +1,6 @@
 """Training a classifier and a value function into a run directory."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ def train(run: Run, recipe: Any) -> dict[str, Any]:
     if (work / "last.ckpt").exists():
         print(f"{name}: going on with an interrupted training")
     value = fit_value(run, model, work)
-    metrics = evaluate(value, model, run.data, work)
+    metrics = evaluate(value, model, run.data, work, run.progress)
     if (work / "best.ckpt").exists():
         (work / "best.ckpt").replace(work / f"{name}.ckpt")
         (work / "last.ckpt").unlink()
@@ -95,13 +96,17 @@ def fit_value(run: Run, model: Model, work: Path) -> ValueFunction:
 
 
 def evaluate(
-    value: ValueFunction, model: Model, data: TensorDataModule, directory: Path
+    value: ValueFunction,
+    model: Model,
+    data: TensorDataModule,
+    directory: Path,
+    progress: bool = False,
 ) -> dict[str, Any]:
     """Score a value function and splicing on the same test pairs: `metrics.json` and a plot."""
     mask = shapley_pairs(len(data.x_test), len(data.players))
     off = marginal_value(model, data, 0, value.space.name, _DRAWS)
-    score = mean_squared_error(value, data.x_test, mask)
-    score_off = mean_squared_error(off, data.x_test, mask)
+    score = mean_squared_error(value, data.x_test, mask, progress=progress)
+    score_off = mean_squared_error(off, data.x_test, mask, progress=progress)
     training = getattr(value, "training", {})
     metrics = {
         "mse": score.mse,

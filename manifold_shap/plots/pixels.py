@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float, Float32
+from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import LineCollection
@@ -26,6 +26,7 @@ _BETWEEN = 0.3
 _FOOT = 0.62
 _NARROWEST = 2.4
 _LINES = 8
+_IMAGES = 32
 _WITHIN = 0.995
 
 
@@ -44,8 +45,8 @@ def pixel_maps(
 
     Args:
         explanations: of the same images, by the names to write above the columns.
-        rows: positions of the images to show; by default all. More than eight lines go on in
-            further columns.
+        rows: positions of the images to show; by default all, up to the first 32. More than eight
+            lines go on in further columns.
         output: name of the output to explain; by default the predicted one of each image.
 
     Raises:
@@ -89,7 +90,7 @@ def _check_images(explanation: Explanation) -> None:
 
 def _chosen(explanation: Explanation, rows: Sequence[int] | None) -> list[int]:
     if rows is None:
-        return list(range(len(explanation.phi)))
+        return list(range(min(len(explanation.phi), _IMAGES)))
     if len(rows) == 0:
         raise ValueError("Expected `rows` to name at least one image but got none.")
     return [selection.row_index(explanation, int(row), "rows") for row in rows]
@@ -104,7 +105,7 @@ def _element_values(
     return shares[:, index].reshape(len(rows), -1, *index.shape[-2:]).sum(1)
 
 
-def _draw_image(axes: Axes, image: Float32[np.ndarray, "channels height width"]) -> None:
+def _draw_image(axes: Axes, image: Float[np.ndarray, "channels height width"]) -> None:
     low, high = image.min(), image.max()
     if len(image) == 3:
         unit = (image - min(low, 0)) / max(high - min(low, 0), 1)
@@ -114,7 +115,7 @@ def _draw_image(axes: Axes, image: Float32[np.ndarray, "channels height width"])
         axes.imshow(image.mean(0), cmap="gray_r", vmin=low, vmax=max(high, low + 1e-6))
 
 
-def _outline(image: Float32[np.ndarray, "channels height width"]) -> list[np.ndarray]:
+def _outline(image: Float[np.ndarray, "channels height width"]) -> list[np.ndarray]:
     """Edges between pixels above and below half of the range of an image with one channel.
 
     The texture of a colour image would hide the map.

@@ -56,7 +56,7 @@ def one_panel(height: float, grid: str) -> tuple[Figure, Axes]:
     No box, small ticks, and faint lines across one axis ("x" or "y").
     """
     figure = new_figure(WIDTH, height)
-    figure.set_layout_engine("constrained", w_pad=MARGIN / 72, h_pad=MARGIN / 72)
+    figure.set_layout_engine("constrained", w_pad=MARGIN / 72, h_pad=MARGIN / 144)
     axes = figure.subplots()
     axes.set_facecolor("white")
     for side, spine in axes.spines.items():

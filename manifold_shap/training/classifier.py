@@ -1,5 +1,6 @@
 """The classifiers of the command line: an MLP by Lightning, or any of scikit-learn."""
 
+import importlib
 import time
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -200,16 +201,28 @@ def _load_sklearn(path: Path) -> SklearnClassifier:
     import skops.io
 
     try:
-        foreign = skops.io.get_untrusted_types(file=path)
+        unknown = skops.io.get_untrusted_types(file=path)
+        foreign = [name for name in unknown if not _is_sklearn_class(name)]
         if foreign:
             raise ValueError(
                 f"Refused to load {path}: it names types that are not scikit-learn's own "
                 f"({', '.join(foreign)}), and loading them could run code. Train the classifier "
-                "again."
+                "again, or choose one that consists of scikit-learn's classes."
             )
-        return skops.io.load(path)
+        return skops.io.load(path, trusted=unknown)
     except (zipfile.BadZipFile, KeyError, OSError) as error:
         raise ValueError(
             f"Expected a scikit-learn classifier written by skops at {path} but the file is "
             f"damaged ({error}). Train the classifier again."
         ) from error
+
+
+def _is_sklearn_class(name: str) -> bool:
+    # Some of scikit-learn's compiled classes, such as its trees, are not on skops' own list.
+    module, _, attribute = name.rpartition(".")
+    if not module.startswith("sklearn."):
+        return False
+    try:
+        return isinstance(getattr(importlib.import_module(module), attribute, None), type)
+    except ImportError:
+        return False

@@ -124,7 +124,7 @@ def train(
     directory = Path(directory)
     best = _keep(directory, "best", monitor="validation")
     callbacks: list[Callback] = [
-        EarlyStopping("validation", patience=patience),
+        EarlyStopping("validation", patience=patience, check_on_train_epoch_end=False),
         best,
         _keep(directory, "last"),
     ]

@@ -3,16 +3,15 @@
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
-from manifold_shap.commands import directories
-from manifold_shap.commands import explain as steps
-from manifold_shap.commands.run import Run
-from manifold_shap.values import ValueFunction
+if TYPE_CHECKING:
+    from manifold_shap.commands.run import Run
+    from manifold_shap.values import ValueFunction
 
 CONF = Path(__file__).parent / "conf"
 
@@ -24,6 +23,11 @@ def explain(cfg: DictConfig, given: list[str]) -> dict[str, Any]:
         cfg: composed from `conf/explain.yaml`.
         given: names of the settings that the user gave, which must agree with the run.
     """
+    # Here, so that --help and a misspelled setting need not wait for them.
+    from manifold_shap.commands import directories
+    from manifold_shap.commands import explain as steps
+    from manifold_shap.commands.run import Run
+
     home = Path(cfg.runs_dir, cfg.data.name)
     kept = steps.recorded_data(home, plain(cfg.data), given)
     data = hydra.utils.instantiate(kept)
@@ -51,8 +55,10 @@ def explain(cfg: DictConfig, given: list[str]) -> dict[str, Any]:
     return summary
 
 
-def compared(names: list[str], run: Run, value: ValueFunction) -> dict[str, ValueFunction]:
+def compared(names: list[str], run: "Run", value: "ValueFunction") -> dict[str, "ValueFunction"]:
     """The value functions drawn beside this one, in its output space."""
+    from manifold_shap.commands.explain import open_value
+
     others = {}
     for name in names:
         path = CONF / "value_function" / f"{name}.yaml"
@@ -61,7 +67,7 @@ def compared(names: list[str], run: Run, value: ValueFunction) -> dict[str, Valu
             raise ValueError(f"Expected `compare` to name some of {known} but got {name!r}.")
         if name != value.name:
             settings = {**plain(OmegaConf.load(path)), "output": value.space.name}
-            others[name], _ = steps.open_value(run, settings)
+            others[name], _ = open_value(run, settings)
     return others
 
 

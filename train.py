@@ -9,10 +9,6 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from manifold_shap.commands import directories
-from manifold_shap.commands.run import Run
-from manifold_shap.commands.train import train as train_run
-
 
 def train(cfg: DictConfig, sweep: Path | None = None) -> float:
     """Train what the configuration says and return the test MSE, for sweepers to minimise.
@@ -21,6 +17,11 @@ def train(cfg: DictConfig, sweep: Path | None = None) -> float:
         cfg: composed from `conf/train.yaml`.
         sweep: where one job of a multirun writes; by default runs have no place of their own.
     """
+    # Here, so that --help and a misspelled setting need not wait for them.
+    from manifold_shap.commands import directories
+    from manifold_shap.commands.run import Run
+    from manifold_shap.commands.train import train as train_run
+
     home = Path(cfg.runs_dir, cfg.data.name)
     directories.check_writable(home)
     data = hydra.utils.instantiate(cfg.data)

@@ -4,6 +4,8 @@ value = ms.fit_surrogate(model, x_train, output="probability")
 explanation = ms.permutation_shapley(value, x_test, permutations=64)
 """
 
+from typing import TYPE_CHECKING, Any
+
 from manifold_shap.classifiers import Model, as_model
 from manifold_shap.coalitions import Players, ShapleyKernel, SizeUniform
 from manifold_shap.columns import Column
@@ -13,8 +15,10 @@ from manifold_shap.imputers import MarginalImputer
 from manifold_shap.metrics import mean_squared_error, shapley_pairs
 from manifold_shap.outputs import Space
 from manifold_shap.schema import Schema
-from manifold_shap.training.surrogate import fit_surrogate, load_surrogate
 from manifold_shap.values import ImputedValue, SurrogateValue, ValueFunction, imputed_value
+
+if TYPE_CHECKING:
+    from manifold_shap.training.surrogate import fit_surrogate, load_surrogate
 
 __version__ = "0.1.0"
 
@@ -40,3 +44,12 @@ __all__ = [
     "permutation_shapley",
     "shapley_pairs",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Lightning takes seconds to import: only those who train wait for it.
+    if name in ("fit_surrogate", "load_surrogate"):
+        from manifold_shap.training import surrogate
+
+        return getattr(surrogate, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -53,8 +53,8 @@ class Model:
 
     def to(self, device: torch.device | str) -> "Model":
         """Move a wrapped torch module; other functions see the rows where the rows are."""
-        if isinstance(self._predict, nn.Module):
-            self._predict.to(device)
+        if isinstance(self._predict, _ModulePredict):
+            self._predict.module.to(device)
         return self
 
     @torch.no_grad()
@@ -86,7 +86,8 @@ def as_model(
     """Wrap a torch module, a scikit-learn classifier or any callable on batches of rows.
 
     Args:
-        model: gives `[batch, classes]` for rows `[batch, *event]`. A `Model` passes unchanged.
+        model: gives `[batch, classes]` for rows `[batch, *event]`. A torch module is put into
+            evaluation mode and sees rows on its own device. A `Model` passes unchanged.
         x: a few rows, on which the outputs are checked and, where `returns` is not given, read.
         classes: names; by default scikit-learn's `classes_`, else "0", "1", ...
         returns: `"logits"`, `"probabilities"`, `"log_probabilities"` or, for regression,
@@ -105,7 +106,7 @@ def as_model(
         returns = returns or "probabilities"
         classes = classes or tuple(str(name) for name in model.classes_)
     elif callable(model):
-        predict = model.eval() if isinstance(model, nn.Module) else model
+        predict = _ModulePredict(model) if isinstance(model, nn.Module) else model
     else:
         raise TypeError(
             "Expected `model` to be a torch module, a scikit-learn classifier or a callable from "
@@ -118,6 +119,17 @@ def as_model(
     wrapped = Model(predict, classes, returns or _told_from(raw))
     wrapped.check(x)
     return wrapped
+
+
+class _ModulePredict:
+    """A torch module in evaluation mode, on rows that may be on another device."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self.module = module.eval()
+
+    def __call__(self, x: Tensor) -> Tensor:
+        parameter = next(self.module.parameters(), x)
+        return self.module(x.to(parameter.device)).to(x.device)
 
 
 class _SklearnPredict:

@@ -61,13 +61,24 @@ class Explanation:
     def __post_init__(self) -> None:
         if not self.instances:
             object.__setattr__(self, "instances", tuple(range(len(self.phi))))
-        expected = (len(self.instances), len(self.players), len(self.outputs))
-        for name in ("phi", "standard_error"):
+        instances, players, outputs = (
+            len(self.instances),
+            len(self.players),
+            len(self.outputs),
+        )
+        expected = {
+            "phi": (instances, players, outputs),
+            "standard_error": (instances, players, outputs),
+            "base": (outputs,),
+            "prediction": (instances, outputs),
+            "x": (instances, *self.players.event),
+        }
+        for name, shape in expected.items():
             got = tuple(getattr(self, name).shape)
-            if got != expected:
+            if got != shape:
                 raise ValueError(
-                    f"Expected `{name}` of shape {expected} (instances, players, outputs) but got "
-                    f"{got}."
+                    f"Expected `{name}` of shape {shape} for {instances} instances, {players} "
+                    f"players and {outputs} outputs but got {got}."
                 )
 
     @property

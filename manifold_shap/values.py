@@ -199,7 +199,8 @@ class ImputedValue(ValueFunction):
     numbers), and neither the order of calls nor their size changes a value.
 
     Args:
-        imputer: gives `impute(x, mask, draws, generator)` of shape `[batch, m, draws, *event]`.
+        imputer: gives `impute(x, mask, draws, generator)` of shape `[batch, m, draws, *event]`,
+            and `undrawn(draws)`: 0 where the draws are all there is, 1 for fresh samples.
         draws: completions per coalition.
         seed: of the draws.
         name: as in the configuration.
@@ -230,15 +231,17 @@ class ImputedValue(ValueFunction):
 
     @torch.no_grad()
     def estimate(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Values, and the variance s²/K that the finite number of draws leaves in them.
+        """Values, and the variance that the finite number of draws leaves in them.
 
-        Both `[batch, m, outputs]`; the variance is NaN for one draw. Arguments as for a call.
+        Both `[batch, m, outputs]`. The variance is s²/K, times the share of the population that
+        was not drawn, and NaN for one draw. Arguments as for a call.
         """
         rows, mask = self._checked(x, mask)
         draws = self._drawn(rows, mask)
         mean = draws.mean(2)
-        several = self.draws > 1
-        variance = draws.var(2) / self.draws if several else torch.full_like(mean, torch.nan)
+        variance = torch.full_like(mean, torch.nan)
+        if self.draws > 1:
+            variance = draws.var(2) / self.draws * self.imputer.undrawn(self.draws)
         return self._anchored(rows, mask, mean), variance
 
     def _values(self, x: Tensor, mask: Tensor) -> Tensor:

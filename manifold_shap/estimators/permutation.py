@@ -9,6 +9,7 @@ v(N) - v(∅) whatever the number of permutations.
 import math
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import torch
@@ -63,32 +64,26 @@ def permutation_shapley(
     game = Game(value, x, batch_size)
     # A target is met by far fewer than all n! orders, unless they are very few.
     worthwhile = most if target_error is None else min(most, DEFAULT_PERMUTATIONS)
-    every = _every_order(len(game.players), worthwhile)
-    sizes = _round_sizes(most // 2, target_error) if every is None else iter([len(every)])
+    if len(game.players) < 10 and math.factorial(len(game.players)) <= worthwhile:
+        return _every_order(game, progress)
     generator = torch.Generator().manual_seed(seed)
     running = _Running(game)
     active = torch.arange(len(game.x))
-    with tqdm(desc="permutations", unit="pair", delay=2, disable=not progress) as bar:
-        bar.total = len(active) * (most // 2 if every is None else len(every))
-        for size in sizes:
-            for rows in active.split(_rows_per_block(game, size)):
-                orders = _orders(every, len(rows), size, len(game.players), generator)
-                running.add(rows, *_walk(game, rows, orders.to(game.device)))
-                bar.update(len(rows) * size)
-            if target_error is not None and every is None:
+    with _bar(len(active) * (most // 2), progress) as bar:
+        for size in _round_sizes(most // 2, target_error):
+            _walk_round(game, running, active, partial(_sample, game, size, generator), bar)
+            if target_error is not None:
                 active, remaining = running.unfinished(active, target_error)
                 bar.total = bar.n + min(remaining, len(active) * (most // 2))
             if len(active) == 0:
                 break
-        else:
-            _warn_of_unfinished(active, len(game.x), target_error, most, every)
-    error = running.standard_error() if every is None else torch.zeros_like(running.mean)
-    made_by = {
-        "estimator": "permutation",
-        "permutations": 2 * int(running.pairs.max()),
-        "seed": seed,
-    }
-    return game.explanation(running.mean, error, made_by)
+    if target_error is not None and len(active):
+        warnings.warn(
+            f"{len(active)} of {len(game.x)} rows are above target_error={target_error} after "
+            f"{most} permutations; give more `permutations` or a larger `target_error`.",
+            stacklevel=2,
+        )
+    return game.explanation(running.mean, running.standard_error(), running.made_by(seed=seed))
 
 
 def _most(permutations: int | None, target_error: float | None) -> int:
@@ -104,11 +99,18 @@ def _most(permutations: int | None, target_error: float | None) -> int:
     return permutations
 
 
-def _every_order(players: int, most: int) -> Tensor | None:
-    # One order of each pair, if `most` covers all of them. Ten players have 3.6 million orders.
-    if players > 9 or math.factorial(players) > most:
-        return None
-    return all_orders(players)[::2]
+def _every_order(game: Game, progress: bool) -> Explanation:
+    # One order of each pair: the other is walked with it.
+    orders = all_orders(len(game.players))[::2]
+    running = _Running(game)
+    rows = torch.arange(len(game.x))
+    with _bar(len(rows) * len(orders), progress) as bar:
+        _walk_round(game, running, rows, lambda count: orders.expand(count, -1, -1), bar)
+    return game.explanation(running.mean, torch.zeros_like(running.mean), running.made_by())
+
+
+def _bar(total: int, progress: bool) -> tqdm:
+    return tqdm(total=total, desc="permutations", unit="pair", delay=2, disable=not progress)
 
 
 def _round_sizes(pairs: int, target_error: float | None) -> Iterator[int]:
@@ -122,17 +124,26 @@ def _round_sizes(pairs: int, target_error: float | None) -> Iterator[int]:
         size = min(done, _PAIRS_PER_ROUND)
 
 
-def _rows_per_block(game: Game, pairs: int) -> int:
-    per_row = 2 * pairs * max(1, len(game.players) - 1) * game.draws
-    return max(1, game.batch_size // per_row)
-
-
-def _orders(
-    every: Tensor | None, rows: int, pairs: int, players: int, generator: torch.Generator
+def _sample(
+    game: Game, pairs: int, generator: torch.Generator, rows: int
 ) -> Int64[Tensor, "rows pairs players"]:
-    if every is not None:
-        return every.expand(rows, -1, -1)
-    return sample_orders((rows, pairs), players, generator)
+    return sample_orders((rows, pairs), len(game.players), generator)
+
+
+def _walk_round(
+    game: Game,
+    running: "_Running",
+    rows: Tensor,
+    orders_for: Callable[[int], Tensor],
+    bar: tqdm,
+) -> None:
+    """Walk the orders of a round, as many rows at a time as fit one batch."""
+    pairs = orders_for(0).shape[1]
+    per_row = 2 * pairs * max(1, len(game.players) - 1) * game.draws
+    for some in rows.split(max(1, game.batch_size // per_row)):
+        orders = orders_for(len(some)).to(game.device)
+        running.add(some, *_walk(game, some, orders))
+        bar.update(len(some) * pairs)
 
 
 def _walk(
@@ -198,6 +209,10 @@ class _Running:
         self.pairs[rows] += new
         self.range[where] = self.range[where].maximum(spread)
 
+    def made_by(self, **settings: int) -> dict[str, int | str]:
+        """For the provenance of the explanation."""
+        return {"estimator": "permutation", "permutations": 2 * int(self.pairs.max()), **settings}
+
     def standard_error(self) -> Float[Tensor, "rows players outputs"]:
         """Of the means, over pairs; NaN for a row with one pair only."""
         pairs = self.pairs.to(self.mean.device)[:, None, None]
@@ -214,14 +229,3 @@ class _Running:
         ratio = (worst / target).cpu().nan_to_num(nan=1.0, posinf=1.0)
         needed = self.pairs[rows] * (ratio.square() - 1)
         return rows[above], int(needed[above].sum())
-
-
-def _warn_of_unfinished(
-    active: Tensor, rows: int, target_error: float | None, most: int, every: Tensor | None
-) -> None:
-    if target_error is not None and every is None and len(active):
-        warnings.warn(
-            f"{len(active)} of {rows} rows are above target_error={target_error} after {most} "
-            "permutations; give more `permutations` or a larger `target_error`.",
-            stacklevel=3,
-        )

@@ -33,6 +33,10 @@ class MarginalImputer:
         self.reference = self.reference.to(device)
         return self
 
+    def undrawn(self, draws: int) -> float:
+        """Share of the reference rows that so many draws leave out, and may err about."""
+        return max(0.0, 1 - draws / len(self.reference))
+
     def impute(
         self,
         x: Float[Tensor, "batch *event"],
@@ -40,7 +44,7 @@ class MarginalImputer:
         draws: int,
         generator: torch.Generator,
     ) -> Float[Tensor, "batch m draws *event"]:
-        """Complete each coalition from `draws` donors, the same ones for every coalition.
+        """Complete each coalition from `draws` distinct donors, the same for every coalition.
 
         As many draws as reference rows, or more, take every reference row in turn.
         """

@@ -1,11 +1,10 @@
 """The training loop that every task shares: Lightning with our callbacks."""
 
 import logging
-import signal
 import time
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -191,16 +190,11 @@ def _keep(directory: Path, name: str, monitor: str | None = None) -> ModelCheckp
 def _fit(
     runner: L.Trainer, task: Task, batches: DataLoader, validation: DataLoader, last: Path | None
 ) -> None:
-    # Lightning turns Ctrl-C into SystemExit and leaves further ones ignored; a notebook needs
-    # both undone.
-    handler = signal.getsignal(signal.SIGINT)
     try:
         runner.fit(task, batches, validation, ckpt_path=last, weights_only=True)
     except SystemExit as error:
+        # What Lightning makes of Ctrl-C; it would end a notebook.
         raise KeyboardInterrupt from error
-    finally:
-        with suppress(ValueError):  # outside of the main thread signals cannot be set
-            signal.signal(signal.SIGINT, handler)
 
 
 class StepsBar(ProgressBar):

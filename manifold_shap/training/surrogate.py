@@ -151,7 +151,7 @@ def fit_surrogate(
 
     Raises:
         TypeError, ValueError: inputs that are not finite or of another shape, outputs that are no
-            distribution, an argument out of range.
+            distribution, an argument out of range, a `directory` with another training.
         KeyboardInterrupt: on Ctrl-C; the best checkpoint so far stays in `directory`.
     """
     players = players or Players.of_elements(torch.as_tensor(x_train[:1]).shape[1:])
@@ -189,6 +189,8 @@ def fit_surrogate(
         rows_per_epoch=epoch_rows(len(x_train), batch_size),
     )
     check = loader(x_validation, space(wrapped(x_validation)), batch_size=max(batch_size, 1024))
+    if directory is not None:
+        _check_continues(Path(directory) / "last.ckpt", task)
     with tempfile.TemporaryDirectory() as scratch:
         training = train(
             task,
@@ -273,6 +275,25 @@ def _check_same_model(value: SurrogateValue, task: SurrogateTask, path: str | Pa
             f"Expected the model for which the surrogate in {path} was trained, but this one "
             f"predicts otherwise (by up to {gap:.3g} on the rows kept for that check); pass the "
             "original model, or train a surrogate for this one."
+        )
+
+
+def _check_continues(last: Path, task: SurrogateTask) -> None:
+    """Raise if an interrupted training is one of other settings, data or another model."""
+    if not last.exists():
+        return
+    checkpoint = load_checkpoint(last, task.kind)
+    here, there = dict(task.hparams), checkpoint["hyper_parameters"]
+    changed = [name for name in here if here[name] != there.get(name)]
+    state = checkpoint["state_dict"]
+    same = ("probe", "probe_outputs", "base")
+    if not changed and not all(torch.equal(state[name], getattr(task, name)) for name in same):
+        changed = ["the training rows, or the model's outputs on them"]
+    if changed:
+        raise ValueError(
+            f"Expected {last.parent} to be empty or to hold an interrupted training of this "
+            f"surrogate, but it is one that differs in: {', '.join(changed)}. Name another "
+            "`directory`, or remove that one."
         )
 
 

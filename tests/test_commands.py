@@ -239,6 +239,21 @@ def test_a_forest_on_a_table_of_ones_own(tmp_path: Path) -> None:
     assert set(explanation.features()["colour"]) <= {"red", "green", "blue"}
 
 
+@pytest.mark.parametrize("output", ["ilr", "log_odds"])
+def test_log_ratio_outputs_from_end_to_end(tmp_path: Path, output: str) -> None:
+    data = "data=digits" if output == "ilr" else "data=csv"
+    rows = [f"{k % 7},{k % 11},{'ab'[(k % 7) > 3]}" for k in range(300)]
+    (tmp_path / "table.csv").write_text("\n".join(["p,q,label", *rows]))
+    table = [f"data.path={tmp_path / 'table.csv'}", "data.target=label"]
+    train(tmp_path, data, f"value_function.output={output}", *(table if data[5:] == "csv" else []))
+    explain(tmp_path, data, f"value_function.output={output}")
+    (store,) = tmp_path.rglob("explanations.zarr")
+    explanation = ms.Explanation.load(store)
+    assert explanation.space == output
+    assert explanation.efficiency_gap < 1e-5
+    assert explanation.phi.shape[-1] == (9 if output == "ilr" else 1)
+
+
 def command(*words: str, **settings: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, *words],

@@ -165,6 +165,32 @@ def test_an_interruption_without_averaging(tmp_path: Path) -> None:
     assert_same_weights(fit(weight_averaging=None, directory=tmp_path), whole)
 
 
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"hidden": [16]}, "differs in: hidden"),
+        ({"seed": 5}, "differs in: seed"),
+        ({"x_train": TABLE[:50]}, "the training rows"),
+        ({"model": lambda x: classifier(1 - x)}, "the model's outputs"),
+    ],
+)
+def test_a_directory_with_another_training_is_refused(
+    tmp_path: Path, changed: dict[str, Any], message: str
+) -> None:
+    fit(max_epochs=1, directory=tmp_path)
+    before = (tmp_path / "best.ckpt").read_bytes()
+    with pytest.raises(ValueError, match=message):
+        fit(**{"max_epochs": 1, "directory": tmp_path, **changed})
+    assert (tmp_path / "best.ckpt").read_bytes() == before
+
+
+def test_a_finished_training_is_not_trained_again(tmp_path: Path) -> None:
+    first = fit(max_epochs=2, directory=tmp_path)
+    again = fit(max_epochs=2, directory=tmp_path)
+    assert_same_weights(again, first)
+    assert again.training["epochs"] == 2
+
+
 def frame_schema() -> ms.Schema:
     return ms.Schema(tuple(ms.Column(name, "binary", ("nein", "ja")) for name in ("a", "b", "c")))
 

@@ -1,5 +1,6 @@
 """Off-manifold splicing: absent features come from another row, whatever x_S says."""
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -17,7 +18,7 @@ class MarginalImputer:
 
     name = "marginal"
 
-    def __init__(self, reference: Tensor, players: Players | None = None) -> None:
+    def __init__(self, reference: Tensor | np.ndarray, players: Players | None = None) -> None:
         self.reference = torch.as_tensor(reference, dtype=torch.float32)
         if len(self.reference) == 0:
             raise ValueError("Expected at least one reference row to donate values but got none.")

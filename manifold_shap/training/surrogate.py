@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torchmetrics import MeanMetric
@@ -104,10 +105,10 @@ class SurrogateTask(Task):
 
 def fit_surrogate(
     model: Any,
-    x_train: Tensor,
+    x_train: Tensor | np.ndarray,
     *,
     output: str = "probability",
-    x_validation: Tensor | None = None,
+    x_validation: Tensor | np.ndarray | None = None,
     players: Players | None = None,
     hidden: Sequence[int] = (512, 512),
     activation: str = "relu",

@@ -1,0 +1,96 @@
+"""The classifiers of the command line: trained, written, read back, and refused when foreign."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import skops.io
+import torch
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import LinearSVC
+
+from manifold_shap.data import Digits, Iris
+from manifold_shap.training.classifier import (
+    MLPClassifier,
+    accuracy,
+    fit_classifier,
+    load_classifier,
+)
+
+CPU = {"accelerator": "cpu"}
+
+
+class Foreign(LogisticRegression):
+    """A classifier that is not scikit-learn's own."""
+
+
+@pytest.fixture(scope="module")
+def iris() -> Iris:
+    data = Iris(name="iris")
+    data.setup()
+    return data
+
+
+def test_a_network_learns_digits(tmp_path: Path) -> None:
+    data = Digits(name="digits")
+    data.setup()
+    seconds = fit_classifier(MLPClassifier(hidden=[64], max_epochs=4), data, tmp_path, CPU)
+    model = load_classifier(tmp_path, data)
+    assert seconds > 0
+    assert accuracy(model, data.x_test, data.y_test) > 0.9
+    assert [path.name for path in tmp_path.iterdir()] == ["model.ckpt"]
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        RandomForestClassifier(n_estimators=5),
+        HistGradientBoostingClassifier(max_iter=5),
+        KNeighborsClassifier(),
+        LogisticRegression(),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_scikit_learn_classifiers_come_back_as_they_were(
+    estimator: Any, iris: Iris, tmp_path: Path
+) -> None:
+    fit_classifier(estimator, iris, tmp_path)
+    model = load_classifier(tmp_path, iris)
+    expected = torch.from_numpy(estimator.predict_proba(iris.x_test.numpy())).float()
+    torch.testing.assert_close(model(iris.x_test).exp(), expected)
+    assert model.classes == iris.classes
+
+
+def test_what_is_no_classifier_is_refused(iris: Iris, tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="`predict_proba`, but got LinearSVC"):
+        fit_classifier(LinearSVC(), iris, tmp_path)
+
+
+def test_types_of_others_are_not_loaded(iris: Iris, tmp_path: Path) -> None:
+    fit_classifier(Foreign(), iris, tmp_path)
+    with pytest.raises(ValueError, match=r"not scikit-learn's own \(.*Foreign\)"):
+        load_classifier(tmp_path, iris)
+
+
+def test_functions_of_scikit_learn_are_not_loaded(iris: Iris, tmp_path: Path) -> None:
+    # A function could do anything when it is called; only classes that hold data are let in.
+    from sklearn.datasets import fetch_openml
+
+    skops.io.dump({"steps": [fetch_openml]}, tmp_path / "model.skops")
+    with pytest.raises(ValueError, match="fetch_openml"):
+        load_classifier(tmp_path, iris)
+
+
+def test_a_damaged_file_says_so(iris: Iris, tmp_path: Path) -> None:
+    fit_classifier(LogisticRegression(), iris, tmp_path)
+    path = tmp_path / "model.skops"
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(ValueError, match="damaged"):
+        load_classifier(tmp_path, iris)
+
+
+def test_nothing_there_says_so(iris: Iris, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="classifier checkpoint"):
+        load_classifier(tmp_path, iris)

@@ -3,14 +3,10 @@
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from manifold_shap import plots
 from manifold_shap.checkpoints import write_whole
 from manifold_shap.explanation import Explanation
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 TITLES = {"surrogate": "on manifold", "marginal": "off manifold"}
 
@@ -34,7 +30,7 @@ def table(explanation: Explanation, most: int = 10, players: int = 3) -> str:
     return "\n".join(lines)
 
 
-def figures(explanations: Mapping[str, Explanation]) -> dict[str, "Figure"]:
+def figures(explanations: Mapping[str, Explanation]) -> dict[str, plots.Figure]:
     named = {TITLES.get(name, name): explanation for name, explanation in explanations.items()}
     first = next(iter(explanations.values()))
     if first.x.ndim == 4:
@@ -46,6 +42,6 @@ def figures(explanations: Mapping[str, Explanation]) -> dict[str, "Figure"]:
     return {**figures, "summary": plots.sina(first)}
 
 
-def save_figures(figures: Mapping[str, "Figure"], directory: Path) -> None:
+def save_figures(figures: Mapping[str, plots.Figure], directory: Path) -> None:
     for name, figure in figures.items():
         write_whole(directory / f"{name}.png", partial(figure.savefig, format="png", dpi=200))

@@ -7,9 +7,11 @@ No figure passes through pyplot: nothing opens a window or has to be closed, and
 a figure that a cell returns.
 """
 
+from matplotlib.figure import Figure
+
 from manifold_shap.plots.bars import bars
 from manifold_shap.plots.curve import mse_curve
 from manifold_shap.plots.pixels import pixel_maps
 from manifold_shap.plots.sina import sina
 
-__all__ = ["bars", "mse_curve", "pixel_maps", "sina"]
+__all__ = ["Figure", "bars", "mse_curve", "pixel_maps", "sina"]

@@ -67,8 +67,8 @@ def _all_values(
     # Nobody and everybody, the first and the last mask, are anchors: known, not evaluated.
     inner = masks[1:-1]
 
-    def coalitions(which: Tensor) -> Tensor:
-        return inner[which].expand(len(rows), -1, -1)
+    def coalitions(start: int, stop: int) -> Tensor:
+        return inner[start:stop].expand(len(rows), -1, -1)
 
     values = game.evaluate(rows, coalitions, len(inner))
     nobody = game.base.expand(len(rows), 1, -1)

@@ -11,7 +11,7 @@ from torch import Tensor
 from manifold_shap.coalitions import Players
 from manifold_shap.explanation import Explanation
 
-Coalitions = Callable[[Tensor], Tensor]
+Coalitions = Callable[[int, int], Tensor]
 
 # What fits a processor's cache is fastest there; an accelerator wants to be filled.
 BATCH_SIZE_CPU = 4096
@@ -71,8 +71,8 @@ class Game:
 
         Args:
             rows: indices of rows.
-            coalitions: gives the masks `[rows, k, players]` for k of the numbers 0..count-1; they
-                are built chunk by chunk, since all of them may not fit.
+            coalitions: gives the masks `[rows, stop - start, players]` of those numbered from
+                start to stop; they are built chunk by chunk, since all of them may not fit.
             count: number of coalitions per row.
         """
         x = self.x[rows].to(self.device)
@@ -80,9 +80,9 @@ class Game:
         start = 0
         while start < count:
             step = max(1, self.batch_size // (len(rows) * self.draws))
-            which = torch.arange(start, min(start + step, count), device=self.device)
-            values[:, start : start + len(which)] = self._call(self.value, x, coalitions(which))
-            start += len(which)
+            stop = min(start + step, count)
+            values[:, start:stop] = self._call(self.value, x, coalitions(start, stop))
+            start = stop
         self.evaluations += len(rows) * count
         return values
 

@@ -170,15 +170,20 @@ def values_along(
         rank: place of each player in each order.
     """
     count, players = rank.shape[1:]
-    # Masks are compared chunk by chunk; narrow integers make that memory-bound step cheaper.
+    per_order = players - 1
+    # Narrow integers make the memory-bound comparison cheaper.
     narrow = rank.to(torch.int16) if players < 2**15 else rank
+    last = torch.arange(per_order, device=rank.device).to(narrow.dtype)[:, None]
 
-    def grown(which: Tensor) -> Tensor:
-        order, size = which // (players - 1), which % (players - 1)
-        return narrow[:, order] <= size[:, None].to(narrow.dtype)
+    def grown(start: int, stop: int) -> Tensor:
+        # Whole orders are compared at once, and the ends cut to size.
+        first = start // per_order
+        orders = narrow[:, first : -(-stop // per_order), None]
+        nested = (orders <= last).flatten(1, 2)
+        return nested[:, start - first * per_order : stop - first * per_order]
 
-    inner = game.evaluate(rows, grown, count * (players - 1))
-    inner = inner.unflatten(1, (count, players - 1))
+    inner = game.evaluate(rows, grown, count * per_order)
+    inner = inner.unflatten(1, (count, per_order))
     prediction = game.prediction[rows.to(game.device)]
     shape = (len(rows), count, 1, -1)
     return torch.cat(

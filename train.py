@@ -51,8 +51,8 @@ def main(cfg: DictConfig) -> float:
         return train(cfg, sweep)
     except KeyboardInterrupt:
         print(
-            "Interrupted. The best checkpoint so far is kept and explain.py can use it; the same "
-            "command goes on from here."
+            "Interrupted. What was finished is kept, and so is the surrogate's best checkpoint so "
+            "far, if there is one: explain.py can use it, and the same command goes on from here."
         )
         sys.exit(130)
     except (ValueError, TypeError, OSError) as error:

@@ -155,6 +155,7 @@ def test_an_interrupted_training_goes_on_as_if_nothing_had_happened(
     continued = fit(schedule=schedule, directory=tmp_path)
     assert_same_weights(continued, whole)
     assert continued.training["epochs"] == 3
+    assert continued.training["train_seconds"] > 0
     assert continued.training["validation"] == whole.training["validation"]
 
 

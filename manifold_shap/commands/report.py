@@ -19,7 +19,11 @@ def table(explanation: Explanation, most: int = 10, players: int = 3) -> str:
         phi = explanation.phi[k, :, output]
         error = explanation.standard_error[k, :, output]
         largest = phi.abs().argsort(descending=True)[:players].tolist()
-        named = [f"{explanation.players.names[i]} {phi[i]:+.3f} ± {error[i]:.3f}" for i in largest]
+        named = [
+            f"{explanation.players.names[i]} {phi[i]:+.3f}"
+            + (f" ± {error[i]:.3f}" * bool(error[i]))
+            for i in largest
+        ]
         lines.append(
             f"{explanation.instances[k]:>6}  {explanation.outputs[output]:<12.12}"
             f"{explanation.base[output]:>8.3f}{explanation.prediction[k, output]:>12.3f}  "

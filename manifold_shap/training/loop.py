@@ -35,6 +35,8 @@ class Task(L.LightningModule):
     """
 
     kind: str
+    # When the training began, had it never been interrupted.
+    started: float = 0.0
 
     def configure_optimizers(self) -> Any:
         """AdamW, with the learning rate scheduled over all steps."""
@@ -52,8 +54,9 @@ class Task(L.LightningModule):
         }
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Say what the file holds."""
+        """Say what the file holds, and how long it took."""
         checkpoint["kind"] = self.kind
+        checkpoint["seconds"] = time.perf_counter() - self.started
 
 
 def _scheduler(
@@ -76,7 +79,7 @@ class Training:
         task: the trained module, with the weights of the best validation epoch.
         checkpoint: the file that holds them.
         epochs: epochs trained, those before an interruption included.
-        seconds: wall time of this call.
+        seconds: wall time, that before an interruption included.
         validation: smallest validation loss.
     """
 
@@ -134,7 +137,8 @@ def train(
     if progress:
         callbacks.append(StepsBar())
     last = directory / "last.ckpt"
-    start = time.perf_counter()
+    before = load_checkpoint(last, task.kind)["seconds"] if last.exists() else 0.0
+    task.started = time.perf_counter() - before
     with _quiet():
         runner = L.Trainer(
             max_epochs=max_epochs,
@@ -149,7 +153,7 @@ def train(
         task=task.eval().cpu(),
         checkpoint=kept,
         epochs=runner.current_epoch,
-        seconds=time.perf_counter() - start,
+        seconds=time.perf_counter() - task.started,
         validation=float(cast(Tensor, best.best_model_score)),
     )
 

@@ -10,8 +10,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
 if TYPE_CHECKING:
-    from manifold_shap.commands.run import Run
-    from manifold_shap.values import ValueFunction
+    import torch
 
 CONF = Path(__file__).parent / "conf"
 
@@ -24,26 +23,23 @@ def explain(cfg: DictConfig, given: list[str]) -> dict[str, Any]:
         given: names of the settings that the user gave, which must agree with the run.
     """
     # Here, so that --help and a misspelled setting need not wait for them.
-    from manifold_shap.commands import directories
     from manifold_shap.commands import explain as steps
-    from manifold_shap.commands.run import Run
 
     home = Path(cfg.runs_dir, cfg.data.name)
-    kept = steps.recorded_data(home, plain(cfg.data), given)
-    data = hydra.utils.instantiate(kept)
+    current = {"data": plain(cfg.data), "classifier": plain(cfg.classifier)}
+    kept = steps.recorded_data(home, current, given, cfg.checkpoint)
+    data = hydra.utils.get_class(cfg.data._target_)(**kept)
     data.setup()
-    run = Run(
-        data=data,
-        settings={"data": kept, "seed": cfg.seed},
-        directory=home / cfg.value_function.name,
-        home=home,
-        trainer={},
-    )
-    settings = plain(cfg.value_function)
-    value, directory = steps.open_value(run, settings, given, cfg.checkpoint)
-    values = {value.name: value, **compared(cfg.compare, run, value)}
-    instances = cfg.instances if isinstance(cfg.instances, int) else list(cfg.instances)
-    device = directories.pick_device(cfg.device)
+    open_value = partial(steps.open_value, home, data, seed=cfg.seed)
+    value, directory = open_value(plain(cfg.value_function), given=given, checkpoint=cfg.checkpoint)
+    values = {value.name: value}
+    for name in other_names(cfg.compare, value.name):
+        settings = plain(OmegaConf.load(CONF / "value_function" / f"{name}.yaml"))
+        values[name], _ = open_value({**settings, "output": value.space}, model=value.model)
+    instances = plain(cfg)["instances"]
+    if "instances" not in given:
+        instances = min(instances, len(data.x_test))
+    device = pick_device(cfg.device)
     summary = steps.explain(
         {name: entry.to(device) for name, entry in values.items()},
         data,
@@ -55,20 +51,29 @@ def explain(cfg: DictConfig, given: list[str]) -> dict[str, Any]:
     return summary
 
 
-def compared(names: list[str], run: "Run", value: "ValueFunction") -> dict[str, "ValueFunction"]:
-    """The value functions drawn beside this one, in its output space."""
-    from manifold_shap.commands.explain import open_value
+def other_names(names: str | list[str] | None, name: str) -> list[str]:
+    """Names of the value functions to draw beside the one of this name."""
+    listed = [names] if isinstance(names, str) else list(names or [])
+    known = sorted(path.stem for path in (CONF / "value_function").glob("*.yaml"))
+    for other in listed:
+        if other not in known:
+            raise ValueError(f"Expected `compare` to name some of {known} but got {other!r}.")
+    return [other for other in listed if other != name]
 
-    others = {}
-    for name in names:
-        path = CONF / "value_function" / f"{name}.yaml"
-        if not path.exists():
-            known = sorted(entry.stem for entry in path.parent.glob("*.yaml"))
-            raise ValueError(f"Expected `compare` to name some of {known} but got {name!r}.")
-        if name != value.name:
-            settings = {**plain(OmegaConf.load(path)), "output": value.space.name}
-            others[name], _ = open_value(run, settings)
-    return others
+
+def pick_device(name: str) -> "torch.device":
+    """The device of this name; `auto` is CUDA where there is one."""
+    import torch
+
+    available = torch.cuda.is_available()
+    if name == "auto":
+        return torch.device("cuda" if available else "cpu")
+    if name != "cpu" and not (available and name.startswith("cuda")):
+        raise ValueError(
+            f"Expected `device` to be cpu, auto, or cuda where torch finds one ({available}), but "
+            f"got {name!r}."
+        )
+    return torch.device(name)
 
 
 def plain(cfg: DictConfig | ListConfig) -> dict[str, Any]:

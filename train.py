@@ -32,6 +32,7 @@ def train(cfg: DictConfig, sweep: Path | None = None) -> float:
         directory=sweep or home / cfg.value_function.name,
         home=home,
         trainer=plain(cfg.trainer),
+        sweep=sweep is not None,
         overwrite=cfg.overwrite,
         progress=cfg.progress,
     )

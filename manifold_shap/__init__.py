@@ -4,7 +4,11 @@ value = ms.fit_surrogate(model, x_train, output="probability")
 explanation = ms.permutation_shapley(value, x_test, permutations=64)
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+# First: an explanation records it.
+__version__ = "0.1.0"
 
 from manifold_shap.classifiers import Model, as_model
 from manifold_shap.coalitions import Players, ShapleyKernel, SizeUniform
@@ -18,9 +22,8 @@ from manifold_shap.schema import Schema
 from manifold_shap.values import ImputedValue, SurrogateValue, ValueFunction, imputed_value
 
 if TYPE_CHECKING:
+    from manifold_shap import plots
     from manifold_shap.training.surrogate import fit_surrogate, load_surrogate
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Column",
@@ -42,14 +45,15 @@ __all__ = [
     "load_surrogate",
     "mean_squared_error",
     "permutation_shapley",
+    "plots",
     "shapley_pairs",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    # Lightning takes seconds to import: only those who train wait for it.
+    # Lightning and matplotlib take seconds to import: only those who train or draw wait for them.
     if name in ("fit_surrogate", "load_surrogate"):
-        from manifold_shap.training import surrogate
-
-        return getattr(surrogate, name)
+        return getattr(import_module("manifold_shap.training.surrogate"), name)
+    if name == "plots":
+        return import_module("manifold_shap.plots")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

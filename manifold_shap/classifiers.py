@@ -65,13 +65,14 @@ class Model:
             ValueError: outputs of another shape, NaN, or no distribution over the classes.
         """
         raw = self._predict(x)
-        _check_shape(raw, len(x))
+        _check_shape(raw, len(x), self.returns)
         if raw.shape[1] != len(self.classes):
             raise ValueError(
                 f"Expected {len(self.classes)} columns, one per name in `classes`, but the model "
                 f"returned {raw.shape[1]}."
             )
-        _check_numbers(raw, self.returns)
+        # Log-probabilities may be -inf: that is an exact zero.
+        check_numbers(raw.exp() if self.returns == "log_probabilities" else raw)
         mass = {"probabilities": raw, "log_probabilities": raw.exp()}.get(self.returns)
         if mass is not None and not _is_distribution(mass):
             raise ValueError(_no_distribution(mass))
@@ -83,11 +84,12 @@ def as_model(
     classes: Sequence[str] | None = None,
     returns: str | None = None,
 ) -> Model:
-    """Wrap a torch module, a scikit-learn classifier or any callable on batches of rows.
+    """Wrap a torch module, a scikit-learn estimator or any callable on batches of rows.
 
     Args:
         model: gives `[batch, classes]` for rows `[batch, *event]`. A torch module is put into
-            evaluation mode and sees rows on its own device. A `Model` passes unchanged.
+            evaluation mode and sees rows on its own device. A `Model` passes unchanged. A
+            scikit-learn regressor needs `returns="values"`.
         x: a few rows, on which the outputs are checked and, where `returns` is not given, read.
         classes: names; by default scikit-learn's `classes_`, else "0", "1", ...
         returns: `"logits"`, `"probabilities"`, `"log_probabilities"` or, for regression,
@@ -95,26 +97,23 @@ def as_model(
             probabilities, rows outside of [0, 1] are logits.
 
     Raises:
-        TypeError: `model` cannot be called.
-        ValueError: the outputs are NaN, of another shape, or no distribution.
+        TypeError: `model` cannot be called, or is an estimator without probabilities.
+        ValueError: it is not fitted, or the outputs are NaN, of another shape, or no distribution.
     """
     if isinstance(model, Model):
         model.check(x)
         return model
     if isinstance(model, SklearnClassifier):
-        predict: Callable[[Tensor], Tensor] = _SklearnPredict(model)
+        predict: Callable[[Tensor], Tensor] = _SklearnPredict(model, "predict_proba")
         returns = returns or "probabilities"
         classes = classes or tuple(str(name) for name in model.classes_)
     elif callable(model):
         predict = _ModulePredict(model) if isinstance(model, nn.Module) else model
     else:
-        raise TypeError(
-            "Expected `model` to be a torch module, a scikit-learn classifier or a callable from "
-            f"rows to probabilities or logits, but got {type(model).__name__}."
-        )
+        predict = _sklearn_regressor(model, returns)
     with torch.no_grad():
         raw = predict(x)
-    _check_shape(raw, len(x))
+    _check_shape(raw, len(x), returns)
     classes = classes or tuple(str(k) for k in range(raw.shape[1]))
     wrapped = Model(predict, classes, returns or _told_from(raw))
     wrapped.check(x)
@@ -133,10 +132,10 @@ class _ModulePredict:
 
 
 class _SklearnPredict:
-    """`predict_proba` of a scikit-learn classifier, on tensors."""
+    """A method of a scikit-learn estimator, on tensors."""
 
-    def __init__(self, estimator: SklearnClassifier) -> None:
-        self._estimator = estimator
+    def __init__(self, estimator: Any, method: str) -> None:
+        self._predict = getattr(estimator, method)
         self._names = getattr(estimator, "feature_names_in_", None)
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -145,7 +144,28 @@ class _SklearnPredict:
             import pandas as pd
 
             rows = pd.DataFrame(rows, columns=self._names)
-        return torch.from_numpy(np.asarray(self._estimator.predict_proba(rows)))
+        outputs = torch.from_numpy(np.asarray(self._predict(rows)))
+        # A regressor of one output gives one number per row.
+        return outputs[:, None] if outputs.ndim == 1 else outputs
+
+
+def _sklearn_regressor(model: Any, returns: str | None) -> _SklearnPredict:
+    """`predict` of a regressor, or an error that says what `model` is instead."""
+    kind = type(model).__name__
+    if hasattr(model, "predict_proba"):
+        raise ValueError(f"Expected a fitted classifier but this {kind} is not; call `fit` first.")
+    if not hasattr(model, "predict"):
+        raise TypeError(
+            "Expected `model` to be a torch module, a scikit-learn estimator or a callable from "
+            f"rows to probabilities or logits, but got {kind}."
+        )
+    if returns != "values" or hasattr(model, "classes_"):
+        raise TypeError(
+            f"Expected `model` to give probabilities but {kind} has `predict` only; explain a "
+            "regressor with output='identity' (returns='values'), and a classifier by the "
+            "probabilities of a `CalibratedClassifierCV`."
+        )
+    return _SklearnPredict(model, "predict")
 
 
 def warn_of_zeros(log_p: Float[Tensor, "batch classes"], amount: float) -> None:
@@ -161,7 +181,7 @@ def warn_of_zeros(log_p: Float[Tensor, "batch classes"], amount: float) -> None:
 
 
 def _told_from(raw: Tensor) -> str:
-    _check_numbers(raw, "logits")
+    check_numbers(raw)
     if _is_distribution(raw):
         return "probabilities"
     if bool(((raw >= 0) & (raw <= 1)).all()):
@@ -184,7 +204,7 @@ def _no_distribution(p: Tensor) -> str:
     )
 
 
-def _check_shape(raw: Any, rows: int) -> None:
+def _check_shape(raw: Any, rows: int, returns: str | None) -> None:
     if not isinstance(raw, Tensor):
         raise TypeError(f"Expected the model to return a tensor but got {type(raw).__name__}.")
     if raw.ndim != 2 or raw.shape[0] != rows:
@@ -193,14 +213,21 @@ def _check_shape(raw: Any, rows: int) -> None:
             f"{tuple(raw.shape)}; a binary model with one output needs both columns, as in "
             "`torch.stack((1 - p, p), -1)`."
         )
+    if raw.shape[1] == 1 and returns != "values":
+        raise ValueError(
+            "Expected the model to return a column for every class but got one column; a binary "
+            "model needs both: `torch.cat((1 - p, p), -1)` of a probability, "
+            "`torch.cat((torch.zeros_like(z), z), -1)` of a logit. Use output='identity' for a "
+            "regression model."
+        )
 
 
-def _check_numbers(raw: Tensor, returns: str) -> None:
-    # Log-probabilities may be -inf: that is an exact zero.
-    bad = raw.isnan() if returns == "log_probabilities" else ~raw.isfinite()
+def check_numbers(outputs: Float[Tensor, "batch outputs"]) -> None:
+    """Raise ValueError, naming the row, where what a model gives is NaN or infinite."""
+    bad = ~outputs.isfinite()
     if bool(bad.any()):
         row = int(bad.any(-1).nonzero()[0])
         raise ValueError(
-            f"Expected finite numbers from the model but row {row} gave "
-            f"{raw[row].tolist()[:10]}; look for NaN in the inputs or an overflow in the model."
+            f"Expected finite numbers from the model but row {row} of {len(outputs)} gave "
+            f"{outputs[row].tolist()[:10]}; look for an overflow or a logarithm of zero in it."
         )

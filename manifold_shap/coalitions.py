@@ -29,6 +29,7 @@ class Players:
     index: Tensor
 
     def __post_init__(self) -> None:
+        self._check_names()
         owners = torch.unique(self.index)
         if self.index.is_floating_point() or not torch.equal(
             owners.cpu(), torch.arange(len(self.names))
@@ -36,6 +37,20 @@ class Players:
             raise ValueError(
                 f"Expected `index` to hold every integer from 0 to {len(self.names) - 1}, one per "
                 f"name in `names`, but got {owners.tolist()[:20]} for {len(self.names)} names."
+            )
+
+    def _check_names(self) -> None:
+        for name in self.names:
+            if not isinstance(name, str):
+                raise TypeError(
+                    f"Expected the names of players to be strings but got {name!r}; convert it "
+                    "with `str`."
+                )
+        if len(set(self.names)) < len(self.names):
+            twice = sorted({name for name in self.names if self.names.count(name) > 1})
+            raise ValueError(
+                f"Expected every player to have a name of its own but {twice[:10]} occur more than "
+                "once; number them, or let one player own their elements."
             )
 
     @classmethod

@@ -15,6 +15,11 @@ Kind = Literal["continuous", "binary", "categorical"]
 _SHOWN = 20
 _IDENTIFIER_LEAST = 100
 _IDENTIFIER_SHARE = 0.9
+_IDENTIFIER_ROWS = 20
+_MOST = 0.5
+_MISSING_WORDS = ("#n/a", "<na>", "n/a", "na", "nan", "none", "null")
+# Three parts, so that neither a range ("10-14") nor a month ("May") is taken for a date.
+_DATE = r"\w+(?:[-/. ]|, )\w+(?:[-/. ]|, )\w+.*"
 
 
 @dataclass(frozen=True)
@@ -85,6 +90,8 @@ def fit_column(rows: pd.Series, whole: pd.Series, forced: bool) -> Column:
         if not forced and whole.nunique() != 2:
             return _fit_continuous(name, _numbers(rows))
     elif not forced:
+        check_numerals(whole)
+        _check_dates(whole)
         _check_identifier(whole)
     kind = "categorical" if forced else "binary"
     categories = _categories(whole)
@@ -137,10 +144,11 @@ def _numbers(series: pd.Series) -> NDArray[np.float64]:
     values = pd.to_numeric(plain, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
     bad = ~np.isfinite(values)
     if bad.any():
-        first = bad.argmax()
+        first = series.iloc[int(bad.argmax())]
+        first = first.item() if isinstance(first, np.generic) else first
         raise ValueError(
             f"Expected finite numbers in continuous column {series.name!r} but {bad.sum()} of "
-            f"{len(series)} rows hold something else, first {series.iloc[first]!r} in row "
+            f"{len(series)} rows hold something else, first {first!r} in row "
             f"{_row(series, bad)}; correct or drop these rows."
         )
     return values
@@ -192,23 +200,62 @@ def _check_type(series: pd.Series) -> None:
         )
 
 
-def _check_identifier(series: pd.Series) -> None:
-    """Text that is almost never the same twice cannot be a category."""
-    distinct = series.nunique()
-    if distinct <= max(_IDENTIFIER_LEAST, _IDENTIFIER_SHARE * len(series)):
+def check_numerals(series: pd.Series) -> None:
+    """Refuse text that was meant to be numbers.
+
+    Raises:
+        ValueError: most values are numbers, and the rest are words for a missing one, or some are
+            written with a decimal comma, or there are too many distinct ones for a category.
+    """
+    text = series.astype(str)
+    plain, pointed = _is_numeral(text), _is_numeral(text.str.replace(",", ".", regex=False))
+    odd, commas = text[~plain], text[pointed & ~plain]
+    if pointed.mean() <= _MOST:
         return
-    parsed = pd.to_numeric(series.astype(object), errors="coerce").notna()
-    odd = series[~parsed]
-    if parsed.mean() > 0.5:
+    if len(commas):
+        raise ValueError(
+            f"Column {series.name!r} is text although {pointed.sum()} of its {len(text)} values "
+            f"look like numbers, {len(commas)} with a decimal comma, first {commas.iloc[0]!r} in "
+            f"row {commas.index[0]}; write them with a decimal point (or, where they are "
+            "categories, with another separator)."
+        )
+    if _is_mostly_distinct(series) or (len(odd) and odd.str.lower().isin(_MISSING_WORDS).all()):
         example = f", but not {odd.iloc[0]!r} in row {odd.index[0]}" if len(odd) else ""
         raise ValueError(
-            f"Column {series.name!r} is text although {parsed.sum()} of its {len(series)} values "
+            f"Column {series.name!r} is text although {plain.sum()} of its {len(series)} values "
             f"are numbers{example}; correct or drop the others and convert it with `pd.to_numeric`."
         )
-    raise ValueError(
-        f"Column {series.name!r} looks like an identifier: {distinct} distinct texts in "
-        f"{len(series)} rows; drop it, or name it in `categorical` if it is a category."
-    )
+
+
+def _is_numeral(text: pd.Series) -> pd.Series:
+    return pd.to_numeric(text.astype(object), errors="coerce").notna()
+
+
+def _check_dates(series: pd.Series) -> None:
+    text = pd.Series(series.unique(), dtype=object).astype(str)
+    text = text[text.str.fullmatch(_DATE)]
+    dates = text[pd.to_datetime(text, errors="coerce", format="mixed", utc=True).notna()]
+    if len(dates) > _MOST * series.nunique():
+        raise ValueError(
+            f"Column {series.name!r} looks like dates, such as {dates.iloc[0]!r}; turn it into "
+            "numbers (days since a date, say) or drop it, or name it in `categorical` if it is a "
+            "category."
+        )
+
+
+def _is_mostly_distinct(series: pd.Series) -> bool:
+    rows, distinct = len(series), series.nunique()
+    every = rows >= _IDENTIFIER_ROWS and distinct == rows
+    return every or distinct > max(_IDENTIFIER_LEAST, _IDENTIFIER_SHARE * rows)
+
+
+def _check_identifier(series: pd.Series) -> None:
+    """Text that is almost never the same twice cannot be a category."""
+    if _is_mostly_distinct(series):
+        raise ValueError(
+            f"Column {series.name!r} looks like an identifier: {series.nunique()} distinct texts "
+            f"in {len(series)} rows; drop it, or name it in `categorical` if it is a category."
+        )
 
 
 def _codes(series: pd.Series, column: Column) -> NDArray[np.int64]:

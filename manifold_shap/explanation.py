@@ -34,7 +34,8 @@ class Explanation:
 
     Attributes:
         phi: Shapley values `[instances, players, outputs]`, in units of the output space.
-        standard_error: of `phi`, same shape; zero where `phi` is exact.
+        standard_error: of `phi`, same shape, from the sampling of orders only, not from errors of
+            the value function or its draws; zero where every order was taken.
         base: v(∅), the mean output over the reference data, `[outputs]`.
         prediction: v(N), the model's output for each row, `[instances, outputs]`.
         x: the rows explained, as the model sees them, `[instances, *event]`.
@@ -42,7 +43,8 @@ class Explanation:
         outputs: names of the outputs.
         space: the output space (`outputs.SPACES`).
         instances: labels of the rows; by default 0, 1, ...
-        made_by: estimator, its settings and the value function: plain numbers and strings.
+        made_by: version of this package, estimator, value function and their settings: plain
+            numbers and strings.
         schema: columns of the table that the rows come from, if they come from one.
     """
 
@@ -88,9 +90,9 @@ class Explanation:
         gap = (self.phi.double().sum(1) - change).abs().max()
         return (gap / change.abs().max().clamp(min=torch.finfo(torch.float32).tiny)).item()
 
-    def __getitem__(self, index: int | slice | Sequence[int]) -> "Explanation":
+    def __getitem__(self, index: int | np.integer | slice | Sequence[int]) -> "Explanation":
         """Some of the instances."""
-        where = [index] if isinstance(index, int) else index
+        where: Any = [index] if isinstance(index, (int, np.integer)) else index
         chosen = np.asarray(self.instances)[where]
         return replace(
             self,
@@ -140,7 +142,7 @@ class Explanation:
         return simplex.ilr_inv(self.phi)
 
     def to_xarray(self) -> "xr.Dataset":
-        """A labelled `xarray.Dataset`, made without loss."""
+        """A labelled `xarray.Dataset`, made without loss; it shares no memory with this."""
         import xarray as xr
 
         event = [f"axis_{k}" for k in range(self.x.ndim - 1)]
@@ -150,12 +152,12 @@ class Explanation:
             attributes["schema"] = json.dumps(self.schema.to_dict())
         return xr.Dataset(
             {
-                "phi": (by_player, self.phi.numpy()),
-                "standard_error": (by_player, self.standard_error.numpy()),
-                "base": ("outputs", self.base.numpy()),
-                "prediction": (("instances", "outputs"), self.prediction.numpy()),
-                "x": (("instances", *event), self.x.numpy()),
-                "player_of_element": (event, self.players.index.numpy()),
+                "phi": (by_player, _copied(self.phi)),
+                "standard_error": (by_player, _copied(self.standard_error)),
+                "base": ("outputs", _copied(self.base)),
+                "prediction": (("instances", "outputs"), _copied(self.prediction)),
+                "x": (("instances", *event), _copied(self.x)),
+                "player_of_element": (event, _copied(self.players.index)),
             },
             coords={
                 "instances": list(self.instances),
@@ -276,13 +278,17 @@ class Explanation:
         features = self.features()
         base = np.broadcast_to(self.base.numpy(), self.prediction.shape).copy()
         return shap.Explanation(
-            values=self.phi.numpy(),
+            values=_copied(self.phi),
             base_values=base,
             data=None if features is None else features.to_numpy(),
             feature_names=list(self.players.names),
             output_names=list(self.outputs),
-            error_std=self.standard_error.numpy(),
+            error_std=_copied(self.standard_error),
         )
+
+
+def _copied(tensor: Tensor) -> np.ndarray:
+    return tensor.numpy().copy()
 
 
 def _put_in_place(new: Path, path: Path, old: Path) -> None:

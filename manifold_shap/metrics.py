@@ -10,6 +10,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from manifold_shap.coalitions import SizeUniform
+from manifold_shap.rows import check_pairs
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,8 @@ def shapley_pairs(rows: int, players: int, least: int = 10_000, seed: int = 0) -
 
 def mean_squared_error(
     value: Any,
-    x: Tensor,
-    mask: Bool[Tensor, "rows m players"],
+    x: Any,
+    mask: Tensor,
     batch_size: int = 8192,
     progress: bool = False,
 ) -> Score:
@@ -71,10 +72,14 @@ def mean_squared_error(
     Args:
         value: a value function.
         x: held-out rows `[rows, *event]`.
-        mask: coalitions of each row, e.g. from `shapley_pairs`.
+        mask: bool `[rows, m, players]`, coalitions of each row, e.g. from `shapley_pairs`.
         batch_size: model rows per call; changes memory, not the figure.
         progress: show a bar on work of more than two seconds.
+
+    Raises:
+        TypeError, ValueError: `x` or `mask` of another type or shape, or not finite.
     """
+    x, mask = check_pairs(x, mask, value.players)
     width = max(1, min(mask.shape[1], batch_size // value.draws))
     step = max(1, batch_size // (width * value.draws))
     squared, noise = [], []

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -26,6 +27,16 @@ def make_activation(name: str) -> nn.Module:
     return ACTIVATIONS[name]()
 
 
+def check_hidden(hidden: Any, least: int = 1) -> None:
+    """Raise ValueError unless `hidden` lists at least so many layer widths."""
+    listed = isinstance(hidden, Sequence) and not isinstance(hidden, str)
+    if not listed or len(hidden) < least or not all(isinstance(w, int) and w > 0 for w in hidden):
+        raise ValueError(
+            f"Expected `hidden` to list layer widths, at least {least} of them, such as "
+            f"[512, 512], but got {hidden}."
+        )
+
+
 class MLP(nn.Sequential):
     """A fully connected network on flattened inputs.
 
@@ -45,6 +56,7 @@ class MLP(nn.Sequential):
         activation: str = "relu",
         dropout: float = 0.0,
     ) -> None:
+        check_hidden(hidden, least=0)
         widths = [inputs, *hidden]
         layers: list[nn.Module] = [nn.Flatten()]
         for before, after in pairwise(widths):

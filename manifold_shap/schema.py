@@ -26,7 +26,7 @@ class Schema:
     def __post_init__(self) -> None:
         if not self.columns:
             raise ValueError("Expected `columns` to hold at least one column but got none.")
-        _check_distinct(self.names)
+        check_distinct(self.names)
 
     @classmethod
     def fit(
@@ -50,7 +50,8 @@ class Schema:
         Raises:
             TypeError: `frame` is no data frame, or a column holds dates or complex numbers.
             ValueError: no rows or columns, duplicate or unknown names, missing or infinite
-                values, text that looks like an identifier, a text column of one value.
+                values, text that looks like numbers, dates or an identifier, a text column of one
+                value.
         """
         whole = frame if categories_from is None else categories_from
         names = list(categorical)
@@ -140,7 +141,8 @@ class Schema:
         return cls(tuple(columns))
 
 
-def _check_distinct(names: Iterable[Any]) -> None:
+def check_distinct(names: Iterable[Any]) -> None:
+    """Refuse column names of which one occurs twice."""
     index = pd.Index(names)
     if index.has_duplicates:
         raise ValueError(
@@ -152,7 +154,7 @@ def _check_distinct(names: Iterable[Any]) -> None:
 def _check_table(frame: Any) -> None:
     if not isinstance(frame, pd.DataFrame):
         raise TypeError(f"Expected a pandas DataFrame but got {type(frame).__name__}.")
-    _check_distinct(frame.columns)
+    check_distinct(frame.columns)
 
 
 def _check_encoded(x: Any, width: int) -> None:

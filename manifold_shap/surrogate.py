@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from manifold_shap.nn import MaskedLinear, make_activation
+from manifold_shap.nn import MaskedLinear, check_hidden, make_activation
 
 
 class Surrogate(nn.Module):
@@ -48,8 +48,7 @@ class Surrogate(nn.Module):
         activation: str = "relu",
     ) -> None:
         super().__init__()
-        if not hidden:
-            raise ValueError("Expected `hidden` to name at least one layer width but got [].")
+        check_hidden(hidden)
         players = max(index) + 1
         self.on_simplex = space == "probability"
         self.first = MaskedLinear(index, players, hidden[0])

@@ -9,60 +9,36 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from manifold_shap.checkpoints import save_checkpoint
-from manifold_shap.classifiers import Model, as_model, warn_of_zeros
-from manifold_shap.coalitions import Players, check_mask
+from manifold_shap.classifiers import Model, as_model, check_numbers, warn_of_zeros
+from manifold_shap.coalitions import Players
 from manifold_shap.outputs import Space
+from manifold_shap.rows import check_pairs, check_rows
+from manifold_shap.rows import to_tensor as to_tensor
 from manifold_shap.schema import Schema
-
-
-def check_rows(x: Any, players: Players) -> Tensor:
-    """Rows as a float32 tensor, or an error.
-
-    Raises:
-        TypeError: `x` is no tensor or array of numbers.
-        ValueError: another shape than `[rows, *event]`, or NaN or infinite entries.
-    """
-    try:
-        rows = torch.as_tensor(x, dtype=torch.float32)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise TypeError(
-            f"Expected `x` to be a tensor or an array of numbers but got {type(x).__name__}; a "
-            "table becomes one by `Schema.fit(frame).encode(frame)`."
-        ) from error
-    if tuple(rows.shape[1:]) != players.event or rows.ndim == 0:
-        raise ValueError(
-            f"Expected `x` of shape (rows, {', '.join(map(str, players.event))}) but got "
-            f"{tuple(rows.shape)}; pass the inputs that the value function was made for, and one "
-            "row as `x[:1]`."
-        )
-    check_finite(rows)
-    return rows
-
-
-def check_finite(rows: Tensor) -> None:
-    """Raise ValueError where a row holds NaN or infinite entries."""
-    bad = ~rows.isfinite()
-    if bool(bad.any()):
-        row = int(bad.flatten(1).any(1).nonzero()[0])
-        column = int(bad[row].flatten().nonzero()[0])
-        raise ValueError(
-            f"Expected finite features but {int(bad.sum())} entries of `x` are NaN or infinite, "
-            f"the first in row {row}, element {column}; impute or drop these rows first."
-        )
 
 
 def reference_outputs(model: Model, space: Space, x: Tensor, batch_size: int = 8192) -> Tensor:
     """T(f(x)) of reference rows `[rows, outputs]`, after a check that f gives distributions.
 
     Warns once, with their number, where a log-ratio space has to replace exact zeros.
+
+    Raises:
+        ValueError: no row, no distribution, or an output that is NaN or infinite.
     """
+    if model.returns == "values" and space.name != "identity":
+        raise ValueError(
+            f"Expected a model of class probabilities for output={space.name!r} but this one gives "
+            "plain values (returns='values'); use output='identity'."
+        )
     if len(x) == 0:
         raise ValueError("Expected at least one reference row but got none.")
     model.check(x[:batch_size])
     predictions = torch.cat([model(rows) for rows in x.split(batch_size)])
     if space.takes_logarithms:
         warn_of_zeros(predictions, space.zero_replacement / predictions.shape[-1])
-    return space(predictions)
+    outputs = space(predictions)
+    check_numbers(outputs)
+    return outputs
 
 
 class ValueFunction(ABC):
@@ -98,17 +74,21 @@ class ValueFunction(ABC):
         self.model.to(device)
         return self
 
-    def prediction(self, x: Tensor) -> Float[Tensor, "batch outputs"]:
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """What an explanation records of it: plain numbers and strings."""
+        return {"value_function": self.name}
+
+    def prediction(self, x: Any) -> Float[Tensor, "batch outputs"]:
         """v(N) = T(f(x)), from the model itself.
 
         Raises:
-            TypeError, ValueError: `x` is no batch of finite rows.
+            TypeError, ValueError: `x` is no batch of finite rows, or the model is not finite there.
         """
-        rows = check_rows(x, self.players).to(self.device)
-        return self.space(self.model(rows))
+        return self._prediction(check_rows(x, self.players).to(self.device))
 
     @torch.no_grad()
-    def __call__(self, x: Tensor, mask: Tensor) -> Float[Tensor, "batch m outputs"]:
+    def __call__(self, x: Any, mask: Tensor) -> Float[Tensor, "batch m outputs"]:
         """Values of m coalitions per row.
 
         Args:
@@ -121,15 +101,14 @@ class ValueFunction(ABC):
         rows, mask = self._checked(x, mask)
         return self._anchored(rows, mask, self._values(rows, mask))
 
-    def _checked(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        rows = check_rows(x, self.players).to(self.device)
-        check_mask(mask, len(self.players))
-        if mask.ndim != 3 or len(mask) != len(rows):
-            raise ValueError(
-                f"Expected `mask` of shape ({len(rows)}, m, {len(self.players)}), m coalitions "
-                f"for each row, but got {tuple(mask.shape)}; one per row is `mask[:, None]`."
-            )
-        return rows, mask.to(self.device)
+    def _checked(self, x: Any, mask: Tensor) -> tuple[Tensor, Tensor]:
+        rows, mask = check_pairs(x, mask, self.players)
+        return rows.to(self.device), mask.to(self.device)
+
+    def _prediction(self, rows: Tensor) -> Tensor:
+        outputs = self.space(self.model(rows))
+        check_numbers(outputs)
+        return outputs
 
     def _anchored(self, x: Tensor, mask: Tensor, values: Tensor) -> Tensor:
         # On bytes these are vectorised; `any` and `all` take sixty times as long on a CPU.
@@ -137,7 +116,7 @@ class ValueFunction(ABC):
         somebody, everybody = present.amax(-1).bool(), present.amin(-1).bool()
         values = torch.where(somebody[..., None], values, self.base)
         if bool(everybody.any()):
-            prediction = self.space(self.model(x))
+            prediction = self._prediction(x)
             values = torch.where(everybody[..., None], prediction[:, None], values)
         return values
 
@@ -180,8 +159,14 @@ class SurrogateValue(ValueFunction):
         """Write the surrogate, not the model, to one file; `load_surrogate` reads it.
 
         Raises:
+            ValueError: it was put together by hand, neither trained nor loaded.
             OSError: no space or no permission; what stood at `path` is left as it was.
         """
+        if not self.checkpoint:
+            raise ValueError(
+                "Expected a surrogate from `fit_surrogate` or `load_surrogate` but this one has no "
+                "checkpoint; save its network by `torch.save(value.surrogate.state_dict(), path)`."
+            )
         save_checkpoint(path, self.checkpoint)
 
     def to(self, device: torch.device | str) -> "SurrogateValue":
@@ -225,13 +210,17 @@ class ImputedValue(ValueFunction):
         self.seed = seed
         self.name = name
 
+    @property
+    def provenance(self) -> dict[str, Any]:
+        return {**super().provenance, "draws": self.draws, "draws_seed": self.seed}
+
     def to(self, device: torch.device | str) -> "ImputedValue":
         super().to(device)
         self.imputer.to(device)
         return self
 
     @torch.no_grad()
-    def estimate(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    def estimate(self, x: Any, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Values, and the variance that the finite number of draws leaves in them.
 
         Both `[batch, m, outputs]`. The variance is s²/K, times the share of the population that
@@ -258,7 +247,7 @@ class ImputedValue(ValueFunction):
 def imputed_value(
     model: Any,
     imputer: Any,
-    output: str = "probability",
+    output: str | Space = "probability",
     draws: int = 64,
     seed: int = 0,
     name: str | None = None,
@@ -268,7 +257,8 @@ def imputed_value(
     Args:
         model: see `as_model`.
         imputer: e.g. `MarginalImputer(x_train)`; its reference rows give v(∅).
-        output: output space, one of `outputs.SPACES`.
+        output: output space, one of `outputs.SPACES`, or a `Space` with its own replacement of
+            zeros.
         draws: completions per coalition.
         seed: of the draws.
         name: for the provenance of explanations; by default the imputer's.
@@ -276,8 +266,8 @@ def imputed_value(
     Raises:
         TypeError, ValueError: the model gives no distribution, or an argument is out of range.
     """
-    space = Space(output)
-    wrapped = model_for(model, imputer.reference, output)
+    space = output if isinstance(output, Space) else Space(output)
+    wrapped = model_for(model, imputer.reference, space.name)
     base = reference_outputs(wrapped, space, imputer.reference).mean(0)
     return ImputedValue(imputer, wrapped, space, base, draws, seed, name or imputer.name)
 

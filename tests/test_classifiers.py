@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.svm import LinearSVC
 from torch import Tensor, nn
 
 from manifold_shap.classifiers import Model, as_model, warn_of_zeros
@@ -85,7 +86,9 @@ def test_a_model_passes_unchanged_and_is_checked() -> None:
         (lambda x: x.numpy(), TypeError, "Expected the model to return a tensor but got ndarray"),
         (lambda x: x[:, 0], ValueError, r"shape \(50, classes\) for 50 rows but got \(50,\)"),
         (lambda x: x[:10], ValueError, r"shape \(50, classes\) for 50 rows but got \(10, 3\)"),
-        (lambda x: x / 0 * 0, ValueError, "finite numbers from the model but row 0 gave"),
+        (lambda x: x / 0 * 0, ValueError, "finite numbers from the model but row 0 of 50 gave"),
+        (lambda x: x[:, :1], ValueError, r"got one column; .* `torch.cat\(\(torch.zeros_like\(z"),
+        (lambda x: x[:, :1].sigmoid(), ValueError, r"got one column; .* `torch.cat\(\(1 - p, p\)"),
         (lambda x: x.sigmoid(), ValueError, "Expected the model to return a distribution"),
     ],
 )
@@ -94,6 +97,47 @@ def test_errors_of_what_a_model_returns(
 ) -> None:
     with pytest.raises(kind, match=message):
         as_model(function, X)
+
+
+@pytest.mark.parametrize("returns", ["logits", "probabilities", "log_probabilities"])
+def test_one_column_is_a_constant_whatever_it_is_called(returns: str) -> None:
+    with pytest.raises(ValueError, match="a column for every class but got one column"):
+        as_model(nn.Linear(3, 1), X, returns=returns)
+    with pytest.raises(ValueError, match="a column for every class but got one column"):
+        as_model(Model(nn.Linear(3, 1), ["yes"], returns), X)
+
+
+def test_the_advised_columns_are_the_model() -> None:
+    z = LOGITS[:, :1]
+    logit = as_model(lambda x: torch.cat((torch.zeros_like(z), z), -1), X)
+    probability = as_model(lambda x: torch.cat((1 - z.sigmoid(), z.sigmoid()), -1), X)
+    torch.testing.assert_close(logit(X), probability(X))
+    assert as_model(nn.Linear(3, 1), X, returns="values")(X).shape == (50, 1)
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_sklearn_regressor_gives_values(outputs: int) -> None:
+    target = LOGITS.numpy() if outputs == 2 else LOGITS[:, 0].numpy()
+    model = as_model(LinearRegression().fit(X.numpy(), target), X, returns="values")
+    torch.testing.assert_close(model(X), LOGITS[:, :outputs], rtol=1e-4, atol=1e-5)
+
+
+def test_sklearn_estimators_without_probabilities() -> None:
+    labels = LOGITS.argmax(1).numpy()
+    regressor = LinearRegression().fit(X.numpy(), labels)
+    with pytest.raises(TypeError, match=r"LinearRegression has `predict` only; .*'identity'"):
+        as_model(regressor, X)
+    for returns in (None, "values"):
+        with pytest.raises(TypeError, match=r"LinearSVC has `predict` only; .*`CalibratedClass"):
+            as_model(LinearSVC().fit(X.numpy(), labels), X, returns=returns)
+
+
+def test_sklearn_estimators_must_be_fitted() -> None:
+    with pytest.raises(ValueError, match="this LogisticRegression is not; call `fit` first"):
+        as_model(LogisticRegression(), X)
+    # scikit-learn's own message says it as well.
+    with pytest.raises(ValueError, match=r"LinearRegression instance is not fitted .* Call 'fit'"):
+        as_model(LinearRegression(), X, returns="values")
 
 
 @pytest.mark.parametrize("returns", ["probabilities", "log_probabilities"])

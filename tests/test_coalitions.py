@@ -181,6 +181,13 @@ def test_players_must_each_own_an_element(index: Tensor) -> None:
         Players(("a", "b"), index)
 
 
+def test_players_have_names_of_their_own() -> None:
+    with pytest.raises(ValueError, match=r"a name of its own but \['b'\] occur more than once"):
+        Players(("a", "b", "b"), torch.arange(3))
+    with pytest.raises(TypeError, match="Expected the names of players to be strings but got 1"):
+        Players(("a", 1), torch.arange(2))  # type: ignore[arg-type]
+
+
 def test_masks_are_bool_with_one_entry_per_player() -> None:
     check_mask(torch.ones(2, 3, dtype=torch.bool), 3)
     with pytest.raises(TypeError, match=r"bool tensor .* got torch.float32"):

@@ -2,10 +2,13 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import hydra
@@ -156,10 +159,95 @@ def test_overwriting_reuses_or_retrains_the_classifier(
 
 
 def test_a_value_function_of_another_classifier_is_refused(trained: Path, tmp_path: Path) -> None:
-    train_classifier(tmp_path, "classifier.hidden=[16]")
-    checkpoint = trained / "digits" / "surrogate" / "surrogate.ckpt"
+    # Well trained, so that it agrees with the other one on most rows.
+    train_classifier(tmp_path, "classifier.max_epochs=6", "seed=1")
+    checkpoint = tmp_path / "surrogate.ckpt"
+    shutil.copy(trained / "digits" / "surrogate" / "surrogate.ckpt", checkpoint)
     with pytest.raises(ValueError, match="predicts otherwise"):
         explain(tmp_path, f"checkpoint={checkpoint}")
+
+
+def test_a_classifier_in_use_is_not_replaced_unasked(trained: Path) -> None:
+    path = trained / "digits" / "classifier" / "model.ckpt"
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match=r"for which surrogate in .* was trained"):
+        train_classifier(trained, "classifier.hidden=[32]")
+    assert path.read_bytes() == before
+
+
+def test_what_no_run_wrote_is_not_deleted(tmp_path: Path) -> None:
+    train(tmp_path)
+    notes = tmp_path / "digits" / "surrogate" / "notes.txt"
+    notes.write_text("precious")
+    with pytest.raises(ValueError, match=r"nothing else, but it has notes.txt"):
+        train(tmp_path, "overwrite=true")
+    assert notes.read_text() == "precious"
+
+
+def test_explanations_that_needed_no_training_stay(tmp_path: Path) -> None:
+    train(tmp_path)
+    explain(tmp_path, "value_function=marginal", "compare=[]")
+    train_classifier(tmp_path)
+    directory = tmp_path / "digits" / "marginal"
+    assert (directory / "metrics.json").exists()
+    assert (directory / "plots" / "pixel_maps.png").exists()
+    ms.Explanation.load(directory / "explanations.zarr")
+
+
+def test_a_failed_start_does_not_block_the_next(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"at least 1 of them.*got \[\]"):
+        train(tmp_path, "value_function.hidden=[]")
+    with pytest.raises(ValueError, match="this machine can run"):
+        train(tmp_path, "trainer.accelerator=tpu")
+    train(tmp_path)
+
+
+@pytest.mark.parametrize("file", ["surrogate/surrogate.ckpt", "classifier/model.ckpt"])
+def test_what_is_damaged_is_made_again(
+    file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train(tmp_path)
+    path = tmp_path / "digits" / file
+    path.write_bytes(path.read_bytes()[:1000])
+    with pytest.raises(ValueError, match="damaged"):
+        explain(tmp_path)
+    train(tmp_path, *(["overwrite=true"] if "classifier" in file else []))
+    assert "damaged" in capsys.readouterr().out
+    explain(tmp_path, "compare=[]")
+
+
+def test_a_checkpoint_for_other_data_is_refused(trained: Path, tmp_path: Path) -> None:
+    train_classifier(tmp_path, "data=iris")
+    checkpoint = tmp_path / "surrogate.ckpt"
+    shutil.copy(trained / "digits" / "surrogate" / "surrogate.ckpt", checkpoint)
+    with pytest.raises(ValueError, match=r"a model for rows of shape \(1, 8, 8\)"):
+        explain(tmp_path, "data=iris", f"checkpoint={checkpoint}")
+
+
+def test_unknown_errors_are_null_in_the_summary(trained: Path) -> None:
+    explain(trained, "estimator.permutations=2", "compare=[]")
+    text = (trained / "digits" / "surrogate" / "summary.json").read_text()
+    assert json.loads(text)["largest_standard_error"] is None
+
+
+def test_a_device_that_is_not_there_is_refused(trained: Path) -> None:
+    with pytest.raises(ValueError, match=r"`device` to be cpu, auto, or cuda .* got 'warp'"):
+        explain(trained, "device=warp")
+
+
+def test_a_checkpoint_of_nothing_is_refused(trained: Path) -> None:
+    with pytest.raises(ValueError, match="value_function=marginal has none"):
+        explain(trained, "value_function=marginal", "checkpoint=some.ckpt")
+
+
+def test_no_space_in_mid_training_says_so(
+    tmp_path: Path, full_disk: Callable[[], AbstractContextManager[None]]
+) -> None:
+    train_classifier(tmp_path)
+    with full_disk(), pytest.raises(OSError, match="Could not write"):
+        train(tmp_path)
+    assert not (tmp_path / "digits" / "surrogate").exists()
+    train(tmp_path)
 
 
 def test_settings_that_disagree_with_the_run_are_refused(trained: Path) -> None:
@@ -215,6 +303,13 @@ def test_a_recorded_configuration_cannot_name_a_class(trained: Path, tmp_path: P
     (home / "config.json").write_text(json.dumps(config))
     with pytest.raises(ValueError, match=r"data\._target_"):
         explain(tmp_path)
+    config["data"]["_target_"] = "manifold_shap.data.Digits"
+    planted = tmp_path / "planted"
+    config["data"]["name"] = {"_target_": "pathlib.Path.touch", "_args_": [str(planted)]}
+    (home / "config.json").write_text(json.dumps(config))
+    with pytest.raises((ValueError, TypeError, FileNotFoundError)):
+        explain(tmp_path)
+    assert not planted.exists()
 
 
 def test_a_forest_on_a_table_of_ones_own(tmp_path: Path) -> None:
@@ -268,11 +363,14 @@ def command(*words: str, **settings: str) -> subprocess.CompletedProcess[str]:
 def test_the_commands_on_the_command_line(tmp_path: Path) -> None:
     place = f"runs_dir={tmp_path}"
     rates = "value_function.learning_rate=1e-3,1e-4"
-    sweep = command("train.py", "-m", place, *QUICK, rates)
+    sweep = command("train.py", "-m", place, *QUICK, rates, "seed=0,1")
     assert sweep.returncode == 0, sweep.stderr
     jobs = sorted(path.parent.name for path in tmp_path.rglob("metrics.json"))
     assert "value_function.learning_rate-0.001" in " ".join(jobs)
-    checkpoint = next(tmp_path.rglob("surrogate.ckpt"))
+    checkpoints = sorted(tmp_path.rglob("surrogate.ckpt"))
+    assert len(checkpoints) == 4
+    # Of the second seed, whose classifier is another one.
+    checkpoint = checkpoints[-1]
     explained = command("explain.py", place, f"checkpoint='{checkpoint}'", *QUICK_EXPLAIN)
     assert explained.returncode == 0, explained.stderr
     assert (checkpoint.parent / "summary.json").exists()

@@ -3,6 +3,7 @@
 import gzip
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import hydra
@@ -504,10 +505,63 @@ def test_mnist_of_torchvision_is_the_local_one(
     assert torch.equal(y, mnist.y_test)
 
 
+@pytest.mark.parametrize("ending", ["", ".gz"])
+@pytest.mark.parametrize("source", [MNIST, FashionMNIST])
+def test_a_folder_of_torchvision_is_found(source: type, ending: str, tmp_path: Path) -> None:
+    raw = tmp_path / source.__name__ / "raw"
+    for prefix, rows in (("train", 60), ("t10k", 6)):
+        pixels = np.full((rows, 28, 28), rows, dtype=np.uint8)
+        write_idx(raw / f"{prefix}-images-idx3-ubyte{ending}", pixels)
+        write_idx(raw / f"{prefix}-labels-idx1-ubyte{ending}", np.arange(rows, dtype=np.uint8) % 10)
+    data = source(root=str(tmp_path), binarize=False)
+    data.setup()
+    assert (len(data.x_train), len(data.x_test)) == (54, 6)
+    assert data.x_test.unique().tolist() == pytest.approx([6 / 255])
+
+
+@pytest.mark.parametrize("stat", [False, True], ids=["file", "folder"])
+@pytest.mark.parametrize(
+    ("source", "file"),
+    [
+        (lambda root: CSV(path="a.csv", target="b", root=root), "a.csv"),
+        (lambda root: MNIST(root=root), "mnist/train-images-idx3-ubyte.gz"),
+        (lambda root: Drug(root=root), "drug/drug_consumption.data"),
+    ],
+    ids=["csv", "mnist", "drug"],
+)
+def test_a_closed_file_is_neither_damaged_nor_missing(
+    source: Callable[[str], TensorDataModule],
+    file: str,
+    stat: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def closed(path: Path, *_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    for name in {file, file.replace("images-idx3", "labels-idx1")}:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"")
+    # The user of the tests may be one to whom no file is closed.
+    if stat:
+        monkeypatch.setattr(Path, "stat", closed)
+    else:
+        monkeypatch.setattr(Path, "read_bytes", closed)
+        monkeypatch.setattr(pd, "read_csv", closed)
+    with pytest.raises(PermissionError, match="Permission denied"):
+        source(str(tmp_path)).setup()
+
+
+def test_a_closed_cache_is_no_failed_download() -> None:
+    with pytest.raises(PermissionError, match="closed"), sources.fetching(None, "a.data"):
+        raise PermissionError("closed")
+
+
 def write_idx(path: Path, values: np.ndarray) -> None:
     head = bytes([0, 0, 8, values.ndim]) + np.array(values.shape, dtype=">u4").tobytes()
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(gzip.compress(head + values.tobytes()))
+    content = head + values.tobytes()
+    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
 
 
 def test_fashion_mnist_has_grey_values_and_names(tmp_path: Path) -> None:
@@ -532,13 +586,15 @@ def test_fashion_mnist_has_grey_values_and_names(tmp_path: Path) -> None:
         gzip.compress(b"\0\0\x08\1\0\0\0\2a"),
         gzip.compress(b"\0\0"),
         gzip.compress(bytes(500))[:-9],
+        gzip.compress(bytes(500))[:10] + b"\xff" * 20,
+        b"",
     ],
-    ids=["plain", "floats", "short", "header", "truncated"],
+    ids=["plain", "floats", "short", "header", "truncated", "garbled", "empty"],
 )
 def test_damaged_idx_files(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "images.gz"
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"gzipped IDX file of bytes at .*images.gz .* fresh copy"):
+    with pytest.raises(ValueError, match=r"an IDX file of bytes, .* at .*images.gz .* fresh copy"):
         read_idx(path)
 
 
@@ -548,7 +604,7 @@ def table(tmp_path: Path) -> Path:
     frame = pd.DataFrame(
         {
             "id": [f"n{i}" for i in rows],
-            "age": [20 + i for i in rows],
+            "age": [20 + 3 * i for i in rows],
             "rooms": [1 + i % 3 for i in rows],
             "colour": [["red", "green", "blue"][i % 3] for i in rows],
             "price": [i * 1.5 for i in rows],
@@ -612,6 +668,92 @@ def test_a_continuous_target(tmp_path: Path) -> None:
     pd.DataFrame({"a": range(300), "price": np.arange(300) / 7}).to_csv(path, index=False)
     with pytest.raises(ValueError, match="target 'price' but it holds 300 distinct values"):
         CSV(path=str(path), target="price").setup()
+
+
+@pytest.mark.parametrize(
+    ("column", "options", "message"),
+    [
+        ({"kind": np.arange(60) / 7}, {"target": "kind"}, "'kind' but 51 of 60 .* first 0.142857"),
+        ({"kind": [0.5, 1.5] * 30}, {"target": "kind"}, "60 of 60 .* looks continuous; bin it"),
+        ({"kind": ["NA", *[1, 2] * 30][:60]}, {"target": "kind"}, "'kind' is text .* not 'NA' in"),
+        ({"kind": ["0,5", "1,5"] * 30}, {"target": "kind"}, "60 with a decimal comma"),
+        ({"day": ["2020-01-02", "2021-03-04"] * 30}, {}, "'day' looks like dates, .*'2020-01-02'"),
+        (
+            {"row": range(60)},
+            {},
+            "'row', which looks like a row number, from 0 to 59; leave it out",
+        ),
+        ({"row": range(7, 67)}, {"drop": ["old"]}, r'from 7 to 66; .*data.drop=\["old", "row"\]'),
+        ({"Unnamed: 0": 1.0}, {}, r'which has no name, .*data.drop=\["Unnamed: 0"\]'),
+        (
+            {"code": [f"x{i}" for i in range(60)]},
+            {},
+            "'code' looks like an identifier: 60 distinct",
+        ),
+        ({"size": [1, *["2", "NaN"] * 20, *[3] * 19]}, {}, "40 of its 60 values are .* 'NaN' in"),
+        ({"size": [*range(59), "None"]}, {}, "59 of its 60 values are numbers, but not 'None' in"),
+        ({"size": [f"{i},5" for i in range(60)]}, {}, "60 with a decimal comma, first '0,5' in"),
+        ({"size": ["1,5", *[2] * 59]}, {}, "60 of its 60 values look like numbers, 1 with a dec"),
+        ({"size": [np.inf, *range(59)]}, {}, "'size' but 1 of 60 .* first inf in row 0"),
+    ],
+)
+def test_columns_that_are_not_what_they_seem(
+    tmp_path: Path, column: dict, options: dict, message: str
+) -> None:
+    path = tmp_path / "table.csv"
+    plain = {"old": [i % 7 for i in range(60)], "bought": ["no", "yes", "maybe"] * 20}
+    pd.DataFrame({**plain, **column}).to_csv(path, index=False)
+    with pytest.raises(ValueError, match=message):
+        CSV(**{"path": str(path), "target": "bought", **options}).setup()
+
+
+def test_columns_that_only_look_odd_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    frame = pd.DataFrame(
+        {
+            "garage": ["None", "NA", "attached"] * 20,
+            "dependents": ["0", "1", "3+"] * 20,
+            "ages": ["10-14", "15-19", "may"] * 20,
+            "version": ["1.2.3", "1.2.4", "1.2.5"] * 20,
+            "minute": [float(i) for i in range(60)],
+            "cluster": range(60),
+            "bought": [0.0, 1.0] * 30,
+        }
+    )
+    frame.to_csv(path, index=False)
+    data = CSV(path=str(path), target="bought", categorical=["version", "cluster"])
+    data.setup()
+    kinds = {column.name: (column.kind, column.width) for column in data.schema.columns}
+    assert data.schema.columns[0].categories == ("NA", "None", "attached")
+    assert data.classes == ("0", "1")
+    assert kinds == {
+        **dict.fromkeys(("garage", "dependents", "ages", "version"), ("categorical", 3)),
+        "minute": ("continuous", 1),
+        "cluster": ("categorical", 60),
+    }
+
+
+def test_a_class_that_no_training_row_is_of(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    kinds = ["rare", *["a", "b"] * 30]
+    pd.DataFrame({"x": np.arange(61) % 7, "kind": kinds}).to_csv(path, index=False)
+    shares = {"validation": 0.1, "test": 0.2}
+    held_out = {seed: 0 not in split_rows(61, shares, seed)[0] for seed in range(20)}
+    assert set(held_out.values()) == {False, True}
+    for seed, absent in held_out.items():
+        data = CSV(path=str(path), target="kind", seed=seed)
+        if absent:
+            with pytest.raises(ValueError, match=r"none of the 43 is of \['rare'\]; merge or drop"):
+                data.setup()
+        else:
+            data.setup()
+
+
+def test_a_column_name_that_occurs_twice(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text("a,b,a,,\n1,2,3,4,5\n")
+    with pytest.raises(ValueError, match=r"distinct column names but got \['a'\] more than once"):
+        CSV(path=str(path), target="b").setup()
 
 
 def test_a_file_with_other_separators(tmp_path: Path) -> None:

@@ -69,6 +69,7 @@ def test_exact_equals_brute_force(players: int, outputs: int) -> None:
     torch.testing.assert_close(explanation.phi, brute_force(game, x, players))
     assert (explanation.standard_error == 0).all()
     assert explanation.made_by == {
+        "version": ms.__version__,
         "value_function": "callable",
         "evaluations": 3 * (2**players - 2),
         "estimator": "exact",
@@ -179,7 +180,10 @@ def test_an_explanation_knows_its_value_function(
     assert explanation.players is value.players
     assert explanation.space == "ilr"
     assert explanation.made_by == {
+        "version": ms.__version__,
         "value_function": "marginal",
+        "draws": 20,
+        "draws_seed": 0,
         "evaluations": 3 * 8 * 3,
         "estimator": "permutation",
         "permutations": 8,
@@ -328,6 +332,7 @@ def test_target_error_stops_when_it_is_met() -> None:
     spread = (table.amax(0) - table.amin(0)).max() * x[:, 0]
     worst = explanation.standard_error.amax((1, 2))
     assert (worst <= 0.02 * spread).all()
+    assert explanation.made_by["target_error"] == 0.02
     # A tenth of all 7! orders is far more than it takes.
     assert 2 < explanation.made_by["permutations"] < 504
     loose = SAMPLED(game, x, target_error=0.2)
@@ -407,9 +412,119 @@ def test_errors_at_the_door(estimator: Estimator) -> None:
     game = Table(random_table(3))
     with pytest.raises(ValueError, match="Expected `batch_size` of at least 1 but got 0"):
         estimator(game, rows(3), batch_size=0)
-    for x in (torch.zeros(0, 3), torch.zeros(3)):
-        with pytest.raises(ValueError, match=r"Expected `x` of shape \(instances, \*event\)"):
-            estimator(game, x)
+    with pytest.raises(ValueError, match="Expected at least one row in `x` but got none"):
+        estimator(game, torch.zeros(0, 3))
+    with pytest.raises(ValueError, match=r"Expected `x` of shape \(rows, \*event\) .* `x\[:1\]`"):
+        estimator(game, torch.zeros(3))
+    holed = rows(3)
+    holed[2, 1] = torch.nan
+    with pytest.raises(
+        ValueError, match="1 entries of `x` are NaN or infinite, the first in row 2"
+    ):
+        estimator(game, holed)
+
+
+@both
+@pytest.mark.parametrize(
+    ("function", "kind", "message"),
+    [
+        (lambda x, mask: 1.0, TypeError, "to return a tensor but got float"),
+        (lambda x, mask: mask.sum(), ValueError, r"\(3, 1, outputs\) for 3 rows .* but got \(\)"),
+        (lambda x, mask: mask.sum(-1), ValueError, r"got \(3, 1\); a single output is `values\["),
+        (lambda x, mask: x[:2, None], ValueError, r"\(3, 1, outputs\) .* but got \(2, 1, 4\)"),
+        # Right for one coalition per row, and wrong for several.
+        (lambda x, mask: x[:, None], ValueError, r"\(\d, \d+, outputs\) .* but got \(\d, 1, 4\)"),
+    ],
+)
+def test_values_of_another_shape(
+    estimator: Estimator,
+    function: Callable[[Tensor, Tensor], object],
+    kind: type[Exception],
+    message: str,
+) -> None:
+    with pytest.raises(kind, match=message):
+        estimator(function, rows(4))
+
+
+@both
+@pytest.mark.parametrize("size", [0, 2, 4])
+@pytest.mark.parametrize("number", [math.nan, math.inf])
+def test_values_that_are_not_finite(estimator: Estimator, size: int, number: float) -> None:
+    x = rows(4)
+    x[1] = 7
+
+    def holed(x: Tensor, mask: Tensor) -> Tensor:
+        bad = (mask.sum(-1) == size) & ((x[:, :1] == 7) | (size == 0))
+        return torch.zeros(*mask.shape[:2], 2).masked_fill(bad[..., None], number)
+
+    row = 0 if size == 0 else 1
+    message = rf"Expected finite values .* for 1 rows, the first of them row {row} of `x`"
+    for batch_size in (1, 1_000):
+        with pytest.raises(ValueError, match=message):
+            estimator(holed, x, batch_size=batch_size)
+
+
+@both
+def test_whole_numbers_are_values(estimator: Estimator) -> None:
+    explanation = estimator(lambda x, mask: mask.sum(-1, keepdim=True), rows(4))
+    assert torch.equal(explanation.phi, torch.ones(3, 4, 1))
+
+
+@both
+def test_no_gradients_are_recorded(estimator: Estimator) -> None:
+    weight = torch.ones(4, 2, requires_grad=True)
+    graphs = []
+
+    def linear(x: Tensor, mask: Tensor) -> Tensor:
+        values = (x[:, None] * mask) @ weight
+        graphs.append(values.requires_grad)
+        return values
+
+    explanation = estimator(linear, rows(4).requires_grad_())
+    assert not any(graphs)
+    assert not any(getattr(explanation, name).requires_grad for name in ("phi", "base", "x"))
+
+
+@both
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_a_callable_computes_where_the_rows_are(estimator: Estimator, device: str) -> None:
+    devices = set()
+
+    def total(x: Tensor, mask: Tensor) -> Tensor:
+        devices.update((x.device.type, mask.device.type))
+        return (x[:, None] * mask).sum(-1, keepdim=True)
+
+    x = rows(4)
+    explanation = estimator(total, x.to(device))
+    assert devices == {device}
+    assert explanation.phi.device.type == "cpu"
+    torch.testing.assert_close(explanation.phi[..., 0], x)
+
+
+@both
+def test_an_explanation_shares_no_memory(
+    make_value: Callable[..., ms.ValueFunction], estimator: Estimator
+) -> None:
+    value, x = make_value("marginal"), rows(4)
+    base = value.base.clone()
+    explanation = estimator(value, x)
+    explanation.base.zero_()
+    explanation.x.zero_()
+    assert torch.equal(value.base, base)
+    assert torch.equal(x, rows(4))
+
+
+def test_memory_of_masks_is_that_of_a_chunk() -> None:
+    largest = []
+
+    def size(x: Tensor, mask: Tensor) -> Tensor:
+        largest.append(mask.untyped_storage().nbytes() / mask.shape[0] / mask.shape[2])
+        return mask.sum(-1, keepdim=True)
+
+    # One order of 300 players is 299 coalitions; chunks of 10 straddle its end.
+    explanation = SAMPLED(size, rows(300, 2), permutations=4, batch_size=10)
+    assert max(largest) <= 10
+    assert torch.equal(explanation.phi, torch.ones(2, 300, 1))
 
 
 def test_too_many_players_for_enumeration() -> None:

@@ -3,10 +3,13 @@
 import dataclasses
 import math
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -183,11 +186,39 @@ def test_features_without_a_schema() -> None:
     assert superpixels.features() is None
 
 
+def test_a_numpy_number_is_an_index() -> None:
+    assert_same(make()[np.int64(1)], make()[1])
+
+
+def test_conversions_share_no_memory() -> None:
+    explanation = make()
+    dataset = explanation.to_xarray()
+    for name in (*TENSORS, "player_of_element"):
+        dataset[name].values[...] = 0
+    pytest.importorskip("shap")
+    theirs = explanation.to_shap()
+    for array in (theirs.values, theirs.base_values, theirs.error_std):
+        array[...] = 0
+    assert_same(explanation, make())
+
+
 def test_with_labels() -> None:
     schema, explanation = table()
     labelled = make().with_labels(instances=[3, 4])
     assert labelled.instances == (3, 4)
     assert dataclasses.replace(explanation, schema=None).with_labels(schema=schema).schema == schema
+
+
+def test_plots_are_imported_when_they_are_used(root: Path) -> None:
+    code = """
+import sys, manifold_shap as ms
+print("manifold_shap.plots" in sys.modules, callable(ms.plots.bars))
+"""
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True"]
+    with pytest.raises(AttributeError, match="'manifold_shap' has no attribute 'plot'"):
+        ms.__getattr__("plot")
 
 
 def test_players_and_outputs_must_fit_phi() -> None:

@@ -1,5 +1,6 @@
 """Imputers: what they keep, and what they draw."""
 
+import pandas as pd
 import pytest
 import torch
 from torch import Tensor
@@ -61,7 +62,24 @@ def test_images_with_superpixels() -> None:
 
 
 def test_errors() -> None:
-    with pytest.raises(ValueError, match="Expected at least one reference row to donate values"):
+    with pytest.raises(ValueError, match="Expected at least one row in `reference`"):
         ms.MarginalImputer(torch.zeros(0, 3))
-    with pytest.raises(ValueError, match=r"Expected reference rows of shape \(2,\).* got \(3,\)"):
+    with pytest.raises(ValueError, match=r"`reference` of shape \(rows, 2\) but got \(6, 3\)"):
         ms.MarginalImputer(reference(), ms.Players.of_elements((2,)))
+    with pytest.raises(ValueError, match=r"`reference` of shape \(rows, \*event\) but got \(6,\)"):
+        ms.MarginalImputer(reference()[:, 0])
+    holed = reference()
+    holed[4, 1] = torch.nan
+    with pytest.raises(ValueError, match=r"1 entries of `reference` are NaN or infinite, .* row 4"):
+        ms.MarginalImputer(holed)
+    with pytest.raises(TypeError, match=r"`reference` to be a tensor or an array .* got DataFrame"):
+        ms.MarginalImputer(pd.DataFrame(reference().numpy()))
+
+
+def test_reference_rows_are_a_copy() -> None:
+    tensor, array = reference(), reference().numpy()
+    imputers = ms.MarginalImputer(tensor), ms.MarginalImputer(array)
+    tensor.zero_()
+    array.fill(0)
+    for imputer in imputers:
+        assert torch.equal(imputer.reference, reference())

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pytest
 import torch
@@ -20,6 +20,7 @@ class Noisy:
     draws: int
     sigma: float
     seed: int = 0
+    players: ms.Players = field(default_factory=lambda: ms.Players.of_elements((4,)))
 
     def prediction(self, x: Tensor) -> Tensor:
         return x.sum(1, keepdim=True)
@@ -72,7 +73,8 @@ def test_curve_over_sizes_adds_up(make_value: Callable[..., ms.ValueFunction]) -
 
 def test_many_players_are_binned() -> None:
     mask = ms.shapley_pairs(7, 100, least=7_000)
-    value, x = Noisy(1, 0.0), torch.ones(7, 100)
+    x, players = torch.ones(7, 100), ms.Players.of_elements((100,))
+    value = Noisy(1, 0.0, players=players)
     score = ms.mean_squared_error(value, x, mask)
     curve = score.by_size
     assert len(curve.size) == 28
@@ -135,6 +137,43 @@ def test_no_call_is_larger_than_the_batch_size() -> None:
 
     ms.mean_squared_error(Counted(4, 1.0), X, ms.shapley_pairs(7, 4, least=300), batch_size=100)
     assert max(sizes) <= 100
+
+
+def test_arrays_are_rows_too(make_value: Callable[..., ms.ValueFunction]) -> None:
+    value, mask = make_value(), ms.shapley_pairs(7, 4, least=60)
+    score = ms.mean_squared_error(value, X.double().numpy(), mask)
+    assert score.mse == ms.mean_squared_error(value, X, mask).mse
+
+
+@pytest.mark.parametrize(
+    ("x", "mask", "kind", "message"),
+    [
+        (
+            X,
+            ms.shapley_pairs(6, 4),
+            ValueError,
+            r"`mask` of shape \(7, m, 4\), .* got \(6, 1667, 4",
+        ),
+        (X, torch.ones(7, 4) > 0, ValueError, r"`mask` of shape \(7, m, 4\), .* got \(7, 4\)"),
+        (X, ms.shapley_pairs(7, 5), ValueError, r"4 players on its last axis but got shape \(7, 1"),
+        (
+            X[:, :3],
+            ms.shapley_pairs(7, 4),
+            ValueError,
+            r"`x` of shape \(rows, 4\) but got \(7, 3\)",
+        ),
+        (X.tolist(), ms.shapley_pairs(7, 4), TypeError, "array of numbers but got list"),
+    ],
+)
+def test_errors_at_the_door_name_the_whole_of_it(
+    make_value: Callable[..., ms.ValueFunction],
+    x: object,
+    mask: Tensor,
+    kind: type[Exception],
+    message: str,
+) -> None:
+    with pytest.raises(kind, match=message):
+        ms.mean_squared_error(make_value(), x, mask, batch_size=2)
 
 
 def test_shapley_pairs() -> None:

@@ -105,5 +105,7 @@ def test_squared_error_is_the_mean_over_outputs() -> None:
 
 
 def test_a_surrogate_needs_a_hidden_layer() -> None:
-    with pytest.raises(ValueError, match="Expected `hidden` to name at least one layer width"):
+    with pytest.raises(
+        ValueError, match="Expected `hidden` to list layer widths, at least 1 of them"
+    ):
         Surrogate((2,), [0, 1], 1, "identity", hidden=())

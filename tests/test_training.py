@@ -171,6 +171,7 @@ def test_an_interruption_without_averaging(tmp_path: Path) -> None:
     [
         ({"hidden": [16]}, "differs in: hidden"),
         ({"seed": 5}, "differs in: seed"),
+        ({"max_epochs": 2}, "differs in: loop"),
         ({"x_train": TABLE[:50]}, "the training rows"),
         ({"model": lambda x: classifier(1 - x)}, "the model's outputs"),
     ],
@@ -183,6 +184,15 @@ def test_a_directory_with_another_training_is_refused(
     with pytest.raises(ValueError, match=message):
         fit(**{"max_epochs": 1, "directory": tmp_path, **changed})
     assert (tmp_path / "best.ckpt").read_bytes() == before
+
+
+def test_a_training_that_stopped_early_is_finished(tmp_path: Path) -> None:
+    settings = {"max_epochs": 40, "patience": 1, "learning_rate": 0.05, "schedule": "constant"}
+    first = fit(**settings, directory=tmp_path)
+    assert first.training["epochs"] < 40
+    again = fit(**settings, directory=tmp_path)
+    assert_same_weights(again, first)
+    assert again.training["epochs"] == first.training["epochs"]
 
 
 def test_a_finished_training_is_not_trained_again(tmp_path: Path) -> None:
@@ -240,7 +250,7 @@ def test_loading_an_incomplete_checkpoint_is_refused(tmp_path: Path) -> None:
         ({"schedule": "linear"}, ValueError, "Expected `schedule` to be one of .* got 'linear'"),
         ({"activation": "tanh"}, ValueError, "Expected `activation` to be one of"),
         ({"output": "logits"}, ValueError, "Expected `output` to be one of"),
-        ({"hidden": []}, ValueError, "Expected `hidden` to name at least one layer width"),
+        ({"hidden": []}, ValueError, "Expected `hidden` to list layer widths, at least 1 of them"),
         ({"x_train": TABLE / 0}, ValueError, "Expected finite features but 300 entries"),
         ({"x_validation": TABLE[:, :2]}, ValueError, r"`x` of shape \(rows, 3\) but got"),
         ({"x_train": TABLE[:1], "x_validation": None}, ValueError, "at least 2 training rows"),

@@ -2,15 +2,17 @@
 
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
+from sklearn.linear_model import LinearRegression
 from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap.coalitions import all_coalitions
 from manifold_shap.outputs import SPACES
-from manifold_shap.values import reference_outputs
+from manifold_shap.values import model_for, reference_outputs
 
 KINDS = ("surrogate", "marginal")
 MASKS = all_coalitions(4)
@@ -134,6 +136,73 @@ def test_zeros_are_warned_of_once() -> None:
         ms.imputed_value(forest, ms.MarginalImputer(rows(9)), "probability")
 
 
+def test_a_space_keeps_its_replacement_of_zeros() -> None:
+    def forest(x: Tensor) -> Tensor:
+        return torch.nn.functional.one_hot((x[:, 0] > 0).long(), 2).float()
+
+    space, imputer = ms.Space("log_odds", zero_replacement=0.2), ms.MarginalImputer(rows(9))
+    with pytest.warns(UserWarning, match="1.0e-01"):
+        value = ms.imputed_value(forest, imputer, space)
+    assert value.space is space
+    expected = torch.full((9,), 9.0).log()
+    torch.testing.assert_close(value.prediction(rows(9)).abs().flatten(), expected)
+
+
+def test_a_regressor_is_explained_by_its_values() -> None:
+    x = rows(20)
+    regressor = LinearRegression().fit(x.numpy(), x.sum(1).numpy())
+    value = ms.imputed_value(regressor, ms.MarginalImputer(x), "identity")
+    torch.testing.assert_close(value.prediction(x), x.sum(1, keepdim=True), rtol=0, atol=1e-5)
+    model = model_for(regressor, x, "identity")
+    with pytest.raises(ValueError, match=r"class probabilities for output='probability'.*identity"):
+        ms.imputed_value(model, ms.MarginalImputer(x), "probability")
+
+
+class Holed:
+    """Probabilities that are NaN on a row that begins with 7."""
+
+    def __call__(self, x: Tensor) -> Tensor:
+        p = x[:, :1].sigmoid().masked_fill(x[:, :1] == 7, torch.nan)
+        return torch.cat((1 - p, p), -1)
+
+
+@every_space
+def test_no_row_of_the_reference_may_give_nan(space: str) -> None:
+    reference = rows(9_001)
+    reference[9_000, 0] = 7
+    with pytest.raises(ValueError, match=r"numbers from the model but row 9000 of 9001 gave \[nan"):
+        ms.imputed_value(Holed(), ms.MarginalImputer(reference), space)
+
+
+@every_space
+def test_no_explained_row_may_give_nan(space: str) -> None:
+    value, x = ms.imputed_value(Holed(), ms.MarginalImputer(rows(9)), space), rows()
+    x[1, 0] = 7
+    calls = (
+        lambda: value.prediction(x),
+        lambda: value(x, masks()),
+        lambda: ms.permutation_shapley(value, x),
+    )
+    for call in calls:
+        with pytest.raises(ValueError, match=r"Expected finite numbers .* row 1 of 3 gave"):
+            call()
+
+
+def test_exact_zeros_are_finite_probabilities() -> None:
+    value = ms.imputed_value(
+        lambda x: torch.tensor([[1.0, 0.0]]).expand(len(x), 2), ms.MarginalImputer(rows(9))
+    )
+    assert value.prediction(rows(1)).tolist() == [[1, 0]]
+
+
+def test_only_surrogates_with_a_checkpoint_are_saved(make_value: MakeValue, tmp_path: Path) -> None:
+    value = make_value("surrogate")
+    assert isinstance(value, ms.SurrogateValue)
+    with pytest.raises(ValueError, match="Expected a surrogate from `fit_surrogate`"):
+        value.save(tmp_path / "empty.ckpt")
+    assert list(tmp_path.iterdir()) == []
+
+
 @every_kind
 @pytest.mark.parametrize(
     ("x", "kind_of_error", "message"),
@@ -147,6 +216,7 @@ def test_zeros_are_warned_of_once() -> None:
         (torch.zeros(2, 5), ValueError, r"`x` of shape \(rows, 4\) but got \(2, 5\)"),
         (torch.zeros(4), ValueError, r"`x` of shape \(rows, 4\) but got \(4,\); .* `x\[:1\]`"),
         (torch.tensor(1.0), ValueError, r"`x` of shape \(rows, 4\) but got \(\)"),
+        (torch.zeros(0, 4), ValueError, "Expected at least one row in `x` but got none"),
     ],
 )
 def test_errors_of_rows(
@@ -189,13 +259,10 @@ def test_errors_of_construction() -> None:
         reference_outputs(model, ms.Space("probability"), rows(0))
 
 
-def test_a_row_of_text_is_no_tensor() -> None:
-    value = ms.imputed_value(lambda x: x, ms.MarginalImputer(rows(9)), "identity")
-    with pytest.raises(TypeError, match=r"array of numbers but got list; .*Schema.fit"):
-        ms.values.check_rows([["red", "blue"]], value.players)
-
-
-def test_arrays_are_rows_too(make_value: MakeValue) -> None:
-    value = make_value("marginal")
-    checked = ms.values.check_rows(rows().double().numpy(), value.players)
-    assert torch.equal(checked, rows())
+@every_kind
+def test_arrays_are_rows_too(make_value: MakeValue, kind: str) -> None:
+    value, x, array = make_value(kind), rows(), rows().double().numpy()
+    assert torch.equal(value(array, masks()), value(x, masks()))
+    assert torch.equal(value.prediction(array), value.prediction(x))
+    if isinstance(value, ms.ImputedValue):
+        assert torch.equal(value.estimate(array, masks())[1], value.estimate(x, masks())[1])

@@ -6,20 +6,18 @@ and what was there before stays until then.
 """
 
 import json
+import math
 import shutil
-import zlib
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import torch
-from torch import Tensor
-
 from manifold_shap.checkpoints import write_whole
 
 _CONFIG = "config.json"
+_OURS = {_CONFIG, "metrics.json", "plots", "explanations.zarr", "summary.json"}
 
 
 def check_writable(directory: Path) -> None:
@@ -44,8 +42,17 @@ def check_writable(directory: Path) -> None:
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Write a JSON file, whole or not at all."""
-    write_whole(path, lambda beside: beside.write_text(json.dumps(content, indent=2) + "\n"))
+    """Write a JSON file, whole or not at all; NaN and infinities become null."""
+    text = json.dumps(_without_nan(content), indent=2, allow_nan=False) + "\n"
+    write_whole(path, lambda beside: beside.write_text(text))
+
+
+def _without_nan(content: Any) -> Any:
+    if isinstance(content, Mapping):
+        return {key: _without_nan(entry) for key, entry in content.items()}
+    if isinstance(content, (list, tuple)):
+        return [_without_nan(entry) for entry in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -82,14 +89,17 @@ def begin(directory: Path, config: Mapping[str, Any], overwrite: bool) -> Path:
 
     Raises:
         ValueError: finished or interrupted work of another configuration is there, and
-            `overwrite` is false.
+            `overwrite` is false; or files are there that no run wrote.
     """
     work = partial(directory)
-    for place in (directory, work):
-        if not overwrite:
-            check_same(place, config)
+    _check_no_strangers(directory)
+    if not any(work.glob("*.ckpt")):
+        remove(work)  # It failed before anything was trained.
+    if not overwrite:
+        check_same(directory, config)
+        check_same(work, config)
     if config_of(work) not in (None, config):
-        shutil.rmtree(work)
+        remove(work)
     work.mkdir(parents=True, exist_ok=True)
     write_json(work / _CONFIG, config)
     return work
@@ -100,8 +110,40 @@ def finish(directory: Path) -> None:
     work, old = partial(directory), directory.with_name(f".{directory.name}.{uuid4().hex}")
     if directory.exists():
         directory.rename(old)
-    work.rename(directory)
-    shutil.rmtree(old, ignore_errors=True)
+    try:
+        work.rename(directory)
+    except OSError:
+        if old.exists():
+            old.rename(directory)
+        raise
+    if old.exists() and config_of(old) is None:
+        _keep_explanations(old, directory)
+    remove(old)
+
+
+def _keep_explanations(old: Path, directory: Path) -> None:
+    # Made without a training, as off-manifold ones are, and not outdated by this one.
+    for path in [*old.glob("plots/*.png"), old / "explanations.zarr", old / "summary.json"]:
+        place = directory / path.relative_to(old)
+        if path.exists() and not place.exists():
+            place.parent.mkdir(exist_ok=True)
+            path.rename(place)
+
+
+def _check_no_strangers(directory: Path) -> None:
+    """Raise if replacing the directory would delete what no run wrote."""
+    if not directory.exists():
+        return
+    strangers = [
+        path.name
+        for path in directory.iterdir()
+        if path.name not in _OURS and path.suffix not in (".ckpt", ".skops")
+    ]
+    if strangers:
+        raise ValueError(
+            f"Expected {directory} to hold the results of a run and nothing else, but it has "
+            f"{', '.join(sorted(strangers)[:5])}; move that away, or choose runs_dir=..."
+        )
 
 
 def check_same(directory: Path, config: Mapping[str, Any]) -> None:
@@ -127,32 +169,6 @@ def differences(there: Any, here: Any, name: str = "") -> list[str]:
             )
         ]
     return [] if there == here else [f"{name}: {there!r} -> {here!r}"]
-
-
-def fingerprint(*tensors: Tensor) -> int:
-    """A checksum of data: the same settings on another file are another configuration."""
-    checksum = 0
-    for tensor in tensors:
-        content = tensor.detach().cpu().contiguous()
-        checksum = zlib.crc32(content.numpy().tobytes(), checksum)
-    return checksum
-
-
-def pick_device(name: str) -> torch.device:
-    """The device of this name; `auto` is CUDA where there is one.
-
-    Raises:
-        ValueError: CUDA is asked for and absent.
-    """
-    available = torch.cuda.is_available()
-    if name == "auto":
-        return torch.device("cuda" if available else "cpu")
-    device = torch.device(name)
-    if device.type == "cuda" and not available:
-        raise ValueError(
-            f"Expected a CUDA device for device={name} but torch finds none; use device=cpu."
-        )
-    return device
 
 
 def remove(path: Path) -> None:

@@ -49,3 +49,10 @@ def figures(explanations: Mapping[str, Explanation]) -> dict[str, plots.Figure]:
 def save_figures(figures: Mapping[str, plots.Figure], directory: Path) -> None:
     for name, figure in figures.items():
         write_whole(directory / f"{name}.png", partial(figure.savefig, format="png", dpi=200))
+
+
+def remove_other_figures(figures: Mapping[str, plots.Figure], directory: Path) -> None:
+    """Remove the figures of an earlier explanation of other rows."""
+    for path in directory.glob("*.png"):
+        if path.stem not in figures and path.stem != "mse_by_size":
+            path.unlink()

@@ -1,14 +1,19 @@
 """A run: its data, its settings and its place."""
 
+import json
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 from manifold_shap.classifiers import Model
-from manifold_shap.commands import directories
+from manifold_shap.commands.directories import config_of
 from manifold_shap.data.base import TensorDataModule
 from manifold_shap.imputers import MarginalImputer
+from manifold_shap.outputs import Space
 from manifold_shap.values import ImputedValue, imputed_value
 
 Settings = Mapping[str, Any]
@@ -22,8 +27,10 @@ class Run:
         data: a data module after `setup`.
         settings: `data`, `classifier`, `value_function` and `seed`, as plain values: what makes
             two runs the same.
-        directory: of the value function; the classifier lives beside it.
+        directory: of the value function.
+        home: of the data set; the classifier lives here.
         trainer: arguments of `lightning.Trainer`; where to train is not part of what a run is.
+        sweep: whether this is one of the jobs of a multirun.
         overwrite: replace what was made with other settings.
         progress: show bars on work of more than two seconds.
     """
@@ -33,6 +40,7 @@ class Run:
     directory: Path
     home: Path
     trainer: Settings
+    sweep: bool = False
     overwrite: bool = False
     progress: bool = True
 
@@ -48,14 +56,41 @@ class Run:
         return {
             "seed": self.settings["seed"],
             "data": data,
-            "rows": directories.fingerprint(self.data.x_train, self.data.y_train),
+            "rows": fingerprint(self.data.x_train, self.data.y_train),
             "classifier": self.settings["classifier"],
         }
 
 
 def marginal_value(
-    model: Model, data: TensorDataModule, seed: int, output: str, draws: int
+    model: Model, data: TensorDataModule, seed: int, output: str | Space, draws: int
 ) -> ImputedValue:
     """The off-manifold value function with donors from the training rows."""
     imputer = MarginalImputer(data.x_train, data.players)
     return imputed_value(model, imputer, output, draws, seed)
+
+
+def classifier_part(config: Settings) -> dict[str, Any]:
+    """The part of a value function's configuration that decides its classifier."""
+    return {key: config.get(key) for key in ("seed", "data", "rows", "classifier")}
+
+
+def classifier_directory(home: Path, config: Settings, sweep: bool) -> Path:
+    """Where the classifier of this configuration lives.
+
+    Beside the value functions. The jobs of a sweep may differ in it: those whose classifier is
+    not the one that stands there have theirs in a place named by its configuration.
+    """
+    usual = home / "classifier"
+    if not sweep or config_of(usual) in (None, config):
+        return usual
+    name = zlib.crc32(json.dumps(config, sort_keys=True).encode())
+    return home / "classifiers" / f"{name:08x}"
+
+
+def fingerprint(*tensors: Tensor) -> int:
+    """A checksum of data: the same settings on another file are another configuration."""
+    checksum = 0
+    for tensor in tensors:
+        content = tensor.detach().cpu().contiguous()
+        checksum = zlib.crc32(content.numpy().tobytes(), checksum)
+    return checksum

@@ -5,9 +5,15 @@ from pathlib import Path
 from typing import Any
 
 from manifold_shap import plots
+from manifold_shap.checkpoints import load_checkpoint
 from manifold_shap.classifiers import Model
 from manifold_shap.commands import directories, report
-from manifold_shap.commands.run import Run, marginal_value
+from manifold_shap.commands.run import (
+    Run,
+    classifier_directory,
+    classifier_part,
+    marginal_value,
+)
 from manifold_shap.data.base import TensorDataModule
 from manifold_shap.metrics import mean_squared_error, shapley_pairs
 from manifold_shap.training.classifier import accuracy, fit_classifier, load_classifier
@@ -33,8 +39,10 @@ def train(run: Run, recipe: Any) -> dict[str, Any]:
     """
     name, config = run.settings["value_function"]["name"], run.config
     if directories.config_of(run.directory) == config and not run.overwrite:
-        print(f"{name}: already trained with these settings, in {run.directory}")
-        return directories.read_json(run.directory / "metrics.json")
+        if _readable(run, name):
+            print(f"{name}: already trained with these settings, in {run.directory}")
+            return directories.read_json(run.directory / "metrics.json")
+        print(f"{name}: the files in {run.directory} are damaged, so it is trained again")
     work = directories.begin(run.directory, config, run.overwrite)
     model = trained_classifier(run, recipe)
     if (work / "last.ckpt").exists():
@@ -54,15 +62,20 @@ def train(run: Run, recipe: Any) -> dict[str, Any]:
 
 
 def trained_classifier(run: Run, recipe: Any) -> Model:
-    """The classifier of these settings: reused if it is there, trained otherwise."""
-    directory, config = run.home / "classifier", run.classifier_config
+    """The classifier of these settings: reused if it is there, trained otherwise.
+
+    Raises:
+        ValueError: another one is there, value functions were trained for it, and `overwrite` is
+            false.
+    """
+    config = run.classifier_config
+    directory = classifier_directory(run.home, config, run.sweep)
     there = directories.config_of(directory)
-    if there == config:
-        kept = directories.read_json(directory / "metrics.json")["classifier_accuracy"]
-        print(f"classifier: reused from {directory}, test accuracy {kept:.2%}")
-        return load_classifier(directory, run.data)
-    if there is not None:
+    if there == config and (model := _reused(directory, run)) is not None:
+        return model
+    if there not in (None, config):
         changes = "; ".join(directories.differences(there, config)[:4])
+        _check_unneeded(run, changes)
         print(f"classifier: settings changed ({changes}), so it is trained again")
     work = directories.begin(directory, config, overwrite=True)
     seconds = fit_classifier(recipe, run.data, work, run.trainer, run.progress)
@@ -74,6 +87,46 @@ def trained_classifier(run: Run, recipe: Any) -> Model:
     directories.finish(directory)
     print(f"classifier: test accuracy {found:.2%}, trained in {seconds:.1f} s, in {directory}")
     return model
+
+
+def _reused(directory: Path, run: Run) -> Model | None:
+    try:
+        model = load_classifier(directory, run.data)
+        kept = directories.read_json(directory / "metrics.json")["classifier_accuracy"]
+    except (ValueError, OSError) as error:
+        print(f"classifier: trained again, for its files are damaged: {error}")
+        return None
+    print(f"classifier: reused from {directory}, test accuracy {kept:.2%}")
+    return model
+
+
+def _readable(run: Run, name: str) -> bool:
+    try:
+        directories.read_json(run.directory / "metrics.json")
+        if name != "marginal":
+            load_checkpoint(run.directory / f"{name}.ckpt", name)
+    except (ValueError, OSError):
+        return False
+    return True
+
+
+def _check_unneeded(run: Run, changes: str) -> None:
+    """Raise if replacing the classifier would orphan value functions that others trained."""
+    if run.overwrite:
+        return
+    config = run.classifier_config
+    orphans = [
+        path.parent.name
+        for path in sorted(run.home.glob("*/config.json"))
+        if "value_function" in (other := directories.read_json(path))
+        and classifier_part(other) != config
+    ]
+    if orphans:
+        raise ValueError(
+            f"Expected the classifier for which {', '.join(orphans)} in {run.home} was trained, "
+            f"but this call is for another one ({changes}). Give overwrite=true to replace the "
+            "classifier, and train those again, or runs_dir=... to keep both."
+        )
 
 
 def fit_value(run: Run, model: Model, work: Path) -> ValueFunction:
@@ -104,7 +157,7 @@ def evaluate(
 ) -> dict[str, Any]:
     """Score a value function and splicing on the same test pairs: `metrics.json` and a plot."""
     mask = shapley_pairs(len(data.x_test), len(data.players))
-    off = marginal_value(model, data, 0, value.space.name, _DRAWS)
+    off = marginal_value(model, data, 0, value.space, _DRAWS)
     score = mean_squared_error(value, data.x_test, mask, progress=progress)
     score_off = mean_squared_error(off, data.x_test, mask, progress=progress)
     training = getattr(value, "training", {})

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from manifold_shap.coalitions import Players
+from manifold_shap.columns import shown
 from manifold_shap.data.batches import epoch_rows, loader
 from manifold_shap.schema import Schema
 
@@ -102,7 +103,8 @@ class TensorDataModule(LightningDataModule):
 
         Raises:
             FileNotFoundError: the data are in none of the places and could not be fetched.
-            ValueError: a split without rows, inputs that are not finite, or a single class.
+            ValueError: a split without rows, inputs that are not finite, or a class that no
+                training row is of.
         """
         if hasattr(self, "x_train"):
             return
@@ -110,12 +112,7 @@ class TensorDataModule(LightningDataModule):
         parts = {"train": loaded.train, "validation": loaded.validation, "test": loaded.test}
         for part, (x, y) in parts.items():
             _check_split(part, x, y)
-        if len(torch.unique(loaded.train[1])) < 2:
-            only = loaded.classes[int(loaded.train[1][0])]
-            raise ValueError(
-                f"Expected training rows of at least two classes in {self.name!r} but every one is "
-                f"{only!r}; check the target, or use more rows."
-            )
+        _check_classes(self.name, loaded.train[1], loaded.classes)
         self.classes, self.players, self.schema = loaded.classes, loaded.players, loaded.schema
         for part, (x, y) in parts.items():
             setattr(self, f"x_{part}", x)
@@ -163,6 +160,22 @@ def split_rows(rows: int, held_out: dict[str, float], seed: int) -> tuple[Int64[
         )
     order = torch.randperm(rows, generator=torch.Generator().manual_seed(seed))
     return order.split(list(sizes.values()))
+
+
+def _check_classes(name: str | None, y: Tensor, classes: tuple[str, ...]) -> None:
+    present = torch.bincount(y, minlength=len(classes)) > 0
+    if present.sum() < 2:
+        raise ValueError(
+            f"Expected training rows of at least two classes in {name!r} but every one is "
+            f"{classes[int(y[0])]!r}; check the target, or use more rows."
+        )
+    if not present.all():
+        absent = [label for label, found in zip(classes, present, strict=True) if not found]
+        raise ValueError(
+            f"Expected training rows of every class in {name!r} but none of the {len(y)} is of "
+            f"{shown(absent)}; merge or drop rare classes, or choose another `seed` or smaller "
+            "shares `validation` and `test`."
+        )
 
 
 def _check_split(part: str, x: Tensor, y: Tensor) -> None:

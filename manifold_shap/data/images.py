@@ -1,6 +1,7 @@
 """Image data sets. Inputs are `[rows, 1, height, width]`, and each pixel is a player."""
 
 import gzip
+import zlib
 from pathlib import Path
 from typing import Any, ClassVar, Unpack
 
@@ -15,6 +16,7 @@ from manifold_shap.data import sources
 from manifold_shap.data.base import Loaded, Settings, Split, TensorDataModule, split_rows
 
 _UINT8_CODE = 8
+_GZIP = b"\x1f\x8b"
 
 
 def pixel_players(height: int, width: int) -> Players:
@@ -46,9 +48,11 @@ class MNIST(TensorDataModule):
     """The MNIST digits: 60,000 and 10,000 images of 28 x 28 pixels, 10 classes.
 
     The test split is the publisher's; the validation rows are drawn from the training images.
+    Local files lie in the folder `mnist`, or in `MNIST/raw` where torchvision puts them.
     """
 
     folder: ClassVar[str] = "mnist"
+    torchvision_name: ClassVar[str] = "MNIST"
     class_names: ClassVar[tuple[str, ...]] = tuple("0123456789")
 
     def __init__(
@@ -92,25 +96,32 @@ class MNIST(TensorDataModule):
 
     def _read(self, train: bool) -> tuple[UInt8[Tensor, "rows 28 28"], Tensor]:
         prefix = "train" if train else "t10k"
-        names = (f"{prefix}-images-idx3-ubyte.gz", f"{prefix}-labels-idx1-ubyte.gz")
-        images, labels = (sources.find(self.root, f"{self.folder}/{name}") for name in names)
+        names = (f"{prefix}-images-idx3-ubyte", f"{prefix}-labels-idx1-ubyte")
+        images, labels = (self._find(name) for name in names)
         if images is not None and labels is not None:
             return torch.from_numpy(read_idx(images)), torch.from_numpy(read_idx(labels))
         absent = names[0] if images is None else names[1]
-        with sources.fetching(self.root, f"{self.folder}/{absent}"):
-            data = self._torchvision()(str(sources.cache()), train=train, download=True)
+        with sources.fetching(self.root, f"{self.folder}/{absent}.gz"):
+            from torchvision import datasets
+
+            source = getattr(datasets, self.torchvision_name)
+            data = source(str(sources.cache()), train=train, download=True)
         return data.data, data.targets
 
-    def _torchvision(self) -> type[Any]:
-        from torchvision import datasets
-
-        return datasets.MNIST
+    def _find(self, name: str) -> Path | None:
+        raw = f"{self.torchvision_name}/raw/{name}"
+        paths = (
+            sources.find(self.root, relative)
+            for relative in (f"{self.folder}/{name}.gz", raw, f"{raw}.gz")
+        )
+        return next((path for path in paths if path is not None), None)
 
 
 class FashionMNIST(MNIST):
     """Zalando's articles of clothing in the format of MNIST; grey values unless binarised."""
 
     folder = "fashion_mnist"
+    torchvision_name = "FashionMNIST"
     class_names = (
         "T-shirt/top",
         "Trouser",
@@ -129,29 +140,25 @@ class FashionMNIST(MNIST):
     ) -> None:
         super().__init__(name=name, binarize=binarize, **settings)
 
-    def _torchvision(self) -> type[Any]:
-        from torchvision import datasets
-
-        return datasets.FashionMNIST
-
 
 def read_idx(path: Path) -> NDArray[np.uint8]:
-    """The array in a gzipped IDX file of bytes.
+    """The array in an IDX file of bytes, plain or gzipped.
 
     Raises:
         ValueError: the file is cut short or is not such a file.
     """
+    content = path.read_bytes()
     try:
-        with gzip.open(path) as file:
-            content = file.read()
+        if content.startswith(_GZIP):
+            content = gzip.decompress(content)
         zero, code, axes = int.from_bytes(content[:2], "big"), content[2], content[3]
         shape = np.frombuffer(content, dtype=">u4", count=axes, offset=4).astype(int)
         values = np.frombuffer(bytearray(content), dtype=np.uint8, offset=4 + 4 * axes)
         if zero != 0 or code != _UINT8_CODE:
             raise ValueError(f"its first bytes are {content[:4].hex()}")
         return values.reshape(shape)
-    except (EOFError, gzip.BadGzipFile, IndexError, ValueError) as error:
+    except (EOFError, gzip.BadGzipFile, zlib.error, IndexError, ValueError) as error:
         raise ValueError(
-            f"Expected a gzipped IDX file of bytes at {path} but could not read it as one "
-            f"({error}); replace it by a fresh copy."
+            f"Expected an IDX file of bytes, plain or gzipped, at {path} but could not read it as "
+            f"one ({error}); replace it by a fresh copy, or delete it to have it fetched."
         ) from error

@@ -2,6 +2,7 @@
 
 import http.client
 import os
+import stat
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,7 +30,20 @@ def places(root: str | Path | None) -> tuple[Path, ...]:
 def find(root: str | Path | None, relative: str) -> Path | None:
     """The first existing file `relative` among the places, or None."""
     candidates = (place / relative for place in places(root))
-    return next((path for path in candidates if path.is_file()), None)
+    return next((path for path in candidates if is_file(path)), None)
+
+
+def is_file(path: Path) -> bool:
+    """Whether it is a file; a folder that may not be looked into is an error, not an absence.
+
+    Raises:
+        PermissionError: one of its folders is closed to the user.
+    """
+    # `Path.is_file` hides that error from Python 3.14 on.
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
 
 
 def missing(root: str | Path | None, relative: str, fix: str) -> FileNotFoundError:
@@ -44,11 +58,14 @@ def fetching(root: str | Path | None, relative: str) -> Iterator[None]:
 
     Raises:
         FileNotFoundError: `root` was given, or the download inside failed.
+        PermissionError: a file or folder is closed to the user.
     """
     if root is not None:
         raise missing(root, relative, "correct `root`, or leave it out to have the file fetched")
     try:
         yield
+    except PermissionError:
+        raise
     # torchvision reports a failed download as RuntimeError.
     except (OSError, RuntimeError, http.client.HTTPException) as error:
         fix = f"the download failed ({error}): try again, or put the file in a folder and name "

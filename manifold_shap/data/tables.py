@@ -1,24 +1,30 @@
 """Tabular data sets. Inputs are `[rows, width]`, and each original column is a player."""
 
 import difflib
+import json
+import re
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
+import numpy as np
 import pandas as pd
 import torch
 from jaxtyping import Int64
+from pandas.api import types
 from torch import Tensor
 
 from manifold_shap.coalitions import Players
+from manifold_shap.columns import check_numerals
 from manifold_shap.data import sources
 from manifold_shap.data.base import Loaded, Settings, TensorDataModule, split_rows
-from manifold_shap.schema import Schema
+from manifold_shap.schema import Schema, check_distinct
 
 _UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
 _MOST_CLASSES = 100
+_LEAST_ROW_NUMBERS = 20
 
 _DRUG_HEADER = (
     "ID Age Gender Education Country Ethnicity Nscore Escore Oscore Ascore Cscore Impulsive SS "
@@ -223,6 +229,7 @@ class CSV(TableDataModule):
         labels, classes = _classes(frame[self.target])
         features = frame.drop(columns=[self.target, *self.drop])
         categorical = tuple(name for name in self.categorical if name in features)
+        _check_features(features.drop(columns=list(categorical)), self.drop)
         return Table(features, labels, classes, categorical)
 
 
@@ -231,20 +238,50 @@ def read_csv(path: str, root: str | None) -> pd.DataFrame:
 
     Raises:
         FileNotFoundError: no such file in the working directory or the places for data.
-        ValueError: the file is empty, not text, or not a table.
+        ValueError: the file is empty, not text, or not a table, or a column name occurs twice.
     """
     direct = Path(path).expanduser()
-    found = direct if direct.is_file() else sources.find(root, path)
+    found = direct if sources.is_file(direct) else sources.find(root, path)
     if found is None:
         fix = f"nor is there one at {direct.absolute()}: correct `path`"
         raise sources.missing(root, path, fix)
+    # Only an empty cell is missing: "None" and "NA" may well be categories.
+    options: dict[str, Any] = {"skipinitialspace": True, "keep_default_na": False}
     try:
-        return pd.read_csv(found, skipinitialspace=True)
+        header = pd.read_csv(found, header=None, nrows=1, dtype=str, **options).iloc[0]
+        frame = pd.read_csv(found, na_values=[""], **options)
     except (ValueError, pd.errors.ParserError) as error:
         raise ValueError(
             f"Expected a table of comma-separated values with a header line in {found} but could "
             f"not read it as one: {error}"
         ) from error
+    # pandas renames a second "a" to "a.1", so the names are compared as they stand in the file.
+    check_distinct(header[header != ""])
+    return frame
+
+
+def _check_features(features: pd.DataFrame, dropped: Sequence[str]) -> None:
+    """Refuse columns that number the rows rather than describe them."""
+    odd = {str(name): why for name in features if (why := _numbering(features[name]))}
+    if odd:
+        found = " and ".join(f"{name!r}, which {why}" for name, why in odd.items())
+        names = json.dumps([*dropped, *odd], ensure_ascii=False)
+        raise ValueError(
+            f"Expected columns that describe the rows but got {found}; leave it out by "
+            f"'data.drop={names}'. To keep it, name it in the header, and write numbers that are "
+            "consecutive by chance with a decimal point (1.0)."
+        )
+
+
+def _numbering(series: pd.Series) -> str | None:
+    """What makes a column look like the number of its row, if anything does."""
+    if re.fullmatch(r"Unnamed: \d+", str(series.name)):
+        return "has no name, as a saved index"
+    if types.is_integer_dtype(series.dtype) and len(series) >= _LEAST_ROW_NUMBERS:
+        low, high = int(series.min()), int(series.max())
+        if series.is_unique and high - low == len(series) - 1:
+            return f"looks like a row number, from {low} to {high}"
+    return None
 
 
 def _check_columns(frame: pd.DataFrame, argument: str, names: Sequence[str]) -> None:
@@ -268,17 +305,36 @@ def _labels(series: pd.Series) -> Int64[Tensor, " rows"]:
 
 def _classes(target: pd.Series) -> tuple[Int64[Tensor, " rows"], tuple[str, ...]]:
     """The position of each row's class, and the names of the classes in order."""
+    _check_target(target)
+    schema = Schema.fit(target.to_frame(), categorical=[str(target.name)])
+    return schema.encode(target.to_frame()).argmax(dim=1), schema.columns[0].categories
+
+
+def _check_target(target: pd.Series) -> None:
     distinct = target.nunique()
     if distinct == 1:
         raise ValueError(
             f"Expected at least two classes in the target {target.name!r} but every row holds "
             f"{str(target.dropna().iloc[0])!r}; name another `target`."
         )
+    if types.is_string_dtype(target.dtype):
+        check_numerals(target.dropna())
     if distinct > _MOST_CLASSES:
         raise ValueError(
             f"Expected classes in the target {target.name!r} but it holds {distinct} distinct "
             f"values, more than {_MOST_CLASSES}: it looks continuous or like an identifier; cut it "
             "into classes first (`pandas.qcut`), or name another `target`."
         )
-    schema = Schema.fit(target.to_frame(), categorical=[str(target.name)])
-    return schema.encode(target.to_frame()).argmax(dim=1), schema.columns[0].categories
+    if types.is_float_dtype(target.dtype):
+        _check_whole(target)
+
+
+def _check_whole(target: pd.Series) -> None:
+    values = target.to_numpy()
+    fractions = values[np.isfinite(values) & (values != np.trunc(values))]
+    if len(fractions):
+        raise ValueError(
+            f"Expected classes in the target {target.name!r} but {len(fractions)} of "
+            f"{len(target)} rows hold a fraction, first {fractions[0]}: it looks continuous; bin "
+            "it into classes first (`pandas.qcut`), or name another `target`."
+        )

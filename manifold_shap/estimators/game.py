@@ -8,8 +8,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from manifold_shap import __version__
 from manifold_shap.coalitions import Players
 from manifold_shap.explanation import Explanation
+from manifold_shap.rows import check_rows, to_tensor
 
 Coalitions = Callable[[int, int], Tensor]
 
@@ -22,7 +24,8 @@ class Game:
     """One game per row, from any callable `value(x, mask)` that keeps the contract.
 
     What the callable does not know is filled in: `players` (one per element of a row), `outputs`
-    (numbered), `base` and `prediction` (by calling it with nobody and with everybody).
+    (numbered), `base` and `prediction` (by calling it with nobody and with everybody). It sees
+    rows where `x` is, and records no gradients.
 
     Args:
         value: maps rows `[batch, *event]` and a bool mask `[batch, m, players]` to values
@@ -32,7 +35,9 @@ class Game:
             memory, not the numbers; out of memory halves it.
 
     Raises:
-        ValueError: `batch_size` below 1, or no row.
+        TypeError: `x` is no tensor or array of numbers, or `value` returns no tensor.
+        ValueError: `batch_size` below 1, rows of another shape than the players', not finite, or
+            none; values of another shape, or not finite.
     """
 
     def __init__(
@@ -43,19 +48,14 @@ class Game:
         self.value = value
         self.evaluations = 0
         self._warned = False
-        device = getattr(value, "device", torch.device("cpu"))
+        rows = to_tensor(x)
+        own = getattr(value, "players", None)
+        self.players: Players = own or Players.of_elements(rows.shape[1:])
+        self.x = check_rows(rows, self.players)
+        device = getattr(value, "device", self.x.device)
         default = BATCH_SIZE_CPU if device.type == "cpu" else BATCH_SIZE_ACCELERATOR
         self.batch_size = batch_size or default
         self.draws: int = getattr(value, "draws", 1)
-        self.x = torch.as_tensor(x, dtype=torch.float32)
-        if self.x.ndim < 2 or len(self.x) == 0:
-            raise ValueError(
-                "Expected `x` of shape (instances, *event) with at least one row but got "
-                f"{tuple(self.x.shape)}; one row is `x[:1]`."
-            )
-        self.players: Players = getattr(value, "players", None) or Players.of_elements(
-            self.x.shape[1:]
-        )
         self.prediction = self._prediction()
         self.base = self._base()
 
@@ -83,6 +83,7 @@ class Game:
             stop = min(start + step, count)
             values[:, start:stop] = self._call(self.value, x, coalitions(start, stop))
             start = stop
+        _check_finite(values, rows)
         self.evaluations += len(rows) * count
         return values
 
@@ -90,18 +91,19 @@ class Game:
         """The labelled result."""
         space = getattr(self.value, "space", None)
         return Explanation(
-            phi=phi.float().cpu(),
-            standard_error=standard_error.float().cpu(),
-            base=self.base.float().cpu(),
-            prediction=self.prediction.float().cpu(),
-            x=self.x.cpu(),
+            phi=_own(phi),
+            standard_error=_own(standard_error),
+            base=_own(self.base),
+            prediction=_own(self.prediction),
+            x=_own(self.x),
             players=self.players,
             outputs=getattr(self.value, "outputs", None)
             or tuple(str(k) for k in range(phi.shape[-1])),
             space=space.name if space else "identity",
             schema=getattr(self.value, "schema", None),
             made_by={
-                "value_function": getattr(self.value, "name", "callable"),
+                "version": __version__,
+                **getattr(self.value, "provenance", {"value_function": "callable"}),
                 "evaluations": self.evaluations,
                 **made_by,
             },
@@ -110,16 +112,21 @@ class Game:
     def _prediction(self) -> Float[Tensor, "instances outputs"]:
         known = getattr(self.value, "prediction", None)
         value = self.value if known is None else lambda rows, _: known(rows)[:, None]
-        everybody = torch.ones(len(self.x), 1, len(self.players), dtype=torch.bool)
-        return self._call(value, self.x, everybody)[:, 0]
+        everybody = self.x.new_ones(len(self.x), 1, len(self.players), dtype=torch.bool)
+        prediction = self._call(value, self.x, everybody)
+        _check_finite(prediction, torch.arange(len(self.x)))
+        return prediction[:, 0]
 
     def _base(self) -> Float[Tensor, " outputs"]:
         base = getattr(self.value, "base", None)
         if base is not None:
             return base
-        nobody = torch.zeros(1, 1, len(self.players), dtype=torch.bool)
-        return self.value(self.x[:1], nobody)[0, 0]
+        nobody = self.x.new_zeros(1, 1, len(self.players), dtype=torch.bool)
+        values = self._call(self.value, self.x[:1], nobody)
+        _check_finite(values, torch.arange(1))
+        return values[0, 0]
 
+    @torch.no_grad()
     def _call(
         self, value: Callable[[Tensor, Tensor], Tensor], x: Tensor, mask: Tensor
     ) -> Float[Tensor, "rows m outputs"]:
@@ -127,7 +134,7 @@ class Game:
         coalitions = len(x) * mask.shape[1]
         if coalitions == 1 or coalitions * self.draws <= self.batch_size:
             try:
-                return value(x, mask)
+                return _shaped(value(x, mask), mask)
             except (RuntimeError, MemoryError) as error:
                 self._halve_or_raise(error, coalitions)
         # Only here, outside of `except`, is the memory of a failed call free again.
@@ -150,3 +157,34 @@ class Game:
         self.batch_size = max(1, min(self.batch_size, coalitions * self.draws) // 2)
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
+
+
+def _shaped(values: Any, mask: Tensor) -> Tensor:
+    """Values as floating-point numbers, or an error where they are not `[rows, m, outputs]`."""
+    rows, m = mask.shape[:2]
+    if not isinstance(values, Tensor):
+        raise TypeError(
+            f"Expected the value function to return a tensor but got {type(values).__name__}."
+        )
+    if values.ndim != 3 or tuple(values.shape[:2]) != (rows, m):
+        raise ValueError(
+            f"Expected the value function to return shape ({rows}, {m}, outputs) for {rows} rows "
+            f"with {m} coalitions each but got {tuple(values.shape)}; a single output is "
+            "`values[..., None]`."
+        )
+    return values if values.is_floating_point() else values.float()
+
+
+def _check_finite(values: Float[Tensor, "rows m outputs"], rows: Tensor) -> None:
+    if not bool(values.isfinite().all()):
+        bad = ~values.isfinite().flatten(1).all(1)
+        raise ValueError(
+            "Expected finite values but the value function gave NaN or infinite ones for "
+            f"{int(bad.sum())} rows, the first of them row {int(rows[bad.cpu()][0])} of `x`; look "
+            "for an overflow or a logarithm of zero in it."
+        )
+
+
+def _own(tensor: Tensor) -> Tensor:
+    """A float32 copy on the CPU: an explanation shares no memory with what it was made from."""
+    return tensor.to("cpu", torch.float32, copy=True)

@@ -83,7 +83,8 @@ def permutation_shapley(
             f"{most} permutations; give more `permutations` or a larger `target_error`.",
             stacklevel=2,
         )
-    return game.explanation(running.mean, running.standard_error(), running.made_by(seed=seed))
+    made_by = running.made_by(seed=seed, target_error=target_error)
+    return game.explanation(running.mean, running.standard_error(), made_by)
 
 
 def _most(permutations: int | None, target_error: float | None) -> int:
@@ -176,6 +177,10 @@ def values_along(
     last = torch.arange(per_order, device=rank.device).to(narrow.dtype)[:, None]
 
     def grown(start: int, stop: int) -> Tensor:
+        if stop - start < per_order:
+            # A whole order takes n(n-1) bytes a row, whatever the batch.
+            at = torch.arange(start, stop, device=rank.device)
+            return narrow[:, at // per_order] <= last[at % per_order]
         # Whole orders are compared at once, and the ends cut to size.
         first = start // per_order
         orders = narrow[:, first : -(-stop // per_order), None]
@@ -214,9 +219,10 @@ class _Running:
         self.pairs[rows] += new
         self.range[where] = self.range[where].maximum(spread)
 
-    def made_by(self, **settings: int) -> dict[str, int | str]:
+    def made_by(self, **settings: float | int | None) -> dict[str, float | int | str]:
         """For the provenance of the explanation."""
-        return {"estimator": "permutation", "permutations": 2 * int(self.pairs.max()), **settings}
+        given = {name: setting for name, setting in settings.items() if setting is not None}
+        return {"estimator": "permutation", "permutations": 2 * int(self.pairs.max()), **given}
 
     def standard_error(self) -> Float[Tensor, "rows players outputs"]:
         """Of the means, over pairs; NaN for a row with one pair only."""

@@ -1,33 +1,33 @@
 """Off-manifold splicing: absent features come from another row, whatever x_S says."""
 
-import numpy as np
+from typing import Any
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from manifold_shap.coalitions import Players
+from manifold_shap.rows import check_rows, to_tensor
 
 
 class MarginalImputer:
     """x' = x_S ⊔ x''_{S̄} with x'' a row of the reference data (Frye et al. 2021, Eq. 2).
 
     Attributes:
-        reference: the rows that donate, `[rows, *event]`.
+        reference: a copy of the rows that donate, `[rows, *event]`.
         players: who plays; by default every element of a row on its own.
+
+    Raises:
+        TypeError, ValueError: `reference` is no tensor or array of finite rows of the shape that
+            `players` own.
     """
 
     name = "marginal"
 
-    def __init__(self, reference: Tensor | np.ndarray, players: Players | None = None) -> None:
-        self.reference = torch.as_tensor(reference, dtype=torch.float32)
-        if len(self.reference) == 0:
-            raise ValueError("Expected at least one reference row to donate values but got none.")
-        self.players = players or Players.of_elements(self.reference.shape[1:])
-        if tuple(self.reference.shape[1:]) != self.players.event:
-            raise ValueError(
-                f"Expected reference rows of shape {self.players.event}, as `players` has it, but "
-                f"got {tuple(self.reference.shape[1:])}."
-            )
+    def __init__(self, reference: Any, players: Players | None = None) -> None:
+        rows = to_tensor(reference, "reference")
+        self.players = players or Players.of_elements(rows.shape[1:])
+        self.reference = check_rows(rows, self.players, "reference").clone()
 
     def to(self, device: torch.device | str) -> "MarginalImputer":
         """Move the reference rows."""

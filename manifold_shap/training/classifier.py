@@ -17,7 +17,7 @@ from manifold_shap.checkpoints import load_checkpoint, write_whole
 from manifold_shap.classifiers import Model, SklearnClassifier, as_model
 from manifold_shap.data.base import TensorDataModule
 from manifold_shap.nn import MLP
-from manifold_shap.training.loop import Task, train
+from manifold_shap.training.loop import Task, seeded, train
 
 
 class ClassifierTask(Task):
@@ -143,10 +143,7 @@ def load_classifier(directory: str | Path, data: TensorDataModule) -> Model:
     if estimator.exists():
         model = _load_sklearn(estimator)
     else:
-        checkpoint = load_checkpoint(directory / "model.ckpt", "classifier")
-        task = ClassifierTask(**checkpoint["hyper_parameters"])
-        task.load_state_dict(checkpoint["state_dict"])
-        model = task.network
+        model = _load_network(directory / "model.ckpt")
     return as_model(model, data.x_test[:64], data.classes)
 
 
@@ -163,8 +160,7 @@ def _fit_network(
     trainer: Mapping[str, Any] | None,
     progress: bool,
 ) -> float:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(recipe.seed)
+    with seeded(recipe.seed):
         task = ClassifierTask(
             list(data.x_train.shape[1:]),
             list(data.classes),
@@ -189,6 +185,19 @@ def _fit_network(
     training.checkpoint.replace(directory / "model.ckpt")
     (directory / "last.ckpt").unlink()
     return training.seconds
+
+
+def _load_network(path: Path) -> nn.Module:
+    checkpoint = load_checkpoint(path, ClassifierTask.kind)
+    try:
+        task = ClassifierTask(**checkpoint["hyper_parameters"])
+        task.load_state_dict(checkpoint["state_dict"])
+    except (KeyError, TypeError, RuntimeError) as error:
+        raise ValueError(
+            f"Expected the classifier in {path} to be complete but it does not fit together "
+            f"({str(error).splitlines()[0]}). Train it again."
+        ) from error
+    return task.network
 
 
 def _save_sklearn(estimator: Any, path: Path) -> None:
@@ -223,6 +232,8 @@ def _is_sklearn_class(name: str) -> bool:
     if not module.startswith("sklearn."):
         return False
     try:
-        return isinstance(getattr(importlib.import_module(module), attribute, None), type)
+        found = getattr(importlib.import_module(module), attribute, None)
     except ImportError:
         return False
+    # A module also holds what it imports from elsewhere.
+    return isinstance(found, type) and found.__module__.startswith("sklearn.")

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import lightning as L
 import torch
+from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import (
     Callback,
     EarlyStopping,
@@ -121,6 +122,8 @@ def train(
         progress: show a bar on work of more than two seconds.
 
     Raises:
+        ValueError: settings that Lightning or this machine refuses.
+        OSError: no space for the checkpoints; the earlier ones stay.
         KeyboardInterrupt: on Ctrl-C; the best checkpoint so far stays in `directory`.
     """
     directory = Path(directory)
@@ -137,14 +140,18 @@ def train(
     if progress:
         callbacks.append(StepsBar())
     last = directory / "last.ckpt"
-    before = load_checkpoint(last, task.kind)["seconds"] if last.exists() else 0.0
-    task.started = time.perf_counter() - before
+    _check_count("max_epochs", max_epochs)
+    _check_count("patience", patience)
+    before: dict[str, Any] = {"seconds": 0.0}
+    if last.exists():
+        before = load_checkpoint(last, task.kind)
+    if _stopped_early(before):
+        max_epochs = before["epoch"] + 1
+    task.started = time.perf_counter() - before["seconds"]
     with _quiet():
-        runner = L.Trainer(
-            max_epochs=max_epochs,
-            callbacks=callbacks,
-            default_root_dir=directory,
-            **{**_QUIET, "enable_progress_bar": progress, **(trainer or {})},
+        settings = {**_QUIET, "enable_progress_bar": progress, **(trainer or {})}
+        runner = _runner(
+            max_epochs=max_epochs, callbacks=callbacks, default_root_dir=directory, **settings
         )
         _fit(runner, task, batches, validation, last if last.exists() else None)
     kept = directory / "best.ckpt"
@@ -181,6 +188,34 @@ def _quiet() -> Iterator[None]:
 _QUIET = {"logger": False, "enable_model_summary": False, "num_sanity_val_steps": 0}
 
 
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Seed torch's global generators, and leave them afterwards as they were before."""
+    with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
+        torch.manual_seed(seed)
+        yield
+
+
+def _check_count(name: str, count: Any) -> None:
+    if not isinstance(count, int) or count < 1:
+        raise ValueError(f"Expected `{name}` to be an integer of at least 1 but got {count}.")
+
+
+def _stopped_early(checkpoint: Mapping[str, Any]) -> bool:
+    states = checkpoint.get("callbacks", {}).values()
+    return any(state.get("stopped_epoch", 0) > 0 for state in states)
+
+
+def _runner(**settings: Any) -> L.Trainer:
+    try:
+        return L.Trainer(**settings)
+    except (MisconfigurationException, ImportError, RuntimeError, ValueError, TypeError) as error:
+        raise ValueError(
+            f"Expected `trainer` settings that Lightning and this machine can run but got "
+            f"{ {k: v for k, v in settings.items() if k not in ('callbacks', *_QUIET)} }: {error}"
+        ) from error
+
+
 def _keep(directory: Path, name: str, monitor: str | None = None) -> ModelCheckpoint:
     return ModelCheckpoint(
         directory,
@@ -199,6 +234,13 @@ def _fit(
     except SystemExit as error:
         # What Lightning makes of Ctrl-C; it would end a notebook.
         raise KeyboardInterrupt from error
+    except OSError as error:
+        raise type(error)(
+            error.errno,
+            f"Could not write the checkpoints of the training to {runner.default_root_dir} "
+            f"({error.strerror or error}); free some space or choose another place. The same call "
+            "goes on from the last one that was written.",
+        ) from error
 
 
 class StepsBar(ProgressBar):

@@ -6,7 +6,7 @@ A coalition is a bool mask over players: `True` = the player is in the coalition
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from jaxtyping import Bool, Float, Int64
@@ -29,7 +29,7 @@ class Players:
     index: Tensor
 
     def __post_init__(self) -> None:
-        self._check_names()
+        check_names(self.names)
         owners = torch.unique(self.index)
         if self.index.is_floating_point() or not torch.equal(
             owners.cpu(), torch.arange(len(self.names))
@@ -37,20 +37,6 @@ class Players:
             raise ValueError(
                 f"Expected `index` to hold every integer from 0 to {len(self.names) - 1}, one per "
                 f"name in `names`, but got {owners.tolist()[:20]} for {len(self.names)} names."
-            )
-
-    def _check_names(self) -> None:
-        for name in self.names:
-            if not isinstance(name, str):
-                raise TypeError(
-                    f"Expected the names of players to be strings but got {name!r}; convert it "
-                    "with `str`."
-                )
-        if len(set(self.names)) < len(self.names):
-            twice = sorted({name for name in self.names if self.names.count(name) > 1})
-            raise ValueError(
-                f"Expected every player to have a name of its own but {twice[:10]} occur more than "
-                "once; number them, or let one player own their elements."
             )
 
     @classmethod
@@ -71,6 +57,27 @@ class Players:
     def expand(self, mask: Tensor) -> Tensor:
         """A mask over players `[..., players]` as a mask over input elements `[..., *event]`."""
         return mask[..., self.index.to(mask.device)]
+
+
+def check_names(names: Sequence[Any]) -> None:
+    """Raise unless every player has a name of its own.
+
+    Raises:
+        TypeError: a name is no string.
+        ValueError: a name occurs more than once.
+    """
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(
+                f"Expected the names of players to be strings but got {name!r}; convert it with "
+                "`str`."
+            )
+    if len(set(names)) < len(names):
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise ValueError(
+            f"Expected every player to have a name of its own but {twice[:10]} occur more than "
+            "once; number them, or let one player own their elements."
+        )
 
 
 def check_mask(mask: Tensor, players: int) -> None:

@@ -13,7 +13,6 @@ from manifold_shap.classifiers import Model, as_model, check_numbers, warn_of_ze
 from manifold_shap.coalitions import Players
 from manifold_shap.outputs import Space
 from manifold_shap.rows import check_pairs, check_rows
-from manifold_shap.rows import to_tensor as to_tensor
 from manifold_shap.schema import Schema
 
 

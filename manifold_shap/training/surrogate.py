@@ -15,16 +15,11 @@ from manifold_shap.classifiers import Model, as_model
 from manifold_shap.coalitions import Players, SizeUniform
 from manifold_shap.data.batches import epoch_rows, loader
 from manifold_shap.outputs import Space
+from manifold_shap.rows import check_rows, to_tensor
 from manifold_shap.schema import Schema
 from manifold_shap.surrogate import Surrogate, squared_error
 from manifold_shap.training.loop import Task, seeded, train
-from manifold_shap.values import (
-    SurrogateValue,
-    check_rows,
-    model_for,
-    reference_outputs,
-    to_tensor,
-)
+from manifold_shap.values import SurrogateValue, model_for, reference_outputs
 
 # So many training rows go into the file, to tell whether a model is the one it was made for: half
 # of them spread over all rows, half where the model is closest to its mean, since there two

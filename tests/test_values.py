@@ -94,6 +94,13 @@ def test_no_gradients_are_recorded(make_value: MakeValue) -> None:
     assert not make_value("surrogate")(rows(), masks()).requires_grad
 
 
+@pytest.mark.parametrize("kind", ["surrogate", "marginal"])
+def test_proper_values_are_the_values_of_a_call(make_value: MakeValue, kind: str) -> None:
+    value, x = make_value(kind), rows()
+    proper = masks()[:, 1:-1]
+    assert torch.equal(value.proper_values(x, proper), value(x, proper))
+
+
 def test_estimate_gives_the_variance_of_the_mean_of_its_draws(make_value: MakeValue) -> None:
     value, x = make_value("marginal", draws=7), rows()
     assert isinstance(value, ms.ImputedValue)

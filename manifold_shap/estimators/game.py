@@ -72,16 +72,18 @@ class Game:
         Args:
             rows: indices of rows.
             coalitions: gives the masks `[rows, stop - start, players]` of those numbered from
-                start to stop; they are built chunk by chunk, since all of them may not fit.
+                start to stop; they are built chunk by chunk, since all of them may not fit. None
+                of them is empty or full: those values are `base` and `prediction`.
             count: number of coalitions per row.
         """
         x = self.x[rows].to(self.device)
+        value = getattr(self.value, "proper_values", self.value)
         values = self.base.new_empty(len(rows), count, len(self.base))
         start = 0
         while start < count:
             step = max(1, self.batch_size // (len(rows) * self.draws))
             stop = min(start + step, count)
-            values[:, start:stop] = self._call(self.value, x, coalitions(start, stop))
+            values[:, start:stop] = self._call(value, x, coalitions(start, stop))
             start = stop
         _check_finite(values, rows)
         self.evaluations += len(rows) * count

@@ -339,6 +339,14 @@ def test_target_error_stops_when_it_is_met() -> None:
     assert loose.made_by["permutations"] < explanation.made_by["permutations"]
 
 
+def test_target_error_of_few_players_ends_with_all_orders() -> None:
+    game, x = Table(random_table(5)), rows(5)
+    explanation = SAMPLED(game, x, target_error=1e-9)
+    assert explanation.made_by["permutations"] == 120
+    assert (explanation.standard_error == 0).all()
+    torch.testing.assert_close(explanation.phi, ms.exact_shapley(game, x).phi)
+
+
 def test_target_error_that_cannot_be_met_is_warned_of() -> None:
     game, x = Table(random_table(7)), rows(7)
     with pytest.warns(UserWarning, match=r"3 of 3 rows are above target_error=1e-06 after 16"):

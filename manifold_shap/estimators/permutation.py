@@ -64,20 +64,25 @@ def permutation_shapley(
     game = Game(value, x, batch_size)
     # A target is met by far fewer than all n! orders, unless they are very few.
     worthwhile = most if target_error is None else min(most, DEFAULT_PERMUTATIONS)
-    if len(game.players) < 10 and math.factorial(len(game.players)) <= worthwhile:
+    # Ten players have 3.6 million orders: more than anybody walks.
+    every = math.factorial(len(game.players)) if len(game.players) < 10 else math.inf
+    if every <= worthwhile:
         return _every_order(game, progress)
+    limit = int(min(most, every)) // 2
     generator = torch.Generator().manual_seed(seed)
     running = _Running(game)
     active = torch.arange(len(game.x))
-    with _bar(len(active) * (most // 2), progress) as bar:
-        for size in _round_sizes(most // 2, target_error):
+    with _bar(len(active) * limit, progress) as bar:
+        for size in _round_sizes(limit, target_error):
             _walk_round(game, running, active, partial(_sample, game, size, generator), bar)
             if target_error is not None:
                 active, remaining = running.unfinished(active, target_error)
-                bar.total = bar.n + min(remaining, len(active) * (most // 2))
+                bar.total = bar.n + min(remaining, len(active) * limit)
             if len(active) == 0:
                 break
     if target_error is not None and len(active):
+        if every <= most:  # For what sampling has cost, all orders give the exact values.
+            return _every_order(game, progress)
         warnings.warn(
             f"{len(active)} of {len(game.x)} rows are above target_error={target_error} after "
             f"{most} permutations; give more `permutations` or a larger `target_error`.",

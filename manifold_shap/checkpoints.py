@@ -1,4 +1,4 @@
-"""Safe files: checkpoints that hold tensors and plain data only, whole or not at all."""
+"""Safe files: whole or not at all, and checkpoints that hold tensors and plain data only."""
 
 import io
 import os
@@ -33,6 +33,27 @@ def write_whole(path: str | Path, write: Callable[[Path], object]) -> None:
     finally:
         with suppress(OSError):
             beside.unlink(missing_ok=True)
+
+
+def swap_in(new: Path, path: Path) -> Path | None:
+    """Rename a directory to `path`.
+
+    Returns:
+        Where what stood there is now, for the caller to remove; None if nothing did.
+
+    Raises:
+        OSError: it cannot be renamed; what stood at `path` is left as it was.
+    """
+    old = path.with_name(f".{path.name}.{uuid4().hex}") if path.exists() else None
+    if old is not None:
+        path.rename(old)
+    try:
+        new.rename(path)
+    except OSError:
+        if old is not None:
+            old.rename(path)
+        raise
+    return old
 
 
 def save_checkpoint(path: str | Path, checkpoint: dict[str, Any]) -> None:

@@ -15,6 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap import simplex
+from manifold_shap.checkpoints import swap_in
 from manifold_shap.coalitions import Players
 from manifold_shap.schema import Schema
 
@@ -208,14 +209,14 @@ class Explanation:
         if path.exists():
             _check_replaceable(path)
         beside = path.with_name(f".{path.name}.{uuid4().hex}")
-        old = beside.with_name(f"{beside.name}.old")
+        old = None
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             dataset = self.to_xarray()
             dataset.attrs["sha256"] = _hash(dataset)
             # Version 2 of the format is the one that specifies text.
             dataset.to_zarr(beside, mode="w", zarr_format=2, consolidated=True)
-            _put_in_place(beside, path, old)
+            old = swap_in(beside, path)
         except OSError as error:
             raise type(error)(
                 error.errno,
@@ -224,7 +225,8 @@ class Explanation:
             ) from error
         finally:
             shutil.rmtree(beside, ignore_errors=True)
-            shutil.rmtree(old, ignore_errors=True)
+            if old is not None:
+                shutil.rmtree(old, ignore_errors=True)
 
     @classmethod
     def load(cls, path: str | Path) -> "Explanation":
@@ -289,18 +291,6 @@ class Explanation:
 
 def _copied(tensor: Tensor) -> np.ndarray:
     return tensor.numpy().copy()
-
-
-def _put_in_place(new: Path, path: Path, old: Path) -> None:
-    """Rename a directory to `path`; what stood there is at `old`, or back if that fails."""
-    if path.exists():
-        path.rename(old)
-    try:
-        new.rename(path)
-    except OSError:
-        if old.exists():
-            old.rename(path)
-        raise
 
 
 def _hash(dataset: "xr.Dataset") -> str:

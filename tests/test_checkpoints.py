@@ -8,7 +8,7 @@ import pytest
 import torch
 from PIL import Image
 
-from manifold_shap.checkpoints import load_checkpoint, save_checkpoint
+from manifold_shap.checkpoints import load_checkpoint, save_checkpoint, swap_in
 
 CHECKPOINT = {
     "kind": "surrogate",
@@ -105,3 +105,17 @@ def test_an_unwritable_place(tmp_path: Path) -> None:
     with pytest.raises(OSError, match=r"Could not write .*surrogate.ckpt"):
         save_checkpoint(file / "surrogate.ckpt", CHECKPOINT)
     assert file.read_text() == "mine"
+
+
+def test_a_directory_that_cannot_be_swapped_in_leaves_the_earlier_one(tmp_path: Path) -> None:
+    path = tmp_path / "results"
+    path.mkdir()
+    (path / "earlier").touch()
+    with pytest.raises(FileNotFoundError):
+        swap_in(tmp_path / "absent", path)
+    assert [entry.name for entry in tmp_path.rglob("*")] == ["results", "earlier"]
+    (tmp_path / "new").mkdir()
+    old = swap_in(tmp_path / "new", path)
+    assert old is not None
+    assert (old / "earlier").exists()
+    assert list(path.iterdir()) == []

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from manifold_shap.checkpoints import write_whole
+from manifold_shap.checkpoints import swap_in, write_whole
 
 _CONFIG = "config.json"
 _OURS = {_CONFIG, "metrics.json", "plots", "explanations.zarr", "summary.json"}
@@ -107,18 +107,11 @@ def begin(directory: Path, config: Mapping[str, Any], overwrite: bool) -> Path:
 
 def finish(directory: Path) -> None:
     """Put the finished work in its place; only then does what was there go."""
-    work, old = partial(directory), directory.with_name(f".{directory.name}.{uuid4().hex}")
-    if directory.exists():
-        directory.rename(old)
-    try:
-        work.rename(directory)
-    except OSError:
-        if old.exists():
-            old.rename(directory)
-        raise
-    if old.exists() and config_of(old) is None:
-        _keep_explanations(old, directory)
-    remove(old)
+    old = swap_in(partial(directory), directory)
+    if old is not None:
+        if config_of(old) is None:
+            _keep_explanations(old, directory)
+        remove(old)
 
 
 def _keep_explanations(old: Path, directory: Path) -> None:

@@ -14,6 +14,7 @@ from manifold_shap.checkpoints import load_checkpoint
 from manifold_shap.classifiers import Model, as_model
 from manifold_shap.coalitions import Players, SizeUniform
 from manifold_shap.data.batches import epoch_rows, loader
+from manifold_shap.nn import check_hidden
 from manifold_shap.outputs import Space
 from manifold_shap.rows import check_rows, to_tensor
 from manifold_shap.schema import Schema
@@ -171,52 +172,34 @@ def fit_surrogate(
     space = Space(output, zero_replacement)
     wrapped = model_for(model, x_train, output)
     target = reference_outputs(wrapped, space, x_train)
+    check_hidden(hidden)
+    loop: dict[str, Any] = {
+        "max_epochs": max_epochs,
+        "patience": patience,
+        "weight_averaging": weight_averaging,
+    }
     with seeded(seed):
         task = SurrogateTask(
-            event=list(players.event),
-            index=players.index.flatten().tolist(),
-            players=list(players.names),
-            outputs=list(space.outputs(wrapped.classes)),
-            space=space.name,
-            zero_replacement=zero_replacement,
+            **_game(players, space, wrapped, schema),
             hidden=list(hidden),
             activation=activation,
             learning_rate=learning_rate,
             weight_decay=weight_decay,
             schedule=schedule,
             seed=seed,
-            schema=schema.to_dict() if schema else None,
-            loop={
-                "batch_size": batch_size,
-                "max_epochs": max_epochs,
-                "patience": patience,
-                "weight_averaging": weight_averaging,
-            },
+            loop={"batch_size": batch_size, **loop},
         )
     task.describe(x_train, target)
-    batches = loader(
-        x_train,
-        target,
-        batch_size=batch_size,
-        shuffle=True,
-        seed=seed,
-        rows_per_epoch=epoch_rows(len(x_train), batch_size),
-    )
-    check = loader(x_validation, space(wrapped(x_validation)), batch_size=max(batch_size, 1024))
     if directory is not None:
         _check_continues(Path(directory) / "last.ckpt", task)
+    length = epoch_rows(len(x_train), batch_size)
+    batches = loader(
+        x_train, target, batch_size=batch_size, shuffle=True, seed=seed, rows_per_epoch=length
+    )
+    check = loader(x_validation, space(wrapped(x_validation)), batch_size=max(batch_size, 1024))
     with tempfile.TemporaryDirectory() as scratch:
-        training = train(
-            task,
-            batches,
-            check,
-            directory or scratch,
-            max_epochs=max_epochs,
-            patience=patience,
-            weight_averaging=weight_averaging,
-            trainer=trainer,
-            progress=progress,
-        )
+        place = directory or scratch
+        training = train(task, batches, check, place, **loop, trainer=trainer, progress=progress)
     value = _value(task, wrapped)
     value.training = {
         "epochs": training.epochs,
@@ -224,6 +207,19 @@ def fit_surrogate(
         "validation": training.validation,
     }
     return value
+
+
+def _game(players: Players, space: Space, model: Model, schema: Schema | None) -> dict[str, Any]:
+    """What is explained, in plain numbers and strings."""
+    return {
+        "event": list(players.event),
+        "index": players.index.flatten().tolist(),
+        "players": list(players.names),
+        "outputs": list(space.outputs(model.classes)),
+        "space": space.name,
+        "zero_replacement": space.zero_replacement,
+        "schema": schema.to_dict() if schema else None,
+    }
 
 
 def load_surrogate(path: str | Path, model: Any) -> SurrogateValue:

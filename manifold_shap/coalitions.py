@@ -6,7 +6,7 @@ A coalition is a bool mask over players: `True` = the player is in the coalition
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int64
@@ -98,16 +98,6 @@ def check_mask(mask: Tensor, players: int) -> None:
             f"Expected `mask` with {players} players on its last axis but got shape "
             f"{tuple(mask.shape)}; a mask has one entry per player, not per input element."
         )
-
-
-class CoalitionLaw(Protocol):
-    """A distribution over coalitions of `players` players."""
-
-    players: int
-
-    def sample(self, shape: Sequence[int], generator: torch.Generator) -> Tensor: ...
-
-    def log_prob(self, mask: Tensor) -> Tensor: ...
 
 
 def _log_binomial(n: int, k: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:

@@ -15,7 +15,7 @@ from manifold_shap.coalitions import Players, ShapleyKernel, SizeUniform
 from manifold_shap.columns import Column
 from manifold_shap.estimators import exact_shapley, permutation_shapley
 from manifold_shap.explanation import Explanation
-from manifold_shap.imputers import MarginalImputer
+from manifold_shap.imputers import Imputer, MarginalImputer
 from manifold_shap.metrics import mean_squared_error, shapley_pairs
 from manifold_shap.outputs import Space
 from manifold_shap.schema import Schema
@@ -29,6 +29,7 @@ __all__ = [
     "Column",
     "Explanation",
     "ImputedValue",
+    "Imputer",
     "MarginalImputer",
     "Model",
     "Players",

@@ -40,6 +40,7 @@ class Score:
         debiased: `mse` less the Monte-Carlo variance s²/K of a K-draw value function; equal to
             `mse` for one that draws nothing.
         draws: K.
+        effective_draws: (Σw)²/Σw² of the draws' weights, the mean over pairs; K for equal ones.
         by_size: the curve over |S|.
     """
 
@@ -47,6 +48,7 @@ class Score:
     standard_error: float
     debiased: float
     draws: int
+    effective_draws: float
     by_size: SizeCurve
 
 
@@ -82,32 +84,36 @@ def mean_squared_error(
     x, mask = check_pairs(x, mask, value.players)
     width = max(1, min(mask.shape[1], batch_size // value.draws))
     step = max(1, batch_size // (width * value.draws))
-    squared, noise = [], []
+    errors, variances, effective = [], [], []
+    numbers = torch.arange(mask.shape[0] * mask.shape[1]).reshape(mask.shape[:2])
     with tqdm(total=len(x), desc="error", unit="row", delay=2, disable=not progress) as bar:
-        for rows, coalitions in zip(x.split(step), mask.split(step), strict=True):
-            parts = [_errors(value, rows, part) for part in coalitions.split(width, dim=1)]
-            squared.append(torch.cat([error for error, _ in parts], dim=1))
-            noise.append(torch.cat([variance for _, variance in parts], dim=1))
+        for rows in torch.arange(len(x)).split(step):
+            parts = [
+                _errors(value, x[rows], mask[rows, k : k + width], numbers[rows, k : k + width])
+                for k in range(0, mask.shape[1], width)
+            ]
+            error, variance, draws = (torch.cat(part, dim=1) for part in zip(*parts, strict=True))
+            errors.append(error)
+            variances.append(variance)
+            effective.append(draws)
             bar.update(len(rows))
-    return _score(torch.cat(squared).double(), torch.cat(noise).double(), mask.cpu(), value.draws)
+    squared, left = torch.cat(errors).double(), torch.cat(variances).double()
+    return _score(squared, left, torch.cat(effective), mask.cpu(), value.draws)
 
 
 def _errors(
-    value: Any, x: Tensor, mask: Bool[Tensor, "rows m players"]
-) -> tuple[Float[Tensor, "rows m"], Float[Tensor, "rows m"]]:
-    """Squared errors, and the Monte-Carlo variance inside them; means over outputs."""
-    if value.draws > 1:
-        values, variance = value.estimate(x, mask)
-    else:
-        values = value(x, mask)
-        variance = torch.zeros_like(values)
+    value: Any, x: Tensor, mask: Bool[Tensor, "rows m players"], keys: Int64[Tensor, "rows m"]
+) -> tuple[Float[Tensor, "rows m"], Float[Tensor, "rows m"], Float[Tensor, "rows m"]]:
+    """Squared errors, and the Monte-Carlo variance inside them (means over outputs); draws."""
+    values, variance, effective = value.estimate(x, mask, keys)
     error = (values - value.prediction(x)[:, None]).square()
-    return error.mean(-1).cpu(), variance.mean(-1).cpu()
+    return error.mean(-1).cpu(), variance.mean(-1).cpu(), effective.cpu()
 
 
 def _score(
     squared: Float[Tensor, "rows m"],
-    noise: Float[Tensor, "rows m"],
+    variance: Float[Tensor, "rows m"],
+    effective: Float[Tensor, "rows m"],
     mask: Bool[Tensor, "rows m players"],
     draws: int,
 ) -> Score:
@@ -117,8 +123,9 @@ def _score(
     return Score(
         mse=mse,
         standard_error=spread / len(by_row) ** 0.5,
-        debiased=mse - noise.mean().item(),
+        debiased=mse - variance.mean().item(),
         draws=draws,
+        effective_draws=effective.mean().item(),
         by_size=_by_size(squared.flatten(), mask.sum(-1).flatten(), mask.shape[-1]),
     )
 

@@ -70,7 +70,7 @@ def _all_values(
     def coalitions(start: int, stop: int) -> Tensor:
         return inner[start:stop].expand(len(rows), -1, -1)
 
-    values = game.evaluate(rows, coalitions, len(inner))
+    values = game.evaluate(rows, coalitions, len(inner), game.keys(rows)[:, None])
     nobody = game.base.expand(len(rows), 1, -1)
     everybody = game.prediction[rows.to(game.device), None]
     return torch.cat((nobody, values, everybody), dim=1)

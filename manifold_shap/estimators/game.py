@@ -5,10 +5,10 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor
 
-from manifold_shap import __version__
+from manifold_shap import __version__, noise
 from manifold_shap.coalitions import Players
 from manifold_shap.explanation import Explanation
 from manifold_shap.rows import check_rows, to_tensor
@@ -65,7 +65,7 @@ class Game:
         return self.prediction.device
 
     def evaluate(
-        self, rows: Tensor, coalitions: Coalitions, count: int
+        self, rows: Tensor, coalitions: Coalitions, count: int, keys: Tensor
     ) -> Float[Tensor, "rows count outputs"]:
         """Values of `count` coalitions for each of these rows.
 
@@ -75,19 +75,27 @@ class Game:
                 start to stop; they are built chunk by chunk, since all of them may not fit. None
                 of them is empty or full: those values are `base` and `prediction`.
             count: number of coalitions per row.
+            keys: `[rows, count]` or `[rows, 1]`; coalitions with equal keys share the random
+                numbers of a sampled value function.
         """
         x = self.x[rows].to(self.device)
-        value = getattr(self.value, "proper_values", self.value)
+        keys = keys.expand(-1, count).to(self.device)
         values = self.base.new_empty(len(rows), count, len(self.base))
         start = 0
         while start < count:
             step = max(1, self.batch_size // (len(rows) * self.draws))
             stop = min(start + step, count)
-            values[:, start:stop] = self._call(value, x, coalitions(start, stop))
+            values[:, start:stop] = self._call(
+                self._proper_values, x, coalitions(start, stop), keys[:, start:stop]
+            )
             start = stop
         _check_finite(values, rows)
         self.evaluations += len(rows) * count
         return values
+
+    def keys(self, rows: Tensor, seed: int = 0) -> Int64[Tensor, " rows"]:
+        """A key for each row: its sampled values owe nothing to the other rows."""
+        return noise.fold(noise.fold(rows, 0), seed)
 
     def explanation(self, phi: Tensor, standard_error: Tensor, made_by: dict) -> Explanation:
         """The labelled result."""
@@ -111,11 +119,18 @@ class Game:
             },
         )
 
+    def _proper_values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Any:
+        proper = getattr(self.value, "proper_values", None)
+        return self.value(x, mask) if proper is None else proper(x, mask, keys)
+
     def _prediction(self) -> Float[Tensor, "instances outputs"]:
         known = getattr(self.value, "prediction", None)
-        value = self.value if known is None else lambda rows, _: known(rows)[:, None]
+
+        def value(x: Tensor, mask: Tensor, keys: Tensor) -> Any:
+            return self.value(x, mask) if known is None else known(x)[:, None]
+
         everybody = self.x.new_ones(len(self.x), 1, len(self.players), dtype=torch.bool)
-        prediction = self._call(value, self.x, everybody)
+        prediction = self._call(value, self.x, everybody, _no_keys(everybody))
         _check_finite(prediction, torch.arange(len(self.x)))
         return prediction[:, 0]
 
@@ -124,26 +139,30 @@ class Game:
         if base is not None:
             return base
         nobody = self.x.new_zeros(1, 1, len(self.players), dtype=torch.bool)
-        values = self._call(self.value, self.x[:1], nobody)
+        values = self._call(self._values, self.x[:1], nobody, _no_keys(nobody))
         _check_finite(values, torch.arange(1))
         return values[0, 0]
 
+    def _values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Any:
+        return self.value(x, mask)
+
     @torch.no_grad()
     def _call(
-        self, value: Callable[[Tensor, Tensor], Tensor], x: Tensor, mask: Tensor
+        self, value: Callable[[Tensor, Tensor, Tensor], Any], x: Tensor, mask: Tensor, keys: Tensor
     ) -> Float[Tensor, "rows m outputs"]:
         """`value(x, mask)` by calls of at most `batch_size` model rows, or of one coalition."""
         coalitions = len(x) * mask.shape[1]
         if coalitions == 1 or coalitions * self.draws <= self.batch_size:
             try:
-                return _shaped(value(x, mask), mask)
+                return _shaped(value(x, mask, keys), mask)
             except (RuntimeError, MemoryError) as error:
                 self._halve_or_raise(error, coalitions)
         # Only here, outside of `except`, is the memory of a failed call free again.
         if mask.shape[1] > 1:
-            return torch.cat([self._call(value, x, half) for half in mask.chunk(2, 1)], dim=1)
-        halves = zip(x.chunk(2), mask.chunk(2), strict=True)
-        return torch.cat([self._call(value, rows, half) for rows, half in halves])
+            halves = zip(mask.chunk(2, 1), keys.chunk(2, 1), strict=True)
+            return torch.cat([self._call(value, x, *half) for half in halves], dim=1)
+        by_rows = zip(x.chunk(2), mask.chunk(2), keys.chunk(2), strict=True)
+        return torch.cat([self._call(value, *half) for half in by_rows])
 
     def _halve_or_raise(self, error: Exception, coalitions: int) -> None:
         known = isinstance(error, (torch.OutOfMemoryError, MemoryError))
@@ -159,6 +178,10 @@ class Game:
         self.batch_size = max(1, min(self.batch_size, coalitions * self.draws) // 2)
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
+
+
+def _no_keys(mask: Tensor) -> Int64[Tensor, "rows m"]:
+    return torch.zeros(mask.shape[:2], dtype=torch.int64, device=mask.device)
 
 
 def _shaped(values: Any, mask: Tensor) -> Tensor:

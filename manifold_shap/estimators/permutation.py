@@ -17,6 +17,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 from tqdm import tqdm
 
+from manifold_shap import noise
 from manifold_shap.coalitions import all_orders, sample_orders
 from manifold_shap.estimators.game import Game
 from manifold_shap.explanation import Explanation
@@ -70,7 +71,7 @@ def permutation_shapley(
         return _every_order(game, progress)
     limit = int(min(most, every)) // 2
     generator = torch.Generator().manual_seed(seed)
-    running = _Running(game)
+    running = _Running(game, seed)
     active = torch.arange(len(game.x))
     with _bar(len(active) * limit, progress) as bar:
         for size in _round_sizes(limit, target_error):
@@ -108,7 +109,8 @@ def _most(permutations: int | None, target_error: float | None) -> int:
 def _every_order(game: Game, progress: bool) -> Explanation:
     # One order of each pair: the other is walked with it.
     orders = all_orders(len(game.players))[::2]
-    running = _Running(game)
+    # Draws are then the same for all orders, and the values exact for these draws.
+    running = _Running(game, seed=None)
     rows = torch.arange(len(game.x))
     with _bar(len(rows) * len(orders), progress) as bar:
         _walk_round(game, running, rows, lambda count: orders.expand(count, -1, -1), bar)
@@ -148,17 +150,21 @@ def _walk_round(
     per_row = 2 * pairs * max(1, len(game.players) - 1) * game.draws
     for some in rows.split(max(1, game.batch_size // per_row)):
         orders = orders_for(len(some)).to(game.device)
-        running.add(some, *_walk(game, some, orders))
+        running.add(some, *_walk(game, some, orders, running.keys(some, pairs)))
         bar.update(len(some) * pairs)
 
 
 def _walk(
-    game: Game, rows: Tensor, orders: Int64[Tensor, "rows pairs players"]
+    game: Game,
+    rows: Tensor,
+    orders: Int64[Tensor, "rows pairs players"],
+    keys: Int64[Tensor, "rows pairs"],
 ) -> tuple[Float[Tensor, "rows pairs players outputs"], Float[Tensor, "rows outputs"]]:
     """Mean contributions of each pair of orders, and the range of v seen on each row."""
     both = torch.stack((orders, orders.flip(-1)), dim=2).flatten(1, 2)
     rank = both.argsort(-1)
-    values = values_along(game, rows, rank)
+    # An order and its reverse share their draws, too.
+    values = values_along(game, rows, rank, keys.repeat_interleave(2, 1))
     arrival = values.diff(dim=2)
     by_player = arrival.gather(2, rank[..., None].expand(-1, -1, -1, values.shape[-1]))
     spread = values.amax((1, 2)) - values.amin((1, 2))
@@ -166,7 +172,10 @@ def _walk(
 
 
 def values_along(
-    game: Game, rows: Tensor, rank: Int64[Tensor, "rows orders players"]
+    game: Game,
+    rows: Tensor,
+    rank: Int64[Tensor, "rows orders players"],
+    keys: Int64[Tensor, "rows orders"],
 ) -> Float[Tensor, "rows orders players+1 outputs"]:
     """v of the coalitions that grow along each order, from nobody to everybody.
 
@@ -174,6 +183,7 @@ def values_along(
         game: the opened value function.
         rows: indices of its rows.
         rank: place of each player in each order.
+        keys: one per order; its coalitions share the random numbers of a sampled value function.
     """
     count, players = rank.shape[1:]
     per_order = players - 1
@@ -192,7 +202,7 @@ def values_along(
         nested = (orders <= last).flatten(1, 2)
         return nested[:, start - first * per_order : stop - first * per_order]
 
-    inner = game.evaluate(rows, grown, count * per_order)
+    inner = game.evaluate(rows, grown, count * per_order, keys.repeat_interleave(per_order, 1))
     inner = inner.unflatten(1, (count, per_order))
     prediction = game.prediction[rows.to(game.device)]
     shape = (len(rows), count, 1, -1)
@@ -204,7 +214,9 @@ def values_along(
 class _Running:
     """Mean and spread of the pairs' contributions, row by row, in float64."""
 
-    def __init__(self, game: Game) -> None:
+    def __init__(self, game: Game, seed: int | None) -> None:
+        self.row_keys = game.keys(torch.arange(len(game.x)), 0 if seed is None else seed)
+        self.same_keys = seed is None
         shape = (len(game.x), len(game.players), len(game.base))
         self.pairs = torch.zeros(len(game.x), dtype=torch.int64)
         self.mean = torch.zeros(shape, dtype=torch.float64, device=game.device)
@@ -223,6 +235,13 @@ class _Running:
         self.mean[where] += shift * (new / (before + new))
         self.pairs[rows] += new
         self.range[where] = self.range[where].maximum(spread)
+
+    def keys(self, rows: Tensor, pairs: int) -> Int64[Tensor, "rows pairs"]:
+        """For the next pairs of these rows; without a seed the key of the row for all pairs."""
+        keys = self.row_keys[rows, None]
+        if self.same_keys:
+            return keys.expand(-1, pairs)
+        return noise.fold(keys, self.pairs[rows, None] + torch.arange(pairs))
 
     def made_by(self, **settings: float | int | None) -> dict[str, float | int | str]:
         """For the provenance of the explanation."""

@@ -3,14 +3,15 @@
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
+from manifold_shap import noise
 from manifold_shap.coalitions import Players
-from manifold_shap.rows import check_rows, to_tensor
+from manifold_shap.imputers.base import Completions, Imputer
 
 
-class MarginalImputer:
+class MarginalImputer(Imputer):
     """x' = x_S ⊔ x''_{S̄} with x'' a row of the reference data (Frye et al. 2021, Eq. 2).
 
     Attributes:
@@ -23,16 +24,12 @@ class MarginalImputer:
     """
 
     name = "marginal"
+    order: Tensor
 
     def __init__(self, reference: Any, players: Players | None = None) -> None:
-        rows = to_tensor(reference, "reference")
-        self.players = players or Players.of_elements(rows.shape[1:])
-        self.reference = check_rows(rows, self.players, "reference").clone()
-
-    def to(self, device: torch.device | str) -> "MarginalImputer":
-        """Move the reference rows."""
-        self.reference = self.reference.to(device)
-        return self
+        super().__init__(reference, players)
+        shuffled = torch.randperm(len(self.reference), generator=torch.Generator().manual_seed(0))
+        self.register_buffer("order", shuffled.to(self.reference.device), persistent=False)
 
     def undrawn(self, draws: int) -> float:
         """Share of the reference rows that so many draws leave out, and may err about."""
@@ -42,15 +39,16 @@ class MarginalImputer:
         self,
         x: Float[Tensor, "batch *event"],
         mask: Bool[Tensor, "batch m players"],
-        draws: int,
-        generator: torch.Generator,
-    ) -> Float[Tensor, "batch m draws *event"]:
-        """Complete each coalition from `draws` distinct donors, the same for every coalition.
+        draws: range,
+        keys: Int64[Tensor, "batch m"],
+    ) -> Completions:
+        """Complete each coalition from distinct donors, until every row has donated.
 
-        As many draws as reference rows, or more, take every reference row in turn.
+        The donors are neighbours in one random order of the reference rows; the key says where
+        they begin.
         """
         rows = len(self.reference)
-        donors = torch.randperm(rows, generator=generator)
-        donors = donors[torch.arange(draws) % rows].to(self.reference.device)
-        present = self.players.expand(mask)[:, :, None]
-        return torch.where(present, x[:, None, None], self.reference[donors])
+        begin = (noise.uniform(keys, ()).double() * rows).long()
+        numbers = torch.arange(draws.start, draws.stop, device=keys.device)
+        donors = self.order[(begin[..., None] + numbers) % rows]
+        return Completions(self.splice(x, mask, self.reference[donors]))

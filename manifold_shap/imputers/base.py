@@ -1,0 +1,121 @@
+"""What every imputer offers: draws of the absent features, given the present ones."""
+
+from abc import abstractmethod
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor, nn
+
+from manifold_shap import noise
+from manifold_shap.coalitions import Players
+from manifold_shap.rows import check_rows, to_tensor
+
+
+class Completions(NamedTuple):
+    """Completed rows, and what each of them counts for.
+
+    Attributes:
+        rows: `[batch, m, draws, *event]`; present players keep their values.
+        log_weights: `[batch, m, draws]`, up to a constant of the (row, coalition) that is the same
+            for all of its draws, asked for at once or in parts; None where all count the same.
+    """
+
+    rows: Tensor
+    log_weights: Tensor | None = None
+
+
+class Imputer(nn.Module):
+    """A conditional distribution p(x' | x_S) of the data, for every coalition S.
+
+    Attributes:
+        name: as in the configuration.
+        players: who plays; by default every element of a row on its own.
+        reference: a copy of the rows of the data distribution that it was made from,
+            `[rows, *event]`; they give v(∅).
+        proposals: weighted draws among which one equally weighted sample is chosen.
+
+    Raises:
+        TypeError, ValueError: `reference` is no tensor or array of finite rows of the shape that
+            `players` own.
+    """
+
+    name: str
+    reference: Tensor
+    proposals: int = 1
+
+    def __init__(self, reference: Any, players: Players | None = None) -> None:
+        super().__init__()
+        rows = to_tensor(reference, "reference")
+        self.players = players or Players.of_elements(rows.shape[1:])
+        rows = check_rows(rows, self.players, "reference").clone()
+        # Not persistent: a checkpoint must not hold the data.
+        self.register_buffer("reference", rows, persistent=False)
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """What an explanation records of it: plain numbers and strings."""
+        return {}
+
+    @property
+    def device(self) -> torch.device:
+        """Where rows are completed."""
+        return self.reference.device
+
+    @abstractmethod
+    def impute(
+        self,
+        x: Float[Tensor, "batch *event"],
+        mask: Bool[Tensor, "batch m players"],
+        draws: range,
+        keys: Int64[Tensor, "batch m"],
+    ) -> Completions:
+        """Complete m coalitions of every row.
+
+        Args:
+            x: rows; what absent players have in them is never looked at.
+            mask: `True` = in the coalition; empty and full ones are allowed.
+            draws: numbers of the draws. Draw number k is the same whether asked for alone or
+                with others.
+            keys: coalitions with equal keys share their random numbers (see `noise`).
+        """
+
+    def sample(
+        self,
+        x: Float[Tensor, "batch *event"],
+        mask: Bool[Tensor, "batch m players"],
+        draws: range,
+        keys: Int64[Tensor, "batch m"],
+    ) -> Float[Tensor, "batch m draws *event"]:
+        """Equally weighted draws; weighted ones are resampled in proportion to their weights."""
+        completed = self.impute(x, mask, draws, keys)
+        if completed.log_weights is None:
+            return completed.rows
+        completed = self.impute(x, mask, range(max(len(draws), self.proposals)), keys)
+        assert completed.log_weights is not None
+        cumulative = completed.log_weights.softmax(-1).cumsum(-1)
+        wanted = noise.uniform(noise.fold(keys, -2), (), draws) * cumulative[..., -1:]
+        chosen = torch.searchsorted(cumulative, wanted.contiguous())
+        chosen = chosen.clamp(max=cumulative.shape[-1] - 1)
+        index = chosen.reshape(*chosen.shape, *(1,) * len(self.players.event))
+        return completed.rows.gather(2, index.expand(-1, -1, -1, *self.players.event))
+
+    def undrawn(self, draws: int) -> float:
+        """Share of the population that so many draws leave out, and may err about.
+
+        0 where the draws are all there is, 1 for fresh samples.
+        """
+        return 1.0
+
+    def splice(
+        self,
+        x: Float[Tensor, "batch *event"],
+        mask: Bool[Tensor, "batch m players"],
+        drawn: Float[Tensor, "..."],
+    ) -> Float[Tensor, "batch m draws *event"]:
+        """Rows that keep what is present in `x` and take the rest from `drawn`.
+
+        `drawn` is `[batch, m, draws, *event]`, or broadcasts to it.
+        """
+        present = self.players.expand(mask)[:, :, None]
+        return torch.where(present, x[:, None, None], drawn)

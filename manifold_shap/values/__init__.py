@@ -1,0 +1,15 @@
+"""Value functions v(S) = E[T(f(X)) | x_S], with exact values for nobody and for everybody."""
+
+from manifold_shap.values.base import Estimate, ValueFunction, model_for, reference_outputs
+from manifold_shap.values.imputed import ImputedValue, imputed_value
+from manifold_shap.values.surrogate import SurrogateValue
+
+__all__ = [
+    "Estimate",
+    "ImputedValue",
+    "SurrogateValue",
+    "ValueFunction",
+    "imputed_value",
+    "model_for",
+    "reference_outputs",
+]

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 
 import manifold_shap as ms
+from manifold_shap import noise
+from manifold_shap.values import Estimate
 
 X = torch.randn(7, 4, generator=torch.Generator().manual_seed(1))
 
@@ -25,15 +27,12 @@ class Noisy:
     def prediction(self, x: Tensor) -> Tensor:
         return x.sum(1, keepdim=True)
 
-    def __call__(self, x: Tensor, mask: Tensor) -> Tensor:
-        return self.estimate(x, mask)[0]
-
-    def estimate(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        generator = torch.Generator().manual_seed(self.seed)
-        noise = torch.randn(*mask.shape[:2], self.draws, generator=generator) * self.sigma
-        drawn = (x[:, None] * mask).sum(-1, keepdim=True) + noise
+    def estimate(self, x: Tensor, mask: Tensor, keys: Tensor) -> Estimate:
+        drawn = noise.normal(noise.fold(keys, self.seed), (), range(self.draws)) * self.sigma
+        drawn = drawn + (x[:, None] * mask).sum(-1, keepdim=True)
         spread = drawn.square().mean(2, keepdim=True) - drawn.mean(2, keepdim=True).square()
-        return drawn.mean(2, keepdim=True), spread / max(1, self.draws - 1)
+        values, variance = drawn.mean(2, keepdim=True), spread / max(1, self.draws - 1)
+        return Estimate(values, variance, torch.full(mask.shape[:2], float(self.draws)))
 
 
 def explicit(value: ms.ValueFunction, x: Tensor, mask: Tensor) -> Tensor:
@@ -55,6 +54,7 @@ def test_mse_is_the_mean_over_pairs(make_value: Callable[..., ms.ValueFunction],
     assert score.mse == pytest.approx(errors.mean().item(), rel=1e-5)
     assert score.standard_error == pytest.approx((by_row.std() / 7**0.5).item(), rel=1e-5)
     assert score.draws == value.draws
+    assert score.effective_draws == pytest.approx(value.draws)
 
 
 def test_curve_over_sizes_adds_up(make_value: Callable[..., ms.ValueFunction]) -> None:
@@ -109,6 +109,19 @@ def test_debiased_removes_the_variance_of_the_draws() -> None:
     assert debiased == pytest.approx(exact, abs=0.07)
 
 
+def test_every_pair_has_draws_of_its_own() -> None:
+    seen = []
+
+    class Watched(Noisy):
+        def estimate(self, x: Tensor, mask: Tensor, keys: Tensor) -> Estimate:
+            seen.append(keys.flatten())
+            return super().estimate(x, mask, keys)
+
+    ms.mean_squared_error(Watched(2, 1.0), X, ms.shapley_pairs(7, 4, least=300), batch_size=100)
+    assert len(seen) > 1
+    assert len(torch.cat(seen).unique()) == 7 * 43
+
+
 def test_debiased_equals_mse_without_draws(make_value: Callable[..., ms.ValueFunction]) -> None:
     score = ms.mean_squared_error(make_value(), X, ms.shapley_pairs(7, 4, least=60))
     assert score.debiased == score.mse
@@ -131,9 +144,9 @@ def test_no_call_is_larger_than_the_batch_size() -> None:
     sizes = []
 
     class Counted(Noisy):
-        def estimate(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        def estimate(self, x: Tensor, mask: Tensor, keys: Tensor) -> Estimate:
             sizes.append(mask.shape[0] * mask.shape[1] * self.draws)
-            return super().estimate(x, mask)
+            return super().estimate(x, mask, keys)
 
     ms.mean_squared_error(Counted(4, 1.0), X, ms.shapley_pairs(7, 4, least=300), batch_size=100)
     assert max(sizes) <= 100

@@ -10,7 +10,9 @@ from sklearn.linear_model import LinearRegression
 from torch import Tensor
 
 import manifold_shap as ms
+from manifold_shap import noise
 from manifold_shap.coalitions import all_coalitions
+from manifold_shap.imputers import Completions
 from manifold_shap.outputs import SPACES
 from manifold_shap.values import model_for, reference_outputs
 
@@ -96,30 +98,69 @@ def test_no_gradients_are_recorded(make_value: MakeValue) -> None:
 
 @pytest.mark.parametrize("kind", ["surrogate", "marginal"])
 def test_proper_values_are_the_values_of_a_call(make_value: MakeValue, kind: str) -> None:
-    value, x = make_value(kind), rows()
+    value, x = make_value(kind, draws=7), rows()
     proper = masks()[:, 1:-1]
-    assert torch.equal(value.proper_values(x, proper), value(x, proper))
+    keys = torch.arange(3 * 14).reshape(3, 14)
+    assert torch.equal(value.proper_values(x, proper, keys), value(x, proper, keys))
 
 
-def test_estimate_gives_the_variance_of_the_mean_of_its_draws(make_value: MakeValue) -> None:
+@pytest.mark.parametrize("keyed", [False, True])
+def test_estimate_gives_the_variance_of_the_mean_of_its_draws(
+    make_value: MakeValue, keyed: bool
+) -> None:
     value, x = make_value("marginal", draws=7), rows()
     assert isinstance(value, ms.ImputedValue)
-    values, variance = value.estimate(x, masks())
-    assert torch.equal(values, value(x, masks()))
-    generator = torch.Generator().manual_seed(value.seed)
-    completed = value.imputer.impute(x, masks(), 7, generator)
+    keys = torch.arange(3 * 16).reshape(3, 16) if keyed else torch.zeros(3, 16, dtype=torch.int64)
+    values, variance, effective = value.estimate(x, masks(), keys if keyed else None)
+    assert torch.equal(values, value(x, masks(), keys))
+    torch.testing.assert_close(effective, torch.full((3, 16), 7.0))
+    completed = value.imputer.impute(x, masks(), range(7), noise.fold(keys, value.seed)).rows
     for b, k in ((0, 1), (2, 9)):
         outputs = value.space(value.model(completed[b, k]))
+        torch.testing.assert_close(values[b, k], outputs.mean(0))
         spread = (outputs - outputs.mean(0)).square().sum(0) / 6
         # 7 of the 20 reference rows are drawn, and no row twice.
         torch.testing.assert_close(variance[b, k], spread / 7 * (1 - 7 / 20))
+
+
+class Weighted(ms.Imputer):
+    """Draw number k is a row of k's that counts k + 1 times."""
+
+    name = "weighted"
+
+    def impute(self, x: Tensor, mask: Tensor, draws: range, keys: Tensor) -> Completions:
+        numbers = torch.arange(draws.start, draws.stop, dtype=torch.float32)
+        drawn = numbers[:, None].expand(*mask.shape[:2], -1, 4)
+        log_weights = (numbers + 1).log().expand(*mask.shape[:2], -1)
+        return Completions(self.splice(x, mask, drawn), log_weights)
+
+
+def test_estimate_of_weighted_draws() -> None:
+    value = ms.imputed_value(lambda x: x, Weighted(rows(9)), "identity", draws=4)
+    mask = torch.zeros(3, 1, 4, dtype=torch.bool)
+    mask[..., 0] = True
+    values, variance, effective = value.estimate(rows(), mask)
+    weights, outputs = torch.tensor([0.1, 0.2, 0.3, 0.4]), torch.arange(4.0)
+    torch.testing.assert_close(values[:, 0, 0], rows()[:, 0])
+    torch.testing.assert_close(values[:, 0, 1], torch.full((3,), 2.0))
+    left = (weights.square() * (outputs - 2).square()).sum() * 4 / 3
+    torch.testing.assert_close(variance[:, 0, 0], torch.zeros(3))
+    torch.testing.assert_close(variance[:, 0, 1], left.expand(3))
+    torch.testing.assert_close(effective, torch.full((3, 1), 1 / 0.3))
+
+
+def test_keys_are_one_integer_per_coalition(make_value: MakeValue) -> None:
+    value = make_value("marginal", draws=3)
+    for keys in (torch.zeros(3, 16), torch.zeros(3, dtype=torch.int64)):
+        with pytest.raises(ValueError, match=r"Expected `keys` to be int64 of shape \(3, 16\)"):
+            value(rows(), masks(), keys)
 
 
 def test_estimate_of_one_draw_has_no_variance_to_tell() -> None:
     value = ms.imputed_value(lambda x: x, ms.MarginalImputer(rows(9)), "identity", draws=1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert value.estimate(rows(), masks())[1].isnan().all()
+        assert value.estimate(rows(), masks()).variance.isnan().all()
 
 
 def test_players_of_several_elements() -> None:

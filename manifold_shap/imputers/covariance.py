@@ -47,21 +47,21 @@ def regularised_covariance(
 def _scale(
     centred: Float[Tensor, "rows elements"], mean: Float[Tensor, " elements"]
 ) -> tuple[Float[Tensor, " elements"], int]:
-    """Standard deviations, and how many columns are constant; those get the others' mean one."""
+    """Standard deviations, and how many columns are constant; those get the least one."""
     scale = (centred.square().sum(0) / (len(centred) - 1)).sqrt()
     # Rounding leaves a constant column of large numbers a spread of its own.
     constant = scale <= 1e-9 * mean.abs()
     varying = scale[~constant]
-    usual = varying.mean() if len(varying) else scale.new_ones(())
-    return torch.where(constant, usual, scale), int(constant.sum())
+    least = varying.amin() if len(varying) else scale.new_ones(())
+    return torch.where(constant, least, scale), int(constant.sum())
 
 
 def _warn(least: float, ridge: float, constant: int) -> None:
     why = f", {constant} columns are constant" if constant else ""
     warnings.warn(
         f"The covariance is singular: the smallest eigenvalue of the correlations is {least:.1e}"
-        f"{why}. A ridge of {ridge:.1e} of each column's variance was added; a larger "
-        "`regularisation` smooths more.",
+        f"{why}. A ridge of {ridge:.1e} of each column's variance was added; `regularisation` "
+        "sets it.",
         stacklevel=4,
     )
 

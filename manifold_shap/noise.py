@@ -16,7 +16,8 @@ from torch import Tensor
 _GOLDEN = 0x9E3779B97F4A7C15 - 2**64
 _FIRST = 0xBF58476D1CE4E5B9 - 2**64
 _SECOND = 0x94D049BB133111EB - 2**64
-_BITS = 24  # As many as a float32 between 0 and 1 resolves.
+# One fewer than a float32 holds: with half a step added, 24 would round up to 1.
+_BITS = 23
 
 
 def fold(keys: Int64[Tensor, "..."], number: Tensor | int) -> Int64[Tensor, "..."]:

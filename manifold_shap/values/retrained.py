@@ -1,0 +1,218 @@
+"""A value function of models that are fitted anew to the features of each coalition."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from tqdm import tqdm
+
+from manifold_shap.classifiers import Model, as_model, check_numbers
+from manifold_shap.coalitions import Players
+from manifold_shap.outputs import Space
+from manifold_shap.rows import check_rows, to_tensor
+from manifold_shap.values.base import ValueFunction, model_for, reference_outputs
+
+MAX_MODELS = 2**12
+
+Fit = Callable[[Tensor, Any], Any]
+
+
+class RetrainedValue(ValueFunction):
+    """v(S) = T(g_S(x_S)), with a model g_S fitted to the columns of S (Štrumbelj et al. 2009).
+
+    It explains what the features tell about the label, rather than one model: the game of Frye et
+    al. (2021), Eq. (10). Each model is fitted when its coalition is first asked for, and kept;
+    g_∅ predicts the frequencies of the classes, for regression the mean. The rows of a call that
+    share a coalition go to its model together, so a large `batch_size` of an estimator means
+    fewer calls of the models.
+
+    Attributes:
+        model: g_N, whose output is v(N).
+        models: those fitted so far, by the numbers of the players in the coalition.
+
+    Args:
+        fit: from the flattened columns of a coalition `[rows, columns]` and the targets to a
+            model.
+        x: training rows.
+        y: their targets.
+        model, players, space, base: see `ValueFunction`.
+        progress: show a bar on fits of more than two seconds.
+    """
+
+    name = "retrained"
+
+    def __init__(
+        self,
+        fit: Fit,
+        x: Tensor,
+        y: Any,
+        model: Model,
+        players: Players,
+        space: Space,
+        base: Tensor,
+        progress: bool = False,
+    ) -> None:
+        super().__init__(model, players, space, base)
+        self.models: dict[tuple[int, ...], Model] = {tuple(range(len(players))): model}
+        self._fit = fit
+        self._x, self._y = x.flatten(1), y
+        self._progress = progress
+
+    def to(self, device: torch.device | str) -> "RetrainedValue":
+        """Move the value function; models fitted from now on follow."""
+        super().to(device)
+        for model in self.models.values():
+            model.to(device)
+        return self
+
+    def _prediction(self, rows: Tensor) -> Tensor:
+        return super()._prediction(rows.flatten(1))
+
+    def _values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+        rows, coalitions = x.flatten(1), mask.shape[1]
+        distinct, which = mask.flatten(0, 1).unique(dim=0, return_inverse=True)
+        by_coalition = which.argsort(stable=True).split(which.bincount().tolist())
+        values = self.base.repeat(len(which), 1)
+        bar = tqdm(distinct, "models", delay=2, unit="model", disable=not self._progress)
+        for coalition, pairs in zip(bar, by_coalition, strict=True):
+            if bool(coalition.any()):
+                present = rows[pairs // coalitions][:, self._columns(coalition)]
+                values[pairs] = self.space(self._model(coalition)(present))
+        check_numbers(values)
+        return values.unflatten(0, (len(x), coalitions))
+
+    def _columns(self, coalition: Tensor) -> Tensor:
+        return self.players.expand(coalition).flatten()
+
+    def _model(self, coalition: Tensor) -> Model:
+        members = tuple(coalition.nonzero()[:, 0].tolist())
+        if members not in self.models:
+            columns = self._x[:, self._columns(coalition).to(self._x.device)]
+            # Values are computed without gradients, which a fit may need.
+            with torch.enable_grad():
+                fitted = self._fit(columns, self._y)
+            model = as_model(fitted, columns[:64], self.model.classes, self.model.returns)
+            if model.classes != self.model.classes:
+                raise ValueError(
+                    f"Expected `fit` to give a model of classes {self.model.classes} for every "
+                    f"coalition but for that of {[self.players.names[i] for i in members]} it "
+                    f"gave {model.classes}; name the same classes in each."
+                )
+            self.models[members] = model.to(self.device)
+        return self.models[members]
+
+
+def retrained_value(
+    fit: Any,
+    x_train: Tensor | np.ndarray,
+    y_train: Tensor | np.ndarray,
+    *,
+    players: Players | None = None,
+    output: str | Space = "probability",
+    max_models: int = MAX_MODELS,
+    progress: bool = False,
+) -> RetrainedValue:
+    """A value function that fits a model to each coalition's own features, when it is needed.
+
+    There is no single model f that it explains: v(N) is the output of the model of all features,
+    and `mean_squared_error` scores against that one. For the true class, and with
+    `output="probability"`, the mean of v(S) over labelled rows is the accuracy A(g_S) of labels
+    drawn from g_S; the mean of phi for the true class is then the sum of Eq. (10).
+
+    Args:
+        fit: a scikit-learn estimator, cloned for every coalition (with `random_state` set, or the
+            values depend on the order in which coalitions come), or a callable `fit(x, y) ->
+            model` from the columns of the coalition's players, flattened to `[rows, columns]`, to
+            anything that `as_model` takes.
+        x_train: training rows `[rows, *event]`.
+        y_train: their labels, `[rows]`; for regression numbers, `[rows]` or `[rows, outputs]`.
+        players: who plays; by default every element of a row on its own.
+        output: output space, one of `outputs.SPACES` (`identity` for a regressor), or a `Space`.
+        max_models: the most coalitions, 2^players, that there may be: all of them are fitted and
+            kept in memory if all are asked for, as `exact_shapley` does.
+        progress: show a bar on fits of more than two seconds.
+
+    Raises:
+        TypeError: `fit` is neither an estimator nor a callable.
+        ValueError: too many players, rows or targets that do not fit together, or a model that
+            gives no distribution over the classes of `y_train`.
+    """
+    players = players or Players.of_elements(to_tensor(x_train, "x_train").shape[1:])
+    if 2 ** len(players) > max_models:
+        raise ValueError(
+            f"Expected few players, since each of the 2^{len(players)} = {2 ** len(players):,} "
+            f"coalitions may need a model of its own, but `max_models` is {max_models:,}; group "
+            "features into fewer players, raise `max_models`, or learn the value function of one "
+            "model by `fit_surrogate`."
+        )
+    x = check_rows(x_train, players, "x_train")
+    if len(y_train) != len(x):
+        raise ValueError(
+            f"Expected one entry of `y_train` per row of `x_train` but got {len(y_train)} for "
+            f"{len(x)} rows."
+        )
+    space = output if isinstance(output, Space) else Space(output)
+    fit = _fit(fit)
+    columns = x.flatten(1)
+    model = model_for(fit(columns, y_train), columns, space.name)
+    reference_outputs(model, space, columns)  # For its checks, and its warning of exact zeros.
+    prior = _mean_target(y_train, model) if model.returns == "values" else _prior(y_train, model)
+    return RetrainedValue(fit, x, y_train, model, players, space, space(prior), progress)
+
+
+def _fit(fit: Any) -> Fit:
+    if isinstance(fit, type) or not (callable(fit) or hasattr(fit, "fit")):
+        raise TypeError(
+            "Expected `fit` to be a scikit-learn estimator or a callable fit(x, y) -> model but "
+            f"got {fit!r}; pass an instance, such as `RandomForestClassifier(random_state=0)`."
+        )
+    return _CloneAndFit(fit) if hasattr(fit, "fit") else fit
+
+
+class _CloneAndFit:
+    """Fits of fresh copies of one scikit-learn estimator."""
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+
+    def __call__(self, x: Tensor, y: Any) -> Any:
+        from sklearn.base import clone
+
+        labels = y.cpu().numpy() if isinstance(y, Tensor) else np.asarray(y)
+        return clone(self.estimator).fit(x.cpu().numpy(), labels)
+
+
+def _prior(y: Any, model: Model) -> Float[Tensor, " classes"]:
+    """Log-frequencies of the classes: what a model that sees nothing predicts."""
+    labels = np.asarray(y.cpu() if isinstance(y, Tensor) else y)
+    names, counts = np.unique(labels, return_counts=True)
+    classes = len(model.classes)
+    if len(names) < classes and labels.dtype.kind in "iu" and 0 <= names[0] <= names[-1] < classes:
+        counts = np.bincount(labels, minlength=classes)
+    if labels.ndim != 1 or len(counts) != classes:
+        raise ValueError(
+            f"Expected `y_train` to hold the {classes} classes {model.classes} of the fitted "
+            f"model, one label per row, but got shape {labels.shape} with {len(names)} distinct "
+            "entries; use output='identity' for regression."
+        )
+    return torch.as_tensor(counts / len(labels), dtype=torch.get_default_dtype()).log()
+
+
+def _mean_target(y: Any, model: Model) -> Float[Tensor, " outputs"]:
+    """The mean of the targets: what a regression that sees nothing predicts."""
+    targets = torch.as_tensor(y, dtype=torch.float64)
+    mean = targets.reshape(len(targets), -1).mean(0).cpu()
+    if not bool(mean.isfinite().all()):
+        raise ValueError(
+            "Expected finite targets but `y_train` has NaN or infinite ones; drop them."
+        )
+    if len(mean) != len(model.classes):
+        raise ValueError(
+            f"Expected `y_train` of {len(model.classes)} numbers per row, one per output of the "
+            f"fitted model, but got shape {tuple(targets.shape)}; use output='probability' to "
+            "explain a classifier."
+        )
+    return mean.to(torch.get_default_dtype())

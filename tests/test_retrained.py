@@ -1,0 +1,288 @@
+"""Values of models fitted anew to each coalition, against fits by hand."""
+
+import itertools
+import math
+import os
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import load_iris
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LinearRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+from torch import Tensor
+
+import manifold_shap as ms
+from manifold_shap.coalitions import all_coalitions
+from manifold_shap.data import Drug
+from manifold_shap.values.retrained import RetrainedValue, retrained_value
+
+FOLDER = os.environ.get("MANIFOLD_SHAP_DATA")
+MASKS = all_coalitions(4)
+FEATURES, LABELS = load_iris(return_X_y=True)
+X, Y = torch.from_numpy(FEATURES).float(), torch.from_numpy(LABELS)
+
+
+def rows() -> Tensor:
+    return X[::30]
+
+
+def masks(count: int = 5) -> Tensor:
+    return MASKS.expand(count, -1, -1)
+
+
+class Counting:
+    """Gaussian naive Bayes fits, and the columns that each of them saw."""
+
+    def __init__(self) -> None:
+        self.seen: list[Tensor] = []
+
+    def __call__(self, x: Tensor, y: Any) -> Any:
+        self.seen.append(x)
+        return GaussianNB().fit(x.numpy(), y)
+
+
+@pytest.mark.parametrize("space", ["probability", "ilr"])
+def test_values_are_those_of_models_fitted_by_hand(space: str) -> None:
+    train, labels = X[:-10], LABELS[:-10]
+    # Wide enough to give no exact zeros.
+    estimator = GaussianNB(var_smoothing=0.3)
+    value = retrained_value(estimator, train, labels, output=space)
+    values = value(rows(), masks())
+    transform = ms.Space(space)
+    for k, mask in enumerate(MASKS[1:], start=1):
+        fitted = GaussianNB(var_smoothing=0.3).fit(train[:, mask].numpy(), labels)
+        p = torch.from_numpy(fitted.predict_proba(rows()[:, mask].numpy())).float()
+        torch.testing.assert_close(values[:, k], transform(p.log()))
+    # Classes are not balanced here, so that a uniform prior would be noticed.
+    frequencies = torch.tensor([50, 50, 40]) / 140
+    torch.testing.assert_close(values[:, 0], transform(frequencies.log()).expand(5, -1))
+
+
+def test_anchors_and_efficiency() -> None:
+    value = retrained_value(GaussianNB(), X, Y)
+    fitted = GaussianNB().fit(FEATURES, LABELS)
+    explanation = ms.exact_shapley(value, rows())
+    expected = torch.from_numpy(fitted.predict_proba(rows().numpy())).float()
+    torch.testing.assert_close(explanation.prediction, expected)
+    torch.testing.assert_close(explanation.base, torch.full((3,), 1 / 3))
+    assert explanation.efficiency_gap < 1e-5
+    assert explanation.made_by["value_function"] == "retrained"
+    # 24 orders of 4 players are all there are.
+    sampled = ms.permutation_shapley(value, rows(), permutations=24)
+    torch.testing.assert_close(sampled.phi, explanation.phi, rtol=0, atol=1e-5)
+
+
+def test_each_coalition_is_fitted_once_and_when_it_is_needed() -> None:
+    fit = Counting()
+    value = retrained_value(fit, X, LABELS)
+    assert len(fit.seen) == 1
+    some = torch.tensor([[[True, False, True, False]], [[True, False, False, False]]])
+    value(rows()[:2], some)
+    value(rows()[:2], some)
+    assert [x.shape[1] for x in fit.seen] == [4, 1, 2]
+    assert torch.equal(fit.seen[2], X[:, [0, 2]])
+    ms.exact_shapley(value, rows())
+    ms.exact_shapley(value, rows(), batch_size=3)
+    # Nobody needs no model.
+    assert len(fit.seen) == 15
+    assert value.models.keys() == {
+        members for size in range(1, 5) for members in itertools.combinations(range(4), size)
+    }
+
+
+def test_chunks_and_the_order_of_calls_do_not_matter() -> None:
+    forest = RandomForestClassifier(n_estimators=3, random_state=0)
+    value, other = (retrained_value(forest, X, Y) for _ in range(2))
+    values = value(rows(), masks())
+    by_coalition = [other(rows(), part) for part in masks().split(3, dim=1)[::-1]]
+    assert torch.equal(torch.cat(by_coalition[::-1], dim=1), values)
+    shuffled = masks()[:, torch.tensor([5, 3, 5, 0])]
+    assert torch.equal(value(rows(), shuffled), values[:, [5, 3, 5, 0]])
+
+
+def test_the_given_estimator_and_rows_are_left_alone() -> None:
+    estimator, x = GaussianNB(), rows()
+    value = retrained_value(estimator, X, Y)
+    value(x, masks())
+    assert not hasattr(estimator, "classes_")
+    assert torch.equal(x, rows())
+    assert torch.equal(X, torch.from_numpy(FEATURES).float())
+
+
+def test_images_with_superpixels() -> None:
+    players = ms.Players(("top", "right", "left"), torch.tensor([[[0, 0], [2, 1]]]))
+    value = retrained_value(GaussianNB(), X.reshape(-1, 1, 2, 2), Y, players=players)
+    values = value(rows().reshape(-1, 1, 2, 2), all_coalitions(3).expand(5, -1, -1))
+    assert torch.equal(values[:, 1], hand(X[:, :2], rows()[:, :2]))
+    assert torch.equal(values[:, 6], hand(X[:, 2:], rows()[:, 2:]))
+    assert torch.equal(values[:, 7], hand(X, rows()))
+
+
+def hand(train: Tensor, x: Tensor) -> Tensor:
+    """Probabilities of a naive Bayes classifier fitted to these columns."""
+    fitted = GaussianNB().fit(train.numpy(), LABELS)
+    return torch.from_numpy(fitted.predict_proba(x.numpy())).log().float().exp()
+
+
+def test_a_fit_may_use_gradients_and_return_a_module() -> None:
+    def fit(x: Tensor, y: Tensor) -> torch.nn.Module:
+        """Least squares by one Newton step, its gradient by autograd."""
+        network = torch.nn.Linear(x.shape[1], 1).double()
+        design = torch.cat((x, torch.ones(len(x), 1)), 1).double()
+        error = (network(design[:, :-1])[:, 0] - y).square().sum() / 2
+        gradient = torch.cat(
+            [g.flatten() for g in torch.autograd.grad(error, network.parameters())]
+        )
+        step = torch.linalg.solve(design.T @ design, gradient)
+        with torch.no_grad():
+            network.weight -= step[:-1]
+            network.bias -= step[-1]
+        return network.float()
+
+    features, target, mask = X[:, :3], X[:, 3], all_coalitions(3).expand(5, -1, -1)
+    learned = retrained_value(fit, features, target, output="identity")
+    expected = retrained_value(LinearRegression(), features, target, output="identity")
+    x = rows()[:, :3]
+    torch.testing.assert_close(learned(x, mask), expected(x, mask), rtol=0, atol=1e-4)
+
+
+def test_regression_is_in_the_units_of_the_target() -> None:
+    features, target = X[:, :3], X[:, 3]
+    value = retrained_value(LinearRegression(), features, target, output="identity")
+    values = value(rows()[:, :3], all_coalitions(3).expand(5, -1, -1))
+    torch.testing.assert_close(values[:, 0], target.mean().expand(5, 1))
+    for k, mask in enumerate(all_coalitions(3)[1:], start=1):
+        design = torch.cat((features[:, mask], torch.ones(150, 1)), 1)
+        weight = torch.linalg.lstsq(design, target[:, None]).solution
+        expected = torch.cat((rows()[:, :3][:, mask], torch.ones(5, 1)), 1) @ weight
+        torch.testing.assert_close(values[:, k], expected, rtol=0, atol=1e-4)
+
+
+def test_the_metric_is_against_the_model_of_all_features() -> None:
+    value = retrained_value(GaussianNB(), X, Y)
+    assert ms.mean_squared_error(value, rows(), masks()[:, -1:]).mse == 0
+    error = (value(rows(), masks()) - hand(X, rows())[:, None]).square().mean()
+    assert ms.mean_squared_error(value, rows(), masks()).mse == pytest.approx(error.item())
+
+
+def test_classes_that_no_training_row_has() -> None:
+    def fit(x: Tensor, y: Tensor) -> Callable[[Tensor], Tensor]:
+        return lambda rows: torch.tensor([[0.2, 0.3, 0.4, 0.1]]).expand(len(rows), -1)
+
+    value = retrained_value(fit, X[:100], Y[:100])
+    torch.testing.assert_close(value.base, torch.tensor([0.5, 0.5, 0, 0]))
+    names = np.array(["setosa", "versicolor", "virginica"])[LABELS]
+    assert retrained_value(GaussianNB(), X, names).outputs == ("setosa", "versicolor", "virginica")
+
+
+def test_exact_zeros_are_warned_of_once() -> None:
+    with pytest.warns(UserWarning, match="300 of 450 probabilities of the model are exactly zero"):
+        value = retrained_value(DecisionTreeClassifier(random_state=0), X, Y, output="ilr")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert value(rows(), masks()).isfinite().all()
+
+
+@pytest.mark.skipif(
+    FOLDER is None or not Path(FOLDER, "drug").exists(),
+    reason="no 'drug' in a folder named by MANIFOLD_SHAP_DATA",
+)
+def test_global_values_are_the_sum_of_accuracies() -> None:
+    # Eq. (10) of Frye et al., with five of the drugs.
+    data = Drug(name="drug")
+    data.setup()
+    train, test, n = data.x_train[:, :5], data.x_test[:, :5], 5
+    value = retrained_value(GaussianNB(), train, data.y_train)
+    accuracy: dict[frozenset[int], float] = {}
+    for size in range(n + 1):
+        for members in itertools.combinations(range(n), size):
+            accuracy[frozenset(members)] = sampled_accuracy(data, train, test, list(members))
+    expected = [
+        sum(
+            math.factorial(len(s)) * math.factorial(n - len(s) - 1) / math.factorial(n)
+            * (accuracy[s | {i}] - accuracy[s])
+            for s in accuracy
+            if i not in s
+        )
+        for i in range(n)
+    ]  # fmt: skip
+    phi = ms.exact_shapley(value, test).phi
+    of_true_class = phi[torch.arange(len(test)), :, data.y_test]
+    torch.testing.assert_close(of_true_class.mean(0), torch.tensor(expected), rtol=0, atol=1e-6)
+    assert sum(expected) > 0.1
+
+
+def sampled_accuracy(data: Drug, train: Tensor, test: Tensor, members: list[int]) -> float:
+    """A(g_S): mean probability of the true class on the test rows."""
+    labels = data.y_train.numpy()
+    p = np.tile(np.bincount(labels) / len(labels), (len(test), 1))
+    if members:
+        fitted = GaussianNB().fit(train[:, members].numpy(), labels)
+        p = fitted.predict_proba(test[:, members].numpy())
+    return float(p[np.arange(len(test)), data.y_test.numpy()].mean())
+
+
+def other_classes(x: Tensor, y: Any) -> ms.Model:
+    names = ("a", "b", "c") if x.shape[1] == 4 else ("a", "c", "b")
+    return ms.Model(lambda rows: torch.full((len(rows), 3), 1 / 3), names, "probabilities")
+
+
+def fewer_classes(x: Tensor, y: Any) -> Callable[[Tensor], Tensor]:
+    return lambda rows: torch.full((len(rows), x.shape[1]), 1 / x.shape[1])
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind", "message"),
+    [
+        ({"fit": GaussianNB}, TypeError, r"Expected `fit` to be .* pass an instance"),
+        ({"fit": "forest"}, TypeError, "Expected `fit` to be .* got 'forest'"),
+        ({"fit": LinearSVC()}, TypeError, "LinearSVC has `predict` only"),
+        ({"y_train": Y[:9]}, ValueError, "one entry of `y_train` per row .* got 9 for 150 rows"),
+        ({"max_models": 15}, ValueError, r"2\^4 = 16 coalitions .* `max_models` is 15"),
+        ({"x_train": X.repeat(1, 4)}, ValueError, r"2\^16 = 65,536 .* `max_models` is 4,096"),
+        ({"x_train": X / 0}, ValueError, "entries of `x_train` are NaN or infinite"),
+        ({"output": "logits"}, ValueError, "Expected `output` to be one of"),
+        ({"output": "identity"}, ValueError, "`y_train` of 3 numbers per row, one per output"),
+        ({"fit": fewer_classes}, ValueError, r"to hold the 4 classes .* with 3 distinct entries"),
+    ],
+)
+def test_errors(settings: dict[str, Any], kind: type[Exception], message: str) -> None:
+    arguments: dict[str, Any] = {"fit": GaussianNB(), "x_train": X, "y_train": Y}
+    if settings.get("fit") is fewer_classes:
+        settings["y_train"] = Y.float() + 0.5
+    with pytest.raises(kind, match=message):
+        retrained_value(**{**arguments, **settings})
+
+
+@pytest.mark.parametrize(
+    ("fit", "message"),
+    [
+        (other_classes, r"classes \('a', 'b', 'c'\) .* of \['x0'\] it gave \('a', 'c', 'b'\)"),
+        (lambda x, y: fewer_classes(x, y), "4 columns, one per name in `classes`, .* returned 2"),
+    ],
+)
+def test_errors_of_a_fit_to_some_coalition(fit: Callable, message: str) -> None:
+    value = retrained_value(fit, X, Y if fit is other_classes else torch.arange(150) % 4)
+    assert isinstance(value, RetrainedValue)
+    mask = torch.tensor([[[True, fit is not other_classes, False, False]]])
+    with pytest.raises(ValueError, match=message):
+        value(rows()[:1], mask)
+
+
+def test_targets_of_a_regression_must_be_finite() -> None:
+    target = X[:, 0].clone()
+    target[3] = torch.nan
+
+    def constant(x: Tensor, y: Any) -> Callable[[Tensor], Tensor]:
+        return lambda rows: torch.zeros(len(rows), 1)
+
+    with pytest.raises(ValueError, match="Expected finite targets but `y_train` has NaN"):
+        retrained_value(constant, X, target, output="identity")

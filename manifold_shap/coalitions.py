@@ -191,13 +191,23 @@ class ShapleyKernel:
 
 
 def sample_orders(
-    shape: Sequence[int], players: int, generator: torch.Generator
+    shape: Sequence[int], component: int | Int64[Tensor, " players"], generator: torch.Generator
 ) -> Int64[Tensor, "*shape players"]:
-    """Uniform orders of the players: entry k names the player that comes k-th."""
+    """Uniform orders of the players: entry k names the player that comes k-th.
+
+    Args:
+        shape: of the block of orders.
+        component: how many players there are; or the number of each player's component, where
+            those of a smaller number come first.
+        generator: of the orders, which are made where it is.
+    """
+    players = component if isinstance(component, int) else len(component)
     # Float64 keys: with float32 a thousand players tie in a few percent of the orders.
     keys = torch.rand(
         (*shape, players), generator=generator, device=generator.device, dtype=torch.float64
     )
+    if isinstance(component, Tensor):
+        keys += component
     return keys.argsort(dim=-1, stable=True)
 
 
@@ -208,7 +218,7 @@ def all_coalitions(players: int) -> Bool[Tensor, "coalitions players"]:
 
 
 def all_orders(players: int) -> Int64[Tensor, "orders players"]:
-    """All n! orders, as pairs: an order stands next to its reverse."""
+    """All n! orders of the players."""
     orders = torch.zeros(1, 0, dtype=torch.int64)
     for size in range(players):
         # Insert the new player at each of its places.
@@ -219,5 +229,4 @@ def all_orders(players: int) -> Int64[Tensor, "orders players"]:
             for k in range(size + 1)
         ]
         orders = torch.cat(places)
-    first = orders[orders[:, 0] < orders[:, -1]] if players > 1 else orders
-    return torch.stack((first, first.flip(-1)), dim=1).flatten(0, 1)
+    return orders

@@ -145,11 +145,21 @@ def test_orders_drawn_in_pieces_are_those_drawn_in_one_go(
     assert torch.equal(torch.cat(parts), whole)
 
 
-@pytest.mark.parametrize("n", [2, 3, 5])
-def test_all_orders_stand_next_to_their_reverses(n: int) -> None:
-    orders = all_orders(n)
-    assert sorted(map(tuple, orders.tolist())) == sorted(itertools.permutations(range(n)))
-    assert torch.equal(orders[::2].flip(1), orders[1::2])
+def test_orders_of_components_come_component_after_component() -> None:
+    component = torch.tensor([1, 0, 2, 1, 0, 1])
+    orders = sample_orders((500,), component, generator(6))
+    assert (component[orders] == torch.tensor([0, 0, 1, 1, 1, 2])).all()
+    assert len(orders.unique(dim=0)) == 12
+    one = torch.zeros(6, dtype=torch.int64)
+    assert torch.equal(
+        sample_orders((9, 2), one, generator(7)), sample_orders((9, 2), 6, generator(7))
+    )
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5])
+def test_all_orders_are_each_there_once(n: int) -> None:
+    orders = sorted(map(tuple, all_orders(n).tolist()))
+    assert orders == sorted(itertools.permutations(range(n)))
 
 
 def test_all_coalitions_are_numbered_by_their_bits() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.coalitions import sample_orders
+from manifold_shap.coalitions import all_coalitions, sample_orders
 
 few = settings(deadline=None, max_examples=15)
 seeds = st.integers(0, 10_000)

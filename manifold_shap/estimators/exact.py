@@ -1,7 +1,7 @@
-"""Exact Shapley values by enumeration of all 2^n coalitions."""
+"""Exact Shapley values by enumeration of all coalitions: 2^n, or those that an order allows."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -12,6 +12,7 @@ from tqdm import tqdm
 from manifold_shap.coalitions import all_coalitions
 from manifold_shap.estimators.game import Game
 from manifold_shap.explanation import Explanation
+from manifold_shap.ordering import Ordering
 
 MAX_PLAYERS = 16
 
@@ -20,15 +21,22 @@ def exact_shapley(
     value: Callable[[Tensor, Tensor], Tensor],
     x: Any,
     *,
+    ordering: Ordering | Sequence[Sequence[str]] | None = None,
     batch_size: int | None = None,
     progress: bool = False,
 ) -> Explanation:
     """Shapley values by the sum of Frye et al. (2021), Eq. (1), over all 2^n coalitions.
 
+    With an ordering the values are asymmetric (Frye, Rowat & Feige 2020): those of the game that
+    each component plays among its own players, all earlier ones being present and no later one.
+    This takes 2^k coalitions for a component of k players.
+
     Args:
         value: any callable from rows `[batch, *event]` and a bool mask `[batch, m, players]` to
             values `[batch, m, outputs]`; see `Game`.
         x: rows to explain, `[instances, *event]`.
+        ordering: names of the players, component after component, as in `[["a", "b"], ["c"]]`:
+            only orders in which earlier components come first count. By default all do.
         batch_size: model rows per call; by default 4,096 on a CPU and 65,536 elsewhere. Changes
             memory, not the numbers.
         progress: show a bar on work of more than two seconds.
@@ -37,28 +45,48 @@ def exact_shapley(
         An explanation whose standard errors are zero.
 
     Raises:
-        ValueError: more than `MAX_PLAYERS` = 16 players (65,536 coalitions per row).
+        ValueError: more than `MAX_PLAYERS` = 16 players (65,536 coalitions per row) in all or, with
+            an ordering, in one component; an `ordering` that does not name every player once.
+        TypeError: an `ordering` that is no list of lists.
     """
     game = Game(value, x, batch_size)
-    players = len(game.players)
-    if players > MAX_PLAYERS:
-        raise ValueError(
-            f"Expected at most {MAX_PLAYERS} players for exact enumeration (2^n coalitions per "
-            f"row) but got {players}; use `permutation_shapley`, or group features into fewer "
-            "players."
-        )
-    masks = all_coalitions(players).to(game.device)
-    weights = _weights(masks)
+    order = Ordering.of(ordering, game.players)
+    _check_size(order)
+    masks = order.coalitions().to(game.device)
+    weights = [_weights(all_coalitions(len(members))).to(game.device) for members in order.members]
     step = max(1, game.batch_size // (len(masks) * game.draws))
     phi = []
     rows = torch.arange(len(game.x))
     with tqdm(total=len(rows), desc="exact", unit="row", delay=2, disable=not progress) as bar:
         for some in rows.split(step):
-            values = _all_values(game, some, masks).double()
-            phi.append(torch.einsum("bso,sn->bno", values, weights))
+            phi.append(_by_component(_all_values(game, some, masks).double(), order, weights))
             bar.update(len(some))
     result = torch.cat(phi)
-    return game.explanation(result, torch.zeros_like(result), {"estimator": "exact"})
+    made_by = {"estimator": "exact", **order.provenance}
+    return game.explanation(result, torch.zeros_like(result), made_by)
+
+
+def _check_size(order: Ordering) -> None:
+    largest = max(len(members) for members in order.members)
+    if largest > MAX_PLAYERS:
+        where = " in one component of `ordering`" if len(order) > 1 else ""
+        raise ValueError(
+            f"Expected at most {MAX_PLAYERS} players for exact enumeration (2^n coalitions per "
+            f"row) but got {largest}{where}; use `permutation_shapley`, or group features into "
+            "fewer players."
+        )
+
+
+def _by_component(
+    values: Float[Tensor, "rows coalitions outputs"], order: Ordering, weights: list[Tensor]
+) -> Float[Tensor, "rows players outputs"]:
+    phi = values.new_empty(len(values), len(order.players), values.shape[2])
+    first = 0
+    for members, weight in zip(order.members, weights, strict=True):
+        own = values[:, first : first + len(weight)]
+        phi[:, members] = torch.einsum("bso,sn->bno", own, weight)
+        first += len(weight) - 1
+    return phi
 
 
 def _all_values(

@@ -95,7 +95,7 @@ class Game:
 
     def keys(self, rows: Tensor, seed: int = 0) -> Int64[Tensor, " rows"]:
         """A key for each row: its sampled values owe nothing to the other rows."""
-        return noise.fold(noise.fold(rows, 0), seed)
+        return noise.fold(rows, seed)
 
     def explanation(self, phi: Tensor, standard_error: Tensor, made_by: dict) -> Explanation:
         """The labelled result."""

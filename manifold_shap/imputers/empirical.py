@@ -1,0 +1,127 @@
+"""The empirical conditional: rows of the data, weighted by a kernel around x_S."""
+
+from typing import Any, Literal
+
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor
+
+from manifold_shap.coalitions import Players
+from manifold_shap.imputers.bandwidth import choose_bandwidths
+from manifold_shap.imputers.covariance import DEFAULT_REGULARISATION, regularised_covariance
+from manifold_shap.imputers.donors import DonorImputer
+from manifold_shap.imputers.mahalanobis import Mahalanobis
+from manifold_shap.rows import to_tensor
+
+
+class EmpiricalImputer(DonorImputer):
+    """Reference rows z, weighted by exp(-ρ² / 2σ²) with ρ the scaled Mahalanobis distance on S.
+
+    Aas, Jullum & Løland (2021), Section 3.3; Carballo, Eqs. 3.4.5-3.4.7. Only the largest weights
+    that together make up the share η of all count. As many draws as reference rows give the whole
+    of them, fewer the nearest rows only.
+
+    Args:
+        reference: rows of the data distribution `[rows, *event]`, at least two.
+        players: who plays; by default every element of a row on its own.
+        bandwidth: σ, in units in which the mean ρ² of two random rows is about 2; or "aicc", by
+            the corrected Akaike criterion, one for each number of present players.
+        share: η; 1 keeps every row.
+        targets: what the kernel should predict well, `[rows, outputs]`, for bandwidth="aicc": give
+            T(f(reference)) to choose σ for one model. By default the absent features themselves,
+            which suits every model.
+        regularisation: see `regularised_covariance`.
+
+    Attributes:
+        bandwidth: σ for each number of present players, `[players + 1]`.
+
+    Raises:
+        TypeError, ValueError: `reference` or `targets` is no tensor or array of finite rows of the
+            right shape, or another argument is out of range.
+    """
+
+    name = "empirical"
+    bandwidth: Tensor
+
+    def __init__(
+        self,
+        reference: Any,
+        players: Players | None = None,
+        bandwidth: float | Literal["aicc"] = 0.1,
+        share: float = 0.95,
+        targets: Any = None,
+        regularisation: float = DEFAULT_REGULARISATION,
+    ) -> None:
+        super().__init__(reference, players)
+        _check(bandwidth, share, targets)
+        self.share = share
+        self._set_donors(self.reference)
+        rows = self.reference.flatten(1)
+        mean, covariance = regularised_covariance(rows, regularisation)
+        self.distance = Mahalanobis(rows, mean, covariance)
+        self._rule = bandwidth
+        if bandwidth == "aicc":
+            wanted = self._targets(targets)
+            chosen = choose_bandwidths(rows, mean, covariance, self.players, wanted)
+        else:
+            chosen = torch.full((len(self.players) + 1,), bandwidth)
+        self.register_buffer("bandwidth", chosen.to(self.device), persistent=False)
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        return {"bandwidth": self._rule, "share": self.share}
+
+    def ranked(
+        self,
+        x: Float[Tensor, "batch *event"],
+        mask: Bool[Tensor, "batch m players"],
+        keys: Int64[Tensor, "batch m"],
+        count: int,
+    ) -> tuple[Int64[Tensor, "batch m count"], Float[Tensor, "batch m count"]]:
+        """Indices of the nearest reference rows; beyond the share η the weight is zero."""
+        pairs = x.repeat_interleave(mask.shape[1], 0).flatten(1)
+        players, keys = mask.flatten(0, 1), keys.flatten()
+        present = self.players.expand(players).flatten(1)
+        sigma = self.bandwidth.double()[players.sum(-1)]
+        parts = []
+        for some, squared in self.distance.parts(pairs, present):
+            log_weights = (squared / (-2 * sigma[some, None].square())).log_softmax(-1)
+            index, log_weights = self._heaviest(log_weights, keys[some], count)
+            # A row counts unless those before it make up the share already.
+            before = log_weights.exp().cumsum(-1) - log_weights.exp()
+            parts.append((some, index, log_weights.masked_fill(before >= self.share, -torch.inf)))
+        order, index, log_weights = (torch.cat(part) for part in zip(*parts, strict=True))
+        back = order.argsort()
+        shape = mask.shape[:2]
+        return index[back].unflatten(0, shape), log_weights[back].float().unflatten(0, shape)
+
+    def _targets(self, targets: Any) -> Tensor | None:
+        if targets is None:
+            return None
+        numbers = to_tensor(targets, "targets").to(self.device)
+        if numbers.ndim != 2 or len(numbers) != len(self.reference):
+            raise ValueError(
+                f"Expected `targets` of shape ({len(self.reference)}, outputs), one row for each "
+                f"reference row, but got {tuple(numbers.shape)}; a single output is "
+                "`targets[:, None]`."
+            )
+        if not bool(numbers.isfinite().all()):
+            raise ValueError(
+                f"Expected finite `targets` but {int((~numbers.isfinite()).sum())} entries are NaN "
+                "or infinite; leave out the rows where the model is not finite."
+            )
+        return numbers
+
+
+def _check(bandwidth: float | str, share: float, targets: Any) -> None:
+    if bandwidth != "aicc" and (isinstance(bandwidth, str) or not 0 < bandwidth < float("inf")):
+        raise ValueError(
+            f"Expected `bandwidth` to be a positive number or 'aicc' but got {bandwidth!r}."
+        )
+    if not 0 < share <= 1:
+        raise ValueError(f"Expected `share` in (0, 1] but got {share}.")
+    if targets is not None and bandwidth != "aicc":
+        raise ValueError(
+            f"Expected no `targets` with bandwidth={bandwidth!r}, since they only choose one; use "
+            "bandwidth='aicc'."
+        )

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.coalitions import all_coalitions, sample_orders
+from manifold_shap.coalitions import sample_orders
 
 few = settings(deadline=None, max_examples=15)
 seeds = st.integers(0, 10_000)
@@ -257,6 +257,47 @@ def test_batch_size_does_not_matter_to_networks(
     whole = estimator(value, x, batch_size=100_000)
     parts = estimator(value, x, batch_size=batch_size)
     torch.testing.assert_close(parts.phi, whole.phi, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 50])
+@pytest.mark.parametrize(
+    "options", [None, {"permutations": 8}, {"permutations": 16, "target_error": 0.5}]
+)
+@pytest.mark.parametrize("ordering", [None, [["x2"], ["x0", "x3", "x1"]]])
+@pytest.mark.filterwarnings("ignore:.* rows are above target_error")
+def test_batch_size_does_not_matter_to_few_draws(
+    make_value: Callable[..., ms.ValueFunction],
+    options: dict[str, float] | None,
+    ordering: list[list[str]] | None,
+    batch_size: int,
+) -> None:
+    # Other draws would show: three of them leave errors of a tenth.
+    value, x = make_value("marginal", draws=3), rows(4)
+
+    def explain(batch_size: int) -> ms.Explanation:
+        if options is None:
+            return EXACT(value, x, ordering=ordering, batch_size=batch_size)
+        return SAMPLED(value, x, ordering=ordering, batch_size=batch_size, **options)
+
+    whole, parts = explain(100_000), explain(batch_size)
+    torch.testing.assert_close(parts.phi, whole.phi, rtol=0, atol=1e-6)
+    torch.testing.assert_close(parts.standard_error, whole.standard_error, rtol=0, atol=1e-6)
+
+
+def test_every_row_and_pair_has_draws_of_its_own(
+    make_value: Callable[..., ms.ValueFunction],
+) -> None:
+    value, x = make_value("marginal", draws=3), rows(4, 1).expand(400, -1)
+    enough = make_value("marginal", draws=20)
+    exact = EXACT(enough, x[:1]).phi
+    several = EXACT(value, x).phi
+    assert len(several.unique(dim=0)) > 10
+    # Draws that all pairs shared would leave the error of one set of draws, however many pairs.
+    sampled = SAMPLED(value, x, permutations=22)
+    deviation = sampled.phi - exact
+    assert (deviation.mean(0).abs() < 5 * deviation.std(0) / 20).all()
+    claimed = sampled.standard_error.square().mean(0)
+    torch.testing.assert_close(claimed, deviation.square().mean(0), rtol=0.4, atol=0)
 
 
 def test_batch_size_does_not_matter_to_adaptive_stopping() -> None:

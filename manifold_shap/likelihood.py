@@ -215,9 +215,7 @@ class Quantile(Family):
         return torch.cat((own, self.statistics(x)), dim=-1)
 
     def statistics(self, x: Tensor) -> Tensor:
-        position = torch.searchsorted(
-            self.edges, x[..., self.elements[0]].contiguous(), right=True
-        )
+        position = torch.searchsorted(self.edges, x[..., self.elements[0]].contiguous(), right=True)
         return F.one_hot(position, len(self.edges) + 1).to(x.dtype)
 
     def coefficients(self, raw: Tensor) -> Tensor:

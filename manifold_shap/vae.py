@@ -4,9 +4,10 @@ An encoder q(z|x), a decoder p(x|z) and a masked encoder r(z|x_S) maximise
 
     E_q[log p(x|z)] - KL(q(z|x) || r(z|x_S)) - β KL(q(z|x) || p(z))                   (Eq. 14)
 
-over coalitions of the Shapley sum, and p(x'|x_S) = ∫ p(x'|z) r(z|x_S) dz (Eq. 13). Two things differ
-from the paper by default. The masked encoder sees which players are absent, instead of a fill value
-in their place. And KL(q || r) trains r alone, not q: r is to follow q, not to simplify it.
+over coalitions of the Shapley sum, and p(x'|x_S) = ∫ p(x'|z) r(z|x_S) dz (Eq. 13). Two things
+differ from the paper by default. The masked encoder sees which players are absent, instead of a
+fill value in their place. And KL(q || r) trains r alone, not q: r is to follow q, not to simplify
+it.
 """
 
 from collections.abc import Sequence
@@ -156,16 +157,20 @@ def prior_log_prob(z: Float[Tensor, "*batch latent"]) -> Float[Tensor, "*batch"]
 def _normal(raw: Tensor) -> Independent:
     mean, rough = raw.float().chunk(2, dim=-1)
     log_scale = _LEAST_LOG_SCALE + F.softplus(rough - _LEAST_LOG_SCALE)
-    return Independent(Normal(mean, log_scale.exp(), validate_args=False), 1, validate_args=False)
+    return _independent(mean, log_scale.exp())
 
 
 def _standard(q: Independent) -> Independent:
     zeros = torch.zeros_like(q.base_dist.loc)
-    return Independent(Normal(zeros, torch.ones_like(zeros)), 1)
+    return _independent(zeros, torch.ones_like(zeros))
 
 
 def _detached(q: Independent) -> Independent:
-    return Independent(Normal(q.base_dist.loc.detach(), q.base_dist.scale.detach()), 1)
+    return _independent(q.base_dist.loc.detach(), q.base_dist.scale.detach())
+
+
+def _independent(mean: Tensor, scale: Tensor) -> Independent:
+    return Independent(Normal(mean, scale, validate_args=False), 1, validate_args=False)
 
 
 def _kl(
@@ -174,6 +179,6 @@ def _kl(
     """KL(q || r) for each coalition: exact for one component, by the one sample z for more."""
     if r.mixture_distribution.probs.shape[-1] == 1:
         only, own = r.component_distribution.base_dist, q.base_dist
-        alone = Normal(only.loc[:, :, 0], only.scale[:, :, 0])
-        return kl_divergence(Normal(own.loc[:, None], own.scale[:, None]), alone).sum(-1)
+        alone = _independent(only.loc[:, :, 0], only.scale[:, :, 0])
+        return kl_divergence(_independent(own.loc[:, None], own.scale[:, None]), alone)
     return q.log_prob(z)[:, None] - r.log_prob(z[:, None])

@@ -1,11 +1,12 @@
 """Imputation by a masked-encoder VAE: p(x'|x_S) = ∫ p(x'|z) p(z|x_S) dz (Frye et al. Eq. 13).
 
-Two ways to p(z|x_S). The *encoder* posterior draws from the masked encoder r(z|x_S), and may correct
-it by importance weights w ∝ [p(x_S|z) p(z) / r(z|x_S)]^τ. The *bank* does without r: the codes of the
-training rows stand for the prior, and are drawn in proportion to p(x_S|z)^τ. τ < 1 tempers
-likelihoods that are products over hundreds of elements, and over-confident.
+Two ways to p(z|x_S). The *encoder* posterior draws from the masked encoder r(z|x_S), and may
+correct it by importance weights w ∝ [p(x_S|z) p(z) / r(z|x_S)]^τ. The *bank* does without r: the
+codes of the training rows stand for the prior, and are drawn in proportion to p(x_S|z)^τ. τ < 1
+tempers likelihoods that are products over hundreds of elements, and over-confident.
 """
 
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from manifold_shap import noise
+from manifold_shap.checkpoints import save_checkpoint
 from manifold_shap.coalitions import Players
 from manifold_shap.imputers.base import Completions, Imputer
 from manifold_shap.likelihood import Product
@@ -40,6 +42,10 @@ class VAEImputer(Imputer):
         importance: whether draws of the encoder posterior carry importance weights.
         bank_size: most codes in the bank; by default all rows, or what a gigabyte holds.
         seed: of the codes.
+
+    Attributes:
+        checkpoint: what `save` writes: tensors and plain data, none of the reference rows.
+        training_record: epochs, seconds and validation loss, where it was trained in this process.
     """
 
     name = "vae"
@@ -65,7 +71,9 @@ class VAEImputer(Imputer):
             raise ValueError(f"Expected `temper` to be at least 0 but got {temper}.")
         if bank_size is not None and bank_size < 1:
             raise ValueError(f"Expected `bank_size` of at least 1 but got {bank_size}.")
-        self.network = network.eval()
+        self.network = network.eval().requires_grad_(False)
+        self.checkpoint: dict[str, Any] = {}
+        self.training_record: dict[str, float] = {}
         self.posterior, self.temper, self.importance = posterior, temper, importance
         bank = torch.zeros(0, len(network.owner_of_statistic))
         if posterior == "bank":
@@ -88,12 +96,47 @@ class VAEImputer(Imputer):
         flat = x.flatten(1)
         u = noise.uniform(noise.fold(keys, _COMPONENT), (), draws)
         if self.posterior == "bank":
-            decoded, log_weights = Product(self.network.likelihood, self._from_bank(flat, mask, u)), None
+            decoded = Product(self.network.likelihood, self._from_bank(flat, mask, u))
+            log_weights = None
         else:
             decoded, log_weights = self._from_encoder(flat, mask, u, keys, draws)
         elements = noise.uniform(noise.fold(keys, _ELEMENT), flat.shape[1:], draws)
         drawn = decoded.quantile(elements).unflatten(-1, self.players.event)
         return Completions(self.splice(x, mask, drawn), log_weights)
+
+    def save(self, path: str | Path) -> None:
+        """Write the imputer without its reference rows to one file; `load_imputer` reads it.
+
+        Raises:
+            ValueError: it was put together by hand, neither trained nor loaded.
+            OSError: no space or no permission; what stood at `path` is left as it was.
+        """
+        if not self.checkpoint:
+            raise ValueError(
+                "Expected an imputer from `fit_imputer` or `load_imputer` but this one has no "
+                "checkpoint; save `imputer.network.state_dict()` instead."
+            )
+        save_checkpoint(path, self.checkpoint)
+
+    @torch.no_grad()
+    def mean(
+        self,
+        x: Float[Tensor, "batch *event"],
+        mask: Bool[Tensor, "batch m players"],
+        keys: Int64[Tensor, "batch m"],
+        draws: int = 64,
+    ) -> Float[Tensor, "batch m *event"]:
+        """E[x' | x_S], what absent elements are expected to be; of one-hot blocks the shares."""
+        flat = x.flatten(1)
+        if self.posterior == "bank":
+            weights = self.bank_weights(flat, mask)
+            mean = weights @ Product(self.network.likelihood, self.bank).mean
+        else:
+            u = noise.uniform(noise.fold(keys, _COMPONENT), (), range(draws))
+            decoded, log_weights = self._from_encoder(flat, mask, u, keys, range(draws))
+            known = torch.zeros_like(u) if log_weights is None else log_weights
+            mean = torch.einsum("bmk,bmke->bme", known.softmax(-1), decoded.mean)
+        return mean.unflatten(-1, self.players.event)
 
     def bank_weights(
         self, x: Float[Tensor, "batch elements"], mask: Bool[Tensor, "batch m players"]

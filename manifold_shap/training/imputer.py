@@ -1,0 +1,287 @@
+"""Training an imputer: from unlabelled rows to p(x'|x_S), for any model."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torchmetrics import MeanMetric
+
+from manifold_shap.coalitions import Players, SizeUniform
+from manifold_shap.imputers.vae import VAEImputer
+from manifold_shap.schema import Schema
+from manifold_shap.training.loop import Task
+from manifold_shap.vae import MaskedVAE
+
+# Powers that the weights may be tempered by, and validation pairs that decide among them.
+_TEMPERS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+_TEMPER_ROWS = 512
+
+# So many rows go into the file, to tell whether reference rows are of the data it was made for.
+_PROBE_ROWS = 32
+
+
+class VAETask(Task):
+    """A masked-encoder VAE, by the bound of Frye et al. (2021), Eq. (14), with β and r.
+
+    Batches are `(x,)`. Every row meets an antithetic pair of coalitions of the Shapley sum per
+    step. The draws are a function of seed and step, so that a resumed training repeats them.
+
+    Args:
+        event: shape of one input row.
+        index: player that owns each of the flattened input elements.
+        players: names.
+        families: distributions of the elements; see `choose_families`.
+        latent, hidden, components, fill, activation: see `MaskedVAE`.
+        beta: weight β of KL(q || p(z)).
+        detach: whether KL(q || r) trains the masked encoder r alone.
+        learning_rate, weight_decay, schedule: see `ClassifierTask`.
+        seed: of the coalitions and the codes.
+        schema: columns of the table, as plain data, where the rows come from one.
+        loop: settings of the training loop, for the record.
+    """
+
+    kind = "vae"
+    probe: Tensor
+
+    def __init__(
+        self,
+        event: Sequence[int],
+        index: Sequence[int],
+        players: Sequence[str],
+        families: Sequence[Sequence[Any]],
+        latent: int = 32,
+        hidden: Sequence[int] = (512, 512),
+        components: int = 10,
+        fill: float | None = None,
+        activation: str = "relu",
+        beta: float = 1.0,
+        detach: bool = True,
+        learning_rate: float = 2e-3,
+        weight_decay: float = 0.01,
+        schedule: str = "one_cycle",
+        seed: int = 0,
+        schema: Mapping[str, Any] | None = None,
+        loop: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__()
+        self.save_hyperparameters()
+        if not beta >= 0:
+            raise ValueError(f"Expected `beta` to be at least 0 but got {beta}.")
+        self.network = MaskedVAE(families, index, latent, hidden, components, fill, activation)
+        self.register_buffer("probe", torch.zeros(_PROBE_ROWS, *event))
+        self.law = SizeUniform(len(players))
+        self.validation = MeanMetric()
+
+    @torch.no_grad()
+    def describe(self, x: Float[Tensor, "rows *event"]) -> None:
+        """Take from training rows what the file must know of them."""
+        self.network.likelihood.describe(x.flatten(1))
+        self.probe.copy_(x[torch.arange(_PROBE_ROWS) * len(x) // _PROBE_ROWS])
+
+    def training_step(self, batch: tuple[Tensor, ...], batch_idx: int) -> Tensor:
+        return self._loss(batch[0], self.global_step).mean()
+
+    def validation_step(self, batch: tuple[Tensor, ...], batch_idx: int) -> None:
+        # Negative numbers are never a training step: the same fixed draws every epoch.
+        self.validation.update(self._loss(batch[0], -1 - batch_idx))
+
+    def on_validation_epoch_end(self) -> None:
+        self.log("validation", self.validation.compute())
+        self.validation.reset()
+
+    def _loss(self, x: Tensor, step: int) -> Float[Tensor, " batch"]:
+        seed = (self.hparams["seed"] * 1_000_003 + step) % 2**63
+        generator = torch.Generator(self.device).manual_seed(seed)
+        mask = self.law.sample_antithetic((len(x),), generator)
+        shape = (len(x), self.hparams["latent"])
+        noise = torch.randn(shape, generator=generator, device=self.device)
+        beta, detach = self.hparams["beta"], self.hparams["detach"]
+        return self.network.loss(x.flatten(1), mask, noise, beta, detach)
+
+
+def fit_imputer(
+    x_train: Any,
+    *,
+    x_validation: Any = None,
+    players: Players | None = None,
+    schema: Schema | None = None,
+    posterior: str = "bank",
+    temper: float | None = None,
+    importance: bool = False,
+    bank_size: int | None = None,
+    continuous: str = "normal",
+    bins: int = 32,
+    least_scale: float = 0.05,
+    latent: int = 32,
+    hidden: Sequence[int] = (512, 512),
+    components: int = 10,
+    fill: float | None = None,
+    activation: str = "relu",
+    beta: float = 1.0,
+    detach: bool = True,
+    learning_rate: float = 2e-3,
+    weight_decay: float = 0.01,
+    schedule: str = "one_cycle",
+    batch_size: int = 256,
+    max_epochs: int = 30,
+    patience: int = 20,
+    weight_averaging: float | None = 0.99,
+    seed: int = 0,
+    directory: str | Path | None = None,
+    trainer: Mapping[str, Any] | None = None,
+    progress: bool = False,
+) -> VAEImputer:
+    """Learn p(x'|x_S) of the data by a masked-encoder VAE; no model and no labels are needed.
+
+    Args:
+        x_train: rows of the data distribution, `[rows, *event]`.
+        x_validation: rows for early stopping and the choice of `temper`; by default a tenth of
+            `x_train`, held out.
+        players: who plays; by default every element of a row on its own.
+        schema: columns of the table behind `x_train`: they decide the decoder's distributions.
+            Without one, elements that are always 0 or 1 are Bernoulli and the others continuous.
+        posterior: how codes are drawn given x_S: `bank` weighs the codes of training rows,
+            `encoder` asks the masked encoder, which is faster and less accurate.
+        temper: power τ of the weights; by default the one whose imputed means are closest to the
+            absent elements of validation rows.
+        importance: weigh the draws of the encoder posterior by p(x_S|z) p(z) / r(z|x_S).
+        bank_size: most codes in the bank; by default all rows, or what a gigabyte holds.
+        continuous: `normal`, or `quantile` for bins between quantiles, which fits skewed columns.
+        bins: quantile bins per column, at most; frequent values have bins of their own besides.
+        least_scale: smallest scale of a normal element, in standard deviations of the data.
+        latent, hidden, components, fill, activation: see `MaskedVAE`.
+        beta, detach: see `MaskedVAE.loss`.
+        learning_rate, weight_decay, schedule: AdamW; `one_cycle`, `cosine` or `constant`.
+        batch_size: rows per step; each meets two coalitions.
+        max_epochs: epochs, at most; on small data one is 100 batches long.
+        patience: epochs without a smaller validation loss before training stops.
+        weight_averaging: decay of the averaged weights that are kept; None for plain ones.
+        seed: of the initial weights, batches, coalitions and codes.
+        directory: keeps checkpoints, and continues an interrupted training found there.
+        trainer: arguments of `lightning.Trainer`, such as `{"accelerator": "gpu"}`.
+        progress: show a bar on work of more than two seconds.
+
+    Returns:
+        An imputer on the CPU; `imputed_value(model, imputer)` makes it a value function.
+
+    Raises:
+        TypeError, ValueError: rows that are not finite or of another shape, an argument out of
+            range, a `directory` with another training.
+        KeyboardInterrupt: on Ctrl-C; the best checkpoint so far stays in `directory`.
+    """
+    players = players or Players.of_elements(to_tensor(x_train).shape[1:])
+    x_train = check_rows(x_train, players, "x_train")
+    if x_validation is None:
+        x_train, x_validation = hold_out(x_train, seed)
+    x_validation = check_rows(x_validation, players, "x_validation")
+    loop: dict[str, Any] = {
+        "max_epochs": max_epochs,
+        "patience": patience,
+        "weight_averaging": weight_averaging,
+    }
+    with seeded(seed):
+        task = VAETask(
+            event=list(players.event),
+            index=players.index.flatten().tolist(),
+            players=list(players.names),
+            families=choose_families(x_train, schema, continuous, bins, least_scale),
+            latent=latent,
+            hidden=list(hidden),
+            components=components,
+            fill=fill,
+            activation=activation,
+            beta=beta,
+            detach=detach,
+            learning_rate=learning_rate,
+            weight_decay=weight_decay,
+            schedule=schedule,
+            seed=seed,
+            schema=schema.to_dict() if schema else None,
+            loop={"batch_size": batch_size, **loop},
+        )
+    task.describe(x_train)
+    if directory is not None:
+        check_continues(Path(directory) / "last.ckpt", task, ("probe",))
+    length = epoch_rows(len(x_train), batch_size)
+    batches = loader(x_train, batch_size=batch_size, shuffle=True, seed=seed, rows_per_epoch=length)
+    check = loader(x_validation, batch_size=max(batch_size, 1024))
+    with tempfile.TemporaryDirectory() as scratch:
+        place = directory or scratch
+        training = train(task, batches, check, place, **loop, trainer=trainer, progress=progress)
+    imputer = VAEImputer(
+        task.network,
+        x_train,
+        players,
+        posterior=posterior,
+        importance=importance,
+        bank_size=bank_size,
+        seed=seed,
+    )
+    imputer.temper = choose_temper(imputer, x_validation, seed) if temper is None else temper
+    imputer.checkpoint = {
+        "kind": task.kind,
+        "hyper_parameters": dict(task.hparams),
+        "state_dict": task.state_dict(),
+        "posterior": _posterior(imputer, bank_size, seed),
+    }
+    imputer.training_record = {
+        "epochs": training.epochs,
+        "train_seconds": training.seconds,
+        "validation": training.validation,
+    }
+    return imputer
+
+
+def choose_temper(imputer: VAEImputer, x: Tensor, seed: int = 0) -> float:
+    """The power of the weights whose imputed means are closest to absent elements of these rows.
+
+    The squared error of E[x_S̄ | x_S] is the metric of Frye et al. (2021), Eq. (16), for a model
+    that returns its input, so none is needed to choose. Elements count in units of their spread.
+    """
+    rows = x[:_TEMPER_ROWS]
+    generator = torch.Generator().manual_seed(seed)
+    mask = SizeUniform(len(imputer.players)).sample((len(rows), 1), generator)
+    keys = torch.arange(len(rows))[:, None]
+    absent = ~imputer.players.expand(mask)[:, 0]
+    spread = imputer.reference.std(0, correction=0)
+    scale = torch.where(spread > 0, spread, 1.0)
+    errors = []
+    for temper in _TEMPERS:
+        imputer.temper = temper
+        gap = (imputer.mean(rows, mask, keys)[:, 0] - rows) / scale
+        errors.append((gap.square() * absent).sum().item())
+    return _TEMPERS[errors.index(min(errors))]
+
+
+def load_imputer(path: str | Path, reference: Any) -> VAEImputer:
+    """The imputer that `VAEImputer.save` or a training wrote.
+
+    Args:
+        path: the checkpoint; no code in it is run.
+        reference: the training rows: they are not in the file. Their codes are the bank, and v(∅)
+            is the mean over them.
+
+    Raises:
+        FileNotFoundError: no file is there.
+        ValueError: it is damaged or foreign, or was trained on rows of another shape.
+    """
+    checkpoint = load_checkpoint(path, VAETask.kind)
+    try:
+        task = VAETask(**checkpoint["hyper_parameters"])
+        task.load_state_dict(checkpoint["state_dict"])
+        posterior = checkpoint["posterior"]
+    except (KeyError, TypeError, RuntimeError) as error:
+        raise ValueError(
+            f"Expected the imputer in {path} to be complete but it does not fit together "
+            f"({str(error).splitlines()[0]}); train it again."
+        ) from error
+    settings = task.hparams
+    players = Players(
+        tuple(settings["players"]), torch.tensor(settings["index"]).reshape(settings["event"])
+    )
+    imputer = VAEImputer(task.network, reference, players, **posterior)
+    imputer.checkpoint = checkpoint
+    return imputer

@@ -1,6 +1,6 @@
 """The empirical conditional: rows of the data, weighted by a kernel around x_S."""
 
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int64
@@ -47,7 +47,7 @@ class EmpiricalImputer(DonorImputer):
         self,
         reference: Any,
         players: Players | None = None,
-        bandwidth: float | Literal["aicc"] = 0.1,
+        bandwidth: float | str = 0.1,
         share: float = 0.95,
         targets: Any = None,
         regularisation: float = DEFAULT_REGULARISATION,
@@ -82,6 +82,8 @@ class EmpiricalImputer(DonorImputer):
         pairs = x.repeat_interleave(mask.shape[1], 0).flatten(1)
         players, keys = mask.flatten(0, 1), keys.flatten()
         present = self.players.expand(players).flatten(1)
+        # Rounding must not cut a row where all are kept.
+        share = self.share if self.share < 1 else torch.inf
         sigma = self.bandwidth.double()[players.sum(-1)]
         parts = []
         for some, squared in self.distance.parts(pairs, present):
@@ -89,7 +91,7 @@ class EmpiricalImputer(DonorImputer):
             index, log_weights = self._heaviest(log_weights, keys[some], count)
             # A row counts unless those before it make up the share already.
             before = log_weights.exp().cumsum(-1) - log_weights.exp()
-            parts.append((some, index, log_weights.masked_fill(before >= self.share, -torch.inf)))
+            parts.append((some, index, log_weights.masked_fill(before >= share, -torch.inf)))
         order, index, log_weights = (torch.cat(part) for part in zip(*parts, strict=True))
         back = order.argsort()
         shape = mask.shape[:2]

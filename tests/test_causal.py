@@ -320,20 +320,32 @@ class Counting(ms.MarginalImputer):
         return super().impute(x, mask, draws, keys)
 
 
-def test_a_component_that_is_there_is_not_drawn() -> None:
+def test_only_what_is_missing_is_drawn_and_once_for_all_that_share_it() -> None:
     imputer = Counting(torch.randn(20, 3, generator=generator()))
-    causal = CausalImputer(imputer, SERIAL)
     x, masks, keys = keyed(imputer, 2)
-    causal.impute(x, masks, range(5), keys)
-    # The first component for all 8 coalitions, the others for the 4 that lack them.
-    assert imputer.completed == 2 * 5 * (8 + 4 + 4)
+    CausalImputer(imputer, SERIAL).impute(x, masks, range(5), keys)
+    # Every coalition has a key of its own: each element is missing in four of the eight.
+    assert imputer.completed == 2 * 5 * (4 + 4 + 4)
     imputer.completed = 0
-    everybody = masks[:, -1:]
-    assert torch.equal(
-        causal.impute(x, everybody, range(5), keys[:, -1:]).rows,
-        x[:, None, None].expand(-1, 1, 5, -1),
-    )
-    assert imputer.completed == 2 * 5
+    shared = torch.zeros_like(keys)
+    drawn = CausalImputer(imputer, SERIAL).impute(x, masks, range(5), shared).rows
+    assert imputer.completed == 2 * 5 * (1 + 2 + 4)
+    imputer.completed = 0
+    confounded = CausalImputer(imputer, [["x0"], ["x1", "x2"]], [True, True])
+    confounded.impute(x, masks, range(5), shared)
+    assert imputer.completed == 2 * 5 * (1 + 2)
+    for k in range(8):
+        alone = masks[:, k : k + 1], range(5), shared[:, :1]
+        alone_drawn = CausalImputer(imputer, SERIAL).impute(x, *alone).rows
+        assert torch.equal(drawn[:, k : k + 1], alone_drawn)
+
+
+def test_everybody_is_left_as_it_is() -> None:
+    imputer = Counting(torch.randn(20, 3, generator=generator()))
+    x, masks, keys = keyed(imputer, 2)
+    drawn = CausalImputer(imputer, SERIAL).impute(x, masks[:, -1:], range(5), keys[:, -1:]).rows
+    assert torch.equal(drawn, x[:, None, None].expand(-1, 1, 5, -1))
+    assert imputer.completed == 0
 
 
 class Weighted(ms.MarginalImputer):

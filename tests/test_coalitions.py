@@ -18,6 +18,7 @@ from manifold_shap.coalitions import (
     all_orders,
     check_mask,
     check_names,
+    distinct_coalitions,
     sample_orders,
 )
 
@@ -166,6 +167,16 @@ def test_all_coalitions_are_numbered_by_their_bits() -> None:
     masks = all_coalitions(5)
     assert masks.shape == (32, 5)
     assert [sum(2**i for i in range(5) if row[i]) for row in masks] == list(range(32))
+
+
+@given(st.sampled_from([1, 5, 62, 63, 200]), st.integers(0, 40), st.integers(0, 1_000))
+@settings(deadline=None, max_examples=40)
+def test_distinct_coalitions_stand_for_all(players: int, count: int, seed: int) -> None:
+    few = torch.rand(3, players, generator=generator(seed)) < 0.5
+    mask = few[torch.randint(3, (count,), generator=generator(seed))]
+    distinct, position = distinct_coalitions(mask)
+    assert torch.equal(distinct[position], mask)
+    assert len(distinct) == len(set(map(tuple, mask.tolist())))
 
 
 def test_players_of_elements() -> None:

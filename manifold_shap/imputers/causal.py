@@ -18,6 +18,7 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
 from manifold_shap import noise
+from manifold_shap.coalitions import distinct_coalitions
 from manifold_shap.imputers.base import Completions, Imputer
 from manifold_shap.ordering import Ordering
 
@@ -91,14 +92,13 @@ class CausalImputer(Imputer):
         keys: Int64[Tensor, "batch m"],
     ) -> Completions:
         """Complete m coalitions of every row; draws are weighted for one component at most."""
-        given = self._given(mask, 0)
         if len(self.ordering) == 1:
-            completed = self.imputer.impute(x, given, draws, keys)
+            completed = self.imputer.impute(x, self._given(mask, 0), draws, keys)
             return completed._replace(rows=self.splice(x, mask, completed.rows))
-        # Absent players of later components hold draws here, too, until their turn comes.
-        rows = self.splice(x, mask, self.imputer.sample(x, given, draws, keys))
-        for component in range(1, len(self.ordering)):
-            self._draw(rows, mask, component, noise.fold(keys, _STREAM - component), draws)
+        shape = (*mask.shape[:2], len(draws), *self.players.event)
+        rows = x[:, None, None].expand(shape).clone()
+        for component in range(len(self.ordering)):
+            self._draw(rows, mask, component, draws, keys)
         return Completions(rows)
 
     def _given(
@@ -115,37 +115,56 @@ class CausalImputer(Imputer):
         rows: Float[Tensor, "batch m draws *event"],
         mask: Bool[Tensor, "batch m players"],
         component: int,
-        keys: Int64[Tensor, "batch m"],
         draws: range,
+        keys: Int64[Tensor, "batch m"],
     ) -> None:
-        """Draw the absent players of a component into `rows`, given what stands before them."""
+        """Draw the absent players of a component into `rows`, where earlier ones stand."""
         absent = ~mask & (self.component == component)
         where = absent.any(-1).nonzero(as_tuple=True)
         if len(where[0]) == 0:
             return
-        numbers = torch.arange(draws.start, draws.stop, device=keys.device)
-        before = rows[where]
-        drawn = self._single_draws(
-            before.flatten(0, 1),
-            self._given(mask[where], component).repeat_interleave(len(draws), 0),
-            noise.fold(keys[where][:, None], numbers).flatten(),
-        )
+        given, own = self._given(mask[where], component), keys[where]
+        # Coalitions of a row that agree on what is given, and share their key, share the draws.
+        chosen, position = _distinct(where[0], own, given & mask[where])
+        before = rows[where[0][chosen], where[1][chosen]]
+        drawn = self._sample(before, given[chosen], component, draws, own[chosen])
         mine = self.players.expand(absent[where])[:, None]
-        rows[where] = torch.where(mine, drawn.unflatten(0, before.shape[:2]), before)
+        rows[where] = torch.where(mine, drawn[position], rows[where])
 
-    def _single_draws(
+    def _sample(
         self,
-        x: Float[Tensor, "rows *event"],
-        mask: Bool[Tensor, "rows players"],
-        keys: Int64[Tensor, " rows"],
-    ) -> Float[Tensor, "rows *event"]:
-        """One draw for one coalition of each row."""
-        parts = (part.split(_MOST_ROWS) for part in (x, mask[:, None], keys[:, None]))
+        before: Float[Tensor, "some draws *event"],
+        given: Bool[Tensor, "some players"],
+        component: int,
+        draws: range,
+        keys: Int64[Tensor, " some"],
+    ) -> Float[Tensor, "some draws *event"]:
+        """One draw for each of the rows before it; of the first component, from the same row."""
+        if component == 0:
+            return self.imputer.sample(before[:, 0], given[:, None], draws, keys[:, None])[:, 0]
+        numbers = torch.arange(draws.start, draws.stop, device=keys.device)
+        single = noise.fold(noise.fold(keys, _STREAM - component)[:, None], numbers)
+        repeated = given.repeat_interleave(len(draws), 0)
+        parts = (
+            part.split(_MOST_ROWS)
+            for part in (before.flatten(0, 1), repeated[:, None], single.flatten()[:, None])
+        )
         drawn = [
-            self.imputer.sample(rows, masks, range(1), own)[:, 0, 0]
-            for rows, masks, own in zip(*parts, strict=True)
+            self.imputer.sample(x, masks, range(1), own)[:, 0, 0]
+            for x, masks, own in zip(*parts, strict=True)
         ]
-        return torch.cat(drawn)
+        return torch.cat(drawn).unflatten(0, before.shape[:2])
+
+
+def _distinct(
+    row: Int64[Tensor, " some"], keys: Int64[Tensor, " some"], mask: Bool[Tensor, "some players"]
+) -> tuple[Int64[Tensor, " distinct"], Int64[Tensor, " some"]]:
+    """One place of each distinct (row, key, coalition), and where each given one stands there."""
+    key, coalition = keys.unique(return_inverse=True)[1], distinct_coalitions(mask)[1]
+    number = (row * len(keys) + key) * len(keys) + coalition
+    distinct, position = number.unique(return_inverse=True)
+    places = torch.arange(len(keys), device=keys.device)
+    return torch.empty_like(distinct).scatter_(0, position, places), position
 
 
 def _checked(confounding: Sequence[Any] | None, ordering: Ordering) -> tuple[bool, ...]:

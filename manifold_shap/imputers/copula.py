@@ -1,0 +1,99 @@
+"""The Gaussian copula: a normal dependence between features of any marginal distributions."""
+
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Float64, Int64
+from torch import Tensor
+
+from manifold_shap.coalitions import Players
+from manifold_shap.imputers.base import Completions, Imputer
+from manifold_shap.imputers.gaussian import (
+    REGULARISATION,
+    ConditionalNormal,
+    check_several,
+    moments,
+)
+
+
+class CopulaImputer(Imputer):
+    """Normal conditionals of V_j = Φ⁻¹(F_j(X_j)), mapped back by F_j⁻¹ (thesis, 3.4.2).
+
+    F_j is the empirical distribution of column j in the N reference rows: (rank - 1/2) / N, with
+    the mean rank where values tie, and from 1/(2N) to 1 - 1/(2N) for values outside of their range.
+    V is standard normal with the correlations of the reference rows, so that the columns keep their
+    distributions whatever is present.
+
+    Draws of a column whose values repeat, twice on average or more, are observed values (the
+    inverse of F_j as a step function); others are interpolated linearly between the order
+    statistics, and stay within their range. Between columns of few values the dependence comes out
+    weaker than it is: their normal scores vary less than a normal variable.
+
+    Args:
+        reference: at least two rows.
+        players: who plays; by default every element of a row on its own.
+        regularisation: as for `GaussianImputer`, of the correlations of V.
+
+    Raises:
+        TypeError, ValueError: as for `GaussianImputer`.
+    """
+
+    name = "copula"
+    order_statistics: Tensor
+    stepwise: Tensor
+
+    def __init__(
+        self,
+        reference: Any,
+        players: Players | None = None,
+        regularisation: float = REGULARISATION,
+    ) -> None:
+        super().__init__(reference, players)
+        check_several(self.reference)
+        ordered = self.reference.flatten(1).mT.contiguous().sort(-1).values
+        distinct = (ordered.diff(dim=-1) > 0).sum(-1) + 1
+        self.register_buffer("order_statistics", ordered, persistent=False)
+        self.register_buffer("stepwise", 2 * distinct <= ordered.shape[1], persistent=False)
+        _, _, correlation = moments(self.normal_scores(self.reference.flatten(1)))
+        mean = correlation.new_zeros(len(correlation))
+        self.conditional = ConditionalNormal(mean, mean + 1, correlation, regularisation)
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        return {"ridge": self.conditional.ridge}
+
+    def impute(
+        self,
+        x: Float[Tensor, "batch *event"],
+        mask: Bool[Tensor, "batch m players"],
+        draws: range,
+        keys: Int64[Tensor, "batch m"],
+    ) -> Completions:
+        """Complete each coalition by normal draws, given the normal scores of what is present."""
+        present = self.players.expand(mask).flatten(2)
+        scores = self.normal_scores(x.flatten(1)).to(x.dtype)
+        drawn = self.quantiles(self.conditional.draw(scores, present, draws, keys))
+        return Completions(self.splice(x, mask, drawn.unflatten(-1, self.players.event)))
+
+    def normal_scores(
+        self, x: Float[Tensor, "batch elements"]
+    ) -> Float64[Tensor, "batch elements"]:
+        """Φ⁻¹(F_j(x_j))."""
+        columns, rows = x.mT.contiguous(), len(self.reference)
+        below = torch.searchsorted(self.order_statistics, columns)
+        up_to = torch.searchsorted(self.order_statistics, columns, right=True)
+        share = (below + up_to).double() / (2 * rows)
+        return torch.special.ndtri(share.clamp(0.5 / rows, 1 - 0.5 / rows)).mT
+
+    def quantiles(
+        self, scores: Float[Tensor, "*shape elements"]
+    ) -> Float[Tensor, "*shape elements"]:
+        """F_j⁻¹(Φ(v_j))."""
+        columns, rows = self.order_statistics.shape
+        place = torch.special.ndtr(scores) * rows
+        place = torch.where(self.stepwise, place.floor(), place - 0.5).clamp(0, rows - 1)
+        low = place.long()
+        start = torch.arange(0, columns * rows, rows, device=low.device)
+        below = self.order_statistics.take(start + low)
+        above = self.order_statistics.take(start + (low + 1).clamp(max=rows - 1))
+        return torch.lerp(below, above, place - low)

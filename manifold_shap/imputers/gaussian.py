@@ -1,0 +1,243 @@
+"""The multivariate normal conditional: absent features regressed on the present ones, with noise.
+
+One joint draw per key serves every coalition: x' = x⁰ + Σ_{·S} Σ_SS⁻¹ (x_S - x⁰_S) with
+x⁰ ~ N(μ, Σ) has the law of Eqs. (3.4.1)-(3.4.2) of the thesis (conditioning by kriging, Journel
+1974; Matheron's rule). So draws change as little as they can while a coalition grows, and only the
+regression depends on the coalition.
+"""
+
+import math
+import warnings
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Float64, Int64
+from torch import Tensor, nn
+
+from manifold_shap import noise
+from manifold_shap.coalitions import Players
+from manifold_shap.imputers.base import Completions, Imputer
+
+REGULARISATION = 1e-6
+
+# Elements of the matrices of distinct coalitions that are held at a time: 64 MiB each.
+_MOST_ELEMENTS = 2**23
+
+
+class ConditionalNormal(nn.Module):
+    """p(z_{S̄} | z_S) of one multivariate normal distribution, for every S.
+
+    Args:
+        mean: of each element.
+        scale: standard deviations; an element of scale 0 is always drawn at its mean.
+        correlation: of the elements, with a unit diagonal.
+        regularisation: λ, the ridge added to every variance (as a share of it) where the smallest
+            eigenvalue of `correlation` is below λ. Variances stay: correlations shrink by 1 + λ.
+
+    Attributes:
+        ridge: what was added, λ or 0.
+
+    Raises:
+        ValueError: λ is negative, or too small to make the correlations positive definite.
+    """
+
+    mean: Tensor
+    scale: Tensor
+    correlation: Tensor
+    root: Tensor
+
+    def __init__(
+        self,
+        mean: Float64[Tensor, " elements"],
+        scale: Float64[Tensor, " elements"],
+        correlation: Float64[Tensor, "elements elements"],
+        regularisation: float = REGULARISATION,
+    ) -> None:
+        super().__init__()
+        correlation, self.ridge = _regularised(correlation, regularisation)
+        for name, statistic in (("mean", mean), ("scale", scale), ("correlation", correlation)):
+            self.register_buffer(name, statistic, persistent=False)
+        self.register_buffer("root", torch.linalg.cholesky(correlation), persistent=False)
+        self._drawn: tuple[range, Tensor, Tensor] | None = None
+
+    def draw(
+        self,
+        x: Float[Tensor, "batch elements"],
+        present: Bool[Tensor, "batch m elements"],
+        draws: range,
+        keys: Int64[Tensor, "batch m"],
+    ) -> Float[Tensor, "batch m draws elements"]:
+        """Rows that keep the present elements of `x`, the others drawn given these."""
+        batch, m, elements = present.shape
+        given, coalitions = x.repeat_interleave(m, 0), present.flatten(0, 1)
+        distinct, position = keys.flatten().unique(return_inverse=True)
+        numbers = self._numbers(distinct, draws)
+        most = max(1, _MOST_ELEMENTS // elements**2)
+        if batch * m <= most:
+            rows = self._complete(given, coalitions, numbers, position)
+            return rows.unflatten(0, (batch, m))
+        rows = x.new_empty(batch * m, len(draws), elements)
+        # Equal coalitions stand side by side, so that they are factorised together.
+        order = coalitions.unique(dim=0, return_inverse=True)[1].argsort()
+        for some in order.split(most):
+            rows[some] = self._complete(given[some], coalitions[some], numbers, position[some])
+        return rows.unflatten(0, (batch, m))
+
+    def _numbers(
+        self, keys: Int64[Tensor, " keys"], draws: range
+    ) -> Float[Tensor, "keys elements draws"]:
+        # An estimator asks for a row's coalitions in many calls that share one key.
+        if self._drawn is not None:
+            before, same_keys, numbers = self._drawn
+            if before == draws and same_keys.device == keys.device and same_keys.equal(keys):
+                return numbers
+        numbers = noise.normal(keys, (len(self.mean),), draws).mT.contiguous()
+        self._drawn = draws, keys, numbers
+        return numbers
+
+    def _complete(
+        self,
+        x: Float[Tensor, "pairs elements"],
+        present: Bool[Tensor, "pairs elements"],
+        numbers: Float[Tensor, "keys elements draws"],
+        position: Int64[Tensor, " pairs"],
+    ) -> Float[Tensor, "pairs draws elements"]:
+        distinct, inverse = present.unique(dim=0, return_inverse=True)
+        regression, root = (factor[inverse] for factor in self._factors(distinct))
+        standardised = (x - self.mean) / torch.where(self.scale > 0, self.scale, 1)
+        known = torch.where(present, standardised, 0)
+        expected = (regression @ known[..., None]).squeeze(-1) * self.scale + self.mean
+        # The root has zeros in the rows of present elements: they stay as they are, to the bit.
+        location = torch.where(present, x, expected.to(x.dtype))
+        one_key = len(numbers) == 1
+        numbers = numbers.expand(len(x), -1, -1) if one_key else numbers[position]
+        # Long rows of draws: with the few elements last, the product takes ten times as long.
+        return torch.baddbmm(location[..., None], root.to(x.dtype), numbers).mT
+
+    def _factors(
+        self, present: Bool[Tensor, "coalitions elements"]
+    ) -> tuple[
+        Float64[Tensor, "coalitions elements elements"],
+        Float64[Tensor, "coalitions elements elements"],
+    ]:
+        """Σ_{S̄S} Σ_SS⁻¹ between standardised elements, and a square root of Σ_{S̄|S}, zero-padded.
+
+        Eq. (3.4.1) of the thesis prints Σ_{S̄S̄} for Σ_{S̄S}.
+        """
+        rows, columns = present[:, :, None], present[:, None]
+        own = torch.where(rows & columns, self.correlation, 0)
+        own = own + torch.diag_embed((~present).double())
+        cross = torch.where(rows & ~columns, self.correlation, 0)
+        regression = torch.cholesky_solve(cross, torch.linalg.cholesky(own)).mT
+        residual = (self.root - regression @ self.root) * self.scale[:, None]
+        return regression, torch.where(rows, 0, residual)
+
+
+class GaussianImputer(Imputer):
+    """x'_{S̄} ~ N(μ_{S̄|S}, Σ_{S̄|S}), μ and Σ those of the reference rows (thesis, 3.4.1).
+
+    Elements are taken for continuous ones: draws of a binary or one-hot column are any numbers, not
+    members of its support, and the model has to read them. A constant column is drawn at its
+    constant.
+
+    Args:
+        reference: at least two rows.
+        players: who plays; by default every element of a row on its own.
+        regularisation: λ, a ridge of λ times the variance of every column, for covariances whose
+            correlations have an eigenvalue below λ: collinear columns (one-hot ones sum to 1), or
+            no more rows than columns. A warning says so, once. Where rows are few, a larger λ
+            (0.01, 0.1) also keeps the regressions from following chance.
+
+    Raises:
+        TypeError, ValueError: `reference` is no tensor or array of at least two finite rows of the
+            shape that `players` own; λ is negative, or too small to make the covariance positive
+            definite.
+    """
+
+    name = "gaussian"
+
+    def __init__(
+        self,
+        reference: Any,
+        players: Players | None = None,
+        regularisation: float = REGULARISATION,
+    ) -> None:
+        super().__init__(reference, players)
+        check_several(self.reference)
+        rows = self.reference.flatten(1).double()
+        mean, scale, correlation = moments(rows)
+        self.conditional = ConditionalNormal(mean, scale, correlation, regularisation)
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        return {"ridge": self.conditional.ridge}
+
+    def impute(
+        self,
+        x: Float[Tensor, "batch *event"],
+        mask: Bool[Tensor, "batch m players"],
+        draws: range,
+        keys: Int64[Tensor, "batch m"],
+    ) -> Completions:
+        """Complete each coalition by one joint draw per key and number, corrected for x_S."""
+        present = self.players.expand(mask).flatten(2)
+        rows = self.conditional.draw(x.flatten(1), present, draws, keys)
+        return Completions(rows.unflatten(-1, self.players.event))
+
+
+def check_several(reference: Tensor) -> None:
+    """Raise unless there are at least two rows, fewer have no covariance.
+
+    Raises:
+        ValueError: there is one row.
+    """
+    if len(reference) < 2:
+        raise ValueError(
+            "Expected at least two rows in `reference`, to estimate their covariance, but got "
+            f"{len(reference)}; pass more of the training data."
+        )
+
+
+def moments(
+    rows: Float64[Tensor, "rows elements"],
+) -> tuple[
+    Float64[Tensor, " elements"],
+    Float64[Tensor, " elements"],
+    Float64[Tensor, "elements elements"],
+]:
+    """Means, standard deviations and correlations; a constant column correlates with nothing."""
+    constant = rows.amax(0) == rows.amin(0)
+    # The mean of equal numbers may differ from them by rounding.
+    mean = torch.where(constant, rows[0], rows.mean(0))
+    centred = rows - mean
+    scale = (centred.square().sum(0) / (len(rows) - 1)).sqrt()
+    standardised = centred / torch.where(constant, 1, scale)
+    correlation = standardised.mT @ standardised / (len(rows) - 1)
+    return mean, scale, correlation.fill_diagonal_(1)
+
+
+def _regularised(correlation: Tensor, regularisation: float) -> tuple[Tensor, float]:
+    if not 0 <= regularisation < math.inf:
+        raise ValueError(
+            f"Expected `regularisation` of at least 0 and finite but got {regularisation}."
+        )
+    elements = len(correlation)
+    smallest = torch.linalg.eigvalsh(correlation)[0].item()
+    ridge = regularisation if smallest < regularisation else 0.0
+    if (smallest + ridge) / (1 + ridge) <= elements * torch.finfo(torch.float64).eps:
+        raise ValueError(
+            "Expected a positive definite covariance of `reference` but the smallest eigenvalue "
+            f"of its correlations is {smallest:.1e} and regularisation={regularisation} does not "
+            f"make up for it; give more, e.g. {REGULARISATION}, or drop columns that others "
+            "determine."
+        )
+    if ridge == 0:
+        return correlation, ridge
+    warnings.warn(
+        f"The covariance of `reference` is singular or nearly so (the smallest eigenvalue of its "
+        f"correlations is {smallest:.1e}: collinear columns, or too few rows): a ridge of "
+        f"{ridge:.1e} of every column's variance is added.",
+        stacklevel=4,
+    )
+    identity = torch.eye(elements, dtype=correlation.dtype, device=correlation.device)
+    return (correlation + ridge * identity) / (1 + ridge), ridge

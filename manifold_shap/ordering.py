@@ -38,6 +38,8 @@ class Ordering:
         number = {name: k for k, names in enumerate(components) for name in names}
         self.component = torch.tensor([number[name] for name in players.names])
         self.members = [(self.component == k).nonzero()[:, 0] for k in range(len(components))]
+        places = torch.arange(len(players)).split([len(members) for members in self.members])
+        self._mirrored = torch.cat([place.flip(0) for place in places])
 
     @classmethod
     def of(cls, ordering: "Ordering | Sequence[Any] | None", players: Players) -> "Ordering":
@@ -104,9 +106,7 @@ class Ordering:
 
     def _with_reverse(self, orders: Int64[Tensor, "*shape players"]) -> Tensor:
         # Reversed inside each component: the reverse is allowed, too.
-        places = torch.arange(len(self.players)).split([len(members) for members in self.members])
-        mirrored = torch.cat([place.flip(0) for place in places]).to(orders.device)
-        return torch.stack((orders, orders[..., mirrored]), dim=-2)
+        return torch.stack((orders, orders[..., self._mirrored.to(orders.device)]), dim=-2)
 
 
 def _check_components(components: Sequence[Any], players: Players) -> None:

@@ -413,6 +413,17 @@ def test_it_moves_with_its_value_function() -> None:
     assert causal.device.type == "meta"
 
 
+@pytest.mark.gpu
+def test_draws_are_the_same_on_another_device() -> None:
+    imputer = ms.MarginalImputer(torch.randn(20, 3, generator=generator()))
+    causal = CausalImputer(imputer, [["x1"], ["x2", "x0"]])
+    x, masks, keys = keyed(imputer, 2)
+    here = causal.impute(x, masks, range(5), keys).rows
+    causal.to("cuda")
+    there = causal.impute(x.cuda(), masks.cuda(), range(5), keys.cuda()).rows
+    assert torch.equal(there.cpu(), here)
+
+
 def test_errors() -> None:
     imputer = IMPUTERS[0]
     with pytest.raises(ValueError, match=r"one flag for each of the 3 components .* but got 2: \["):

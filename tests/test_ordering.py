@@ -320,3 +320,17 @@ def test_errors_of_an_ordering_come_from_the_estimators(
 ) -> None:
     with pytest.raises(ValueError, match=r"leaves out \['b', 'c', 'd', 'e'\]"):
         estimator(random_game(), rows(), ordering=[["a"]])
+
+
+@estimators
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_orderings_do_not_depend_on_the_device(
+    estimator: Callable[..., ms.Explanation], device: str
+) -> None:
+    def largest(x: Tensor, mask: Tensor) -> Tensor:
+        return (x[:, None] * mask).amax(-1, keepdim=True)
+
+    names = [["x3"], ["x0", "x4", "x1"], ["x2"]]
+    explanation = estimator(largest, rows().to(device), ordering=names)
+    expected = ms.exact_shapley(largest, rows(), ordering=names).phi
+    torch.testing.assert_close(explanation.phi, expected, rtol=1e-4, atol=1e-5)

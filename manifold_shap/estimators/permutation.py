@@ -80,6 +80,25 @@ def permutation_shapley(
     if every <= worthwhile:
         return _every_order(game, order, progress)
     limit = int(min(most, every)) // 2
+    moments, active = _sampled(game, order, limit, target_error, seed, progress)
+    if target_error is not None and len(active):
+        if every <= most:  # For what sampling has cost, all orders give the exact values.
+            return _every_order(game, order, progress)
+        warnings.warn(
+            f"{len(active)} of {len(game.x)} rows are above target_error={target_error} after "
+            f"{most} permutations; give more `permutations` or a larger `target_error`.",
+            stacklevel=2,
+        )
+    made_by = {**_made_by(moments, order), "seed": seed}
+    if target_error is not None:
+        made_by["target_error"] = target_error
+    return game.explanation(moments.mean, moments.standard_error(), made_by)
+
+
+def _sampled(
+    game: Game, order: Ordering, limit: int, target_error: float | None, seed: int, progress: bool
+) -> tuple[Moments, Tensor]:
+    """Moments over at most `limit` pairs, and the rows that have not met a target by then."""
     generator = torch.Generator().manual_seed(seed)
     moments = _moments(game)
     active = torch.arange(len(game.x))
@@ -95,18 +114,7 @@ def permutation_shapley(
                 bar.total = bar.n + min(remaining, len(active) * limit)
             if len(active) == 0:
                 break
-    if target_error is not None and len(active):
-        if every <= most:  # For what sampling has cost, all orders give the exact values.
-            return _every_order(game, order, progress)
-        warnings.warn(
-            f"{len(active)} of {len(game.x)} rows are above target_error={target_error} after "
-            f"{most} permutations; give more `permutations` or a larger `target_error`.",
-            stacklevel=2,
-        )
-    made_by = {**_made_by(moments, order), "seed": seed}
-    if target_error is not None:
-        made_by["target_error"] = target_error
-    return game.explanation(moments.mean, moments.standard_error(), made_by)
+    return moments, active
 
 
 def _most(permutations: int | None, target_error: float | None) -> int:

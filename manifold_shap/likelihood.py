@@ -337,8 +337,8 @@ class Product:
         """A draw, from uniform numbers: the inverse distribution function of each element."""
         return self.likelihood._by_element(self.eta, lambda family, eta: family.quantile(eta, u))
 
-    def log_prob(self, statistics: Float[Tensor, "*batch f"]) -> Float[Tensor, "*batch"]:
-        """log p of rows with these statistics; statistics set to zero are left out."""
+    def log_prob(self, statistics: Float[Tensor, "... f"]) -> Float[Tensor, "..."]:
+        """log p of rows with these statistics, broadcast; those set to zero are left out."""
         return (statistics * self.eta).sum(-1)
 
 

@@ -1,5 +1,6 @@
 """Training an imputer: from unlabelled rows to p(x'|x_S), for any model."""
 
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,14 @@ from jaxtyping import Float
 from torch import Tensor
 from torchmetrics import MeanMetric
 
+from manifold_shap.checkpoints import load_checkpoint
 from manifold_shap.coalitions import Players, SizeUniform
+from manifold_shap.data.batches import epoch_rows, loader
 from manifold_shap.imputers.vae import VAEImputer
+from manifold_shap.likelihood import choose_families
+from manifold_shap.rows import check_rows, to_tensor
 from manifold_shap.schema import Schema
-from manifold_shap.training.loop import Task
+from manifold_shap.training.loop import Task, check_continues, hold_out, seeded, train
 from manifold_shap.vae import MaskedVAE
 
 # Powers that the weights may be tempered by, and validation pairs that decide among them.
@@ -211,21 +216,19 @@ def fit_imputer(
     with tempfile.TemporaryDirectory() as scratch:
         place = directory or scratch
         training = train(task, batches, check, place, **loop, trainer=trainer, progress=progress)
-    imputer = VAEImputer(
-        task.network,
-        x_train,
-        players,
-        posterior=posterior,
-        importance=importance,
-        bank_size=bank_size,
-        seed=seed,
-    )
+    chosen = {
+        "posterior": posterior,
+        "importance": importance,
+        "bank_size": bank_size,
+        "seed": seed,
+    }
+    imputer = VAEImputer(task.network, x_train, players, **chosen)
     imputer.temper = choose_temper(imputer, x_validation, seed) if temper is None else temper
     imputer.checkpoint = {
         "kind": task.kind,
         "hyper_parameters": dict(task.hparams),
         "state_dict": task.state_dict(),
-        "posterior": _posterior(imputer, bank_size, seed),
+        "imputer": {**chosen, "temper": imputer.temper},
     }
     imputer.training_record = {
         "epochs": training.epochs,
@@ -256,13 +259,15 @@ def choose_temper(imputer: VAEImputer, x: Tensor, seed: int = 0) -> float:
     return _TEMPERS[errors.index(min(errors))]
 
 
-def load_imputer(path: str | Path, reference: Any) -> VAEImputer:
+def load_imputer(path: str | Path, reference: Any, **settings: Any) -> VAEImputer:
     """The imputer that `VAEImputer.save` or a training wrote.
 
     Args:
         path: the checkpoint; no code in it is run.
         reference: the training rows: they are not in the file. Their codes are the bank, and v(∅)
             is the mean over them.
+        settings: `posterior`, `temper`, `importance`, `bank_size` or `seed`, where others than
+            those of the training are wanted.
 
     Raises:
         FileNotFoundError: no file is there.
@@ -272,16 +277,15 @@ def load_imputer(path: str | Path, reference: Any) -> VAEImputer:
     try:
         task = VAETask(**checkpoint["hyper_parameters"])
         task.load_state_dict(checkpoint["state_dict"])
-        posterior = checkpoint["posterior"]
     except (KeyError, TypeError, RuntimeError) as error:
         raise ValueError(
             f"Expected the imputer in {path} to be complete but it does not fit together "
             f"({str(error).splitlines()[0]}); train it again."
         ) from error
-    settings = task.hparams
-    players = Players(
-        tuple(settings["players"]), torch.tensor(settings["index"]).reshape(settings["event"])
-    )
-    imputer = VAEImputer(task.network, reference, players, **posterior)
-    imputer.checkpoint = checkpoint
+    made = task.hparams
+    players = Players(tuple(made["players"]), torch.tensor(made["index"]).reshape(made["event"]))
+    # The checkpoint of an interrupted training does not know them yet.
+    chosen = {**checkpoint.get("imputer", {}), **settings}
+    imputer = VAEImputer(task.network, reference, players, **chosen)
+    imputer.checkpoint = {**checkpoint, "imputer": chosen}
     return imputer

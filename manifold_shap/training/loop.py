@@ -3,7 +3,7 @@
 import logging
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -163,6 +163,43 @@ def train(
         seconds=time.perf_counter() - task.started,
         validation=float(cast(Tensor, best.best_model_score)),
     )
+
+
+def check_continues(file: Path, task: Task, described: Sequence[str]) -> None:
+    """Raise if an interrupted training is one of other settings or other data.
+
+    Args:
+        file: what it left; nothing is checked where there is none.
+        task: the training to come.
+        described: names of the buffers that hold what the task knows of its data.
+    """
+    if not file.exists():
+        return
+    checkpoint = load_checkpoint(file, task.kind)
+    here, there = dict(task.hparams), checkpoint["hyper_parameters"]
+    changed = [name for name in here if here[name] != there.get(name)]
+    state = checkpoint["state_dict"]
+    if not changed and not all(torch.equal(state[name], getattr(task, name)) for name in described):
+        changed = ["the training rows, or the model's outputs on them"]
+    if changed:
+        raise ValueError(
+            f"Expected {file.parent} to be empty or to hold an interrupted training of this "
+            f"{task.kind}, but it is one that differs in: {', '.join(changed)}. Name another "
+            "`directory`, or remove that one."
+        )
+
+
+def hold_out(x: Tensor, seed: int, share: float = 0.1) -> tuple[Tensor, Tensor]:
+    """Training rows, and a share of them to validate on.
+
+    Raises:
+        ValueError: fewer than 2 rows.
+    """
+    if len(x) < 2:
+        raise ValueError(f"Expected at least 2 training rows but got {len(x)}.")
+    order = torch.randperm(len(x), generator=torch.Generator().manual_seed(seed))
+    held_out = max(1, round(share * len(x)))
+    return x[order[held_out:]], x[order[:held_out]]
 
 
 @contextmanager

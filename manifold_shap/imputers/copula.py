@@ -96,4 +96,4 @@ class CopulaImputer(Imputer):
         start = torch.arange(0, columns * rows, rows, device=low.device)
         below = self.order_statistics.take(start + low)
         above = self.order_statistics.take(start + (low + 1).clamp(max=rows - 1))
-        return torch.lerp(below, above, place - low)
+        return torch.lerp(below, above, (place - low).to(below.dtype))

@@ -1,0 +1,384 @@
+"""Gaussian and copula imputers: against analytic conditionals, and what any imputer keeps."""
+
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression
+from torch import Tensor
+
+import manifold_shap as ms
+from manifold_shap.coalitions import all_coalitions
+from manifold_shap.imputers import gaussian
+from manifold_shap.imputers.copula import CopulaImputer
+from manifold_shap.imputers.gaussian import GaussianImputer
+
+MEAN = torch.tensor([1.0, -2.0, 0.5, 0.0], dtype=torch.float64)
+COVARIANCE = torch.tensor(
+    [[1.0, 0.7, 0.2, -0.4], [0.7, 1.5, 0.5, 0.1], [0.2, 0.5, 0.8, 0.3], [-0.4, 0.1, 0.3, 1.2]],
+    dtype=torch.float64,
+)
+MASKS = all_coalitions(4)
+
+every_imputer = pytest.mark.parametrize("make", [GaussianImputer, CopulaImputer])
+Make = Callable[..., ms.Imputer]
+
+
+def rows(count: int, seed: int = 0) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    standard = torch.randn(count, 4, generator=generator, dtype=torch.float64)
+    return (MEAN + standard @ torch.linalg.cholesky(COVARIANCE).T).float()
+
+
+def complete(imputer: ms.Imputer, x: Tensor, draws: range, key: int = 0) -> Tensor:
+    mask = all_coalitions(len(imputer.players)).expand(len(x), -1, -1)
+    return imputer.impute(x, mask, draws, torch.full(mask.shape[:2], key)).rows
+
+
+def conditionals(x: Tensor, mean: np.ndarray, covariance: np.ndarray) -> list:
+    """Of each row and coalition, mean [4] and covariance [4, 4] of the whole row given x_S."""
+    found = []
+    for row in x.double().numpy():
+        for mask in MASKS.numpy():
+            given, absent = np.flatnonzero(mask), np.flatnonzero(~mask)
+            location, spread = row.copy(), np.zeros((4, 4))
+            cross = covariance[np.ix_(absent, given)]
+            slope = cross @ np.linalg.inv(covariance[np.ix_(given, given)])
+            location[absent] = mean[absent] + slope @ (row[given] - mean[given])
+            spread[np.ix_(absent, absent)] = covariance[np.ix_(absent, absent)] - slope @ cross.T
+            found.append((location, spread))
+    return found
+
+
+def expectations(x: Tensor, mean: np.ndarray, covariance: np.ndarray, function: Callable) -> Tensor:
+    values = [function(*each) for each in conditionals(x, mean, covariance)]
+    return torch.tensor(np.array(values)).reshape(len(x), len(MASKS), -1)
+
+
+WEIGHT = np.array([0.5, -0.3, 0.4, 0.2])
+QUADRATIC = np.outer(WEIGHT, WEIGHT[::-1]) + np.diag([1.0, -0.5, 0.3, 0.7])
+
+# A model of rows, and its expectation under N(location, spread).
+FUNCTIONS: dict[str, tuple[Callable, Callable]] = {
+    "linear": (lambda x: x @ torch.tensor(WEIGHT).float(), lambda m, c: WEIGHT @ m),
+    "exponential": (
+        lambda x: (x @ torch.tensor(WEIGHT).float()).exp(),
+        lambda m, c: np.exp(WEIGHT @ m + WEIGHT @ c @ WEIGHT / 2),
+    ),
+    "quadratic": (
+        lambda x: torch.einsum("bi,ij,bj->b", x, torch.tensor(QUADRATIC).float(), x),
+        lambda m, c: m @ QUADRATIC @ m + np.trace(QUADRATIC @ c),
+    ),
+}
+
+
+def standardised_errors(value: ms.ImputedValue, x: Tensor, truth: Tensor) -> Tensor:
+    """|v - truth| in standard errors of the draws, of the coalitions that draw anything."""
+    estimate = value.estimate(x, MASKS.expand(len(x), -1, -1))
+    error = (estimate.values - truth).abs() / (estimate.variance.sqrt() + 1e-6)
+    return error[:, 1:-1]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_values_are_the_analytic_conditional_expectations(function: str) -> None:
+    model, expectation = FUNCTIONS[function]
+    reference, x = rows(500), rows(3, seed=1)
+    value = ms.imputed_value(
+        lambda x: model(x)[:, None], GaussianImputer(reference), "identity", draws=20_000
+    )
+    data = reference.double().numpy()
+    truth = expectations(x, data.mean(0), np.cov(data.T), expectation)
+    errors = standardised_errors(value, x, truth)
+    assert errors.max() < 5
+    # Not small because the standard errors are large: they are those of so many draws.
+    assert 0.3 < errors.square().mean().sqrt() < 2
+
+
+def test_draws_have_the_conditional_mean_and_covariance() -> None:
+    reference, x = rows(300), rows(2, seed=1)
+    drawn = complete(GaussianImputer(reference), x, range(40_000)).double()
+    data = reference.double().numpy()
+    expected = conditionals(x, data.mean(0), np.cov(data.T))
+    for row, (location, spread) in zip(drawn.flatten(0, 1), expected, strict=True):
+        torch.testing.assert_close(row.mean(0), torch.tensor(location), rtol=0, atol=0.04)
+        torch.testing.assert_close(row.T.cov(), torch.tensor(spread), rtol=0, atol=0.06)
+
+
+def test_a_joint_draw_serves_every_coalition() -> None:
+    """x' = x⁰ + Σ_{·S} Σ_SS⁻¹ (x_S - x⁰_S), x⁰ the draw of the empty coalition."""
+    reference, x = rows(300), rows(2, seed=1)
+    drawn = complete(GaussianImputer(reference), x, range(5)).double()
+    joint = drawn[:, 0]
+    covariance = reference.double().T.cov()
+    for k, mask in enumerate(MASKS):
+        slope = covariance[:, mask] @ torch.linalg.inv(covariance[mask][:, mask])
+        expected = joint + (x[:, None, mask].double() - joint[..., mask]) @ slope.T
+        torch.testing.assert_close(drawn[:, k], expected, rtol=0, atol=1e-4)
+
+
+def test_copula_agrees_with_the_normal_distribution_on_normal_data() -> None:
+    model, expectation = FUNCTIONS["quadratic"]
+    reference, x = rows(20_000), rows(4, seed=1)
+    truth = expectations(x, MEAN.numpy(), COVARIANCE.numpy(), expectation)
+    value = ms.imputed_value(
+        lambda x: model(x)[:, None], CopulaImputer(reference), "identity", draws=4000
+    )
+    values = value(x, MASKS.expand(4, -1, -1))[:, 1:-1].double()
+    # The error of the reference rows' own quantiles and correlations, and of the draws.
+    assert (values - truth[:, 1:-1]).square().mean().sqrt() < 0.05 * truth.std()
+
+
+def test_copula_is_right_for_monotone_functions_of_normal_columns() -> None:
+    def transformed(z: Tensor) -> Tensor:
+        return torch.stack((z[:, 0].exp(), z[:, 1] ** 3, -z[:, 2], z[:, 3].sigmoid()), dim=1)
+
+    reference, z = rows(20_000), rows(4, seed=1)
+    imputer, x = CopulaImputer(transformed(reference)), transformed(z)
+
+    def expectation(location: np.ndarray, spread: np.ndarray) -> list[float]:
+        # E[exp Z_0], E[Z_1³] and E[-Z_2] of normal variables.
+        (a, b, c), (p, q) = location[:3], np.diag(spread)[:2]
+        return [np.exp(a + p / 2), b**3 + 3 * b * q, -c]
+
+    truth = expectations(z, MEAN.numpy(), COVARIANCE.numpy(), expectation)
+    value = ms.imputed_value(lambda x: x[:, :3], imputer, "identity", draws=4000)
+    values = value(x, MASKS.expand(4, -1, -1)).double()
+    error = (values - truth)[:, 1:-1].flatten(0, 1).square().mean(0).sqrt()
+    assert (error < 0.06 * truth.flatten(0, 1).std(0)).all()
+    # The normal conditionals of these columns are far from it.
+    normal = ms.imputed_value(lambda x: x[:, :3], GaussianImputer(imputer.reference), "identity")
+    wrong = (normal(x, MASKS.expand(4, -1, -1)) - truth)[:, 1:-1].flatten(0, 1)
+    assert wrong.square().mean(0).sqrt()[1] > 3 * error[1]
+
+
+def test_copula_draws_have_the_marginal_distributions_of_the_reference() -> None:
+    generator = torch.Generator().manual_seed(0)
+    z = rows(4000)
+    skewed = torch.stack((z[:, 0].exp(), (z[:, 1] > -1).float(), z[:, 2].round()), dim=1)
+    drawn = complete(CopulaImputer(skewed), skewed[:1], range(20_000))[0, 0]
+    levels = torch.rand(9, generator=generator).sort().values
+    torch.testing.assert_close(
+        drawn[:, 0].quantile(levels), skewed[:, 0].quantile(levels), rtol=0.08, atol=0
+    )
+    for column in (1, 2):
+        values, counts = skewed[:, column].unique(return_counts=True)
+        found, times = drawn[:, column].unique(return_counts=True)
+        # No value that was not observed, and each as often.
+        assert set(found.tolist()) <= set(values.tolist())
+        shares = torch.zeros(len(values)).scatter(0, torch.searchsorted(values, found), times / 2e4)
+        torch.testing.assert_close(shares, counts / 4000, rtol=0, atol=0.02)
+
+
+def test_copula_interpolates_between_the_values_of_continuous_columns() -> None:
+    reference = torch.tensor([[0.0], [1], [4], [10]])
+    imputer = CopulaImputer(reference)
+    ranks = torch.tensor([[0.05], [1 / 8], [0.25], [3 / 8], [0.5], [7 / 8], [0.99]])
+    values = imputer.quantiles(torch.special.ndtri(ranks))
+    expected = torch.tensor([[0.0], [0], [0.5], [1], [2.5], [10], [10]])
+    torch.testing.assert_close(values, expected, rtol=0, atol=1e-5)
+    # The normal scores are the inverse on the observed values, tied ones at their mean rank.
+    torch.testing.assert_close(
+        imputer.quantiles(imputer.normal_scores(reference)).float(), reference
+    )
+    tied = CopulaImputer(torch.tensor([[0.0], [0], [1], [5]]))
+    share = torch.special.ndtr(tied.normal_scores(torch.tensor([[-9.0], [0], [0.5], [1], [9]])))
+    torch.testing.assert_close(
+        share[:, 0].float(), torch.tensor([1 / 8, 1 / 4, 1 / 2, 5 / 8, 7 / 8])
+    )
+
+
+@every_imputer
+def test_chunks_give_the_same_draws(make: Make) -> None:
+    imputer, x = make(rows(50)), rows(3, seed=1)
+    mask = MASKS.expand(3, -1, -1)
+    keys = torch.arange(48).reshape(3, 16) % 5
+    whole = imputer.impute(x, mask, range(6), keys).rows
+    assert whole.shape == (3, 16, 6, 4)
+    parts = [imputer.impute(x, mask, part, keys).rows for part in (range(2), range(2, 6))]
+    torch.testing.assert_close(torch.cat(parts, dim=2), whole)
+    by_row = [imputer.impute(x[k : k + 1], mask[:1], range(6), keys[k : k + 1]) for k in range(3)]
+    torch.testing.assert_close(torch.cat([part.rows for part in by_row]), whole)
+    pieces = zip(mask.split(3, 1), keys.split(3, 1), strict=True)
+    by_coalition = [imputer.impute(x, *piece[:1], range(6), piece[1]).rows for piece in pieces]
+    torch.testing.assert_close(torch.cat(by_coalition, dim=1), whole)
+
+
+@every_imputer
+def test_few_coalitions_are_factorised_at_a_time(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    imputer, x = make(rows(50)), rows(3, seed=1)
+    mask = MASKS.expand(3, -1, -1)
+    keys = torch.arange(48).reshape(3, 16) % 5
+    whole = imputer.impute(x, mask, range(6), keys).rows
+    monkeypatch.setattr(gaussian, "_MOST_ELEMENTS", 5 * 4**2)
+    torch.testing.assert_close(imputer.impute(x, mask, range(6), keys).rows, whole)
+
+
+@every_imputer
+def test_equal_keys_share_their_draws_and_others_do_not(make: Make) -> None:
+    imputer, x = make(rows(50)), rows(1, seed=1)
+    mask = torch.zeros(1, 3, 4, dtype=torch.bool)
+    drawn = imputer.impute(x, mask, range(4), torch.tensor([[7, 8, 7]])).rows[0]
+    assert torch.equal(drawn[0], drawn[2])
+    assert not torch.equal(drawn[0], drawn[1])
+    again = imputer.impute(x, mask[:, :1], range(4), torch.tensor([[8]])).rows[0]
+    torch.testing.assert_close(again[0], drawn[1])
+
+
+@every_imputer
+def test_present_values_stay_and_absent_ones_are_never_looked_at(make: Make) -> None:
+    imputer, x = make(rows(50)), rows(3, seed=1)
+    drawn = complete(imputer, x, range(6))
+    present = MASKS[None, :, None].expand_as(drawn)
+    assert torch.equal(drawn[present], x[:, None, None].expand_as(drawn)[present])
+    assert not (drawn == x[:, None, None])[~present].any()
+    for k, mask in enumerate(MASKS):
+        changed = torch.where(mask, x, torch.tensor([1e30, -7.0, torch.nan, torch.inf]))
+        keys = torch.zeros(3, 1, dtype=torch.int64)
+        again = imputer.impute(changed, mask.expand(3, 1, -1), range(6), keys).rows[:, 0]
+        torch.testing.assert_close(again, drawn[:, k])
+
+
+@every_imputer
+def test_nothing_is_changed(make: Make) -> None:
+    imputer, x = make(rows(50)), rows(3, seed=1)
+    complete(imputer, x, range(4))
+    assert torch.equal(imputer.reference, rows(50))
+    assert torch.equal(x, rows(3, seed=1))
+
+
+@every_imputer
+def test_players_of_several_elements_and_images(make: Make) -> None:
+    """A player's elements are given or drawn together, as if each was a player in step."""
+    players = ms.Players(("left", "right"), torch.tensor([[[0, 1], [0, 1]]]))
+    reference, x = rows(50), rows(2, seed=1)
+    drawn = complete(make(reference.reshape(50, 1, 2, 2), players), x.reshape(2, 1, 2, 2), range(3))
+    assert drawn.shape == (2, 4, 3, 1, 2, 2)
+    flat = complete(make(reference), x, range(3))
+    # Elements 0 and 2 are the left player's.
+    torch.testing.assert_close(drawn.flatten(3), flat[:, [0, 5, 10, 15]])
+
+
+@every_imputer
+def test_a_constant_column_stays_constant(make: Make) -> None:
+    reference, x = rows(50), rows(2, seed=1)
+    reference[:, 2] = 0.1
+    drawn = complete(make(reference), x, range(5))
+    assert (drawn[:, ~MASKS[:, 2]][..., 2] == torch.tensor(0.1)).all()
+    # Its value is no news of the others.
+    alone, nobody = 4, 0
+    torch.testing.assert_close(drawn[:, alone][..., [0, 1, 3]], drawn[:, nobody][..., [0, 1, 3]])
+
+
+@every_imputer
+def test_collinear_columns_are_regularised_and_said_once(make: Make) -> None:
+    reference = rows(50)
+    reference[:, 3] = 2 * reference[:, 0] - 1
+    with pytest.warns(
+        UserWarning, match=r"eigenvalue .*collinear.* ridge of 1\.0e-06 of ev"
+    ) as seen:
+        imputer = make(reference)
+    assert len(seen) == 1
+    assert imputer.provenance == {"ridge": 1e-6}
+    x = reference[:3]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        drawn = complete(imputer, x, range(50))
+    given = drawn[:, MASKS[:, 0] & ~MASKS[:, 3]]
+    # A ridge of 1e-6 leaves a standard deviation of 1.4e-3 of the column's; F_j has 50 steps.
+    tolerance = 0.02 if make is GaussianImputer else 0.2
+    assert (given[..., 3] - x[:, None, None, 3]).abs().max() < tolerance
+
+
+@every_imputer
+def test_fewer_rows_than_columns_are_regularised(make: Make) -> None:
+    reference = torch.randn(5, 12, generator=torch.Generator().manual_seed(0))
+    with pytest.warns(UserWarning, match="too few rows"):
+        imputer = make(reference)
+    mask = torch.rand(5, 20, 12, generator=torch.Generator().manual_seed(0)) < 0.5
+    drawn = imputer.impute(reference, mask, range(20), torch.zeros(5, 20, dtype=torch.int64)).rows
+    assert drawn.isfinite().all()
+    assert drawn.abs().max() < 10 * reference.abs().max()
+
+
+def test_no_warning_and_no_ridge_where_none_is_needed() -> None:
+    assert GaussianImputer(rows(50), regularisation=0.0).provenance == {"ridge": 0}
+    assert GaussianImputer(rows(50)).provenance == {"ridge": 0}
+
+
+@every_imputer
+def test_errors(make: Make) -> None:
+    with pytest.raises(ValueError, match=r"Expected at least two rows in `reference`.* but got 1"):
+        make(rows(1))
+    for negative in (-1e-6, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="`regularisation` of at least 0 and finite but got"):
+            make(rows(9), regularisation=negative)
+    collinear = rows(50)
+    collinear[:, 3] = collinear[:, 0]
+    for too_small in (0.0, 1e-17):
+        with pytest.raises(
+            ValueError, match=r"Expected a positive definite .* give more, e.g. 1e-06"
+        ):
+            make(collinear, regularisation=too_small)
+    holed = rows(9)
+    holed[4, 1] = torch.nan
+    with pytest.raises(ValueError, match="1 entries of `reference` are NaN or infinite"):
+        make(holed)
+    with pytest.raises(ValueError, match=r"`reference` of shape \(rows, 2\) but got \(9, 4\)"):
+        make(rows(9), ms.Players.of_elements((2,)))
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    scale=st.lists(st.floats(1e-3, 1e3), min_size=4, max_size=4),
+    shift=st.lists(st.floats(-10, 10), min_size=4, max_size=4),
+)
+@every_imputer
+def test_draws_scale_and_shift_with_the_columns(
+    make: Make, scale: list[float], shift: list[float]
+) -> None:
+    factor, offset = torch.tensor(scale), torch.tensor(shift) * torch.tensor(scale)
+    reference, x = rows(40), rows(2, seed=1)
+    drawn = complete(make(reference), x, range(3))
+    moved = complete(make(reference * factor + offset), x * factor + offset, range(3))
+    torch.testing.assert_close((moved - offset) / factor, drawn, rtol=0, atol=1e-3)
+
+
+@every_imputer
+def test_values_of_every_estimator_are_efficient(make: Make) -> None:
+    value = ms.imputed_value(lambda x: x.exp(), make(rows(60)), "identity", draws=8)
+    x = rows(3, seed=1)
+    for explanation in (ms.exact_shapley(value, x), ms.permutation_shapley(value, x)):
+        total = explanation.prediction - explanation.base
+        torch.testing.assert_close(explanation.phi.sum(1), total, rtol=1e-4, atol=1e-3)
+        assert explanation.made_by["value_function"] == value.imputer.name
+
+
+@every_imputer
+def test_on_iris_the_error_is_smaller_than_off_the_manifold(make: Make) -> None:
+    x, species = load_iris(return_X_y=True)
+    model = LogisticRegression(max_iter=1000).fit(x[::2], species[::2])
+    train, test = x[::2].astype("float32"), x[1::2].astype("float32")
+    mask = all_coalitions(4)[:-1].expand(len(test), -1, -1)
+    scores = [
+        ms.mean_squared_error(ms.imputed_value(model, imputer, draws=100), test, mask).debiased
+        for imputer in (make(train), ms.MarginalImputer(train))
+    ]
+    assert scores[0] < 0.8 * scores[1]
+
+
+@pytest.mark.gpu
+@every_imputer
+def test_a_device_draws_what_the_processor_draws(make: Make) -> None:
+    imputer, x = make(rows(50)), rows(3, seed=1)
+    mask, keys = MASKS.expand(3, -1, -1), torch.arange(48).reshape(3, 16) % 5
+    drawn = imputer.impute(x, mask, range(6), keys).rows
+    imputer.to("cuda")
+    there = imputer.impute(x.cuda(), mask.cuda(), range(6), keys.cuda()).rows
+    torch.testing.assert_close(there.cpu(), drawn, rtol=0, atol=1e-3)

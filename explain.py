@@ -3,14 +3,11 @@
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
-from omegaconf import DictConfig, ListConfig, OmegaConf
-
-if TYPE_CHECKING:
-    import torch
+from omegaconf import DictConfig, OmegaConf
 
 CONF = Path(__file__).parent / "conf"
 
@@ -24,59 +21,44 @@ def explain(cfg: DictConfig, given: list[str]) -> dict[str, Any]:
     """
     # Here, so that --help and a misspelled setting need not wait for them.
     from manifold_shap.commands import explain as steps
+    from manifold_shap.commands.opening import open_value
+    from manifold_shap.commands.orders import Orders
+    from manifold_shap.commands.value_functions import defaults
 
-    home = Path(cfg.runs_dir, cfg.data.name)
-    current = {"data": plain(cfg.data), "classifier": plain(cfg.classifier)}
-    kept = steps.recorded_data(home, current, given, cfg.checkpoint)
+    home, settings = Path(cfg.runs_dir, cfg.data.name), plain(cfg)
+    orders = Orders(settings["ordering"], settings["asymmetric"], settings["confounding"])
+    name = cfg.value_function.name
+    names = steps.drawn_names(settings["compare"], name)
+    others = {other: defaults(CONF / "value_function", other) for other in names if other != name}
+    recipe = {key: settings[key] for key in ("data", "classifier")}
+    kept = steps.recorded_data(home, recipe, given, cfg.checkpoint)
     data = hydra.utils.get_class(cfg.data._target_)(**kept)
     data.setup()
-    open_value = partial(steps.open_value, home, data, seed=cfg.seed)
-    value, directory = open_value(plain(cfg.value_function), given=given, checkpoint=cfg.checkpoint)
-    values = {value.name: value}
-    for name in other_names(cfg.compare, value.name):
-        settings = plain(OmegaConf.load(CONF / "value_function" / f"{name}.yaml"))
-        values[name], _ = open_value({**settings, "output": value.space}, model=value.model)
-    instances = plain(cfg)["instances"]
+    begin = partial(open_value, home, data, seed=cfg.seed)
+    opened = begin(settings["value_function"], given=given, checkpoint=cfg.checkpoint)
+    values = {name: opened.value}
+    for other, own in others.items():
+        # In the space of the first, which decides.
+        own["output"] = opened.value.space
+        values[other] = begin(own, given=["value_function.output"], source=opened.source).value
+    instances = settings["instances"]
     if "instances" not in given:
         instances = min(instances, len(data.x_test))
-    device = pick_device(cfg.device)
+    device = steps.pick_device(cfg.device)
     summary = steps.explain(
-        {name: entry.to(device) for name, entry in values.items()},
+        {which: values[which].to(device) for which in names},
+        name,
         data,
         steps.test_rows(data, instances),
         partial(hydra.utils.instantiate(cfg.estimator, _partial_=True), progress=cfg.progress),
-        directory,
+        opened.directory,
+        orders,
     )
-    print(f"{summary['seconds']:.1f} s for {value.name}; results and plots in {directory}")
+    print(f"{summary['seconds']:.1f} s for {name}; results and plots in {opened.directory}")
     return summary
 
 
-def other_names(names: str | list[str] | None, name: str) -> list[str]:
-    """Names of the value functions to draw beside the one of this name."""
-    listed = [names] if isinstance(names, str) else list(names or [])
-    known = sorted(path.stem for path in (CONF / "value_function").glob("*.yaml"))
-    for other in listed:
-        if other not in known:
-            raise ValueError(f"Expected `compare` to name some of {known} but got {other!r}.")
-    return [other for other in listed if other != name]
-
-
-def pick_device(name: str) -> "torch.device":
-    """The device of this name; `auto` is CUDA where there is one."""
-    import torch
-
-    available = torch.cuda.is_available()
-    if name == "auto":
-        return torch.device("cuda" if available else "cpu")
-    if name != "cpu" and not (available and name.startswith("cuda")):
-        raise ValueError(
-            f"Expected `device` to be cpu, auto, or cuda where torch finds one ({available}), but "
-            f"got {name!r}."
-        )
-    return torch.device(name)
-
-
-def plain(cfg: DictConfig | ListConfig) -> dict[str, Any]:
+def plain(cfg: DictConfig) -> dict[str, Any]:
     """A configuration as nested dicts."""
     return cast(dict[str, Any], OmegaConf.to_container(cfg, resolve=True))
 

@@ -9,6 +9,8 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
+CONF = Path(__file__).parent / "conf"
+
 
 def train(cfg: DictConfig, sweep: Path | None = None) -> float:
     """Train what the configuration says and return the test MSE, for sweepers to minimise.
@@ -21,6 +23,7 @@ def train(cfg: DictConfig, sweep: Path | None = None) -> float:
     from manifold_shap.commands import directories
     from manifold_shap.commands.run import Run
     from manifold_shap.commands.train import train as train_run
+    from manifold_shap.commands.value_functions import teacher_settings
 
     home = Path(cfg.runs_dir, cfg.data.name)
     directories.check_writable(home)
@@ -35,6 +38,7 @@ def train(cfg: DictConfig, sweep: Path | None = None) -> float:
         sweep=sweep is not None,
         overwrite=cfg.overwrite,
         progress=cfg.progress,
+        teacher=teacher_settings(CONF / "value_function", plain(cfg.value_function)),
     )
     return train_run(run, hydra.utils.instantiate(cfg.classifier))["mse"]
 
@@ -52,8 +56,8 @@ def main(cfg: DictConfig) -> float:
         return train(cfg, sweep)
     except KeyboardInterrupt:
         print(
-            "Interrupted. What was finished is kept, and so is the surrogate's best checkpoint so "
-            "far, if there is one: explain.py can use it, and the same command goes on from here."
+            "Interrupted. What was finished is kept, and so is the best checkpoint of a training, "
+            "if there is one: explain.py can use it, and the same command goes on from here."
         )
         sys.exit(130)
     except (ValueError, TypeError, OSError) as error:

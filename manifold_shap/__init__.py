@@ -15,46 +15,86 @@ from manifold_shap.coalitions import Players, ShapleyKernel, SizeUniform
 from manifold_shap.columns import Column
 from manifold_shap.estimators import exact_shapley, permutation_shapley
 from manifold_shap.explanation import Explanation
-from manifold_shap.imputers import Imputer, MarginalImputer
+from manifold_shap.imputers import (
+    BaselineImputer,
+    CausalImputer,
+    ContrastiveImputer,
+    CopulaImputer,
+    EmpiricalImputer,
+    ExactMatchImputer,
+    GaussianImputer,
+    Imputer,
+    MarginalImputer,
+    VAEImputer,
+)
 from manifold_shap.metrics import mean_squared_error, shapley_pairs
+from manifold_shap.ordering import Ordering
 from manifold_shap.outputs import Space
 from manifold_shap.schema import Schema
-from manifold_shap.values import ImputedValue, SurrogateValue, ValueFunction, imputed_value
+from manifold_shap.values import (
+    ImputedValue,
+    RetrainedValue,
+    SurrogateValue,
+    ValueFunction,
+    imputed_value,
+    retrained_value,
+)
 
 if TYPE_CHECKING:
     from manifold_shap import plots
+    from manifold_shap.training.imputer import fit_imputer, load_imputer
     from manifold_shap.training.surrogate import fit_surrogate, load_surrogate
 
 __all__ = [
+    "BaselineImputer",
+    "CausalImputer",
     "Column",
+    "ContrastiveImputer",
+    "CopulaImputer",
+    "EmpiricalImputer",
+    "ExactMatchImputer",
     "Explanation",
+    "GaussianImputer",
     "ImputedValue",
     "Imputer",
     "MarginalImputer",
     "Model",
+    "Ordering",
     "Players",
+    "RetrainedValue",
     "Schema",
     "ShapleyKernel",
     "SizeUniform",
     "Space",
     "SurrogateValue",
+    "VAEImputer",
     "ValueFunction",
     "as_model",
     "exact_shapley",
+    "fit_imputer",
     "fit_surrogate",
     "imputed_value",
+    "load_imputer",
     "load_surrogate",
     "mean_squared_error",
     "permutation_shapley",
     "plots",
+    "retrained_value",
     "shapley_pairs",
 ]
 
+# Lightning and matplotlib take seconds to import: only those who train or draw wait for them.
+_LAZY = {
+    "fit_imputer": "manifold_shap.training.imputer",
+    "load_imputer": "manifold_shap.training.imputer",
+    "fit_surrogate": "manifold_shap.training.surrogate",
+    "load_surrogate": "manifold_shap.training.surrogate",
+}
+
 
 def __getattr__(name: str) -> Any:
-    # Lightning and matplotlib take seconds to import: only those who train or draw wait for them.
-    if name in ("fit_surrogate", "load_surrogate"):
-        return getattr(import_module("manifold_shap.training.surrogate"), name)
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
     if name == "plots":
         return import_module("manifold_shap.plots")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

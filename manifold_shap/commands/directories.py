@@ -8,7 +8,7 @@ and what was there before stays until then.
 import json
 import math
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -81,8 +81,26 @@ def partial(directory: Path) -> Path:
     return directory.with_name(directory.name + ".partial")
 
 
-def begin(directory: Path, config: Mapping[str, Any], overwrite: bool) -> Path:
+Config = Mapping[str, Any]
+
+
+def _all(config: Config) -> Config:
+    return config
+
+
+def begin(
+    directory: Path,
+    config: Config,
+    overwrite: bool,
+    decisive: Callable[[Config], Config] = _all,
+) -> Path:
     """Open the work in progress on a directory: new, or continued if it has this configuration.
+
+    Args:
+        directory: where the work goes when it is finished.
+        config: of the work.
+        overwrite: replace finished or interrupted work of another configuration.
+        decisive: the part of a configuration that must be the same.
 
     Returns:
         The directory to work in.
@@ -96,9 +114,10 @@ def begin(directory: Path, config: Mapping[str, Any], overwrite: bool) -> Path:
     if not any(work.glob("*.ckpt")):
         remove(work)  # It failed before anything was trained.
     if not overwrite:
-        check_same(directory, config)
-        check_same(work, config)
-    if config_of(work) not in (None, config):
+        for place in (directory, work):
+            check_same(place, config, decisive)
+    there = config_of(work)
+    if there is not None and decisive(there) != decisive(config):
         remove(work)
     work.mkdir(parents=True, exist_ok=True)
     write_json(work / _CONFIG, config)
@@ -139,10 +158,12 @@ def _check_no_strangers(directory: Path) -> None:
         )
 
 
-def check_same(directory: Path, config: Mapping[str, Any]) -> None:
+def check_same(
+    directory: Path, config: Config, decisive: Callable[[Config], Config] = _all
+) -> None:
     """Raise ValueError if what is in the directory was made with another configuration."""
     there = config_of(directory)
-    if there is not None and (changes := differences(there, config)):
+    if there is not None and (changes := differences(decisive(there), decisive(config))):
         raise ValueError(
             f"Expected {directory} to be free or of this configuration, but it holds the results "
             f"of another one ({'; '.join(changes[:8])}). Give overwrite=true to replace them, or "

@@ -1,23 +1,25 @@
 """Explaining test rows with what a run directory holds."""
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from manifold_shap.classifiers import Model
+import torch
+
 from manifold_shap.commands import directories, report
-from manifold_shap.commands.run import (
-    Settings,
-    classifier_directory,
-    classifier_part,
-    fingerprint,
-    marginal_value,
-)
+from manifold_shap.commands.opening import check_given
+from manifold_shap.commands.orders import Orders
+from manifold_shap.commands.run import Settings
 from manifold_shap.data.base import TensorDataModule
-from manifold_shap.training.classifier import load_classifier
-from manifold_shap.training.surrogate import load_surrogate
+from manifold_shap.metrics import Score, mean_squared_error, shapley_pairs
 from manifold_shap.values import ValueFunction
+
+# Value functions that are drawn side by side are scored on so many test rows, and two coalitions
+# of each: enough to tell them apart, in seconds.
+_SCORED_ROWS = 500
+_SCORED_PAIRS = 1000
 
 
 def recorded_data(
@@ -51,97 +53,9 @@ def recorded_data(
     named = [*given, "data._target_"]
     if "classifier" in given:  # The choice of a kind; its settings come with it.
         named.append("classifier._target_")
-    _check_given(config, current, named, home)
+    check_given(config, current, named, home)
     kept = {key: entry for key, entry in config["data"].items() if not key.startswith("_")}
     return {**kept, "root": current["data"]["root"]}
-
-
-def open_value(
-    home: Path,
-    data: TensorDataModule,
-    settings: Settings,
-    *,
-    seed: int = 0,
-    given: Sequence[str] = (),
-    checkpoint: str | Path | None = None,
-    model: Model | None = None,
-) -> tuple[ValueFunction, Path]:
-    """The value function of a run, and the directory that results go to.
-
-    An interrupted training serves with its best checkpoint so far, and says so.
-
-    Args:
-        home: the directory of the data set's runs.
-        data: as `recorded_data` says, after `setup`.
-        settings: of the value function.
-        seed: of the donors of an off-manifold value function.
-        given: names of the settings that the user gave; these must agree with the run.
-        checkpoint: a surrogate's file, instead of the one of the run.
-        model: the model to explain; by default the classifier of the run.
-
-    Raises:
-        FileNotFoundError: no value function was trained.
-        ValueError: it was trained with other settings, on other data or for another classifier.
-    """
-    name = settings["name"]
-    if name == "marginal":
-        if checkpoint is not None:
-            raise ValueError(
-                "Expected `checkpoint` together with value_function=surrogate, but value_function="
-                "marginal has none; leave one of the two out."
-            )
-        model = model or _classifier(home, data, directories.config_of(home / "classifier"))
-        value = marginal_value(model, data, seed, settings["output"], settings["draws"])
-        return value, home / name
-    path = Path(checkpoint) if checkpoint is not None else _trained(home, data, name)
-    config = directories.config_of(path.parent)
-    if config is not None:
-        there = {"value_function": config["value_function"]}
-        _check_given(there, {"value_function": settings}, given, path.parent)
-    model = model or _classifier(home, data, config)
-    surrogate = load_surrogate(path, model)
-    if surrogate.players.names != data.players.names:
-        raise ValueError(
-            f"Expected a surrogate for {data.name}, with {len(data.players)} players, but "
-            f"the one in {path} is for {len(surrogate.players)}: "
-            f"{', '.join(surrogate.players.names[:5])} ..."
-        )
-    return surrogate, path.parent
-
-
-def _trained(home: Path, data: TensorDataModule, name: str) -> Path:
-    path = home / name / f"{name}.ckpt"
-    best = directories.partial(path.parent) / "best.ckpt"
-    if not path.exists() and best.exists():
-        print(f"{name}: training was interrupted; its best checkpoint so far is used")
-        return best
-    if not path.exists():
-        raise FileNotFoundError(
-            f"Expected a trained value function in {path.parent} but there is none; run "
-            f"`python train.py data={data.name} value_function={name}` first, with the same "
-            "runs_dir."
-        )
-    return path
-
-
-def _classifier(home: Path, data: TensorDataModule, config: Settings | None) -> Model:
-    """The classifier that a value function of this configuration was trained for."""
-    usual = directories.config_of(home / "classifier") or {}
-    wanted = classifier_part(config) if config is not None else usual
-    directory = classifier_directory(home, wanted, sweep=True)
-    there = directories.config_of(directory)
-    if there != wanted:
-        changes = "; ".join(directories.differences(wanted, there or usual)[:4])
-        raise ValueError(
-            f"Expected the classifier for which the value function was trained, but the one in "
-            f"{home} is another ({changes}); train the value function again."
-        )
-    if wanted.get("rows") != fingerprint(data.x_train, data.y_train):
-        raise ValueError(
-            f"Expected the data on which the classifier in {directory} was trained, but the "
-            "training rows are others now; run train.py again, or bring the old file back."
-        )
-    return load_classifier(directory, data)
 
 
 def test_rows(data: TensorDataModule, instances: int | Sequence[int]) -> list[int]:
@@ -160,21 +74,48 @@ def test_rows(data: TensorDataModule, instances: int | Sequence[int]) -> list[in
     return rows
 
 
+def drawn_names(compare: str | Sequence[str] | None, name: str) -> list[str]:
+    """Names of the value functions to draw, in their order: this one first, unless it is listed."""
+    listed = [compare] if isinstance(compare, str) else list(compare or [])
+    return list(dict.fromkeys(listed if name in listed else [name, *listed]))
+
+
+def pick_device(name: str) -> torch.device:
+    """The device of this name; `auto` is CUDA where there is one.
+
+    Raises:
+        ValueError: it is not there.
+    """
+    available = torch.cuda.is_available()
+    if name == "auto":
+        return torch.device("cuda" if available else "cpu")
+    if name != "cpu" and not (available and name.startswith("cuda")):
+        raise ValueError(
+            f"Expected `device` to be cpu, auto, or cuda where torch finds one ({available}), but "
+            f"got {name!r}."
+        )
+    return torch.device(name)
+
+
 def explain(
     values: Mapping[str, ValueFunction],
+    name: str,
     data: TensorDataModule,
     rows: Sequence[int],
     estimator: Any,
     directory: Path,
+    orders: Orders,
 ) -> dict[str, Any]:
-    """Explain test rows by several value functions; store the first, draw all of them.
+    """Explain test rows by several value functions; store one, draw all of them with their MSE.
 
     Args:
-        values: by name; the first one is what was asked for, the others are drawn beside it.
+        values: by name, in the order to draw them.
+        name: of the one that was asked for; the others are drawn beside it.
         data: where the rows come from.
         rows: numbers of test rows.
         estimator: from a value function and rows to an explanation.
         directory: receives `explanations.zarr`, `summary.json` and `plots/`.
+        orders: a causal order of the players, and its uses.
 
     Returns:
         What `summary.json` holds.
@@ -182,29 +123,61 @@ def explain(
     directories.check_writable(directory)
     _check_one_space(values)
     x = data.x_test[list(rows)]
-    explanations, seconds = {}, []
-    for name, value in values.items():
+    # All of them, before the first is explained: some may have no imputer.
+    games = {which: orders.intervened(value) for which, value in values.items()}
+    explanations, seconds = {}, {}
+    for which, game in games.items():
         start = time.perf_counter()
-        explanation = estimator(value, x)
-        seconds.append(time.perf_counter() - start)
-        explanations[name] = explanation.with_labels(rows, data.schema)
-    first = next(iter(explanations.values()))
+        explanation = estimator(game, x, **orders.of_estimator)
+        seconds[which] = time.perf_counter() - start
+        explanations[which] = explanation.with_labels(rows, data.schema)
+    scores = _scores(values, data) if len(values) > 1 else {}
+    main = explanations[name]
     summary = {
         "instances": len(rows),
-        "players": len(first.players),
-        "outputs": len(first.outputs),
-        "seconds": seconds[0],
-        "rows_per_second": first.made_by["evaluations"] / seconds[0],
-        "largest_standard_error": first.standard_error.max().item(),
-        "efficiency_gap": first.efficiency_gap,
+        "players": len(main.players),
+        "outputs": len(main.outputs),
+        "seconds": seconds[name],
+        "rows_per_second": main.made_by["evaluations"] / seconds[name],
+        "largest_standard_error": main.standard_error.max().item(),
+        "efficiency_gap": main.efficiency_gap,
+        **orders.record,
+        **({"compared": _compared(scores, seconds)} if scores else {}),
     }
-    figures = report.figures(explanations)
-    first.save(directory / "explanations.zarr")
+    figures = report.figures(explanations, name, scores)
+    main.save(directory / "explanations.zarr")
     report.save_figures(figures, directory / "plots")
     report.remove_other_figures(figures, directory / "plots")
     directories.write_json(directory / "summary.json", summary)
-    print(report.table(first))
+    print(report.table(main))
+    if scores:
+        print(report.comparison(scores, seconds))
     return summary
+
+
+def _scores(values: Mapping[str, ValueFunction], data: TensorDataModule) -> dict[str, Score]:
+    """Errors on the same test pairs; without interventions, of which no model is the judge."""
+    x = data.x_test[:_SCORED_ROWS]
+    mask = shapley_pairs(len(x), len(data.players), _SCORED_PAIRS)
+    return {name: mean_squared_error(value, x, mask) for name, value in values.items()}
+
+
+def _compared(scores: Mapping[str, Score], seconds: Mapping[str, float]) -> dict[str, Any]:
+    return {
+        name: {
+            "mse": score.mse,
+            "mse_standard_error": _known(score.standard_error),
+            "mse_debiased": _known(score.debiased),
+            "draws": score.draws,
+            "effective_draws": score.effective_draws,
+            "seconds": seconds[name],
+        }
+        for name, score in scores.items()
+    }
+
+
+def _known(figure: float) -> float | None:
+    return figure if math.isfinite(figure) else None
 
 
 def _check_one_space(values: Mapping[str, ValueFunction]) -> None:
@@ -213,17 +186,4 @@ def _check_one_space(values: Mapping[str, ValueFunction]) -> None:
         raise ValueError(
             f"Expected value functions in one output space to draw side by side but got {spaces}; "
             "train them with the same `output`, or leave one out of `compare`."
-        )
-
-
-def _check_given(there: Settings, here: Settings, given: Sequence[str], place: Path) -> None:
-    changes = [
-        change
-        for change in directories.differences(there, here)
-        if change.split(":")[0].removesuffix(".") in given
-    ]
-    if changes:
-        raise ValueError(
-            f"Expected the settings that {place} was trained with, but this call says otherwise "
-            f"({'; '.join(changes)}); leave them out, or train with them (runs_dir=... keeps both)."
         )

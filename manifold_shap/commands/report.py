@@ -7,8 +7,14 @@ from pathlib import Path
 from manifold_shap import plots
 from manifold_shap.checkpoints import write_whole
 from manifold_shap.explanation import Explanation
+from manifold_shap.metrics import Score
 
-TITLES = {"surrogate": "on manifold", "marginal": "off manifold"}
+TITLES = {
+    "marginal": "off manifold",
+    "vae": "VAE",
+    "gaussian": "Gaussian",
+    "exact_match": "exact match",
+}
 
 
 def table(explanation: Explanation, most: int = 10, players: int = 3) -> str:
@@ -34,16 +40,52 @@ def table(explanation: Explanation, most: int = 10, players: int = 3) -> str:
     return "\n".join(lines)
 
 
-def figures(explanations: Mapping[str, Explanation]) -> dict[str, plots.Figure]:
-    named = {TITLES.get(name, name): explanation for name, explanation in explanations.items()}
+def comparison(scores: Mapping[str, Score], seconds: Mapping[str, float]) -> str:
+    """A short table: the errors of value functions on the same pairs, and what they took."""
+    some = next(iter(scores.values()))
+    pairs = sum(some.by_size.pairs)
+    lines = [f"{'':<14}{'MSE':>9}{'± SE':>9}{'debiased':>10}{'draws':>7}{'seconds':>9}"]
+    for name, score in scores.items():
+        lines.append(
+            f"{name:<14}{score.mse:>9.5f}{score.standard_error:>9.5f}{score.debiased:>10.5f}"
+            f"{score.draws:>7}{seconds[name]:>9.1f}"
+        )
+    lines.append(f"MSE over the same {pairs} test pairs; seconds of explaining the rows")
+    return "\n".join(lines)
+
+
+def figures(
+    explanations: Mapping[str, Explanation], name: str, scores: Mapping[str, Score]
+) -> dict[str, plots.Figure]:
+    """Figures of explanations of the same rows.
+
+    Args:
+        explanations: by name of the value function, in the order to draw them.
+        name: of the one that is drawn alone where only one can be.
+        scores: of the value functions, where they are compared.
+    """
     first = next(iter(explanations.values()))
-    if first.x.ndim == 4:
+    pixels = first.x.ndim == 4
+    named = {
+        _title(which, explanation, scores.get(which), "\n" if pixels else " "): explanation
+        for which, explanation in explanations.items()
+    }
+    if pixels:
         return {"pixel_maps": plots.pixel_maps(named)}
     figures = {
         f"bars_{label}": plots.bars(named, instance=k)
         for k, label in enumerate(first.instances[:8])
     }
-    return {**figures, "summary": plots.sina(first)}
+    return {**figures, "summary": plots.sina(explanations[name])}
+
+
+def _title(name: str, explanation: Explanation, score: Score | None, separator: str) -> str:
+    """What stands over a column of maps, or in the legend of bars, whose axis says the kind."""
+    title = TITLES.get(name, name)
+    if separator == " ":
+        return title if score is None else f"{title} (MSE {score.mse:.4f})"
+    error = [] if score is None else [f"MSE {score.mse:.4f}"]
+    return separator.join([title, *plots.kinds(explanation), *error])
 
 
 def save_figures(figures: Mapping[str, plots.Figure], directory: Path) -> None:

@@ -9,12 +9,8 @@ from typing import Any
 
 from torch import Tensor
 
-from manifold_shap.classifiers import Model
 from manifold_shap.commands.directories import config_of
 from manifold_shap.data.base import TensorDataModule
-from manifold_shap.imputers import MarginalImputer
-from manifold_shap.outputs import Space
-from manifold_shap.values import ImputedValue, imputed_value
 
 Settings = Mapping[str, Any]
 
@@ -33,6 +29,7 @@ class Run:
         sweep: whether this is one of the jobs of a multirun.
         overwrite: replace what was made with other settings.
         progress: show bars on work of more than two seconds.
+        teacher: settings of the value function that a surrogate learns from, if there is one.
     """
 
     data: TensorDataModule
@@ -43,6 +40,7 @@ class Run:
     sweep: bool = False
     overwrite: bool = False
     progress: bool = True
+    teacher: Settings | None = None
 
     @property
     def config(self) -> dict[str, Any]:
@@ -59,14 +57,6 @@ class Run:
             "rows": fingerprint(self.data.x_train, self.data.y_train),
             "classifier": self.settings["classifier"],
         }
-
-
-def marginal_value(
-    model: Model, data: TensorDataModule, seed: int, output: str | Space, draws: int
-) -> ImputedValue:
-    """The off-manifold value function with donors from the training rows."""
-    imputer = MarginalImputer(data.x_train, data.players)
-    return imputed_value(model, imputer, output, draws, seed)
 
 
 def classifier_part(config: Settings) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Training a classifier and a value function into a run directory."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -8,20 +9,25 @@ from manifold_shap import plots
 from manifold_shap.checkpoints import load_checkpoint
 from manifold_shap.classifiers import Model
 from manifold_shap.commands import directories, report
-from manifold_shap.commands.run import (
-    Run,
-    classifier_directory,
-    classifier_part,
-    marginal_value,
+from manifold_shap.commands.opening import open_value
+from manifold_shap.commands.run import Run, Settings, classifier_directory, classifier_part
+from manifold_shap.commands.value_functions import (
+    TRAINED,
+    Fitted,
+    Source,
+    Training,
+    decisive_part,
+    make,
+    splicing,
 )
-from manifold_shap.data.base import TensorDataModule
-from manifold_shap.metrics import mean_squared_error, shapley_pairs
+from manifold_shap.metrics import Score, mean_squared_error, shapley_pairs
 from manifold_shap.training.classifier import accuracy, fit_classifier, load_classifier
-from manifold_shap.training.surrogate import fit_surrogate
 from manifold_shap.values import ValueFunction
 
 # Donors of the off-manifold figure in metrics.json.
 _DRAWS = 64
+# What only an interrupted training needs.
+_TRAINING_STATE = ("best.ckpt", "last.ckpt", "lessons.ckpt")
 _LEFT_BY_EXPLAIN = ("explanations.zarr", "plots", "summary.json")
 
 
@@ -43,21 +49,18 @@ def train(run: Run, recipe: Any) -> dict[str, Any]:
             print(f"{name}: already trained with these settings, in {run.directory}")
             return directories.read_json(run.directory / "metrics.json")
         print(f"{name}: the files in {run.directory} are damaged, so it is trained again")
-    work = directories.begin(run.directory, config, run.overwrite)
+    work = directories.begin(run.directory, config, run.overwrite, decisive_part)
     model = trained_classifier(run, recipe)
-    if (work / "last.ckpt").exists():
-        print(f"{name}: going on with an interrupted training")
-    value = fit_value(run, model, work)
-    metrics = evaluate(value, model, run.data, work, run.progress)
-    if (work / "best.ckpt").exists():
-        (work / "best.ckpt").replace(work / f"{name}.ckpt")
-        (work / "last.ckpt").unlink()
+    classifier = classifier_directory(run.home, run.classifier_config, run.sweep)
+    source = Source(run.data, model, classifier, run.settings["seed"], run.progress)
+    fitted = fit_value(run, source, work)
+    metrics = evaluate(fitted.value, source, fitted.record, work)
+    if name in TRAINED:
+        fitted.save(work / f"{name}.ckpt")
+    for left in _TRAINING_STATE:
+        directories.remove(work / left)
     directories.finish(run.directory)
-    print(
-        f"{name}: test MSE {metrics['mse']:.5f} ± {metrics['mse_standard_error']:.5f}, off the "
-        f"manifold {metrics['mse_off_manifold']:.5f}; {metrics['epochs']} epochs in "
-        f"{metrics['train_seconds']:.1f} s; in {run.directory}"
-    )
+    print(f"{name}: {_in_words(metrics)}; in {run.directory}")
     return metrics
 
 
@@ -103,7 +106,7 @@ def _reused(directory: Path, run: Run) -> Model | None:
 def _readable(run: Run, name: str) -> bool:
     try:
         directories.read_json(run.directory / "metrics.json")
-        if name != "marginal":
+        if name in TRAINED:
             load_checkpoint(run.directory / f"{name}.ckpt", name)
     except (ValueError, OSError):
         return False
@@ -114,12 +117,11 @@ def _check_unneeded(run: Run, changes: str) -> None:
     """Raise if replacing the classifier would orphan value functions that others trained."""
     if run.overwrite:
         return
-    config = run.classifier_config
+    configs = {path.parent.name: path for path in sorted(run.home.glob("*/config.json"))}
     orphans = [
-        path.parent.name
-        for path in sorted(run.home.glob("*/config.json"))
-        if "value_function" in (other := directories.read_json(path))
-        and classifier_part(other) != config
+        name
+        for name, path in configs.items()
+        if _depends(directories.read_json(path), run.classifier_config)
     ]
     if orphans:
         raise ValueError(
@@ -129,45 +131,64 @@ def _check_unneeded(run: Run, changes: str) -> None:
         )
 
 
-def fit_value(run: Run, model: Model, work: Path) -> ValueFunction:
-    """Make the value function of the settings; checkpoints of a training go to `work`."""
-    settings = dict(run.settings["value_function"])
-    if settings.pop("name") == "marginal":
-        return marginal_value(model, run.data, run.settings["seed"], **settings)
-    return fit_surrogate(
-        model,
-        run.data.x_train,
-        x_validation=run.data.x_validation,
-        players=run.data.players,
-        schema=run.data.schema,
-        seed=run.settings["seed"],
-        directory=work,
-        trainer=run.trainer,
-        progress=run.progress,
-        **settings,
-    )
+def _depends(config: Settings, classifier: Settings) -> bool:
+    """Whether a value function of this configuration is lost with a classifier of this one."""
+    kind = TRAINED.get(config.get("value_function", {}).get("name"))
+    if kind is None:
+        return False
+    if kind.of_one_model:
+        return classifier_part(config) != classifier
+    return config["rows"] != classifier["rows"]
+
+
+def fit_value(run: Run, source: Source, work: Path) -> Fitted:
+    """Make the value function of the settings; checkpoints of a training go to `work`.
+
+    One that does not depend on the classifier is trained once for all of them.
+    """
+    settings = run.settings["value_function"]
+    name = settings["name"]
+    if name not in TRAINED:
+        value = make(source, settings)
+        return Fitted(value, lambda path: None, {})
+    if (kept := _kept(run, name)) is not None:
+        print(f"{name}: the training in {run.directory} serves these settings, too; scored anew")
+        fitted = TRAINED[name].load(run.directory / f"{name}.ckpt", source, settings)
+        return fitted._replace(record=kept)
+    if (work / "last.ckpt").exists():
+        print(f"{name}: going on with an interrupted training")
+    training = Training(work, run.trainer, _teacher(run, source))
+    return TRAINED[name].fit(source, settings, training)
+
+
+def _kept(run: Run, name: str) -> Mapping[str, float] | None:
+    """The record of a finished training that these settings can use, if there is one."""
+    there = directories.config_of(run.directory)
+    if run.overwrite or there in (None, run.config) or not _readable(run, name):
+        return None
+    metrics = directories.read_json(run.directory / "metrics.json")
+    return {key: metrics[key] for key in ("epochs", "train_seconds")}
+
+
+def _teacher(run: Run, source: Source) -> ValueFunction | None:
+    if run.teacher is None:
+        return None
+    given = ["value_function.output", "value_function.draws"]
+    return open_value(run.home, run.data, run.teacher, given=given, source=source).value
 
 
 def evaluate(
-    value: ValueFunction,
-    model: Model,
-    data: TensorDataModule,
-    directory: Path,
-    progress: bool = False,
+    value: ValueFunction, source: Source, training: Mapping[str, float], directory: Path
 ) -> dict[str, Any]:
     """Score a value function and splicing on the same test pairs: `metrics.json` and a plot."""
+    data, model = source.data, source.model
     mask = shapley_pairs(len(data.x_test), len(data.players))
-    off = marginal_value(model, data, 0, value.space, _DRAWS)
-    score = mean_squared_error(value, data.x_test, mask, progress=progress)
-    score_off = mean_squared_error(off, data.x_test, mask, progress=progress)
-    training = getattr(value, "training", {})
+    off = splicing(model, data, value.space, _DRAWS)
+    score = mean_squared_error(value, data.x_test, mask, progress=source.progress)
+    score_off = mean_squared_error(off, data.x_test, mask, progress=source.progress)
     metrics = {
-        "mse": score.mse,
-        "mse_standard_error": score.standard_error,
-        "mse_off_manifold": score_off.mse,
-        "mse_off_manifold_standard_error": score_off.standard_error,
-        "mse_off_manifold_debiased": score_off.debiased,
-        "draws_off_manifold": score_off.draws,
+        **_figures(score),
+        **_figures(score_off, "_off_manifold"),
         "mse_by_size": {
             value.name: asdict(score.by_size),
             "off_manifold": asdict(score_off.by_size),
@@ -178,13 +199,30 @@ def evaluate(
     }
     for stale in _LEFT_BY_EXPLAIN:
         directories.remove(directory / stale)
-    report.save_figures(
-        {
-            "mse_by_size": plots.mse_curve(
-                {value.name: score, "off manifold": score_off}, len(data.players)
-            )
-        },
-        directory / "plots",
-    )
+    # Of marginal the two differ in their draws alone.
+    curves = {value.name: score, "off manifold": score_off}
+    figure = plots.mse_curve(curves, len(data.players))
+    report.save_figures({"mse_by_size": figure}, directory / "plots")
     directories.write_json(directory / "metrics.json", metrics)
     return metrics
+
+
+def _figures(score: Score, of: str = "") -> dict[str, Any]:
+    figures = {
+        f"mse{of}": score.mse,
+        f"mse{of}_standard_error": score.standard_error,
+        f"mse{of}_debiased": score.debiased,
+        f"draws{of}": score.draws,
+    }
+    return figures if of else {**figures, "effective_draws": score.effective_draws}
+
+
+def _in_words(metrics: Mapping[str, Any]) -> str:
+    draws = metrics["draws"]
+    noise = f" with {draws} draws ({metrics['mse_debiased']:.5f} without their noise)"
+    trained = f"; {metrics['epochs']} epochs in {metrics['train_seconds']:.1f} s"
+    return (
+        f"test MSE {metrics['mse']:.5f} ± {metrics['mse_standard_error']:.5f}"
+        f"{noise if draws > 1 else ''}, off the manifold {metrics['mse_off_manifold']:.5f}"
+        f"{trained if metrics['epochs'] else ''}"
+    )

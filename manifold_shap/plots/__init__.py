@@ -13,5 +13,6 @@ from manifold_shap.plots.bars import bars
 from manifold_shap.plots.curve import mse_curve
 from manifold_shap.plots.pixels import pixel_maps
 from manifold_shap.plots.sina import sina
+from manifold_shap.plots.words import kinds
 
-__all__ = ["Figure", "bars", "mse_curve", "pixel_maps", "sina"]
+__all__ = ["Figure", "bars", "kinds", "mse_curve", "pixel_maps", "sina"]

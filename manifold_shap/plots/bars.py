@@ -59,7 +59,8 @@ def bars(
     axes.set_yticks(range(len(labels)), labels)
     axes.set_ylim(len(labels) - 0.5, -0.5)
     axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
-    axes.set_xlabel(words.shapley_axis(first.space), fontsize=style.TEXT, color=style.INK)
+    label = words.shapley_axis(first.space, kinds=words.kinds(first))
+    axes.set_xlabel(label, fontsize=style.TEXT, color=style.INK)
     bases = [words.amount(e.base[k].item(), e.space) for e in by_name.values()]
     names = list(by_name)
     if len(set(bases)) > 1:

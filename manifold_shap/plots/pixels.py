@@ -21,6 +21,7 @@ _CELL = 0.95
 _GAP = 0.06
 _TITLE = 0.22
 _HEAD = 0.2
+_HEAD_LINE = 0.13
 _MARGIN = 0.1
 _BETWEEN = 0.3
 _FOOT = 0.62
@@ -44,7 +45,8 @@ def pixel_maps(
     the channels of a pixel are summed: a map always sums to `prediction - base`.
 
     Args:
-        explanations: of the same images, by the names to write above the columns.
+        explanations: of the same images, by the names to write above the columns, in several lines
+            if they have them.
         rows: positions of the images to show; by default all, up to the first 32. More than eight
             lines go on in further columns.
         output: name of the output to explain; by default the predicted one of each image.
@@ -62,7 +64,10 @@ def pixel_maps(
     largest = maps.abs().max().item()
     limit = _limit(maps) or largest or 1.0
     height, width = first.players.event[-2:]
-    grid = _Grid(len(chosen), 1 + len(by_name), _CELL * min(1, height / width))
+    names = ["image", *by_name]
+    written = max(name.count("\n") for name in names)
+    head = _HEAD + _HEAD_LINE * written
+    grid = _Grid(len(chosen), len(names), _CELL * min(1, height / width), head)
     figure = style.new_figure(grid.width, grid.height)
     images = first.x[chosen].reshape(len(chosen), -1, height, width).numpy()
     for line, (image, signed) in enumerate(zip(images, maps.numpy(), strict=True)):
@@ -73,7 +78,7 @@ def pixel_maps(
             axes.imshow(values, cmap=style.DIVERGING, vmin=-limit, vmax=limit)
             axes.add_collection(LineCollection(outline, colors="0.3", linewidths=0.5, alpha=0.7))
         grid.write(figure, line, _line_title(first, chosen[line], int(of_row[line])))
-    grid.write_head(figure, ["image", *by_name])
+    grid.write_head(figure, names)
     _draw_colour_bar(figure, grid.colour_bar(figure), limit, largest > limit, _colour_label(first))
     return figure
 
@@ -151,6 +156,7 @@ class _Grid:
     lines: int
     columns: int
     cell_height: float
+    head: float = _HEAD
 
     @property
     def line_height(self) -> float:
@@ -174,7 +180,7 @@ class _Grid:
 
     @property
     def height(self) -> float:
-        return _MARGIN + _HEAD + self.lines_per_block * self.line_height + _FOOT
+        return _MARGIN + self.head + self.lines_per_block * self.line_height + _FOOT
 
     def axes(self, figure: Figure, line: int, column: int) -> Axes:
         """The frame of one map, with no ticks."""
@@ -198,11 +204,14 @@ class _Grid:
         for block in range(self.blocks):
             for column, name in enumerate(names):
                 left, _ = self._corner(block * self.lines_per_block, column)
-                text = style.plain(style.shorten(name, 72 * _CELL))
-                x, y = (left + _CELL / 2) / self.width, 1 - (_MARGIN + 0.14) / self.height
-                figure.text(
-                    x, y, text, ha="center", fontsize=style.TEXT, color=style.INK, weight="bold"
-                )
+                lines = [style.plain(style.shorten(line, 72 * _CELL)) for line in name.split("\n")]
+                x, y = (left + _CELL / 2) / self.width, 1 - (_MARGIN + self.head) / self.height
+                y += (_HEAD - 0.14) / self.height
+                for line in reversed(lines):
+                    figure.text(
+                        x, y, line, ha="center", fontsize=style.TEXT, color=style.INK, weight="bold"
+                    )
+                    y += _HEAD_LINE / self.height
 
     def colour_bar(self, figure: Figure) -> Axes:
         """A strip at the foot."""
@@ -215,7 +224,7 @@ class _Grid:
         """Left and top of a line's cell, from the top left of the figure."""
         block, within = divmod(line, self.lines_per_block)
         left = _MARGIN + block * (self.block_width + _BETWEEN) + column * (_CELL + _GAP)
-        return left, _MARGIN + _HEAD + within * self.line_height
+        return left, _MARGIN + self.head + within * self.line_height
 
     def _place(
         self, left: float, top: float, width: float, height: float

@@ -56,7 +56,8 @@ def sina(explanation: Explanation, output: str | None = None, most: int = 12) ->
     axes.set_yticks(range(len(labels)), labels)
     axes.set_ylim(len(labels) - 0.5, -0.5)
     axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
-    axes.set_xlabel(words.shapley_axis(explanation.space), fontsize=style.TEXT, color=style.INK)
+    label = words.shapley_axis(explanation.space, kinds=words.kinds(explanation))
+    axes.set_xlabel(label, fontsize=style.TEXT, color=style.INK)
     quantity = words.quantity(explanation, k)
     title = f"{quantity[0].upper()}{quantity[1:]}, {words.count(len(phi), 'row')}"
     coloured = ~np.isnan(colours[:, : len(shown)]).any(0)

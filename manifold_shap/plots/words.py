@@ -1,6 +1,7 @@
 """How numbers, outputs and predictions are written on a figure."""
 
 import numbers
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,16 @@ from manifold_shap.explanation import Explanation
 UNITS = {"probability": "probability", "log_odds": "log-odds", "ilr": "log-ratio"}
 
 
-def shapley_axis(space: str, per: str = "") -> str:
+def kinds(explanation: Explanation) -> list[str]:
+    """What tells the values from ordinary ones: restricted orders, or interventions."""
+    known = {"ordering": "asymmetric", "causal_ordering": "causal"}
+    return [kind for key, kind in known.items() if key in explanation.made_by]
+
+
+def shapley_axis(space: str, per: str = "", kinds: Sequence[str] = ()) -> str:
     """Label of an axis or colour bar of Shapley values, with their unit."""
-    return f"Shapley value{per} ({UNITS.get(space, 'model output')})"
+    label = " ".join([*kinds, f"Shapley value{per} ({UNITS.get(space, 'model output')})"])
+    return label[0].upper() + label[1:]
 
 
 def number(value: float) -> str:

@@ -19,6 +19,8 @@ from manifold_shap.data.base import TensorDataModule
 from manifold_shap.nn import MLP
 from manifold_shap.training.loop import Task, seeded, train
 
+_ESTIMATOR = "model.skops"
+
 
 class ClassifierTask(Task):
     """An MLP classifier, by cross-entropy.
@@ -126,7 +128,7 @@ def fit_classifier(
         )
     start = time.perf_counter()
     recipe.fit(data.x_train.flatten(1).numpy(), data.y_train.numpy())
-    _save_sklearn(recipe, directory / "model.skops")
+    _save_sklearn(recipe, directory / _ESTIMATOR)
     return time.perf_counter() - start
 
 
@@ -138,10 +140,9 @@ def load_classifier(directory: str | Path, data: TensorDataModule) -> Model:
         ValueError: the file is damaged, foreign, or holds types that are not scikit-learn's.
     """
     directory = Path(directory)
-    estimator = directory / "model.skops"
     model: nn.Module | SklearnClassifier
-    if estimator.exists():
-        model = _load_sklearn(estimator)
+    if (directory / _ESTIMATOR).exists():
+        model = load_estimator(directory)
     else:
         model = _load_network(directory / "model.ckpt")
     return as_model(model, data.x_test[:64], data.classes)
@@ -206,9 +207,21 @@ def _save_sklearn(estimator: Any, path: Path) -> None:
     write_whole(path, lambda beside: skops.io.dump(estimator, beside))
 
 
-def _load_sklearn(path: Path) -> SklearnClassifier:
+def load_estimator(directory: str | Path) -> SklearnClassifier:
+    """The scikit-learn classifier that `fit_classifier` wrote.
+
+    Raises:
+        FileNotFoundError: none is there; the classifier may be a network.
+        ValueError: the file is damaged, foreign, or holds types that are not scikit-learn's.
+    """
     import skops.io
 
+    path = Path(directory) / _ESTIMATOR
+    if not path.exists():
+        raise FileNotFoundError(
+            f"Expected a scikit-learn classifier at {path} but no file is there; train one, e.g. "
+            "by classifier=random_forest."
+        )
     try:
         unknown = skops.io.get_untrusted_types(file=path)
         foreign = [name for name in unknown if not _is_sklearn_class(name)]

@@ -149,6 +149,21 @@ def test_draws_do_not_depend_on_what_else_is_asked_for(kind: str) -> None:
     assert not torch.allclose(together, impute(made, keys=4))
 
 
+def test_samples_follow_the_weights() -> None:
+    made, x = imputer("encoder", importance=True), rows(1, seed=1)
+    mask = masks(1)[:, 5:6].expand(1, 4000, -1)
+    keys = torch.arange(4000)[None]
+    one_each = made.sample(x, mask, range(1), keys)[0, :, 0]
+    expected = made.mean(x, mask[:, :1], keys[:, :1], draws=20_000)[0, 0]
+    absent = ~mask[0, 0]
+    error = one_each.std(0) / 4000**0.5
+    gap = (one_each.mean(0) - expected).abs() - 4 * error
+    assert (gap[absent] < 0.03).all()
+    several = made.sample(x, mask[:, :3], range(70), keys[:, :3])
+    alone = made.sample(x, mask[:, :3], range(66, 68), keys[:, :3])
+    assert torch.equal(several[:, :, 66:68], alone)
+
+
 def test_bank_weights_are_the_posterior_over_codes() -> None:
     made, x = imputer(temper=0.7), rows(2, seed=1)
     weights = made.bank_weights(x, masks(2))

@@ -12,6 +12,10 @@ from manifold_shap.coalitions import Players
 from manifold_shap.rows import check_rows, to_tensor
 
 
+# The stream of random numbers by which weighted draws are resampled.
+_RESAMPLING = -2
+
+
 class Completions(NamedTuple):
     """Completed rows, and what each of them counts for.
 
@@ -33,7 +37,8 @@ class Imputer(nn.Module):
         players: who plays; by default every element of a row on its own.
         reference: a copy of the rows of the data distribution that it was made from,
             `[rows, *event]`; they give v(∅).
-        proposals: weighted draws among which one equally weighted sample is chosen.
+        proposals: weighted draws among which equally weighted ones are chosen; 1 where draws have
+            no weights.
 
     Raises:
         TypeError, ValueError: `reference` is no tensor or array of finite rows of the shape that
@@ -87,16 +92,21 @@ class Imputer(nn.Module):
         draws: range,
         keys: Int64[Tensor, "batch m"],
     ) -> Float[Tensor, "batch m draws *event"]:
-        """Equally weighted draws; weighted ones are resampled in proportion to their weights."""
-        completed = self.impute(x, mask, draws, keys)
+        """Equally weighted draws; weighted ones are resampled in proportion to their weights.
+
+        Draw number k is one of the proposals of its block, the k // `proposals`-th, so that it is
+        the same whether asked for alone or with others.
+        """
+        block = self.proposals
+        pool = range(draws.start // block * block, -(-draws.stop // block) * block)
+        completed = self.impute(x, mask, pool, keys)
         if completed.log_weights is None:
-            return completed.rows
-        completed = self.impute(x, mask, range(max(len(draws), self.proposals)), keys)
-        assert completed.log_weights is not None
-        cumulative = completed.log_weights.softmax(-1).cumsum(-1)
-        wanted = noise.uniform(noise.fold(keys, -2), (), draws) * cumulative[..., -1:]
-        chosen = torch.searchsorted(cumulative, wanted.contiguous())
-        chosen = chosen.clamp(max=cumulative.shape[-1] - 1)
+            return completed.rows[:, :, draws.start - pool.start :][:, :, : len(draws)]
+        upper = completed.log_weights.unflatten(-1, (-1, block)).softmax(-1).cumsum(-1)
+        u = noise.uniform(noise.fold(keys, _RESAMPLING), (), pool).unflatten(-1, (-1, block))
+        within = torch.searchsorted(upper, u * upper[..., -1:]).clamp(max=block - 1)
+        chosen = within + block * torch.arange(within.shape[-2], device=x.device)[:, None]
+        chosen = chosen.flatten(-2)[..., draws.start - pool.start :][..., : len(draws)]
         index = chosen.reshape(*chosen.shape, *(1,) * len(self.players.event))
         return completed.rows.gather(2, index.expand(-1, -1, -1, *self.players.event))
 

@@ -26,6 +26,9 @@ POSTERIORS = ("bank", "encoder")
 _BANK_ELEMENTS = 2**28
 _WEIGHT_ELEMENTS = 2**26
 
+# Weighted draws among which an equally weighted one is chosen.
+_PROPOSALS = 64
+
 # Names of the streams of random numbers that one key gives.
 _COMPONENT, _LATENT, _ELEMENT = 1, 2, 3
 
@@ -49,7 +52,6 @@ class VAEImputer(Imputer):
     """
 
     name = "vae"
-    proposals = 64
     bank: Tensor
 
     def __init__(
@@ -75,6 +77,7 @@ class VAEImputer(Imputer):
         self.checkpoint: dict[str, Any] = {}
         self.training_record: dict[str, float] = {}
         self.posterior, self.temper, self.importance = posterior, temper, importance
+        self.proposals = _PROPOSALS if posterior == "encoder" and importance else 1
         bank = torch.zeros(0, len(network.owner_of_statistic))
         if posterior == "bank":
             bank = self._fill_bank(bank_size or _BANK_ELEMENTS // bank.shape[1], seed)

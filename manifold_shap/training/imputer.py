@@ -249,14 +249,20 @@ def choose_temper(imputer: VAEImputer, x: Tensor, seed: int = 0) -> float:
     mask = SizeUniform(len(imputer.players)).sample((len(rows), 1), generator)
     keys = torch.arange(len(rows))[:, None]
     absent = ~imputer.players.expand(mask)[:, 0]
-    spread = imputer.reference.std(0, correction=0)
-    scale = torch.where(spread > 0, spread, 1.0)
+    scale = _spread(imputer.reference)
     errors = []
     for temper in _TEMPERS:
         imputer.temper = temper
         gap = (imputer.mean(rows, mask, keys)[:, 0] - rows) / scale
         errors.append((gap.square() * absent).sum().item())
     return _TEMPERS[errors.index(min(errors))]
+
+
+def _spread(x: Float[Tensor, "rows *event"]) -> Float[Tensor, "*event"]:
+    # Axes of an image share a unit; its borders, which hardly vary, must not count for more.
+    axes = 0 if x.ndim == 2 else tuple(range(x.ndim))
+    spread = x.std(axes, correction=0).maximum(0.1 * (x.amax(axes) - x.amin(axes)))
+    return torch.where(spread > 0, spread, 1.0).expand(x.shape[1:])
 
 
 def load_imputer(path: str | Path, reference: Any, **settings: Any) -> VAEImputer:

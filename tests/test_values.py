@@ -14,7 +14,7 @@ from manifold_shap import noise
 from manifold_shap.coalitions import all_coalitions
 from manifold_shap.imputers import Completions
 from manifold_shap.outputs import SPACES
-from manifold_shap.values import model_for, reference_outputs
+from manifold_shap.values import imputed, model_for, reference_outputs
 
 KINDS = ("surrogate", "marginal")
 MASKS = all_coalitions(4)
@@ -73,6 +73,22 @@ def test_chunks_and_repeats_give_the_same_values(make_value: MakeValue, kind: st
     torch.testing.assert_close(by_row, values)
     by_coalition = torch.cat([value(x, part) for part in masks().split(3, dim=1)], dim=1)
     torch.testing.assert_close(by_coalition, values)
+
+
+def test_models_see_no_more_rows_than_fit_a_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    def watched(x: Tensor) -> Tensor:
+        seen.append(len(x))
+        return 3 * x[:, :3]
+
+    value = ms.imputed_value(watched, ms.MarginalImputer(rows(9)), draws=5)
+    whole = value(rows(), masks())
+    monkeypatch.setattr(imputed, "_ROWS_CPU", 7)
+    seen.clear()
+    torch.testing.assert_close(value(rows(), masks()), whole)
+    assert seen.count(7) == 3 * 16 * 5 // 7
+    assert max(seen) == 7
 
 
 def test_another_seed_takes_other_donors(make_value: MakeValue) -> None:

@@ -191,8 +191,9 @@ def fit_surrogate(
         weight_averaging: decay of the averaged weights that are kept; None for plain ones.
         zero_replacement: see `Space`.
         teacher: a value function of the same game, such as `imputed_value(model, imputer)`, whose
-            averaged predictions are targets of less noise than the single f(x). An imputer that
-            keeps training rows should not have those of `x_train`: it would find them again.
+            averaged predictions are targets of less noise than the single f(x). It helps where it
+            is more accurate than a surrogate alone. An imputer that keeps rows should keep others
+            than `x_train`: it finds its own again, and leans towards their f(x).
         teacher_pairs: (row, coalition) pairs that the teacher is asked for, once, before training.
         teacher_share: share of every batch that comes from them.
         seed: of the initial weights, batches and coalitions.

@@ -26,8 +26,8 @@ class RetrainedValue(ValueFunction):
     It explains what the features tell about the label, rather than one model: the game of Frye et
     al. (2021), Eq. (10). Each model is fitted when its coalition is first asked for, and kept;
     g_∅ predicts the frequencies of the classes, for regression the mean. The rows of a call that
-    share a coalition go to its model together, so a large `batch_size` of an estimator means
-    fewer calls of the models.
+    share a coalition go to its model together: give estimators a large `batch_size`, such as
+    `len(x) * 2**len(players)` for `exact_shapley`, and every model is called once.
 
     Attributes:
         model: g_N, whose output is v(N).

@@ -273,7 +273,7 @@ def test_rows_that_are_not_there_are_refused(trained: Path) -> None:
 
 
 def test_an_unknown_comparison_is_refused(trained: Path) -> None:
-    with pytest.raises(ValueError, match=r"\['marginal', 'surrogate'\] but got 'gausian'"):
+    with pytest.raises(ValueError, match=r"among \['baseline', .*\] but got 'gausian'"):
         explain(trained, "compare=[gausian]")
 
 

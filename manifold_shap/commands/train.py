@@ -1,6 +1,5 @@
 """Training a classifier and a value function into a run directory."""
 
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -161,7 +160,7 @@ def fit_value(run: Run, source: Source, work: Path) -> Fitted:
     return TRAINED[name].fit(source, settings, training)
 
 
-def _kept(run: Run, name: str) -> Mapping[str, float] | None:
+def _kept(run: Run, name: str) -> Settings | None:
     """The record of a finished training that these settings can use, if there is one."""
     there = directories.config_of(run.directory)
     if run.overwrite or there in (None, run.config) or not _readable(run, name):
@@ -178,7 +177,7 @@ def _teacher(run: Run, source: Source) -> ValueFunction | None:
 
 
 def evaluate(
-    value: ValueFunction, source: Source, training: Mapping[str, float], directory: Path
+    value: ValueFunction, source: Source, training: Settings, directory: Path
 ) -> dict[str, Any]:
     """Score a value function and splicing on the same test pairs: `metrics.json` and a plot."""
     data, model = source.data, source.model
@@ -217,7 +216,7 @@ def _figures(score: Score, of: str = "") -> dict[str, Any]:
     return figures if of else {**figures, "effective_draws": score.effective_draws}
 
 
-def _in_words(metrics: Mapping[str, Any]) -> str:
+def _in_words(metrics: Settings) -> str:
     draws = metrics["draws"]
     noise = f" with {draws} draws ({metrics['mse_debiased']:.5f} without their noise)"
     trained = f"; {metrics['epochs']} epochs in {metrics['train_seconds']:.1f} s"

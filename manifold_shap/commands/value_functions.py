@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 from omegaconf import OmegaConf
+from sklearn.base import clone
+from torch import Tensor
 
 from manifold_shap.checkpoints import load_checkpoint
-from manifold_shap.classifiers import Model
+from manifold_shap.classifiers import Model, as_model
 from manifold_shap.commands.references import chosen_rows, point_of
 from manifold_shap.commands.run import Settings, classifier_part
 from manifold_shap.data.base import TensorDataModule
@@ -79,7 +82,7 @@ class Fitted(NamedTuple):
 
     value: ValueFunction
     save: Callable[[Path], None]
-    record: Mapping[str, float]
+    record: Settings
 
 
 @dataclass(frozen=True)
@@ -107,7 +110,7 @@ def defaults(folder: Path, name: str) -> dict[str, Any]:
     """
     known = sorted(path.stem for path in folder.glob("*.yaml"))
     if name not in known:
-        raise ValueError(f"Expected the name of a value function, of {known}, but got {name!r}.")
+        raise ValueError(f"Expected a value function among {known} but got {name!r}.")
     plain: Any = OmegaConf.to_container(OmegaConf.load(folder / f"{name}.yaml"))
     return plain
 
@@ -226,7 +229,7 @@ def _common(source: Source, training: Training) -> dict[str, Any]:
 
 def _retrained(source: Source, output: str | Space) -> ValueFunction:
     try:
-        estimator = load_estimator(source.classifier)
+        estimator: Any = load_estimator(source.classifier)
     except FileNotFoundError as error:
         raise ValueError(
             "Expected a scikit-learn classifier for value_function=retrained, which fits it anew "
@@ -234,11 +237,17 @@ def _retrained(source: Source, output: str | Space) -> ValueFunction:
             "train one by `python train.py classifier=random_forest`, with another runs_dir or "
             "overwrite=true."
         ) from error
+
+    def fit(x: Tensor, y: np.ndarray) -> Model:
+        fitted = clone(estimator).fit(x.cpu().numpy(), y)
+        return as_model(fitted, x[:64], source.data.classes)
+
+    data = source.data
     return retrained_value(
-        estimator,
-        source.data.x_train,
-        source.data.y_train.numpy(),
-        players=source.data.players,
+        fit,
+        data.x_train,
+        data.y_train.numpy(),
+        players=data.players,
         output=output,
         progress=source.progress,
     )

@@ -26,7 +26,7 @@ from manifold_shap.nn import MLP
 
 FEATURES, CLASSES, DONORS, PAIRS = 20, 5, 100, 20
 COALITIONS = PAIRS * (2 * FEATURES + 1)
-BATCH_SIZES = {"shap": [1, 5, 10, 21, 41], "ours": [2**k for k in range(11, 18)]}
+BATCH_SIZES = {"shap": [5, 10, 21, 41], "ours": [2**k for k in range(11, 18)]}
 
 
 def shap_side(network: torch.nn.Module, x: np.ndarray, donors: np.ndarray) -> Callable:
@@ -74,7 +74,8 @@ def main() -> None:
     }
     best = {}
     for name, work in sides.items():
-        times = {size: seconds(work, size) for size in BATCH_SIZES[name.split("_")[0]]}
+        sizes = BATCH_SIZES[name.split("_")[0]]
+        times = {size: min(seconds(work, size) for _ in range(2)) for size in sizes}
         best[name] = min(times, key=times.__getitem__)
         print(name, {size: round(figure, 2) for size, figure in times.items()}, flush=True)
     times = {name: [] for name in sides}

@@ -128,6 +128,9 @@ def as_model(
     return wrapped
 
 
+_CPU_ROWS = 4096
+
+
 class _ModulePredict:
     """A torch module in evaluation mode, on rows that may be on another device."""
 
@@ -135,8 +138,10 @@ class _ModulePredict:
         self.module = module.eval()
 
     def __call__(self, x: Tensor) -> Tensor:
-        parameter = next(self.module.parameters(), x)
-        return self.module(x.to(parameter.device)).to(x.device)
+        device = next(self.module.parameters(), x).device
+        # On a CPU, activations of more rows than its cache holds cost more than they save.
+        pieces = x.split(_CPU_ROWS) if device.type == "cpu" else (x,)
+        return torch.cat([self.module(piece.to(device)) for piece in pieces]).to(x.device)
 
 
 class _SklearnPredict:

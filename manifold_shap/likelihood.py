@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from manifold_shap.noise import to_normal
 from manifold_shap.schema import Schema
 
-CONTINUOUS = ("normal", "quantile")
+CONTINUOUS = ("auto", "normal", "quantile")
 
 # Values kept of each quantile bin, evenly spaced in rank.
 _KEPT = 32
@@ -345,7 +345,7 @@ class Product:
 def choose_families(
     x: Float[Tensor, "rows *event"],
     schema: Schema | None = None,
-    continuous: str = "normal",
+    continuous: str = "auto",
     bins: int = 32,
     least_scale: float = 0.05,
 ) -> list[list[Any]]:
@@ -357,12 +357,13 @@ def choose_families(
     Args:
         x: training rows.
         schema: columns of the table that they come from.
-        continuous: `normal` or `quantile`.
+        continuous: `normal`, `quantile`, or `auto`: `quantile` for columns of a table with a value
+            that more than one row in `bins` shares, since a normal distribution has no peaks.
         bins: most quantile bins; frequent values add bins of their own.
         least_scale: of normal elements.
 
     Raises:
-        ValueError: `continuous` is neither.
+        ValueError: `continuous` is none of them.
     """
     if continuous not in CONTINUOUS:
         raise ValueError(f"Expected `continuous` to be one of {CONTINUOUS}, got {continuous!r}.")
@@ -380,8 +381,16 @@ def choose_families(
     if schema is not None:
         blocks = [(a, b) for column, a, b in placed if column.kind == "categorical"]
         chosen += [["Categorical", list(range(a, b))] for a, b in blocks]
-    if continuous == "quantile":
-        chosen += [["Quantile", [e], bin_edges(flat[:, e], bins).tolist()] for e in numbers]
-    elif numbers:
-        chosen.append(["Normal", numbers, least_scale, x.ndim > 2])
+    binned = numbers if continuous == "quantile" else []
+    if continuous == "auto" and x.ndim == 2:
+        binned = [e for e in numbers if _has_peak(flat[:, e], bins)]
+    smooth = [e for e in numbers if e not in binned]
+    chosen += [["Quantile", [e], bin_edges(flat[:, e], bins).tolist()] for e in binned]
+    if smooth:
+        chosen.append(["Normal", smooth, least_scale, x.ndim > 2])
     return chosen
+
+
+def _has_peak(column: Float[Tensor, " rows"], bins: int) -> bool:
+    counts = column.unique(return_counts=True)[1]
+    return len(counts) > 1 and int(counts.max()) * bins > len(column)

@@ -125,9 +125,13 @@ def test_draws_grow_with_the_uniform_number(seed: int, continuous: str) -> None:
 def test_families_follow_the_schema_or_the_values() -> None:
     names = [family[0] for family in choose_families(table(), SCHEMA, "quantile")]
     assert names == ["Bernoulli", "Categorical", "Quantile", "Quantile"]
-    names = [family[0] for family in choose_families(table())]
+    # Half of the incomes are zero, and no two ages are the same.
+    chosen = [(name, elements) for name, elements, *_ in choose_families(table(), SCHEMA)]
+    assert chosen[2:] == [("Quantile", [5]), ("Normal", [0])]
+    names = [family[0] for family in choose_families(table(), continuous="normal")]
     assert names == ["Bernoulli", "Normal"]
     images = torch.rand(10, 1, 2, 2)
+    images[:, 0, 0, 0] = 0.5  # A peak; but pixels share a unit.
     assert choose_families(images) == [["Normal", [0, 1, 2, 3], 0.05, True]]
     assert choose_families((images > 0.5).float()) == [["Bernoulli", [0, 1, 2, 3]]]
 

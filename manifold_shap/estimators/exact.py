@@ -37,8 +37,8 @@ def exact_shapley(
         x: rows to explain, `[instances, *event]`.
         ordering: names of the players, component after component, as in `[["a", "b"], ["c"]]`:
             only orders in which earlier components come first count. By default all do.
-        batch_size: model rows per call; by default 4,096 on a CPU and 65,536 elsewhere. Changes
-            memory, not the numbers.
+        batch_size: model rows per call; by default what suits the value function and the device.
+            Changes memory, not the numbers.
         progress: show a bar on work of more than two seconds.
 
     Returns:

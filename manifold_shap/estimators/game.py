@@ -31,8 +31,8 @@ class Game:
         value: maps rows `[batch, *event]` and a bool mask `[batch, m, players]` to values
             `[batch, m, outputs]`.
         x: rows `[instances, *event]`.
-        batch_size: model rows per call; by default 4,096 on a CPU and 65,536 elsewhere. Changes
-            memory, not the numbers; out of memory halves it.
+        batch_size: model rows per call; by default what suits the value function and the device.
+            Changes memory, not the numbers; out of memory halves it.
 
     Raises:
         TypeError: `x` is no tensor or array of numbers, or `value` returns no tensor.
@@ -53,9 +53,9 @@ class Game:
         self.players: Players = own or Players.of_elements(rows.shape[1:])
         self.x = check_rows(rows, self.players)
         device = getattr(value, "device", self.x.device)
-        default = BATCH_SIZE_CPU if device.type == "cpu" else BATCH_SIZE_ACCELERATOR
-        self.batch_size = batch_size or default
         self.draws: int = getattr(value, "draws", 1)
+        default = BATCH_SIZE_CPU if device.type == "cpu" else BATCH_SIZE_ACCELERATOR
+        self.batch_size = batch_size or getattr(value, "batch_size", None) or default
         self.prediction = self._prediction()
         self.base = self._base()
 

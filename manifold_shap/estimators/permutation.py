@@ -59,8 +59,8 @@ def permutation_shapley(
         ordering: names of the players, component after component, as in `[["a", "b"], ["c"]]`:
             only orders in which earlier components come first are taken. By default all are.
         seed: of the orders. Same seed, same answer, for any `batch_size` and device.
-        batch_size: model rows per call; by default 4,096 on a CPU and 65,536 elsewhere. Changes
-            memory, not the numbers.
+        batch_size: model rows per call; by default what suits the value function and the device.
+            Changes memory, not the numbers.
         progress: show a bar with the time left on work of more than two seconds.
 
     Returns:

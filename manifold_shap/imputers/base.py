@@ -11,7 +11,6 @@ from manifold_shap import noise
 from manifold_shap.coalitions import Players
 from manifold_shap.rows import check_rows, to_tensor
 
-
 # The stream of random numbers by which weighted draws are resampled.
 _RESAMPLING = -2
 
@@ -40,6 +39,8 @@ class Imputer(nn.Module):
         proposals: weighted draws among which equally weighted ones are chosen; 1 where draws have
             no weights.
 
+        population: how many different draws there are, after which they repeat; None for no end.
+
     Raises:
         TypeError, ValueError: `reference` is no tensor or array of finite rows of the shape that
             `players` own.
@@ -48,6 +49,7 @@ class Imputer(nn.Module):
     name: str
     reference: Tensor
     proposals: int = 1
+    population: int | None = None
 
     def __init__(self, reference: Any, players: Players | None = None) -> None:
         super().__init__()

@@ -32,6 +32,7 @@ class DonorImputer(Imputer):
 
     def _set_donors(self, donors: Float[Tensor, "donors *event"]) -> None:
         turns = torch.randperm(len(donors), generator=torch.Generator().manual_seed(0))
+        self.population = len(donors)
         self.register_buffer("donors", donors, persistent=False)
         self.register_buffer("turns", turns.to(donors.device), persistent=False)
 

@@ -28,6 +28,7 @@ class MarginalImputer(Imputer):
 
     def __init__(self, reference: Any, players: Players | None = None) -> None:
         super().__init__(reference, players)
+        self.population = len(self.reference)
         shuffled = torch.randperm(len(self.reference), generator=torch.Generator().manual_seed(0))
         self.register_buffer("order", shuffled.to(self.reference.device), persistent=False)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 from torchmetrics import MeanMetric
 
@@ -15,13 +15,15 @@ from manifold_shap.coalitions import Players, SizeUniform
 from manifold_shap.data.batches import epoch_rows, loader
 from manifold_shap.imputers.vae import VAEImputer
 from manifold_shap.likelihood import choose_families
+from manifold_shap.metrics import mean_squared_error
 from manifold_shap.rows import check_rows, to_tensor
 from manifold_shap.schema import Schema
 from manifold_shap.training.loop import Task, check_continues, hold_out, seeded, train
 from manifold_shap.vae import MaskedVAE
+from manifold_shap.values import imputed_value
 
 # Powers that the weights may be tempered by, and validation pairs that decide among them.
-_TEMPERS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+_TEMPERS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 _TEMPER_ROWS = 512
 
 # So many rows go into the file, to tell whether reference rows are of the data it was made for.
@@ -115,9 +117,10 @@ def fit_imputer(
     schema: Schema | None = None,
     posterior: str = "bank",
     temper: float | None = None,
+    model: Any = None,
     importance: bool = False,
     bank_size: int | None = None,
-    continuous: str = "normal",
+    continuous: str = "auto",
     bins: int = 32,
     least_scale: float = 0.05,
     latent: int = 32,
@@ -150,11 +153,12 @@ def fit_imputer(
             Without one, elements that are always 0 or 1 are Bernoulli and the others continuous.
         posterior: how codes are drawn given x_S: `bank` weighs the codes of training rows,
             `encoder` asks the masked encoder, which is faster and less accurate.
-        temper: power τ of the weights; by default the one whose imputed means are closest to the
-            absent elements of validation rows.
+        temper: power τ of the weights; by default chosen on validation rows, see `choose_temper`.
+        model: one whose outputs decide on `temper`; it is not kept, and any other can be explained.
         importance: weigh the draws of the encoder posterior by p(x_S|z) p(z) / r(z|x_S).
         bank_size: most codes in the bank; by default all rows, or what a gigabyte holds.
-        continuous: `normal`, or `quantile` for bins between quantiles, which fits skewed columns.
+        continuous: `normal`, `quantile` (bins between quantiles, which fits peaks and skew), or
+            `auto`: `quantile` for columns of a table that have a peak.
         bins: quantile bins per column, at most; frequent values have bins of their own besides.
         least_scale: smallest scale of a normal element, in standard deviations of the data.
         latent, hidden, components, fill, activation: see `MaskedVAE`.
@@ -223,7 +227,7 @@ def fit_imputer(
         "seed": seed,
     }
     imputer = VAEImputer(task.network, x_train, players, **chosen)
-    imputer.temper = choose_temper(imputer, x_validation, seed) if temper is None else temper
+    imputer.temper = choose_temper(imputer, x_validation, model, seed) if temper is None else temper
     imputer.checkpoint = {
         "kind": task.kind,
         "hyper_parameters": dict(task.hparams),
@@ -238,24 +242,34 @@ def fit_imputer(
     return imputer
 
 
-def choose_temper(imputer: VAEImputer, x: Tensor, seed: int = 0) -> float:
-    """The power of the weights whose imputed means are closest to absent elements of these rows.
+def choose_temper(imputer: VAEImputer, x: Tensor, model: Any = None, seed: int = 0) -> float:
+    """The power of the weights that errs least on these rows.
 
-    The squared error of E[x_S̄ | x_S] is the metric of Frye et al. (2021), Eq. (16), for a model
-    that returns its input, so none is needed to choose. Elements count in units of their spread.
+    With a model, the error is that of its imputed outputs (Frye et al. 2021, Eq. 16). Without, it
+    is the same for a model that returns its input: that of the mean of the absent elements, in
+    units of their spread.
     """
     rows = x[:_TEMPER_ROWS]
     generator = torch.Generator().manual_seed(seed)
     mask = SizeUniform(len(imputer.players)).sample((len(rows), 1), generator)
-    keys = torch.arange(len(rows))[:, None]
-    absent = ~imputer.players.expand(mask)[:, 0]
-    scale = _spread(imputer.reference)
+    value = None if model is None else imputed_value(model, imputer, seed=seed)
     errors = []
     for temper in _TEMPERS:
         imputer.temper = temper
-        gap = (imputer.mean(rows, mask, keys)[:, 0] - rows) / scale
-        errors.append((gap.square() * absent).sum().item())
+        if value is None:
+            errors.append(_error_of_means(imputer, rows, mask))
+        else:
+            errors.append(mean_squared_error(value, rows, mask).mse)
     return _TEMPERS[errors.index(min(errors))]
+
+
+def _error_of_means(
+    imputer: VAEImputer, x: Float[Tensor, "rows *event"], mask: Bool[Tensor, "rows 1 players"]
+) -> float:
+    absent = ~imputer.players.expand(mask)[:, 0]
+    mean = imputer.mean(x, mask, torch.arange(len(x))[:, None])[:, 0]
+    gap = (mean - x) / _spread(imputer.reference)
+    return (gap.square() * absent).sum().item()
 
 
 def _spread(x: Float[Tensor, "rows *event"]) -> Float[Tensor, "*event"]:

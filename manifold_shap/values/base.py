@@ -67,11 +67,13 @@ class ValueFunction(ABC):
         space: the output space T.
         base: v(∅), the mean of T(f(X)) over the reference rows, `[outputs]`.
         draws: model rows spent on one value.
+        batch_size: model rows per call that suit it; None where only the device matters.
         name: as in the configuration and in the provenance of an explanation.
     """
 
     name: str
     draws: int = 1
+    batch_size: int | None = None
 
     def __init__(self, model: Model, players: Players, space: Space, base: Tensor) -> None:
         self.model = model

@@ -41,10 +41,14 @@ class ImputedValue(ValueFunction):
         model: see `as_model`.
         space: the output space T.
         base: v(∅).
-        draws: completions per coalition.
+        draws: completions per coalition, at most: where there are fewer different ones, as of a
+            single baseline, each is taken once.
         seed: of the draws.
         name: as in the configuration; by default the imputer's.
     """
+
+    # A call completes rows besides asking the model, so that fewer calls pay.
+    batch_size = 65_536
 
     def __init__(
         self,
@@ -60,7 +64,7 @@ class ImputedValue(ValueFunction):
         if draws < 1:
             raise ValueError(f"Expected `draws` of at least 1 but got {draws}.")
         self.imputer = imputer
-        self.draws = draws
+        self.draws = min(draws, imputer.population or draws)
         self.seed = seed
         self.name = name or imputer.name
         self._warned = False

@@ -44,6 +44,9 @@ class RetrainedValue(ValueFunction):
 
     name = "retrained"
 
+    # Every call asks each of its coalitions' models: the more rows each gets, the better.
+    batch_size = 2**20
+
     def __init__(
         self,
         fit: Fit,

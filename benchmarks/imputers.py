@@ -131,7 +131,9 @@ class Bench:
     def vae(self, name: str, *overrides: str, **changes: Any) -> tuple[Any, float]:
         chosen = settings(self.name, "vae", self.seed, *overrides)["value_function"]
         start = time.perf_counter()
-        imputer = ms.fit_imputer(**self._rows(), **{**keep(chosen), **changes}, **self._run())
+        imputer = ms.fit_imputer(
+            **self._rows(), model=self.model, **{**keep(chosen), **changes}, **self._run()
+        )
         seconds = time.perf_counter() - start
         record = imputer.training_record
         more = {"train_seconds": seconds, "epochs": record["epochs"], "temper": imputer.temper}
@@ -233,7 +235,7 @@ def main() -> None:
     parser.add_argument("--data", nargs="+", default=list(PAPER), choices=list(PAPER))
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--rows", type=int, default=None, help="test rows; by default all")
-    parser.add_argument("--precision", default="bf16-mixed", help="of the trainings")
+    parser.add_argument("--precision", default="32-true", help="of the trainings")
     parser.add_argument("--paper", action="store_true", help="train the published VAE as well")
     parser.add_argument("--no-distillation", action="store_true")
     parser.add_argument("--out", type=Path)

@@ -134,7 +134,7 @@ def fit_imputer(
     weight_decay: float = 0.01,
     schedule: str = "one_cycle",
     batch_size: int = 256,
-    max_epochs: int = 30,
+    max_epochs: int = 20,
     patience: int = 20,
     weight_averaging: float | None = 0.99,
     seed: int = 0,
@@ -213,7 +213,7 @@ def fit_imputer(
         )
     task.describe(x_train)
     if directory is not None:
-        check_continues(Path(directory) / "last.ckpt", task, ("probe",))
+        check_continues(Path(directory) / "last.ckpt", task.kind, task, ("probe",))
     length = epoch_rows(len(x_train), batch_size)
     batches = loader(x_train, batch_size=batch_size, shuffle=True, seed=seed, rows_per_epoch=length)
     check = loader(x_validation, batch_size=max(batch_size, 1024))

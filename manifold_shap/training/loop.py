@@ -165,17 +165,18 @@ def train(
     )
 
 
-def check_continues(file: Path, task: Task, described: Sequence[str]) -> None:
+def check_continues(file: Path, kind: str, task: Task, described: Sequence[str]) -> None:
     """Raise if an interrupted training is one of other settings or other data.
 
     Args:
         file: what it left; nothing is checked where there is none.
+        kind: of that file.
         task: the training to come.
         described: names of the buffers that hold what the task knows of its data.
     """
     if not file.exists():
         return
-    checkpoint = load_checkpoint(file, task.kind)
+    checkpoint = load_checkpoint(file, kind)
     here, there = dict(task.hparams), checkpoint["hyper_parameters"]
     changed = [name for name in here if here[name] != there.get(name)]
     state = checkpoint["state_dict"]

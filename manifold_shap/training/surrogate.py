@@ -27,7 +27,7 @@ from manifold_shap.training.distillation import (
     check_teacher,
     kept_lessons,
 )
-from manifold_shap.training.loop import Task, seeded, train
+from manifold_shap.training.loop import Task, check_continues, hold_out, seeded, train
 from manifold_shap.values import SurrogateValue, ValueFunction, model_for, reference_outputs
 
 # So many training rows go into the file, to tell whether a model is the one it was made for: half
@@ -215,7 +215,7 @@ def fit_surrogate(
     players = players or Players.of_elements(to_tensor(x_train).shape[1:])
     x_train = check_rows(x_train, players)
     if x_validation is None:
-        x_train, x_validation = _hold_out(x_train, seed)
+        x_train, x_validation = hold_out(x_train, seed)
     x_validation = check_rows(x_validation, players)
     space = Space(output, zero_replacement)
     wrapped = model_for(model, x_train, output)
@@ -244,7 +244,8 @@ def fit_surrogate(
         )
     task.describe(x_train, target)
     if directory is not None:
-        _check_continues(Path(directory), task)
+        for file, kind in (("last.ckpt", task.kind), (_LESSONS, LESSONS_KIND)):
+            check_continues(Path(directory) / file, kind, task, _DESCRIPTION)
     if teacher is not None:
         task.lessons = _lessons(task, teacher, x_train, teacher_pairs, directory, progress)
     length = epoch_rows(len(x_train), batch_size)
@@ -370,31 +371,3 @@ def _check_same_model(value: SurrogateValue, task: SurrogateTask, path: str | Pa
             f"predicts otherwise (by up to {gap:.3g} on the rows kept for that check); pass the "
             "original model, or train a surrogate for this one."
         )
-
-
-def _check_continues(directory: Path, task: SurrogateTask) -> None:
-    """Raise if an interrupted training is one of other settings, data or another model."""
-    for file, kind in (("last.ckpt", task.kind), (_LESSONS, LESSONS_KIND)):
-        if not (directory / file).exists():
-            continue
-        checkpoint = load_checkpoint(directory / file, kind)
-        here, there = dict(task.hparams), checkpoint["hyper_parameters"]
-        changed = [name for name in here if here[name] != there.get(name)]
-        state = checkpoint["state_dict"]
-        same = [torch.equal(state[name], getattr(task, name)) for name in _DESCRIPTION]
-        if not changed and not all(same):
-            changed = ["the training rows, or the model's outputs on them"]
-        if changed:
-            raise ValueError(
-                f"Expected {directory} to be empty or to hold an interrupted training of this "
-                f"surrogate, but it is one that differs in: {', '.join(changed)}. Name another "
-                "`directory`, or remove that one."
-            )
-
-
-def _hold_out(x: Tensor, seed: int, share: float = 0.1) -> tuple[Tensor, Tensor]:
-    if len(x) < 2:
-        raise ValueError(f"Expected at least 2 training rows but got {len(x)}.")
-    order = torch.randperm(len(x), generator=torch.Generator().manual_seed(seed))
-    held_out = max(1, round(share * len(x)))
-    return x[order[held_out:]], x[order[:held_out]]

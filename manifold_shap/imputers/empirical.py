@@ -60,7 +60,7 @@ class EmpiricalImputer(DonorImputer):
         mean, covariance = regularised_covariance(rows, regularisation)
         self.distance = Mahalanobis(rows, mean, covariance)
         self._rule = bandwidth
-        if bandwidth == "aicc":
+        if isinstance(bandwidth, str):
             wanted = self._targets(targets)
             chosen = choose_bandwidths(rows, mean, covariance, self.players, wanted)
         else:

@@ -38,9 +38,7 @@ def explain(cfg: DictConfig, given: list[str]) -> dict[str, Any]:
     opened = begin(settings["value_function"], given=given, checkpoint=cfg.checkpoint)
     values = {name: opened.value}
     for other, own in others.items():
-        # In the space of the first, which decides.
-        own["output"] = opened.value.space
-        values[other] = begin(own, given=["value_function.output"], source=opened.source).value
+        values[other] = begin(own, source=opened.source, space=opened.value.space).value
     instances = settings["instances"]
     if "instances" not in given:
         instances = min(instances, len(data.x_test))

@@ -53,7 +53,7 @@ def recorded_data(
     named = [*given, "data._target_"]
     if "classifier" in given:  # The choice of a kind; its settings come with it.
         named.append("classifier._target_")
-    check_given(config, current, named, home)
+    check_given({key: config[key] for key in current}, current, named, home)
     kept = {key: entry for key, entry in config["data"].items() if not key.startswith("_")}
     return {**kept, "root": current["data"]["root"]}
 

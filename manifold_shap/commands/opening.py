@@ -13,6 +13,7 @@ from manifold_shap.commands.run import (
 )
 from manifold_shap.commands.value_functions import TRAINED, Source, Trained, make, own_part
 from manifold_shap.data.base import TensorDataModule
+from manifold_shap.outputs import Space
 from manifold_shap.training.classifier import load_classifier
 from manifold_shap.values import ValueFunction
 
@@ -34,6 +35,7 @@ def open_value(
     given: Sequence[str] = (),
     checkpoint: str | Path | None = None,
     source: Source | None = None,
+    space: Space | None = None,
 ) -> Opened:
     """The value function of a run, or one made on the spot for the classifier of the run.
 
@@ -48,6 +50,7 @@ def open_value(
             what it has where a checkpoint does not depend on them.
         checkpoint: a file to use instead of the one of the run.
         source: the model to explain and its data; by default those of the run.
+        space: to use instead of the `output` of the settings, unless a training has decided it.
 
     Raises:
         FileNotFoundError: no value function was trained.
@@ -63,7 +66,7 @@ def open_value(
                 "two out."
             )
         source = source or _source(home, data, directories.config_of(home / "classifier"), seed)
-        return Opened(make(source, settings), source, home / name)
+        return Opened(make(source, _in_space(settings, space)), source, home / name)
     path = Path(checkpoint) if checkpoint is not None else _trained(home, data, name)
     config = directories.config_of(path.parent)
     if config is not None:
@@ -74,7 +77,7 @@ def open_value(
             f"Expected the data on which the value function in {path.parent} was trained, but the "
             "training rows are others now; train it again."
         )
-    value = kind.load(path, source, settings).value
+    value = kind.load(path, source, _in_space(settings, space), False).value
     _check_players(value, data, path)
     return Opened(value, source, path.parent)
 
@@ -102,6 +105,10 @@ def _agreed(
     check_given(*fixed, given, place)
     chosen = {key for key in kind.free if f"value_function.{key}" in given}
     return {**settings, **recorded, **{key: settings[key] for key in chosen}}
+
+
+def _in_space(settings: Settings, space: Space | None) -> Settings:
+    return settings if space is None else {**settings, "output": space}
 
 
 def _check_players(value: ValueFunction, data: TensorDataModule, path: Path) -> None:

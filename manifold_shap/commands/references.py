@@ -41,7 +41,9 @@ def point_of(data: TensorDataModule, point: str) -> Float[Tensor, " *event"]:
 
 
 def chosen_rows(
-    data: TensorDataModule, against: str | int | None = None, rows: Sequence[int] | None = None
+    data: TensorDataModule,
+    against: str | int | None = None,
+    rows: int | Sequence[int] | None = None,
 ) -> Float[Tensor, "rows *event"]:
     """Training rows to compare against: those of a class, or those listed.
 

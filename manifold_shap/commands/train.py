@@ -20,6 +20,7 @@ from manifold_shap.commands.value_functions import (
     splicing,
 )
 from manifold_shap.metrics import Score, mean_squared_error, shapley_pairs
+from manifold_shap.outputs import Space
 from manifold_shap.training.classifier import accuracy, fit_classifier, load_classifier
 from manifold_shap.values import ValueFunction
 
@@ -152,7 +153,7 @@ def fit_value(run: Run, source: Source, work: Path) -> Fitted:
         return Fitted(value, lambda path: None, {})
     if (kept := _kept(run, name)) is not None:
         print(f"{name}: the training in {run.directory} serves these settings, too; scored anew")
-        fitted = TRAINED[name].load(run.directory / f"{name}.ckpt", source, settings)
+        fitted = TRAINED[name].load(run.directory / f"{name}.ckpt", source, settings, True)
         return fitted._replace(record=kept)
     if (work / "last.ckpt").exists():
         print(f"{name}: going on with an interrupted training")
@@ -172,8 +173,17 @@ def _kept(run: Run, name: str) -> Settings | None:
 def _teacher(run: Run, source: Source) -> ValueFunction | None:
     if run.teacher is None:
         return None
-    given = ["value_function.output", "value_function.draws"]
-    return open_value(run.home, run.data, run.teacher, given=given, source=source).value
+    settings = run.settings["value_function"]
+    space = Space(settings["output"], settings["zero_replacement"])
+    opened = open_value(
+        run.home,
+        run.data,
+        run.teacher,
+        given=["value_function.draws"],
+        source=source,
+        space=space,
+    )
+    return opened.value
 
 
 def evaluate(

@@ -91,13 +91,14 @@ class Trained:
 
     Attributes:
         fit: trains it.
-        load: reads a checkpoint; nothing is recorded of the training.
+        load: reads a checkpoint; the last argument is whether what suits the model is to be chosen
+            anew, where the settings leave it open.
         free: settings that the checkpoint does not depend on.
         of_one_model: whether the checkpoint is for the model that it was trained with.
     """
 
     fit: Callable[[Source, Settings, Training], Fitted]
-    load: Callable[[Path, Source, Settings], Fitted]
+    load: Callable[[Path, Source, Settings, bool], Fitted]
     free: tuple[str, ...] = ()
     of_one_model: bool = True
 
@@ -130,9 +131,7 @@ def teacher_settings(folder: Path, settings: Settings) -> dict[str, Any] | None:
             "from itself; choose e.g. vae."
         )
     own = defaults(folder, name)
-    space = Space(settings["output"], settings["zero_replacement"])
-    draws = {"draws": settings["teacher_draws"]} if "draws" in own else {}
-    return {**own, "output": space, **draws}
+    return {**own, "draws": settings["teacher_draws"]} if "draws" in own else own
 
 
 def own_part(settings: Settings) -> dict[str, Any]:
@@ -184,27 +183,28 @@ def _fit_surrogate(source: Source, settings: Settings, training: Training) -> Fi
     return Fitted(value, value.save, value.training)
 
 
-def _load_surrogate(path: Path, source: Source, settings: Settings) -> Fitted:
+def _load_surrogate(path: Path, source: Source, settings: Settings, anew: bool) -> Fitted:
     value = load_surrogate(path, source.model)
     return Fitted(value, value.save, {})
 
 
 def _fit_vae(source: Source, settings: Settings, training: Training) -> Fitted:
     own = {key: entry for key, entry in settings.items() if key not in ("name", "output", "draws")}
-    imputer = fit_imputer(**own, **_common(source, training))
+    imputer = fit_imputer(model=source.model, **own, **_common(source, training))
     return Fitted(_of_vae(imputer, source, settings), imputer.save, imputer.training_record)
 
 
-def _load_vae(path: Path, source: Source, settings: Settings) -> Fitted:
+def _load_vae(path: Path, source: Source, settings: Settings, anew: bool) -> Fitted:
     chosen = {key: settings[key] for key in ("posterior", "importance", "bank_size")}
     kept = load_checkpoint(path, VAETask.kind).get("imputer", {})
     temper = settings["temper"]
-    if temper is None and chosen.items() <= kept.items():
+    if temper is None and not anew and chosen.items() <= kept.items():
         temper = kept["temper"]
     known = {} if temper is None else {"temper": temper}
     imputer = load_imputer(path, source.data.x_train, **chosen, **known)
     if temper is None:
-        imputer.temper = choose_temper(imputer, source.data.x_validation, source.seed)
+        rows = source.data.x_validation
+        imputer.temper = choose_temper(imputer, rows, source.model, source.seed)
         imputer.checkpoint["imputer"]["temper"] = imputer.temper
     return Fitted(_of_vae(imputer, source, settings), imputer.save, {})
 

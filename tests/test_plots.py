@@ -432,7 +432,7 @@ def test_superpixels_and_single_rows_are_grey_without_a_colour_bar(
 def score(mse: float, sizes: list[float], draws: int = 1, error: float = 0.0011) -> Score:
     values = [mse * (2 - k / len(sizes)) for k in range(len(sizes))]
     curve = SizeCurve(sizes, values, [0.1 * v for v in values], [10] * len(sizes))
-    return Score(mse, error, mse, draws, draws, curve)
+    return Score(mse, error, mse, draws, float(draws), curve)
 
 
 def test_curves_are_drawn_with_bands_and_overall_errors() -> None:

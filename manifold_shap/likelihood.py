@@ -358,7 +358,7 @@ def choose_families(
         x: training rows.
         schema: columns of the table that they come from.
         continuous: `normal`, `quantile`, or `auto`: `quantile` for columns of a table with a value
-            that more than one row in `bins` shares, since a normal distribution has no peaks.
+            that more than a tenth of the rows share, since a normal distribution has no peaks.
         bins: most quantile bins; frequent values add bins of their own.
         least_scale: of normal elements.
 
@@ -383,7 +383,7 @@ def choose_families(
         chosen += [["Categorical", list(range(a, b))] for a, b in blocks]
     binned = numbers if continuous == "quantile" else []
     if continuous == "auto" and x.ndim == 2:
-        binned = [e for e in numbers if _has_peak(flat[:, e], bins)]
+        binned = [e for e in numbers if _has_peak(flat[:, e])]
     smooth = [e for e in numbers if e not in binned]
     chosen += [["Quantile", [e], bin_edges(flat[:, e], bins).tolist()] for e in binned]
     if smooth:
@@ -391,6 +391,6 @@ def choose_families(
     return chosen
 
 
-def _has_peak(column: Float[Tensor, " rows"], bins: int) -> bool:
+def _has_peak(column: Float[Tensor, " rows"], share: float = 0.1) -> bool:
     counts = column.unique(return_counts=True)[1]
-    return len(counts) > 1 and int(counts.max()) * bins > len(column)
+    return len(counts) > 1 and int(counts.max()) > share * len(column)

@@ -8,12 +8,13 @@ import pytest
 README = Path(__file__).parent.parent / "README.md"
 
 
-def test_the_python_example_runs(
+def test_the_python_examples_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (example,) = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    examples = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
     monkeypatch.chdir(tmp_path)
-    exec(compile(example, str(README), "exec"), {})
+    # One after the other: the later ones go on with the data and the model of the first.
+    exec(compile("\n".join(examples), str(README), "exec"), {})
     assert "standard_error" in capsys.readouterr().out
     assert (tmp_path / "explanations.zarr").exists()
 

@@ -18,7 +18,7 @@ from manifold_shap.coalitions import all_coalitions
 from manifold_shap.data import Drug
 from manifold_shap.imputers import Imputer, mahalanobis
 from manifold_shap.imputers.bandwidth import corrected_akaike
-from manifold_shap.imputers.covariance import regularised_covariance
+from manifold_shap.imputers.covariance import regularised_moments
 from manifold_shap.imputers.empirical import EmpiricalImputer
 from manifold_shap.imputers.exact_match import ExactMatchImputer
 
@@ -294,7 +294,7 @@ def test_one_bandwidth_for_each_size_of_many_players() -> None:
 
 def test_singular_covariances_are_said_once() -> None:
     reference = torch.cat((gaussian(50), gaussian(50)[:, :1], torch.full((50, 1), 4.0)), 1)
-    with pytest.warns(UserWarning, match=r"eigenvalue .* 1 columns are constant.*ridge") as caught:
+    with pytest.warns(UserWarning, match=r"eigenvalue .*collinear.* ridge of 1\.0e-06") as caught:
         imputer = EmpiricalImputer(reference)
     assert len(caught) == 1
     with warnings.catch_warnings():
@@ -305,13 +305,35 @@ def test_singular_covariances_are_said_once() -> None:
     assert not completed.log_weights.isnan().any()
 
 
+def test_a_constant_column_changes_no_weight() -> None:
+    reference, x = gaussian(50), gaussian(3, seed=1)
+    wider = torch.cat((reference, torch.full((50, 1), 0.1)), 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        imputer = EmpiricalImputer(wider, bandwidth=0.5)
+    assert imputer.provenance["ridge"] == 0
+    # A value that no reference row has is as far from all of them.
+    beside = torch.cat((x, torch.tensor([[0.1], [7.0], [-1e6]])), 1)
+    found = every(imputer, beside, range(50))
+    expected = every(EmpiricalImputer(reference, bandwidth=0.5), x, range(50))
+    absent = found.log_weights[:, :16], found.rows[:, :16, ..., :4]
+    torch.testing.assert_close(absent[0], expected.log_weights, rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(absent[1], expected.rows)
+    assert (found.rows[:, :16, ..., 4] == torch.tensor(0.1)).all()
+    beside[:, 4] = 0.1
+    usual = every(imputer, beside, range(50)).log_weights
+    torch.testing.assert_close(found.log_weights, usual, rtol=1e-6, atol=1e-6)
+
+
 def test_covariance_is_left_alone_where_it_is_regular() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        mean, covariance = regularised_covariance(gaussian(50))
+        moments = regularised_moments(gaussian(50))
     rows = gaussian(50).double()
-    torch.testing.assert_close(mean, rows.mean(0))
-    torch.testing.assert_close(covariance, torch.cov(rows.T))
+    torch.testing.assert_close(moments.mean, rows.mean(0))
+    torch.testing.assert_close(moments.scale, rows.std(0))
+    torch.testing.assert_close(moments.correlation, rows.T.corrcoef())
+    assert moments.ridge == 0
 
 
 def test_a_checkpoint_does_not_hold_the_data() -> None:
@@ -390,7 +412,7 @@ def test_values_of_a_table_are_its_conditional_means() -> None:
         ({"bandwidth": "aic"}, "`bandwidth` to be a positive number or 'aicc' but got 'aic'"),
         ({"share": 0.0}, r"Expected `share` in \(0, 1\] but got 0.0"),
         ({"share": 1.2}, r"Expected `share` in \(0, 1\] but got 1.2"),
-        ({"regularisation": 0.0}, "`regularisation` to be positive but got 0.0"),
+        ({"regularisation": -0.1}, "`regularisation` of at least 0 and finite but got -0.1"),
         ({"targets": torch.ones(20, 1)}, "Expected no `targets` with bandwidth=0.1"),
         (
             {"bandwidth": "aicc", "targets": torch.ones(20)},
@@ -408,11 +430,12 @@ def test_errors_of_arguments(arguments: dict, message: str) -> None:
 
 
 def test_errors_of_rows() -> None:
-    with pytest.raises(ValueError, match="Expected at least 2 rows to take a covariance of"):
+    with pytest.raises(ValueError, match=r"Expected at least two rows in `reference`.* but got 1"):
         EmpiricalImputer(gaussian(1))
-    singular = pytest.warns(UserWarning, match="covariance is singular")
-    with singular, pytest.raises(ValueError, match="larger `regularisation`"):
-        regularised_covariance(gaussian(20) / 0)
+    collinear = torch.cat((gaussian(20), gaussian(20)[:, :1]), 1)
+    for too_small in (0.0, 1e-17):
+        with pytest.raises(ValueError, match=r"Expected a positive definite covariance.*give more"):
+            EmpiricalImputer(collinear, regularisation=too_small)
     with pytest.raises(ValueError, match=r"in 3 of 4 players no value occurs twice .* 20 .*bin"):
         ExactMatchImputer(torch.cat((gaussian(20)[:, :3], torch.ones(20, 1)), 1))
     half = torch.cat((gaussian(20)[:, :2], torch.ones(20, 2)), 1)

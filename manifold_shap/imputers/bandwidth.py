@@ -5,7 +5,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from manifold_shap.coalitions import Players
+from manifold_shap.coalitions import Players, distinct_coalitions
+from manifold_shap.imputers.covariance import Moments
 from manifold_shap.imputers.mahalanobis import Mahalanobis
 
 _GRID = torch.logspace(-1.5, 0.5, 25, dtype=torch.float64)
@@ -16,8 +17,7 @@ _SIZES = 16
 
 def choose_bandwidths(
     rows: Float[Tensor, "rows elements"],
-    mean: Float[Tensor, " elements"],
-    covariance: Float[Tensor, "elements elements"],
+    moments: Moments,
     players: Players,
     targets: Float[Tensor, "rows outputs"] | None = None,
 ) -> Float[Tensor, " sizes"]:
@@ -28,21 +28,20 @@ def choose_bandwidths(
 
     Args:
         rows: of the data distribution.
-        mean: of the rows.
-        covariance: of the rows, positive definite.
+        moments: of the rows.
         players: who plays.
         targets: what to predict; by default the absent elements, in standard deviations.
     """
     generator = torch.Generator().manual_seed(0)
     count = len(players)
     some = torch.randperm(len(rows), generator=generator)[:_ROWS].to(rows.device)
-    distance = Mahalanobis(rows[some], mean, covariance)
+    distance = Mahalanobis(rows[some], moments)
     wanted = distance.standard.float() if targets is None else targets[some]
     sizes = torch.linspace(1, max(1, count - 1), _SIZES).round().unique()
     chosen = []
     for size in sizes.tolist():
         arrival = torch.rand(_COALITIONS, count, generator=generator).argsort(-1)
-        mask = (arrival < size).unique(dim=0).to(rows.device)
+        mask = distinct_coalitions(arrival < size)[0].to(rows.device)
         present = players.expand(mask).flatten(1)
         squared = _among(distance, rows[some], present)
         # By default only what is absent has to be predicted.
@@ -59,8 +58,9 @@ def _among(
     present: Bool[Tensor, "coalitions elements"],
 ) -> Float[Tensor, "coalitions rows rows"]:
     """Squared distances among the rows, for each coalition."""
-    pairs = rows.repeat(len(present), 1), present.repeat_interleave(len(rows), 0)
-    order, squared = zip(*distance.parts(*pairs), strict=True)
+    which = torch.arange(len(present), device=rows.device).repeat_interleave(len(rows))
+    parts = distance.parts(rows.repeat(len(present), 1), present, which)
+    order, squared = zip(*parts, strict=True)
     back = torch.cat(order).argsort()
     return torch.cat(squared).float()[back].unflatten(0, (len(present), len(rows)))
 

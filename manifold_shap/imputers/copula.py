@@ -8,12 +8,8 @@ from torch import Tensor
 
 from manifold_shap.coalitions import Players
 from manifold_shap.imputers.base import Completions, Imputer
-from manifold_shap.imputers.gaussian import (
-    REGULARISATION,
-    ConditionalNormal,
-    check_several,
-    moments,
-)
+from manifold_shap.imputers.covariance import REGULARISATION, regularised_moments
+from manifold_shap.imputers.gaussian import ConditionalNormal
 
 
 class CopulaImputer(Imputer):
@@ -49,18 +45,19 @@ class CopulaImputer(Imputer):
         regularisation: float = REGULARISATION,
     ) -> None:
         super().__init__(reference, players)
-        check_several(self.reference)
         ordered = self.reference.flatten(1).mT.contiguous().sort(-1).values
         distinct = (ordered.diff(dim=-1) > 0).sum(-1) + 1
         self.register_buffer("order_statistics", ordered, persistent=False)
         self.register_buffer("stepwise", 2 * distinct <= ordered.shape[1], persistent=False)
-        _, _, correlation = moments(self.normal_scores(self.reference.flatten(1)))
-        mean = correlation.new_zeros(len(correlation))
-        self.conditional = ConditionalNormal(mean, mean + 1, correlation, regularisation)
+        scores = self.normal_scores(self.reference.flatten(1))
+        moments = regularised_moments(scores, regularisation)
+        self.ridge = moments.ridge
+        mean = torch.zeros_like(moments.mean)
+        self.conditional = ConditionalNormal(mean, mean + 1, moments.correlation)
 
     @property
     def provenance(self) -> dict[str, Any]:
-        return {"ridge": self.conditional.ridge}
+        return {"ridge": self.ridge}
 
     def impute(
         self,
@@ -70,9 +67,8 @@ class CopulaImputer(Imputer):
         keys: Int64[Tensor, "batch m"],
     ) -> Completions:
         """Complete each coalition by normal draws, given the normal scores of what is present."""
-        present = self.players.expand(mask).flatten(2)
         scores = self.normal_scores(x.flatten(1)).to(x.dtype)
-        drawn = self.quantiles(self.conditional.draw(scores, present, draws, keys))
+        drawn = self.quantiles(self.conditional.draw(scores, mask, self.players, draws, keys))
         return Completions(self.splice(x, mask, drawn.unflatten(-1, self.players.event)))
 
     def normal_scores(

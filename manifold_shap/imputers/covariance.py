@@ -1,75 +1,89 @@
-"""Mean and covariance of rows, made positive definite where the rows alone do not make it so."""
+"""Means, spreads and correlations of rows, positive definite where the rows alone are not."""
 
+import math
 import warnings
+from typing import NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Float64
 from torch import Tensor
 
-DEFAULT_REGULARISATION = 1e-6
+REGULARISATION = 1e-6
 
 
-def regularised_covariance(
-    rows: Float[Tensor, "rows elements"], regularisation: float = DEFAULT_REGULARISATION
-) -> tuple[Float[Tensor, " elements"], Float[Tensor, "elements elements"]]:
-    """Mean and covariance in float64; a singular covariance gets a ridge, and one warning.
+class Moments(NamedTuple):
+    """First and second moments of rows, in float64.
+
+    Attributes:
+        mean: `[elements]`.
+        scale: standard deviations `[elements]`; exactly 0 of a constant column.
+        correlation: `[elements, elements]`, positive definite with a unit diagonal; a constant
+            column correlates with nothing.
+        ridge: what was added to every variance, as a share of it: λ or 0.
+    """
+
+    mean: Tensor
+    scale: Tensor
+    correlation: Tensor
+    ridge: float
+
+
+def regularised_moments(
+    rows: Float[Tensor, "rows elements"], regularisation: float = REGULARISATION
+) -> Moments:
+    """Moments of rows; a singular covariance gets a ridge, and one warning.
 
     The ridge is relative: it is added to the correlations, so that neither the answer nor the
-    warning depends on units. Covariances that need none are left as they are.
+    warning depends on units. Variances stay: correlations shrink by 1 + λ. Constant columns alone
+    need none.
 
     Args:
         rows: at least two.
-        regularisation: least eigenvalue of the correlation matrix; a ridge lifts a smaller one.
+        regularisation: λ, added where the smallest eigenvalue of the correlations is below it:
+            columns are collinear (one-hot ones sum to 1), or rows no more than columns.
 
     Raises:
-        ValueError: fewer than two rows, a `regularisation` that is not positive, or a covariance
-            that is not positive definite even so.
+        ValueError: fewer than two rows; λ is negative, or too small to make the correlations
+            positive definite.
     """
     if len(rows) < 2:
-        raise ValueError(f"Expected at least 2 rows to take a covariance of but got {len(rows)}.")
-    if not regularisation > 0:
-        raise ValueError(f"Expected `regularisation` to be positive but got {regularisation}.")
-    centred = rows.double()
-    mean = centred.mean(0)
-    centred = centred - mean
-    scale, constant = _scale(centred, mean)
-    correlation = (centred / scale).T @ (centred / scale) / (len(rows) - 1)
-    least = float(torch.linalg.eigvalsh(correlation)[0]) if correlation.isfinite().all() else 0.0
-    if least < regularisation:
-        ridge = regularisation - least
-        _warn(least, ridge, constant)
-        correlation.diagonal().add_(ridge)
-    covariance = correlation * scale * scale[:, None]
-    _check(covariance, regularisation)
-    return mean, covariance
-
-
-def _scale(
-    centred: Float[Tensor, "rows elements"], mean: Float[Tensor, " elements"]
-) -> tuple[Float[Tensor, " elements"], int]:
-    """Standard deviations, and how many columns are constant; those get the least one."""
-    scale = (centred.square().sum(0) / (len(centred) - 1)).sqrt()
-    # Rounding leaves a constant column of large numbers a spread of its own.
-    constant = scale <= 1e-9 * mean.abs()
-    varying = scale[~constant]
-    least = varying.amin() if len(varying) else scale.new_ones(())
-    return torch.where(constant, least, scale), int(constant.sum())
-
-
-def _warn(least: float, ridge: float, constant: int) -> None:
-    why = f", {constant} columns are constant" if constant else ""
-    warnings.warn(
-        f"The covariance is singular: the smallest eigenvalue of the correlations is {least:.1e}"
-        f"{why}. A ridge of {ridge:.1e} of each column's variance was added; `regularisation` "
-        "sets it.",
-        stacklevel=4,
-    )
-
-
-def _check(covariance: Float[Tensor, "elements elements"], regularisation: float) -> None:
-    if int(torch.linalg.cholesky_ex(covariance).info):
         raise ValueError(
-            f"Expected a covariance that is positive definite with regularisation={regularisation} "
-            "but its Cholesky factorisation fails; give a larger `regularisation`, or standardise "
-            "the columns."
+            "Expected at least two rows in `reference`, to estimate their covariance, but got "
+            f"{len(rows)}; pass more of the training data."
         )
+    if not 0 <= regularisation < math.inf:
+        raise ValueError(
+            f"Expected `regularisation` of at least 0 and finite but got {regularisation}."
+        )
+    mean, scale, correlation = _moments(rows.double())
+    smallest = torch.linalg.eigvalsh(correlation)[0].item()
+    ridge = regularisation if smallest < regularisation else 0.0
+    least = len(correlation) * torch.finfo(torch.float64).eps
+    if (smallest + ridge) / (1 + ridge) <= least:
+        raise ValueError(
+            "Expected a positive definite covariance of `reference` but the smallest eigenvalue "
+            f"of its correlations is {smallest:.1e} and regularisation={regularisation} does not "
+            f"make up for it; give more, e.g. {REGULARISATION}, or drop columns that others "
+            "determine."
+        )
+    if ridge > 0:
+        warnings.warn(
+            "The covariance of `reference` is singular or nearly so (the smallest eigenvalue of "
+            f"its correlations is {smallest:.1e}: collinear columns, or too few rows): a ridge of "
+            f"{ridge:.1e} of every column's variance is added; `regularisation` sets it.",
+            stacklevel=3,
+        )
+        identity = torch.eye(len(correlation), dtype=torch.float64, device=rows.device)
+        correlation = (correlation + ridge * identity) / (1 + ridge)
+    return Moments(mean, scale, correlation, ridge)
+
+
+def _moments(rows: Float64[Tensor, "rows elements"]) -> tuple[Tensor, Tensor, Tensor]:
+    constant = rows.amax(0) == rows.amin(0)
+    # The mean of equal numbers may differ from them by rounding.
+    mean = torch.where(constant, rows[0], rows.mean(0))
+    centred = rows - mean
+    scale = (centred.square().sum(0) / (len(rows) - 1)).sqrt()
+    standardised = centred / torch.where(constant, 1, scale)
+    correlation = standardised.mT @ standardised / (len(rows) - 1)
+    return mean, scale, correlation.fill_diagonal_(1)

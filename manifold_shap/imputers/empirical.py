@@ -6,9 +6,9 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-from manifold_shap.coalitions import Players
+from manifold_shap.coalitions import Players, distinct_coalitions
 from manifold_shap.imputers.bandwidth import choose_bandwidths
-from manifold_shap.imputers.covariance import DEFAULT_REGULARISATION, regularised_covariance
+from manifold_shap.imputers.covariance import REGULARISATION, regularised_moments
 from manifold_shap.imputers.donors import DonorImputer
 from manifold_shap.imputers.mahalanobis import Mahalanobis
 from manifold_shap.rows import to_tensor
@@ -30,7 +30,7 @@ class EmpiricalImputer(DonorImputer):
         targets: what the kernel should predict well, `[rows, outputs]`, for bandwidth="aicc": give
             T(f(reference)) to choose σ for one model. By default the absent features themselves,
             which suits every model.
-        regularisation: see `regularised_covariance`.
+        regularisation: see `regularised_moments`.
 
     Attributes:
         bandwidth: σ for each number of present players, `[players + 1]`.
@@ -50,26 +50,27 @@ class EmpiricalImputer(DonorImputer):
         bandwidth: float | str = 0.1,
         share: float = 0.95,
         targets: Any = None,
-        regularisation: float = DEFAULT_REGULARISATION,
+        regularisation: float = REGULARISATION,
     ) -> None:
         super().__init__(reference, players)
         _check(bandwidth, share, targets)
         self.share = share
         self._set_donors(self.reference)
         rows = self.reference.flatten(1)
-        mean, covariance = regularised_covariance(rows, regularisation)
-        self.distance = Mahalanobis(rows, mean, covariance)
+        moments = regularised_moments(rows, regularisation)
+        self.ridge = moments.ridge
+        self.distance = Mahalanobis(rows, moments)
         self._rule = bandwidth
         if isinstance(bandwidth, str):
             wanted = self._targets(targets)
-            chosen = choose_bandwidths(rows, mean, covariance, self.players, wanted)
+            chosen = choose_bandwidths(rows, moments, self.players, wanted)
         else:
             chosen = torch.full((len(self.players) + 1,), bandwidth)
         self.register_buffer("bandwidth", chosen.to(self.device), persistent=False)
 
     @property
     def provenance(self) -> dict[str, Any]:
-        return {"bandwidth": self._rule, "share": self.share}
+        return {"bandwidth": self._rule, "share": self.share, "ridge": self.ridge}
 
     def ranked(
         self,
@@ -81,12 +82,13 @@ class EmpiricalImputer(DonorImputer):
         """Indices of the nearest reference rows; beyond the share η the weight is zero."""
         pairs = x.repeat_interleave(mask.shape[1], 0).flatten(1)
         players, keys = mask.flatten(0, 1), keys.flatten()
-        present = self.players.expand(players).flatten(1)
+        coalitions, which = distinct_coalitions(players)
+        present = self.players.expand(coalitions).flatten(1)
         # Rounding must not cut a row where all are kept.
         share = self.share if self.share < 1 else torch.inf
         sigma = self.bandwidth.double()[players.sum(-1)]
         parts = []
-        for some, squared in self.distance.parts(pairs, present):
+        for some, squared in self.distance.parts(pairs, present, which):
             log_weights = (squared / (-2 * sigma[some, None].square())).log_softmax(-1)
             index, log_weights = self._heaviest(log_weights, keys[some], count)
             # A row counts unless those before it make up the share already.

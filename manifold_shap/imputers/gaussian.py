@@ -6,8 +6,6 @@ x⁰ ~ N(μ, Σ) has the law of Eqs. (3.4.1)-(3.4.2) of the thesis (conditioning
 regression depends on the coalition.
 """
 
-import math
-import warnings
 from typing import Any
 
 import torch
@@ -15,10 +13,9 @@ from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor, nn
 
 from manifold_shap import noise
-from manifold_shap.coalitions import Players
+from manifold_shap.coalitions import Players, distinct_coalitions
 from manifold_shap.imputers.base import Completions, Imputer
-
-REGULARISATION = 1e-6
+from manifold_shap.imputers.covariance import REGULARISATION, regularised_moments
 
 # Elements of the matrices of distinct coalitions that are held at a time: 64 MiB each.
 _MOST_ELEMENTS = 2**23
@@ -30,15 +27,7 @@ class ConditionalNormal(nn.Module):
     Args:
         mean: of each element.
         scale: standard deviations; an element of scale 0 is always drawn at its mean.
-        correlation: of the elements, with a unit diagonal.
-        regularisation: λ, the ridge added to every variance (as a share of it) where the smallest
-            eigenvalue of `correlation` is below λ. Variances stay: correlations shrink by 1 + λ.
-
-    Attributes:
-        ridge: what was added, λ or 0.
-
-    Raises:
-        ValueError: λ is negative, or too small to make the correlations positive definite.
+        correlation: of the elements, positive definite with a unit diagonal.
     """
 
     mean: Tensor
@@ -51,10 +40,8 @@ class ConditionalNormal(nn.Module):
         mean: Float64[Tensor, " elements"],
         scale: Float64[Tensor, " elements"],
         correlation: Float64[Tensor, "elements elements"],
-        regularisation: float = REGULARISATION,
     ) -> None:
         super().__init__()
-        correlation, self.ridge = _regularised(correlation, regularisation)
         for name, statistic in (("mean", mean), ("scale", scale), ("correlation", correlation)):
             self.register_buffer(name, statistic, persistent=False)
         self.register_buffer("root", torch.linalg.cholesky(correlation), persistent=False)
@@ -63,25 +50,28 @@ class ConditionalNormal(nn.Module):
     def draw(
         self,
         x: Float[Tensor, "batch elements"],
-        present: Bool[Tensor, "batch m elements"],
+        mask: Bool[Tensor, "batch m players"],
+        players: Players,
         draws: range,
         keys: Int64[Tensor, "batch m"],
     ) -> Float[Tensor, "batch m draws elements"]:
         """Rows that keep the present elements of `x`, the others drawn given these."""
-        batch, m, elements = present.shape
-        given, coalitions = x.repeat_interleave(m, 0), present.flatten(0, 1)
+        given, elements = x.repeat_interleave(mask.shape[1], 0), x.shape[1]
+        coalitions, which = distinct_coalitions(mask.flatten(0, 1))
+        present = players.expand(coalitions).flatten(1)
         distinct, position = keys.flatten().unique(return_inverse=True)
         numbers = self._numbers(distinct, draws)
         most = max(1, _MOST_ELEMENTS // elements**2)
-        if batch * m <= most:
-            rows = self._complete(given, coalitions, numbers, position)
-            return rows.unflatten(0, (batch, m))
-        rows = x.new_empty(batch * m, len(draws), elements)
+        if len(given) <= most:
+            rows = self._complete(given, present, which, numbers, position)
+            return rows.unflatten(0, mask.shape[:2])
+        rows = x.new_empty(len(given), len(draws), elements)
         # Equal coalitions stand side by side, so that they are factorised together.
-        order = coalitions.unique(dim=0, return_inverse=True)[1].argsort()
-        for some in order.split(most):
-            rows[some] = self._complete(given[some], coalitions[some], numbers, position[some])
-        return rows.unflatten(0, (batch, m))
+        for some in which.argsort().split(most):
+            first, last = int(which[some[0]]), int(which[some[-1]])
+            own = present[first : last + 1], which[some] - first
+            rows[some] = self._complete(given[some], *own, numbers, position[some])
+        return rows.unflatten(0, mask.shape[:2])
 
     def _numbers(
         self, keys: Int64[Tensor, " keys"], draws: range
@@ -98,12 +88,13 @@ class ConditionalNormal(nn.Module):
     def _complete(
         self,
         x: Float[Tensor, "pairs elements"],
-        present: Bool[Tensor, "pairs elements"],
+        coalitions: Bool[Tensor, "coalitions elements"],
+        which: Int64[Tensor, " pairs"],
         numbers: Float[Tensor, "keys elements draws"],
         position: Int64[Tensor, " pairs"],
     ) -> Float[Tensor, "pairs draws elements"]:
-        distinct, inverse = present.unique(dim=0, return_inverse=True)
-        regression, root = (factor[inverse] for factor in self._factors(distinct))
+        present = coalitions[which]
+        regression, root = (factor[which] for factor in self._factors(coalitions))
         standardised = (x - self.mean) / torch.where(self.scale > 0, self.scale, 1)
         known = torch.where(present, standardised, 0)
         expected = (regression @ known[..., None]).squeeze(-1) * self.scale + self.mean
@@ -163,14 +154,13 @@ class GaussianImputer(Imputer):
         regularisation: float = REGULARISATION,
     ) -> None:
         super().__init__(reference, players)
-        check_several(self.reference)
-        rows = self.reference.flatten(1).double()
-        mean, scale, correlation = moments(rows)
-        self.conditional = ConditionalNormal(mean, scale, correlation, regularisation)
+        moments = regularised_moments(self.reference.flatten(1), regularisation)
+        self.ridge = moments.ridge
+        self.conditional = ConditionalNormal(moments.mean, moments.scale, moments.correlation)
 
     @property
     def provenance(self) -> dict[str, Any]:
-        return {"ridge": self.conditional.ridge}
+        return {"ridge": self.ridge}
 
     def impute(
         self,
@@ -180,64 +170,5 @@ class GaussianImputer(Imputer):
         keys: Int64[Tensor, "batch m"],
     ) -> Completions:
         """Complete each coalition by one joint draw per key and number, corrected for x_S."""
-        present = self.players.expand(mask).flatten(2)
-        rows = self.conditional.draw(x.flatten(1), present, draws, keys)
+        rows = self.conditional.draw(x.flatten(1), mask, self.players, draws, keys)
         return Completions(rows.unflatten(-1, self.players.event))
-
-
-def check_several(reference: Tensor) -> None:
-    """Raise unless there are at least two rows, fewer have no covariance.
-
-    Raises:
-        ValueError: there is one row.
-    """
-    if len(reference) < 2:
-        raise ValueError(
-            "Expected at least two rows in `reference`, to estimate their covariance, but got "
-            f"{len(reference)}; pass more of the training data."
-        )
-
-
-def moments(
-    rows: Float64[Tensor, "rows elements"],
-) -> tuple[
-    Float64[Tensor, " elements"],
-    Float64[Tensor, " elements"],
-    Float64[Tensor, "elements elements"],
-]:
-    """Means, standard deviations and correlations; a constant column correlates with nothing."""
-    constant = rows.amax(0) == rows.amin(0)
-    # The mean of equal numbers may differ from them by rounding.
-    mean = torch.where(constant, rows[0], rows.mean(0))
-    centred = rows - mean
-    scale = (centred.square().sum(0) / (len(rows) - 1)).sqrt()
-    standardised = centred / torch.where(constant, 1, scale)
-    correlation = standardised.mT @ standardised / (len(rows) - 1)
-    return mean, scale, correlation.fill_diagonal_(1)
-
-
-def _regularised(correlation: Tensor, regularisation: float) -> tuple[Tensor, float]:
-    if not 0 <= regularisation < math.inf:
-        raise ValueError(
-            f"Expected `regularisation` of at least 0 and finite but got {regularisation}."
-        )
-    elements = len(correlation)
-    smallest = torch.linalg.eigvalsh(correlation)[0].item()
-    ridge = regularisation if smallest < regularisation else 0.0
-    if (smallest + ridge) / (1 + ridge) <= elements * torch.finfo(torch.float64).eps:
-        raise ValueError(
-            "Expected a positive definite covariance of `reference` but the smallest eigenvalue "
-            f"of its correlations is {smallest:.1e} and regularisation={regularisation} does not "
-            f"make up for it; give more, e.g. {REGULARISATION}, or drop columns that others "
-            "determine."
-        )
-    if ridge == 0:
-        return correlation, ridge
-    warnings.warn(
-        f"The covariance of `reference` is singular or nearly so (the smallest eigenvalue of its "
-        f"correlations is {smallest:.1e}: collinear columns, or too few rows): a ridge of "
-        f"{ridge:.1e} of every column's variance is added.",
-        stacklevel=4,
-    )
-    identity = torch.eye(elements, dtype=correlation.dtype, device=correlation.device)
-    return (correlation + ridge * identity) / (1 + ridge), ridge

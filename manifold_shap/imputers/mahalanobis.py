@@ -6,6 +6,8 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
+from manifold_shap.imputers.covariance import Moments
+
 # Float64 numbers held at a time: 32 MiB. More leave a processor's cache and are slower.
 _MOST_ELEMENTS = 2**22
 
@@ -13,43 +15,51 @@ _MOST_ELEMENTS = 2**22
 class Mahalanobis(nn.Module):
     """ρ_S(x, z)² = (z - x)_S' Σ_S⁻¹ (z - x)_S / |S| to every reference row z (Carballo, Eq. 3.4.5).
 
+    Of a constant column all rows are equally far: it counts in |S| only, whatever x has in it.
+
     Args:
         rows: reference rows.
-        mean: of the distribution; near the rows, so that few digits cancel.
-        covariance: Σ, positive definite.
+        moments: of the distribution; the mean is near the rows, so that few digits cancel.
     """
 
     centre: Tensor
-    scale: Tensor
+    inverse_scale: Tensor
     correlation: Tensor
     standard: Tensor
 
     def __init__(
         self,
         rows: Float[Tensor, "rows elements"],
-        mean: Float[Tensor, " elements"],
-        covariance: Float[Tensor, "elements elements"],
+        moments: Moments,
     ) -> None:
         super().__init__()
-        scale = covariance.diagonal().sqrt()
+        scale = moments.scale
+        inverse = torch.where(scale > 0, 1 / scale, 0)
         buffers = {
-            "centre": mean,
-            "scale": scale,
-            "correlation": covariance / scale / scale[:, None],
-            "standard": (rows - mean) / scale,
+            "centre": moments.mean,
+            "inverse_scale": inverse,
+            "correlation": moments.correlation,
+            "standard": (rows - moments.mean) * inverse,
         }
         for name, tensor in buffers.items():
             self.register_buffer(name, tensor, persistent=False)
 
     def parts(
-        self, x: Float[Tensor, "pairs elements"], present: Bool[Tensor, "pairs elements"]
+        self,
+        x: Float[Tensor, "pairs elements"],
+        subsets: Bool[Tensor, "subsets elements"],
+        which: Int64[Tensor, " pairs"],
     ) -> Iterator[tuple[Int64[Tensor, " some"], Float[Tensor, "some rows"]]]:
         """Squared distances of the pairs (x, S), a part of the pairs at a time, with their numbers.
 
         Pairs of equal S come together, since they share a factorisation. The distance on no
         element is zero.
+
+        Args:
+            x: a row for each pair.
+            subsets: each S once.
+            which: the number of each pair's S among them.
         """
-        subsets, which = present.unique(dim=0, return_inverse=True)
         step = max(1, _MOST_ELEMENTS // self.standard.numel())
         for some in which.argsort(stable=True).split(step):
             # Sorted, so these subsets are neighbours.
@@ -63,7 +73,7 @@ class Mahalanobis(nn.Module):
         which: Int64[Tensor, " pairs"],
     ) -> Float[Tensor, "pairs rows"]:
         precision = self._precision(subsets)
-        z, x = self.standard, (x - self.centre) / self.scale
+        z, x = self.standard, (x - self.centre) * self.inverse_scale
         towards = torch.einsum("pij,pj->pi", precision[which], x)
         of_rows = (precision @ z.T).mul_(z.T).sum(1)
         of_x = (towards * x).sum(-1, keepdim=True)

@@ -12,7 +12,7 @@ it.
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -144,9 +144,14 @@ def sample_mixture(
     """Draws of a mixture from uniform numbers (for the component) and normal ones."""
     upper = mixture.mixture_distribution.probs.cumsum(-1)
     chosen = torch.searchsorted(upper, u.contiguous()).clamp(max=upper.shape[-1] - 1)
-    normals = mixture.component_distribution.base_dist
+    normals = normals_of(mixture)
     index = chosen[..., None].expand(*chosen.shape, noise.shape[-1])
     return normals.loc.gather(-2, index) + normals.scale.gather(-2, index) * noise
+
+
+def normals_of(mixture: MixtureSameFamily) -> Normal:
+    """The diagonal normals of a mixture, `[*batch, components, latent]`."""
+    return cast(Normal, cast(Independent, mixture.component_distribution).base_dist)
 
 
 def prior_log_prob(z: Float[Tensor, "*batch latent"]) -> Float[Tensor, "*batch"]:
@@ -178,7 +183,7 @@ def _kl(
 ) -> Float[Tensor, "batch m"]:
     """KL(q || r) for each coalition: exact for one component, by the one sample z for more."""
     if r.mixture_distribution.probs.shape[-1] == 1:
-        only, own = r.component_distribution.base_dist, q.base_dist
+        only, own = normals_of(r), q.base_dist
         alone = _independent(only.loc[:, :, 0], only.scale[:, :, 0])
         return kl_divergence(_independent(own.loc[:, None], own.scale[:, None]), alone)
     return q.log_prob(z)[:, None] - r.log_prob(z[:, None])

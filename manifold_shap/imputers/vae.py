@@ -26,6 +26,9 @@ POSTERIORS = ("bank", "encoder")
 _BANK_ELEMENTS = 2**28
 _WEIGHT_ELEMENTS = 2**26
 
+# A bank has at least so many codes.
+_LEAST_CODES = 1
+
 # Weighted draws among which an equally weighted one is chosen.
 _PROPOSALS = 64
 
@@ -184,10 +187,12 @@ class VAEImputer(Imputer):
         """
         rows = self.reference.flatten(1)
         generator = torch.Generator().manual_seed(seed)
-        kept = torch.randperm(len(rows), generator=generator)[:most].to(rows.device)
+        kept = torch.randperm(len(rows), generator=generator)
+        # Small tables give several codes of each row.
+        kept = kept.repeat(-(-_LEAST_CODES // len(kept)))[:most].to(rows.device)
         codes = []
-        for some in rows[kept].split(4096):
-            q = self.network.encode(some).base_dist
+        for some in kept.split(4096):
+            q = self.network.encode(rows[some]).base_dist
             shape = torch.randn(q.loc.shape, generator=generator).to(rows.device)
             codes.append(q.loc + q.scale * shape)
         z = torch.cat(codes)

@@ -220,7 +220,7 @@ def fit_imputer(
     with tempfile.TemporaryDirectory() as scratch:
         place = directory or scratch
         training = train(task, batches, check, place, **loop, trainer=trainer, progress=progress)
-    chosen = {
+    chosen: dict[str, Any] = {
         "posterior": posterior,
         "importance": importance,
         "bank_size": bank_size,

@@ -89,11 +89,11 @@ class ImputedValue(ValueFunction):
         rows, mask = self._checked(x, mask)
         outputs, weights = self._drawn(rows, mask, keys_for(mask, keys))
         values = _mean(outputs, weights)
-        variance = torch.full_like(values, torch.nan)
-        if self.draws > 1:
+        share = self.imputer.undrawn(self.draws)
+        variance = torch.full_like(values, torch.nan if share else 0.0)
+        if share and self.draws > 1:
             deviation = (outputs - values[:, :, None]) * weights[..., None]
-            share = self.imputer.undrawn(self.draws) * self.draws / (self.draws - 1)
-            variance = deviation.square().sum(2) * share
+            variance = deviation.square().sum(2) * (share * self.draws / (self.draws - 1))
         effective = 1 / weights.square().sum(-1)
         return Estimate(self._anchored(rows, mask, values), variance, effective)
 

@@ -12,6 +12,9 @@ from torch import Tensor, nn
 RETURNS = ("logits", "probabilities", "log_probabilities", "values")
 _TOLERANCE = 1e-3
 
+# Rows per call of a model on a CPU.
+_CPU_ROWS = 4096
+
 
 @runtime_checkable
 class SklearnClassifier(Protocol):
@@ -44,12 +47,21 @@ class Model:
 
     @torch.no_grad()
     def __call__(self, x: Float[Tensor, "batch *event"]) -> Float[Tensor, "batch classes"]:
-        prediction = self._predict(x)
+        prediction = self._raw(x)
         if self.returns == "logits":
             prediction = _log_softmax(prediction)
         elif self.returns == "probabilities":
             prediction = prediction.log()
         return prediction.to(x.device, torch.get_default_dtype())
+
+    def _raw(self, x: Tensor) -> Tensor:
+        # On a CPU, a network's activations of more rows than its cache holds cost more than they
+        # save; any function may hold a network. Those of scikit-learn have blocks of their own.
+        whole = isinstance(self._predict, _SklearnPredict)
+        device = self._predict.device(x) if isinstance(self._predict, _ModulePredict) else x.device
+        if whole or device.type != "cpu" or len(x) <= _CPU_ROWS:
+            return self._predict(x)
+        return torch.cat([self._predict(rows) for rows in x.split(_CPU_ROWS)])
 
     def to(self, device: torch.device | str) -> "Model":
         """Move a wrapped torch module; other functions see the rows where the rows are."""
@@ -128,9 +140,6 @@ def as_model(
     return wrapped
 
 
-_CPU_ROWS = 4096
-
-
 class _ModulePredict:
     """A torch module in evaluation mode, on rows that may be on another device."""
 
@@ -138,10 +147,11 @@ class _ModulePredict:
         self.module = module.eval()
 
     def __call__(self, x: Tensor) -> Tensor:
-        device = next(self.module.parameters(), x).device
-        # On a CPU, activations of more rows than its cache holds cost more than they save.
-        pieces = x.split(_CPU_ROWS) if device.type == "cpu" else (x,)
-        return torch.cat([self.module(piece.to(device)) for piece in pieces]).to(x.device)
+        return self.module(x.to(self.device(x))).to(x.device)
+
+    def device(self, x: Tensor) -> torch.device:
+        """Where the module computes; without parameters, where the rows are."""
+        return next(self.module.parameters(), x).device
 
 
 class _SklearnPredict:

@@ -10,7 +10,7 @@ from sklearn.linear_model import LinearRegression
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap import noise
+from manifold_shap import classifiers, noise
 from manifold_shap.coalitions import all_coalitions
 from manifold_shap.imputers import Completions
 from manifold_shap.outputs import SPACES
@@ -75,20 +75,47 @@ def test_chunks_and_repeats_give_the_same_values(make_value: MakeValue, kind: st
     torch.testing.assert_close(by_coalition, values)
 
 
-def test_models_see_no_more_rows_than_fit_a_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = []
+class Watched(torch.nn.Module):
+    """Logits of three classes, and a record of how many rows were seen at a time."""
 
-    def watched(x: Tensor) -> Tensor:
-        seen.append(len(x))
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[int] = []
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.seen.append(len(x))
         return 3 * x[:, :3]
 
-    value = ms.imputed_value(watched, ms.MarginalImputer(rows(9)), draws=5)
+
+@pytest.mark.parametrize("as_function", [False, True])
+def test_models_see_no_more_rows_than_fit_a_cache(
+    as_function: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network = Watched()
+    model = (lambda x: network(x)) if as_function else network
+    value = ms.imputed_value(model, ms.MarginalImputer(rows(9)), draws=5)
     whole = value(rows(), masks())
-    monkeypatch.setattr(imputed, "_ROWS_CPU", 7)
-    seen.clear()
+    monkeypatch.setattr(classifiers, "_CPU_ROWS", 7)
+    network.seen.clear()
     torch.testing.assert_close(value(rows(), masks()), whole)
-    assert seen.count(7) == 3 * 16 * 5 // 7
-    assert max(seen) == 7
+    assert network.seen.count(7) == 3 * 16 * 5 // 7
+    assert max(network.seen) == 7
+
+
+def test_scikit_learn_sees_all_rows_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, seen = rows(20), []
+
+    class Regressor(LinearRegression):
+        def predict(self, X):  # noqa: N803
+            seen.append(len(X))
+            return super().predict(X)
+
+    regressor = Regressor().fit(x.numpy(), x.sum(1).numpy())
+    value = ms.imputed_value(regressor, ms.MarginalImputer(x), "identity", draws=5)
+    monkeypatch.setattr(classifiers, "_CPU_ROWS", 7)
+    seen.clear()
+    value(rows(), masks()[:, 1:-1])
+    assert seen == [3 * 14 * 5]
 
 
 def test_another_seed_takes_other_donors(make_value: MakeValue) -> None:
@@ -163,6 +190,28 @@ def test_estimate_of_weighted_draws() -> None:
     torch.testing.assert_close(variance[:, 0, 0], torch.zeros(3))
     torch.testing.assert_close(variance[:, 0, 1], left.expand(3))
     torch.testing.assert_close(effective, torch.full((3, 1), 1 / 0.3))
+
+
+@pytest.mark.parametrize("make", [Weighted, ms.MarginalImputer, ms.GaussianImputer])
+def test_more_draws_than_memory_holds_are_made_in_parts(
+    make: Callable[..., ms.Imputer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    imputer, asked = make(rows(30)), []
+    value = ms.imputed_value(lambda x: x.exp(), imputer, "identity", draws=23)
+    whole = value.estimate(rows(), masks())
+    impute = imputer.impute
+
+    def counted(x: Tensor, mask: Tensor, draws: range, keys: Tensor) -> Completions:
+        completed = impute(x, mask, draws, keys)
+        asked.append((len(draws), completed.rows.numel()))
+        return completed
+
+    monkeypatch.setattr(imputer, "impute", counted)
+    monkeypatch.setattr(imputed, "_MOST_ELEMENTS", 5 * 3 * 16 * 4 + 1)
+    for part, expected in zip(value.estimate(rows(), masks()), whole, strict=True):
+        torch.testing.assert_close(part, expected)
+    assert [count for count, _ in asked] == [5, 5, 5, 5, 3]
+    assert max(elements for _, elements in asked) <= 5 * 3 * 16 * 4
 
 
 def test_keys_are_one_integer_per_coalition(make_value: MakeValue) -> None:

@@ -22,9 +22,6 @@ from manifold_shap.values.base import (
 # Elements of completed rows that are held at a time: 256 MiB.
 _MOST_ELEMENTS = 2**26
 
-# A network's activations for more rows than these leave a processor's cache, and it slows down.
-_ROWS_CPU = 4096
-
 # Weighted draws warn below this mean effective sample size, (Σw)²/Σw².
 LEAST_EFFECTIVE_DRAWS = 2
 
@@ -113,7 +110,7 @@ class ImputedValue(ValueFunction):
         for first in range(0, self.draws, most):
             draws = range(first, min(first + most, self.draws))
             completed = self.imputer.impute(x, mask, draws, keys)
-            predicted = self._predicted(completed.rows.flatten(0, 2))
+            predicted = self.space(self.model(completed.rows.flatten(0, 2)))
             outputs.append(predicted.unflatten(0, completed.rows.shape[:3]))
             if completed.log_weights is not None:
                 log_weights.append(completed.log_weights)
@@ -121,13 +118,6 @@ class ImputedValue(ValueFunction):
         if not log_weights:
             return together, together.new_full(together.shape[:3], 1 / self.draws)
         return together, self._weights(torch.cat(log_weights, dim=2))
-
-    def _predicted(self, rows: Tensor) -> Float[Tensor, "rows outputs"]:
-        """T(f(rows))."""
-        if self.device.type != "cpu":
-            return self.space(self.model(rows))
-        parts = [self.space(self.model(part)) for part in rows.split(_ROWS_CPU)]
-        return torch.cat(parts) if len(parts) > 1 else parts[0]
 
     def _weights(self, log_weights: Float[Tensor, "batch m draws"]) -> Tensor:
         weights = log_weights.softmax(-1)

@@ -56,7 +56,7 @@ class MaskedVAE(nn.Module):
         index: Sequence[int],
         latent: int = 32,
         hidden: Sequence[int] = (512, 512),
-        components: int = 10,
+        components: int = 4,
         fill: float | None = None,
         activation: str = "relu",
     ) -> None:

@@ -26,8 +26,8 @@ POSTERIORS = ("bank", "encoder")
 _BANK_ELEMENTS = 2**28
 _WEIGHT_ELEMENTS = 2**26
 
-# A bank has at least so many codes.
-_LEAST_CODES = 1
+# A bank has at least so many codes: with fewer, neighbours in a table are too far apart.
+_LEAST_CODES = 30_000
 
 # Weighted draws among which an equally weighted one is chosen.
 _PROPOSALS = 64
@@ -46,7 +46,8 @@ class VAEImputer(Imputer):
         posterior: `bank` or `encoder`.
         temper: τ, the power of the weights.
         importance: whether draws of the encoder posterior carry importance weights.
-        bank_size: most codes in the bank; by default all rows, or what a gigabyte holds.
+        bank_size: most codes in the bank; by default one of each row, several where that makes
+            fewer than 30,000, and no more than a gigabyte holds.
         seed: of the codes.
 
     Attributes:

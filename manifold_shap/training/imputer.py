@@ -26,6 +26,9 @@ from manifold_shap.values import imputed_value
 _TEMPERS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 _TEMPER_ROWS = 512
 
+# From so many elements on a row is an image, or as rich as one, and needs wider networks.
+_MANY_ELEMENTS = 100
+
 # So many rows go into the file, to tell whether reference rows are of the data it was made for.
 _PROBE_ROWS = 32
 
@@ -123,9 +126,9 @@ def fit_imputer(
     continuous: str = "auto",
     bins: int = 32,
     least_scale: float = 0.05,
-    latent: int = 32,
-    hidden: Sequence[int] = (512, 512),
-    components: int = 10,
+    latent: int | None = None,
+    hidden: Sequence[int] | None = None,
+    components: int = 4,
     fill: float | None = None,
     activation: str = "relu",
     beta: float = 1.0,
@@ -156,12 +159,14 @@ def fit_imputer(
         temper: power τ of the weights; by default chosen on validation rows, see `choose_temper`.
         model: one whose outputs decide on `temper`; it is not kept, and any other can be explained.
         importance: weigh the draws of the encoder posterior by p(x_S|z) p(z) / r(z|x_S).
-        bank_size: most codes in the bank; by default all rows, or what a gigabyte holds.
+        bank_size: most codes in the bank; see `VAEImputer`.
         continuous: `normal`, `quantile` (bins between quantiles, which fits peaks and skew), or
             `auto`: `quantile` for columns of a table that have a peak.
         bins: quantile bins per column, at most; frequent values have bins of their own besides.
         least_scale: smallest scale of a normal element, in standard deviations of the data.
-        latent, hidden, components, fill, activation: see `MaskedVAE`.
+        latent, hidden: see `MaskedVAE`; by default 16 and (256, 256), or 32 and (512, 512) for rows
+            of a hundred elements or more.
+        components, fill, activation: see `MaskedVAE`.
         beta, detach: see `MaskedVAE.loss`.
         learning_rate, weight_decay, schedule: AdamW; `one_cycle`, `cosine` or `constant`.
         batch_size: rows per step; each meets two coalitions.
@@ -186,6 +191,7 @@ def fit_imputer(
     if x_validation is None:
         x_train, x_validation = hold_out(x_train, seed)
     x_validation = check_rows(x_validation, players, "x_validation")
+    many = players.index.numel() >= _MANY_ELEMENTS
     loop: dict[str, Any] = {
         "max_epochs": max_epochs,
         "patience": patience,
@@ -197,8 +203,8 @@ def fit_imputer(
             index=players.index.flatten().tolist(),
             players=list(players.names),
             families=choose_families(x_train, schema, continuous, bins, least_scale),
-            latent=latent,
-            hidden=list(hidden),
+            latent=latent if latent is not None else (32 if many else 16),
+            hidden=list(hidden or ((512, 512) if many else (256, 256))),
             components=components,
             fill=fill,
             activation=activation,

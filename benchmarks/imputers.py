@@ -5,9 +5,9 @@
 For each data set and seed (of the split, the classifier and the training) it trains a classifier, a
 surrogate and a masked-encoder VAE with the default settings of the commands, gives the surrogate
 once more as many minutes as the VAE took, and scores them all beside the imputers that need no
-training; with `--distil` it teaches a surrogate by the VAE as well, with `--paper` it trains the VAE
-as published. Sampled ones draw K = 64 completions. On the drug data, whose ten
-features are binary, the figure is also computed over all 1,023 coalitions, exactly.
+training. With `--distil` the VAE teaches a surrogate as well; with `--paper` a VAE is trained as
+published. Sampled ones draw K = 64 completions. On the drug data, whose ten features are binary,
+the figure is also computed over all 1,023 coalitions, exactly.
 """
 
 import argparse

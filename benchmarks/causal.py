@@ -28,6 +28,7 @@ SETTINGS = {
     "hidden": [64, 64],
     "components": 2,
     "max_epochs": 5,
+    "bank_size": 1000,
     "temper": 1.0,
     "seed": 0,
 }

@@ -15,9 +15,6 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from manifold_shap.noise import to_normal
-from manifold_shap.schema import Schema
-
-CONTINUOUS = ("auto", "normal", "quantile")
 
 # Values kept of each quantile bin, evenly spaced in rank.
 _KEPT = 32
@@ -202,7 +199,7 @@ class Quantile(Family):
 
     def describe(self, x: Tensor) -> None:
         own = x[:, self.elements[0]].sort().values
-        begin = torch.searchsorted(own, torch.cat((own[:1], self.edges)))
+        begin = torch.searchsorted(own, torch.cat((own[:1], self.edges.to(own.device))))
         end = torch.cat((begin[1:], begin.new_tensor([len(own)])))
         steps = (torch.arange(_KEPT, device=own.device) + 0.5) / _KEPT
         rank = begin[:, None] + ((end - begin)[:, None] * steps).long()
@@ -229,19 +226,6 @@ class Quantile(Family):
 
     def mean(self, eta: Tensor) -> Tensor:
         return (eta.exp() @ self.values.mean(1))[..., None]
-
-
-def bin_edges(column: Float[Tensor, " rows"], most: int) -> Float[Tensor, " edges"]:
-    """Smallest values of all bins but the first: quantiles, and each frequent value on its own."""
-    values, counts = column.unique(return_counts=True)
-    frequent = counts > len(column) / most
-    ranks = counts.cumsum(0) - counts
-    opens = ranks * most // len(column) != (ranks - counts.roll(1)) * most // len(column)
-    opens |= frequent | frequent.roll(1)
-    if len(values) <= most:
-        opens = torch.ones_like(frequent)
-    opens[0] = False
-    return values[opens]
 
 
 def _invert(eta: Tensor, u: Tensor) -> tuple[Int64[Tensor, "*batch"], Float[Tensor, "*batch"]]:
@@ -340,57 +324,3 @@ class Product:
     def log_prob(self, statistics: Float[Tensor, "... f"]) -> Float[Tensor, "..."]:
         """log p of rows with these statistics, broadcast; those set to zero are left out."""
         return (statistics * self.eta).sum(-1)
-
-
-def choose_families(
-    x: Float[Tensor, "rows *event"],
-    schema: Schema | None = None,
-    continuous: str = "auto",
-    bins: int = 32,
-    least_scale: float = 0.05,
-) -> list[list[Any]]:
-    """A family for every element of these rows, as plain lists.
-
-    Columns of a schema are what it says; without one, elements that are always 0 or 1 are
-    Bernoulli and all others continuous.
-
-    Args:
-        x: training rows.
-        schema: columns of the table that they come from.
-        continuous: `normal`, `quantile`, or `auto`: `quantile` for columns of a table with a value
-            that more than a tenth of the rows share, since a normal distribution has no peaks.
-        bins: most quantile bins; frequent values add bins of their own.
-        least_scale: of normal elements.
-
-    Raises:
-        ValueError: `continuous` is none of them.
-    """
-    if continuous not in CONTINUOUS:
-        raise ValueError(f"Expected `continuous` to be one of {CONTINUOUS}, got {continuous!r}.")
-    flat = x.flatten(1)
-    if schema is None:
-        binary = ((flat == 0) | (flat == 1)).all(0)
-        kinds = {"binary": binary.nonzero()[:, 0].tolist()}
-        numbers = (~binary).nonzero()[:, 0].tolist()
-    else:
-        starts = torch.tensor([0] + [column.width for column in schema.columns]).cumsum(0).tolist()
-        placed = list(zip(schema.columns, starts[:-1], starts[1:], strict=True))
-        kinds = {"binary": [start for column, start, _ in placed if column.kind == "binary"]}
-        numbers = [start for column, start, _ in placed if column.kind == "continuous"]
-    chosen: list[list[Any]] = [["Bernoulli", kinds["binary"]]] if kinds["binary"] else []
-    if schema is not None:
-        blocks = [(a, b) for column, a, b in placed if column.kind == "categorical"]
-        chosen += [["Categorical", list(range(a, b))] for a, b in blocks]
-    binned = numbers if continuous == "quantile" else []
-    if continuous == "auto" and x.ndim == 2:
-        binned = [e for e in numbers if _has_peak(flat[:, e])]
-    smooth = [e for e in numbers if e not in binned]
-    chosen += [["Quantile", [e], bin_edges(flat[:, e], bins).tolist()] for e in binned]
-    if smooth:
-        chosen.append(["Normal", smooth, least_scale, x.ndim > 2])
-    return chosen
-
-
-def _has_peak(column: Float[Tensor, " rows"], share: float = 0.1) -> bool:
-    counts = column.unique(return_counts=True)[1]
-    return len(counts) > 1 and int(counts.max()) > share * len(column)

@@ -37,6 +37,11 @@ class Space:
                 f"got {self.zero_replacement}."
             )
 
+    @classmethod
+    def of(cls, output: "str | Space") -> "Space":
+        """The space of this name, or the space itself."""
+        return output if isinstance(output, Space) else cls(output)
+
     @property
     def takes_logarithms(self) -> bool:
         """Whether an exact zero of the model needs replacement."""

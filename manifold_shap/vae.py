@@ -37,7 +37,7 @@ class MaskedVAE(nn.Module):
     """Encoder, decoder and masked encoder; each returns a distribution.
 
     Args:
-        families: distributions of the elements; see `likelihood.choose_families`.
+        families: distributions of the elements; see `choose_families`.
         index: player that owns each of the flattened input elements.
         latent: dimensions of z.
         hidden: width of each hidden layer of the three networks.

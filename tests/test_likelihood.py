@@ -9,7 +9,8 @@ from torch import Tensor
 from torch.distributions import Bernoulli, Categorical, Normal
 
 import manifold_shap as ms
-from manifold_shap.likelihood import Likelihood, bin_edges, choose_families
+from manifold_shap.families import bin_edges, choose_families
+from manifold_shap.likelihood import Likelihood
 
 SCHEMA = ms.Schema(
     (

@@ -9,8 +9,8 @@ from torch.distributions import Normal, kl_divergence
 
 import manifold_shap as ms
 from manifold_shap.coalitions import all_coalitions
+from manifold_shap.families import choose_families
 from manifold_shap.imputers.vae import VAEImputer
-from manifold_shap.likelihood import choose_families
 from manifold_shap.training.imputer import choose_temper, fit_imputer, load_imputer
 from manifold_shap.vae import MaskedVAE, sample_mixture
 
@@ -166,7 +166,9 @@ def test_samples_follow_the_weights() -> None:
 
 def test_bank_weights_are_the_posterior_over_codes() -> None:
     made, x = imputer(temper=0.7, bank_size=40), rows(2, seed=1)
-    weights = made.bank_weights(x, masks(2))
+    weights = made.bank_weights(x.repeat_interleave(16, 0), masks(2).flatten(0, 1)).unflatten(
+        0, (2, 16)
+    )
     likelihood = made.network.likelihood
     statistics = likelihood.statistics(x)
     for b, k in ((0, 5), (1, 12), (0, 0)):
@@ -240,11 +242,11 @@ def test_tempering_is_chosen_by_the_imputed_means() -> None:
 def test_errors() -> None:
     with pytest.raises(ValueError, match=r"Expected `posterior` to be one of .*, got 'prior'"):
         imputer("prior")
-    with pytest.raises(ValueError, match="Expected `temper` to be at least 0 but got -1.0"):
+    with pytest.raises(ValueError, match=r"Expected `temper` to be at least 0 but got -1.0"):
         imputer(temper=-1.0)
     with pytest.raises(ValueError, match="Expected `bank_size` of at least 1 but got 0"):
         imputer(bank_size=0)
     with pytest.raises(ValueError, match="Expected `latent` to be at least 1 but got 0"):
         fit_imputer(rows(), latent=0)
-    with pytest.raises(ValueError, match="Expected `beta` to be at least 0 but got -1.0"):
+    with pytest.raises(ValueError, match=r"Expected `beta` to be at least 0 but got -1.0"):
         fit_imputer(rows(), beta=-1.0)

@@ -189,7 +189,7 @@ def _load_surrogate(path: Path, source: Source, settings: Settings, anew: bool) 
 
 
 def _fit_vae(source: Source, settings: Settings, training: Training) -> Fitted:
-    own = {key: entry for key, entry in settings.items() if key not in ("name", "output", "draws")}
+    own = {key: entry for key, entry in settings.items() if key not in ("name", "draws")}
     imputer = fit_imputer(model=source.model, **own, **_common(source, training))
     return Fitted(_of_vae(imputer, source, settings), imputer.save, imputer.training_record)
 
@@ -204,7 +204,9 @@ def _load_vae(path: Path, source: Source, settings: Settings, anew: bool) -> Fit
     imputer = load_imputer(path, source.data.x_train, **chosen, **known)
     if temper is None:
         rows = source.data.x_validation
-        imputer.temper = choose_temper(imputer, rows, source.model, source.seed)
+        if imputer.is_weighted:
+            output = settings["output"]
+            imputer.temper = choose_temper(imputer, rows, source.model, output, source.seed)
         imputer.checkpoint["imputer"]["temper"] = imputer.temper
     return Fitted(_of_vae(imputer, source, settings), imputer.save, {})
 

@@ -22,10 +22,13 @@ class Completions(NamedTuple):
         rows: `[batch, m, draws, *event]`; present players keep their values.
         log_weights: `[batch, m, draws]`, up to a constant of the (row, coalition) that is the same
             for all of its draws, asked for at once or in parts; None where all count the same.
+        effective_draws: `[batch, m]`, the effective sample size of the weights behind equally
+            weighted draws, such as those of a bank; None where there are none.
     """
 
     rows: Tensor
     log_weights: Tensor | None = None
+    effective_draws: Tensor | None = None
 
 
 class Imputer(nn.Module):

@@ -6,6 +6,7 @@ codes of the training rows stand for the prior, and are drawn in proportion to p
 tempers likelihoods that are products over hundreds of elements, and over-confident.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,12 @@ from manifold_shap.vae import MaskedVAE, prior_log_prob, sample_mixture
 
 POSTERIORS = ("bank", "encoder")
 
-# What a bank may take, and what its weights may take at a time: 1 GiB and 256 MiB.
+# What a bank may take: 1 GiB.
 _BANK_ELEMENTS = 2**28
-_WEIGHT_ELEMENTS = 2**26
+
+# Weights held at a time: on a processor what its cache holds, three times as fast as more.
+_WEIGHT_ELEMENTS_CPU = 2**21
+_WEIGHT_ELEMENTS_ACCELERATOR = 2**26
 
 # A bank has at least so many codes: with fewer, neighbours in a table are too far apart.
 _LEAST_CODES = 30_000
@@ -71,17 +75,13 @@ class VAEImputer(Imputer):
         seed: int = 0,
     ) -> None:
         super().__init__(reference, players)
-        if posterior not in POSTERIORS:
-            raise ValueError(f"Expected `posterior` to be one of {POSTERIORS}, got {posterior!r}.")
-        if not temper >= 0:
-            raise ValueError(f"Expected `temper` to be at least 0 but got {temper}.")
-        if bank_size is not None and bank_size < 1:
-            raise ValueError(f"Expected `bank_size` of at least 1 but got {bank_size}.")
-        self.network = network.eval().requires_grad_(False)
+        check_posterior(posterior, temper, importance, bank_size)
+        self.network = network.eval().requires_grad_(False).to(self.device)
         self.checkpoint: dict[str, Any] = {}
         self.training_record: dict[str, float] = {}
         self.posterior, self.temper, self.importance = posterior, temper, importance
-        self.proposals = _PROPOSALS if posterior == "encoder" and importance else 1
+        self.bank_size, self.seed = bank_size, seed
+        self.proposals = _PROPOSALS if importance else 1
         bank = torch.zeros(0, len(network.owner_of_statistic))
         if posterior == "bank":
             bank = self._fill_bank(bank_size or _BANK_ELEMENTS // bank.shape[1], seed)
@@ -89,8 +89,24 @@ class VAEImputer(Imputer):
 
     @property
     def provenance(self) -> dict[str, Any]:
-        mine: dict[str, Any] = {"posterior": self.posterior, "temper": self.temper}
-        return {**mine, "importance": self.importance} if self.posterior == "encoder" else mine
+        codes = {"codes": len(self.bank)} if self.posterior == "bank" else {}
+        return {**self.settings, **codes}
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """How codes are drawn: arguments that make this imputer of its network and rows."""
+        return {
+            "posterior": self.posterior,
+            "temper": self.temper,
+            "importance": self.importance,
+            "bank_size": self.bank_size,
+            "seed": self.seed,
+        }
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether draws depend on weights, and so on `temper`."""
+        return self.posterior == "bank" or self.importance
 
     @torch.no_grad()
     def impute(
@@ -100,16 +116,18 @@ class VAEImputer(Imputer):
         draws: range,
         keys: Int64[Tensor, "batch m"],
     ) -> Completions:
-        flat = x.flatten(1)
+        """Decode codes drawn given x_S; see `Imputer.impute`."""
         u = noise.uniform(noise.fold(keys, _COMPONENT), (), draws)
+        log_weights, effective = None, None
         if self.posterior == "bank":
-            decoded = Product(self.network.likelihood, self._from_bank(flat, mask, u))
-            log_weights = None
+            chosen, effective = self._chosen(x, mask, u)
+            decoded = Product(self.network.likelihood, self.bank[chosen])
         else:
-            decoded, log_weights = self._from_encoder(flat, mask, u, keys, draws)
-        elements = noise.uniform(noise.fold(keys, _ELEMENT), flat.shape[1:], draws)
-        drawn = decoded.quantile(elements).unflatten(-1, self.players.event)
-        return Completions(self.splice(x, mask, drawn), log_weights)
+            decoded, log_weights = self._from_encoder(x.flatten(1), mask, u, keys, draws)
+        elements = (self.players.index.numel(),)
+        drawn = decoded.quantile(noise.uniform(noise.fold(keys, _ELEMENT), elements, draws))
+        rows = self.splice(x, mask, drawn.unflatten(-1, self.players.event))
+        return Completions(rows, log_weights, effective)
 
     def save(self, path: str | Path) -> None:
         """Write the imputer without its reference rows to one file; `load_imputer` reads it.
@@ -134,32 +152,50 @@ class VAEImputer(Imputer):
         draws: int = 64,
     ) -> Float[Tensor, "batch m *event"]:
         """E[x' | x_S], what absent elements are expected to be; of one-hot blocks the shares."""
-        flat = x.flatten(1)
         if self.posterior == "bank":
-            weights = self.bank_weights(flat, mask)
-            mean = weights @ Product(self.network.likelihood, self.bank).mean
+            decoded = Product(self.network.likelihood, self.bank).mean
+            weights = [self.bank_weights(*pairs) for pairs in self._pairs(x, mask)]
+            mean = torch.cat([some @ decoded for some in weights]).unflatten(0, mask.shape[:2])
         else:
             u = noise.uniform(noise.fold(keys, _COMPONENT), (), range(draws))
-            decoded, log_weights = self._from_encoder(flat, mask, u, keys, range(draws))
+            product, log_weights = self._from_encoder(x.flatten(1), mask, u, keys, range(draws))
             known = torch.zeros_like(u) if log_weights is None else log_weights
-            mean = torch.einsum("bmk,bmke->bme", known.softmax(-1), decoded.mean)
+            mean = torch.einsum("bmk,bmke->bme", known.softmax(-1), product.mean)
         return mean.unflatten(-1, self.players.event)
 
     def bank_weights(
-        self, x: Float[Tensor, "batch elements"], mask: Bool[Tensor, "batch m players"]
-    ) -> Float[Tensor, "batch m codes"]:
+        self, x: Float[Tensor, "pairs elements"], mask: Bool[Tensor, "pairs players"]
+    ) -> Float[Tensor, "pairs codes"]:
         """p(z|x_S) of the codes in the bank."""
-        present = self._present(x, mask)
-        return (self.temper * (present @ self.bank.T)).softmax(-1)
+        # The temper goes to the statistics: they are far smaller than their product.
+        return (self.temper * self._present(x, mask) @ self.bank.T).softmax(-1)
 
-    def _from_bank(self, x: Tensor, mask: Tensor, u: Tensor) -> Float[Tensor, "batch m draws f"]:
-        rows = max(1, _WEIGHT_ELEMENTS // (mask.shape[1] * len(self.bank)))
-        chosen = []
-        for some in torch.arange(len(x), device=x.device).split(rows):
-            upper = self.bank_weights(x[some], mask[some]).cumsum(-1)
-            wanted = (u[some] * upper[..., -1:]).contiguous()
-            chosen.append(torch.searchsorted(upper, wanted))
-        return self.bank[torch.cat(chosen).clamp(max=len(self.bank) - 1)]
+    def _pairs(self, x: Tensor, mask: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+        """Rows `[some, elements]` with one coalition each, as many as may be weighted at a time."""
+        on_cpu = self.bank.device.type == "cpu"
+        most = _WEIGHT_ELEMENTS_CPU if on_cpu else _WEIGHT_ELEMENTS_ACCELERATOR
+        flat, coalitions = x.flatten(1), mask.flatten(0, 1)
+        numbers = torch.arange(len(coalitions), device=x.device)
+        for some in numbers.split(max(1, most // len(self.bank))):
+            yield flat[some // mask.shape[1]], coalitions[some]
+
+    def _chosen(
+        self, x: Tensor, mask: Tensor, u: Tensor
+    ) -> tuple[Int64[Tensor, "batch m draws"], Float[Tensor, "batch m"]]:
+        """Codes at `u` of the bank's distribution, and the effective number behind them."""
+        wanted = u.flatten(0, 1)
+        chosen, effective, first = [], [], 0
+        for rows, coalitions in self._pairs(x, mask):
+            weights = self.bank_weights(rows, coalitions)
+            effective.append(1 / weights.square().sum(-1))
+            upper = weights.cumsum(-1)
+            here = wanted[first : first + len(rows)] * upper[:, -1:]
+            chosen.append(torch.searchsorted(upper, here).clamp(max=len(self.bank) - 1))
+            first += len(rows)
+        return (
+            torch.cat(chosen).unflatten(0, mask.shape[:2]),
+            torch.cat(effective).unflatten(0, mask.shape[:2]),
+        )
 
     def _from_encoder(
         self, x: Tensor, mask: Tensor, u: Tensor, keys: Tensor, draws: range
@@ -170,14 +206,17 @@ class VAEImputer(Imputer):
         decoded = self.network.decode(z)
         if not self.importance:
             return decoded, None
-        likelihood = decoded.log_prob(self._present(x, mask)[:, :, None])
-        proposed = torch.stack([r.log_prob(z[:, :, k]) for k in range(z.shape[2])], dim=2)
+        statistics = self._present(x[:, None].expand(-1, mask.shape[1], -1), mask)
+        likelihood = decoded.log_prob(statistics[:, :, None])
+        proposed = r.log_prob(z.movedim(2, 0)).movedim(0, 2)
         return decoded, self.temper * (likelihood + prior_log_prob(z) - proposed)
 
-    def _present(self, x: Tensor, mask: Tensor) -> Float[Tensor, "batch m f"]:
+    def _present(
+        self, x: Float[Tensor, "*pairs elements"], mask: Bool[Tensor, "*pairs players"]
+    ) -> Float[Tensor, "*pairs f"]:
         """Statistics of the present elements, zero elsewhere."""
         present = mask[..., self.network.owner_of_statistic]
-        return self.network.likelihood.statistics(x)[:, None] * present
+        return self.network.likelihood.statistics(x) * present
 
     @torch.no_grad()
     def _fill_bank(self, most: int, seed: int) -> Float[Tensor, "codes f"]:
@@ -200,3 +239,18 @@ class VAEImputer(Imputer):
         _, _, directions = torch.linalg.svd(z - z.mean(0), full_matrices=False)
         z = z[(z @ directions[0]).argsort()]
         return torch.cat([self.network.decode(some).eta for some in z.split(4096)])
+
+
+def check_posterior(posterior: str, temper: float, importance: bool, bank_size: int | None) -> None:
+    """Raise ValueError unless a `VAEImputer` can draw codes with these settings."""
+    if posterior not in POSTERIORS:
+        raise ValueError(f"Expected `posterior` to be one of {POSTERIORS}, got {posterior!r}.")
+    if not temper >= 0:
+        raise ValueError(f"Expected `temper` to be at least 0 but got {temper}.")
+    if importance and posterior == "bank":
+        raise ValueError(
+            "Expected `importance` with posterior='encoder' but got it with posterior='bank', "
+            "whose codes are weighted in any case; leave one of the two out."
+        )
+    if bank_size is not None and bank_size < 1:
+        raise ValueError(f"Expected `bank_size` of at least 1 but got {bank_size}.")

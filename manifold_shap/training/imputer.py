@@ -13,14 +13,15 @@ from torchmetrics import MeanMetric
 from manifold_shap.checkpoints import load_checkpoint
 from manifold_shap.coalitions import Players, SizeUniform
 from manifold_shap.data.batches import epoch_rows, loader
-from manifold_shap.imputers.vae import VAEImputer
-from manifold_shap.likelihood import choose_families
+from manifold_shap.families import choose_families
+from manifold_shap.imputers.vae import VAEImputer, check_posterior
 from manifold_shap.metrics import mean_squared_error
+from manifold_shap.outputs import Space
 from manifold_shap.rows import check_rows, to_tensor
 from manifold_shap.schema import Schema
-from manifold_shap.training.loop import Task, check_continues, hold_out, seeded, train
+from manifold_shap.training.loop import Task, Training, check_continues, hold_out, seeded, train
 from manifold_shap.vae import MaskedVAE
-from manifold_shap.values import imputed_value
+from manifold_shap.values import imputed_value, model_for
 
 # Powers that the weights may be tempered by, and validation pairs that decide among them.
 _TEMPERS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
@@ -28,9 +29,6 @@ _TEMPER_ROWS = 512
 
 # From so many elements on a row is an image, or as rich as one, and needs wider networks.
 _MANY_ELEMENTS = 100
-
-# So many rows go into the file, to tell whether reference rows are of the data it was made for.
-_PROBE_ROWS = 32
 
 
 class VAETask(Task):
@@ -54,7 +52,7 @@ class VAETask(Task):
     """
 
     kind = "vae"
-    probe: Tensor
+    moments: Tensor
 
     def __init__(
         self,
@@ -62,9 +60,9 @@ class VAETask(Task):
         index: Sequence[int],
         players: Sequence[str],
         families: Sequence[Sequence[Any]],
-        latent: int = 32,
-        hidden: Sequence[int] = (512, 512),
-        components: int = 10,
+        latent: int,
+        hidden: Sequence[int],
+        components: int,
         fill: float | None = None,
         activation: str = "relu",
         beta: float = 1.0,
@@ -81,15 +79,15 @@ class VAETask(Task):
         if not beta >= 0:
             raise ValueError(f"Expected `beta` to be at least 0 but got {beta}.")
         self.network = MaskedVAE(families, index, latent, hidden, components, fill, activation)
-        self.register_buffer("probe", torch.zeros(_PROBE_ROWS, *event))
+        self.register_buffer("moments", torch.zeros(2, *event))
         self.law = SizeUniform(len(players))
         self.validation = MeanMetric()
 
     @torch.no_grad()
     def describe(self, x: Float[Tensor, "rows *event"]) -> None:
-        """Take from training rows what the file must know of them."""
+        """Take from training rows what the file must know of them: units, means and spreads."""
         self.network.likelihood.describe(x.flatten(1))
-        self.probe.copy_(x[torch.arange(_PROBE_ROWS) * len(x) // _PROBE_ROWS])
+        self.moments.copy_(torch.stack((x.mean(0), x.std(0, correction=0))))
 
     def training_step(self, batch: tuple[Tensor, ...], batch_idx: int) -> Tensor:
         return self._loss(batch[0], self.global_step).mean()
@@ -121,6 +119,7 @@ def fit_imputer(
     posterior: str = "bank",
     temper: float | None = None,
     model: Any = None,
+    output: str | Space = "probability",
     importance: bool = False,
     bank_size: int | None = None,
     continuous: str = "auto",
@@ -138,7 +137,7 @@ def fit_imputer(
     schedule: str = "one_cycle",
     batch_size: int = 256,
     max_epochs: int = 20,
-    patience: int = 20,
+    patience: int | None = None,
     weight_averaging: float | None = 0.99,
     seed: int = 0,
     directory: str | Path | None = None,
@@ -157,7 +156,8 @@ def fit_imputer(
         posterior: how codes are drawn given x_S: `bank` weighs the codes of training rows,
             `encoder` asks the masked encoder, which is faster and less accurate.
         temper: power τ of the weights; by default chosen on validation rows, see `choose_temper`.
-        model: one whose outputs decide on `temper`; it is not kept, and any other can be explained.
+        model, output: a model whose outputs, in this space, decide on `temper`; it is not kept, and
+            any other model can be explained as well.
         importance: weigh the draws of the encoder posterior by p(x_S|z) p(z) / r(z|x_S).
         bank_size: most codes in the bank; see `VAEImputer`.
         continuous: `normal`, `quantile` (bins between quantiles, which fits peaks and skew), or
@@ -171,7 +171,8 @@ def fit_imputer(
         learning_rate, weight_decay, schedule: AdamW; `one_cycle`, `cosine` or `constant`.
         batch_size: rows per step; each meets two coalitions.
         max_epochs: epochs, at most; on small data one is 100 batches long.
-        patience: epochs without a smaller validation loss before training stops.
+        patience: epochs without a smaller validation loss before training stops. By default it goes
+            on to the end: on small tables the bound begins to rise while imputation still improves.
         weight_averaging: decay of the averaged weights that are kept; None for plain ones.
         seed: of the initial weights, batches, coalitions and codes.
         directory: keeps checkpoints, and continues an interrupted training found there.
@@ -186,12 +187,22 @@ def fit_imputer(
             range, a `directory` with another training.
         KeyboardInterrupt: on Ctrl-C; the best checkpoint so far stays in `directory`.
     """
-    players = players or Players.of_elements(to_tensor(x_train).shape[1:])
+    chosen: dict[str, Any] = {
+        "posterior": posterior,
+        "importance": importance,
+        "bank_size": bank_size,
+    }
+    check_posterior(temper=1.0 if temper is None else temper, **chosen)
+    players = players or Players.of_elements(to_tensor(x_train, "x_train").shape[1:])
     x_train = check_rows(x_train, players, "x_train")
     if x_validation is None:
         x_train, x_validation = hold_out(x_train, seed)
     x_validation = check_rows(x_validation, players, "x_validation")
-    many = players.index.numel() >= _MANY_ELEMENTS
+    if model is not None:
+        model = model_for(model, x_train, Space.of(output).name)
+    index = players.index.flatten().tolist()
+    families = choose_families(x_train, schema, continuous, bins, least_scale, index)
+    many = len(index) >= _MANY_ELEMENTS
     loop: dict[str, Any] = {
         "max_epochs": max_epochs,
         "patience": patience,
@@ -200,11 +211,11 @@ def fit_imputer(
     with seeded(seed):
         task = VAETask(
             event=list(players.event),
-            index=players.index.flatten().tolist(),
+            index=index,
             players=list(players.names),
-            families=choose_families(x_train, schema, continuous, bins, least_scale),
-            latent=latent if latent is not None else (32 if many else 16),
-            hidden=list(hidden or ((512, 512) if many else (256, 256))),
+            families=families,
+            latent=(32 if many else 16) if latent is None else latent,
+            hidden=list(((512, 512) if many else (256, 256)) if hidden is None else hidden),
             components=components,
             fill=fill,
             activation=activation,
@@ -219,36 +230,45 @@ def fit_imputer(
         )
     task.describe(x_train)
     if directory is not None:
-        check_continues(Path(directory) / "last.ckpt", task.kind, task, ("probe",))
+        check_continues(Path(directory) / "last.ckpt", task.kind, task, ("moments",))
     length = epoch_rows(len(x_train), batch_size)
     batches = loader(x_train, batch_size=batch_size, shuffle=True, seed=seed, rows_per_epoch=length)
     check = loader(x_validation, batch_size=max(batch_size, 1024))
     with tempfile.TemporaryDirectory() as scratch:
         place = directory or scratch
         training = train(task, batches, check, place, **loop, trainer=trainer, progress=progress)
-    chosen: dict[str, Any] = {
-        "posterior": posterior,
-        "importance": importance,
-        "bank_size": bank_size,
-        "seed": seed,
-    }
-    imputer = VAEImputer(task.network, x_train, players, **chosen)
-    imputer.temper = choose_temper(imputer, x_validation, model, seed) if temper is None else temper
+    imputer = VAEImputer(task.network, x_train, players, seed=seed, **chosen)
+    if temper is not None:
+        imputer.temper = temper
+    elif imputer.is_weighted:
+        imputer.temper = choose_temper(imputer, x_validation, model, output, seed)
+    _remember(imputer, training)
+    return imputer
+
+
+def _remember(imputer: VAEImputer, training: Training) -> None:
+    """Give an imputer what `save` writes, and the record of its training."""
+    task = training.task
     imputer.checkpoint = {
         "kind": task.kind,
         "hyper_parameters": dict(task.hparams),
         "state_dict": task.state_dict(),
-        "imputer": {**chosen, "temper": imputer.temper},
+        "imputer": imputer.settings,
     }
     imputer.training_record = {
         "epochs": training.epochs,
         "train_seconds": training.seconds,
         "validation": training.validation,
     }
-    return imputer
 
 
-def choose_temper(imputer: VAEImputer, x: Tensor, model: Any = None, seed: int = 0) -> float:
+def choose_temper(
+    imputer: VAEImputer,
+    x: Tensor,
+    model: Any = None,
+    output: str | Space = "probability",
+    seed: int = 0,
+) -> float:
     """The power of the weights that errs least on these rows.
 
     With a model, the error is that of its imputed outputs (Frye et al. 2021, Eq. 16). Without, it
@@ -258,7 +278,7 @@ def choose_temper(imputer: VAEImputer, x: Tensor, model: Any = None, seed: int =
     rows = x[:_TEMPER_ROWS]
     generator = torch.Generator().manual_seed(seed)
     mask = SizeUniform(len(imputer.players)).sample((len(rows), 1), generator)
-    value = None if model is None else imputed_value(model, imputer, seed=seed)
+    value = None if model is None else imputed_value(model, imputer, output, seed=seed)
     errors = []
     for temper in _TEMPERS:
         imputer.temper = temper
@@ -310,8 +330,25 @@ def load_imputer(path: str | Path, reference: Any, **settings: Any) -> VAEImpute
         ) from error
     made = task.hparams
     players = Players(tuple(made["players"]), torch.tensor(made["index"]).reshape(made["event"]))
-    # The checkpoint of an interrupted training does not know them yet.
-    chosen = {**checkpoint.get("imputer", {}), **settings}
-    imputer = VAEImputer(task.network, reference, players, **chosen)
-    imputer.checkpoint = {**checkpoint, "imputer": chosen}
+    rows = check_rows(reference, players, "reference")
+    _check_alike(rows, task.moments, path)
+    # The checkpoint of an interrupted training has no such settings yet.
+    recorded = dict(checkpoint.get("imputer", {}))
+    if {"posterior", "importance"} & set(settings):
+        recorded.pop("temper", None)  # It was chosen for other weights.
+    imputer = VAEImputer(task.network, rows, players, **{**recorded, **settings})
+    imputer.checkpoint = {**checkpoint, "imputer": imputer.settings}
     return imputer
+
+
+def _check_alike(rows: Tensor, moments: Tensor, path: str | Path) -> None:
+    """Raise if reference rows are plainly not encoded as the training rows were."""
+    mean, spread = moments
+    gap = (rows.mean(0) - mean).abs()
+    unlike = gap > 3 * spread + 1e-3 * mean.abs() + 1e-6
+    if bool(unlike.any()):
+        raise ValueError(
+            f"Expected `reference` rows like those that the imputer in {path} was trained on, but "
+            f"the means of {int(unlike.sum())} of {unlike.numel()} elements are more than three "
+            "standard deviations away; pass the training rows, encoded by the same schema."
+        )

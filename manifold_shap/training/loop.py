@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import lightning as L
 import torch
@@ -55,8 +55,9 @@ class Task(L.LightningModule):
         }
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Say what the file holds, and how long it took."""
+        """Say what the file holds, how good it is, and how long it took."""
         checkpoint["kind"] = self.kind
+        checkpoint["validation"] = float(self.trainer.callback_metrics["validation"])
         checkpoint["seconds"] = time.perf_counter() - self.started
 
 
@@ -77,11 +78,11 @@ class Training:
     """What came of a training.
 
     Attributes:
-        task: the trained module, with the weights of the best validation epoch.
+        task: the trained module, with the weights that were kept.
         checkpoint: the file that holds them.
         epochs: epochs trained, those before an interruption included.
         seconds: wall time, that before an interruption included.
-        validation: smallest validation loss.
+        validation: validation loss of these weights.
     """
 
     task: Task
@@ -98,7 +99,7 @@ def train(
     directory: str | Path,
     *,
     max_epochs: int,
-    patience: int = 20,
+    patience: int | None = 20,
     weight_averaging: float | None = 0.99,
     trainer: Mapping[str, Any] | None = None,
     progress: bool = False,
@@ -115,7 +116,8 @@ def train(
         validation: validation batches.
         directory: where the checkpoints go.
         max_epochs: passes over `batches`, at most.
-        patience: epochs without improvement before training stops.
+        patience: epochs without improvement before training stops; the weights of the best epoch
+            are kept. None trains to the end, and keeps the last.
         weight_averaging: decay of the exponential moving average of the weights that is validated
             and kept; None for the plain weights.
         trainer: further arguments of `lightning.Trainer` (`accelerator`, `precision`, ...).
@@ -127,12 +129,16 @@ def train(
         KeyboardInterrupt: on Ctrl-C; the best checkpoint so far stays in `directory`.
     """
     directory = Path(directory)
-    best = _keep(directory, "best", monitor="validation")
     callbacks: list[Callback] = [
-        EarlyStopping("validation", patience=patience, check_on_train_epoch_end=False),
-        best,
+        _keep(
+            directory, "best", *(("epoch", "max") if patience is None else ("validation", "min"))
+        ),
         _keep(directory, "last"),
     ]
+    if patience is not None:
+        _check_count("patience", patience)
+        stop = EarlyStopping("validation", patience=patience, check_on_train_epoch_end=False)
+        callbacks.insert(0, stop)
     if weight_averaging is not None:
         # Averaging goes first: the checkpoints must see what it has swapped in.
         average = get_ema_multi_avg_fn(weight_averaging)
@@ -141,7 +147,6 @@ def train(
         callbacks.append(StepsBar())
     last = directory / "last.ckpt"
     _check_count("max_epochs", max_epochs)
-    _check_count("patience", patience)
     before: dict[str, Any] = {"seconds": 0.0}
     if last.exists():
         before = load_checkpoint(last, task.kind)
@@ -155,13 +160,14 @@ def train(
         )
         _fit(runner, task, batches, validation, last if last.exists() else None)
     kept = directory / "best.ckpt"
-    task.load_state_dict(load_checkpoint(kept, task.kind)["state_dict"])
+    checkpoint = load_checkpoint(kept, task.kind)
+    task.load_state_dict(checkpoint["state_dict"])
     return Training(
         task=task.eval().cpu(),
         checkpoint=kept,
         epochs=runner.current_epoch,
         seconds=time.perf_counter() - task.started,
-        validation=float(cast(Tensor, best.best_model_score)),
+        validation=checkpoint["validation"],
     )
 
 
@@ -254,11 +260,14 @@ def _runner(**settings: Any) -> L.Trainer:
         ) from error
 
 
-def _keep(directory: Path, name: str, monitor: str | None = None) -> ModelCheckpoint:
+def _keep(
+    directory: Path, name: str, monitor: str | None = None, mode: str = "min"
+) -> ModelCheckpoint:
     return ModelCheckpoint(
         directory,
         name,
         monitor=monitor,
+        mode=mode,
         enable_version_counter=False,
         save_on_train_epoch_end=False,
     )

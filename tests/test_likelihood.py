@@ -137,6 +137,23 @@ def test_families_follow_the_schema_or_the_values() -> None:
     assert choose_families((images > 0.5).float()) == [["Bernoulli", [0, 1, 2, 3]]]
 
 
+def test_a_player_of_one_hot_elements_is_a_category() -> None:
+    chosen = choose_families(table(), continuous="normal", index=[0, 1, 2, 2, 2, 3])
+    assert [(name, elements) for name, elements, *_ in chosen] == [
+        ("Bernoulli", [1]),
+        ("Categorical", [2, 3, 4]),
+        ("Normal", [0, 5]),
+    ]
+    # Superpixels of black and white are none: their pixels are not one 1 among 0s.
+    images = (torch.rand(20, 4) > 0.5).float()
+    assert choose_families(images, index=[0, 0, 1, 1]) == [["Bernoulli", [0, 1, 2, 3]]]
+
+
+def test_a_schema_of_another_width() -> None:
+    with pytest.raises(ValueError, match="Expected rows of 6 elements, as `schema` encodes them"):
+        choose_families(table()[:, :4], SCHEMA)
+
+
 def test_an_unknown_kind_of_continuous_distribution() -> None:
     with pytest.raises(ValueError, match=r"Expected `continuous` to be one of .* got 'cauchy'"):
         choose_families(table(), SCHEMA, "cauchy")

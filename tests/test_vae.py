@@ -191,6 +191,33 @@ def test_importance_weights_correct_the_masked_encoder() -> None:
     torch.testing.assert_close(mean[0, 0], weights @ decoded.mean, rtol=0.05, atol=0.05)
 
 
+def test_weights_of_the_bank_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, seen = imputer(bank_size=40), []
+    plain = impute(made)
+    weights = VAEImputer.bank_weights
+
+    def counted(self: VAEImputer, x: Tensor, mask: Tensor) -> Tensor:
+        seen.append(len(x))
+        return weights(self, x, mask)
+
+    monkeypatch.setattr(VAEImputer, "bank_weights", counted)
+    monkeypatch.setattr("manifold_shap.imputers.vae._WEIGHT_ELEMENTS_CPU", 5 * 40)
+    torch.testing.assert_close(impute(made), plain)
+    assert sum(seen) == 3 * 16
+    assert max(seen) == 5
+
+
+def test_the_bank_knows_how_many_codes_are_behind_its_draws() -> None:
+    x, keys = rows(3, seed=1), torch.zeros(3, 16, dtype=torch.int64)
+    wide = imputer(bank_size=40).impute(x, masks(3), range(2), keys).effective_draws
+    sharp = imputer(bank_size=40, temper=50.0).impute(x, masks(3), range(2), keys).effective_draws
+    assert wide is not None
+    assert sharp is not None
+    torch.testing.assert_close(wide[:, 0], torch.full((3,), 40.0))
+    assert (sharp[:, 1:] < wide[:, 1:]).all()
+    assert sharp[:, -1].mean() < 2
+
+
 def test_bank_size_bounds_the_bank() -> None:
     # Forty rows give many codes each: the bank is fine enough for any coalition.
     assert len(imputer().bank) == 30_000
@@ -230,13 +257,70 @@ def test_training_goes_on_where_it_stopped(tmp_path: Path) -> None:
         fit_imputer(rows(), max_epochs=2, directory=tmp_path, **{**settings, "latent": 3})  # type: ignore[arg-type]
 
 
-def test_tempering_is_chosen_by_the_imputed_means() -> None:
-    made = imputer()
-    chosen = choose_temper(made, rows(200, seed=5))
-    assert 0 < chosen <= 1
-    # Scores that are ten times too sharp are tempered more.
-    made.bank *= 10
-    assert choose_temper(made, rows(200, seed=5)) <= chosen
+def test_tempering_is_the_one_of_least_error() -> None:
+    made, x = imputer(bank_size=200), rows(200, seed=5)
+    mask = ms.SizeUniform(4).sample((200, 1), torch.Generator().manual_seed(0))
+    keys, scale = torch.arange(200)[:, None], rows().std(0, correction=0)
+    errors = {}
+    for temper in (0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0):
+        made.temper = temper
+        gap = (made.mean(x, mask, keys)[:, 0] - x) / scale
+        errors[temper] = (gap.square() * ~mask[:, 0]).sum().item()
+    assert len(set(errors.values())) == 7
+    assert errors[choose_temper(made, x)] == min(errors.values())
+
+
+def test_a_model_decides_on_the_temper() -> None:
+    made, x = imputer(bank_size=200), rows(200, seed=5)
+    model = ms.as_model(lambda x: x.sum(1, keepdim=True), x, returns="values")
+    chosen = choose_temper(made, x, model, "identity")
+    mask = ms.SizeUniform(4).sample((200, 1), torch.Generator().manual_seed(0))
+    errors = {}
+    for temper in (0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0):
+        made.temper = temper
+        value = ms.imputed_value(model, made, "identity")
+        errors[temper] = ms.mean_squared_error(value, x, mask).mse
+    assert errors[chosen] == min(errors.values())
+
+
+def test_what_does_not_fit_is_said_before_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    def train(*_: object, **__: object) -> None:
+        pytest.fail("it was trained")
+
+    monkeypatch.setattr("manifold_shap.training.imputer.train", train)
+    with pytest.raises(ValueError, match=r"`posterior` to be one of .*, got 'bnak'"):
+        fit_imputer(rows(), posterior="bnak")
+    with pytest.raises(ValueError, match="Expected `temper` to be at least 0"):
+        fit_imputer(rows(), temper=-1.0)
+    with pytest.raises(ValueError, match="Expected `importance` with posterior='encoder'"):
+        fit_imputer(rows(), importance=True)
+    with pytest.raises(ValueError, match="Expected `hidden` to list layer widths"):
+        fit_imputer(rows(), hidden=())
+    with pytest.raises(ValueError, match="Expected rows of 1 elements, as `schema` encodes them"):
+        fit_imputer(rows(), schema=ms.Schema((ms.Column("a", "continuous"),)))
+    with pytest.raises(ValueError, match=r"no negative entry, rows that sum to one"):
+        fit_imputer(rows(), model=ms.as_model(lambda x: x, rows(), returns="probabilities"))
+
+
+def test_reference_rows_of_other_units_are_refused(tmp_path: Path) -> None:
+    made = fit_imputer(rows(), latent=2, hidden=(8,), components=2, max_epochs=1)
+    made.save(tmp_path / "vae.ckpt")
+    with pytest.raises(ValueError, match=r"the means of [1-4] of 4 elements are more than three"):
+        load_imputer(tmp_path / "vae.ckpt", 1000 * rows())
+    stored = torch.load(tmp_path / "vae.ckpt", weights_only=True)["state_dict"]
+    kept = torch.cat([entry.flatten() for entry in stored.values()])
+    assert not torch.isin(rows()[:, 0], kept).any()
+
+
+def test_a_temper_is_forgotten_with_the_posterior_it_was_chosen_for(tmp_path: Path) -> None:
+    made = fit_imputer(rows(), latent=2, hidden=(8,), components=2, max_epochs=1)
+    made.save(tmp_path / "vae.ckpt")
+    same = load_imputer(tmp_path / "vae.ckpt", rows())
+    other = load_imputer(tmp_path / "vae.ckpt", rows(), posterior="encoder", importance=True)
+    assert same.settings == made.settings
+    assert other.temper == 1.0
+    unweighted = fit_imputer(rows(), latent=2, hidden=(8,), max_epochs=1, posterior="encoder")
+    assert unweighted.temper == 1.0
 
 
 def test_errors() -> None:

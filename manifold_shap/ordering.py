@@ -28,11 +28,11 @@ class Ordering:
         members: numbers of the players in each component.
 
     Raises:
-        TypeError: a component is not a list of names.
+        TypeError: `components` is no list, or one of them not a list of names.
         ValueError: an empty component, or a player that is unknown, named twice or left out.
     """
 
-    def __init__(self, components: Sequence[Any], players: Players) -> None:
+    def __init__(self, components: Any, players: Players) -> None:
         _check_components(components, players)
         self.players = players
         number = {name: k for k, names in enumerate(components) for name in names}
@@ -42,7 +42,7 @@ class Ordering:
         self._mirrored = torch.cat([place.flip(0) for place in places])
 
     @classmethod
-    def of(cls, ordering: "Ordering | Sequence[Any] | None", players: Players) -> "Ordering":
+    def of(cls, ordering: Any, players: Players) -> "Ordering":
         """The ordering of these players that an argument means; None is no restriction.
 
         Raises:
@@ -109,7 +109,12 @@ class Ordering:
         return torch.stack((orders, orders[..., self._mirrored.to(orders.device)]), dim=-2)
 
 
-def _check_components(components: Sequence[Any], players: Players) -> None:
+def _check_components(components: Any, players: Players) -> None:
+    if isinstance(components, str) or not isinstance(components, Sequence):
+        raise TypeError(
+            "Expected `ordering` to be a list of lists of names, as in [['a', 'b'], ['c']], but "
+            f"got {components!r}."
+        )
     for component in components:
         if isinstance(component, str) or not isinstance(component, Sequence):
             raise TypeError(

@@ -16,8 +16,9 @@ from torch import Tensor
 import manifold_shap as ms
 from manifold_shap.coalitions import all_coalitions
 from manifold_shap.data import Drug
-from manifold_shap.imputers import Imputer, mahalanobis
+from manifold_shap.imputers import Imputer, exact_match, mahalanobis
 from manifold_shap.imputers.bandwidth import corrected_akaike
+from manifold_shap.imputers.causal import CausalImputer
 from manifold_shap.imputers.covariance import regularised_moments
 from manifold_shap.imputers.empirical import EmpiricalImputer
 from manifold_shap.imputers.exact_match import ExactMatchImputer
@@ -129,6 +130,79 @@ def test_small_parts_of_the_pairs_give_the_same(monkeypatch: pytest.MonkeyPatch)
     parts = every(imputer, x, range(50))
     assert torch.equal(parts.rows, whole.rows)
     torch.testing.assert_close(parts.log_weights, whole.log_weights)
+
+
+def test_equal_coalitions_share_one_factorisation(monkeypatch: pytest.MonkeyPatch) -> None:
+    imputer, x = EmpiricalImputer(gaussian(50), bandwidth=0.5), gaussian(30, seed=1)
+    whole = every(imputer, x, range(50))
+    factorised, cholesky = [], torch.linalg.cholesky
+
+    def counted(matrix: Tensor) -> Tensor:
+        factorised.append(len(matrix))
+        return cholesky(matrix)
+
+    # Distances of three pairs at a time: the thirty rows of a coalition come in ten parts.
+    monkeypatch.setattr(mahalanobis, "_MOST_ELEMENTS", 3 * 50)
+    monkeypatch.setattr(torch.linalg, "cholesky", counted)
+    parts = every(imputer, x, range(50))
+    assert sum(factorised) == 16
+    torch.testing.assert_close(parts.log_weights, whole.log_weights)
+
+
+@pytest.mark.parametrize(("rows", "coalitions"), [(1, 64), (64, 1), (9, 8)])
+@pytest.mark.parametrize("kind", ["empirical", "exact"])
+def test_weights_of_few_pairs_are_held_at_a_time(
+    kind: str, rows: int, coalitions: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, x = discrete(60), discrete(rows, seed=1)
+    imputer = ExactMatchImputer(table) if kind == "exact" else EmpiricalImputer(table)
+    generator = torch.Generator().manual_seed(0)
+    mask = torch.rand(rows, coalitions, 3, generator=generator) < 0.5
+    keys = torch.arange(rows * coalitions).reshape(rows, coalitions)
+    most = 5 * len(imputer.donors)
+    whole = imputer.impute(x, mask, range(9), keys), imputer.sample(x, mask, range(9), keys)
+    monkeypatch.setattr(exact_match, "_MOST_ELEMENTS", most)
+    monkeypatch.setattr(mahalanobis, "_MOST_ELEMENTS", most)
+    parts = list(imputer.weigh(x, mask))
+    assert max(weights.numel() for _, weights in parts) <= most
+    assert torch.equal(torch.cat([some for some, _ in parts]).sort().values, keys.flatten())
+    assert torch.equal(imputer.impute(x, mask, range(9), keys).rows, whole[0].rows)
+    assert torch.equal(imputer.sample(x, mask, range(9), keys), whole[1])
+
+
+def test_samples_come_from_all_donors() -> None:
+    # 3,000 distinct rows, of which the first 1,500 were seen twice: two thirds of the weight.
+    table = torch.cartesian_prod(torch.arange(50.0), torch.arange(60.0))
+    imputer = ExactMatchImputer(torch.cat((table, table[:1500])))
+    nobody, key = torch.zeros(1, 1, 2, dtype=torch.bool), torch.zeros(1, 1, dtype=torch.int64)
+    drawn = imputer.sample(torch.zeros(1, 2), nobody, range(20_000), key)[0, 0]
+    doubled = (drawn[:, 0] < 25).float().mean()
+    # Four standard errors.
+    assert abs(doubled - 2 / 3) < 4 * (2 / 9 / 20_000) ** 0.5
+    assert len(drawn.unique(dim=0)) > 2900
+
+
+def test_samples_of_one_causal_component_come_from_all_donors() -> None:
+    table = torch.cartesian_prod(torch.arange(50.0), torch.arange(60.0))
+    imputer = ExactMatchImputer(torch.cat((table, table[:1500])))
+    causal = CausalImputer(imputer, [["x0", "x1"]])
+    mask, keys = torch.tensor([[[True, False], [False, False]]]), torch.tensor([[3, 4]])
+    x = torch.ones(1, 2)
+    drawn = causal.sample(x, mask, range(100), keys)
+    assert torch.equal(drawn, imputer.sample(x, mask, range(100), keys))
+    confounded = CausalImputer(imputer, [["x0", "x1"]], [True]).sample(x, mask, range(100), keys)
+    free = imputer.sample(x, torch.zeros_like(mask), range(100), keys)
+    assert torch.equal(confounded, imputer.splice(x, mask, free))
+
+
+def test_samples_leave_out_what_is_beyond_the_share() -> None:
+    imputer, x = EmpiricalImputer(gaussian(200), bandwidth=0.3, share=0.6), gaussian(1, seed=1)
+    mask, key = torch.tensor([[[True, False, False, False]]]), torch.zeros(1, 1, dtype=torch.int64)
+    drawn = imputer.sample(x, mask, range(20_000), key)[0, 0].unique(dim=0)
+    completed = weighted(imputer, x, mask, range(200))
+    counting = completed.rows[0, 0][completed.log_weights[0, 0] > -torch.inf]
+    assert 3 < len(counting) < 100
+    assert torch.equal(drawn, counting.unique(dim=0))
 
 
 @pytest.mark.parametrize("kind", [EmpiricalImputer, ExactMatchImputer])
@@ -359,11 +433,8 @@ def test_without_a_match_the_fewest_mismatching_players_count() -> None:
     imputer = ExactMatchImputer(table, players)
 
     def counting(x: list[float], mask: list[bool]) -> set[int]:
-        key = torch.zeros(1, 1, dtype=torch.int64)
-        index, log_weights = imputer.ranked(
-            torch.tensor([x]).float(), torch.tensor([[mask]]), key, len(imputer.donors)
-        )
-        kept = imputer.donors[index[log_weights > -torch.inf]]
+        ((_, log_weights),) = imputer.weigh(torch.tensor([x]).float(), torch.tensor([[mask]]))
+        kept = imputer.donors[log_weights[0] > -torch.inf]
         return {int((row == table).all(1).nonzero()) for row in kept}
 
     assert counting([1, 0, 0, 0, 1], [True, False, False]) == {0, 3}

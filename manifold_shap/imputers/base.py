@@ -41,7 +41,6 @@ class Imputer(nn.Module):
             `[rows, *event]`; they give v(∅).
         proposals: weighted draws among which equally weighted ones are chosen; 1 where draws have
             no weights.
-
         population: how many different draws there are, after which they repeat; None for no end.
 
     Raises:
@@ -121,6 +120,10 @@ class Imputer(nn.Module):
         0 where the draws are all there is, 1 for fresh samples.
         """
         return 1.0
+
+    def noisy(self, draws: int) -> bool:
+        """Whether another seed would give another mean over so many draws."""
+        return self.undrawn(draws) > 0
 
     def splice(
         self,

@@ -54,8 +54,8 @@ class CausalImputer(Imputer):
     def __init__(
         self,
         imputer: Imputer,
-        ordering: Ordering | Sequence[Any],
-        confounding: Sequence[Any] | None = None,
+        ordering: Any,
+        confounding: Any = None,
     ) -> None:
         # Not that of Imputer: the reference rows are the imputer's, and are not copied.
         nn.Module.__init__(self)
@@ -64,7 +64,9 @@ class CausalImputer(Imputer):
         self.name = f"causal {imputer.name}"
         self.ordering = Ordering.of(ordering, imputer.players)
         self.confounding = _checked(confounding, self.ordering)
-        self.proposals = imputer.proposals
+        # Draws through several components are fresh ones, which never repeat.
+        self._fresh = len(self.ordering) > 1 and imputer.noisy(1)
+        self.population = None if self._fresh else imputer.population
         self.register_buffer(
             "component", self.ordering.component.to(imputer.device), persistent=False
         )
@@ -81,7 +83,11 @@ class CausalImputer(Imputer):
 
     def undrawn(self, draws: int) -> float:
         """That of the imputer for one component; further ones are fresh samples."""
-        return self.imputer.undrawn(draws) if len(self.ordering) == 1 else 1.0
+        return 1.0 if self._fresh else self.imputer.undrawn(draws)
+
+    def noisy(self, draws: int) -> bool:
+        """As the imputer for one component; further ones are fresh samples."""
+        return self._fresh or self.imputer.noisy(draws)
 
     @torch.no_grad()
     def impute(
@@ -100,6 +106,19 @@ class CausalImputer(Imputer):
         for component in range(len(self.ordering)):
             self._draw(rows, mask, component, draws, keys)
         return Completions(rows)
+
+    @torch.no_grad()
+    def sample(
+        self,
+        x: Float[Tensor, "batch *event"],
+        mask: Bool[Tensor, "batch m players"],
+        draws: range,
+        keys: Int64[Tensor, "batch m"],
+    ) -> Float[Tensor, "batch m draws *event"]:
+        """Equally weighted draws; for one component, those that the imputer itself samples."""
+        if len(self.ordering) > 1:
+            return self.impute(x, mask, draws, keys).rows
+        return self.splice(x, mask, self.imputer.sample(x, self._given(mask, 0), draws, keys))
 
     def _given(
         self, mask: Bool[Tensor, "*shape players"], component: int
@@ -167,10 +186,11 @@ def _distinct(
     return torch.empty_like(distinct).scatter_(0, position, places), position
 
 
-def _checked(confounding: Sequence[Any] | None, ordering: Ordering) -> tuple[bool, ...]:
+def _checked(confounding: Any, ordering: Ordering) -> tuple[bool, ...]:
     if confounding is None:
         return (False,) * len(ordering)
-    if not all(isinstance(flag, bool) for flag in confounding):
+    listed = isinstance(confounding, Sequence)
+    if not listed or not all(isinstance(flag, bool) for flag in confounding):
         raise TypeError(
             "Expected `confounding` to be a list of True and False, one per component of the "
             f"ordering, but got {confounding!r}."

@@ -1,6 +1,7 @@
 """Absent features from one row of the data each, the likest rows first."""
 
 from abc import abstractmethod
+from collections.abc import Iterator
 
 import torch
 from jaxtyping import Bool, Float, Int64
@@ -12,23 +13,26 @@ from manifold_shap.imputers.base import Completions, Imputer
 # Weights whose logarithms differ by less count as equal, and take turns.
 _TIE = 1e-6
 
+# The stream of random numbers by which samples choose their donors.
+_CHOICE = -2
+
 
 class DonorImputer(Imputer):
     """x' = x_S ⊔ z_{S̄} with z one of the donors, weighted by how well z_S fits x_S.
 
     Nothing is left to chance but the turn of donors of equal weight: draw number k is the donor of
-    the k-th largest weight. Fewer draws than donors are therefore not noisy, but narrow: they keep
-    to the heaviest. `sample` draws in proportion to the weights instead.
+    the k-th largest weight. Fewer draws than donors are therefore narrow: they keep to the
+    heaviest. `sample` draws from all donors in proportion to their weights instead.
 
     Attributes:
         donors: `[donors, *event]`.
         turns: a random place for each donor, in which those of equal weight come.
-        proposals: donors of the largest weights among which `sample` chooses.
+        share: only the largest weights that together make up this share of all count.
     """
 
     donors: Tensor
     turns: Tensor
-    proposals = 1024
+    share: float = 1.0
 
     def _set_donors(self, donors: Float[Tensor, "donors *event"]) -> None:
         turns = torch.randperm(len(donors), generator=torch.Generator().manual_seed(0))
@@ -37,14 +41,15 @@ class DonorImputer(Imputer):
         self.register_buffer("turns", turns.to(donors.device), persistent=False)
 
     @abstractmethod
-    def ranked(
-        self,
-        x: Float[Tensor, "batch *event"],
-        mask: Bool[Tensor, "batch m players"],
-        keys: Int64[Tensor, "batch m"],
-        count: int,
-    ) -> tuple[Int64[Tensor, "batch m count"], Float[Tensor, "batch m count"]]:
-        """Indices of the donors of the largest weights, heaviest first, and log-weights."""
+    def weigh(
+        self, x: Float[Tensor, "batch *event"], mask: Bool[Tensor, "batch m players"]
+    ) -> Iterator[tuple[Int64[Tensor, " some"], Float[Tensor, "some donors"]]]:
+        """Logarithms of the weights of all donors, which sum to 1, a part of the pairs at a time.
+
+        Yields:
+            The numbers of some of the batch · m pairs (row, coalition), and their log-weights: no
+            more at a time than memory holds, however many rows and coalitions there are.
+        """
 
     def impute(
         self,
@@ -59,11 +64,13 @@ class DonorImputer(Imputer):
         weight of zero.
         """
         count = min(draws.stop, len(self.donors))
-        index, log_weights = self.ranked(x, mask, keys, count)
-        missing = (0, draws.stop - count)
-        index = torch.nn.functional.pad(index, missing)[..., draws.start :]
-        log_weights = torch.nn.functional.pad(log_weights, missing, value=-torch.inf)
-        completed = self.splice(x, mask, self.donors[index])
+        index = torch.zeros(*mask.shape[:2], draws.stop, dtype=torch.int64, device=x.device)
+        log_weights = torch.full(index.shape, -torch.inf, device=x.device)
+        for some, weights in self.weigh(x, mask):
+            heaviest, largest = self._heaviest(weights, keys.flatten()[some], count)
+            index.flatten(0, 1)[some, :count] = heaviest
+            log_weights.flatten(0, 1)[some, :count] = largest.float()
+        completed = self.splice(x, mask, self.donors[index[..., draws.start :]])
         return Completions(completed, log_weights[..., draws.start :])
 
     def sample(
@@ -74,15 +81,20 @@ class DonorImputer(Imputer):
         keys: Int64[Tensor, "batch m"],
     ) -> Float[Tensor, "batch m draws *event"]:
         """Equally weighted draws: donors chosen in proportion to their weights."""
-        index, log_weights = self.ranked(x, mask, keys, min(self.proposals, len(self.donors)))
-        cumulative = log_weights.softmax(-1).cumsum(-1)
-        wanted = noise.uniform(noise.fold(keys, -2), (), draws) * cumulative[..., -1:]
-        chosen = torch.searchsorted(cumulative, wanted.contiguous())
-        return self.splice(x, mask, self.donors[index.gather(-1, chosen)])
+        wanted = noise.uniform(noise.fold(keys, _CHOICE), (), draws).flatten(0, 1).double()
+        index = torch.zeros(wanted.shape, dtype=torch.int64, device=x.device)
+        for some, weights in self.weigh(x, mask):
+            upper = self._counted(weights).exp().double().cumsum(-1)
+            index[some] = torch.searchsorted(upper, wanted[some] * upper[:, -1:])
+        return self.splice(x, mask, self.donors[index.unflatten(0, mask.shape[:2])])
 
     def undrawn(self, draws: int) -> float:
         """0: which donors count is not drawn, so that fewer are a bias rather than a variance."""
         return 0.0
+
+    def noisy(self, draws: int) -> bool:
+        """Whether donors are left out: among those of equal weight, chance says which."""
+        return draws < len(self.donors)
 
     def _heaviest(
         self, log_weights: Float[Tensor, "pairs donors"], keys: Int64[Tensor, " pairs"], count: int
@@ -94,4 +106,18 @@ class DonorImputer(Imputer):
         # Distinct scores: any number of the largest comes in one and the same order.
         score = log_weights.double() - turn * (_TIE / donors)
         index = score.topk(count, dim=-1).indices
-        return index, log_weights.gather(-1, index)
+        largest = log_weights.gather(-1, index)
+        if self.share == 1:
+            return index, largest
+        # A donor counts unless those before it make up the share already.
+        before = largest.exp().cumsum(-1) - largest.exp()
+        return index, largest.masked_fill(before >= self.share, -torch.inf)
+
+    def _counted(self, log_weights: Float[Tensor, "pairs donors"]) -> Tensor:
+        """Log-weights with no weight for donors beyond the share; equal ones count together."""
+        if self.share == 1:
+            return log_weights
+        falling = log_weights.sort(-1, descending=True).values
+        before = falling.exp().cumsum(-1) - falling.exp()
+        last = (before < self.share).sum(-1, keepdim=True) - 1
+        return log_weights.masked_fill(log_weights < falling.gather(-1, last), -torch.inf)

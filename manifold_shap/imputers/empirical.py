@@ -1,5 +1,6 @@
 """The empirical conditional: rows of the data, weighted by a kernel around x_S."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -72,32 +73,17 @@ class EmpiricalImputer(DonorImputer):
     def provenance(self) -> dict[str, Any]:
         return {"bandwidth": self._rule, "share": self.share, "ridge": self.ridge}
 
-    def ranked(
-        self,
-        x: Float[Tensor, "batch *event"],
-        mask: Bool[Tensor, "batch m players"],
-        keys: Int64[Tensor, "batch m"],
-        count: int,
-    ) -> tuple[Int64[Tensor, "batch m count"], Float[Tensor, "batch m count"]]:
-        """Indices of the nearest reference rows; beyond the share η the weight is zero."""
+    def weigh(
+        self, x: Float[Tensor, "batch *event"], mask: Bool[Tensor, "batch m players"]
+    ) -> Iterator[tuple[Int64[Tensor, " some"], Float[Tensor, "some donors"]]]:
+        """See `DonorImputer.weigh`: the kernel at each reference row, the sum of all being 1."""
         pairs = x.repeat_interleave(mask.shape[1], 0).flatten(1)
-        players, keys = mask.flatten(0, 1), keys.flatten()
+        players = mask.flatten(0, 1)
         coalitions, which = distinct_coalitions(players)
         present = self.players.expand(coalitions).flatten(1)
-        # Rounding must not cut a row where all are kept.
-        share = self.share if self.share < 1 else torch.inf
         sigma = self.bandwidth.double()[players.sum(-1)]
-        parts = []
         for some, squared in self.distance.parts(pairs, present, which):
-            log_weights = (squared / (-2 * sigma[some, None].square())).log_softmax(-1)
-            index, log_weights = self._heaviest(log_weights, keys[some], count)
-            # A row counts unless those before it make up the share already.
-            before = log_weights.exp().cumsum(-1) - log_weights.exp()
-            parts.append((some, index, log_weights.masked_fill(before >= share, -torch.inf)))
-        order, index, log_weights = (torch.cat(part) for part in zip(*parts, strict=True))
-        back = order.argsort()
-        shape = mask.shape[:2]
-        return index[back].unflatten(0, shape), log_weights[back].float().unflatten(0, shape)
+            yield some, (squared / (-2 * sigma[some, None].square())).log_softmax(-1)
 
     def _targets(self, targets: Any) -> Tensor | None:
         if targets is None:

@@ -1,5 +1,6 @@
 """The conditional distribution of a discrete table: its rows that agree with x on S."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -9,8 +10,8 @@ from torch import Tensor
 from manifold_shap.coalitions import Players
 from manifold_shap.imputers.donors import DonorImputer
 
-# Comparisons held at a time: 128 MiB.
-_MOST_ELEMENTS = 2**25
+# Comparisons, and weights, held at a time: 16 MiB each.
+_MOST_ELEMENTS = 2**22
 
 
 class ExactMatchImputer(DonorImputer):
@@ -44,31 +45,35 @@ class ExactMatchImputer(DonorImputer):
         self.register_buffer("owners", owners, persistent=False)
         self._check_discrete()
 
-    def ranked(
-        self,
-        x: Float[Tensor, "batch *event"],
-        mask: Bool[Tensor, "batch m players"],
-        keys: Int64[Tensor, "batch m"],
-        count: int,
-    ) -> tuple[Int64[Tensor, "batch m count"], Float[Tensor, "batch m count"]]:
-        """Indices of the distinct rows that agree with x on S, the most frequent first."""
-        width = len(self.donors) * max(self.owners.shape[0], mask.shape[1])
-        step = max(1, _MOST_ELEMENTS // width)
-        parts = [
-            self._heaviest(self._log_weights(*part[:2]).flatten(0, 1), part[2].flatten(), count)
-            for part in zip(x.split(step), mask.split(step), keys.split(step), strict=True)
-        ]
-        index, log_weights = (torch.cat(part) for part in zip(*parts, strict=True))
-        return index.unflatten(0, mask.shape[:2]), log_weights.unflatten(0, mask.shape[:2])
+    def weigh(
+        self, x: Float[Tensor, "batch *event"], mask: Bool[Tensor, "batch m players"]
+    ) -> Iterator[tuple[Int64[Tensor, " some"], Float[Tensor, "some donors"]]]:
+        """See `DonorImputer.weigh`: the share of each distinct row among those that agree with x."""
+        donors = len(self.donors)
+        numbers = torch.arange(mask.shape[0] * mask.shape[1], device=x.device)
+        by_row = numbers.unflatten(0, mask.shape[:2])
+        rows = max(1, _MOST_ELEMENTS // (donors * len(self.owners)))
+        for first in range(0, len(x), rows):
+            some = slice(first, first + rows)
+            differs = self._differs(x[some])
+            coalitions = max(1, _MOST_ELEMENTS // (donors * len(differs)))
+            parts = mask[some].split(coalitions, 1), by_row[some].split(coalitions, 1)
+            for own, which in zip(*parts, strict=True):
+                yield which.flatten(), self._log_weights(own, differs).flatten(0, 1)
+
+    def _differs(self, x: Float[Tensor, "batch *event"]) -> Float[Tensor, "batch donors players"]:
+        """1 for each player in which a donor is not as the row."""
+        elements = x.flatten(1)[:, None] != self.donors.flatten(1)
+        return (elements.float() @ self.owners > 0).float()
 
     def _log_weights(
-        self, x: Float[Tensor, "batch *event"], mask: Bool[Tensor, "batch m players"]
+        self,
+        mask: Bool[Tensor, "batch m players"],
+        differs: Float[Tensor, "batch donors players"],
     ) -> Float[Tensor, "batch m donors"]:
-        differs = x.flatten(1)[:, None] != self.donors.flatten(1)
-        by_player = (differs.float() @ self.owners > 0).float()
-        mismatches = mask.float() @ by_player.mT
+        mismatches = mask.float() @ differs.mT
         fewest = mismatches.amin(-1, keepdim=True)
-        return self.log_count.masked_fill(mismatches > fewest, -torch.inf)
+        return self.log_count.masked_fill(mismatches > fewest, -torch.inf).log_softmax(-1)
 
     def _check_discrete(self) -> None:
         rows, table = len(self.reference), self.reference.flatten(1)

@@ -60,25 +60,38 @@ class Mahalanobis(nn.Module):
             subsets: each S once.
             which: the number of each pair's S among them.
         """
-        step = max(1, _MOST_ELEMENTS // self.standard.numel())
-        for some in which.argsort(stable=True).split(step):
-            # Sorted, so these subsets are neighbours.
-            first, last = int(which[some[0]]), int(which[some[-1]])
-            yield some, self._squared(x[some], subsets[first : last + 1], which[some] - first)
+        rows, elements = self.standard.shape
+        most = max(1, _MOST_ELEMENTS // max(rows, elements**2))
+        order = which.argsort(stable=True)
+        counts = which.bincount(minlength=len(subsets)).split(most)
+        by_block = order.split([int(count.sum()) for count in counts])
+        for block, own, first in zip(
+            subsets.split(most), by_block, range(0, len(subsets), most), strict=True
+        ):
+            precision = self._precision(block)
+            of_rows = (precision @ self.standard.T).mul_(self.standard.T).sum(1)
+            size = block.sum(-1).clamp(min=1)
+            # One matrix for all pairs is not copied for each of them.
+            step = most if len(block) > 1 else max(1, _MOST_ELEMENTS // max(rows, elements))
+            for some in own.split(step):
+                each = which[some] - first
+                yield some, self._squared(x[some], precision, of_rows, each).div_(size[each, None])
 
     def _squared(
         self,
         x: Float[Tensor, "pairs elements"],
-        subsets: Bool[Tensor, "subsets elements"],
+        precision: Float[Tensor, "subsets elements elements"],
+        of_rows: Float[Tensor, "subsets rows"],
         which: Int64[Tensor, " pairs"],
     ) -> Float[Tensor, "pairs rows"]:
-        precision = self._precision(subsets)
-        z, x = self.standard, (x - self.centre) * self.inverse_scale
-        towards = torch.einsum("pij,pj->pi", precision[which], x)
-        of_rows = (precision @ z.T).mul_(z.T).sum(1)
+        """(z - x)_S' Σ_S⁻¹ (z - x)_S of each pair, given Σ_S⁻¹ and its form on the rows z."""
+        x = (x - self.centre) * self.inverse_scale
+        if len(precision) == 1:
+            towards = x @ precision[0]
+        else:
+            towards = torch.einsum("pij,pj->pi", precision[which], x)
         of_x = (towards * x).sum(-1, keepdim=True)
-        squared = of_rows[which] + of_x - 2 * towards @ z.T
-        return squared.clamp(min=0) / subsets.sum(-1).clamp(min=1)[which, None]
+        return (of_rows[which] + of_x - 2 * towards @ self.standard.T).clamp_(min=0)
 
     def _precision(
         self, subsets: Bool[Tensor, "subsets elements"]

@@ -10,7 +10,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from manifold_shap.classifiers import Model, as_model, check_numbers
-from manifold_shap.coalitions import Players
+from manifold_shap.coalitions import Players, distinct_coalitions
 from manifold_shap.outputs import Space
 from manifold_shap.rows import check_rows, to_tensor
 from manifold_shap.values.base import ValueFunction, model_for, reference_outputs
@@ -76,7 +76,7 @@ class RetrainedValue(ValueFunction):
 
     def _values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
         rows, coalitions = x.flatten(1), mask.shape[1]
-        distinct, which = mask.flatten(0, 1).unique(dim=0, return_inverse=True)
+        distinct, which = distinct_coalitions(mask.flatten(0, 1))
         by_coalition = which.argsort(stable=True).split(which.bincount().tolist())
         values = self.base.repeat(len(which), 1)
         bar = tqdm(distinct, "models", delay=2, unit="model", disable=not self._progress)

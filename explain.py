@@ -1,6 +1,7 @@
 """Explain test rows with a trained value function: `python explain.py data=mnist`; see --help."""
 
 import sys
+import warnings
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -9,7 +10,7 @@ import hydra
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
-CONF = Path(__file__).parent / "conf"
+FAMILIES = Path(__file__).parent / "conf" / "value_function"
 
 
 def explain(cfg: DictConfig, given: list[str]) -> dict[str, Any]:
@@ -29,7 +30,8 @@ def explain(cfg: DictConfig, given: list[str]) -> dict[str, Any]:
     orders = Orders(settings["ordering"], settings["asymmetric"], settings["confounding"])
     name = cfg.value_function.name
     names = steps.drawn_names(settings["compare"], name)
-    others = {other: defaults(CONF / "value_function", other) for other in names if other != name}
+    known = {path.stem: plain(OmegaConf.load(path)) for path in FAMILIES.glob("*.yaml")}
+    others = {other: defaults(known, other) for other in names if other != name}
     recipe = {key: settings[key] for key in ("data", "classifier")}
     kept = steps.recorded_data(home, recipe, given, cfg.checkpoint)
     data = hydra.utils.get_class(cfg.data._target_)(**kept)
@@ -45,18 +47,16 @@ def explain(cfg: DictConfig, given: list[str]) -> dict[str, Any]:
     device = steps.pick_device(cfg.device)
     summary = steps.explain(
         {which: values[which].to(device) for which in names},
-        name,
-        data,
+        opened,
         steps.test_rows(data, instances),
         partial(hydra.utils.instantiate(cfg.estimator, _partial_=True), progress=cfg.progress),
-        opened.directory,
         orders,
     )
     print(f"{summary['seconds']:.1f} s for {name}; results and plots in {opened.directory}")
     return summary
 
 
-def plain(cfg: DictConfig) -> dict[str, Any]:
+def plain(cfg: Any) -> dict[str, Any]:
     """A configuration as nested dicts."""
     return cast(dict[str, Any], OmegaConf.to_container(cfg, resolve=True))
 
@@ -66,6 +66,10 @@ def main(cfg: DictConfig) -> None:
     overrides = HydraConfig.get().overrides.task
     given = [override.lstrip("+~").split("=")[0] for override in overrides]
     try:
+        from manifold_shap.commands.report import show_warning
+
+        # Not `formatwarning`, which Lightning sets as well.
+        warnings.showwarning = show_warning
         explain(cfg, given)
     except KeyboardInterrupt:
         print("Interrupted. Earlier results are as they were.")

@@ -1,6 +1,7 @@
 """Train a classifier and a value function: `python train.py data=mnist`; see --help."""
 
 import sys
+import warnings
 from pathlib import Path
 from typing import Any, cast
 
@@ -9,7 +10,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-CONF = Path(__file__).parent / "conf"
+FAMILIES = Path(__file__).parent / "conf" / "value_function"
 
 
 def train(cfg: DictConfig, sweep: Path | None = None) -> float:
@@ -21,6 +22,7 @@ def train(cfg: DictConfig, sweep: Path | None = None) -> float:
     """
     # Here, so that --help and a misspelled setting need not wait for them.
     from manifold_shap.commands import directories
+    from manifold_shap.commands.opening import teacher_of
     from manifold_shap.commands.run import Run
     from manifold_shap.commands.train import train as train_run
     from manifold_shap.commands.value_functions import teacher_settings
@@ -29,6 +31,8 @@ def train(cfg: DictConfig, sweep: Path | None = None) -> float:
     directories.check_writable(home)
     data = hydra.utils.instantiate(cfg.data)
     data.setup()
+    known = {path.stem: plain(OmegaConf.load(path)) for path in FAMILIES.glob("*.yaml")}
+    teacher = teacher_settings(known, plain(cfg.value_function))
     run = Run(
         data=data,
         settings=plain(cfg),
@@ -38,12 +42,12 @@ def train(cfg: DictConfig, sweep: Path | None = None) -> float:
         sweep=sweep is not None,
         overwrite=cfg.overwrite,
         progress=cfg.progress,
-        teacher=teacher_settings(CONF / "value_function", plain(cfg.value_function)),
+        teacher=None if teacher is None else teacher_of(home, teacher),
     )
     return train_run(run, hydra.utils.instantiate(cfg.classifier))["mse"]
 
 
-def plain(cfg: DictConfig) -> dict[str, Any]:
+def plain(cfg: Any) -> dict[str, Any]:
     """A configuration as nested dicts, every setting resolved and none missing."""
     return cast(dict[str, Any], OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True))
 
@@ -53,6 +57,10 @@ def main(cfg: DictConfig) -> float:
     job = HydraConfig.get()
     sweep = Path(job.runtime.output_dir) if job.mode == RunMode.MULTIRUN else None
     try:
+        from manifold_shap.commands.report import show_warning
+
+        # Not `formatwarning`, which Lightning sets as well.
+        warnings.showwarning = show_warning
         return train(cfg, sweep)
     except KeyboardInterrupt:
         print(

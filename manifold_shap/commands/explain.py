@@ -3,23 +3,25 @@
 import math
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from manifold_shap.commands import directories, report
-from manifold_shap.commands.opening import check_given
+from manifold_shap.commands.opening import Opened, check_given
 from manifold_shap.commands.orders import Orders
 from manifold_shap.commands.run import Settings
 from manifold_shap.data.base import TensorDataModule
 from manifold_shap.metrics import Score, mean_squared_error, shapley_pairs
-from manifold_shap.values import ValueFunction
+from manifold_shap.values import ImputedValue, ValueFunction
 
-# Value functions that are drawn side by side are scored on so many test rows, and two coalitions
-# of each: enough to tell them apart, in seconds.
+# Value functions that are drawn side by side are scored on so many test rows, at least so many
+# pairs, and with as many draws each: enough to tell them apart, in seconds.
 _SCORED_ROWS = 500
 _SCORED_PAIRS = 1000
+_SCORED_DRAWS = 64
 
 
 def recorded_data(
@@ -99,27 +101,25 @@ def pick_device(name: str) -> torch.device:
 
 def explain(
     values: Mapping[str, ValueFunction],
-    name: str,
-    data: TensorDataModule,
+    opened: Opened,
     rows: Sequence[int],
     estimator: Any,
-    directory: Path,
     orders: Orders,
 ) -> dict[str, Any]:
     """Explain test rows by several value functions; store one, draw all of them with their MSE.
 
     Args:
         values: by name, in the order to draw them.
-        name: of the one that was asked for; the others are drawn beside it.
-        data: where the rows come from.
+        opened: the one that was asked for; the others are drawn beside it. Its directory receives
+            `explanations.zarr`, `summary.json` and `plots/`.
         rows: numbers of test rows.
         estimator: from a value function and rows to an explanation.
-        directory: receives `explanations.zarr`, `summary.json` and `plots/`.
         orders: a causal order of the players, and its uses.
 
     Returns:
         What `summary.json` holds.
     """
+    name, data, directory = opened.settings["name"], opened.source.data, opened.directory
     directories.check_writable(directory)
     _check_one_space(values)
     x = data.x_test[list(rows)]
@@ -132,8 +132,10 @@ def explain(
         seconds[which] = time.perf_counter() - start
         explanations[which] = explanation.with_labels(rows, data.schema)
     scores = _scores(values, data) if len(values) > 1 else {}
-    main = explanations[name]
+    made_by = {**explanations[name].made_by, "settings": dict(opened.settings)}
+    main = replace(explanations[name], made_by=made_by)
     summary = {
+        "value_function": dict(opened.settings),
         "instances": len(rows),
         "players": len(main.players),
         "outputs": len(main.outputs),
@@ -157,9 +159,18 @@ def explain(
 
 def _scores(values: Mapping[str, ValueFunction], data: TensorDataModule) -> dict[str, Score]:
     """Errors on the same test pairs; without interventions, of which no model is the judge."""
-    x = data.x_test[:_SCORED_ROWS]
+    shuffled = torch.randperm(len(data.x_test), generator=torch.Generator().manual_seed(0))
+    x = data.x_test[shuffled[:_SCORED_ROWS]]
     mask = shapley_pairs(len(x), len(data.players), _SCORED_PAIRS)
-    return {name: mean_squared_error(value, x, mask) for name, value in values.items()}
+    return {name: mean_squared_error(_scored(value), x, mask) for name, value in values.items()}
+
+
+def _scored(value: ValueFunction) -> ValueFunction:
+    """The value function with as many draws as others, where their noise is part of an error."""
+    if not isinstance(value, ImputedValue) or value.imputer.undrawn(value.draws) == 0:
+        return value
+    own = (value.imputer, value.model, value.space, value.base)
+    return ImputedValue(*own, _SCORED_DRAWS, value.seed, value.name)
 
 
 def _compared(scores: Mapping[str, Score], seconds: Mapping[str, float]) -> dict[str, Any]:

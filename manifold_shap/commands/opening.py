@@ -1,8 +1,9 @@
 """Opening what a run directory holds: a classifier, and a value function for it."""
 
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from manifold_shap.commands import directories
 from manifold_shap.commands.run import (
@@ -17,13 +18,25 @@ from manifold_shap.outputs import Space
 from manifold_shap.training.classifier import load_classifier
 from manifold_shap.values import ValueFunction
 
+# What an interrupted training leaves.
+_BEST = "best.ckpt"
+
 
 class Opened(NamedTuple):
-    """A value function, what it was made from, and where its results go."""
+    """A value function, what it was made from, and where its results go.
+
+    Attributes:
+        value: the value function.
+        source: its data and model.
+        directory: of its run.
+        settings: by which it was made, `name` included; of a checkpoint that lies beside no record
+            of its training, those that it does not depend on.
+    """
 
     value: ValueFunction
     source: Source
     directory: Path
+    settings: Settings
 
 
 def open_value(
@@ -47,7 +60,7 @@ def open_value(
         settings: of the value function.
         seed: of the draws of a sampled one.
         given: names of the settings that the user gave: these must agree with the run, or replace
-            what it has where a checkpoint does not depend on them.
+            what it has where no checkpoint depends on them. The others are those of the run.
         checkpoint: a file to use instead of the one of the run.
         source: the model to explain and its data; by default those of the run.
         space: to use instead of the `output` of the settings, unless a training has decided it.
@@ -66,11 +79,13 @@ def open_value(
                 "two out."
             )
         source = source or _source(home, data, directories.config_of(home / "classifier"), seed)
-        return Opened(make(source, _in_space(settings, space)), source, home / name)
-    path = Path(checkpoint) if checkpoint is not None else _trained(home, data, name)
+        settings = _in_space(_agreed(home / name, settings, given), space)
+        return Opened(make(source, settings), source, home / name, settings)
+    path = Path(checkpoint) if checkpoint is not None else _trained(home, name)
+    if checkpoint is None and path.name == _BEST:
+        print(f"{name}: training was interrupted; its best checkpoint so far is used")
     config = directories.config_of(path.parent)
-    if config is not None:
-        settings = _agreed(kind, config, settings, given, path.parent)
+    settings = _agreed(path.parent, settings, given)
     source = source or _source(home, data, _wanted(kind, home, config), seed)
     if config is not None and config["rows"] != fingerprint(data.x_train, data.y_train):
         raise ValueError(
@@ -79,7 +94,27 @@ def open_value(
         )
     value = kind.load(path, source, _in_space(settings, space), False).value
     _check_players(value, data, path)
-    return Opened(value, source, path.parent)
+    known = ("name", *kind.free) if config is None else settings
+    return Opened(value, source, path.parent, {key: settings[key] for key in known})
+
+
+def teacher_of(home: Path, settings: Settings) -> dict[str, Any]:
+    """What a surrogate's teacher is: its settings, and a checksum of its checkpoint if it has one.
+
+    Args:
+        home: the directory of the data set's runs.
+        settings: of the teacher; only its number of draws comes before what its own run recorded.
+
+    Raises:
+        FileNotFoundError: it has to be trained first.
+    """
+    name = settings["name"]
+    path = _trained(home, name) if name in TRAINED else None
+    place = path.parent if path is not None else home / name
+    agreed = _agreed(place, settings, ["value_function.draws"])
+    # The surrogate decides on the space.
+    own = {key: agreed[key] for key in agreed if key not in ("output", "zero_replacement")}
+    return {"settings": own, "checkpoint": path and zlib.crc32(path.read_bytes())}
 
 
 def check_given(there: Settings, here: Settings, given: Sequence[str], place: Path) -> None:
@@ -96,19 +131,27 @@ def check_given(there: Settings, here: Settings, given: Sequence[str], place: Pa
         )
 
 
-def _agreed(
-    kind: Trained, config: Settings, settings: Settings, given: Sequence[str], place: Path
-) -> Settings:
-    """The settings of the run, with those that the user gave where they are free."""
-    recorded = config["value_function"]
-    fixed = {"value_function": own_part(recorded)}, {"value_function": own_part(settings)}
-    check_given(*fixed, given, place)
-    chosen = {key for key in kind.free if f"value_function.{key}" in given}
+def _agreed(place: Path, settings: Settings, given: Sequence[str]) -> Settings:
+    """The settings of the run in `place`, with those that the user gave where they are free.
+
+    Those that its record does not have, as one of an earlier version, are taken as they come.
+    """
+    config = directories.config_of(place)
+    if config is None:
+        return settings
+    recorded, kind = config["value_function"], TRAINED.get(settings["name"])
+    if kind is not None:
+        fixed = {"value_function": own_part(recorded)}, {"value_function": own_part(settings)}
+        check_given(*fixed, given, place)
+    free = settings if kind is None else kind.free
+    chosen = {key for key in free if f"value_function.{key}" in given}
     return {**settings, **recorded, **{key: settings[key] for key in chosen}}
 
 
 def _in_space(settings: Settings, space: Space | None) -> Settings:
-    return settings if space is None else {**settings, "output": space}
+    if space is None:
+        return settings
+    return {**settings, "output": space.name, "zero_replacement": space.zero_replacement}
 
 
 def _check_players(value: ValueFunction, data: TensorDataModule, path: Path) -> None:
@@ -120,16 +163,16 @@ def _check_players(value: ValueFunction, data: TensorDataModule, path: Path) -> 
         )
 
 
-def _trained(home: Path, data: TensorDataModule, name: str) -> Path:
+def _trained(home: Path, name: str) -> Path:
+    """The checkpoint of a run, or the best one so far of an interrupted training."""
     path = home / name / f"{name}.ckpt"
-    best = directories.partial(path.parent) / "best.ckpt"
+    best = directories.partial(path.parent) / _BEST
     if not path.exists() and best.exists():
-        print(f"{name}: training was interrupted; its best checkpoint so far is used")
         return best
     if not path.exists():
         raise FileNotFoundError(
             f"Expected a trained value function in {path.parent} but there is none; run "
-            f"`python train.py data={data.name} value_function={name}` first, with the same "
+            f"`python train.py data={home.name} value_function={name}` first, with the same "
             "runs_dir."
         )
     return path

@@ -13,7 +13,8 @@ class Orders:
     """The four kinds of values: neither, asymmetric, causal, or both.
 
     Attributes:
-        ordering: names of the players, component after component; None for no order.
+        ordering: names of the players, component after component; None for no order. A number
+            stands for the name that reads so, which the command line takes for a number.
         asymmetric: whether permutations are restricted to it.
         confounding: for each component, whether its players share hidden causes; values are then
             causal. None leaves conditional ones.
@@ -27,6 +28,8 @@ class Orders:
     confounding: Sequence[Any] | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.ordering, Sequence) and not isinstance(self.ordering, str):
+            object.__setattr__(self, "ordering", [_named(part) for part in self.ordering])
         if self.ordering is None and self.confounding is not None:
             raise ValueError(
                 "Expected `ordering` together with `confounding`, whose flags are for its "
@@ -71,4 +74,15 @@ class Orders:
                 "marginal for `value_function` and `compare`."
             )
         imputer = CausalImputer(value.imputer, self.ordering, self.confounding)
-        return ImputedValue(imputer, value.model, value.space, value.base, value.draws, value.seed)
+        draws = getattr(value, "requested", value.draws)
+        return ImputedValue(imputer, value.model, value.space, value.base, draws, value.seed)
+
+
+def _named(component: Any) -> Any:
+    if isinstance(component, str) or not isinstance(component, Sequence):
+        return component
+    number = (int, float)
+    return [
+        str(name) if isinstance(name, number) and not isinstance(name, bool) else name
+        for name in component
+    ]

@@ -51,10 +51,15 @@ def chosen_rows(
         ValueError: neither or both are given, or there is no such class or row.
     """
     if (against is None) == (rows is None):
+        found = (
+            "neither; make it the value function, value_function=contrastive, and give"
+            if rows is None
+            else "both; set one of them to null, and of the other give"
+        )
         raise ValueError(
-            "Expected one of `against` and `rows` for value_function=contrastive but got "
-            f"{'neither' if rows is None else 'both'}; give value_function.against=CLASS, one of "
-            f"{list(data.classes)[:20]}, or value_function.rows=[...]."
+            f"Expected one of `against` and `rows` for the contrastive value function but got "
+            f"{found} value_function.against=CLASS, one of {list(data.classes)[:20]}, or "
+            "value_function.rows=[...]. In `compare` it takes what train.py has recorded of it."
         )
     if rows is not None:
         return data.x_train[_checked(rows, len(data.x_train))]

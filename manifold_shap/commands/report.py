@@ -1,8 +1,10 @@
 """What the commands show: figures in files, and a short table."""
 
+import sys
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from typing import TextIO
 
 from manifold_shap import plots
 from manifold_shap.checkpoints import write_whole
@@ -27,7 +29,7 @@ def table(explanation: Explanation, most: int = 10, players: int = 3) -> str:
         largest = phi.abs().argsort(descending=True)[:players].tolist()
         named = [
             f"{explanation.players.names[i]} {phi[i]:+.3f}"
-            + (f" ± {error[i]:.3f}" * bool(error[i]))
+            + (f" ± {error[i]:.3f}" * bool(error[i] > 0))
             for i in largest
         ]
         lines.append(
@@ -50,7 +52,10 @@ def comparison(scores: Mapping[str, Score], seconds: Mapping[str, float]) -> str
             f"{name:<14}{score.mse:>9.5f}{score.standard_error:>9.5f}{score.debiased:>10.5f}"
             f"{score.draws:>7}{seconds[name]:>9.1f}"
         )
-    lines.append(f"MSE over the same {pairs} test pairs; seconds of explaining the rows")
+    lines.append(
+        f"MSE over the same {pairs} pairs of a sample of the test rows (of all of them: "
+        "metrics.json); seconds of explaining the rows"
+    )
     return "\n".join(lines)
 
 
@@ -86,6 +91,18 @@ def _title(name: str, explanation: Explanation, score: Score | None, separator: 
         return title if score is None else f"{title} (MSE {score.mse:.4f})"
     error = [] if score is None else [f"MSE {score.mse:.4f}"]
     return separator.join([title, *plots.kinds(explanation), *error])
+
+
+def show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Print a warning as one line of text; stands in for `warnings.showwarning`."""
+    print(f"Warning: {' '.join(str(message).split())}", file=file or sys.stderr)
 
 
 def save_figures(figures: Mapping[str, plots.Figure], directory: Path) -> None:

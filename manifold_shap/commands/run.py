@@ -29,7 +29,8 @@ class Run:
         sweep: whether this is one of the jobs of a multirun.
         overwrite: replace what was made with other settings.
         progress: show bars on work of more than two seconds.
-        teacher: settings of the value function that a surrogate learns from, if there is one.
+        teacher: the value function that a surrogate learns from, if there is one: its `settings`,
+            and a checksum of its `checkpoint`.
     """
 
     data: TensorDataModule
@@ -44,8 +45,9 @@ class Run:
 
     @property
     def config(self) -> dict[str, Any]:
-        """The settings that decide the result, and a checksum of the data."""
-        return {**self.classifier_config, "value_function": self.settings["value_function"]}
+        """The settings that decide the result, and checksums of the data and of a teacher."""
+        own = {**self.classifier_config, "value_function": self.settings["value_function"]}
+        return own if self.teacher is None else {**own, "teacher": dict(self.teacher)}
 
     @property
     def classifier_config(self) -> dict[str, Any]:

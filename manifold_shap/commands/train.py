@@ -178,7 +178,7 @@ def _teacher(run: Run, source: Source) -> ValueFunction | None:
     opened = open_value(
         run.home,
         run.data,
-        run.teacher,
+        run.teacher["settings"],
         given=["value_function.draws"],
         source=source,
         space=space,

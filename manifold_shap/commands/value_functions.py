@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from omegaconf import OmegaConf
 from sklearn.base import clone
 from torch import Tensor
 
@@ -103,21 +102,27 @@ class Trained:
     of_one_model: bool = True
 
 
-def defaults(folder: Path, name: str) -> dict[str, Any]:
-    """The settings of a value function as its file in `conf/value_function` has them.
+def defaults(known: Mapping[str, Settings], name: str) -> Settings:
+    """The settings of a value function where nobody has changed them.
+
+    Args:
+        known: those of every value function, by name.
+        name: of one.
 
     Raises:
-        ValueError: there is no such file; the names that there are.
+        ValueError: there is no such name; the names that there are.
     """
-    known = sorted(path.stem for path in folder.glob("*.yaml"))
     if name not in known:
-        raise ValueError(f"Expected a value function among {known} but got {name!r}.")
-    plain: Any = OmegaConf.to_container(OmegaConf.load(folder / f"{name}.yaml"))
-    return plain
+        raise ValueError(f"Expected a value function among {sorted(known)} but got {name!r}.")
+    return known[name]
 
 
-def teacher_settings(folder: Path, settings: Settings) -> dict[str, Any] | None:
+def teacher_settings(known: Mapping[str, Settings], settings: Settings) -> Settings | None:
     """The settings of the teacher that those of a surrogate name, if they do.
+
+    Args:
+        known: see `defaults`.
+        settings: of the surrogate.
 
     Raises:
         ValueError: it names none that could teach.
@@ -130,7 +135,7 @@ def teacher_settings(folder: Path, settings: Settings) -> dict[str, Any] | None:
             f"Expected `teacher` to name another value function than {name!r}, which would learn "
             "from itself; choose e.g. vae."
         )
-    own = defaults(folder, name)
+    own = defaults(known, name)
     return {**own, "draws": settings["teacher_draws"]} if "draws" in own else own
 
 
@@ -147,7 +152,7 @@ def decisive_part(config: Settings) -> dict[str, Any]:
     own = {**classifier_part(config), "value_function": own_part(config["value_function"])}
     if kind is not None and not kind.of_one_model:
         del own["classifier"]
-    return own
+    return {**own, "teacher": config["teacher"]} if "teacher" in config else own
 
 
 def make(source: Source, settings: Settings) -> ValueFunction:
@@ -156,16 +161,22 @@ def make(source: Source, settings: Settings) -> ValueFunction:
     Raises:
         TypeError, ValueError: the settings, or the data, do not suit it.
     """
-    own = {key: entry for key, entry in settings.items() if key not in ("name", "output", "draws")}
+    own = _own_arguments(settings)
     if settings["name"] in MADE:
-        return MADE[settings["name"]](source, settings["output"], **own)
+        return MADE[settings["name"]](source, _space(settings), **own)
     imputer = IMPUTERS[settings["name"]](source.data, **own)
     draws = settings.get("draws", 1)
-    rows = len(getattr(imputer, "donors", imputer.reference))
-    # Where rows are drawn one after another, more draws than rows only repeat them.
-    if imputer.undrawn(rows) == 0:
-        draws = min(draws, rows)
-    return imputed_value(source.model, imputer, settings["output"], draws, source.seed)
+    return imputed_value(source.model, imputer, _space(settings), draws, source.seed)
+
+
+def _own_arguments(settings: Settings) -> dict[str, Any]:
+    """Settings that are arguments of an imputer, or of its training."""
+    shared = ("name", "output", "zero_replacement", "draws")
+    return {key: entry for key, entry in settings.items() if key not in shared}
+
+
+def _space(settings: Settings) -> Space:
+    return Space(settings["output"], settings["zero_replacement"])
 
 
 def splicing(model: Model, data: TensorDataModule, output: str | Space, draws: int) -> ImputedValue:
@@ -189,7 +200,7 @@ def _load_surrogate(path: Path, source: Source, settings: Settings, anew: bool) 
 
 
 def _fit_vae(source: Source, settings: Settings, training: Training) -> Fitted:
-    own = {key: entry for key, entry in settings.items() if key not in ("name", "draws")}
+    own = {**_own_arguments(settings), "output": _space(settings)}
     imputer = fit_imputer(model=source.model, **own, **_common(source, training))
     return Fitted(_of_vae(imputer, source, settings), imputer.save, imputer.training_record)
 
@@ -205,15 +216,15 @@ def _load_vae(path: Path, source: Source, settings: Settings, anew: bool) -> Fit
     if temper is None:
         rows = source.data.x_validation
         if imputer.is_weighted:
-            output = settings["output"]
-            imputer.temper = choose_temper(imputer, rows, source.model, output, source.seed)
+            space = _space(settings)
+            imputer.temper = choose_temper(imputer, rows, source.model, space, source.seed)
         imputer.checkpoint["imputer"]["temper"] = imputer.temper
     return Fitted(_of_vae(imputer, source, settings), imputer.save, {})
 
 
 def _of_vae(imputer: VAEImputer, source: Source, settings: Settings) -> ImputedValue:
-    output, draws = settings["output"], settings["draws"]
-    return imputed_value(source.model, imputer, output, draws, source.seed)
+    draws = settings["draws"]
+    return imputed_value(source.model, imputer, _space(settings), draws, source.seed)
 
 
 def _common(source: Source, training: Training) -> dict[str, Any]:
@@ -229,7 +240,7 @@ def _common(source: Source, training: Training) -> dict[str, Any]:
     }
 
 
-def _retrained(source: Source, output: str | Space) -> ValueFunction:
+def _retrained(source: Source, space: Space) -> ValueFunction:
     try:
         estimator: Any = load_estimator(source.classifier)
     except FileNotFoundError as error:
@@ -250,7 +261,7 @@ def _retrained(source: Source, output: str | Space) -> ValueFunction:
         data.x_train,
         data.y_train.numpy(),
         players=data.players,
-        output=output,
+        output=space,
         progress=source.progress,
     )
 
@@ -260,7 +271,15 @@ TRAINED: Mapping[str, Trained] = {
     "vae": Trained(
         _fit_vae,
         _load_vae,
-        free=("output", "draws", "posterior", "temper", "importance", "bank_size"),
+        free=(
+            "output",
+            "zero_replacement",
+            "draws",
+            "posterior",
+            "temper",
+            "importance",
+            "bank_size",
+        ),
         of_one_model=False,
     ),
 }

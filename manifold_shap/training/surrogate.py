@@ -212,11 +212,11 @@ def fit_surrogate(
         KeyboardInterrupt: on Ctrl-C; the best checkpoint so far stays in `directory`.
     """
     players = players or getattr(teacher, "players", None)
-    players = players or Players.of_elements(to_tensor(x_train).shape[1:])
-    x_train = check_rows(x_train, players)
+    players = players or Players.of_elements(to_tensor(x_train, "x_train").shape[1:])
+    x_train = check_rows(x_train, players, "x_train")
     if x_validation is None:
         x_train, x_validation = hold_out(x_train, seed)
-    x_validation = check_rows(x_validation, players)
+    x_validation = check_rows(x_validation, players, "x_validation")
     space = Space(output, zero_replacement)
     wrapped = model_for(model, x_train, output)
     target = reference_outputs(wrapped, space, x_train)

@@ -35,8 +35,9 @@ class Explanation:
 
     Attributes:
         phi: Shapley values `[instances, players, outputs]`, in units of the output space.
-        standard_error: of `phi`, same shape, from the sampling of orders only, not from errors of
-            the value function or its draws; zero where every order was taken.
+        standard_error: of `phi`, same shape, from the sampling of orders, and of the draws that
+            each takes afresh, not from other errors of the value function; zero where every order
+            was taken, NaN where not known.
         base: v(∅), the mean output over the reference data, `[outputs]`.
         prediction: v(N), the model's output for each row, `[instances, outputs]`.
         x: the rows explained, as the model sees them, `[instances, *event]`.

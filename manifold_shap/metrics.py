@@ -40,7 +40,8 @@ class Score:
         debiased: `mse` less the Monte-Carlo variance s²/K of a K-draw value function; equal to
             `mse` for one that draws nothing.
         draws: K.
-        effective_draws: (Σw)²/Σw² of the draws' weights, the mean over pairs; K for equal ones.
+        effective_draws: the effective sample size (Σw)²/Σw², the mean over pairs; see `Estimate`.
+            K for draws that have no weights.
         by_size: the curve over |S|.
     """
 

@@ -406,6 +406,25 @@ def test_it_stands_for_its_imputer() -> None:
     assert made_by.items() <= explanation.made_by.items()
 
 
+def test_draws_through_several_components_never_repeat() -> None:
+    imputer, x = ms.MarginalImputer(torch.randn(6, 3, generator=generator())), torch.zeros(1, 3)
+    beta = torch.ones(3)
+    together = linear_value(CausalImputer(imputer, TOGETHER), beta, draws=50)
+    assert (together.draws, together.requested, together.noisy) == (6, 50, False)
+    several = linear_value(CausalImputer(imputer, SERIAL), beta, draws=50)
+    assert (several.draws, several.requested, several.noisy) == (50, 50, True)
+    mask = torch.tensor([[[True, False, False]]])
+    drawn = several.imputer.impute(x, mask, range(50), torch.zeros(1, 1).long()).rows[0, 0]
+    assert len(drawn.unique(dim=0)) > 6
+
+
+def test_a_single_reference_stays_a_single_draw() -> None:
+    baseline = ms.BaselineImputer(torch.tensor([1.0, 2, 3]))
+    value = linear_value(CausalImputer(baseline, SERIAL), torch.ones(3), draws=50)
+    assert (value.draws, value.noisy) == (1, False)
+    assert (ms.exact_shapley(value, torch.zeros(2, 3)).standard_error == 0).all()
+
+
 def test_it_moves_with_its_value_function() -> None:
     causal = CausalImputer(ms.MarginalImputer(torch.randn(20, 3)), SERIAL)
     linear_value(causal, torch.ones(3), draws=2).to("meta")
@@ -428,7 +447,7 @@ def test_errors() -> None:
     imputer = IMPUTERS[0]
     with pytest.raises(ValueError, match=r"one flag for each of the 3 components .* but got 2: \["):
         CausalImputer(imputer, SERIAL, [True, False])
-    for flags in ([True, 1, False], ["true", "false", "true"], "yes"):
+    for flags in ([True, 1, False], ["true", "false", "true"], "yes", 5):
         with pytest.raises(TypeError, match="`confounding` to be a list of True and False"):
             CausalImputer(imputer, SERIAL, flags)
     with pytest.raises(ValueError, match=r"leaves out \['x1', 'x2'\]"):

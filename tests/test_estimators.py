@@ -281,7 +281,9 @@ def test_batch_size_does_not_matter_to_few_draws(
 
     whole, parts = explain(100_000), explain(batch_size)
     torch.testing.assert_close(parts.phi, whole.phi, rtol=0, atol=1e-6)
-    torch.testing.assert_close(parts.standard_error, whole.standard_error, rtol=0, atol=1e-6)
+    torch.testing.assert_close(
+        parts.standard_error, whole.standard_error, rtol=0, atol=1e-6, equal_nan=True
+    )
 
 
 def test_every_row_and_pair_has_draws_of_its_own(
@@ -386,6 +388,42 @@ def test_target_error_of_few_players_ends_with_all_orders() -> None:
     assert explanation.made_by["permutations"] == 120
     assert (explanation.standard_error == 0).all()
     torch.testing.assert_close(explanation.phi, ms.exact_shapley(game, x).phi)
+
+
+@both
+def test_the_error_of_draws_that_all_orders_share_is_not_known(
+    estimator: Estimator, make_value: Callable[..., ms.ValueFunction]
+) -> None:
+    x = rows(4)
+    noisy = estimator(make_value("marginal", draws=5), x)
+    assert noisy.standard_error.isnan().all()
+    # All 20 reference rows donate, and a surrogate draws nothing.
+    for value in (make_value("marginal", draws=20), make_value("surrogate")):
+        assert not value.noisy
+        assert (estimator(value, x).standard_error == 0).all()
+    reference = torch.randn(30, 4, generator=torch.Generator().manual_seed(0))
+    sampled = ms.imputed_value(lambda x: x, ms.GaussianImputer(reference), "identity", draws=5)
+    assert estimator(sampled, x).standard_error.isnan().all()
+
+
+def test_one_player_leaves_no_noise() -> None:
+    reference = torch.randn(30, 1, generator=torch.Generator().manual_seed(0))
+    value = ms.imputed_value(lambda x: x, ms.MarginalImputer(reference), "identity", draws=2)
+    assert value.noisy
+    assert (EXACT(value, reference[:3]).standard_error == 0).all()
+
+
+def test_target_error_counts_the_noise_of_draws(
+    make_value: Callable[..., ms.ValueFunction],
+) -> None:
+    value, x = make_value("marginal", "identity", draws=3), rows(4)
+    explanation = SAMPLED(value, x, target_error=0.05)
+    error = explanation.standard_error
+    # More than all 24 orders: each pair draws afresh, and tells what the draws leave open.
+    assert explanation.made_by["permutations"] > 24
+    assert (error > 0).any()
+    exact = EXACT(make_value("marginal", "identity", draws=20), x).phi
+    assert ((explanation.phi - exact).abs() < 5 * error + 1e-4).all()
 
 
 def test_target_error_that_cannot_be_met_is_warned_of() -> None:

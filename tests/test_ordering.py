@@ -121,6 +121,12 @@ def test_components_that_are_no_ordering(names: list[list[object]], message: str
         Ordering(names, PLAYERS)
 
 
+@pytest.mark.parametrize("ordering", [5, "ab", {"a": 1}])
+def test_an_ordering_is_a_list(ordering: object) -> None:
+    with pytest.raises(TypeError, match="Expected `ordering` to be a list of lists of names"):
+        Ordering.of(ordering, ms.Players(("a", "b"), torch.arange(2)))
+
+
 @pytest.mark.parametrize("component", ["b", 3, None, {"b"}])
 def test_components_are_lists(component: object) -> None:
     with pytest.raises(TypeError, match=r"to be a list of names but got .* \[\.\.\.\]\]"):

@@ -1,7 +1,7 @@
 """Value functions: exact anchors, the contract, and every error at their door."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,8 @@ import manifold_shap as ms
 from manifold_shap import classifiers, noise
 from manifold_shap.coalitions import all_coalitions
 from manifold_shap.imputers import Completions
+from manifold_shap.imputers.empirical import EmpiricalImputer
+from manifold_shap.imputers.exact_match import ExactMatchImputer
 from manifold_shap.outputs import SPACES
 from manifold_shap.values import imputed, model_for, reference_outputs
 
@@ -192,6 +194,94 @@ def test_estimate_of_weighted_draws() -> None:
     torch.testing.assert_close(effective, torch.full((3, 1), 1 / 0.3))
 
 
+class Codes(ms.MarginalImputer):
+    """Equally weighted draws, behind which stand so many codes where k players are present."""
+
+    def __init__(self, reference: Tensor, effective: Sequence[float]) -> None:
+        super().__init__(reference)
+        self.effective = torch.tensor(effective, dtype=torch.float32)
+
+    def impute(self, x: Tensor, mask: Tensor, draws: range, keys: Tensor) -> Completions:
+        completed = super().impute(x, mask, draws, keys)
+        return completed._replace(effective_draws=self.effective[mask.sum(-1)])
+
+
+def test_estimate_tells_the_effective_codes(monkeypatch: pytest.MonkeyPatch) -> None:
+    imputer = Codes(rows(30), [900, 12, 5, 1.5, 1])
+    value = ms.imputed_value(lambda x: x, imputer, "identity", draws=7)
+    expected = torch.tensor([7, 7, 5, 1.5, 1])[masks().sum(-1)]
+    torch.testing.assert_close(value.estimate(rows(), masks()).effective_draws, expected)
+    monkeypatch.setattr(imputed, "_MOST_ELEMENTS", 2 * 3 * 16 * 4)
+    torch.testing.assert_close(value.estimate(rows(), masks()).effective_draws, expected)
+    assert ms.mean_squared_error(value, rows(), masks()).effective_draws == pytest.approx(
+        expected.mean().item()
+    )
+
+
+def test_collapsed_codes_are_warned_of_once() -> None:
+    value = ms.imputed_value(lambda x: x, Codes(rows(30), [900, 1.1, 1, 1, 1]), "identity", 7)
+    x = rows(6)
+    with pytest.warns(UserWarning, match=r"'marginal' collapse: 1\.03 are .* 84 coal.* than 1\.2"):
+        value(x, masks(6))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        value(x, masks(6))
+
+
+@pytest.mark.parametrize("batch_size", [1, 10, 1000])
+def test_single_codes_of_large_coalitions_are_not_a_collapse(batch_size: int) -> None:
+    # As a bank: the more is known, the fewer codes fit. Calls of any size hold but some sizes.
+    value = ms.imputed_value(lambda x: x, Codes(rows(30), [30, 4, 1, 1, 1]), "identity", 7)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ms.exact_shapley(value, rows(40), batch_size=7 * batch_size)
+        ms.permutation_shapley(value, rows(40), batch_size=7 * batch_size, permutations=4)
+        ms.mean_squared_error(value, rows(40), masks(40), batch_size=7 * batch_size)
+        value(rows(1), masks(1)[:, 13:15])
+
+
+class Collapsed(Weighted):
+    """Draw number 0 counts for nearly all, or as the rest where few players are present."""
+
+    def impute(self, x: Tensor, mask: Tensor, draws: range, keys: Tensor) -> Completions:
+        rest = torch.where(mask.sum(-1, keepdim=True) < 2, 0.0, -20.0)
+        log_weights = torch.where(torch.arange(draws.start, draws.stop) == 0, 0.0, rest)
+        return super().impute(x, mask, draws, keys)._replace(log_weights=log_weights)
+
+
+def test_collapsed_samples_are_warned_of_once() -> None:
+    value = ms.imputed_value(lambda x: x, Collapsed(rows(9)), "identity", draws=4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        # Coalitions of nobody and everybody are known; those of one player have four draws each.
+        value(rows(), masks()[:, [0, 1, 2, 15]])
+    # Twelve pairs of one player, and thirty of more with a single draw.
+    mean = (12 * 4 + 30) / 42
+    with pytest.warns(UserWarning, match=rf"'weighted' collapse: {mean:.2f} are .* 42 .* than 2,"):
+        value(rows(), masks()[:, [3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        value(rows(), masks())
+
+
+def test_one_matching_donor_is_no_collapse() -> None:
+    table = torch.cartesian_prod(*[torch.arange(3.0)] * 4)
+    value = ms.imputed_value(lambda x: x, ExactMatchImputer(table), "identity")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        estimate = value.estimate(table[:5], masks(5)[:, 14:15])
+    torch.testing.assert_close(estimate.effective_draws, torch.full((5, 1), 3.0))
+    narrow = ms.imputed_value(lambda x: x, EmpiricalImputer(table, bandwidth=0.01), "identity")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert narrow.estimate(table[:5], masks(5)[:, -2:]).effective_draws.min() == 1
+
+
+def test_draws_are_capped_at_the_population_but_what_was_asked_for_is_kept() -> None:
+    value = ms.imputed_value(lambda x: x, ms.MarginalImputer(rows(9)), "identity", draws=50)
+    assert (value.draws, value.requested) == (9, 50)
+
+
 @pytest.mark.parametrize("make", [Weighted, ms.MarginalImputer, ms.GaussianImputer])
 def test_more_draws_than_memory_holds_are_made_in_parts(
     make: Callable[..., ms.Imputer], monkeypatch: pytest.MonkeyPatch
@@ -363,6 +453,14 @@ def test_errors_of_construction() -> None:
     imputer = ms.MarginalImputer(rows(9))
     with pytest.raises(ValueError, match="Expected `draws` of at least 1 but got 0"):
         ms.imputed_value(lambda x: x, imputer, "identity", draws=0)
+    for draws in (2.5, "64", True, None):
+        with pytest.raises(TypeError, match="Expected `draws` to be a whole number such as 64"):
+            ms.imputed_value(lambda x: x, imputer, "identity", draws=draws)
+    for wrong in (rows(9), lambda x: x):
+        with pytest.raises(TypeError, match=r"to be an imputer but got .*ms.MarginalImputer\(x\)"):
+            ms.imputed_value(lambda x: x, wrong)
+    with pytest.raises(TypeError, match=r"to be an imputer but got function"):
+        ms.imputed_value(imputer, lambda x: x)
     with pytest.raises(ValueError, match="Expected `output` to be one of"):
         ms.imputed_value(lambda x: x, imputer, "logits")
     with pytest.raises(ValueError, match="Expected two classes for output='log_odds' but got 4"):
@@ -397,19 +495,22 @@ class DrawsOfTheirOwn:
         return self.value.proper_values(x, mask, noise.fold(keys, codes))
 
 
-def sampled_game(draws: int) -> tuple[ms.ImputedValue, Tensor]:
-    """A curved model of seven players that donate from 100 rows, and two rows to explain."""
+def sampled_game(
+    draws: int, make: Callable[..., ms.Imputer] = ms.MarginalImputer
+) -> tuple[ms.ImputedValue, Tensor]:
+    """A curved model of seven players with 100 reference rows, and two rows to explain."""
     generator = torch.Generator().manual_seed(0)
     donors = torch.randn(102, 7, generator=generator)
     weight = torch.randn(7, 3, generator=generator)
-    return ms.imputed_value(lambda x: x @ weight, ms.MarginalImputer(donors[2:]), draws=draws), (
-        donors[:2]
-    )
+    return ms.imputed_value(lambda x: x @ weight, make(donors[2:]), draws=draws), donors[:2]
 
 
+@pytest.mark.parametrize("make", [ms.MarginalImputer, ms.GaussianImputer])
 @pytest.mark.parametrize("draws", [1, 8])
-def test_common_random_numbers_along_an_order_save_variance(draws: int) -> None:
-    value, x = sampled_game(draws)
+def test_common_random_numbers_along_an_order_save_variance(
+    draws: int, make: Callable[..., ms.Imputer]
+) -> None:
+    value, x = sampled_game(draws, make)
     shared, own = (
         ms.permutation_shapley(game, x, permutations=2000)
         for game in (value, DrawsOfTheirOwn(value))

@@ -42,7 +42,8 @@ def exact_shapley(
         progress: show a bar on work of more than two seconds.
 
     Returns:
-        An explanation whose standard errors are zero.
+        An explanation whose standard errors are zero; NaN, not known, where the value function is
+        noisy: values are exact for its draws. `permutation_shapley` estimates the errors of both.
 
     Raises:
         ValueError: more than `MAX_PLAYERS` = 16 players (65,536 coalitions per row) in all or, with
@@ -63,7 +64,7 @@ def exact_shapley(
             bar.update(len(some))
     result = torch.cat(phi)
     made_by = {"estimator": "exact", **order.provenance}
-    return game.explanation(result, torch.zeros_like(result), made_by)
+    return game.explanation(result, game.error_of_enumeration(result), made_by)
 
 
 def _check_size(order: Ordering) -> None:

@@ -54,6 +54,7 @@ class Game:
         self.x = check_rows(rows, self.players)
         device = getattr(value, "device", self.x.device)
         self.draws: int = getattr(value, "draws", 1)
+        self.noisy: bool = getattr(value, "noisy", False)
         default = BATCH_SIZE_CPU if device.type == "cpu" else BATCH_SIZE_ACCELERATOR
         self.batch_size = batch_size or getattr(value, "batch_size", None) or default
         self.prediction = self._prediction()
@@ -96,6 +97,15 @@ class Game:
     def keys(self, rows: Tensor, seed: int = 0) -> Int64[Tensor, " rows"]:
         """A key for each row: its sampled values owe nothing to the other rows."""
         return noise.fold(rows, seed)
+
+    def error_of_enumeration(self, phi: Tensor) -> Tensor:
+        """Standard errors where all orders count: those of the draws, which share their numbers.
+
+        Zero for a value function without noise; NaN, not known, for one whose draws leave some.
+        """
+        # A single player has no coalition that anything would be drawn for.
+        unknown = self.noisy and len(self.players) > 1
+        return torch.full_like(phi, torch.nan if unknown else 0.0)
 
     def explanation(self, phi: Tensor, standard_error: Tensor, made_by: dict) -> Explanation:
         """The labelled result."""

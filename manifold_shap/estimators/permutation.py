@@ -52,10 +52,11 @@ def permutation_shapley(
         x: rows to explain, `[instances, *event]`.
         permutations: orders per row, an even number (an order and its reverse are a pair); 64 by
             default. With n! (or as many as `ordering` allows) or more and no `target_error`, every
-            order is walked once and the result is exact.
+            order is walked once and the result is exact, for the draws of a noisy value function.
         target_error: stop a row when its largest standard error falls below this share of the
             range of v on that row; `permutations` is then the most that a row may take (by
-            default 65,536).
+            default 65,536). Few orders are all walked instead, unless the value function is noisy:
+            then draws go on until their error, too, is below.
         ordering: names of the players, component after component, as in `[["a", "b"], ["c"]]`:
             only orders in which earlier components come first are taken. By default all are.
         seed: of the orders. Same seed, same answer, for any `batch_size` and device.
@@ -64,7 +65,8 @@ def permutation_shapley(
         progress: show a bar with the time left on work of more than two seconds.
 
     Returns:
-        An explanation with standard errors over pairs (NaN where there is one pair only).
+        An explanation with standard errors over pairs, of orders and draws alike; NaN, not known,
+        where there is one pair only, or where all orders share the draws of a noisy value function.
 
     Raises:
         ValueError: an odd or non-positive `permutations`, a `target_error` that is not positive,
@@ -77,6 +79,8 @@ def permutation_shapley(
     # A target is met by far fewer than all n! orders, unless they are very few.
     worthwhile = most if target_error is None else min(most, DEFAULT_PERMUTATIONS)
     every = order.orders if order.orders <= _MOST_ORDERS else math.inf
+    if game.noisy and target_error is not None:
+        every = math.inf  # Only draws afresh tell, and lessen, their own error.
     if every <= worthwhile:
         return _every_order(game, order, progress)
     limit = int(min(most, every)) // 2
@@ -138,7 +142,8 @@ def _every_order(game: Game, order: Ordering, progress: bool) -> Explanation:
     keys = game.keys(rows)[:, None].expand(-1, len(pairs))
     with _bar(len(rows) * len(pairs), progress) as bar:
         _walk_round(game, moments, rows, lambda count: pairs.expand(count, -1, -1, -1), keys, bar)
-    return game.explanation(moments.mean, torch.zeros_like(moments.mean), _made_by(moments, order))
+    error = game.error_of_enumeration(moments.mean)
+    return game.explanation(moments.mean, error, _made_by(moments, order))
 
 
 def _moments(game: Game) -> Moments:

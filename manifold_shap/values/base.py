@@ -50,7 +50,8 @@ class Estimate(NamedTuple):
         values: `[batch, m, outputs]`.
         variance: left in the values by the finite number of draws, `[batch, m, outputs]`; NaN for
             one draw, 0 where nothing is drawn.
-        effective_draws: (Σw)²/Σw² of the draws' weights, `[batch, m]`.
+        effective_draws: (Σw)²/Σw² of the draws' weights or, where it is less, of the weights that
+            they are drawn by, `[batch, m]`.
     """
 
     values: Tensor
@@ -68,12 +69,14 @@ class ValueFunction(ABC):
         base: v(∅), the mean of T(f(X)) over the reference rows, `[outputs]`.
         draws: model rows spent on one value.
         batch_size: model rows per call that suit it; None where only the device matters.
+        noisy: whether another seed of its draws would give other values.
         name: as in the configuration and in the provenance of an explanation.
     """
 
     name: str
     draws: int = 1
     batch_size: int | None = None
+    noisy: bool = False
 
     def __init__(self, model: Model, players: Players, space: Space, base: Tensor) -> None:
         self.model = model

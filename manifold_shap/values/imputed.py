@@ -1,10 +1,12 @@
 """A value function that averages a model over completed rows."""
 
+import operator
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from manifold_shap import noise
@@ -22,8 +24,15 @@ from manifold_shap.values.base import (
 # Elements of completed rows that are held at a time: 256 MiB.
 _MOST_ELEMENTS = 2**26
 
-# Weighted draws warn below this mean effective sample size, (Σw)²/Σw².
-LEAST_EFFECTIVE_DRAWS = 2
+# Weighted samples warn below this mean effective sample size, (Σw)²/Σw²: about one draw counts.
+LEAST_EFFECTIVE_DRAWS = 2.0
+
+# So do equally weighted draws from weighted codes. With most features present one code is rightly
+# all there is, so that only a mean near 1, over few and many features present, is a collapse.
+LEAST_EFFECTIVE_CODES = 1.2
+
+# Coalitions that are seen before a mean over codes is judged.
+_LEAST_SEEN = 64
 
 
 class ImputedValue(ValueFunction):
@@ -33,13 +42,17 @@ class ImputedValue(ValueFunction):
     their size changes a value. An estimator gives one key to the coalitions along an order: they
     share their draws, and their differences do not drown in noise.
 
+    Attributes:
+        draws: completions per coalition: those asked for or, where there are fewer different ones,
+            as of a single baseline, each of these once.
+        requested: completions per coalition that were asked for.
+
     Args:
         imputer: see `Imputer`.
         model: see `as_model`.
         space: the output space T.
         base: v(∅).
-        draws: completions per coalition, at most: where there are fewer different ones, as of a
-            single baseline, each is taken once.
+        draws: completions per coalition, at most.
         seed: of the draws.
         name: as in the configuration; by default the imputer's.
     """
@@ -61,10 +74,17 @@ class ImputedValue(ValueFunction):
         if draws < 1:
             raise ValueError(f"Expected `draws` of at least 1 but got {draws}.")
         self.imputer = imputer
+        self.requested = draws
         self.draws = min(draws, imputer.population or draws)
         self.seed = seed
         self.name = name or imputer.name
         self._warned = False
+        self._effective, self._seen = 0.0, 0
+
+    @property
+    def noisy(self) -> bool:  # type: ignore[override]
+        """Whether another seed would give other values."""
+        return self.imputer.noisy(self.draws)
 
     @property
     def provenance(self) -> dict[str, Any]:
@@ -81,56 +101,91 @@ class ImputedValue(ValueFunction):
         """Values, and what their draws leave open. Arguments as for a call.
 
         The variance is that of a weighted mean, Σ w²(t - v)² · K/(K-1), which is s²/K for equal
-        weights, times the share of the population that was not drawn.
+        weights, times the share of the population that was not drawn. For equally weighted draws
+        from weighted codes the effective draws are those of the codes, K at most.
         """
         rows, mask = self._checked(x, mask)
-        outputs, weights = self._drawn(rows, mask, keys_for(mask, keys))
+        outputs, weights, effective = self._drawn(rows, mask, keys_for(mask, keys))
         values = _mean(outputs, weights)
         share = self.imputer.undrawn(self.draws)
         variance = torch.full_like(values, torch.nan if share else 0.0)
         if share and self.draws > 1:
             deviation = (outputs - values[:, :, None]) * weights[..., None]
             variance = deviation.square().sum(2) * (share * self.draws / (self.draws - 1))
-        effective = 1 / weights.square().sum(-1)
         return Estimate(self._anchored(rows, mask, values), variance, effective)
 
     def _values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
-        return _mean(*self._drawn(x, mask, keys))
+        outputs, weights, _ = self._drawn(x, mask, keys)
+        return _mean(outputs, weights)
 
     def _drawn(
         self, x: Tensor, mask: Tensor, keys: Tensor
-    ) -> tuple[Float[Tensor, "batch m draws outputs"], Float[Tensor, "batch m draws"]]:
-        """Outputs of the completed rows, and normalised weights."""
+    ) -> tuple[
+        Float[Tensor, "batch m draws outputs"],
+        Float[Tensor, "batch m draws"],
+        Float[Tensor, "batch m"],
+    ]:
+        """Outputs of the completed rows, normalised weights, and the effective number of draws."""
         keys = noise.fold(keys, self.seed)
-        # Completed rows are made and read a part at a time where all of them would not fit.
-        width = mask.shape[0] * mask.shape[1] * self.players.index.numel()
-        most = max(1, _MOST_ELEMENTS // width)
         outputs: list[Tensor] = []
         log_weights: list[Tensor] = []
-        for first in range(0, self.draws, most):
-            draws = range(first, min(first + most, self.draws))
+        for draws in self._parts(mask):
             completed = self.imputer.impute(x, mask, draws, keys)
             predicted = self.space(self.model(completed.rows.flatten(0, 2)))
             outputs.append(predicted.unflatten(0, completed.rows.shape[:3]))
             if completed.log_weights is not None:
                 log_weights.append(completed.log_weights)
         together = torch.cat(outputs, dim=2) if len(outputs) > 1 else outputs[0]
-        if not log_weights:
-            return together, together.new_full(together.shape[:3], 1 / self.draws)
-        return together, self._weights(torch.cat(log_weights, dim=2))
+        if log_weights:
+            weights = torch.cat(log_weights, dim=2).softmax(-1)
+            effective = 1 / weights.square().sum(-1)
+            # Weights of donors that are not drawn are the conditional distribution itself.
+            if self.imputer.undrawn(self.draws) > 0:
+                self._watch(effective, mask, LEAST_EFFECTIVE_DRAWS, 1)
+            return together, weights, effective
+        weights = together.new_full(together.shape[:3], 1 / self.draws)
+        if completed.effective_draws is None:
+            return together, weights, together.new_full(mask.shape[:2], self.draws)
+        self._watch(completed.effective_draws, mask, LEAST_EFFECTIVE_CODES, _LEAST_SEEN)
+        return together, weights, completed.effective_draws.clamp(max=self.draws)
 
-    def _weights(self, log_weights: Float[Tensor, "batch m draws"]) -> Tensor:
-        weights = log_weights.softmax(-1)
-        effective = (1 / weights.square().sum(-1)).mean().item()
-        if effective < min(self.draws, LEAST_EFFECTIVE_DRAWS) and not self._warned:
-            self._warned = True
-            warnings.warn(
-                f"The weights of {self.name!r} collapse: of {self.draws} draws {effective:.2f} are "
-                f"effective on average, fewer than {LEAST_EFFECTIVE_DRAWS}, so values rest on "
-                "single draws. Temper the weights, widen the kernel, or give more draws.",
-                stacklevel=2,
-            )
-        return weights
+    def _parts(self, mask: Bool[Tensor, "batch m players"]) -> Iterator[range]:
+        """The draws, a part at a time where the completed rows of all of them would not fit."""
+        width = mask.shape[0] * mask.shape[1] * self.players.index.numel()
+        most = max(1, _MOST_ELEMENTS // width)
+        for first in range(0, self.draws, most):
+            yield range(first, min(first + most, self.draws))
+
+    def _watch(
+        self,
+        effective: Float[Tensor, "batch m"],
+        mask: Bool[Tensor, "batch m players"],
+        least: float,
+        least_seen: int,
+    ) -> None:
+        """Warn once where the weights of the coalitions so far collapse, on average."""
+        if self._warned or self.draws == 1:
+            return
+        proper = _proper(mask)
+        # Over all calls: one alone may hold but a few coalitions, as the batch size has it.
+        self._effective += effective[proper].double().sum().item()
+        self._seen += int(proper.sum())
+        mean = self._effective / max(1, self._seen)
+        if self._seen < least_seen or mean >= least:
+            return
+        self._warned = True
+        warnings.warn(
+            f"The weights of {self.name!r} collapse: {mean:.2f} are effective on average over "
+            f"{self._seen} coalitions, fewer than {least:g}, so values rest on single draws. Temper "
+            "the weights (a `temper` below 1), or give more draws or codes.",
+            stacklevel=2,
+        )
+
+
+def _proper(mask: Bool[Tensor, "batch m players"]) -> Bool[Tensor, "batch m"]:
+    """Where somebody is present and somebody absent."""
+    present = mask.view(torch.uint8)
+    return present.amax(-1).bool() & ~present.amin(-1).bool()
 
 
 def _mean(
@@ -141,27 +196,47 @@ def _mean(
 
 def imputed_value(
     model: Any,
-    imputer: Imputer,
+    imputer: Any,
     output: str | Space = "probability",
-    draws: int = 64,
+    draws: Any = 64,
     seed: int = 0,
     name: str | None = None,
 ) -> ImputedValue:
     """A value function from an imputer and a model.
+
+    Where samples are weighted (an encoder with importance weights) it warns, once, with the figure
+    if fewer than `LEAST_EFFECTIVE_DRAWS` = 2 of them are effective on average over the coalitions
+    asked for so far, the empty and the full one aside; where they are drawn from weighted codes (a
+    bank), if fewer than `LEAST_EFFECTIVE_CODES` = 1.2 codes are. `estimate` and
+    `mean_squared_error` report the number. Donors, whose weights are not sampled, may be single.
 
     Args:
         model: see `as_model`.
         imputer: e.g. `MarginalImputer(x_train)`; its reference rows give v(∅).
         output: output space, one of `outputs.SPACES`, or a `Space` with its own replacement of
             zeros.
-        draws: completions per coalition.
+        draws: completions per coalition, at least 1; more than there are different ones are not
+            taken.
         seed: of the draws.
         name: for the provenance of explanations; by default the imputer's.
 
     Raises:
-        TypeError, ValueError: the model gives no distribution, or an argument is out of range.
+        TypeError: `imputer` is none, such as rows or a model, or `draws` no whole number.
+        ValueError: the model gives no distribution, or an argument is out of range.
     """
+    if not isinstance(imputer, Imputer):
+        raise TypeError(
+            f"Expected `imputer` to be an imputer but got {type(imputer).__name__}; the model "
+            "comes first, then for example `ms.MarginalImputer(x)`."
+        )
+    whole = _whole(draws)
     space = output if isinstance(output, Space) else Space(output)
     wrapped = model_for(model, imputer.reference, space.name)
     base = reference_outputs(wrapped, space, imputer.reference).mean(0)
-    return ImputedValue(imputer, wrapped, space, base, draws, seed, name)
+    return ImputedValue(imputer, wrapped, space, base, whole, seed, name)
+
+
+def _whole(draws: Any) -> int:
+    if isinstance(draws, bool) or not hasattr(draws, "__index__"):
+        raise TypeError(f"Expected `draws` to be a whole number such as 64 but got {draws!r}.")
+    return operator.index(draws)

@@ -48,7 +48,7 @@ class ExactMatchImputer(DonorImputer):
     def weigh(
         self, x: Float[Tensor, "batch *event"], mask: Bool[Tensor, "batch m players"]
     ) -> Iterator[tuple[Int64[Tensor, " some"], Float[Tensor, "some donors"]]]:
-        """See `DonorImputer.weigh`: the share of each distinct row among those that agree with x."""
+        """See `DonorImputer.weigh`: of the distinct rows that agree with x, their shares."""
         donors = len(self.donors)
         numbers = torch.arange(mask.shape[0] * mask.shape[1], device=x.device)
         by_row = numbers.unflatten(0, mask.shape[:2])

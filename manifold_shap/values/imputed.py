@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from manifold_shap import noise
@@ -176,8 +176,8 @@ class ImputedValue(ValueFunction):
         self._warned = True
         warnings.warn(
             f"The weights of {self.name!r} collapse: {mean:.2f} are effective on average over "
-            f"{self._seen} coalitions, fewer than {least:g}, so values rest on single draws. Temper "
-            "the weights (a `temper` below 1), or give more draws or codes.",
+            f"{self._seen} coalitions, fewer than {least:g}, so values rest on single draws. "
+            "Temper the weights (a `temper` below 1), or give more draws or codes.",
             stacklevel=2,
         )
 

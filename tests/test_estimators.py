@@ -14,6 +14,8 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap.coalitions import sample_orders
+from manifold_shap.families import choose_families
+from manifold_shap.vae import MaskedVAE
 
 few = settings(deadline=None, max_examples=15)
 seeds = st.integers(0, 10_000)
@@ -257,6 +259,34 @@ def test_batch_size_does_not_matter_to_networks(
     whole = estimator(value, x, batch_size=100_000)
     parts = estimator(value, x, batch_size=batch_size)
     torch.testing.assert_close(parts.phi, whole.phi, rtol=0, atol=1e-6)
+
+
+def small_vae(posterior: str) -> ms.VAEImputer:
+    """An imputer of four columns that nothing has trained."""
+    torch.manual_seed(0)
+    reference = torch.randn(30, 4, generator=torch.Generator().manual_seed(0))
+    network = MaskedVAE(choose_families(reference), range(4), 2, (16,), 2)
+    network.likelihood.describe(reference)
+    weighted = posterior == "weighted"
+    return ms.VAEImputer(
+        network, reference, posterior="encoder" if weighted else posterior, importance=weighted
+    )
+
+
+@both
+@pytest.mark.parametrize("posterior", ["bank", "encoder", "weighted"])
+@pytest.mark.parametrize("batch_size", [1, 7, 50])
+@pytest.mark.filterwarnings("ignore:The weights of:UserWarning")
+def test_batch_size_does_not_matter_to_a_vae(
+    estimator: Estimator, posterior: str, batch_size: int
+) -> None:
+    weight = torch.randn(4, 3, generator=torch.Generator().manual_seed(1))
+    value = ms.imputed_value(lambda x: x @ weight, small_vae(posterior), draws=5)
+    whole, parts = (estimator(value, rows(4), batch_size=size) for size in (10_000, batch_size))
+    torch.testing.assert_close(parts.phi, whole.phi, rtol=0, atol=1e-5)
+    # The draws matter: other ones are other numbers.
+    value.seed = 1
+    assert (estimator(value, rows(4)).phi - whole.phi).abs().max() > 1e-3
 
 
 @pytest.mark.parametrize("batch_size", [1, 7, 50])

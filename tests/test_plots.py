@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from manifold_shap.coalitions import Players
+from manifold_shap.commands import report
 from manifold_shap.explanation import Explanation
 from manifold_shap.metrics import Score, SizeCurve
 from manifold_shap.plots import bars, mse_curve, pixel_maps, sina, style, words
@@ -267,6 +268,15 @@ def test_exact_values_and_unknown_errors_have_no_whiskers(
     figure = bars(replace(people, standard_error=torch.full_like(people.phi, error)))
     assert not figure.axes[0].collections
     save(figure)
+
+
+def test_a_table_says_errors_that_are_known(people: Explanation) -> None:
+    error = torch.zeros_like(people.phi)
+    error[0], error[1] = 0.25, math.nan
+    lines = report.table(replace(people, standard_error=error)).splitlines()[1:]
+    assert lines[0].count("± 0.250") == 3
+    assert len(lines) > 2
+    assert not any("±" in line or "nan" in line for line in lines[1:])
 
 
 def test_several_explanations_stand_in_the_order_of_the_first(people: Explanation) -> None:

@@ -383,6 +383,18 @@ def test_errors_on_the_command_line_are_one_line(tmp_path: Path) -> None:
     assert "Traceback" not in failed.stderr
 
 
+def test_warnings_on_the_command_line_are_one_line(tmp_path: Path) -> None:
+    words = ["data=iris", f"runs_dir={tmp_path}", "value_function=marginal", "progress=false"]
+    forest = ["classifier=random_forest", "classifier.n_estimators=2", "value_function.output=ilr"]
+    trained = command("train.py", *words, *forest)
+    explained = command("explain.py", *words, "compare=[]", "instances=1")
+    for done in (trained, explained):
+        assert done.returncode == 0, done.stderr
+        (line,) = [line for line in done.stderr.splitlines() if "are exactly zero" in line]
+        assert line.startswith("Warning: ")
+        assert ".py:" not in done.stderr
+
+
 @pytest.mark.parametrize("script", ["train.py", "explain.py"])
 def test_help_is_worth_reading(script: str) -> None:
     shown = command(script, "--help")
@@ -404,7 +416,9 @@ def test_interrupted_training_stays_usable_and_goes_on(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     said, _ = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "Interrupted. What was finished is kept" in said
+    (line,) = [line for line in said.splitlines() if line.startswith("Interrupted")]
+    assert "What was finished is kept" in line
+    assert "surrogate" not in line
     assert (work / "best.ckpt").exists()
     assert not (tmp_path / "digits" / "surrogate").exists()
     explained = command("explain.py", place, *QUICK_EXPLAIN, "compare=[]")

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -252,12 +253,17 @@ def test_loading_an_incomplete_checkpoint_is_refused(tmp_path: Path) -> None:
         ({"output": "logits"}, ValueError, "Expected `output` to be one of"),
         ({"hidden": []}, ValueError, "Expected `hidden` to list layer widths, at least 1 of them"),
         ({"x_train": TABLE / 0}, ValueError, "Expected finite features but 300 entries"),
-        ({"x_validation": TABLE[:, :2]}, ValueError, r"`x` of shape \(rows, 3\) but got"),
+        (
+            {"x_validation": TABLE[:, :2]},
+            ValueError,
+            r"`x_validation` of shape \(rows, 3\)",
+        ),
+        ({"x_train": np.array(["row"]), "players": None}, TypeError, "Expected `x_train` to be"),
         ({"x_train": TABLE[:1], "x_validation": None}, ValueError, "at least 2 training rows"),
         ({"model": lambda x: x}, ValueError, "Expected the model to return a distribution"),
         ({"model": "model"}, TypeError, "Expected `model` to be a torch module"),
         ({"batch_size": 0}, ValueError, "Expected `batch_size` to be an integer >= 1"),
-        ({"players": ms.Players.of_elements((2,))}, ValueError, r"`x` of shape \(rows, 2\)"),
+        ({"players": ms.Players.of_elements((2,))}, ValueError, r"`x_train` of shape \(rows, 2\)"),
     ],
 )
 def test_errors(settings: dict[str, Any], kind: type[Exception], message: str) -> None:

@@ -33,7 +33,7 @@ def recorded_data(
         home: the directory of the data set's runs.
         current: the `data` and `classifier` settings of this call.
         given: names of the settings that the user gave: these must agree with the run.
-        checkpoint: a surrogate's file, which may be of a run with other settings.
+        checkpoint: a file to use instead, which may be of a run with other settings.
 
     Returns:
         Arguments of the data module. Its class is for this call to say: nothing that a file in a

@@ -1,5 +1,6 @@
 """Training a classifier and a value function into a run directory."""
 
+import warnings
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -192,7 +193,10 @@ def evaluate(
     """Score a value function and splicing on the same test pairs: `metrics.json` and a plot."""
     data, model = source.data, source.model
     mask = shapley_pairs(len(data.x_test), len(data.players))
-    off = splicing(model, data, value.space, _DRAWS)
+    with warnings.catch_warnings():
+        # What the model's outputs give reason to say was said when `value` was made.
+        warnings.simplefilter("ignore")
+        off = splicing(model, data, value.space, _DRAWS)
     score = mean_squared_error(value, data.x_test, mask, progress=source.progress)
     score_off = mean_squared_error(off, data.x_test, mask, progress=source.progress)
     metrics = {

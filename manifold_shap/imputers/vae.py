@@ -89,8 +89,12 @@ class VAEImputer(Imputer):
 
     @property
     def provenance(self) -> dict[str, Any]:
-        codes = {"codes": len(self.bank)} if self.posterior == "bank" else {}
-        return {**self.settings, **codes}
+        mine: dict[str, Any] = {"posterior": self.posterior}
+        if self.posterior == "bank":
+            mine |= {"codes": len(self.bank), "codes_seed": self.seed}
+        else:
+            mine |= {"importance": self.importance}
+        return {**mine, "temper": self.temper} if self.is_weighted else mine
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -220,7 +224,7 @@ class VAEImputer(Imputer):
 
     @torch.no_grad()
     def _fill_bank(self, most: int, seed: int) -> Float[Tensor, "codes f"]:
-        """Coefficients of decoded codes, one code per row, in the order of their main direction.
+        """Coefficients of decoded codes of the rows, in the order of their main direction.
 
         Neighbours are alike, so that as a coalition grows and weights shift, one uniform number
         goes on choosing similar codes.

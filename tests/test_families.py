@@ -5,6 +5,7 @@ import json
 import shutil
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -173,6 +174,14 @@ def _classifier(runs: Path, data: TensorDataModule) -> ms.Model:
     from manifold_shap.training.classifier import load_classifier
 
     return load_classifier(runs / "iris" / "classifier", data)
+
+
+def test_errors_that_are_not_known_are_not_in_the_table(runs: Path) -> None:
+    explain(runs, "value_function=baseline", "compare=[]")
+    found = explained(runs, "baseline")
+    for error, shown in ((torch.nan, False), (0.0, False), (0.1, True)):
+        known = replace(found, standard_error=torch.full_like(found.phi, error))
+        assert ("±" in report.table(known)) == shown
 
 
 def test_titles_say_the_error_and_the_kind(runs: Path) -> None:

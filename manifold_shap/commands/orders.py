@@ -74,7 +74,7 @@ class Orders:
                 "marginal for `value_function` and `compare`."
             )
         imputer = CausalImputer(value.imputer, self.ordering, self.confounding)
-        draws = getattr(value, "requested", value.draws)
+        draws = value.requested
         return ImputedValue(imputer, value.model, value.space, value.base, draws, value.seed)
 
 

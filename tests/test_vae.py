@@ -11,7 +11,7 @@ import manifold_shap as ms
 from manifold_shap.coalitions import all_coalitions
 from manifold_shap.families import choose_families
 from manifold_shap.imputers.vae import VAEImputer
-from manifold_shap.training.imputer import choose_temper, fit_imputer, load_imputer
+from manifold_shap.training.imputer import fit_imputer, load_imputer
 from manifold_shap.vae import MaskedVAE, sample_mixture
 
 
@@ -255,32 +255,6 @@ def test_training_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert torch.equal(impute(whole), impute(again))
     with pytest.raises(ValueError, match="differs in: latent"):
         fit_imputer(rows(), max_epochs=2, directory=tmp_path, **{**settings, "latent": 3})  # type: ignore[arg-type]
-
-
-def test_tempering_is_the_one_of_least_error() -> None:
-    made, x = imputer(bank_size=200), rows(200, seed=5)
-    mask = ms.SizeUniform(4).sample((200, 1), torch.Generator().manual_seed(0))
-    keys, scale = torch.arange(200)[:, None], rows().std(0, correction=0)
-    errors = {}
-    for temper in (0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0):
-        made.temper = temper
-        gap = (made.mean(x, mask, keys)[:, 0] - x) / scale
-        errors[temper] = (gap.square() * ~mask[:, 0]).sum().item()
-    assert len(set(errors.values())) == 7
-    assert errors[choose_temper(made, x)] == min(errors.values())
-
-
-def test_a_model_decides_on_the_temper() -> None:
-    made, x = imputer(bank_size=200), rows(200, seed=5)
-    model = ms.as_model(lambda x: x.sum(1, keepdim=True), x, returns="values")
-    chosen = choose_temper(made, x, model, "identity")
-    mask = ms.SizeUniform(4).sample((200, 1), torch.Generator().manual_seed(0))
-    errors = {}
-    for temper in (0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0):
-        made.temper = temper
-        value = ms.imputed_value(model, made, "identity")
-        errors[temper] = ms.mean_squared_error(value, x, mask).mse
-    assert errors[chosen] == min(errors.values())
 
 
 def test_what_does_not_fit_is_said_before_the_training(monkeypatch: pytest.MonkeyPatch) -> None:

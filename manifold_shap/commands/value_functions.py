@@ -30,8 +30,9 @@ from manifold_shap.imputers import (
     VAEImputer,
 )
 from manifold_shap.outputs import Space
+from manifold_shap.tempering import choose_temper
 from manifold_shap.training.classifier import load_estimator
-from manifold_shap.training.imputer import VAETask, choose_temper, fit_imputer, load_imputer
+from manifold_shap.training.imputer import VAETask, fit_imputer, load_imputer
 from manifold_shap.training.surrogate import fit_surrogate, load_surrogate
 from manifold_shap.values import ImputedValue, ValueFunction, imputed_value, retrained_value
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 from torchmetrics import MeanMetric
 
@@ -15,17 +15,13 @@ from manifold_shap.coalitions import Players, SizeUniform
 from manifold_shap.data.batches import epoch_rows, loader
 from manifold_shap.families import choose_families
 from manifold_shap.imputers.vae import VAEImputer, check_posterior
-from manifold_shap.metrics import mean_squared_error
 from manifold_shap.outputs import Space
 from manifold_shap.rows import check_rows, to_tensor
 from manifold_shap.schema import Schema
+from manifold_shap.tempering import choose_temper
 from manifold_shap.training.loop import Task, Training, check_continues, hold_out, seeded, train
 from manifold_shap.vae import MaskedVAE
-from manifold_shap.values import imputed_value, model_for
-
-# Powers that the weights may be tempered by, and validation pairs that decide among them.
-_TEMPERS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
-_TEMPER_ROWS = 512
+from manifold_shap.values import model_for
 
 # From so many elements on a row is an image, or as rich as one, and needs wider networks.
 _MANY_ELEMENTS = 100
@@ -260,49 +256,6 @@ def _remember(imputer: VAEImputer, training: Training) -> None:
         "train_seconds": training.seconds,
         "validation": training.validation,
     }
-
-
-def choose_temper(
-    imputer: VAEImputer,
-    x: Tensor,
-    model: Any = None,
-    output: str | Space = "probability",
-    seed: int = 0,
-) -> float:
-    """The power of the weights that errs least on these rows.
-
-    With a model, the error is that of its imputed outputs (Frye et al. 2021, Eq. 16). Without, it
-    is the same for a model that returns its input: that of the mean of the absent elements, in
-    units of their spread.
-    """
-    rows = x[:_TEMPER_ROWS]
-    generator = torch.Generator().manual_seed(seed)
-    mask = SizeUniform(len(imputer.players)).sample((len(rows), 1), generator)
-    value = None if model is None else imputed_value(model, imputer, output, seed=seed)
-    errors = []
-    for temper in _TEMPERS:
-        imputer.temper = temper
-        if value is None:
-            errors.append(_error_of_means(imputer, rows, mask))
-        else:
-            errors.append(mean_squared_error(value, rows, mask).mse)
-    return _TEMPERS[errors.index(min(errors))]
-
-
-def _error_of_means(
-    imputer: VAEImputer, x: Float[Tensor, "rows *event"], mask: Bool[Tensor, "rows 1 players"]
-) -> float:
-    absent = ~imputer.players.expand(mask)[:, 0]
-    mean = imputer.mean(x, mask, torch.arange(len(x))[:, None])[:, 0]
-    gap = (mean - x) / _spread(imputer.reference)
-    return (gap.square() * absent).sum().item()
-
-
-def _spread(x: Float[Tensor, "rows *event"]) -> Float[Tensor, "*event"]:
-    # Axes of an image share a unit; its borders, which hardly vary, must not count for more.
-    axes = 0 if x.ndim == 2 else tuple(range(x.ndim))
-    spread = x.std(axes, correction=0).maximum(0.1 * (x.amax(axes) - x.amin(axes)))
-    return torch.where(spread > 0, spread, 1.0).expand(x.shape[1:])
 
 
 def load_imputer(path: str | Path, reference: Any, **settings: Any) -> VAEImputer:

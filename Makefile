@@ -23,8 +23,9 @@ demo: install
 	$(BIN)/python explain.py
 	@echo "Plots: runs/digits/surrogate/plots/"
 
+# Each test runs on one thread, so two processes; a file's tests share what they have trained.
 test: install
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 lint: install
 	$(BIN)/ruff check .

@@ -261,7 +261,7 @@ def test_what_does_not_fit_is_said_before_the_training(monkeypatch: pytest.Monke
     def train(*_: object, **__: object) -> None:
         pytest.fail("it was trained")
 
-    monkeypatch.setattr("manifold_shap.training.imputer.train", train)
+    monkeypatch.setattr("manifold_shap.training.imputer.train_on", train)
     with pytest.raises(ValueError, match=r"`posterior` to be one of .*, got 'bnak'"):
         fit_imputer(rows(), posterior="bnak")
     with pytest.raises(ValueError, match="Expected `temper` to be at least 0"):

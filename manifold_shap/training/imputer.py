@@ -1,6 +1,5 @@
 """Training an imputer: from unlabelled rows to p(x'|x_S), for any model."""
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,14 +11,20 @@ from torchmetrics import MeanMetric
 
 from manifold_shap.checkpoints import load_checkpoint
 from manifold_shap.coalitions import Players, SizeUniform
-from manifold_shap.data.batches import epoch_rows, loader
 from manifold_shap.families import choose_families
 from manifold_shap.imputers.vae import VAEImputer, check_posterior
 from manifold_shap.outputs import Space
 from manifold_shap.rows import check_rows, to_tensor
 from manifold_shap.schema import Schema
 from manifold_shap.tempering import choose_temper
-from manifold_shap.training.loop import Task, Training, check_continues, hold_out, seeded, train
+from manifold_shap.training.loop import (
+    Task,
+    Training,
+    check_continues,
+    hold_out,
+    seeded,
+    train_on,
+)
 from manifold_shap.vae import MaskedVAE
 from manifold_shap.values import model_for
 
@@ -227,12 +232,17 @@ def fit_imputer(
     task.describe(x_train)
     if directory is not None:
         check_continues(Path(directory) / "last.ckpt", task.kind, task, ("moments",))
-    length = epoch_rows(len(x_train), batch_size)
-    batches = loader(x_train, batch_size=batch_size, shuffle=True, seed=seed, rows_per_epoch=length)
-    check = loader(x_validation, batch_size=max(batch_size, 1024))
-    with tempfile.TemporaryDirectory() as scratch:
-        place = directory or scratch
-        training = train(task, batches, check, place, **loop, trainer=trainer, progress=progress)
+    training = train_on(
+        task,
+        (x_train,),
+        (x_validation,),
+        directory,
+        batch_size=batch_size,
+        seed=seed,
+        trainer=trainer,
+        progress=progress,
+        **loop,
+    )
     imputer = VAEImputer(task.network, x_train, players, seed=seed, **chosen)
     if temper is not None:
         imputer.temper = temper

@@ -1,6 +1,7 @@
 """The training loop that every task shares: Lightning with our callbacks."""
 
 import logging
+import tempfile
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,6 +26,7 @@ from torch.utils.data import DataLoader
 from tqdm import tqdm
 
 from manifold_shap.checkpoints import load_checkpoint
+from manifold_shap.data.batches import epoch_rows, loader
 
 SCHEDULES = ("one_cycle", "cosine", "constant")
 
@@ -169,6 +171,36 @@ def train(
         seconds=time.perf_counter() - task.started,
         validation=checkpoint["validation"],
     )
+
+
+def train_on(
+    task: Task,
+    rows: tuple[Tensor, ...],
+    validation: tuple[Tensor, ...],
+    directory: str | Path | None,
+    *,
+    batch_size: int,
+    seed: int,
+    trainer: Mapping[str, Any] | None,
+    progress: bool,
+    **loop: Any,
+) -> Training:
+    """`train` on tensors in memory, in `directory` or in a place that is removed afterwards.
+
+    Args:
+        task: what to train.
+        rows: tensors with one common first axis; a batch is a tuple with one part of each.
+        validation: the same, held out.
+        directory: keeps checkpoints; None for none.
+        batch_size, seed: of the batches.
+        trainer, progress, loop: see `train`.
+    """
+    length = epoch_rows(len(rows[0]), batch_size)
+    batches = loader(*rows, batch_size=batch_size, shuffle=True, seed=seed, rows_per_epoch=length)
+    check = loader(*validation, batch_size=max(batch_size, 1024))
+    with tempfile.TemporaryDirectory() as scratch:
+        place = directory or scratch
+        return train(task, batches, check, place, **loop, trainer=trainer, progress=progress)
 
 
 def check_continues(file: Path, kind: str, task: Task, described: Sequence[str]) -> None:

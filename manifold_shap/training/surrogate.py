@@ -1,6 +1,5 @@
 """Training a surrogate: from a model and unlabelled rows to a value function."""
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ from torchmetrics import MeanMetric
 from manifold_shap.checkpoints import load_checkpoint
 from manifold_shap.classifiers import Model, as_model
 from manifold_shap.coalitions import Players, SizeUniform
-from manifold_shap.data.batches import epoch_rows, loader
 from manifold_shap.nn import check_hidden
 from manifold_shap.outputs import Space
 from manifold_shap.rows import check_rows, to_tensor
@@ -27,7 +25,7 @@ from manifold_shap.training.distillation import (
     check_teacher,
     kept_lessons,
 )
-from manifold_shap.training.loop import Task, check_continues, hold_out, seeded, train
+from manifold_shap.training.loop import Task, check_continues, hold_out, seeded, train_on
 from manifold_shap.values import SurrogateValue, ValueFunction, model_for, reference_outputs
 
 # So many training rows go into the file, to tell whether a model is the one it was made for: half
@@ -248,14 +246,17 @@ def fit_surrogate(
             check_continues(Path(directory) / file, kind, task, _DESCRIPTION)
     if teacher is not None:
         task.lessons = _lessons(task, teacher, x_train, teacher_pairs, directory, progress)
-    length = epoch_rows(len(x_train), batch_size)
-    batches = loader(
-        x_train, target, batch_size=batch_size, shuffle=True, seed=seed, rows_per_epoch=length
+    training = train_on(
+        task,
+        (x_train, target),
+        (x_validation, space(wrapped(x_validation))),
+        directory,
+        batch_size=batch_size,
+        seed=seed,
+        trainer=trainer,
+        progress=progress,
+        **loop,
     )
-    check = loader(x_validation, space(wrapped(x_validation)), batch_size=max(batch_size, 1024))
-    with tempfile.TemporaryDirectory() as scratch:
-        place = directory or scratch
-        training = train(task, batches, check, place, **loop, trainer=trainer, progress=progress)
     value = _value(task, wrapped)
     value.training = {
         "epochs": training.epochs,

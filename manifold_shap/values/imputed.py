@@ -230,7 +230,7 @@ def imputed_value(
             "comes first, then for example `ms.MarginalImputer(x)`."
         )
     whole = _whole(draws)
-    space = output if isinstance(output, Space) else Space(output)
+    space = Space.of(output)
     wrapped = model_for(model, imputer.reference, space.name)
     base = reference_outputs(wrapped, space, imputer.reference).mean(0)
     return ImputedValue(imputer, wrapped, space, base, whole, seed, name)

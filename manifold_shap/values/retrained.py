@@ -157,7 +157,7 @@ def retrained_value(
             f"Expected one entry of `y_train` per row of `x_train` but got {len(y_train)} for "
             f"{len(x)} rows."
         )
-    space = output if isinstance(output, Space) else Space(output)
+    space = Space.of(output)
     fit = _fit(fit)
     columns = x.flatten(1)
     model = model_for(fit(columns, y_train), columns, space.name)

@@ -1,30 +1,24 @@
 """The one result: Shapley values with labelled axes (instances, players, outputs)."""
 
-import hashlib
-import json
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from manifold_shap import simplex
-from manifold_shap.checkpoints import swap_in
+from manifold_shap import compositions, simplex, storage
 from manifold_shap.coalitions import Players
+from manifold_shap.partition import Partition, Tree
 from manifold_shap.schema import Schema
 
 if TYPE_CHECKING:
     import pandas as pd
     import shap
     import xarray as xr
-
-_FORMAT = "manifold_shap explanation"
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +42,9 @@ class Explanation:
         made_by: version of this package, estimator, value function and their settings: plain
             numbers and strings.
         schema: columns of the table that the rows come from, if they come from one.
+        partition: of the classes, what each output compares; in the space `ilr`, there only.
+        covariance: of the errors of each player's outputs, `[instances, players, outputs,
+            outputs]`, where it was kept; `standard_error` is the root of its diagonal.
     """
 
     phi: Float[Tensor, "instances players outputs"]
@@ -61,6 +58,8 @@ class Explanation:
     instances: tuple[int, ...] = ()
     made_by: Mapping[str, Any] = field(default_factory=dict)
     schema: Schema | None = None
+    partition: Partition | None = None
+    covariance: Float[Tensor, "instances players outputs outputs"] | None = None
 
     def __post_init__(self) -> None:
         if not self.instances:
@@ -77,6 +76,8 @@ class Explanation:
             "prediction": (instances, outputs),
             "x": (instances, *self.players.event),
         }
+        if self.covariance is not None:
+            expected["covariance"] = (instances, players, outputs, outputs)
         for name, shape in expected.items():
             got = tuple(getattr(self, name).shape)
             if got != shape:
@@ -84,6 +85,7 @@ class Explanation:
                     f"Expected `{name}` of shape {shape} for {instances} instances, {players} "
                     f"players and {outputs} outputs but got {got}."
                 )
+        _check_partition(self.partition, self.space, self.outputs)
 
     @property
     def efficiency_gap(self) -> float:
@@ -100,6 +102,7 @@ class Explanation:
             self,
             phi=self.phi[where],
             standard_error=self.standard_error[where],
+            covariance=None if self.covariance is None else self.covariance[where],
             prediction=self.prediction[where],
             x=self.x[where],
             instances=tuple(chosen.tolist()),
@@ -130,44 +133,92 @@ class Explanation:
         values = self.x.flatten(1)[:, by_player].numpy()
         return pd.DataFrame(values, index=list(self.instances), columns=list(self.players.names))
 
-    def compositions(self) -> Float[Tensor, "instances players classes"]:
-        """Shapley compositions on the simplex (Noé et al. 2024): `ilr_inv` of `phi`.
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes that `phi` has log-ratios of.
 
         Raises:
-            ValueError: the output space is not `ilr`.
+            ValueError: the output space is not `ilr`; so for all that follows here.
         """
-        if self.space != "ilr":
-            raise ValueError(
-                f"Expected an explanation with output='ilr' but this one is in {self.space!r}; "
-                "make the value function with output='ilr'."
-            )
-        return simplex.ilr_inv(self.phi)
+        return self._on_simplex().classes
+
+    @property
+    def basis(self) -> Float[Tensor, "outputs classes"]:
+        """Of the log-ratio coordinates: orthonormal rows that sum to zero, float64."""
+        return self._on_simplex().basis
+
+    def compositions(self) -> Float[Tensor, "instances players classes"]:
+        """Shapley compositions, points of the simplex (Noé et al. 2024, Eq. 10): `ilr_inv(phi)`.
+
+        The uniform one moves nothing; a row's compositions perturb the base to the prediction.
+        """
+        return simplex.ilr_inv(self.phi, self.basis).exp()
+
+    def norms(self) -> Float[Tensor, "instances players"]:
+        """How strongly each player moves the prediction, whatever the direction."""
+        self._on_simplex()
+        return compositions.norms(self.phi)
+
+    def norm_errors(self) -> Float[Tensor, "instances players"]:
+        """Standard errors of the norms, to first order; NaN where they are not known."""
+        self._on_simplex()
+        if self.covariance is None:
+            return self._exact_or_nan()[..., 0]
+        return compositions.norm_errors(self.phi, self.covariance)
+
+    def cosines(self) -> Float[Tensor, "instances players players"]:
+        """Of the angles between players' compositions; NaN for one that moves nothing."""
+        self._on_simplex()
+        return compositions.cosines(self.phi)
+
+    def projections(self) -> Float[Tensor, "instances players classes"]:
+        """On the class-compositions (Noé et al., Eq. 26): in favour of, or against, which class."""
+        return compositions.projections(self.phi, self.basis)
+
+    def summarize(self, instance: int = 0) -> "pd.DataFrame":
+        """Norms, projections and cosines of one row's players, the largest norm first.
+
+        Columns: `norm` with its `standard_error` (to first order), `on <class>` for the projection
+        on each class-composition, `cosine with <player>` (Noé et al. 2024, Section 6.3).
+
+        Args:
+            instance: position of the row.
+        """
+        self._on_simplex()
+        return compositions.summary(self, instance)
+
+    def in_basis(self, partition: "Partition | Tree") -> "Explanation":
+        """The same explanation in the log-ratio coordinates of another partition of the classes.
+
+        A rotation: compositions, norms and angles stay what they are. Standard errors stay known
+        where they are zero, or where `covariance` is.
+
+        Args:
+            partition: a `Partition`, or nested pairs of class names such as `[["a", "b"], "c"]`.
+
+        Raises:
+            ValueError: the output space is not `ilr`, or these are other classes.
+        """
+        own = self._on_simplex()
+        if not isinstance(partition, Partition):
+            partition = Partition.of_tree(partition, own.classes)
+        partition = partition.aligned(own.classes)
+        turn = own.rotation(partition).to(self.phi)
+        covariance = None if self.covariance is None else turn @ self.covariance @ turn.T
+        return replace(
+            self,
+            phi=self.phi @ turn.T,
+            standard_error=self._exact_or_nan() if covariance is None else _root(covariance),
+            covariance=covariance,
+            base=self.base @ turn.T,
+            prediction=self.prediction @ turn.T,
+            outputs=partition.names,
+            partition=partition,
+        )
 
     def to_xarray(self) -> "xr.Dataset":
         """A labelled `xarray.Dataset`, made without loss; it shares no memory with this."""
-        import xarray as xr
-
-        event = [f"axis_{k}" for k in range(self.x.ndim - 1)]
-        by_player = ("instances", "players", "outputs")
-        attributes = {"format": _FORMAT, "space": self.space, "made_by": json.dumps(self.made_by)}
-        if self.schema is not None:
-            attributes["schema"] = json.dumps(self.schema.to_dict())
-        return xr.Dataset(
-            {
-                "phi": (by_player, _copied(self.phi)),
-                "standard_error": (by_player, _copied(self.standard_error)),
-                "base": ("outputs", _copied(self.base)),
-                "prediction": (("instances", "outputs"), _copied(self.prediction)),
-                "x": (("instances", *event), _copied(self.x)),
-                "player_of_element": (event, _copied(self.players.index)),
-            },
-            coords={
-                "instances": list(self.instances),
-                "players": np.array(self.players.names),
-                "outputs": np.array(self.outputs),
-            },
-            attrs=attributes,
-        )
+        return storage.to_dataset(self)
 
     @classmethod
     def from_xarray(cls, dataset: "xr.Dataset") -> "Explanation":
@@ -176,28 +227,7 @@ class Explanation:
         Raises:
             ValueError: the dataset is not one.
         """
-        if dataset.attrs.get("format") != _FORMAT:
-            raise ValueError(
-                f"Expected a dataset written by Explanation.save (format {_FORMAT!r}) but got one "
-                f"with variables {sorted(map(str, dataset.variables))[:10]} and format "
-                f"{dataset.attrs.get('format')!r}."
-            )
-        tensors = {
-            name: torch.from_numpy(np.array(dataset[name].values))
-            for name in ("phi", "standard_error", "base", "prediction", "x", "player_of_element")
-        }
-        schema = dataset.attrs.get("schema")
-        return cls(
-            players=Players(
-                tuple(map(str, dataset["players"].values)), tensors.pop("player_of_element")
-            ),
-            outputs=tuple(map(str, dataset["outputs"].values)),
-            space=dataset.attrs["space"],
-            instances=tuple(int(k) for k in dataset["instances"].values),
-            made_by=json.loads(dataset.attrs["made_by"]),
-            schema=Schema.from_dict(json.loads(schema)) if schema else None,
-            **tensors,
-        )
+        return cls(**storage.fields(dataset))
 
     def save(self, path: str | Path) -> None:
         """Write one zarr store, beside first and then renamed: never a partial one at `path`.
@@ -206,60 +236,30 @@ class Explanation:
             FileExistsError: something that is not an explanation stands at `path`.
             OSError: no space or no permission; what stood at `path` is left as it was.
         """
-        path = Path(path)
-        if path.exists():
-            _check_replaceable(path)
-        beside = path.with_name(f".{path.name}.{uuid4().hex}")
-        old = None
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            dataset = self.to_xarray()
-            dataset.attrs["sha256"] = _hash(dataset)
-            # Version 2 of the format is the one that specifies text.
-            dataset.to_zarr(beside, mode="w", zarr_format=2, consolidated=True)
-            old = swap_in(beside, path)
-        except OSError as error:
-            raise type(error)(
-                error.errno,
-                f"Could not write the explanation to {path} ({error.strerror}); free some space "
-                "or choose another place. Nothing there was changed.",
-            ) from error
-        finally:
-            shutil.rmtree(beside, ignore_errors=True)
-            if old is not None:
-                shutil.rmtree(old, ignore_errors=True)
+        storage.save(self.to_xarray(), Path(path))
 
     @classmethod
     def load(cls, path: str | Path) -> "Explanation":
         """Read what `save` wrote.
 
         Raises:
-            FileNotFoundError: nothing stands at `path`.
-            ValueError: it is no zarr store, or not one of an explanation, or damaged.
+            FileNotFoundError: nothing at `path`.
+            ValueError: it is damaged, or no explanation.
         """
-        import xarray as xr
+        return cls.from_xarray(storage.load(Path(path)))
 
-        path = Path(path)
-        if not path.exists():
-            raise FileNotFoundError(
-                f"Expected an explanation at {path} but nothing is there; `explain.py` and "
-                "`Explanation.save` write one."
-            )
-        try:
-            with xr.open_zarr(path, consolidated=True) as store:
-                dataset = store.load()
-        except (OSError, KeyError, TypeError, ValueError, RuntimeError) as error:
+    def _exact_or_nan(self) -> Float[Tensor, "instances players outputs"]:
+        """Errors where nobody knows how those of the outputs go together."""
+        exact = (self.standard_error == 0).all(-1, keepdim=True)
+        return torch.where(exact, 0.0, torch.nan).expand_as(self.phi).clone()
+
+    def _on_simplex(self) -> Partition:
+        if self.partition is None:
             raise ValueError(
-                f"Expected a complete explanation store at {path} but it cannot be read ({error}); "
-                "make it again with `explain.py` or `Explanation.save`."
-            ) from error
-        if dataset.attrs.get("format") == _FORMAT and dataset.attrs.get("sha256") != _hash(dataset):
-            raise ValueError(
-                f"Expected a complete explanation store at {path} but some of its numbers or names "
-                "are not those that were saved; make it again with `explain.py` or "
-                "`Explanation.save`."
+                f"Expected an explanation with output='ilr' but this one is in {self.space!r}; "
+                "make the value function with output='ilr'."
             )
-        return cls.from_xarray(dataset)
+        return self.partition
 
     def to_dataframe(self) -> "pd.DataFrame":
         """One line per (instance, player, output): `phi`, `standard_error`."""
@@ -281,38 +281,29 @@ class Explanation:
         features = self.features()
         base = np.broadcast_to(self.base.numpy(), self.prediction.shape).copy()
         return shap.Explanation(
-            values=_copied(self.phi),
+            values=storage.copied(self.phi),
             base_values=base,
             data=None if features is None else features.to_numpy(),
             feature_names=list(self.players.names),
             output_names=list(self.outputs),
-            error_std=_copied(self.standard_error),
+            error_std=storage.copied(self.standard_error),
         )
 
 
-def _copied(tensor: Tensor) -> np.ndarray:
-    return tensor.numpy().copy()
-
-
-def _hash(dataset: "xr.Dataset") -> str:
-    """Of every number and name: zarr itself reads a lost chunk as if it held zeros."""
-    digest = hashlib.sha256()
-    for name in sorted(map(str, dataset.variables)):
-        values = dataset[name].values
-        numeric = values.dtype.kind in "fi"
-        digest.update(values.tobytes() if numeric else "\0".join(map(str, values)).encode())
-    return digest.hexdigest()
-
-
-def _check_replaceable(path: Path) -> None:
-    import zarr
-
-    try:
-        ours = zarr.open_group(path, mode="r").attrs.get("format") == _FORMAT
-    except (OSError, ValueError):
-        ours = False
-    if not ours:
-        raise FileExistsError(
-            f"Expected {path} to be free or to hold an earlier explanation, but something else "
-            "stands there; move it away or choose another path."
+def _check_partition(partition: Partition | None, space: str, outputs: tuple[str, ...]) -> None:
+    if (partition is not None) != (space == "ilr"):
+        raise ValueError(
+            f"Expected a `partition` in the space 'ilr', and there only, but got {partition!r} in "
+            f"{space!r}."
         )
+    if partition is not None and partition.names != outputs:
+        raise ValueError(
+            f"Expected the balances of `partition` as `outputs`, {partition.names}, but got "
+            f"{outputs}."
+        )
+
+
+def _root(
+    covariance: Float[Tensor, "instances players outputs outputs"],
+) -> Float[Tensor, "instances players outputs"]:
+    return covariance.diagonal(dim1=-2, dim2=-1).clamp(min=0).sqrt()

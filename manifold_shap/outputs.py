@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap import simplex
+from manifold_shap.partition import Partition
 
 SPACES = ("probability", "log_odds", "ilr", "identity")
 
@@ -56,7 +57,11 @@ class Space:
         if self.name == "probability":
             return prediction.exp()
         log_p = self._without_zeros(prediction)
-        return log_p[..., 1:] - log_p[..., :1] if self.name == "log_odds" else simplex.ilr(log_p)
+        return (
+            log_p[..., 1:] - log_p[..., :1]
+            if self.name == "log_odds"
+            else simplex.coordinates(log_p)
+        )
 
     def outputs(self, classes: Sequence[str]) -> tuple[str, ...]:
         """Names of the outputs for a model with these classes.
@@ -75,7 +80,7 @@ class Space:
             return (f"log-odds of {classes[1]}",)
         if len(classes) < 2:
             raise ValueError(f"Expected at least two classes for output='ilr', got {classes}.")
-        return tuple(f"{'+'.join(classes[:k])} : {classes[k]}" for k in range(1, len(classes)))
+        return Partition.sequential(classes).names
 
     def _without_zeros(
         self, log_p: Float[Tensor, "*batch classes"]

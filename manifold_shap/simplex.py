@@ -1,13 +1,110 @@
 """Aitchison geometry of the simplex: probabilities of K classes in K-1 log-ratio coordinates.
 
-Everything works on log-probabilities or logits, in their own precision: for a softmax
-`ilr(softmax(z)) = V z`, and rounded probabilities never enter (Noé et al. 2024, Section 3;
-Egozcue et al. 2003).
+A composition is represented by its logarithms up to a constant, so that log-probabilities and
+logits serve alike: for a softmax `ilr(softmax(z)) = V z`, and rounded probabilities never enter
+(Noé et al. 2024, Section 4; Egozcue et al. 2003). Everything is differentiable, in the precision
+of its arguments.
 """
 
+import math
+
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor
+
+_TOLERANCE = 1e-3
+
+
+def from_probabilities(
+    p: Float[Tensor, "*batch classes"], zero_replacement: float | None = None
+) -> Float[Tensor, "*batch classes"]:
+    """Log-probabilities of distributions over the classes.
+
+    Args:
+        p: probabilities.
+        zero_replacement: what exact zeros become (see `replace_zeros`); by default they are
+            refused, since a composition has none.
+
+    Raises:
+        ValueError: fewer than two classes, or a row that is negative somewhere, not finite, zero
+            everywhere, or does not sum to one within 0.001; a zero that nothing replaces.
+    """
+    _check_classes(p.shape[-1])
+    rows = p.reshape(-1, p.shape[-1])
+    _refuse(~rows.isfinite(), rows, "finite probabilities")
+    _refuse(rows < 0, rows, "no negative probability")
+    _refuse((rows == 0).all(1), rows, "a probability above zero")
+    _refuse((rows.sum(1) - 1).abs() > _TOLERANCE, rows, "probabilities that sum to one")
+    if zero_replacement is None:
+        fix = "; give `zero_replacement`, such as 1e-4"
+        _refuse(rows == 0, rows, "no probability of exactly zero, which has no logarithm", fix)
+        return p.log()
+    return replace_zeros(p, zero_replacement).log()
+
+
+def closure(log_p: Float[Tensor, "*batch classes"]) -> Float[Tensor, "*batch classes"]:
+    """The log-probabilities with these ratios: parts that sum to one (Noé et al., Eq. 6)."""
+    return log_p.log_softmax(-1)
+
+
+def perturb(
+    log_p: Float[Tensor, "*batch classes"], log_q: Float[Tensor, "*batch classes"]
+) -> Float[Tensor, "*batch classes"]:
+    """p ⊕ q, the addition of the simplex: a prior updated by a likelihood."""
+    return closure(log_p + log_q)
+
+
+def power(
+    log_p: Float[Tensor, "*batch classes"], exponent: float | Tensor
+) -> Float[Tensor, "*batch classes"]:
+    """a ⊙ p, the multiplication by a number; -1 gives the inverse of p under `perturb`.
+
+    Args:
+        log_p: compositions.
+        exponent: a number, or a tensor that broadcasts over `*batch` with a last axis of 1.
+    """
+    return closure(exponent * log_p)
+
+
+def clr(log_p: Float[Tensor, "*batch classes"]) -> Float[Tensor, "*batch classes"]:
+    """Centred log-ratios: of each part to the geometric mean of all.
+
+    Raises:
+        ValueError: fewer than two classes, or a NaN or infinite entry.
+    """
+    _check_logits(log_p)
+    return _centred(log_p)
+
+
+def inner(
+    log_p: Float[Tensor, "*batch classes"], log_q: Float[Tensor, "*batch classes"]
+) -> Float[Tensor, "*batch"]:
+    """Aitchison's inner product (Noé et al., Eq. 7).
+
+    Raises:
+        ValueError: as `clr`.
+    """
+    return (clr(log_p) * clr(log_q)).sum(-1)
+
+
+def norm(log_p: Float[Tensor, "*batch classes"]) -> Float[Tensor, "*batch"]:
+    """Aitchison's norm: zero for the uniform distribution.
+
+    Raises:
+        ValueError: as `clr`.
+    """
+    return clr(log_p).norm(dim=-1)
+
+
+def distance(
+    log_p: Float[Tensor, "*batch classes"], log_q: Float[Tensor, "*batch classes"]
+) -> Float[Tensor, "*batch"]:
+    """Aitchison's distance: the norm of p ⊖ q.
+
+    Raises:
+        ValueError: as `clr`.
+    """
+    return (clr(log_p) - clr(log_q)).norm(dim=-1)
 
 
 def gram_schmidt_basis(classes: int) -> Float[Tensor, "balances classes"]:
@@ -18,30 +115,67 @@ def gram_schmidt_basis(classes: int) -> Float[Tensor, "balances classes"]:
     Raises:
         ValueError: fewer than two classes.
     """
-    if classes < 2:
-        raise ValueError(f"Expected at least 2 classes for log-ratios but got {classes}.")
-    j = torch.arange(1, classes, dtype=torch.float64)[:, None]
-    column = torch.arange(classes, dtype=torch.float64)
-    earlier = (column < j) / j
-    contrast = earlier - (column == j).double()
-    return contrast * (j / (j + 1)).sqrt()
+    _check_classes(classes)
+    j = torch.arange(1, classes)[:, None]
+    column = torch.arange(classes)
+    return partition_basis((column < j).long() - (column == j).long())
+
+
+def partition_basis(signs: Int64[Tensor, "balances classes"]) -> Float[Tensor, "balances classes"]:
+    """Orthonormal contrast rows of a sequential binary partition, in float64.
+
+    A balance of r classes (+1) against s classes (-1) is √(rs/(r+s)) times the log-ratio of their
+    geometric means (Egozcue & Pawlowsky-Glahn 2005). `Partition` checks what is given here.
+    """
+    first, second = (signs > 0).double(), (signs < 0).double()
+    r, s = first.sum(1, keepdim=True), second.sum(1, keepdim=True)
+    return (first / r - second / s) * (r * s / (r + s)).sqrt()
 
 
 def ilr(
     log_p: Float[Tensor, "*batch classes"], basis: Float[Tensor, "balances classes"] | None = None
 ) -> Float[Tensor, "*batch balances"]:
-    """Isometric log-ratio coordinates of log-probabilities (or of logits: closure cancels)."""
+    """Isometric log-ratio coordinates: inner products with a basis.
+
+    Args:
+        log_p: log-probabilities or logits.
+        basis: orthonormal rows that sum to zero; by default `gram_schmidt_basis`.
+
+    Raises:
+        ValueError: as `clr`.
+    """
+    _check_logits(log_p)
+    return coordinates(log_p, basis)
+
+
+def coordinates(
+    log_p: Float[Tensor, "*batch classes"], basis: Float[Tensor, "balances classes"] | None = None
+) -> Float[Tensor, "*batch balances"]:
+    """`ilr` without its checks, for inner loops."""
     basis = gram_schmidt_basis(log_p.shape[-1]) if basis is None else basis
-    return log_p @ basis.to(log_p).T
+    # Centred first: a common offset of logits would leave its rounding error in the products.
+    return _centred(log_p) @ basis.to(log_p).T
 
 
 def ilr_inv(
     coordinates: Float[Tensor, "*batch balances"],
     basis: Float[Tensor, "balances classes"] | None = None,
 ) -> Float[Tensor, "*batch classes"]:
-    """The composition (probabilities that sum to one) with these ILR coordinates."""
+    """The log-probabilities with these ILR coordinates; arguments as for `ilr`."""
     basis = gram_schmidt_basis(coordinates.shape[-1] + 1) if basis is None else basis
-    return (coordinates @ basis.to(coordinates)).softmax(-1)
+    return closure(coordinates @ basis.to(coordinates))
+
+
+def class_compositions(classes: int) -> Float[Tensor, "classes classes"]:
+    """Compositions of norm one, the k-th straight towards class k, against all others alike.
+
+    Log-probabilities in float64 (Noé et al., Eq. 26).
+
+    Raises:
+        ValueError: fewer than two classes.
+    """
+    _check_classes(classes)
+    return closure(math.sqrt(classes / (classes - 1)) * torch.eye(classes, dtype=torch.float64))
 
 
 def replace_zeros(
@@ -54,3 +188,30 @@ def replace_zeros(
     zero = p <= 0
     room = 1 - amount * zero.sum(-1, keepdim=True)
     return torch.where(zero, torch.as_tensor(amount, dtype=p.dtype, device=p.device), p * room)
+
+
+def _centred(log_p: Float[Tensor, "*batch classes"]) -> Float[Tensor, "*batch classes"]:
+    return log_p - log_p.mean(-1, keepdim=True)
+
+
+def _check_classes(classes: int) -> None:
+    if classes < 2:
+        raise ValueError(f"Expected at least 2 classes for log-ratios but got {classes}.")
+
+
+def _check_logits(log_p: Float[Tensor, "*batch classes"]) -> None:
+    _check_classes(log_p.shape[-1])
+    rows = log_p.reshape(-1, log_p.shape[-1])
+    _refuse(~rows.isfinite(), rows, "finite log-probabilities or logits")
+
+
+def _refuse(bad: Tensor, rows: Float[Tensor, "rows classes"], expected: str, fix: str = "") -> None:
+    """Raise where something is bad, naming the first row, and the class if it is about one."""
+    if not bool(bad.any()):
+        return
+    row = int(bad.reshape(len(rows), -1).any(1).nonzero()[0])
+    where = f"class {int(bad[row].nonzero()[0])} of " if bad.ndim == 2 else ""
+    raise ValueError(
+        f"Expected {expected} but {where}row {row} of {len(rows)} is not so: "
+        f"{rows[row].tolist()[:10]}{fix}."
+    )

@@ -11,6 +11,7 @@ from torch import Tensor
 from manifold_shap import __version__, noise
 from manifold_shap.coalitions import Players
 from manifold_shap.explanation import Explanation
+from manifold_shap.partition import Partition
 from manifold_shap.rows import check_rows, to_tensor
 
 Coalitions = Callable[[int, int], Tensor]
@@ -18,6 +19,9 @@ Coalitions = Callable[[int, int], Tensor]
 # What fits a processor's cache is fastest there; an accelerator wants to be filled.
 BATCH_SIZE_CPU = 4096
 BATCH_SIZE_ACCELERATOR = 65_536
+
+# Covariances take as many numbers as outputs squared, for every row and player.
+_MOST_CROSSED = 64
 
 
 class Game:
@@ -107,12 +111,21 @@ class Game:
         unknown = self.noisy and len(self.players) > 1
         return torch.full_like(phi, torch.nan if unknown else 0.0)
 
-    def explanation(self, phi: Tensor, standard_error: Tensor, made_by: dict) -> Explanation:
+    @property
+    def crossed(self) -> bool:
+        """Whether errors of outputs are wanted together: in log-ratio space, to be rotated."""
+        return self._on_simplex and len(self.base) <= _MOST_CROSSED
+
+    def explanation(
+        self, phi: Tensor, standard_error: Tensor, made_by: dict, covariance: Tensor | None = None
+    ) -> Explanation:
         """The labelled result."""
-        space = getattr(self.value, "space", None)
+        space, classes = getattr(self.value, "space", None), getattr(self.value, "classes", ())
         return Explanation(
             phi=_own(phi),
             standard_error=_own(standard_error),
+            covariance=None if covariance is None else _own(covariance),
+            partition=Partition.sequential(classes) if self._on_simplex else None,
             base=_own(self.base),
             prediction=_own(self.prediction),
             x=_own(self.x),
@@ -128,6 +141,11 @@ class Game:
                 **made_by,
             },
         )
+
+    @property
+    def _on_simplex(self) -> bool:
+        space = getattr(self.value, "space", None)
+        return space is not None and space.name == "ilr"
 
     def _proper_values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Any:
         proper = getattr(self.value, "proper_values", None)

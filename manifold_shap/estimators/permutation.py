@@ -96,7 +96,8 @@ def permutation_shapley(
     made_by = {**_made_by(moments, order), "seed": seed}
     if target_error is not None:
         made_by["target_error"] = target_error
-    return game.explanation(moments.mean, moments.standard_error(), made_by)
+    error, covariance = moments.standard_error(), moments.covariance()
+    return game.explanation(moments.mean, error, made_by, covariance)
 
 
 def _sampled(
@@ -147,7 +148,8 @@ def _every_order(game: Game, order: Ordering, progress: bool) -> Explanation:
 
 
 def _moments(game: Game) -> Moments:
-    return Moments(len(game.x), len(game.players), len(game.base), game.device)
+    rows, players, outputs = len(game.x), len(game.players), len(game.base)
+    return Moments(rows, players, outputs, game.device, crossed=game.crossed)
 
 
 def _made_by(moments: Moments, order: Ordering) -> dict[str, Any]:

@@ -86,6 +86,11 @@ class ValueFunction(ABC):
         self.base = base
 
     @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the model's classes."""
+        return self.model.classes
+
+    @property
     def device(self) -> torch.device:
         """Where values are computed."""
         return self.base.device

@@ -1,0 +1,189 @@
+"""Explanations as labelled datasets, and as zarr stores on disk."""
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from manifold_shap.checkpoints import swap_in
+from manifold_shap.coalitions import Players
+from manifold_shap.partition import Partition
+from manifold_shap.schema import Schema
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from manifold_shap.explanation import Explanation
+
+_FORMAT = "manifold_shap explanation"
+_TENSORS = ("phi", "standard_error", "base", "prediction", "x")
+
+
+def to_dataset(explanation: "Explanation") -> "xr.Dataset":
+    """A labelled dataset, which shares no memory with the explanation."""
+    import xarray as xr
+
+    event = [f"axis_{k}" for k in range(explanation.x.ndim - 1)]
+    by_player = ("instances", "players", "outputs")
+    variables = {
+        "phi": (by_player, copied(explanation.phi)),
+        "standard_error": (by_player, copied(explanation.standard_error)),
+        "base": ("outputs", copied(explanation.base)),
+        "prediction": (("instances", "outputs"), copied(explanation.prediction)),
+        "x": (("instances", *event), copied(explanation.x)),
+        "player_of_element": (event, copied(explanation.players.index)),
+    }
+    if explanation.covariance is not None:
+        variables["covariance"] = ((*by_player, "outputs_too"), copied(explanation.covariance))
+    return xr.Dataset(
+        variables,
+        coords={
+            "instances": list(explanation.instances),
+            "players": np.array(explanation.players.names),
+            "outputs": np.array(explanation.outputs),
+        },
+        attrs=_attributes(explanation),
+    )
+
+
+def fields(dataset: "xr.Dataset") -> dict[str, Any]:
+    """The arguments of the explanation that `to_dataset` was given.
+
+    Raises:
+        ValueError: the dataset is none of its making.
+    """
+    if dataset.attrs.get("format") != _FORMAT:
+        raise ValueError(
+            f"Expected a dataset written by Explanation.save (format {_FORMAT!r}) but got one "
+            f"with variables {sorted(map(str, dataset.variables))[:10]} and format "
+            f"{dataset.attrs.get('format')!r}."
+        )
+    names = tuple(map(str, dataset["players"].values))
+    schema, partition = (dataset.attrs.get(key) for key in ("schema", "partition"))
+    return {
+        **{name: _tensor(dataset, name) for name in _TENSORS},
+        "covariance": _tensor(dataset, "covariance") if "covariance" in dataset else None,
+        "players": Players(names, _tensor(dataset, "player_of_element")),
+        "outputs": tuple(map(str, dataset["outputs"].values)),
+        "space": dataset.attrs["space"],
+        "instances": tuple(int(k) for k in dataset["instances"].values),
+        "made_by": json.loads(dataset.attrs["made_by"]),
+        "schema": Schema.from_dict(json.loads(schema)) if schema else None,
+        "partition": Partition(**json.loads(partition)) if partition else None,
+    }
+
+
+def save(dataset: "xr.Dataset", path: Path) -> None:
+    """Write a zarr store, beside first and then renamed: never a partial one at `path`.
+
+    Raises:
+        FileExistsError: something that is not an explanation stands at `path`.
+        OSError: no space or no permission; what stood at `path` is left as it was.
+    """
+    if path.exists():
+        _check_replaceable(path)
+    beside = path.with_name(f".{path.name}.{uuid4().hex}")
+    old = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        dataset.attrs["sha256"] = _hash(dataset)
+        # Version 2 of the format is the one that specifies text.
+        dataset.to_zarr(beside, mode="w", zarr_format=2, consolidated=True)
+        old = swap_in(beside, path)
+    except OSError as error:
+        raise type(error)(
+            error.errno,
+            f"Could not write the explanation to {path} ({error.strerror}); free some space "
+            "or choose another place. Nothing there was changed.",
+        ) from error
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+        if old is not None:
+            shutil.rmtree(old, ignore_errors=True)
+
+
+def load(path: Path) -> "xr.Dataset":
+    """Read what `save` wrote.
+
+    Raises:
+        FileNotFoundError: nothing stands at `path`.
+        ValueError: it is no zarr store, or damaged.
+    """
+    import xarray as xr
+
+    if not path.exists():
+        raise FileNotFoundError(
+            f"Expected an explanation at {path} but nothing is there; `explain.py` and "
+            "`Explanation.save` write one."
+        )
+    try:
+        with xr.open_zarr(path, consolidated=True) as store:
+            dataset = store.load()
+    except (OSError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(
+            f"Expected a complete explanation store at {path} but it cannot be read ({error}); "
+            "make it again with `explain.py` or `Explanation.save`."
+        ) from error
+    if dataset.attrs.get("format") == _FORMAT and dataset.attrs.get("sha256") != _hash(dataset):
+        raise ValueError(
+            f"Expected a complete explanation store at {path} but some of its numbers or names "
+            "are not those that were saved; make it again with `explain.py` or "
+            "`Explanation.save`."
+        )
+    return dataset
+
+
+def copied(tensor: Tensor) -> np.ndarray:
+    """The numbers, in memory of their own."""
+    return tensor.numpy().copy()
+
+
+def _attributes(explanation: "Explanation") -> dict[str, str]:
+    attributes = {
+        "format": _FORMAT,
+        "space": explanation.space,
+        "made_by": json.dumps(explanation.made_by),
+    }
+    if explanation.schema is not None:
+        attributes["schema"] = json.dumps(explanation.schema.to_dict())
+    if explanation.partition is not None:
+        plain = {
+            "signs": explanation.partition.signs.tolist(),
+            "classes": explanation.partition.classes,
+        }
+        attributes["partition"] = json.dumps(plain)
+    return attributes
+
+
+def _tensor(dataset: "xr.Dataset", name: str) -> Tensor:
+    return torch.from_numpy(np.array(dataset[name].values))
+
+
+def _hash(dataset: "xr.Dataset") -> str:
+    """Of every number and name: zarr itself reads a lost chunk as if it held zeros."""
+    digest = hashlib.sha256()
+    for name in sorted(map(str, dataset.variables)):
+        values = dataset[name].values
+        numeric = values.dtype.kind in "fi"
+        digest.update(values.tobytes() if numeric else "\0".join(map(str, values)).encode())
+    return digest.hexdigest()
+
+
+def _check_replaceable(path: Path) -> None:
+    import zarr
+
+    try:
+        ours = zarr.open_group(path, mode="r").attrs.get("format") == _FORMAT
+    except (OSError, ValueError):
+        ours = False
+    if not ours:
+        raise FileExistsError(
+            f"Expected {path} to be free or to hold an earlier explanation, but something else "
+            "stands there; move it away or choose another path."
+        )

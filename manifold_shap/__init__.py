@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 # First: an explanation records it.
 __version__ = "0.1.0"
 
+from manifold_shap import simplex
 from manifold_shap.classifiers import Model, as_model
 from manifold_shap.coalitions import Players, ShapleyKernel, SizeUniform
 from manifold_shap.columns import Column
+from manifold_shap.dendrogram import cluster_classes
 from manifold_shap.estimators import exact_shapley, permutation_shapley
 from manifold_shap.explanation import Explanation
 from manifold_shap.imputers import (
@@ -30,9 +32,11 @@ from manifold_shap.imputers import (
 from manifold_shap.metrics import mean_squared_error, shapley_pairs
 from manifold_shap.ordering import Ordering
 from manifold_shap.outputs import Space
+from manifold_shap.partition import Partition
 from manifold_shap.schema import Schema
 from manifold_shap.values import (
     ImputedValue,
+    LogRatioOfMean,
     RetrainedValue,
     SurrogateValue,
     ValueFunction,
@@ -57,9 +61,11 @@ __all__ = [
     "GaussianImputer",
     "ImputedValue",
     "Imputer",
+    "LogRatioOfMean",
     "MarginalImputer",
     "Model",
     "Ordering",
+    "Partition",
     "Players",
     "RetrainedValue",
     "Schema",
@@ -70,6 +76,7 @@ __all__ = [
     "VAEImputer",
     "ValueFunction",
     "as_model",
+    "cluster_classes",
     "exact_shapley",
     "fit_imputer",
     "fit_surrogate",
@@ -81,6 +88,7 @@ __all__ = [
     "plots",
     "retrained_value",
     "shapley_pairs",
+    "simplex",
 ]
 
 # Lightning and matplotlib take seconds to import: only those who train or draw wait for them.

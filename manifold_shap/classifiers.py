@@ -217,12 +217,18 @@ def _is_distribution(p: Tensor) -> bool:
 
 
 def _no_distribution(p: Tensor) -> str:
-    sums = p.sum(-1)
+    sums, negative = p.sum(-1), p < 0
+    if bool(negative.any()):
+        row, column = negative.nonzero()[0].tolist()
+        where = f"row {row} has {p[row, column]:.4g} in column {column}"
+    else:
+        row = int((sums - 1).abs().argmax())
+        where = f"row {row} sums to {sums[row]:.4g}"
     return (
         "Expected the model to return a distribution over the classes (no negative entry, rows "
         f"that sum to one within {_TOLERANCE}) but got entries from {p.min():.4g} to "
-        f"{p.max():.4g} and row sums from {sums.min():.4g} to {sums.max():.4g}; end the model "
-        "with a softmax, return logits (returns='logits'), or use output='identity' for a "
+        f"{p.max():.4g} and row sums from {sums.min():.4g} to {sums.max():.4g}: {where}; end the "
+        "model with a softmax, return logits (returns='logits'), or use output='identity' for a "
         "regression model."
     )
 
@@ -249,8 +255,9 @@ def check_numbers(outputs: Float[Tensor, "batch outputs"]) -> None:
     """Raise ValueError, naming the row, where what a model gives is NaN or infinite."""
     bad = ~outputs.isfinite()
     if bool(bad.any()):
-        row = int(bad.any(-1).nonzero()[0])
+        row, column = bad.nonzero()[0].tolist()
         raise ValueError(
             f"Expected finite numbers from the model but row {row} of {len(outputs)} gave "
-            f"{outputs[row].tolist()[:10]}; look for an overflow or a logarithm of zero in it."
+            f"{outputs[row, column]} in column {column}: {outputs[row].tolist()[:10]}; look for an "
+            "overflow or a logarithm of zero in it."
         )

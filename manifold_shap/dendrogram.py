@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float
-from sklearn.cluster import AgglomerativeClustering
 from torch import Tensor
 
 from manifold_shap import simplex
@@ -41,6 +40,9 @@ def cluster_classes(
         ValueError: another shape, an unknown `linkage`, a class without rows, or too few rows for a
             covariance.
     """
+    # Here: it takes longer to import than the rest of the package.
+    from sklearn.cluster import AgglomerativeClustering
+
     if linkage not in LINKAGES:
         raise ValueError(f"Expected `linkage` to be one of {LINKAGES} but got {linkage!r}.")
     labels = torch.as_tensor(labels)

@@ -82,6 +82,6 @@ class Moments:
         return torch.where(pairs > 1, self._squares / (pairs - 1) / pairs, torch.nan)
 
 
-def _over(numbers: Float[Tensor, " rows"], like: Float[Tensor, "rows ..."]) -> Tensor:
+def _over(numbers: Tensor, like: Tensor) -> Tensor:
     """One number per row, to broadcast over the other axes."""
     return numbers.reshape(-1, *[1] * (like.ndim - 1))

@@ -22,12 +22,16 @@ def explain(cfg: DictConfig, given: list[str]) -> dict[str, Any]:
     """
     # Here, so that --help and a misspelled setting need not wait for them.
     from manifold_shap.commands import explain as steps
+    from manifold_shap.commands.on_simplex import OnSimplex
     from manifold_shap.commands.opening import open_value
     from manifold_shap.commands.orders import Orders
     from manifold_shap.commands.value_functions import defaults
 
     home, settings = Path(cfg.runs_dir, cfg.data.name), plain(cfg)
     orders = Orders(settings["ordering"], settings["asymmetric"], settings["confounding"])
+    simplex = OnSimplex(
+        settings["basis"], settings["balances"], log_ratio_of_mean=settings["log_ratio_of_mean"]
+    )
     name = cfg.value_function.name
     names = steps.drawn_names(settings["compare"], name)
     known = {path.stem: plain(OmegaConf.load(path)) for path in FAMILIES.glob("*.yaml")}
@@ -51,6 +55,7 @@ def explain(cfg: DictConfig, given: list[str]) -> dict[str, Any]:
         steps.test_rows(data, instances),
         partial(hydra.utils.instantiate(cfg.estimator, _partial_=True), progress=cfg.progress),
         orders,
+        simplex,
     )
     print(f"{summary['seconds']:.1f} s for {name}; results and plots in {opened.directory}")
     return summary

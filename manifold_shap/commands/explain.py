@@ -9,7 +9,8 @@ from typing import Any
 
 import torch
 
-from manifold_shap.commands import directories, report
+from manifold_shap.commands import directories, on_simplex, report
+from manifold_shap.commands.on_simplex import OnSimplex
 from manifold_shap.commands.opening import Opened, check_given
 from manifold_shap.commands.orders import Orders
 from manifold_shap.commands.run import Settings
@@ -105,6 +106,7 @@ def explain(
     rows: Sequence[int],
     estimator: Any,
     orders: Orders,
+    simplex: OnSimplex,
 ) -> dict[str, Any]:
     """Explain test rows by several value functions; store one, draw all of them with their MSE.
 
@@ -115,6 +117,7 @@ def explain(
         rows: numbers of test rows.
         estimator: from a value function and rows to an explanation.
         orders: a causal order of the players, and its uses.
+        simplex: how compositions are made and shown.
 
     Returns:
         What `summary.json` holds.
@@ -124,13 +127,15 @@ def explain(
     _check_one_space(values)
     x = data.x_test[list(rows)]
     # All of them, before the first is explained: some may have no imputer.
-    games = {which: orders.intervened(value) for which, value in values.items()}
+    games = {which: simplex.game(orders.intervened(value)) for which, value in values.items()}
+    partition = simplex.partition(opened.source, opened.value.space)
     explanations, seconds = {}, {}
     for which, game in games.items():
         start = time.perf_counter()
         explanation = estimator(game, x, **orders.of_estimator)
         seconds[which] = time.perf_counter() - start
-        explanations[which] = explanation.with_labels(rows, data.schema)
+        explanation = explanation.with_labels(rows, data.schema)
+        explanations[which] = explanation.in_basis(partition) if partition else explanation
     scores = _scores(values, data) if len(values) > 1 else {}
     made_by = {**explanations[name].made_by, "settings": dict(opened.settings)}
     main = replace(explanations[name], made_by=made_by)
@@ -147,11 +152,16 @@ def explain(
         **({"compared": _compared(scores, seconds)} if scores else {}),
     }
     figures = report.figures(explanations, name, scores)
+    pages = {}
+    if main.partition is not None:
+        figures |= on_simplex.figures(main, simplex.balances)
+        pages = on_simplex.pages(main)
     main.save(directory / "explanations.zarr")
     report.save_figures(figures, directory / "plots")
-    report.remove_other_figures(figures, directory / "plots")
+    report.save_pages(pages, directory / "plots")
+    report.remove_others([*figures, *pages], directory / "plots")
     directories.write_json(directory / "summary.json", summary)
-    print(report.table(main))
+    print(report.table(main) if main.partition is None else on_simplex.table(main))
     if scores:
         print(report.comparison(scores, seconds))
     return summary

@@ -1,7 +1,7 @@
 """What the commands show: figures in files, and a short table."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TextIO
@@ -110,8 +110,14 @@ def save_figures(figures: Mapping[str, plots.Figure], directory: Path) -> None:
         write_whole(directory / f"{name}.png", partial(figure.savefig, format="png", dpi=200))
 
 
-def remove_other_figures(figures: Mapping[str, plots.Figure], directory: Path) -> None:
+def save_pages(pages: Mapping[str, str], directory: Path) -> None:
+    """Write figures for a browser."""
+    for name, page in pages.items():
+        write_whole(directory / f"{name}.html", partial(Path.write_text, data=page))
+
+
+def remove_others(kept: Sequence[str], directory: Path) -> None:
     """Remove the figures of an earlier explanation of other rows."""
-    for path in directory.glob("*.png"):
-        if path.stem not in figures and path.stem != "mse_by_size":
+    for path in [*directory.glob("*.png"), *directory.glob("*.html")]:
+        if path.stem not in kept and path.stem != "mse_by_size":
             path.unlink()

@@ -2,6 +2,7 @@
 
 from manifold_shap.data.base import TensorDataModule
 from manifold_shap.data.batches import loader
+from manifold_shap.data.components import DigitComponents
 from manifold_shap.data.images import MNIST, Digits, FashionMNIST
 from manifold_shap.data.tables import CSV, Abalone, Census, Drug, Iris
 
@@ -10,6 +11,7 @@ __all__ = [
     "MNIST",
     "Abalone",
     "Census",
+    "DigitComponents",
     "Digits",
     "Drug",
     "FashionMNIST",

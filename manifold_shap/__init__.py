@@ -15,7 +15,7 @@ from manifold_shap.classifiers import Model, as_model
 from manifold_shap.coalitions import Players, ShapleyKernel, SizeUniform
 from manifold_shap.columns import Column
 from manifold_shap.dendrogram import cluster_classes
-from manifold_shap.estimators import exact_shapley, permutation_shapley
+from manifold_shap.estimators import adaptive_shapley, exact_shapley, permutation_shapley
 from manifold_shap.explanation import Explanation
 from manifold_shap.imputers import (
     BaselineImputer,
@@ -30,6 +30,11 @@ from manifold_shap.imputers import (
     VAEImputer,
 )
 from manifold_shap.metrics import mean_squared_error, shapley_pairs
+from manifold_shap.naive_bayes import (
+    multiclass_score,
+    naive_bayes_shapley,
+    weight_of_evidence,
+)
 from manifold_shap.ordering import Ordering
 from manifold_shap.outputs import Space
 from manifold_shap.partition import Partition
@@ -75,6 +80,7 @@ __all__ = [
     "SurrogateValue",
     "VAEImputer",
     "ValueFunction",
+    "adaptive_shapley",
     "as_model",
     "cluster_classes",
     "exact_shapley",
@@ -84,11 +90,14 @@ __all__ = [
     "load_imputer",
     "load_surrogate",
     "mean_squared_error",
+    "multiclass_score",
+    "naive_bayes_shapley",
     "permutation_shapley",
     "plots",
     "retrained_value",
     "shapley_pairs",
     "simplex",
+    "weight_of_evidence",
 ]
 
 # Lightning and matplotlib take seconds to import: only those who train or draw wait for them.

@@ -39,7 +39,8 @@ def cosines(
     """Of the angles between players: 1 where they move the prediction alike, 0 where neither adds
     to the other, -1 where they oppose each other; NaN for a player that moves nothing."""
     along = phi / norms(phi)[..., None]
-    return along @ along.transpose(-1, -2)
+    # Rounding must not leave the domain of the arc cosine.
+    return (along @ along.transpose(-1, -2)).clamp(-1, 1)
 
 
 def projections(
@@ -50,7 +51,7 @@ def projections(
     return phi @ directions.to(phi).T
 
 
-def summary(explanation: "Explanation", instance: int) -> "pd.DataFrame":
+def summary(explanation: "Explanation", instance: int, most: int) -> "pd.DataFrame":
     """One line per player of a row, the largest norm first; see `Explanation.summarize`."""
     import pandas as pd
 
@@ -59,7 +60,7 @@ def summary(explanation: "Explanation", instance: int) -> "pd.DataFrame":
     size, errors, by_class, angles = (
         figures[0] for figures in (row.norms(), row.norm_errors(), row.projections(), row.cosines())
     )
-    order = size.argsort(descending=True, stable=True).tolist()
+    order = size.argsort(descending=True, stable=True)[:most].tolist()
     columns = {
         "norm": size,
         "standard_error": errors,

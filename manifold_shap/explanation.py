@@ -175,7 +175,7 @@ class Explanation:
         """On the class-compositions (Noé et al., Eq. 26): in favour of, or against, which class."""
         return compositions.projections(self.phi, self.basis)
 
-    def summarize(self, instance: int = 0) -> "pd.DataFrame":
+    def summarize(self, instance: int = 0, most: int = 10) -> "pd.DataFrame":
         """Norms, projections and cosines of one row's players, the largest norm first.
 
         Columns: `norm` with its `standard_error` (to first order), `on <class>` for the projection
@@ -183,9 +183,10 @@ class Explanation:
 
         Args:
             instance: position of the row.
+            most: players to list.
         """
         self._on_simplex()
-        return compositions.summary(self, instance)
+        return compositions.summary(self, instance, most)
 
     def in_basis(self, partition: "Partition | Tree") -> "Explanation":
         """The same explanation in the log-ratio coordinates of another partition of the classes.
@@ -203,6 +204,8 @@ class Explanation:
         if not isinstance(partition, Partition):
             partition = Partition.of_tree(partition, own.classes)
         partition = partition.aligned(own.classes)
+        if partition == own:
+            return self
         turn = own.rotation(partition).to(self.phi)
         covariance = None if self.covariance is None else turn @ self.covariance @ turn.T
         return replace(

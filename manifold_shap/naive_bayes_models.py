@@ -1,0 +1,252 @@
+"""Naive Bayes classifiers of scikit-learn, read as log-likelihoods of their features."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from jaxtyping import Bool, Float
+from pandas.api.types import is_numeric_dtype
+from torch import Tensor
+from torch.nn import functional as F
+
+
+class Likelihood(ABC):
+    """ℓ_m(x_m) = log P(x_m | y) for every feature m and class y, in float64."""
+
+    @abstractmethod
+    def __call__(
+        self, rows: Float[Tensor, "rows features"]
+    ) -> Float[Tensor, "rows features classes"]: ...
+
+    def invalid(self, rows: Float[Tensor, "rows features"]) -> Bool[Tensor, "rows features"]:
+        """Where finite rows hold what is not `expected`."""
+        return torch.zeros_like(rows, dtype=torch.bool)
+
+    def expected(self, feature: int) -> str:
+        """What a feature may be, for the error where it is not."""
+        return "a number"
+
+
+class GaussianLikelihood(Likelihood):
+    """Normal, with a mean and a variance for each class."""
+
+    def __init__(self, model: Any) -> None:
+        self.mean, self.variance = float64(model.theta_).T, float64(model.var_).T
+
+    def __call__(
+        self, rows: Float[Tensor, "rows features"]
+    ) -> Float[Tensor, "rows features classes"]:
+        squares = (rows.double()[..., None] - self.mean).square() / self.variance
+        return -0.5 * (squares + (2 * math.pi * self.variance).log())
+
+
+class CategoricalLikelihood(Likelihood):
+    """A table of probabilities for each feature, whose entries are numbered by the data."""
+
+    def __init__(self, model: Any) -> None:
+        tables = [float64(table).T for table in model.feature_log_prob_]
+        self.categories = torch.tensor([len(table) for table in tables])
+        # One table for all features, so that one look-up serves them.
+        self.table = torch.cat(tables)
+        self.first = self.categories.cumsum(0) - self.categories
+
+    def __call__(
+        self, rows: Float[Tensor, "rows features"]
+    ) -> Float[Tensor, "rows features classes"]:
+        return F.embedding(rows.long() + self.first, self.table)
+
+    def invalid(self, rows: Float[Tensor, "rows features"]) -> Bool[Tensor, "rows features"]:
+        return (rows < 0) | (rows >= self.categories) | (rows != rows.trunc())
+
+    def expected(self, feature: int) -> str:
+        last = int(self.categories[feature]) - 1
+        return f"a category that the model was fitted with, a whole number from 0 to {last},"
+
+
+class BernoulliLikelihood(Likelihood):
+    """A bit: whether a feature is above the model's threshold."""
+
+    def __init__(self, model: Any) -> None:
+        self.present = float64(model.feature_log_prob_).T
+        self.absent = torch.log1p(-self.present.exp())
+        self.threshold = model.binarize
+
+    def __call__(
+        self, rows: Float[Tensor, "rows features"]
+    ) -> Float[Tensor, "rows features classes"]:
+        # In the precision of the rows, as scikit-learn compares them.
+        bit = rows == 1 if self.threshold is None else rows > self.threshold
+        return torch.where(bit[..., None], self.present, self.absent)
+
+    def invalid(self, rows: Float[Tensor, "rows features"]) -> Bool[Tensor, "rows features"]:
+        return (rows != 0) & (rows != 1) & (self.threshold is None)
+
+    def expected(self, feature: int) -> str:
+        return "0 or 1 (the model's `binarize` is None)"
+
+
+class MultinomialLikelihood(Likelihood):
+    """A count x_m of a feature has log-likelihood x_m log p_m."""
+
+    def __init__(self, model: Any) -> None:
+        self.log_p = float64(model.feature_log_prob_).T
+
+    def __call__(
+        self, rows: Float[Tensor, "rows features"]
+    ) -> Float[Tensor, "rows features classes"]:
+        count = rows.double()[..., None]
+        # What does not occur has likelihood one, even where its probability is zero.
+        return torch.where(count > 0, count * self.log_p, 0.0)
+
+    def invalid(self, rows: Float[Tensor, "rows features"]) -> Bool[Tensor, "rows features"]:
+        return rows < 0
+
+    def expected(self, feature: int) -> str:
+        return "a count of zero or more"
+
+
+@dataclass(frozen=True)
+class NaiveBayes:
+    """A fitted classifier: log P(y | x) = log P(y) + Σ_m ℓ_m(x_m), up to closure.
+
+    Attributes:
+        likelihood: ℓ_m.
+        log_prior: log P(y), `[classes]`, float64.
+        classes: names.
+        features: names, the model's own or numbered.
+        named: whether they are the model's own.
+    """
+
+    likelihood: Likelihood
+    log_prior: Tensor
+    classes: tuple[str, ...]
+    features: tuple[str, ...]
+    named: bool
+
+    def rows(self, x: Any, name: str) -> Float[Tensor, "rows *event"]:
+        """Rows that have likelihoods, float64 unless they come as float32.
+
+        Args:
+            x: a table, whose columns are matched by name if the model knows names, or an array or
+                a tensor of as many elements per row as there are features.
+            name: what an error calls it.
+
+        Raises:
+            TypeError: no numbers.
+            ValueError: another width, no row, or an entry that is not finite or not `expected`.
+        """
+        rows = self._tensor(x, name)
+        width = len(self.features)
+        if rows.ndim < 2 or math.prod(rows.shape[1:]) != width or len(rows) == 0:
+            raise ValueError(
+                f"Expected `{name}` of shape (rows, {width}), as the model was fitted, but got "
+                f"{tuple(rows.shape)}; one row is `{name}[:1]`."
+            )
+        flat = rows.flatten(1)
+        self._refuse(~flat.isfinite(), flat, name, lambda feature: "a finite number")
+        self._refuse(self.likelihood.invalid(flat), flat, name, self.likelihood.expected)
+        return rows
+
+    def _refuse(
+        self,
+        bad: Bool[Tensor, "rows features"],
+        rows: Float[Tensor, "rows features"],
+        name: str,
+        expected: Callable[[int], str],
+    ) -> None:
+        if bool(bad.any()):
+            row, feature = bad.nonzero()[0].tolist()
+            raise ValueError(
+                f"Expected {expected(feature)} but row {row} of `{name}` has "
+                f"{rows[row, feature]:g} for feature {self.features[feature]!r}; recode or drop "
+                f"such rows ({int(bad.any(1).sum())} of {len(rows)})."
+            )
+
+    def _tensor(self, x: Any, name: str) -> Float[Tensor, "rows *event"]:
+        if isinstance(x, pd.DataFrame):
+            x = self._array(x, name)
+        if isinstance(x, np.ndarray) and x.dtype.kind in "biuf":
+            x = torch.from_numpy(x.astype(np.float32 if x.dtype == np.float32 else np.float64))
+        if not isinstance(x, Tensor) or x.is_complex():
+            kind = f"an array of {x.dtype}" if isinstance(x, np.ndarray) else type(x).__name__
+            raise TypeError(
+                f"Expected `{name}` to be a table, an array or a tensor of numbers but got {kind}; "
+                "a sparse matrix becomes an array by `.toarray()`."
+            )
+        x = x.detach().cpu()
+        return x if x.dtype == torch.float32 else x.double()
+
+    def _array(self, frame: pd.DataFrame, name: str) -> np.ndarray:
+        if self.named:
+            missing = [column for column in self.features if column not in frame]
+            extra = [column for column in frame if column not in self.features]
+            if missing or extra:
+                raise ValueError(
+                    f"Expected `{name}` to have the columns that the model was fitted on but it "
+                    f"lacks {missing[:10]} and has the extra {extra[:10]}."
+                )
+            frame = frame[list(self.features)]
+        words = [column for column, kind in frame.dtypes.items() if not is_numeric_dtype(kind)]
+        if words:
+            raise TypeError(
+                f"Expected columns of numbers in `{name}` but {words[:10]} hold something else; "
+                "encode them as for the fit, for example by scikit-learn's `OrdinalEncoder`."
+            )
+        return frame.to_numpy(np.float64, na_value=np.nan)
+
+
+def read_model(model: Any) -> NaiveBayes:
+    """A classifier of scikit-learn as a sum over its features.
+
+    Raises:
+        TypeError: it is no naive Bayes classifier.
+        ValueError: it is not fitted, or knows fewer than two classes, or a class without prior.
+    """
+    likelihood = _kind(model)(model)
+    classes = tuple(str(name) for name in model.classes_)
+    if len(classes) < 2:
+        raise ValueError(f"Expected a model of at least two classes but got {list(classes)}.")
+    gaussian = isinstance(likelihood, GaussianLikelihood)
+    log_prior = float64(model.class_prior_).log() if gaussian else float64(model.class_log_prior_)
+    without = [classes[k] for k in (~log_prior.isfinite()).nonzero()[:, 0].tolist()]
+    if without:
+        raise ValueError(
+            f"Expected a prior above zero for every class but {without} have none; fit the model "
+            "on rows of every class."
+        )
+    own = getattr(model, "feature_names_in_", None)
+    names = [f"x{m}" for m in range(model.n_features_in_)] if own is None else map(str, own)
+    return NaiveBayes(likelihood, log_prior, classes, tuple(names), own is not None)
+
+
+def _kind(model: Any) -> Callable[[Any], Likelihood]:
+    from sklearn import naive_bayes
+
+    kinds: dict[type, Callable[[Any], Likelihood]] = {
+        naive_bayes.GaussianNB: GaussianLikelihood,
+        naive_bayes.CategoricalNB: CategoricalLikelihood,
+        naive_bayes.BernoulliNB: BernoulliLikelihood,
+        naive_bayes.MultinomialNB: MultinomialLikelihood,
+    }
+    name = type(model).__name__
+    for kind, likelihood in kinds.items():
+        if isinstance(model, kind):
+            if not hasattr(model, "classes_"):
+                raise ValueError(f"Expected a fitted model but this {name} is not; call `fit`.")
+            return likelihood
+    if isinstance(model, naive_bayes.ComplementNB):
+        name += ", which scores a class by the features of all others and has no likelihoods"
+    raise TypeError(
+        "Expected `model` to be a GaussianNB, CategoricalNB, BernoulliNB or MultinomialNB of "
+        f"scikit-learn but got {name}; explain other classifiers by `permutation_shapley`."
+    )
+
+
+def float64(array: Any) -> Tensor:
+    """A copy of an array of numbers."""
+    return torch.tensor(np.asarray(array, dtype=np.float64))

@@ -1,0 +1,608 @@
+"""Closed forms of naive Bayes against enumeration, scikit-learn, scipy and the axioms."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import special, stats
+from sklearn.base import clone
+from sklearn.datasets import load_wine
+from sklearn.naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, GaussianNB, MultinomialNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from torch import Tensor
+
+import manifold_shap as ms
+from manifold_shap import naive_bayes
+from manifold_shap.coalitions import all_coalitions
+
+few = settings(deadline=None, max_examples=20)
+FEATURES = 4
+ROWS, REFERENCE = slice(0, 3), slice(3, 11)
+
+KINDS: dict[str, Any] = {
+    "gaussian": GaussianNB(),
+    "categorical": CategoricalNB(),
+    "bernoulli": BernoulliNB(binarize=0.05),
+    "bits": BernoulliNB(binarize=None),
+    "multinomial": MultinomialNB(fit_prior=False),
+}
+every_kind = pytest.mark.parametrize("kind", KINDS)
+both_spaces = pytest.mark.parametrize(("output", "classes"), [("log_odds", 2), ("ilr", 3)])
+WEIGHTS = [1.0, 0.25, 0.0, 0.7]
+
+
+def table(kind: str, classes: int = 2, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Rows that float32 holds exactly, and classes that depend on them, the first the likeliest."""
+    generator = np.random.default_rng(seed)
+    y = np.maximum(np.arange(60) % (classes + 2) - 2, 0)
+    x = generator.normal(y[:, None] * [0.5, 1, -0.7, 0], 1, (60, FEATURES)).round(1)
+    if kind == "categorical":
+        x = np.clip(np.floor(x + 2), 0, [5, 3, 4, 2])
+    if kind == "bits":
+        x = (x > 0).astype(float)
+    if kind == "multinomial":
+        x = np.floor(np.abs(2 * x))
+    return x.astype(np.float32).astype(np.float64), y
+
+
+def fitted(kind: str, classes: int = 2) -> tuple[Any, np.ndarray, np.ndarray]:
+    """A model, rows to explain, and reference rows."""
+    x, y = table(kind, classes)
+    return clone(KINDS[kind]).fit(x, y), x[ROWS], x[REFERENCE]
+
+
+def log_likelihoods(model: Any, x: np.ndarray) -> np.ndarray:
+    """log P(x_m | y) `[*batch, features, classes]` by scipy and by loops."""
+    if isinstance(model, GaussianNB):
+        return stats.norm.logpdf(x[..., None], model.theta_.T, model.var_.T**0.5)
+    if isinstance(model, BernoulliNB):
+        bit = x if model.binarize is None else x > model.binarize
+        return stats.bernoulli.logpmf(bit[..., None], np.exp(model.feature_log_prob_).T)
+    if isinstance(model, MultinomialNB):
+        return x[..., None] * model.feature_log_prob_.T
+    tables, codes = model.feature_log_prob_, np.moveaxis(x.astype(int), -1, 0)
+    return np.stack([t.T[code] for t, code in zip(tables, codes, strict=True)], axis=-2)
+
+
+def log_prior(model: Any) -> np.ndarray:
+    gaussian = isinstance(model, GaussianNB)
+    return np.log(model.class_prior_) if gaussian else model.class_log_prior_
+
+
+def joint(model: Any, x: np.ndarray, weights: list[float] | None) -> np.ndarray:
+    """Eq. (1) up to closure, `[*batch, classes]`; without weights by scikit-learn."""
+    if weights is None:
+        flat = model.predict_joint_log_proba(x.reshape(-1, FEATURES))
+        return flat.reshape(*x.shape[:-1], -1)
+    return log_prior(model) + np.einsum("...mk,m->...k", log_likelihoods(model, x), weights)
+
+
+def in_space(log_p: np.ndarray, output: str) -> np.ndarray:
+    if output == "log_odds":
+        return log_p[..., 1:] - log_p[..., :1]
+    return ms.simplex.ilr(torch.from_numpy(np.ascontiguousarray(log_p))).numpy()
+
+
+def enumerated(
+    model: Any, x: np.ndarray, reference: np.ndarray, output: str, weights: list[float] | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Shapley values, v(∅) and v(N) of the marginal game by the sum over all coalitions."""
+    masks = all_coalitions(FEATURES).numpy()
+    completed = np.where(masks[:, None], x[:, None, None], reference)
+    values = in_space(joint(model, completed, weights), output).mean(2)
+    phi = np.zeros((len(x), FEATURES, values.shape[-1]))
+    for number, mask in enumerate(masks):
+        for m in np.flatnonzero(~mask):
+            share = 1 / (FEATURES * math.comb(FEATURES - 1, mask.sum()))
+            phi[:, m] += share * (values[:, number | 1 << m] - values[:, number])
+    return phi, values[0, 0], values[:, -1]
+
+
+def assert_close(actual: Tensor, expected: Any, tolerance: float = 1e-6) -> None:
+    torch.testing.assert_close(
+        actual.double(), torch.as_tensor(expected).double(), rtol=tolerance, atol=tolerance
+    )
+
+
+@every_kind
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_oracle_weighs_as_scikit_learn_does_not(kind: str, classes: int) -> None:
+    model, x, _ = fitted(kind, classes)
+    expected = model.predict_joint_log_proba(x)
+    np.testing.assert_allclose(joint(model, x, [1.0] * FEATURES), expected, rtol=1e-12)
+
+
+@every_kind
+@both_spaces
+@pytest.mark.parametrize("weights", [None, WEIGHTS])
+def test_values_are_those_of_enumeration(
+    kind: str, output: str, classes: int, weights: list[float] | None
+) -> None:
+    model, x, reference = fitted(kind, classes)
+    explanation = ms.naive_bayes_shapley(model, x, reference, output, weights=weights)
+    phi, base, prediction = enumerated(model, x, reference, output, weights)
+    assert explanation.phi.shape == (3, FEATURES, classes - 1)
+    assert_close(explanation.phi, phi)
+    assert_close(explanation.base, base)
+    assert_close(explanation.prediction, prediction)
+    assert (explanation.standard_error == 0).all()
+
+
+@every_kind
+@both_spaces
+def test_values_are_those_of_the_exact_estimator(kind: str, output: str, classes: int) -> None:
+    model, x, reference = fitted(kind, classes)
+    value = ms.imputed_value(model, ms.MarginalImputer(reference), output, draws=len(reference))
+    exact = ms.exact_shapley(value, x)
+    closed = ms.naive_bayes_shapley(model, x, reference, output)
+    assert_close(closed.phi, exact.phi, 2e-5)
+    assert_close(closed.base, exact.base, 2e-5)
+    assert_close(closed.prediction, exact.prediction, 2e-5)
+    assert closed.outputs == exact.outputs
+    assert closed.space == exact.space
+    assert closed.partition == exact.partition
+    assert torch.equal(closed.x, exact.x)
+
+
+@every_kind
+@both_spaces
+def test_predictions_are_those_of_scikit_learn(kind: str, output: str, classes: int) -> None:
+    model, _, reference = fitted(kind, classes)
+    x = table(kind, classes)[0]
+    explanation = ms.naive_bayes_shapley(model, x, reference, output)
+    assert_close(explanation.prediction, in_space(model.predict_log_proba(x), output))
+
+
+@every_kind
+def test_one_balance_of_two_classes_is_their_log_odds(kind: str) -> None:
+    model, x, reference = fitted(kind)
+    odds = ms.naive_bayes_shapley(model, x, reference, "log_odds")
+    balance = ms.naive_bayes_shapley(model, x, reference, "ilr")
+    # It speaks for the first class, log-odds for the second.
+    assert_close(balance.phi, -odds.phi / math.sqrt(2))
+
+
+def test_permutations_agree_on_wine() -> None:
+    x, y = load_wine(return_X_y=True)
+    x, y = x[y < 2].astype(np.float32), y[y < 2]
+    model = GaussianNB().fit(x, y)
+    reference, rows = x[::4], x[1::20]
+    exact = ms.naive_bayes_shapley(model, rows, reference).phi[..., 0]
+    value = ms.imputed_value(model, ms.MarginalImputer(reference), "log_odds", len(reference))
+    sampled = ms.permutation_shapley(value, rows, permutations=4).phi[..., 0]
+    for one, other in zip(exact, sampled, strict=True):
+        assert stats.spearmanr(one, other).statistic > 0.99
+        assert stats.kendalltau(one, other).statistic > 0.99
+    mine, theirs = exact.abs().mean(0), sampled.abs().mean(0)
+    assert stats.kendalltau(mine, theirs).statistic > 0.99
+    assert_close(exact, sampled, 1e-4)
+
+
+@every_kind
+@both_spaces
+def test_evidence_less_its_mean_is_the_shapley_value(kind: str, output: str, classes: int) -> None:
+    model, x, reference = fitted(kind, classes)
+    evidence = ms.weight_of_evidence(model, x, output, weights=WEIGHTS)
+    mean = ms.weight_of_evidence(model, reference, output, weights=WEIGHTS).phi.mean(0)
+    shapley = ms.naive_bayes_shapley(model, x, reference, output, weights=WEIGHTS)
+    assert_close(evidence.phi - mean, shapley.phi, 2e-6)
+    assert torch.equal(evidence.prediction, shapley.prediction)
+    assert_close(evidence.base, in_space(log_prior(model), output))
+    assert_close(evidence.base + evidence.phi.sum(1), evidence.prediction, 2e-6)
+
+
+@pytest.mark.parametrize("kind", ["categorical", "bernoulli", "bits"])
+def test_evidence_is_the_change_in_odds_without_the_feature(kind: str) -> None:
+    # Eq. (13): the other parameters of these models do not depend on the feature.
+    x, y = table(kind)
+    model, rows = clone(KINDS[kind]).fit(x, y), x[ROWS]
+    evidence = ms.weight_of_evidence(model, rows)
+    for m in range(FEATURES):
+        less = clone(model).fit(np.delete(x, m, 1), y)
+        odds = in_space(model.predict_log_proba(rows), "log_odds")
+        without = in_space(less.predict_log_proba(np.delete(rows, m, 1)), "log_odds")
+        assert_close(evidence.phi[:, m], odds - without)
+
+
+@every_kind
+def test_the_score_of_two_classes_is_twice_the_magnitude(kind: str) -> None:
+    model, x, reference = fitted(kind)
+    phi = ms.naive_bayes_shapley(model, x, reference, weights=WEIGHTS).phi[..., 0]
+    assert_close(ms.multiclass_score(model, x, reference, weights=WEIGHTS), 2 * phi.abs())
+
+
+@every_kind
+def test_the_score_of_three_classes_is_that_of_three_mixtures(kind: str) -> None:
+    model, x, reference = fitted(kind, 3)
+    prior = np.exp(log_prior(model))
+    terms = []
+    for rows in (x, reference):
+        p = np.exp(log_likelihoods(model, rows))
+        mixture = (p * prior).sum(-1, keepdims=True) - p * prior
+        terms.append(np.log(p / (mixture / (prior.sum() - prior))))
+    expected = np.abs(terms[0] - terms[1].mean(0)).sum(-1)
+    assert_close(ms.multiclass_score(model, x, reference), expected)
+    assert_close(
+        ms.multiclass_score(model, x, reference, weights=WEIGHTS), expected * np.array(WEIGHTS)
+    )
+
+
+def test_the_score_outlives_likelihoods_that_underflow() -> None:
+    model = GaussianNB().fit([[0.0], [1.0], [100.0], [101.0], [300.0], [301.0]], [0, 0, 1, 1, 2, 2])
+    rows = np.array([[0.5], [200.0]])
+    log_p = log_likelihoods(model, rows)
+    assert (np.exp(log_p[0]) == 0).any()
+    rest = special.logsumexp(log_p[..., [[1, 2], [0, 2], [0, 1]]], axis=-1) - math.log(2)
+    terms = log_p - rest
+    expected = np.abs(terms - terms.mean(0)).sum(-1)
+    assert_close(ms.multiclass_score(model, rows, rows), expected)
+
+
+numbers = st.floats(-5, 5, width=32)
+some_rows = st.lists(st.lists(numbers, min_size=4, max_size=4), min_size=1, max_size=4)
+some_weights = st.lists(st.floats(0, 1), min_size=4, max_size=4)
+
+
+@both_spaces
+@given(x=some_rows, reference=some_rows, weights=some_weights)
+@few
+def test_values_share_out_the_prediction(
+    output: str, classes: int, x: list, reference: list, weights: list[float]
+) -> None:
+    model = fitted("gaussian", classes)[0]
+    explanation = ms.naive_bayes_shapley(
+        model, np.array(x), np.array(reference), output, weights=weights
+    )
+    change = explanation.prediction - explanation.base
+    assert_close(explanation.phi.sum(1), change, 2e-5)
+
+
+@both_spaces
+@given(x=some_rows, reference=some_rows, weights=some_weights)
+@few
+def test_values_are_linear_in_the_weights(
+    output: str, classes: int, x: list, reference: list, weights: list[float]
+) -> None:
+    model = fitted("gaussian", classes)[0]
+    rows = np.array(x), np.array(reference)
+    whole = ms.naive_bayes_shapley(model, *rows, output).phi
+    weighted = ms.naive_bayes_shapley(model, *rows, output, weights=weights).phi
+    assert_close(weighted, whole.double() * torch.tensor(weights).double()[:, None], 2e-6)
+
+
+@every_kind
+def test_a_feature_of_weight_zero_gets_exactly_zero(kind: str) -> None:
+    model, x, reference = fitted(kind, 3)
+    explanation = ms.naive_bayes_shapley(model, x, reference, "ilr", weights=WEIGHTS)
+    assert (explanation.phi[:, 2] == 0).all()
+    assert (explanation.phi[:, [0, 1, 3]].abs().sum(-1) > 0).any(0).all()
+    assert (ms.weight_of_evidence(model, x, "ilr", weights=WEIGHTS).phi[:, 2] == 0).all()
+    assert (ms.multiclass_score(model, x, reference, weights=WEIGHTS)[:, 2] == 0).all()
+
+
+@every_kind
+def test_a_reference_explains_itself_by_nothing_on_average(kind: str) -> None:
+    model, _, reference = fitted(kind, 3)
+    phi = ms.naive_bayes_shapley(model, reference, reference, "ilr").phi
+    assert_close(phi.mean(0), torch.zeros(FEATURES, 2))
+
+
+@every_kind
+def test_a_group_gets_the_sum_of_its_features(kind: str) -> None:
+    model, x, reference = fitted(kind, 3)
+    players = ms.Players(("ends", "middle"), torch.tensor([0, 1, 1, 0]))
+    single = ms.naive_bayes_shapley(model, x, reference, "ilr")
+    grouped = ms.naive_bayes_shapley(model, x, reference, "ilr", players=players)
+    assert grouped.players is players
+    assert_close(grouped.phi[:, 0], single.phi[:, [0, 3]].sum(1))
+    assert_close(grouped.phi[:, 1], single.phi[:, [1, 2]].sum(1))
+    assert torch.equal(grouped.prediction, single.prediction)
+    evidence = ms.weight_of_evidence(model, x, "ilr", players=players)
+    assert_close(evidence.phi.sum(1), evidence.prediction - evidence.base, 2e-6)
+
+
+def test_the_score_of_a_group_is_of_its_sum() -> None:
+    model, x, reference = fitted("gaussian")
+    players = ms.Players(("ends", "middle"), torch.tensor([0, 1, 1, 0]))
+    phi = ms.naive_bayes_shapley(model, x, reference, players=players).phi[..., 0]
+    score = ms.multiclass_score(model, x, reference, players=players)
+    assert_close(score, 2 * phi.abs())
+
+
+def test_images_are_rows_of_pixels() -> None:
+    model, x, reference = fitted("bits", 3)
+    flat = ms.naive_bayes_shapley(model, x, reference, "ilr")
+    images = ms.naive_bayes_shapley(
+        model, torch.from_numpy(x).reshape(3, 2, 2), reference.reshape(-1, 2, 2), "ilr"
+    )
+    assert torch.equal(images.phi, flat.phi)
+    assert images.x.shape == (3, 2, 2)
+    assert images.players.event == (2, 2)
+
+
+@every_kind
+def test_the_size_of_a_chunk_does_not_matter(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, x, reference = fitted(kind, 3)
+    whole = ms.naive_bayes_shapley(model, x, reference, "ilr")
+    score = ms.multiclass_score(model, x, reference)
+    monkeypatch.setattr(naive_bayes, "_MOST_ELEMENTS", 1)
+    assert_close(ms.naive_bayes_shapley(model, x, reference, "ilr").phi, whole.phi)
+    assert_close(ms.multiclass_score(model, x, reference), score)
+
+
+def test_rows_are_not_rounded_to_single_precision() -> None:
+    # Around 100 million float32 counts by eights.
+    x, y = table("gaussian")
+    near, far = (GaussianNB().fit(rows, y) for rows in (x, x + 1e8))
+    expected = ms.naive_bayes_shapley(near, x[ROWS], x[REFERENCE])
+    shifted = ms.naive_bayes_shapley(far, x[ROWS] + 1e8, x[REFERENCE] + 1e8)
+    assert_close(shifted.phi, expected.phi, 1e-5)
+
+
+def test_a_threshold_is_met_in_the_precision_of_the_rows() -> None:
+    x, y = (np.array([[0.1], [0.2], [0.1], [0.3]]), [0, 1, 0, 1])
+    model = BernoulliNB(binarize=0.1).fit(x, y)
+    single = x.astype(np.float32)
+    explanation = ms.naive_bayes_shapley(model, torch.from_numpy(single), x)
+    assert_close(explanation.prediction, in_space(model.predict_log_proba(single), "log_odds"))
+
+
+def test_tables_arrays_and_tensors_serve_alike() -> None:
+    x, y = table("categorical")
+    frame = pd.DataFrame(x, columns=list("abcd"), dtype="Int64")
+    model = CategoricalNB().fit(frame, y)
+    expected = ms.naive_bayes_shapley(model, x[ROWS], x[REFERENCE])
+    shuffled = frame[list("cadb")]
+    explanations = [
+        ms.naive_bayes_shapley(model, shuffled[ROWS], shuffled[REFERENCE]),
+        ms.naive_bayes_shapley(model, torch.from_numpy(x[ROWS]).long(), x[REFERENCE].astype("i2")),
+        ms.naive_bayes_shapley(model, x[ROWS].astype("f4"), torch.from_numpy(x[REFERENCE])),
+    ]
+    for explanation in explanations:
+        assert torch.equal(explanation.phi, expected.phi)
+        assert explanation.players.names == ("a", "b", "c", "d")
+        assert explanation.x.dtype == torch.float32
+
+
+def test_columns_count_by_place_where_the_model_knows_no_names() -> None:
+    model, x, reference = fitted("categorical")
+    frame = pd.DataFrame(x, columns=list("abcd"))
+    explanation = ms.naive_bayes_shapley(model, frame, reference)
+    assert torch.equal(explanation.phi, ms.naive_bayes_shapley(model, x, reference).phi)
+    assert explanation.players.names == ("x0", "x1", "x2", "x3")
+
+
+@every_kind
+def test_an_explanation_owns_its_numbers(kind: str) -> None:
+    model, x, reference = fitted(kind)
+    rows, donors = torch.from_numpy(x.astype(np.float32)), torch.from_numpy(reference)
+    before = rows.clone(), donors.clone()
+    explanation = ms.naive_bayes_shapley(model, rows, donors)
+    assert torch.equal(rows, before[0])
+    assert torch.equal(donors, before[1])
+    rows.zero_()
+    assert torch.equal(explanation.x, before[0])
+
+
+def test_an_explanation_says_how_it_was_made_and_is_kept(tmp_path: Path) -> None:
+    x, y = table("gaussian", 3)
+    model = GaussianNB().fit(x, np.array(["no", "yes", "perhaps"])[y])
+    explanation = ms.naive_bayes_shapley(model, x[ROWS], x, ms.Space("ilr"), weights=WEIGHTS)
+    assert explanation.made_by == {
+        "version": ms.__version__,
+        "estimator": "naive_bayes",
+        "value_function": "naive_bayes",
+        "weights": WEIGHTS,
+    }
+    assert explanation.partition == ms.Partition.sequential(("no", "perhaps", "yes"))
+    assert explanation.outputs == ("no : perhaps", "no+perhaps : yes")
+    explanation.save(tmp_path / "values.zarr")
+    loaded = ms.Explanation.load(tmp_path / "values.zarr")
+    assert torch.equal(loaded.phi, explanation.phi)
+    assert loaded.made_by == explanation.made_by
+    assert "weights" not in ms.naive_bayes_shapley(model, x, x, "ilr").made_by
+    evidence = ms.weight_of_evidence(model, x[ROWS], "ilr")
+    assert evidence.made_by["value_function"] == "weight_of_evidence"
+
+
+@pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")
+def test_what_never_occurs_tells_nothing() -> None:
+    # A word without any occurrence in one class, and none in these rows.
+    x, y = np.array([[3, 1, 0], [2, 2, 0], [1, 4, 2], [1, 3, 1]]), [0, 0, 1, 1]
+    model = MultinomialNB(alpha=0).fit(x, y)
+    explanation = ms.naive_bayes_shapley(model, x[:2], x[:2])
+    assert (explanation.phi[:, 2] == 0).all()
+    assert explanation.phi.isfinite().all()
+    with pytest.raises(ValueError, match="feature 'x2' of row 2 of `x` has none in class '0'"):
+        ms.naive_bayes_shapley(model, x, x[:2])
+
+
+def test_an_impossible_row_is_found_in_any_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, x, _ = fitted("gaussian")
+    monkeypatch.setattr(naive_bayes, "_MOST_ELEMENTS", 1)
+    with pytest.raises(ValueError, match="feature 'x1' of row 2 of `x` has none in class '0'"):
+        ms.weight_of_evidence(model, with_entry(x, 1e40))
+
+
+@pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")
+def test_a_weight_of_zero_erases_an_impossible_feature() -> None:
+    x, y = np.array([[0, 0], [0, 1], [1, 0], [1, 1]]), [0, 0, 1, 1]
+    model = CategoricalNB(alpha=0).fit(x, y)
+    with pytest.raises(ValueError, match="feature 'x0' of row 0 of `x_reference` has none in clas"):
+        ms.naive_bayes_shapley(model, x, x)
+    explanation = ms.naive_bayes_shapley(model, x, x, weights=[0, 1])
+    assert (explanation.phi[:, 0] == 0).all()
+    assert (ms.multiclass_score(model, x, x, weights=[0, 1])[:, 0] == 0).all()
+
+
+def explain(model: Any, x: Any = None, **options: Any) -> ms.Explanation:
+    rows = table("gaussian")[0] if x is None else x
+    return ms.naive_bayes_shapley(model, rows, options.pop("x_reference", rows), **options)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (lambda x, y: ComplementNB().fit(abs(x), y), "but got ComplementNB, which scores a class"),
+        (lambda x, y: make_pipeline(StandardScaler(), GaussianNB()).fit(x, y), "but got Pipeline;"),
+        (lambda x, y: lambda rows: rows, "Expected `model` to be a GaussianNB, .* but got functio"),
+    ],
+)
+def test_other_models_are_refused(model: Callable[..., Any], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        explain(model(*table("gaussian")))
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (lambda x, y: GaussianNB(), "Expected a fitted model but this GaussianNB is not"),
+        (lambda x, y: BernoulliNB().fit(x, 0 * y), r"at least two classes but got \['0'\]"),
+        (
+            lambda x, y: GaussianNB(priors=[1, 0]).fit(x, y),
+            r"Expected a prior above zero for every class but \['1'\] have none",
+        ),
+        (
+            lambda x, y: BernoulliNB().partial_fit(x, y, classes=[0, 1, 2]),
+            r"Expected a prior above zero for every class but \['2'\] have none",
+        ),
+    ],
+)
+def test_models_without_classes_to_tell_apart_are_refused(
+    model: Callable[..., Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        explain(model(*table("gaussian")))
+
+
+@pytest.mark.parametrize("output", ["probability", "identity"])
+def test_spaces_in_which_nothing_adds_up_are_refused(output: str) -> None:
+    model, x, _ = fitted("gaussian")
+    with pytest.raises(ValueError, match=f"be 'log_odds' or 'ilr', .* but got '{output}'"):
+        explain(model, output=output)
+    with pytest.raises(ValueError, match=f"be 'log_odds' or 'ilr', .* but got '{output}'"):
+        ms.weight_of_evidence(model, x, output)
+
+
+def test_log_odds_need_two_classes() -> None:
+    model, x, _ = fitted("gaussian", 3)
+    with pytest.raises(ValueError, match="Expected two classes for output='log_odds' but got 3"):
+        explain(model)
+    with pytest.raises(ValueError, match="Expected two classes for output='log_odds' but got 3"):
+        ms.weight_of_evidence(model, x)
+
+
+def with_entry(x: np.ndarray, value: float) -> np.ndarray:
+    changed = x.copy()
+    changed[2, 1] = value
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "message"),
+    [
+        ("gaussian", np.nan, "a finite number but row 2 of `x` has nan for feature 'x1'"),
+        ("bernoulli", np.inf, "a finite number but row 2 of `x` has inf for feature 'x1'"),
+        ("categorical", 4, "whole number from 0 to 3, but row 2 of `x` has 4 for feature 'x1'"),
+        ("categorical", -1, "whole number from 0 to 3, but row 2 of `x` has -1 for feature 'x1'"),
+        ("categorical", 0.5, "whole number from 0 to 3, but row 2 of `x` has 0.5 for feature 'x1'"),
+        ("bits", 0.5, "0 or 1 .* but row 2 of `x` has 0.5 for feature 'x1'"),
+        ("multinomial", -1, "a count of zero or more but row 2 of `x` has -1 for feature 'x1'"),
+        ("gaussian", 1e40, "feature 'x1' of row 2 of `x` has none in class '0'"),
+    ],
+)
+def test_features_without_a_likelihood_are_refused(kind: str, value: float, message: str) -> None:
+    model, x, reference = fitted(kind)
+    bad = with_entry(x, value)
+    with pytest.raises(ValueError, match=message):
+        explain(model, bad, x_reference=reference)
+    with pytest.raises(ValueError, match=message):
+        ms.weight_of_evidence(model, bad)
+    with pytest.raises(ValueError, match=message):
+        ms.multiclass_score(model, bad, reference)
+    with pytest.raises(ValueError, match=message.replace("`x`", "`x_reference`")):
+        explain(model, x, x_reference=bad)
+
+
+def test_a_variance_of_zero_is_refused() -> None:
+    x, y = table("gaussian")
+    x[:, 0] = 1
+    model = GaussianNB(var_smoothing=0).fit(x, y)
+    with pytest.raises(ValueError, match=r"feature 'x0' of row 0 .*; fit .* \(`var_smoothing`"):
+        explain(model, x)
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        (np.zeros((3, 5)), r"`x` of shape \(rows, 4\), as the model was fitted, but got \(3, 5\)"),
+        (np.zeros(4), r"`x` of shape \(rows, 4\), as the model was fitted, but got \(4,\)"),
+        (np.zeros((0, 4)), r"`x` of shape \(rows, 4\), as the model was fitted, but got \(0, 4\)"),
+    ],
+)
+def test_rows_of_another_shape_are_refused(x: np.ndarray, message: str) -> None:
+    model, rows, _ = fitted("gaussian")
+    with pytest.raises(ValueError, match=message):
+        explain(model, x, x_reference=rows)
+    with pytest.raises(ValueError, match=message.replace("`x`", "`x_reference`")):
+        explain(model, rows, x_reference=x)
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        ([[0.0] * 4], "be a table, an array or a tensor of numbers but got list"),
+        (np.array([["a"] * 4]), "a tensor of numbers but got an array of <U1; a sparse matrix"),
+        (torch.zeros(2, 4, dtype=torch.complex64), "a tensor of numbers but got Tensor"),
+        (
+            pd.DataFrame({"a": ["1", "2"], "b": 0, "c": pd.Categorical([1, 2]), "d": 1}),
+            r"Expected columns of numbers in `x` but \['a', 'c'\] hold something else",
+        ),
+    ],
+)
+def test_rows_that_are_no_numbers_are_refused(x: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        explain(fitted("gaussian")[0], x, x_reference=np.zeros((1, 4)))
+
+
+def test_other_columns_are_refused() -> None:
+    x, y = table("gaussian")
+    frame = pd.DataFrame(x, columns=list("abcd"))
+    model = GaussianNB().fit(frame, y)
+    other = frame.rename(columns={"b": "e"})
+    with pytest.raises(ValueError, match=r"`x` .* but it lacks \['b'\] and has the extra \['e'\]"):
+        explain(model, other, x_reference=frame)
+    missing = frame.astype("Float64")
+    missing.loc[1, "a"] = pd.NA
+    with pytest.raises(ValueError, match="a finite number but row 1 of `x` has nan for feature 'a"):
+        explain(model, missing, x_reference=frame)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1.0] * 3, r"Expected `weights` of shape \(4,\), one per feature, but got \(3,\)"),
+        (0.5, r"Expected `weights` of shape \(4,\), one per feature, but got \(\)"),
+        ([1, 1, 1.5, 1], "Expected `weights` from 0 to 1 but feature 'x2' has 1.5"),
+        ([1, -0.1, 1, 1], "Expected `weights` from 0 to 1 but feature 'x1' has -0.1"),
+        ([1, 1, 1, math.nan], "Expected `weights` from 0 to 1 but feature 'x3' has nan"),
+    ],
+)
+def test_weights_out_of_range_are_refused(weights: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        explain(fitted("gaussian")[0], weights=weights)
+
+
+def test_players_of_other_rows_are_refused() -> None:
+    players = ms.Players.of_elements((5,))
+    message = r"rows of shape \(4,\), as `x` has them, but they own rows of shape \(5,\)"
+    with pytest.raises(ValueError, match=message):
+        explain(fitted("gaussian")[0], players=players)

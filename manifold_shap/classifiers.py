@@ -258,6 +258,6 @@ def check_numbers(outputs: Float[Tensor, "batch outputs"]) -> None:
         row, column = bad.nonzero()[0].tolist()
         raise ValueError(
             f"Expected finite numbers from the model but row {row} of {len(outputs)} gave "
-            f"{outputs[row, column]} in column {column}: {outputs[row].tolist()[:10]}; look for an "
-            "overflow or a logarithm of zero in it."
+            f"{outputs[row].tolist()[:10]}, not finite in column {column}; look for an overflow or "
+            "a logarithm of zero in it."
         )

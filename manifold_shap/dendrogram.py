@@ -11,8 +11,9 @@ from torch import Tensor
 from manifold_shap import simplex
 from manifold_shap.partition import Partition
 
-# Of the largest: directions in which no prediction varies must not divide by zero.
-_LEAST_EIGENVALUE = 1e-9
+# Of the largest squared prediction: less is the rounding of single precision, and no direction in
+# which predictions vary.
+_LEAST_VARIANCE = 1e-12
 
 LINKAGES = ("average", "complete", "single", "ward")
 
@@ -45,7 +46,7 @@ def cluster_classes(
 
     if linkage not in LINKAGES:
         raise ValueError(f"Expected `linkage` to be one of {LINKAGES} but got {linkage!r}.")
-    labels = torch.as_tensor(labels)
+    labels = torch.as_tensor(labels, dtype=torch.int64, device="cpu")
     _check(log_p, labels, classes)
     z = simplex.ilr(log_p.detach().cpu().double())
     means = torch.stack([z[labels == k].mean(0) for k in range(len(classes))])
@@ -53,8 +54,9 @@ def cluster_classes(
     covariance = apart.T @ apart / (len(z) - len(classes))
     # In whitened coordinates the Mahalanobis distance is the ordinary one.
     values, vectors = torch.linalg.eigh(covariance)
-    least = (values.amax() * _LEAST_EIGENVALUE).clamp(min=torch.finfo(values.dtype).tiny)
-    whitened = means @ vectors / values.clamp(min=least).sqrt()
+    least = z.square().sum(1).amax() * _LEAST_VARIANCE
+    tiny = torch.finfo(values.dtype).tiny
+    whitened = means @ vectors / values.clamp(min=least.clamp(min=tiny)).sqrt()
     whole = AgglomerativeClustering(n_clusters=None, distance_threshold=0.0, linkage=linkage)
     return _of_merges(whole.fit(whitened.numpy()).children_, classes)
 

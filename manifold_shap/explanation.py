@@ -295,9 +295,9 @@ class Explanation:
 
 def _check_partition(partition: Partition | None, space: str, outputs: tuple[str, ...]) -> None:
     if (partition is not None) != (space == "ilr"):
+        got = "none" if partition is None else "one"
         raise ValueError(
-            f"Expected a `partition` in the space 'ilr', and there only, but got {partition!r} in "
-            f"{space!r}."
+            f"Expected a `partition` in the space 'ilr', and there only, but got {got} in {space!r}."
         )
     if partition is not None and partition.names != outputs:
         raise ValueError(

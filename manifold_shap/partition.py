@@ -40,8 +40,9 @@ class Partition:
 
     def __init__(self, signs: Any, classes: Sequence[str]) -> None:
         self.classes = _distinct(classes)
-        self.signs: Int64[Tensor, "balances classes"] = torch.as_tensor(signs, dtype=torch.int64)
-        _check_signs(self.signs, self.classes)
+        given = torch.as_tensor(signs)
+        _check_signs(given, self.classes)
+        self.signs: Int64[Tensor, "balances classes"] = given.to(torch.int64, copy=True)
         self.basis: Float[Tensor, "balances classes"] = simplex.partition_basis(self.signs)
         self.groups = [
             ((row > 0).nonzero()[:, 0].tolist(), (row < 0).nonzero()[:, 0].tolist())
@@ -111,7 +112,7 @@ class Partition:
         return "\n".join(self._lines(tuple(range(len(self.classes))), "", ""))
 
     def __repr__(self) -> str:
-        return f"Partition.of_tree({self.tree})"
+        return f"Partition({self.signs.tolist()}, {list(self.classes)})"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Partition):
@@ -156,7 +157,7 @@ def _check_signs(signs: Tensor, classes: tuple[str, ...]) -> None:
             f"Expected `signs` of shape {shape}, one row less than the {len(classes)} classes, but "
             f"got {tuple(signs.shape)}."
         )
-    if not bool((signs.abs() <= 1).all()):
+    if not bool(((signs == 0) | (signs.abs() == 1)).all()):
         raise ValueError(f"Expected `signs` of 1, -1 and 0 but got {signs.unique().tolist()}.")
     for number, row in enumerate(signs):
         if not bool((row > 0).any() and (row < 0).any()):

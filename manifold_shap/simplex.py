@@ -22,14 +22,16 @@ def from_probabilities(
 
     Args:
         p: probabilities.
-        zero_replacement: what exact zeros become (see `replace_zeros`); by default they are
-            refused, since a composition has none.
+        zero_replacement: what exact zeros become (see `replace_zeros`), between 0 and 1 / K for
+            K classes; by default they are refused, since a composition has none.
 
     Raises:
         ValueError: fewer than two classes, or a row that is negative somewhere, not finite, zero
-            everywhere, or does not sum to one within 0.001; a zero that nothing replaces.
+            everywhere, or does not sum to one within 0.001; a zero that nothing replaces; another
+            `zero_replacement`.
     """
     _check_classes(p.shape[-1])
+    _check_amount(zero_replacement, p.shape[-1])
     rows = p.reshape(-1, p.shape[-1])
     _refuse(~rows.isfinite(), rows, "finite probabilities")
     _refuse(rows < 0, rows, "no negative probability")
@@ -186,7 +188,7 @@ def replace_zeros(
     Ratios between the nonzero parts are kept (Martín-Fernández et al. 2003).
     """
     zero = p <= 0
-    room = 1 - amount * zero.sum(-1, keepdim=True)
+    room = 1 - amount * zero.sum(-1, keepdim=True, dtype=p.dtype)
     return torch.where(zero, torch.as_tensor(amount, dtype=p.dtype, device=p.device), p * room)
 
 
@@ -197,6 +199,15 @@ def _centred(log_p: Float[Tensor, "*batch classes"]) -> Float[Tensor, "*batch cl
 def _check_classes(classes: int) -> None:
     if classes < 2:
         raise ValueError(f"Expected at least 2 classes for log-ratios but got {classes}.")
+
+
+def _check_amount(amount: float | None, classes: int) -> None:
+    # All but one class may be zero: more would leave nothing for that one.
+    if amount is not None and not 0 < amount < 1 / classes:
+        raise ValueError(
+            f"Expected `zero_replacement` to be between 0 and 1/{classes} for {classes} classes "
+            f"but got {amount}."
+        )
 
 
 def _check_logits(log_p: Float[Tensor, "*batch classes"]) -> None:

@@ -20,11 +20,12 @@ import manifold_shap as ms
 
 Make = Callable[..., ms.Explanation]
 FullDisk = Callable[[], AbstractContextManager[None]]
-TENSORS = ("phi", "standard_error", "base", "prediction", "x")
+TENSORS = ("phi", "standard_error", "base", "prediction", "x", "covariance")
+PARTITION = ms.Partition.of_tree([["ja", "3"], "größer"], ("ja", "größer", "3"))
 
 
 def make(space: str = "probability", names: tuple[str, ...] = ("α", "weight", "日本"), **more):
-    """Two instances, three players, two outputs, with phi that adds up."""
+    """Two instances, three players, two outputs, with phi that adds up; covariances for ilr."""
     generator = torch.Generator().manual_seed(0)
     phi = torch.randn(2, 3, 2, generator=generator)
     base = torch.randn(2, generator=generator)
@@ -39,6 +40,9 @@ def make(space: str = "probability", names: tuple[str, ...] = ("α", "weight", "
         "space": space,
         "made_by": {"estimator": "exact", "permutations": 8, "share": 0.5},
     }
+    if space == "ilr":
+        root = torch.randn(2, 3, 2, 2, generator=generator)
+        fields |= {"outputs": PARTITION.names, "partition": PARTITION, "covariance": root @ root.mT}
     return ms.Explanation(**{**fields, **more})
 
 
@@ -61,12 +65,15 @@ def table() -> tuple[ms.Schema, ms.Explanation]:
 def assert_same(a: ms.Explanation, b: ms.Explanation) -> None:
     for name in TENSORS:
         one, other = getattr(a, name), getattr(b, name)
+        if one is None:
+            assert other is None
+            continue
         assert one.dtype == other.dtype
         assert one.shape == other.shape
         assert one.numpy().tobytes() == other.numpy().tobytes()
     assert torch.equal(a.players.index, b.players.index)
     assert a.players.names == b.players.names
-    for name in ("outputs", "space", "instances", "made_by", "schema"):
+    for name in ("outputs", "space", "instances", "made_by", "schema", "partition"):
         assert getattr(a, name) == getattr(b, name)
 
 
@@ -75,12 +82,13 @@ def assert_same(a: ms.Explanation, b: ms.Explanation) -> None:
     [
         make(),
         make("ilr"),
+        make("ilr", covariance=None).in_basis([["3", "größer"], "ja"]),
         table()[1],
         make(x=torch.rand(2, 1, 2, 3), players=ms.Players.of_elements((1, 2, 3)),
              phi=torch.rand(2, 6, 2), standard_error=torch.full((2, 6, 2), math.nan)),
         make(standard_error=torch.zeros(2, 3, 2), phi=-torch.zeros(2, 3, 2)),
     ],
-    ids=["unicode", "ilr", "schema", "image", "zeros"],
+    ids=["unicode", "ilr", "ilr without covariance", "schema", "image", "zeros"],
 )  # fmt: skip
 def test_round_trips_are_bit_identical(explanation: ms.Explanation, tmp_path: Path) -> None:
     assert_same(ms.Explanation.from_xarray(explanation.to_xarray()), explanation)
@@ -94,8 +102,9 @@ def test_dataset_is_labelled() -> None:
     explanation = make("ilr")
     dataset = explanation.to_xarray()
     assert dataset.phi.dims == ("instances", "players", "outputs")
-    one = dataset.phi.sel(instances=1, players="日本", outputs="ja").item()
+    one = dataset.phi.sel(instances=1, players="日本", outputs="ja : 3").item()
     assert one == explanation.phi[1, 2, 0].item()
+    assert dataset.covariance.dims == ("instances", "players", "outputs", "outputs_too")
     assert dataset.attrs["space"] == "ilr"
 
 
@@ -129,27 +138,19 @@ def test_shap_explanation() -> None:
     assert table()[1].to_shap().data.tolist() == [[pytest.approx(20), "red"], [40, "grün"]]
 
 
-def test_compositions_are_on_the_simplex() -> None:
-    explanation = make("ilr")
-    compositions = explanation.compositions()
-    assert compositions.shape == (2, 3, 3)
-    torch.testing.assert_close(compositions.sum(-1), torch.ones(2, 3))
-    torch.testing.assert_close(ms.simplex.ilr(compositions.log()), explanation.phi)
-    with pytest.raises(ValueError, match="output='ilr' but this one is in 'probability'"):
-        make().compositions()
-
-
 @pytest.mark.parametrize(
     ("index", "rows", "labels"),
     [(1, [1], (9,)), (-1, [1], (9,)), (slice(0, 1), [0], (7,)), ([1, 0], [1, 0], (9, 7))],
 )
 def test_indexing_keeps_labels(index: object, rows: list[int], labels: tuple[int, ...]) -> None:
-    explanation = make(instances=(7, 9))
+    explanation = make("ilr", instances=(7, 9))
     some = explanation[index]
     assert some.instances == labels
-    for name in ("phi", "standard_error", "prediction", "x"):
+    for name in ("phi", "standard_error", "prediction", "x", "covariance"):
         assert torch.equal(getattr(some, name), getattr(explanation, name)[rows])
     assert torch.equal(some.base, explanation.base)
+    assert some.partition == explanation.partition
+    assert make(instances=(7, 9))[index].covariance is None
 
 
 def test_efficiency_gap_on_numbers_by_hand() -> None:
@@ -191,7 +192,7 @@ def test_a_numpy_number_is_an_index() -> None:
 
 
 def test_conversions_share_no_memory() -> None:
-    explanation = make()
+    explanation = make("ilr")
     dataset = explanation.to_xarray()
     for name in (*TENSORS, "player_of_element"):
         dataset[name].values[...] = 0
@@ -199,7 +200,7 @@ def test_conversions_share_no_memory() -> None:
     theirs = explanation.to_shap()
     for array in (theirs.values, theirs.base_values, theirs.error_std):
         array[...] = 0
-    assert_same(explanation, make())
+    assert_same(explanation, make("ilr"))
 
 
 def test_with_labels() -> None:
@@ -230,6 +231,16 @@ def test_players_and_outputs_must_fit_phi() -> None:
         make(instances=(1, 2, 3))
 
 
+def test_log_ratios_come_with_the_partition_that_names_them() -> None:
+    with pytest.raises(ValueError, match=r"`partition` in the space 'ilr', .* got none in 'ilr'"):
+        make("ilr", partition=None)
+    with pytest.raises(ValueError, match="got one in 'probability'"):
+        make(partition=PARTITION)
+    message = r"balances of `partition` as `outputs`, \('ja : 3', .* but got \('ja : 3', 'b'\)"
+    with pytest.raises(ValueError, match=message):
+        make("ilr", outputs=("ja : 3", "b"))
+
+
 def test_missing_store(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"Expected an explanation at .*none.zarr"):
         ms.Explanation.load(tmp_path / "none.zarr")
@@ -243,6 +254,7 @@ def test_missing_store(tmp_path: Path) -> None:
         "standard_error/0.0.0",
         "base/0",
         "x/0.0",
+        "covariance/0.0.0.0",
         "player_of_element/0",
         "players/0",
         "outputs/0",
@@ -252,7 +264,7 @@ def test_missing_store(tmp_path: Path) -> None:
 @pytest.mark.parametrize("damage", ["deleted", "truncated"])
 def test_damaged_store(tmp_path: Path, name: str, damage: str) -> None:
     path = tmp_path / "explanation.zarr"
-    make().save(path)
+    make("ilr").save(path)
     file = path / name
     assert file.is_file()
     if damage == "deleted":

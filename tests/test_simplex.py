@@ -1,97 +1,405 @@
-"""Aitchison geometry against its definitions and the published basis."""
+"""Aitchison geometry against scikit-bio, the published numbers and the laws of a vector space."""
 
 import math
+from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from skbio.stats import composition as skbio
 from torch import Tensor
 
-from manifold_shap.simplex import gram_schmidt_basis, ilr, ilr_inv, replace_zeros
+from manifold_shap import simplex
 
 few = settings(deadline=None, max_examples=30)
+exponents = st.floats(-5, 5)
+
+DTYPES = pytest.mark.parametrize(
+    ("dtype", "tolerance"), [(torch.float32, 2e-5), (torch.float64, 1e-10)]
+)
+CLASSES = pytest.mark.parametrize("classes", [2, 3, 5, 20])
 
 
 @st.composite
-def logits(draw: st.DrawFn, rows: int = 2) -> Tensor:
-    """Two rows of logits of 2 to 8 classes, in float64."""
+def logits(draw: st.DrawFn, rows: int = 2, largest: float = 20) -> Tensor:
+    """Rows of logits of 2 to 8 classes, in float64."""
     classes = draw(st.integers(2, 8))
-    number = st.floats(-20, 20)
+    number = st.floats(-largest, largest)
     row = st.lists(number, min_size=classes, max_size=classes)
     return torch.tensor([draw(row) for _ in range(rows)], dtype=torch.float64)
 
 
+@st.composite
+def bases(draw: st.DrawFn, classes: int) -> Tensor:
+    """Any orthonormal rows that sum to zero, of a partition or not."""
+    generator = torch.Generator().manual_seed(draw(st.integers(0, 10_000)))
+    turn = torch.randn(classes - 1, classes - 1, generator=generator, dtype=torch.float64)
+    return torch.linalg.qr(turn).Q @ simplex.gram_schmidt_basis(classes)
+
+
+def random_logits(classes: int, dtype: torch.dtype = torch.float64, seed: int = 0) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return 3 * torch.randn(6, classes, generator=generator, dtype=torch.float64).to(dtype)
+
+
+def assert_near(actual: Tensor, expected: Tensor, tolerance: float = 1e-9) -> None:
+    torch.testing.assert_close(actual, expected, rtol=tolerance, atol=tolerance, check_dtype=False)
+
+
+# Against an independent implementation, which works on probabilities.
+
+
+@DTYPES
+@CLASSES
+def test_functions_of_one_composition_are_those_of_scikit_bio(
+    classes: int, dtype: torch.dtype, tolerance: float
+) -> None:
+    z = random_logits(classes, dtype)
+    p = z.double().exp().numpy()
+    for ours, theirs in [
+        (simplex.closure(z).exp(), skbio.closure(p)),
+        (simplex.power(z, 1.7).exp(), skbio.power(p, 1.7)),
+        (simplex.power(z, -1.0).exp(), skbio.power(p, -1)),
+        (simplex.clr(z), skbio.clr(p)),
+        (simplex.closure(simplex.clr(z)).exp(), skbio.clr_inv(skbio.clr(p))),
+        (simplex.ilr(z), skbio.ilr(p)),
+        (simplex.ilr_inv(simplex.ilr(z)).exp(), skbio.ilr_inv(skbio.ilr(p))),
+    ]:
+        assert ours.dtype == dtype
+        assert_near(ours, torch.from_numpy(theirs), tolerance)
+
+
+@DTYPES
+@CLASSES
+def test_functions_of_two_compositions_are_those_of_scikit_bio(
+    classes: int, dtype: torch.dtype, tolerance: float
+) -> None:
+    y, z = random_logits(classes, dtype), random_logits(classes, dtype, seed=1)
+    p, q = y.double().exp().numpy(), z.double().exp().numpy()
+    # Theirs are the products of all rows with all.
+    inner, square = np.diag(skbio.inner(p, q)), np.diag(skbio.inner(p, p))
+    apart = skbio.perturb_inv(p, q)
+    for ours, theirs in [
+        (simplex.perturb(y, z).exp(), skbio.perturb(p, q)),
+        (simplex.perturb(y, simplex.power(z, -1.0)).exp(), apart),
+        (simplex.inner(y, z), inner),
+        (simplex.norm(y), np.sqrt(square)),
+        (simplex.distance(y, z), np.sqrt(np.diag(skbio.inner(apart, apart)))),
+    ]:
+        assert ours.dtype == dtype
+        # Sums of products of up to 20 logits cancel.
+        assert_near(ours, torch.from_numpy(theirs.copy()), 5 * tolerance)
+
+
+SIGNS = [
+    [[1, -1]],
+    [[1, 1, -1], [1, -1, 0]],
+    [[1, 1, -1, -1, -1], [1, -1, 0, 0, 0], [0, 0, 1, -1, -1], [0, 0, 0, 1, -1]],
+]
+
+
+@pytest.mark.parametrize("signs", SIGNS)
+def test_the_basis_of_a_partition_is_that_of_scikit_bio(signs: list[list[int]]) -> None:
+    basis = simplex.partition_basis(torch.tensor(signs))
+    expected = skbio.sbp_basis(np.array(signs))
+    assert_near(basis, torch.from_numpy(expected))
+    z = random_logits(basis.shape[1])
+    theirs = skbio.ilr(z.exp().numpy(), expected)
+    assert_near(simplex.ilr(z, basis), torch.from_numpy(theirs))
+    back = torch.from_numpy(skbio.ilr_inv(theirs, expected))
+    assert_near(simplex.ilr_inv(simplex.ilr(z, basis), basis).exp(), back)
+
+
+def test_replacement_of_zeros_is_that_of_scikit_bio() -> None:
+    p = torch.tensor([[0.0, 0.2, 0.8], [0.0, 0.0, 1.0], [0.5, 0.3, 0.2]], dtype=torch.float64)
+    expected = torch.from_numpy(skbio.multi_replace(p.numpy(), 0.01))
+    assert_near(simplex.replace_zeros(p, 0.01), expected)
+    assert_near(simplex.from_probabilities(p, 0.01).exp(), expected)
+
+
+# Published numbers.
+
+
+def test_coordinates_of_three_classes_are_those_of_figure_1() -> None:
+    log_p = random_logits(3).log_softmax(-1)
+    a, b, c = log_p.T
+    first = (a - b) / math.sqrt(2)
+    second = math.sqrt(2 / 3) * ((a + b) / 2 - c)
+    assert_near(simplex.ilr(log_p), torch.stack((first, second), dim=1))
+
+
+@pytest.mark.parametrize("classes", [2, 3, 4, 10, 1000])
+def test_class_compositions_are_those_of_equation_26(classes: int) -> None:
+    small = math.exp(-math.sqrt(classes / (classes - 1)))
+    share = 1 / (1 + (classes - 1) * small)
+    expected = torch.full((classes, classes), share * small, dtype=torch.float64)
+    expected.fill_diagonal_(share)
+    log_c = simplex.class_compositions(classes)
+    assert_near(log_c.exp(), expected, 1e-12)
+    assert_near(simplex.norm(log_c), torch.ones(classes))
+
+
+@pytest.mark.parametrize(("classes", "degrees"), [(2, 180.0), (3, 120.0), (4, 109.4712206)])
+def test_class_compositions_point_to_the_corners_of_a_simplex(classes: int, degrees: float) -> None:
+    directions = simplex.ilr(simplex.class_compositions(classes))
+    angles = (directions @ directions.T).clamp(-1, 1).acos().rad2deg()
+    expected = torch.full_like(angles, degrees).fill_diagonal_(0)
+    # The arc cosine of a rounded one is a root of the rounding.
+    assert_near(angles, expected, 1e-5)
+
+
 @pytest.mark.parametrize("classes", [2, 3, 10, 100])
 def test_basis_rows_are_orthonormal_contrasts(classes: int) -> None:
-    basis = gram_schmidt_basis(classes)
+    basis = simplex.gram_schmidt_basis(classes)
     assert basis.shape == (classes - 1, classes)
-    torch.testing.assert_close(basis @ basis.T, torch.eye(classes - 1, dtype=torch.float64))
-    torch.testing.assert_close(basis.sum(1), torch.zeros(classes - 1, dtype=torch.float64))
+    assert_near(basis @ basis.T, torch.eye(classes - 1), 1e-12)
+    assert_near(basis.sum(1), torch.zeros(classes - 1), 1e-12)
 
 
 def test_basis_of_three_classes_is_that_of_egozcue() -> None:
     half, sixth = 1 / math.sqrt(2), 1 / math.sqrt(6)
     expected = torch.tensor([[half, -half, 0], [sixth, sixth, -2 * sixth]], dtype=torch.float64)
-    torch.testing.assert_close(gram_schmidt_basis(3), expected)
+    assert_near(simplex.gram_schmidt_basis(3), expected, 1e-12)
 
 
-def test_a_basis_needs_two_classes() -> None:
-    with pytest.raises(ValueError, match="Expected at least 2 classes for log-ratios but got 1"):
-        gram_schmidt_basis(1)
+# The simplex is a Euclidean space.
+
+
+@given(logits(), exponents, st.data())
+@few
+def test_ilr_is_linear_and_an_isometry_in_any_basis(
+    z: Tensor, exponent: float, data: st.DataObject
+) -> None:
+    basis = data.draw(bases(z.shape[1]))
+    p, q = z
+    a, b = simplex.ilr(z, basis)
+    assert_near(simplex.ilr(simplex.perturb(p, q), basis), a + b)
+    assert_near(simplex.ilr(simplex.power(p, exponent), basis), exponent * a)
+    assert_near(simplex.inner(p, q), a @ b, 1e-8)
+    assert_near(simplex.norm(p), a.norm())
+    assert_near(simplex.distance(p, q), (a - b).norm())
 
 
 @given(logits())
 @few
-def test_ilr_is_an_isometry_of_the_aitchison_inner_product(z: Tensor) -> None:
-    a, b = ilr(z)
-    ratio_a, ratio_b = (row[:, None] - row for row in z)
-    expected = (ratio_a * ratio_b).sum() / (2 * z.shape[1])
-    torch.testing.assert_close(a @ b, expected, rtol=1e-9, atol=1e-9)
+def test_the_inner_product_is_that_of_equation_7(z: Tensor) -> None:
+    ratio_p, ratio_q = (row[:, None] - row for row in z)
+    expected = (ratio_p * ratio_q).sum() / (2 * z.shape[1])
+    assert_near(simplex.inner(*z), expected, 1e-8)
 
 
-@given(logits())
+@given(logits(), st.data())
 @few
-def test_ilr_has_the_norm_of_the_centred_log_ratio(z: Tensor) -> None:
-    centred = z - z.mean(1, keepdim=True)
-    torch.testing.assert_close(ilr(z).norm(dim=1), centred.norm(dim=1), rtol=1e-9, atol=1e-9)
+def test_round_trips_restore_everything(z: Tensor, data: st.DataObject) -> None:
+    basis = data.draw(bases(z.shape[1]))
+    coordinates = simplex.ilr(z, basis)
+    back = simplex.ilr_inv(coordinates, basis)
+    assert_near(back, z.log_softmax(-1))
+    assert_near(simplex.ilr(back, basis), coordinates)
 
 
-@given(logits())
+@given(logits(rows=3), exponents, exponents)
 @few
-def test_ilr_inv_takes_coordinates_back(z: Tensor) -> None:
-    p = z.softmax(-1)
-    torch.testing.assert_close(ilr_inv(ilr(p.log())), p, rtol=1e-9, atol=1e-15)
-    torch.testing.assert_close(ilr(ilr_inv(ilr(z)).log()), ilr(z), rtol=1e-6, atol=1e-9)
+def test_perturbation_and_powering_are_those_of_a_vector_space(
+    z: Tensor, a: float, b: float
+) -> None:
+    perturb, power = simplex.perturb, simplex.power
+    p, q, r = z
+    closed, uniform = simplex.closure(p), torch.zeros_like(p).log_softmax(-1)
+    assert_near(perturb(p, q), perturb(q, p))
+    assert_near(perturb(perturb(p, q), r), perturb(p, perturb(q, r)))
+    assert_near(perturb(p, uniform), closed)
+    assert_near(perturb(p, power(p, -1.0)), uniform)
+    assert_near(power(perturb(p, q), a), perturb(power(p, a), power(q, a)))
+    assert_near(power(p, a + b), perturb(power(p, a), power(p, b)))
+    assert_near(power(p, a * b), power(power(p, b), a), 1e-8)
+    assert_near(power(p, 1.0), closed)
+    assert_near(power(p, 0.0), uniform)
 
 
-def test_another_basis_serves_both_ways() -> None:
-    basis = gram_schmidt_basis(4).flip(0)
-    p = torch.rand(5, 4, dtype=torch.float64).softmax(-1)
-    torch.testing.assert_close(ilr(p.log(), basis), ilr(p.log()).flip(1))
-    torch.testing.assert_close(ilr_inv(ilr(p.log(), basis), basis), p)
+@given(logits(), st.floats(-1e3, 1e3))
+@few
+def test_a_constant_added_to_logits_changes_nothing(z: Tensor, constant: float) -> None:
+    moved = z + constant
+    for function in (simplex.closure, simplex.clr, simplex.ilr, simplex.norm):
+        assert_near(function(moved), function(z))
+    assert_near(simplex.distance(moved, z), torch.zeros(2))
+    assert_near(simplex.inner(moved, z.flip(0)), simplex.inner(z, z.flip(0)), 1e-8)
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-4), (torch.float64, 1e-12)])
-def test_ilr_is_stable_at_extreme_logits(dtype: torch.dtype, tolerance: float) -> None:
-    z = torch.tensor([[100, -100, 0], [-100, -100, 100], [100, 100, -100]], dtype=dtype)
-    exact = torch.tensor(
-        [
-            [200 / math.sqrt(2), 0 / math.sqrt(6)],
-            [0, -400 / math.sqrt(6)],
-            [0, 400 / math.sqrt(6)],
-        ],
-        dtype=dtype,
+def test_a_constant_leaves_no_rounding_error_in_coordinates() -> None:
+    # Both rows are exact in single precision; 8192 times the rounding of a basis is 5e-4.
+    z = torch.tensor([0.5, -1.0, 2.25])
+    assert_near(simplex.ilr(z + 8192), simplex.ilr(z), 1e-5)
+
+
+def test_powers_may_differ_by_row() -> None:
+    z, exponent = random_logits(4), torch.linspace(-2, 2, 6, dtype=torch.float64)[:, None]
+    each = torch.stack(
+        [simplex.power(row, a) for row, a in zip(z, exponent[:, 0].tolist(), strict=True)]
     )
-    torch.testing.assert_close(ilr(z), exact, rtol=0, atol=tolerance)
-    torch.testing.assert_close(ilr(z.log_softmax(-1)), exact, rtol=0, atol=tolerance)
+    assert_near(simplex.power(z, exponent), each)
 
 
-def test_replacement_keeps_ratios_and_sums_to_one() -> None:
-    p = torch.tensor([[0.0, 0.2, 0.8], [0.0, 0.0, 1.0], [0.5, 0.3, 0.2]], dtype=torch.float64)
-    replaced = replace_zeros(p, 0.01)
-    torch.testing.assert_close(replaced.sum(1), torch.ones(3, dtype=torch.float64))
-    assert replaced[0, 2] / replaced[0, 1] == pytest.approx(4)
-    assert replaced[0, 0] == 0.01
-    assert replaced[1].tolist() == [0.01, 0.01, pytest.approx(0.98)]
-    assert torch.equal(replaced[2], p[2])
+def test_any_batch_of_compositions_is_taken_at_once() -> None:
+    z = random_logits(4).reshape(2, 3, 4)
+    for function in (simplex.closure, simplex.clr, simplex.ilr, simplex.norm):
+        assert_near(function(z).flatten(0, 1), function(z.flatten(0, 1)), 1e-15)
+        assert function(z[:0]).shape == (0, *function(z).shape[1:])
+
+
+# Extreme logits.
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@given(st.lists(st.sampled_from([-100.0, 0.0, 100.0]), min_size=2, max_size=8))
+@few
+def test_extreme_logits_keep_their_ratios(dtype: torch.dtype, ends: list[float]) -> None:
+    extreme = torch.tensor(ends, dtype=dtype)
+    exact = simplex.gram_schmidt_basis(len(ends)) @ extreme.double()
+    coordinates = simplex.ilr(extreme)
+    assert coordinates.dtype == dtype
+    # Relative to the size of the composition: where all cancels, a coordinate is zero.
+    room = 1e-5 * exact.norm() + 1e-10
+    assert (coordinates - exact).norm() <= room
+    assert (simplex.ilr(simplex.closure(extreme)) - exact).norm() <= room
+    back = simplex.ilr_inv(coordinates)
+    torch.testing.assert_close(back, extreme.log_softmax(-1), rtol=1e-5, atol=1e-3)
+
+
+@DTYPES
+def test_ilr_of_extreme_logits_by_hand(dtype: torch.dtype, tolerance: float) -> None:
+    z = torch.tensor([[100, -100, 0], [-100, -100, 100], [100, 100, -100]], dtype=dtype)
+    a, b = 200 / math.sqrt(2), 400 / math.sqrt(6)
+    exact = torch.tensor([[a, 0], [0, -b], [0, b]], dtype=torch.float64)
+    assert_near(simplex.ilr(z), exact, tolerance)
+    assert_near(simplex.ilr(simplex.closure(z)), exact, tolerance)
+
+
+FUNCTIONS: list[Callable[[Tensor], Tensor]] = [
+    simplex.closure,
+    simplex.clr,
+    simplex.ilr,
+    simplex.norm,
+    simplex.ilr_inv,
+    lambda z: simplex.perturb(z, z.flip(0)),
+    lambda z: simplex.power(z, -0.5),
+    lambda z: simplex.inner(z, z.flip(0)),
+    lambda z: simplex.distance(z, z.flip(0)),
+]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_gradients_are_right(function: Callable[[Tensor], Tensor]) -> None:
+    z = random_logits(4).requires_grad_()
+    assert torch.autograd.gradcheck(function, (z,))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_values_and_gradients_of_extreme_logits_are_finite(
+    function: Callable[[Tensor], Tensor], dtype: torch.dtype
+) -> None:
+    rows = [[100, -100, 0], [100, 100, -100], [-100, -100, 100], [0, 0, 0], [100, 100, 100]]
+    z = torch.tensor(rows, dtype=dtype).requires_grad_()
+    value = function(z)
+    assert value.isfinite().all()
+    # A weight for each: the sum of ratios alone would have a gradient of zero.
+    weight = torch.arange(1, value.numel() + 1).reshape(value.shape)
+    (gradient,) = torch.autograd.grad((weight * value).sum(), z)
+    assert gradient.isfinite().all()
+
+
+def test_arguments_are_not_changed() -> None:
+    z, basis = random_logits(4), simplex.gram_schmidt_basis(4)
+    before = z.clone()
+    simplex.ilr_inv(simplex.ilr(z, basis), basis)
+    simplex.replace_zeros(simplex.closure(z).exp(), 0.01)
+    simplex.from_probabilities(simplex.closure(z).exp(), 0.01)
+    assert torch.equal(z, before)
+    assert torch.equal(basis, simplex.gram_schmidt_basis(4))
+
+
+# At the door.
+
+
+def test_probabilities_are_taken_as_they_are() -> None:
+    p = torch.tensor([[0.2, 0.8], [0.5, 0.5]])
+    assert torch.equal(simplex.from_probabilities(p), p.log())
+    assert torch.equal(simplex.from_probabilities(p, 0.01), p.log())
+
+
+FAIR = [0.5, 0.5, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ([-0.2, 0.7, 0.5], r"Expected no negative probability but class 0 of row 1 of 2 .*\[-0.2"),
+        ([0.2, math.nan, 0.8], "Expected finite probabilities but class 1 of row 1 of 2"),
+        ([0.2, 0.8, math.inf], "Expected finite probabilities but class 2 of row 1 of 2"),
+        ([0.0, 0.0, 0.0], r"Expected a probability above zero but row 1 of 2 .*\[0.0, 0.0, 0.0\]"),
+        ([0.2, 0.3, 0.4], r"Expected probabilities that sum to one but row 1 of 2 .*\[0.2, 0.3"),
+    ],
+)
+def test_what_is_no_distribution_is_named(row: list[float], message: str) -> None:
+    p = torch.tensor([FAIR, row], dtype=torch.float64)
+    with pytest.raises(ValueError, match=message):
+        simplex.from_probabilities(p, 0.01)
+    with pytest.raises(ValueError, match=message):
+        simplex.from_probabilities(p[None], 0.01)
+
+
+def test_a_zero_without_replacement_is_named() -> None:
+    p = torch.tensor([[0.2, 0.8, 0.0], [0.1, 0.2, 0.7]]).flip(0)
+    message = r"no logarithm but class 2 of row 1 of 2 .*; give `zero_replacement`, such as 1e-4"
+    with pytest.raises(ValueError, match=message):
+        simplex.from_probabilities(p)
+
+
+@pytest.mark.parametrize("amount", [0.0, -0.1, 1 / 3, 0.6, math.nan])
+def test_a_replacement_leaves_room_for_the_others(amount: float) -> None:
+    p = torch.tensor([[0.0, 0.0, 1.0]])
+    with pytest.raises(ValueError, match=r"`zero_replacement` to be between 0 and 1/3 .* but got"):
+        simplex.from_probabilities(p, amount)
+    assert simplex.from_probabilities(p, 0.33).isfinite().all()
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize(
+    "function",
+    [
+        simplex.clr,
+        simplex.ilr,
+        simplex.norm,
+        lambda z: simplex.inner(torch.zeros_like(z), z),
+        lambda z: simplex.distance(torch.zeros_like(z), z),
+    ],
+)
+def test_logits_that_are_not_finite_are_named(
+    function: Callable[[Tensor], Tensor], bad: float
+) -> None:
+    z = torch.zeros(2, 2, 3)
+    z[1, 0, 2] = bad
+    message = "Expected finite log-probabilities or logits but class 2 of row 2 of 4 is not so"
+    with pytest.raises(ValueError, match=message):
+        function(z)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        simplex.clr,
+        simplex.ilr,
+        simplex.norm,
+        simplex.from_probabilities,
+        lambda one: simplex.gram_schmidt_basis(one.shape[1]),
+        lambda one: simplex.class_compositions(one.shape[1]),
+        lambda one: simplex.ilr_inv(one[:, 1:]),
+    ],
+)
+def test_log_ratios_need_two_classes(function: Callable[[Tensor], Tensor]) -> None:
+    with pytest.raises(ValueError, match="Expected at least 2 classes for log-ratios but got 1"):
+        function(torch.ones(3, 1))

@@ -1,0 +1,272 @@
+"""Sequential binary partitions: what is a tree, its basis, its names and its text."""
+
+import itertools
+import math
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from manifold_shap import Partition, simplex
+
+few = settings(deadline=None, max_examples=30)
+
+ABC = ("a", "b", "c")
+
+
+# A tree, and its classes in another order than that of the leaves.
+Planted = tuple[Any, list[str]]
+
+
+@st.composite
+def trees(draw: st.DrawFn, count: int = 0) -> Planted:
+    """Any binary tree of so many classes, or of 2 to 8."""
+    classes = [f"class {k}" for k in range(count or draw(st.integers(2, 8)))]
+    groups: list[Any] = classes
+    while len(groups) > 1:
+        first, second, *others = draw(st.permutations(groups))
+        groups = [(first, second), *others]
+    return groups[0], classes
+
+
+def balances(partition: Partition) -> set[tuple[frozenset[str], frozenset[str]]]:
+    """What is compared with what, in no order of the balances."""
+    sides = [[frozenset(side.split("+")) for side in name.split(" : ")] for name in partition.names]
+    return {(first, second) for first, second in sides}
+
+
+@given(trees())
+@few
+def test_a_basis_is_orthonormal_and_its_rows_sum_to_zero(planted: Planted) -> None:
+    partition = Partition.of_tree(*planted)
+    basis, count = partition.basis, len(partition.classes)
+    assert basis.dtype == torch.float64
+    torch.testing.assert_close(basis @ basis.T, torch.eye(count - 1, dtype=torch.float64))
+    torch.testing.assert_close(basis.sum(1), torch.zeros(count - 1, dtype=torch.float64))
+    assert torch.equal(basis.sign().long(), partition.signs)
+
+
+@given(trees())
+@few
+def test_a_coordinate_is_the_log_ratio_of_geometric_means(planted: Planted) -> None:
+    partition = Partition.of_tree(*planted)
+    log_p = torch.randn(len(partition.classes), dtype=torch.float64)
+    coordinates = simplex.ilr(log_p, partition.basis).tolist()
+    for (first, second), coordinate in zip(partition.groups, coordinates, strict=True):
+        r, s = len(first), len(second)
+        log_ratio = (log_p[first].mean() - log_p[second].mean()).item()
+        assert coordinate == pytest.approx(math.sqrt(r * s / (r + s)) * log_ratio)
+
+
+@given(trees())
+@few
+def test_a_tree_goes_there_and_back(planted: Planted) -> None:
+    partition = Partition.of_tree(*planted)
+    again = Partition.of_tree(partition.tree, partition.classes)
+    assert again.classes == partition.classes
+    assert again.tree == partition.tree
+    assert balances(again) == balances(partition)
+    # Inner splits come first.
+    sizes = again.signs.abs().sum(1).tolist()
+    assert sizes[0] == 2
+    assert sizes[-1] == len(again.classes)
+
+
+@given(trees(), st.data())
+@few
+def test_names_follow_the_groups_whatever_the_order_of_the_balances(
+    planted: Planted, data: st.DataObject
+) -> None:
+    partition = Partition.of_tree(*planted)
+    order = data.draw(st.permutations(range(len(partition.signs))))
+    shuffled = Partition(partition.signs[order], partition.classes)
+    assert shuffled.names == tuple(partition.names[j] for j in order)
+    assert shuffled.tree == partition.tree
+    for name, pair in zip(shuffled.names, shuffled.groups, strict=True):
+        sides = [side.split("+") for side in name.split(" : ")]
+        assert sides == [[partition.classes[k] for k in side] for side in pair]
+
+
+@given(trees(), st.data())
+@few
+def test_a_rotation_turns_the_coordinates_of_one_basis_into_those_of_another(
+    planted: Planted, data: st.DataObject
+) -> None:
+    one = Partition.of_tree(*planted)
+    names = data.draw(st.permutations(one.classes))
+    tree, _ = data.draw(trees(len(names)))
+    other = Partition.of_tree(tree, names)
+    turn = one.rotation(other)
+    torch.testing.assert_close(turn @ turn.T, torch.eye(len(turn), dtype=torch.float64))
+    torch.testing.assert_close(other.rotation(one), turn.T)
+    log_p = torch.randn(len(names), dtype=torch.float64)
+    in_their_order = log_p[[one.classes.index(name) for name in names]]
+    there = simplex.ilr(in_their_order, other.basis)
+    torch.testing.assert_close(turn @ simplex.ilr(log_p, one.basis), there)
+
+
+@given(trees(), st.data())
+@few
+def test_classes_can_be_put_into_another_order(planted: Planted, data: st.DataObject) -> None:
+    partition = Partition.of_tree(*planted)
+    names = data.draw(st.permutations(partition.classes))
+    moved = partition.aligned(names)
+    assert moved.classes == tuple(names)
+    assert balances(moved) == balances(partition)
+    assert moved.aligned(partition.classes) == partition
+
+
+@pytest.mark.parametrize("count", [2, 3, 10])
+def test_the_default_basis_is_that_of_gram_schmidt(count: int) -> None:
+    classes = [str(k) for k in range(count)]
+    partition = Partition.sequential(classes)
+    assert torch.equal(partition.basis, simplex.gram_schmidt_basis(count))
+    assert partition.names[-1] == "+".join(classes[:-1]) + f" : {count - 1}"
+
+
+def test_a_partition_by_hand() -> None:
+    partition = Partition.of_tree([["b", "a"], "c"], ABC)
+    assert partition.classes == ABC
+    assert partition.signs.tolist() == [[-1, 1, 0], [1, 1, -1]]
+    assert partition.groups == [([1], [0]), ([0, 1], [2])]
+    assert partition.names == ("b : a", "a+b : c")
+    assert partition.tree == (("b", "a"), "c")
+    assert str(partition) == "\n".join(
+        ["[2] a+b : c", "├── [1] b : a", "│   ├── b", "│   └── a", "└── c"]
+    )
+    assert partition == eval(repr(partition), {"Partition": Partition})
+    assert Partition.of_tree([["b", "a"], "c"]).classes == ("b", "a", "c")
+
+
+def test_the_text_shows_every_class_and_every_balance() -> None:
+    classes = [str(k) for k in range(9)]
+    tree = (((("4", "0"), "7"), ("2", "1")), (("3", "8"), ("5", "6")))
+    partition = Partition.of_tree(tree, classes)
+    lines = str(partition).splitlines()
+    assert len(lines) == 2 * len(classes) - 1
+    shown = [line.lstrip("│├└─ ") for line in lines]
+    assert sorted(line for line in shown if not line.startswith("[")) == classes
+    numbered = {f"[{j + 1}] {name}" for j, name in enumerate(partition.names)}
+    assert {line for line in shown if line.startswith("[")} == numbered
+
+
+def test_equal_partitions_compare_the_same_in_the_same_order() -> None:
+    one = Partition.of_tree([["a", "b"], "c"])
+    assert one == Partition.sequential(ABC)
+    assert hash(one) == hash(Partition.sequential(ABC))
+    for other in (
+        Partition.of_tree([["b", "a"], "c"], ABC),
+        Partition.of_tree([["b", "c"], "a"], ABC),
+        Partition.sequential(("c", "b", "a")),
+        Partition(one.signs.flip(0), ABC),
+        "a",
+    ):
+        assert one != other
+
+
+def test_signs_are_a_copy() -> None:
+    signs = torch.tensor([[1, -1, 0], [1, 1, -1]])
+    partition = Partition(signs, ABC)
+    signs.neg_()
+    assert partition == Partition.sequential(ABC)
+
+
+# Errors.
+
+
+@pytest.mark.parametrize("classes", [[], ["a"]])
+def test_a_partition_needs_two_classes(classes: list[str]) -> None:
+    message = "Expected at least 2 classes to partition but got"
+    with pytest.raises(ValueError, match=message):
+        Partition([], classes)
+    with pytest.raises(ValueError, match=message):
+        Partition.sequential(classes)
+    with pytest.raises(ValueError, match=message):
+        Partition.of_tree("a")
+
+
+def test_classes_have_names_of_their_own() -> None:
+    message = r"Expected classes of different names but got \['a'\] more than once"
+    with pytest.raises(ValueError, match=message):
+        Partition.sequential(("a", "b", "a"))
+    with pytest.raises(ValueError, match=message):
+        Partition([[1, -1, 0], [1, 1, -1]], ("a", "b", "a"))
+
+
+@pytest.mark.parametrize(
+    ("tree", "node"),
+    [
+        ([["a", "b"], "c", "d"], r"\[\['a', 'b'\], 'c', 'd'\]"),
+        ([["a"], "b"], r"\['a'\]"),
+        ([[], "b"], r"\[\]"),
+        ([["a", 3], "b"], "3"),
+        ({"a": "b"}, r"\{'a': 'b'\}"),
+        (None, "None"),
+    ],
+)
+def test_a_node_is_a_pair(tree: object, node: str) -> None:
+    with pytest.raises(ValueError, match=rf"nested pairs as in .* but got a node {node}\."):
+        Partition.of_tree(tree)
+
+
+@pytest.mark.parametrize(
+    ("tree", "message"),
+    [
+        (["a", "b"], r"Expected every class in the partition but it leaves out \['c'\]"),
+        ([["a", "b"], "d"], r"a partition of the classes \['a', 'b', 'c'\] but it names \['d'\]"),
+        ([["a", "b"], ["c", "a"]], r"every class once in a partition but got \['a'\] more often"),
+        ("a", r"Expected every class in the partition but it leaves out \['b', 'c'\]"),
+    ],
+)
+def test_a_tree_has_every_class_once(tree: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Partition.of_tree(tree, ABC)
+
+
+@pytest.mark.parametrize(
+    ("signs", "message"),
+    [
+        ([[1, -1, 0]], r"Expected `signs` of shape \(2, 3\), .* the 3 classes, but got \(1, 3\)"),
+        ([[1, -1], [1, -1]], r"Expected `signs` of shape \(2, 3\), .* but got \(2, 2\)"),
+        ([1, -1, 0], r"Expected `signs` of shape \(2, 3\), .* but got \(3,\)"),
+        ([[1, -1, 0], [2, 1, -1]], r"Expected `signs` of 1, -1 and 0 but got \[-1, 0, 1, 2\]"),
+        ([[1, -1, 0], [1, 0.5, -1]], r"Expected `signs` of 1, -1 and 0 but got .*0\.5"),
+        ([[1, -1, 0], [1, math.nan, -1]], "Expected `signs` of 1, -1 and 0 but got .*nan"),
+        ([[1, -1, 0], [1, 1, 1]], r"two groups .* of balance 2 has no class: \[1, 1, 1\]"),
+        ([[0, 0, 0], [1, 1, -1]], r"two groups .* of balance 1 has no class: \[0, 0, 0\]"),
+        # Two balances split {a, b, c}, or {a, b}.
+        ([[1, 1, -1], [1, -1, -1]], r"none splits \['[ab]', '[bc]'\]"),
+        ([[1, -1, 0], [-1, 1, 0]], r"none splits \['a', 'b', 'c'\]"),
+        # Each splits what is no group of the other.
+        ([[1, -1, 0], [0, 1, -1]], r"none splits \['a', 'b', 'c'\]"),
+        ([[1, 1, -1], [0, 1, -1]], r"none splits \['a', 'b'\]"),
+    ],
+)
+def test_signs_are_those_of_a_binary_tree(signs: list[Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Partition(signs, ABC)
+
+
+def test_of_all_signs_only_those_of_a_binary_tree_are_accepted() -> None:
+    accepted = 0
+    for signs in itertools.product((-1, 0, 1), repeat=6):
+        try:
+            Partition([signs[:3], signs[3:]], ABC)
+        except ValueError:
+            continue
+        accepted += 1
+    # Three trees, two orders of the balances, and two ways round for each of the two.
+    assert accepted == 3 * 2 * 2**2
+
+
+def test_other_classes_are_refused() -> None:
+    partition = Partition.sequential(ABC)
+    message = r"Expected a partition of the classes \['a', 'b', 'd'\] but got one of \['a', 'b'"
+    with pytest.raises(ValueError, match=message):
+        partition.aligned(("a", "b", "d"))
+    with pytest.raises(ValueError, match="Expected a partition of the classes"):
+        partition.rotation(Partition.sequential(("a", "b")))
+    with pytest.raises(ValueError, match="Expected classes of different names"):
+        partition.aligned(("a", "b", "c", "a"))

@@ -297,7 +297,8 @@ def _check_partition(partition: Partition | None, space: str, outputs: tuple[str
     if (partition is not None) != (space == "ilr"):
         got = "none" if partition is None else "one"
         raise ValueError(
-            f"Expected a `partition` in the space 'ilr', and there only, but got {got} in {space!r}."
+            f"Expected a `partition` in the space 'ilr', and there only, but got {got} in "
+            f"{space!r}."
         )
     if partition is not None and partition.names != outputs:
         raise ValueError(

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -14,6 +15,7 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap.coalitions import sample_orders
+from manifold_shap.estimators.moments import Moments
 from manifold_shap.families import choose_families
 from manifold_shap.vae import MaskedVAE
 
@@ -222,6 +224,77 @@ def test_standard_errors_are_over_pairs() -> None:
             single[b, k, order] += game(x[b : b + 1], mask)[0].diff(dim=0) / 2
     torch.testing.assert_close(sampled.phi, single.mean(1))
     torch.testing.assert_close(sampled.standard_error, single.std(1) / 40**0.5)
+
+
+def moments_of(pairs: Tensor, cuts: list[int], crossed: bool) -> Moments:
+    """Of contributions `[rows, pairs, players, outputs]` that come in rounds cut here."""
+    rows, count, players, outputs = pairs.shape
+    moments = Moments(rows, players, outputs, pairs.device, crossed)
+    for start, stop in itertools.pairwise([0, *cuts, count]):
+        # A round need not take all rows at a time, nor in their order.
+        for some in (torch.arange(rows).flip(0)[:2], torch.arange(rows - 2)):
+            moments.add(some, pairs[some, start:stop], torch.ones(len(some), outputs))
+    return moments
+
+
+def contributions(offset: float = 0.0) -> Tensor:
+    """Of three rows, 12 pairs, two players and three outputs that go together."""
+    generator = torch.Generator().manual_seed(0)
+    mix = torch.randn(3, 2, 3, 3, generator=generator, dtype=torch.float64)
+    noise = torch.randn(3, 12, 2, 1, 3, generator=generator, dtype=torch.float64)
+    return (noise @ mix[:, None])[..., 0, :] + offset
+
+
+@given(st.sets(st.integers(1, 11)).map(sorted), st.sampled_from([0.0, 1e4]))
+@few
+def test_covariances_are_those_of_numpy_in_any_split_of_rounds(
+    cuts: list[int], offset: float
+) -> None:
+    pairs = contributions(offset)
+    moments = moments_of(pairs, cuts, crossed=True)
+    covariance, error = moments.covariance(), moments.standard_error()
+    assert covariance is not None
+    for row, player in itertools.product(range(3), range(2)):
+        expected = np.cov(pairs[row, :, player].numpy(), rowvar=False) / 12
+        assert np.allclose(covariance[row, player].numpy(), expected, rtol=1e-7, atol=1e-10)
+    assert torch.equal(error, covariance.diagonal(dim1=2, dim2=3).sqrt())
+    torch.testing.assert_close(moments.mean, pairs.mean(1))
+    assert moments.pairs.tolist() == [12, 12, 12]
+    plain = moments_of(pairs, cuts, crossed=False)
+    assert plain.covariance() is None
+    torch.testing.assert_close(plain.standard_error(), error)
+    torch.testing.assert_close(plain.mean, moments.mean)
+
+
+@pytest.mark.parametrize("crossed", [False, True])
+def test_moments_of_one_pair_have_no_error(crossed: bool) -> None:
+    moments = moments_of(contributions()[:, :1], [], crossed)
+    assert moments.standard_error().isnan().all()
+    covariance = moments.covariance()
+    assert covariance is None or covariance.isnan().all()
+
+
+@pytest.mark.parametrize(("classes", "kept"), [(3, True), (65, True), (66, False)])
+def test_errors_go_together_in_log_ratio_space_of_not_too_many_classes(
+    classes: int, kept: bool
+) -> None:
+    table = random_table(6, classes)
+    game = Table(ms.simplex.ilr(table))
+    game.space = ms.Space("ilr")
+    game.classes = [str(k) for k in range(classes)]
+    game.outputs = game.space.outputs(game.classes)
+    explanation = SAMPLED(game, rows(6), permutations=8)
+    assert (explanation.covariance is not None) == kept
+    assert explanation.partition == ms.Partition.sequential(game.classes)
+    assert torch.equal(
+        explanation.standard_error,
+        SAMPLED(Table(game.table), rows(6), permutations=8).standard_error,
+    )
+    if explanation.covariance is not None:
+        diagonal = explanation.covariance.diagonal(dim1=2, dim2=3)
+        torch.testing.assert_close(explanation.standard_error.square(), diagonal)
+    # All orders leave no errors, together or alone.
+    assert EXACT(game, rows(6)).covariance is None
 
 
 def test_rounds_add_up() -> None:

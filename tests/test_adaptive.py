@@ -1,0 +1,477 @@
+"""Adaptive sampling: the greedy rule, the adjusted sum, and estimates against exact values."""
+
+import itertools
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import hydra
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+import manifold_shap as ms
+from manifold_shap.estimators.adaptive import adjust
+from manifold_shap.estimators.allocation import allocate, weights
+from manifold_shap.estimators.moments import PlayerMoments
+
+ADAPTIVE = ms.adaptive_shapley
+few = settings(deadline=None, max_examples=15)
+many = settings(deadline=None, max_examples=100)
+seeds = st.integers(0, 10_000)
+
+
+class Table:
+    """A game given by a table `[2^n, outputs]`; a row's first element scales it."""
+
+    def __init__(self, players: int, outputs: int = 2, seed: int = 0) -> None:
+        generator = torch.Generator().manual_seed(seed)
+        self.table = torch.randn(2**players, outputs, generator=generator)
+
+    def __call__(self, x: Tensor, mask: Tensor) -> Tensor:
+        code = (mask * 2 ** torch.arange(mask.shape[-1])).sum(-1)
+        return self.table[0] + (self.table[code] - self.table[0]) * x[:, :1, None]
+
+
+def rows(players: int, count: int = 3) -> Tensor:
+    return torch.rand(count, players, generator=torch.Generator().manual_seed(1)) + 0.5
+
+
+SCALES = torch.tensor([1.0, 3.0, 9.0])
+
+
+def uneven(x: Tensor, mask: Tensor) -> Tensor:
+    """Three pairs that win 1, 3 or 9 when complete, and a seventh player who adds nothing.
+
+    A pair's players find the other one present in half of the orders: the standard deviations of
+    their contributions are half of what it wins. Two outputs, the second of which is a quarter.
+    """
+    pairs = mask[..., 0:6:2] & mask[..., 1:6:2]
+    won = (pairs * SCALES).sum(-1)
+    return torch.stack((won, won / 4), dim=-1)
+
+
+class Watched:
+    """A value function that records the coalitions and keys it is asked for."""
+
+    def __init__(self, value: Callable[[Tensor, Tensor], Tensor]) -> None:
+        self.value = value
+        self.masks: list[Tensor] = []
+        self.keys: list[Tensor] = []
+
+    def __call__(self, x: Tensor, mask: Tensor) -> Tensor:
+        return self.value(x, mask)
+
+    def proper_values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+        self.masks.append(mask)
+        self.keys.append(keys)
+        return self.value(x, mask)
+
+    def owners(self) -> Tensor:
+        """Whose contribution each pair of coalitions of the only row gives."""
+        before, joined = torch.cat(self.masks, 1)[0].unflatten(0, (-1, 2)).unbind(1)
+        # A pair that stands in for nobody or for everybody: one player is in, or out.
+        alone = before.sum(-1, keepdim=True) == 1
+        stands_in = (before == joined).all(-1, keepdim=True)
+        new = torch.where(stands_in, torch.where(alone, before, ~before), before ^ joined)
+        assert (new.sum(-1) == 1).all()
+        return new.int().argmax(-1)
+
+
+def one_by_one(trace: list[float], counts: list[int], samples: int) -> list[int]:
+    """Algorithm 2 of Noé et al. (2024), with variances held fixed."""
+    counts, more = list(counts), [0] * len(counts)
+    trace = trace if any(trace) else [1.0] * len(trace)
+    for _ in range(samples):
+        gains = [t / (m * (m + 1)) for t, m in zip(trace, counts, strict=True)]
+        chosen = gains.index(max(gains))
+        counts[chosen] += 1
+        more[chosen] += 1
+    return more
+
+
+@given(st.data(), st.integers(1, 8), st.integers(1, 150), st.booleans())
+@many
+def test_a_round_is_what_greedy_choices_one_by_one_are(
+    data: st.DataObject, players: int, samples: int, whole: bool
+) -> None:
+    # Whole numbers give ties, and players who do not vary.
+    number = st.integers(0, 4).map(float) if whole else st.floats(1e-12, 1e6)
+    row = st.lists(number, min_size=players, max_size=players)
+    count = st.lists(st.integers(1, 30), min_size=players, max_size=players)
+    traces, counts = ([data.draw(kind) for _ in range(2)] for kind in (row, count))
+    more = allocate(torch.tensor(traces, dtype=torch.float64), torch.tensor(counts), samples)
+    expected = map(one_by_one, traces, counts, [samples, samples])
+    assert more.tolist() == list(expected)
+
+
+def test_many_samples_go_in_proportion_to_standard_deviations() -> None:
+    trace = torch.tensor([[1.0, 4.0, 0.0, 900.0]], dtype=torch.float64)
+    more = allocate(trace, torch.full((1, 4), 2), 330_000)
+    torch.testing.assert_close(more, torch.tensor([[10_000, 20_000, 0, 300_000]]), rtol=0, atol=5)
+
+
+def test_players_who_do_not_vary_are_sampled_alike() -> None:
+    more = allocate(torch.zeros(1, 3, dtype=torch.float64), torch.tensor([[5, 2, 4]]), 10)
+    assert more.tolist() == [[2, 5, 3]]
+
+
+def random_covariance(rows: int, players: int, outputs: int, seed: int) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    root = torch.randn(rows, players, outputs, outputs, generator=generator, dtype=torch.float64)
+    return root @ root.mT
+
+
+@given(st.integers(1, 5), st.integers(1, 4), seeds)
+@few
+def test_adjusted_values_have_the_sum_and_the_errors_of_a_linear_map(
+    players: int, outputs: int, seed: int
+) -> None:
+    covariance = random_covariance(2, players, outputs, seed)
+    phi, total = torch.randn(2, players, outputs).double(), torch.randn(2, outputs).double()
+    moved, adjusted = adjust(phi, covariance, total)
+    torch.testing.assert_close(moved.sum(1), total)
+    for b in range(2):
+        trace = covariance[b].diagonal(dim1=1, dim2=2).sum(-1)
+        share = trace / trace.sum()
+        # phi' = A phi + w total with A = 1 - w 1ᵀ over players, and the same for every output.
+        linear = torch.eye(players).double() - share[:, None]
+        torch.testing.assert_close(moved[b], linear @ phi[b] + share[:, None] * total[b])
+        expected = torch.einsum("ij,joq,ij->ioq", linear, covariance[b], linear)
+        torch.testing.assert_close(adjusted[b], expected)
+
+
+def test_adjusted_values_are_the_nearest_in_units_of_their_errors() -> None:
+    variance = torch.tensor([[[1.0], [4.0], [0.25]]], dtype=torch.float64)
+    phi = torch.tensor([[[1.0], [-2.0], [0.5]]], dtype=torch.float64)
+    moved, _ = adjust(phi, variance, torch.tensor([[3.0]], dtype=torch.float64))
+
+    def distance(values: Tensor) -> Tensor:
+        return ((values - phi).square() / variance).sum()
+
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(20):
+        step = 0.1 * torch.randn(1, 3, 1, generator=generator, dtype=torch.float64)
+        assert distance(moved + step - step.mean()) > distance(moved)
+
+
+def test_diagonals_are_adjusted_as_whole_covariances_are() -> None:
+    covariance = random_covariance(3, 4, 2, seed=0)
+    phi, total = torch.randn(3, 4, 2).double(), torch.randn(3, 2).double()
+    moved, errors = adjust(phi, covariance, total)
+    alone, diagonal = adjust(phi, covariance.diagonal(dim1=2, dim2=3), total)
+    torch.testing.assert_close(alone, moved)
+    torch.testing.assert_close(diagonal, errors.diagonal(dim1=2, dim2=3))
+
+
+def test_weights_are_those_of_the_paper_with_its_small_constant() -> None:
+    trace = torch.tensor([[0.3, 0.0, 1.2, 5.0]], dtype=torch.float64)
+    v = trace / (1e-6 * trace.max())
+    torch.testing.assert_close(weights(trace), v / (1 + v.sum()), rtol=1e-5, atol=0)
+    assert weights(torch.zeros(1, 4)).tolist() == [[0.25] * 4]
+
+
+@pytest.mark.parametrize("crossed", [False, True])
+def test_moments_in_parts_are_those_of_all_contributions(crossed: bool) -> None:
+    generator = torch.Generator().manual_seed(0)
+    moments = PlayerMoments(3, 4, 2, torch.device("cpu"), crossed)
+    # Far from zero, where sums of squares would cancel; of the last player there are none.
+    owner = torch.randint(3, (2, 90), generator=generator)
+    contributions = 1e4 + torch.randn(2, 90, 2, generator=generator, dtype=torch.float64)
+    which = torch.tensor([2, 0])
+    for part in (slice(0, 40), slice(40, 41), slice(41, 90)):
+        moments.add(which, owner[:, part], contributions[:, part], torch.ones(2, 2))
+    covariance = moments.covariance(which)
+    for b, i in itertools.product(range(2), range(3)):
+        own = contributions[b, owner[b] == i]
+        assert moments.counts[which[b], i] == len(own)
+        torch.testing.assert_close(moments.mean[which[b], i], own.mean(0))
+        expected = own.T.cov() / len(own)
+        torch.testing.assert_close(covariance[b, i], expected if crossed else expected.diagonal())
+    assert (moments.counts[1] == 0).all()
+    assert (covariance[:, 3] == 0).all()
+
+
+@pytest.mark.parametrize("players", [2, 3, 6])
+def test_estimates_agree_with_exact_values_within_their_errors(players: int) -> None:
+    game, x = Table(players, outputs=3), rows(players, 1)
+    exact = ms.exact_shapley(game, x).phi
+    sampled = ADAPTIVE(game, x.expand(1_000, -1))
+    z = (sampled.phi - exact) / sampled.standard_error
+    # About one is due; choices that depend on contributions leave a bias of a few hundredths.
+    mean, square = z.mean(0), z.square().mean(0)
+    assert mean.abs().max() < 0.2
+    assert ((square > 0.85) & (square < 1.25)).all()
+    within = (z.abs() < 1.96).float().mean(0)
+    assert ((within > 0.915) & (within < 0.975)).all()
+
+
+def test_errors_of_compositions_are_those_of_all_coordinates_together(
+    make_value: Callable[..., ms.ValueFunction],
+) -> None:
+    value, x = make_value("surrogate", "ilr"), rows(4, 1)
+    exact = ms.exact_shapley(value, x).phi
+    sampled = ADAPTIVE(value, x.expand(1_000, -1))
+    assert sampled.covariance is not None
+    root = sampled.covariance.diagonal(dim1=2, dim2=3).sqrt()
+    torch.testing.assert_close(root, sampled.standard_error)
+    deviation = (sampled.phi - exact)[..., None].double()
+    distance = deviation.mT @ torch.linalg.solve(sampled.covariance.double(), deviation)
+    # χ² of two coordinates has the mean 2, and 2·63/61 with variances of 64 samples each.
+    mean = distance.flatten(1).mean(0)
+    assert ((mean > 1.8) & (mean < 2.5)).all()
+
+
+def test_other_spaces_keep_no_covariance(make_value: Callable[..., ms.ValueFunction]) -> None:
+    assert ADAPTIVE(make_value("surrogate"), rows(4)).covariance is None
+
+
+@pytest.mark.parametrize("ordering", [[["x1"], ["x0", "x3"], ["x2"]], [["x0", "x1"], ["x2", "x3"]]])
+def test_an_ordering_gives_asymmetric_values(ordering: list[list[str]]) -> None:
+    game, x = Table(4), rows(4)
+    exact = ms.exact_shapley(game, x, ordering=ordering)
+    sampled = ADAPTIVE(game, x, ordering=ordering, samples=2_000)
+    assert ((sampled.phi - exact.phi).abs() < 4.5 * sampled.standard_error + 1e-5).all()
+    assert (exact.phi - ms.exact_shapley(game, x).phi).abs().max() > 0.1
+    assert sampled.made_by["ordering"] == ordering
+
+
+def test_samples_go_where_contributions_vary() -> None:
+    value, samples = Watched(uneven), 7 * 400
+    phi = ADAPTIVE(value, rows(7, 1), samples=samples, least=10).phi
+    counts = value.owners().bincount(minlength=7)
+    assert counts.sum() == samples
+    # Standard deviations are as 1 : 3 : 9.
+    optimum = (samples - counts[6]) * SCALES.repeat_interleave(2) / (2 * SCALES.sum())
+    torch.testing.assert_close(counts[:6].float(), optimum, rtol=0.15, atol=0)
+    assert 10 < counts[6] < 100
+    assert (phi[:, 6] == 0).all()
+
+
+def test_an_uneven_game_is_known_better_than_by_equal_shares() -> None:
+    x, samples = rows(7, 1).expand(500, -1), 7 * 64
+    exact = ms.exact_shapley(uneven, x[:1]).phi
+    adaptive, equal = (ADAPTIVE(uneven, x, samples=samples, least=least) for least in (8, 64))
+
+    def error(explanation: ms.Explanation) -> float:
+        return (explanation.phi - exact).square().sum((1, 2)).mean().item()
+
+    # By Eq. (27): (Σσ)²/m against nΣσ²/m, less what the adjustment makes up for in either.
+    assert error(adaptive) < 0.7 * error(equal)
+
+
+def test_a_player_whose_first_contributions_are_alike_is_sampled_again() -> None:
+    # Each adds something once in four times: eight zeros come first in one case of ten.
+    def all_needed(x: Tensor, mask: Tensor) -> Tensor:
+        return mask.all(-1, keepdim=True)
+
+    def error(samples: int) -> float:
+        explanation = ADAPTIVE(all_needed, rows(4, 400), samples=samples, least=8)
+        return (explanation.phi - 0.25).square().mean().sqrt().item()
+
+    assert error(4 * 1024) == pytest.approx(error(4 * 64) / 4, rel=0.25)
+
+
+@given(st.integers(1, 5), st.integers(2, 6), st.integers(0, 50), seeds)
+@few
+def test_values_sum_to_what_all_players_add(players: int, least: int, more: int, seed: int) -> None:
+    game = Table(players, seed=seed)
+    explanation = ADAPTIVE(game, rows(players), least=least, samples=players * least + more)
+    assert explanation.efficiency_gap < 1e-5
+
+
+@given(seeds)
+@few
+def test_a_dummy_gets_what_it_adds(seed: int) -> None:
+    game = Table(5, seed=seed)
+    code = torch.arange(len(game.table))
+    game.table = game.table[code & ~1] + 0.25 * (code & 1)[:, None]
+    explanation = ADAPTIVE(game, rows(5))
+    own = 0.25 * rows(5)[:, :1].expand(-1, 2)
+    torch.testing.assert_close(explanation.phi[:, 0], own, rtol=1e-4, atol=1e-5)
+    assert explanation.standard_error[:, 0].max() < 1e-6
+
+
+@pytest.mark.parametrize("target_error", [None, 0.05])
+@pytest.mark.parametrize("batch_size", [1, 7, 1_000])
+def test_batch_size_does_not_change_a_number(batch_size: int, target_error: float | None) -> None:
+    game, x = Table(6), rows(6, 5)
+    whole = ADAPTIVE(game, x, target_error=target_error, batch_size=100_000)
+    parts = ADAPTIVE(game, x, target_error=target_error, batch_size=batch_size)
+    assert torch.equal(parts.phi, whole.phi)
+    assert torch.equal(parts.standard_error, whole.standard_error)
+
+
+@pytest.mark.parametrize("kind", ["surrogate", "marginal"])
+@pytest.mark.parametrize("batch_size", [7, 1_000])
+def test_batch_size_does_not_matter_to_networks_and_draws(
+    make_value: Callable[..., ms.ValueFunction], kind: str, batch_size: int
+) -> None:
+    value, x = make_value(kind, draws=3), rows(4)
+    whole = ADAPTIVE(value, x, batch_size=100_000)
+    parts = ADAPTIVE(value, x, batch_size=batch_size)
+    torch.testing.assert_close(parts.phi, whole.phi, rtol=0, atol=1e-6)
+
+
+def test_rows_do_not_depend_on_each_other() -> None:
+    game, x = Table(6), rows(6, 5)
+    assert torch.equal(ADAPTIVE(game, x).phi[:2], ADAPTIVE(game, x[:2]).phi)
+    # A row that is hard to meet the target on does not change those that stop before.
+    x[4] *= 100
+    easy = ADAPTIVE(game, x, target_error=0.05).phi[:2]
+    assert torch.equal(easy, ADAPTIVE(game, x[:2], target_error=0.05).phi)
+    alike = ADAPTIVE(game, x[:1].expand(3, -1)).phi
+    assert len(alike.unique(dim=0)) == 3
+
+
+def test_seed_decides_the_samples() -> None:
+    game, x = Table(6), rows(6)
+    first = ADAPTIVE(game, x, seed=1)
+    assert torch.equal(ADAPTIVE(game, x, seed=1).phi, first.phi)
+    assert not torch.equal(ADAPTIVE(game, x, seed=2).phi, first.phi)
+    state = torch.random.get_rng_state()
+    ADAPTIVE(game, x)
+    assert torch.equal(torch.random.get_rng_state(), state)
+
+
+def test_the_two_values_of_a_contribution_share_their_draws() -> None:
+    value = Watched(Table(3))
+    ADAPTIVE(value, rows(3, 2))
+    before, joined = torch.cat(value.keys, 1).unflatten(1, (-1, 2)).unbind(2)
+    assert torch.equal(before, joined)
+    assert len(before.unique()) == before.numel() == 2 * 3 * 64
+
+
+def test_values_of_nobody_and_everybody_are_known_not_asked_for() -> None:
+    value = Watched(Table(3))
+    explanation = ADAPTIVE(value, rows(3))
+    size = torch.cat(value.masks, 1).sum(-1)
+    assert size.min() == 1
+    assert size.max() == 2
+    assert explanation.made_by["evaluations"] == size.numel()
+
+
+def test_errors_are_of_the_draws_too(make_value: Callable[..., ms.ValueFunction]) -> None:
+    value, x = make_value("marginal", draws=3), rows(4, 1).expand(400, -1)
+    exact = ms.exact_shapley(make_value("marginal", draws=20), x[:1]).phi
+    sampled = ADAPTIVE(value, x)
+    deviation = sampled.phi - exact
+    assert (deviation.mean(0).abs() < 5 * deviation.std(0) / 20).all()
+    claimed = sampled.standard_error.square().mean(0)
+    torch.testing.assert_close(claimed, deviation.square().mean(0), rtol=0.4, atol=0)
+
+
+@pytest.mark.parametrize("target_error", [None, 0.01])
+def test_one_player_is_known_exactly(target_error: float | None) -> None:
+    explanation = ADAPTIVE(Table(1), rows(1), target_error=target_error)
+    change = explanation.prediction - explanation.base
+    assert torch.equal(explanation.phi[:, 0], change)
+    assert (explanation.standard_error == 0).all()
+    assert explanation.made_by["samples"] == explanation.made_by["evaluations"] == 0
+
+
+def test_many_players_are_sampled_in_several_rounds() -> None:
+    # 400 players times 12 are more than one round holds.
+    value = Watched(lambda x, mask: (mask * x[:, None]).sum(-1, keepdim=True).square())
+    ADAPTIVE(value, rows(400, 1), least=12, samples=6_000, batch_size=3_001)
+    counts = value.owners().bincount(minlength=400)
+    assert counts.sum() == 6_000
+    assert counts.min() >= 12
+    assert counts.max() > 15
+
+
+def test_an_explanation_knows_how_it_was_made() -> None:
+    explanation = ADAPTIVE(Table(4), rows(4), samples=100, least=5, seed=3)
+    assert explanation.made_by == {
+        "version": ms.__version__,
+        "value_function": "callable",
+        "evaluations": 3 * 2 * 100,
+        "estimator": "adaptive",
+        "samples": 100,
+        "least": 5,
+        "seed": 3,
+    }
+    assert ADAPTIVE(Table(4), rows(4)).made_by["samples"] == 4 * 64
+
+
+def test_target_error_stops_a_row_when_it_is_met() -> None:
+    game, x = Table(6), rows(6, 6)
+    explanation = ADAPTIVE(game, x, target_error=0.02)
+    spread = (game.table.amax(0) - game.table.amin(0)).max() * x[:, 0]
+    assert (explanation.standard_error.amax((1, 2)) <= 0.02 * spread).all()
+    assert explanation.made_by["target_error"] == 0.02
+    loose = ADAPTIVE(game, x, target_error=0.1).made_by
+    assert 6 * 16 <= loose["samples"] < explanation.made_by["samples"]
+
+
+def test_target_error_that_cannot_be_met_is_warned_of() -> None:
+    with pytest.warns(UserWarning, match="3 of 3 rows are above target_error=1e-06 after 200 samp"):
+        ADAPTIVE(Table(6), rows(6), target_error=1e-6, samples=200)
+
+
+def test_a_constant_game_meets_any_target_at_once() -> None:
+    explanation = ADAPTIVE(
+        lambda x, mask: torch.ones(*mask.shape[:2], 1), rows(4), target_error=1.0
+    )
+    assert (explanation.phi == 0).all()
+    assert explanation.made_by["samples"] == 4 * 16
+
+
+@pytest.mark.parametrize("estimator", [ADAPTIVE, ms.permutation_shapley])
+def test_values_in_double_precision_are_values(estimator: Callable[..., ms.Explanation]) -> None:
+    # Five players have more orders than are walked by default.
+    explanation = estimator(lambda x, mask: mask * x[:, None].double(), rows(5))
+    torch.testing.assert_close(explanation.phi, torch.diag_embed(rows(5)))
+
+
+def test_out_of_memory_halves_the_batch() -> None:
+    game, x = Table(4), rows(4)
+
+    def small(x: Tensor, mask: Tensor) -> Tensor:
+        if mask.shape[0] * mask.shape[1] > 40:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return game(x, mask)
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        explanation = ADAPTIVE(small, x)
+    assert torch.equal(explanation.phi, ADAPTIVE(game, x).phi)
+    assert ["halved" in str(entry.message) for entry in caught] == [True]
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "message"),
+    [
+        (
+            {"samples": 47},
+            ValueError,
+            r"at least 48, 16 \(`least`\) for each of 3 players, but got",
+        ),
+        ({"least": 1}, ValueError, "Expected `least` of at least 2 but got 1"),
+        ({"samples": True}, TypeError, "Expected `samples` to be a whole number but got True"),
+        ({"least": True}, TypeError, "Expected `least` to be a whole number but got True"),
+        ({"target_error": 0.0}, ValueError, "Expected `target_error` to be positive but got 0.0"),
+        ({"batch_size": 0}, ValueError, "Expected `batch_size` of at least 1 but got 0"),
+        ({"ordering": [["x0"]]}, ValueError, "to name every player but it leaves out"),
+    ],
+)
+def test_errors_at_the_door(options: dict, kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        ADAPTIVE(Table(3), rows(3), **options)
+
+
+def test_the_configuration_makes_the_estimator(root: Path) -> None:
+    with hydra.initialize_config_dir(str(root / "conf"), version_base="1.3"):
+        config = hydra.compose("explain", ["estimator=adaptive", "estimator.least=8", "seed=5"])
+    estimator = hydra.utils.instantiate(config.estimator, _partial_=True)
+    made_by = estimator(Table(3), rows(3), progress=False).made_by
+    assert (made_by["least"], made_by["samples"], made_by["seed"]) == (8, 192, 5)
+
+
+@pytest.mark.gpu
+def test_the_device_does_not_change_the_samples() -> None:
+    game, x = Table(6), rows(6)
+    there = ADAPTIVE(lambda x, mask: game(x.cpu(), mask.cpu()).to(x.device), x.to("cuda"))
+    torch.testing.assert_close(there.phi, ADAPTIVE(game, x).phi, rtol=0, atol=1e-6)

@@ -15,14 +15,14 @@ from manifold_shap.partition import Partition
 # which predictions vary.
 _LEAST_VARIANCE = 1e-12
 
-LINKAGES = ("average", "complete", "single", "ward")
+LINKAGES = ("complete", "average", "single", "ward")
 
 
 def cluster_classes(
     log_p: Float[Tensor, "rows classes"],
     labels: Any,
     classes: Sequence[str],
-    linkage: str = "average",
+    linkage: str = "complete",
 ) -> Partition:
     """The partition given by the dendrogram of the classes (Noé et al. 2024, Section 6.2).
 
@@ -35,7 +35,8 @@ def cluster_classes(
         log_p: log-probabilities or logits of rows of every class.
         labels: the class of each row, its position in `classes`, `[rows]`.
         classes: names.
-        linkage: how far groups of classes are apart, one of `LINKAGES`, by those they consist of.
+        linkage: how far groups of classes are apart, one of `LINKAGES`, by those they consist of;
+            the default, by the most distant two, chains the least.
 
     Raises:
         ValueError: another shape, an unknown `linkage`, a class without rows, or too few rows for a

@@ -50,14 +50,26 @@ def new_figure(width: float, height: float) -> Figure:
     return _Figure(figsize=(width, height), dpi=DPI, facecolor="white")
 
 
-def one_panel(height: float, grid: str) -> tuple[Figure, Axes]:
-    """A figure of the usual width whose layout keeps all text inside, and its axes.
+def laid_out(height: float, width: float = WIDTH) -> Figure:
+    """An empty figure whose layout keeps all text inside."""
+    figure = new_figure(width, height)
+    figure.set_layout_engine("constrained", w_pad=MARGIN / 72, h_pad=MARGIN / 144)
+    return figure
+
+
+def one_panel(height: float, grid: str, width: float = WIDTH) -> tuple[Figure, Axes]:
+    """A figure whose layout keeps all text inside, by default of the usual width, and its axes.
 
     No box, small ticks, and faint lines across one axis ("x" or "y").
     """
-    figure = new_figure(WIDTH, height)
-    figure.set_layout_engine("constrained", w_pad=MARGIN / 72, h_pad=MARGIN / 144)
+    figure = laid_out(height, width)
     axes = figure.subplots()
+    strip(axes, grid)
+    return figure, axes
+
+
+def strip(axes: Axes, grid: str) -> None:
+    """No box, small ticks, and faint lines across one axis ("x" or "y")."""
     axes.set_facecolor("white")
     for side, spine in axes.spines.items():
         spine.set_visible(side == "bottom")
@@ -67,17 +79,14 @@ def one_panel(height: float, grid: str) -> tuple[Figure, Axes]:
     axes.grid(visible=False)
     axes.grid(visible=True, axis="x" if grid == "x" else "y", color=GRID, linewidth=0.6)
     axes.set_axisbelow(True)
-    return figure, axes
 
 
 def headline(figure: Figure, *lines: str) -> None:
     """A title flush left over the whole figure, each line cut to its width."""
-    width = 72 * WIDTH - 2 * MARGIN
-    fitted = [plain(shorten(line, width, TITLE)) for line in lines]
+    width = 72 * figure.get_figwidth()
+    fitted = [plain(shorten(line, width - 2 * MARGIN, TITLE)) for line in lines]
     # Constrained layout leaves room for it.
-    figure.suptitle(
-        "\n".join(fitted), x=MARGIN / (72 * WIDTH), ha="left", fontsize=TITLE, color=INK
-    )
+    figure.suptitle("\n".join(fitted), x=MARGIN / width, ha="left", fontsize=TITLE, color=INK)
 
 
 def text_width(text: str, size: float = TEXT) -> float:
@@ -105,6 +114,13 @@ def shorten(text: str, width: float, size: float = TEXT) -> str:
 def plain(text: str) -> str:
     """The text as it is: dollar signs are no formulas to be typeset."""
     return text.replace("$", r"\$")
+
+
+def slanted(labels: Sequence[str], room: float) -> dict[str, Any]:
+    """How labels below an axis are written: slanted where one is wider than its room, in points."""
+    if max(map(text_width, labels)) <= room:
+        return {"ha": "center"}
+    return {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
 
 
 def legend_above(

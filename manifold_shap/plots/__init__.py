@@ -11,8 +11,24 @@ from matplotlib.figure import Figure
 
 from manifold_shap.plots.bars import bars
 from manifold_shap.plots.curve import mse_curve
+from manifold_shap.plots.histograms import compositions, cumulative
+from manifold_shap.plots.ilr_plane import ilr_plane
+from manifold_shap.plots.parallel import parallel_coordinates
 from manifold_shap.plots.pixels import pixel_maps
 from manifold_shap.plots.sina import sina
+from manifold_shap.plots.tree import bifurcation_tree
 from manifold_shap.plots.words import kinds
 
-__all__ = ["Figure", "bars", "kinds", "mse_curve", "pixel_maps", "sina"]
+__all__ = [
+    "Figure",
+    "bars",
+    "bifurcation_tree",
+    "compositions",
+    "cumulative",
+    "ilr_plane",
+    "kinds",
+    "mse_curve",
+    "parallel_coordinates",
+    "pixel_maps",
+    "sina",
+]

@@ -1,0 +1,84 @@
+"""The bifurcation tree of a partition of the classes (Noé et al. 2024, Figs. 5-6)."""
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from manifold_shap.partition import Partition
+from manifold_shap.plots import style
+
+# Points.
+_LEAF = 18.0
+_NAME = 110.0
+# Inches.
+_LEVEL = 0.28
+
+
+def bifurcation_tree(partition: Partition) -> Figure:
+    """Which classes each balance compares: those below its left branch with those below its right.
+
+    Balances have the numbers that `str(partition)` shows.
+
+    Raises:
+        TypeError: this is no `Partition`.
+    """
+    if not isinstance(partition, Partition):
+        raise TypeError(
+            f"Expected `partition` to be a Partition but got {type(partition).__name__}; make one "
+            "by Partition.of_tree, or take that of an explanation in the space 'ilr'."
+        )
+    order = _leaf_order(partition)
+    names = [style.shorten(partition.classes[k], _NAME) for k in order]
+    inside = max(72 * style.WIDTH - 2 * style.MARGIN, _LEAF * len(names))
+    slant = style.slanted(names, inside / len(names) - style.MARGIN)
+    below = 0.2 + max(map(style.text_width, names)) / 72 * (0.65 if "rotation" in slant else 0)
+    places = _places(partition, order)
+    depth = max(level for _, level in places.values())
+    figure, axes = style.one_panel(
+        0.55 + below + _LEVEL * depth, grid="y", width=(inside + 2 * style.MARGIN) / 72
+    )
+    axes.set_axis_off()
+    axes.set_xlim(-0.5, len(names) - 0.5)
+    axes.set_ylim(0, depth)
+    _draw(axes, partition, places)
+    for place, name in enumerate(names):
+        axes.annotate(
+            style.plain(name), (place, 0), (0, -3), textcoords="offset points", va="top",
+            fontsize=style.TEXT, color=style.INK, **slant,
+        )  # fmt: skip
+    style.headline(figure, "Balances: left group (+) against right group (−)")
+    return figure
+
+
+def _leaf_order(partition: Partition) -> list[int]:
+    """Classes from left to right: those of a group side by side, the first group on the left."""
+    sizes = (partition.signs != 0).sum(1)
+    # Ancestors are larger: the first balance to tell two classes apart is the one to split them.
+    downwards = -partition.signs[sizes.argsort(descending=True)]
+    return sorted(range(len(partition.classes)), key=lambda k: downwards[:, k].tolist())
+
+
+def _places(partition: Partition, order: list[int]) -> dict[frozenset[int], tuple[float, int]]:
+    """Where every group stands: halfway between its two, one level above the higher of them."""
+    places = {frozenset([k]): (float(x), 0) for x, k in enumerate(order)}
+    for first, second in sorted(partition.groups, key=lambda pair: sum(map(len, pair))):
+        (left, left_level), (right, right_level) = (places[frozenset(g)] for g in (first, second))
+        above = (left + right) / 2, max(left_level, right_level) + 1
+        places[frozenset(first + second)] = above
+    return places
+
+
+def _draw(
+    axes: Axes, partition: Partition, places: dict[frozenset[int], tuple[float, int]]
+) -> None:
+    for number, (first, second) in enumerate(partition.groups):
+        (left, left_level), (right, right_level) = (places[frozenset(g)] for g in (first, second))
+        middle, level = places[frozenset(first + second)]
+        axes.plot(
+            [left, left, right, right], [left_level, level, level, right_level],
+            color=style.NEUTRAL, linewidth=1.0, zorder=1, clip_on=False,
+        )  # fmt: skip
+        axes.text(
+            middle, level, rf"$\tilde{{p}}_{{{number + 1}}}$", fontsize=style.TEXT, color=style.INK,
+            ha="center", va="center", zorder=2,
+            bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none"},
+        )  # fmt: skip

@@ -124,8 +124,11 @@ def as_model(
         model.check(x)
         return model
     if isinstance(model, SklearnClassifier):
-        predict: Callable[[Tensor], Tensor] = _SklearnPredict(model, "predict_proba")
-        returns = returns or "probabilities"
+        # Naive Bayes is sure beyond what probabilities can say; these are logits.
+        joint = returns is None and hasattr(model, "predict_joint_log_proba")
+        method = "predict_joint_log_proba" if joint else "predict_proba"
+        predict: Callable[[Tensor], Tensor] = _SklearnPredict(model, method)
+        returns = returns or ("logits" if joint else "probabilities")
         classes = classes or tuple(str(name) for name in model.classes_)
     elif callable(model):
         predict = _ModulePredict(model) if isinstance(model, nn.Module) else model

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import torch
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 from torch import Tensor, nn
 
@@ -170,3 +171,17 @@ def test_zeros_are_counted_in_a_warning() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warn_of_zeros(log_p[:, :1], 1e-3)
+
+
+def test_naive_bayes_is_read_beyond_the_reach_of_probabilities() -> None:
+    # Two classes of one far feature: 1e4 nats apart.
+    bayes = GaussianNB().fit([[0.0], [1.0], [100.0], [101.0]], [0, 0, 1, 1])
+    x = torch.tensor([[0.5], [100.5]])
+    log_p = as_model(bayes, x)(x)
+    assert bool(log_p.isfinite().all())
+    torch.testing.assert_close(
+        (log_p[:, 0] - log_p[:, 1]).double(),
+        torch.from_numpy(bayes.predict_joint_log_proba(x.numpy()) @ [1.0, -1.0]),
+        rtol=1e-4,
+        atol=0,
+    )

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
 from manifold_shap.nn import MaskedLinear, check_hidden, make_activation
@@ -64,8 +64,19 @@ class Surrogate(nn.Module):
     def forward(
         self, x: Float[Tensor, "batch *event"], mask: Bool[Tensor, "batch m players"]
     ) -> Float[Tensor, "batch m outputs"]:
-        rows = ((x - self.x_mean) / self.x_scale).flatten(1)
-        out = self.rest(self.first(rows, mask))
+        return self._outputs(self.first(self._rows(x), mask))
+
+    def along(
+        self, x: Float[Tensor, "batch *event"], orders: Int64[Tensor, "batch orders players"]
+    ) -> Float[Tensor, "batch orders sizes outputs"]:
+        """Outputs for the coalitions of 1, 2, ... n-1 players that grow along orders."""
+        return self._outputs(self.first.along(self._rows(x), orders))
+
+    def _rows(self, x: Float[Tensor, "batch *event"]) -> Float[Tensor, "batch elements"]:
+        return ((x - self.x_mean) / self.x_scale).flatten(1)
+
+    def _outputs(self, first: Float[Tensor, "*batch width"]) -> Float[Tensor, "*batch outputs"]:
+        out = self.rest(first)
         if self.on_simplex:
             return out.softmax(-1)
         return self.target_mean + self.target_scale * out

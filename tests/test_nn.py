@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from manifold_shap.nn import MLP, MaskedLinear, make_activation
+from manifold_shap.nn import MLP, MaskedLinear, make_activation, prefix_sums
 
 FOLDED = 40
 DIRECT = 20
@@ -100,3 +100,22 @@ def test_mlp_without_hidden_layers_is_linear() -> None:
 def test_unknown_activation() -> None:
     with pytest.raises(ValueError, match=r"Expected `activation` to be one of .* got 'tanh'"):
         make_activation("tanh")
+
+
+@given(st.integers(1, 40), st.integers(1, 3), st.sampled_from([torch.float32, torch.float64]))
+@settings(deadline=None, max_examples=60)
+def test_prefix_sums_are_cumulative_sums(count: int, width: int, dtype: torch.dtype) -> None:
+    steps = torch.randn(2, 3, count, width, generator=torch.Generator().manual_seed(count))
+    torch.testing.assert_close(prefix_sums(steps.to(dtype)), steps.to(dtype).cumsum(-2))
+
+
+@given(owners(), st.integers(1, 4))
+@settings(deadline=None, max_examples=40)
+def test_along_an_order_the_layer_sees_coalitions_grow(index: list[int], outputs: int) -> None:
+    layer = make(index, outputs)
+    x, _ = inputs(layer, 1)
+    orders = torch.rand(len(x), 2, layer.players).argsort(-1)
+    sizes = torch.arange(1, layer.players)[:, None]
+    mask = orders.argsort(-1)[:, :, None] < sizes
+    expected = layer(x, mask.flatten(1, 2)).unflatten(1, (2, -1))
+    torch.testing.assert_close(layer.along(x, orders), expected)

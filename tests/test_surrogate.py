@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor
 
+from manifold_shap.nn import ACTIVATIONS
 from manifold_shap.surrogate import Surrogate, squared_error
 
 
@@ -109,3 +112,29 @@ def test_a_surrogate_needs_a_hidden_layer() -> None:
         ValueError, match="Expected `hidden` to list layer widths, at least 1 of them"
     ):
         Surrogate((2,), [0, 1], 1, "identity", hidden=())
+
+
+@given(
+    st.lists(st.integers(0, 5), min_size=0, max_size=6),
+    st.lists(st.integers(1, 9), min_size=1, max_size=3),
+    st.sampled_from(sorted(ACTIVATIONS)),
+    st.sampled_from(["probability", "ilr"]),
+    st.sampled_from([(torch.float32, 1e-5), (torch.float64, 1e-12)]),
+)
+@settings(deadline=None, max_examples=60)
+def test_values_along_orders_are_those_of_the_coalitions(
+    more: list[int],
+    hidden: list[int],
+    activation: str,
+    space: str,
+    precision: tuple[torch.dtype, float],
+) -> None:
+    dtype, tolerance = precision
+    torch.manual_seed(len(more))
+    index = [*range(6), *more]
+    surrogate = Surrogate((len(index),), index, 3, space, hidden, activation).to(dtype)
+    x = torch.randn(2, len(index), dtype=dtype)
+    orders = torch.rand(2, 4, 6).argsort(-1)
+    mask = orders.argsort(-1)[:, :, None] < torch.arange(1, 6)[:, None]
+    expected = surrogate(x, mask.flatten(1, 2)).unflatten(1, (4, -1))
+    torch.testing.assert_close(surrogate.along(x, orders), expected, rtol=0, atol=tolerance)

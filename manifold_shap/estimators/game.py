@@ -98,6 +98,39 @@ class Game:
         self.evaluations += len(rows) * count
         return values
 
+    @property
+    def walks(self) -> bool:
+        """Whether the value function itself has values along orders."""
+        return hasattr(self.value, "values_along")
+
+    def evaluate_along(
+        self,
+        rows: Tensor,
+        orders: Int64[Tensor, "rows orders players"],
+        keys: Int64[Tensor, "rows orders"],
+    ) -> Float[Tensor, "rows orders sizes outputs"]:
+        """Values of the first 1, 2, ... n-1 players of each order, by `value.values_along`.
+
+        Args:
+            rows: indices of rows.
+            orders: players as they arrive, on the device of the values.
+            keys: one per order.
+        """
+        x, sizes = self.x[rows].to(self.device), len(self.players) - 1
+        keys = keys.to(self.device)
+        along: Any = self.value.values_along  # type: ignore[attr-defined]
+        step = max(1, self.batch_size // (len(rows) * sizes * self.draws))
+        values = torch.cat(
+            [
+                self._call(along, x, some, own, sizes)
+                for some, own in zip(orders.split(step, 1), keys.split(step, 1), strict=True)
+            ],
+            dim=1,
+        )
+        _check_finite(values, rows)
+        self.evaluations += values.shape[0] * values.shape[1]
+        return values.unflatten(1, (-1, sizes))
+
     def keys(self, rows: Tensor, seed: int = 0) -> Int64[Tensor, " rows"]:
         """A key for each row: its sampled values owe nothing to the other rows."""
         return noise.fold(rows, seed)
@@ -176,25 +209,38 @@ class Game:
 
     @torch.no_grad()
     def _call(
-        self, value: Callable[[Tensor, Tensor, Tensor], Any], x: Tensor, mask: Tensor, keys: Tensor
+        self,
+        value: Callable[[Tensor, Tensor, Tensor], Any],
+        x: Tensor,
+        asked: Tensor,
+        keys: Tensor,
+        each: int = 1,
     ) -> Float[Tensor, "rows m outputs"]:
-        """`value(x, mask)` by calls of at most `batch_size` model rows, or of one coalition."""
-        coalitions = len(x) * mask.shape[1]
-        if coalitions == 1 or coalitions * self.draws <= self.batch_size:
-            try:
-                return _shaped(value(x, mask, keys), mask)
-            except (RuntimeError, MemoryError) as error:
-                self._halve_or_raise(error, coalitions)
-        # Only here, outside of `except`, is the memory of a failed call free again.
-        if mask.shape[1] > 1:
-            halves = zip(mask.chunk(2, 1), keys.chunk(2, 1), strict=True)
-            return torch.cat([self._call(value, x, *half) for half in halves], dim=1)
-        by_rows = zip(x.chunk(2), mask.chunk(2), keys.chunk(2), strict=True)
-        return torch.cat([self._call(value, *half) for half in by_rows])
+        """`value(x, asked, keys)` by calls of at most `batch_size` model rows, or for one of them.
 
-    def _halve_or_raise(self, error: Exception, coalitions: int) -> None:
+        Args:
+            value: gives `each` values for everything that is asked for.
+            x: rows.
+            asked: coalitions, or orders, `[rows, m, players]`.
+            keys: `[rows, m]`.
+            each: 1 for coalitions.
+        """
+        count = len(x) * asked.shape[1]
+        if count == 1 or count * each * self.draws <= self.batch_size:
+            try:
+                return _shaped(value(x, asked, keys), len(x), asked.shape[1] * each)
+            except (RuntimeError, MemoryError) as error:
+                self._halve_or_raise(error, count, each)
+        # Only here, outside of `except`, is the memory of a failed call free again.
+        if asked.shape[1] > 1:
+            halves = zip(asked.chunk(2, 1), keys.chunk(2, 1), strict=True)
+            return torch.cat([self._call(value, x, *half, each) for half in halves], dim=1)
+        by_rows = zip(x.chunk(2), asked.chunk(2), keys.chunk(2), strict=True)
+        return torch.cat([self._call(value, *half, each) for half in by_rows])
+
+    def _halve_or_raise(self, error: Exception, count: int, each: int) -> None:
         known = isinstance(error, (torch.OutOfMemoryError, MemoryError))
-        if not (known or "can't allocate" in str(error)) or coalitions == 1:
+        if not (known or "can't allocate" in str(error)) or count == 1:
             raise error
         if not self._warned:
             self._warned = True
@@ -203,7 +249,7 @@ class Game:
                 "the same numbers. A smaller `batch_size` avoids the retry.",
                 stacklevel=4,
             )
-        self.batch_size = max(1, min(self.batch_size, coalitions * self.draws) // 2)
+        self.batch_size = max(1, min(self.batch_size, count * each * self.draws) // 2)
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
 
@@ -212,9 +258,8 @@ def _no_keys(mask: Tensor) -> Int64[Tensor, "rows m"]:
     return torch.zeros(mask.shape[:2], dtype=torch.int64, device=mask.device)
 
 
-def _shaped(values: Any, mask: Tensor) -> Tensor:
+def _shaped(values: Any, rows: int, m: int) -> Tensor:
     """Values as floating-point numbers, or an error where they are not `[rows, m, outputs]`."""
-    rows, m = mask.shape[:2]
     if not isinstance(values, Tensor):
         raise TypeError(
             f"Expected the value function to return a tensor but got {type(values).__name__}."

@@ -203,9 +203,10 @@ def _walk(
     keys: Int64[Tensor, "rows pairs"],
 ) -> tuple[Float[Tensor, "rows pairs players outputs"], Float[Tensor, "rows outputs"]]:
     """Mean contributions of each pair of orders, and the range of v seen on each row."""
-    rank = orders.flatten(1, 2).argsort(-1)
+    orders = orders.flatten(1, 2)
+    rank = orders.argsort(-1)
     # An order and its reverse share their draws, too.
-    values = values_along(game, rows, rank, keys.repeat_interleave(2, 1))
+    values = values_along(game, rows, orders, rank, keys.repeat_interleave(2, 1))
     arrival = values.diff(dim=2)
     by_player = arrival.gather(2, rank[..., None].expand(-1, -1, -1, values.shape[-1]))
     spread = values.amax((1, 2)) - values.amin((1, 2))
@@ -215,6 +216,7 @@ def _walk(
 def values_along(
     game: Game,
     rows: Tensor,
+    orders: Int64[Tensor, "rows orders players"],
     rank: Int64[Tensor, "rows orders players"],
     keys: Int64[Tensor, "rows orders"],
 ) -> Float[Tensor, "rows orders players+1 outputs"]:
@@ -223,9 +225,28 @@ def values_along(
     Args:
         game: the opened value function.
         rows: indices of its rows.
+        orders: players as they arrive.
         rank: place of each player in each order.
         keys: one per order; its coalitions share the random numbers of a sampled value function.
     """
+    if len(game.players) > 1 and game.walks:
+        inner = game.evaluate_along(rows, orders, keys)
+    else:
+        inner = _by_masks(game, rows, rank, keys)
+    prediction = game.prediction[rows.to(game.device)]
+    shape = (len(rows), orders.shape[1], 1, -1)
+    return torch.cat(
+        (game.base.expand(shape), inner, prediction[:, None, None].expand(shape)), dim=2
+    )
+
+
+def _by_masks(
+    game: Game,
+    rows: Tensor,
+    rank: Int64[Tensor, "rows orders players"],
+    keys: Int64[Tensor, "rows orders"],
+) -> Float[Tensor, "rows orders sizes outputs"]:
+    """The same without the ends, one coalition at a time."""
     count, players = rank.shape[1:]
     per_order = players - 1
     # Narrow integers make the memory-bound comparison cheaper.
@@ -244,9 +265,4 @@ def values_along(
         return nested[:, start - first * per_order : stop - first * per_order]
 
     inner = game.evaluate(rows, grown, count * per_order, keys.repeat_interleave(per_order, 1))
-    inner = inner.unflatten(1, (count, per_order))
-    prediction = game.prediction[rows.to(game.device)]
-    shape = (len(rows), count, 1, -1)
-    return torch.cat(
-        (game.base.expand(shape), inner, prediction[:, None, None].expand(shape)), dim=2
-    )
+    return inner.unflatten(1, (count, per_order))

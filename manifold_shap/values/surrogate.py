@@ -4,13 +4,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from jaxtyping import Float, Int64
+from torch import Tensor
 
 from manifold_shap.checkpoints import save_checkpoint
 from manifold_shap.classifiers import Model
 from manifold_shap.coalitions import Players
 from manifold_shap.outputs import Space
 from manifold_shap.schema import Schema
+from manifold_shap.surrogate import Surrogate
 from manifold_shap.values.base import ValueFunction
 
 
@@ -28,7 +30,7 @@ class SurrogateValue(ValueFunction):
 
     def __init__(
         self,
-        surrogate: nn.Module,
+        surrogate: Surrogate,
         model: Model,
         players: Players,
         space: Space,
@@ -64,3 +66,21 @@ class SurrogateValue(ValueFunction):
 
     def _values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
         return self.surrogate(x, mask)
+
+    @torch.no_grad()
+    def values_along(
+        self, x: Tensor, orders: Int64[Tensor, "batch orders players"], keys: Tensor
+    ) -> Float[Tensor, "batch m outputs"]:
+        """Values of the coalitions that grow along orders, without their ends; unchecked.
+
+        The first layer is a running sum: see `MaskedLinear.along`.
+
+        Args:
+            x: rows.
+            orders: players as they arrive.
+            keys: of the orders; nothing is drawn here.
+
+        Returns:
+            For each order in turn, values of its first 1, 2, ... n-1 players.
+        """
+        return self.surrogate.along(x, orders).flatten(1, 2)

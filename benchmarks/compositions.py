@@ -87,7 +87,7 @@ def iris(seeds: int) -> dict[str, Any]:
 def _gaps(value: Any, x: Tensor, exact: ms.Explanation, seed: int) -> dict[str, float]:
     """Largest |phi - exact| in standard errors: all donors count, only orders are drawn."""
     found = {
-        "permutation": ms.permutation_shapley(value, x, permutations=16, seed=seed),
+        "permutation": ms.permutation_shapley(value, x, permutations=22, seed=seed),
         "adaptive": ms.adaptive_shapley(value, x, samples=200, seed=seed),
     }
     return {

@@ -13,6 +13,8 @@ from manifold_shap.plots.bars import bars
 from manifold_shap.plots.curve import mse_curve
 from manifold_shap.plots.histograms import compositions, cumulative
 from manifold_shap.plots.ilr_plane import ilr_plane
+from manifold_shap.plots.ilr_space import ilr_space
+from manifold_shap.plots.interactive import interactive
 from manifold_shap.plots.parallel import parallel_coordinates
 from manifold_shap.plots.pixels import pixel_maps
 from manifold_shap.plots.sina import sina
@@ -26,6 +28,8 @@ __all__ = [
     "compositions",
     "cumulative",
     "ilr_plane",
+    "ilr_space",
+    "interactive",
     "kinds",
     "mse_curve",
     "parallel_coordinates",

@@ -1,7 +1,6 @@
 """One row's Shapley values as bars."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import torch
@@ -13,8 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
 from manifold_shap.explanation import Explanation
-from manifold_shap.plots import selection, style, words
-from manifold_shap.schema import Schema
+from manifold_shap.plots import players, selection, style, words
 
 _LABEL = 150.0
 _LINE = 0.21
@@ -51,7 +49,7 @@ def bars(
     error = torch.stack([e.standard_error[row, :, k] for e in by_name.values()])
     shown = selection.largest(phi[0].abs(), most)
     phi, error = _with_rest(phi, error, shown)
-    labels = _labels(first, row, shown)
+    labels = [style.plain(label) for label in players.labels(first, row, shown, _LABEL)]
 
     lines = phi.shape[1] * (1 + 0.4 * (len(by_name) - 1))
     figure, axes = style.one_panel(0.95 + _LINE * lines, grid="x")
@@ -82,32 +80,6 @@ def _with_rest(
     rest = phi.sum(1, keepdim=True) - phi[:, shown].sum(1, keepdim=True)
     unknown = torch.full_like(rest, torch.nan)
     return torch.cat((phi[:, shown], rest), 1), torch.cat((error[:, shown], unknown), 1)
-
-
-def _labels(explanation: Explanation, row: int, shown: Int64[Tensor, " shown"]) -> list[str]:
-    features = explanation[[row]].features()
-    labels = []
-    for player in shown.tolist():
-        name = explanation.players.names[player]
-        # Players that group columns of a table have no single value.
-        if features is None or name not in features:
-            labels.append(style.plain(style.shorten(name, _LABEL)))
-            continue
-        value = words.feature_value(_settled(explanation.schema, name, features[name].iloc[0]))
-        value = style.shorten(value, 0.6 * _LABEL)
-        room = _LABEL - style.text_width(f" = {value}")
-        labels.append(style.plain(f"{style.shorten(name, room)} = {value}"))
-    others = len(explanation.players) - len(shown)
-    return [*labels, words.count(others, "other feature")] if others else labels
-
-
-def _settled(schema: Schema | None, name: str, value: Any) -> Any:
-    """Zero where a decoded value is only the rounding error of a float32 in other units."""
-    for column in schema.columns if schema else ():
-        noise = 1e-6 * (abs(column.mean) + column.scale)
-        if column.name == name and column.kind == "continuous" and abs(value) < noise:
-            return 0.0
-    return value
 
 
 def _draw(

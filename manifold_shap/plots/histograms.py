@@ -1,6 +1,7 @@
 """Distributions over the classes as small bar plots (Noé et al. 2024, Section 6.4)."""
 
 import numpy as np
+import torch
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -14,19 +15,23 @@ from manifold_shap.plots.players import Moves
 # Points.
 _CLASS = 80.0
 _TITLE = 150.0
-_BETWEEN = 12.0
+_BETWEEN = 8.0
 # Inches.
 _LINE = 0.125
 _AROUND = 0.42
 _HEAD_AND_FOOT = 0.85
 _COLUMNS = (2, 4)
+# Of the widest title: losing a letter or two is better than another line of plots.
+_FIT = 0.9
+# An error that three digits of the norm do not show is that of rounding.
+_SHOWN = 5e-4
 
 
 def compositions(explanation: Explanation, instance: int = 0, most: int = 8) -> Figure:
     """The Shapley composition of each feature for one row, the largest norm first (Figs. 8-9).
 
     A composition of equal parts, at the dashed line, moves nothing. Titles tell its norm, with the
-    standard error if that is known and not zero. The bar of the predicted class is blue.
+    standard error if that is known and shows. The bar of the predicted class is blue.
 
     Args:
         explanation: in the space `ilr`.
@@ -40,14 +45,15 @@ def compositions(explanation: Explanation, instance: int = 0, most: int = 8) -> 
     moves = Moves.of_row(explanation, instance, most)
     classes = len(explanation.classes)
     figure, panels, room = _grid(moves, len(moves.phi))
-    norms = zip(moves.phi.norm(dim=1).tolist(), moves.norm_errors.tolist(), strict=True)
-    titles = zip(moves.labels(room), norms, strict=True)
-    for axes, parts, (label, norm) in zip(panels, moves.compositions, titles, strict=True):
-        _draw(axes, parts, moves)
+    norms = moves.phi.norm(dim=1)
+    errors = torch.where(moves.norm_errors > _SHOWN * norms, moves.norm_errors, torch.nan)
+    said = map(words.with_error, norms.tolist(), errors.tolist())
+    titles = [f"{label}\nnorm {norm}" for label, norm in zip(moves.labels(room), said, strict=True)]
+    for axes, parts, title in zip(panels, moves.compositions, titles, strict=True):
+        _draw(axes, parts, title, moves)
         axes.axvline(1 / classes, color=style.INK, linewidth=0.8, linestyle=(0, (3, 2)))
-        _title(axes, label, f"norm {words.with_error(*norm)}")
     figure.supxlabel("part of the composition", fontsize=style.TEXT, color=style.INK)
-    style.headline(figure, moves.headline(), f"dashed: 1/{classes}, no effect")
+    style.headline(figure, moves.headline(), f"dashed: all parts equal (1/{classes}), no effect")
     return figure
 
 
@@ -71,15 +77,13 @@ def cumulative(explanation: Explanation, instance: int = 0, most: int = 7) -> Fi
     states = moves.states
     figure, panels, room = _grid(moves, len(states))
     labels = moves.labels(room - style.text_width("+ "))
-    _draw(panels[0], states[0], moves)
-    _title(panels[0], "base")
-    for step, (axes, label) in enumerate(zip(panels[1:], labels, strict=True)):
-        _draw(axes, states[step + 1], moves)
-        places = np.arange(states.shape[1])
-        axes.vlines(
-            states[step].numpy(), places - 0.4, places + 0.4, color=style.INK, linewidth=1.0
-        )
-        _title(axes, f"+ {label}", "= prediction" if axes is panels[-1] else "")
+    titles = ["base", *(f"+ {label}" for label in labels)]
+    titles[-1] += "\n= prediction"
+    for axes, state, title in zip(panels, states, titles, strict=True):
+        _draw(axes, state, title, moves)
+    places = np.arange(states.shape[1])
+    for axes, before in zip(panels[1:], states.numpy(), strict=False):
+        axes.vlines(before, places - 0.4, places + 0.4, color=style.INK, linewidth=1.0)
     figure.supxlabel("probability", fontsize=style.TEXT, color=style.INK)
     style.headline(figure, moves.headline(), "strokes: before the step")
     return figure
@@ -89,8 +93,8 @@ def _grid(moves: Moves, count: int) -> tuple[Figure, list[Axes], float]:
     """A figure with so many plots that share their axes, and the room for a title in points."""
     classes = [style.shorten(name, _CLASS) for name in moves.explanation.classes]
     room = 72 * style.WIDTH - 3 * style.MARGIN - max(map(style.text_width, classes))
-    widest = max(map(style.text_width, moves.labels(_TITLE))) + style.text_width("+ ") + _BETWEEN
-    columns = min(int(np.clip(room // widest, *_COLUMNS)), count)
+    widest = max(map(style.text_width, moves.labels(_TITLE))) + style.text_width("+ ")
+    columns = min(int(np.clip(room // (_FIT * widest + _BETWEEN), *_COLUMNS)), count)
     lines = -(-count // columns)
     height = _HEAD_AND_FOOT + lines * (_AROUND + _LINE * len(classes))
     figure = style.laid_out(height)
@@ -107,12 +111,8 @@ def _grid(moves: Moves, count: int) -> tuple[Figure, list[Axes], float]:
     return figure, panels[:count].tolist(), room / columns - _BETWEEN
 
 
-def _draw(axes: Axes, p: Float[Tensor, " classes"], moves: Moves) -> None:
+def _draw(axes: Axes, p: Float[Tensor, " classes"], title: str, moves: Moves) -> None:
     colours = [style.NEUTRAL] * len(p)
     colours[int(moves.prediction.argmax())] = style.SERIES[0]
     axes.barh(range(len(p)), p.numpy(), height=0.72, color=colours)
-
-
-def _title(axes: Axes, *lines: str) -> None:
-    text = style.plain("\n".join(lines))
-    axes.set_title(text, loc="left", fontsize=style.TEXT, color=style.INK, pad=3)
+    axes.set_title(style.plain(title), loc="left", fontsize=style.TEXT, color=style.INK, pad=3)

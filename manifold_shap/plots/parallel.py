@@ -1,10 +1,11 @@
 """Probabilities of the classes from base to prediction, as lines (Noé et al. 2024, Fig. 10)."""
 
+from typing import Any
+
 import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from torch import Tensor
 
 from manifold_shap.explanation import Explanation
 from manifold_shap.plots import style, words
@@ -14,20 +15,24 @@ from manifold_shap.plots.players import Moves
 _LABEL = 110.0
 _CLASS = 80.0
 _LINE = 10.5
-_STEP = 15.0
-_SIDES = 130.0
+_STEP = 10.5
+_SCALE = 45.0
+_LEADER = 14.0
+_GAP = 5.0
 # Inches.
 _HEIGHT = 2.0
+_HEAD = 0.7
 # Of more classes than there are colours, so many stand out.
 _STAND_OUT = 5
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 
 def parallel_coordinates(explanation: Explanation, instance: int = 0, most: int = 12) -> Figure:
     """How the features of one row turn the base into the prediction: one line per class.
 
     From left to right, each feature perturbs the distribution that those before it made, the
-    largest norm first. Of many classes, those with the largest probabilities at the two ends have
-    colours.
+    largest norm first. Of many classes, those with the largest probabilities at the two ends stand
+    out, and the others are grey.
 
     Args:
         explanation: in the space `ilr`.
@@ -39,81 +44,73 @@ def parallel_coordinates(explanation: Explanation, instance: int = 0, most: int 
             range.
     """
     moves = Moves.of_row(explanation, instance, most)
-    steps, classes = len(moves.phi), len(explanation.classes)
-    width = max(style.WIDTH, (_SIDES + _STEP * steps) / 72)
     labels = ["base", *(f"+ {label}" for label in moves.labels(_LABEL))]
-    slant = style.slanted(labels, (72 * width - _SIDES) / steps - style.MARGIN)
-    below = max(map(style.text_width, labels)) / 72 * (0.65 if "rotation" in slant else 0)
-    height = max(_HEIGHT, 1.2 * _LINE * classes / 72)
-    figure, axes = style.one_panel(height + below + 0.75, grid="y", width=width)
-    _draw(axes, moves)
-    axes.set_xticks(range(steps + 1), [style.plain(label) for label in labels], **slant)
-    axes.set_xlim(0, steps)
+    ends = _end_labels(moves)
+    sides = _SCALE + _LEADER + _GAP + max(map(style.text_width, ends)) + style.MARGIN
+    width = max(style.WIDTH, (sides + _STEP * len(labels)) / 72)
+    settings, below = style.below_axis(labels, 72 * width - sides)
+    height = max(_HEIGHT, 1.2 * _LINE * len(ends) / 72)
+    figure, axes = style.one_panel(height + _HEAD + below / 72, grid="y", width=width)
+    looks = _looks(moves.states.numpy())
+    for line, look in zip(moves.states.T.numpy(), looks, strict=True):
+        # The ends lie on the border.
+        axes.plot(line, clip_on=False, **look)
+    axes.set_xticks(range(len(labels)), [style.plain(label) for label in labels], **settings)
+    axes.set_xlim(0, len(labels) - 1)
     axes.set_ylim(bottom=0)
     axes.set_ylabel("probability", fontsize=style.TEXT, color=style.INK)
     style.headline(figure, moves.headline())
-    _label_ends(figure, axes, moves)
+    # Settles the layout, which tells how far apart lines of text are on the axis.
+    figure.draw_without_rendering()
+    _label_ends(axes, moves.states[-1].numpy(), ends, looks)
     return figure
 
 
-def _draw(axes: Axes, moves: Moves) -> None:
-    states = moves.states.numpy()
-    colours = _colours(moves.states)
-    for k, colour in enumerate(colours):
-        grey = colour == style.NEUTRAL
-        axes.plot(
-            states[:, k],
-            color=colour,
-            linewidth=0.8 if grey else 1.6,
-            marker="." if grey else "o",
-            markersize=3,
-            zorder=2 if grey else 3,
-            # The ends lie on the border.
-            clip_on=False,
-        )
-
-
-def _colours(states: Float[Tensor, "states classes"]) -> list[str]:
-    """Of the classes: all have their own where there are enough, or else those that matter."""
+def _looks(states: Float[np.ndarray, "states classes"]) -> list[dict[str, Any]]:
+    """Of the lines: a colour and a marker of its own for every class that matters, or else grey."""
     classes = states.shape[1]
-    matter = range(classes)
+    matter = np.arange(classes)
     if classes > len(style.SERIES):
-        ends = states[[0, -1]].amax(0)
-        matter = sorted(ends.argsort(descending=True)[:_STAND_OUT].tolist())
-    own = dict(zip(matter, style.SERIES, strict=False))
-    return [own.get(k, style.NEUTRAL) for k in range(classes)]
+        matter = np.sort(np.argsort(-states[[0, -1]].max(0), kind="stable")[:_STAND_OUT])
+    looks: list[dict[str, Any]] = [
+        {"color": style.NEUTRAL, "linewidth": 0.7, "marker": ".", "markersize": 3.0, "zorder": 2}
+        for _ in range(classes)
+    ]
+    for k, colour, marker in zip(matter, style.SERIES, _MARKERS, strict=False):
+        looks[k] = {
+            "color": colour, "linewidth": 1.5, "marker": marker, "markersize": 3.5, "zorder": 3
+        }  # fmt: skip
+    return looks
 
 
-def _label_ends(figure: Figure, axes: Axes, moves: Moves) -> None:
-    """Classes and their probabilities beside the last points, spread so that none collide."""
-    # Settles the layout, which tells how far apart two lines of text are on the axis.
-    figure.draw_without_rendering()
-    points = 72 * axes.get_window_extent().height / figure.dpi
-    low, high = axes.get_ylim()
-    ends = moves.states[-1].numpy()
-    places = _spread(ends, _LINE / points * (high - low), low, high)
-    steps = len(moves.phi)
-    leader = 0.03 * steps
-    for k, (name, colour) in enumerate(
-        zip(moves.explanation.classes, _colours(moves.states), strict=True)
-    ):
-        axes.plot(
-            [steps, steps + leader],
-            [ends[k], places[k]],
-            color=colour,
-            linewidth=0.6,
-            clip_on=False,
-        )
-        said = words.amount(ends[k], "probability")
-        text = style.plain(f"{style.shorten(name, _CLASS)}  {said}")
-        axes.text(
-            steps + 1.3 * leader,
-            places[k],
-            text,
-            fontsize=style.TEXT,
-            color=style.INK,
-            va="center_baseline",
-        )
+def _end_labels(moves: Moves) -> list[str]:
+    said = [words.amount(p, "probability") for p in moves.states[-1].tolist()]
+    names = [style.shorten(name, _CLASS) for name in moves.explanation.classes]
+    return [f"{name}  {amount}" for name, amount in zip(names, said, strict=True)]
+
+
+def _label_ends(
+    axes: Axes,
+    ends: Float[np.ndarray, " classes"],
+    labels: list[str],
+    looks: list[dict[str, Any]],
+) -> None:
+    """Labels beside the last points, led there where they had to give way to each other.
+
+    Markers are repeated, since leaders of classes that end together tell nothing apart.
+    """
+    panel = axes.get_window_extent()
+    point = axes.figure.get_dpi() / 72
+    (first, last), (low, high) = axes.get_xlim(), axes.get_ylim()
+    places = _spread(ends, _LINE * point / panel.height * (high - low), low, high)
+    leader = last + _LEADER * point / panel.width * (last - first)
+    for end, place, label, look in zip(ends, places, labels, looks, strict=True):
+        thin = {**look, "linewidth": 0.6, "markevery": [1], "clip_on": False}
+        axes.plot([last, leader], [end, place], **thin)
+        axes.annotate(
+            style.plain(label), (leader, place), (_GAP, 0), textcoords="offset points",
+            fontsize=style.TEXT, color=style.INK, va="center_baseline", annotation_clip=False,
+        )  # fmt: skip
 
 
 def _spread(

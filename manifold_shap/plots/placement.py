@@ -7,10 +7,14 @@ import numpy as np
 from jaxtyping import Float
 
 # Points.
-_GAP = 1.5
-_RADII = (0.0, 4.0, 10.0, 18.0, 28.0, 42.0)
+_GAP = 1.0
+_MARK = 2.0
+_RADII = (2.5, 6.0, 11.0, 18.0, 28.0, 42.0)
 _ANGLES = np.linspace(0, 2 * np.pi, 16, endpoint=False)
 _SPACING = 2.0
+# So close, a label may be taken for that of something else.
+_NEAR = 4.0
+_ON_THE_WAY = np.array([0.4, 0.6, 0.8])
 # A longer way from the thing to its label is shown by a line.
 _LEADER = 6.0
 
@@ -31,9 +35,10 @@ class Place:
 
 
 def place(
-    anchors: Sequence[Float[np.ndarray, "anchors 2"]],
-    sizes: Sequence[tuple[float, float]],
+    anchors: Sequence[Float[np.ndarray, "_ 2"]],
+    sizes: Float[np.ndarray, "labels 2"],
     segments: Float[np.ndarray, "segments 2 2"],
+    marks: Float[np.ndarray, "marks 2"],
     frame: Float[np.ndarray, "2 2"],
 ) -> list[Place]:
     """A place for each label, the first ones choosing first; all lengths are in points.
@@ -42,19 +47,23 @@ def place(
         anchors: for each label, points that it may stand beside, the preferred ones first.
         sizes: widths and heights of the labels.
         segments: lines that no label should cover.
+        marks: points that stand out, which a label should cover even less.
         frame: lower left and upper right corner of where labels may stand.
     """
     obstacles = sample(segments)
-    boxes = np.zeros((0, 2, 2))
+    obstacles = obstacles[((obstacles > frame[0]) & (obstacles < frame[1])).all(1)]
+    boxes = np.stack((marks - _MARK, marks + _MARK), 1)
     places = []
     for points, size in zip(anchors, sizes, strict=True):
-        half = np.array(size) / 2 + _GAP
+        half = size / 2 + _GAP
         number, middles, gaps = _candidates(points, half)
         cost = (
             gaps
             + 3.0 * number
             + 8.0 * _covered(middles, half, obstacles)
-            + 1e2 * _overlap(middles, half, boxes)
+            + 0.5 * _covered(middles, half + _NEAR, obstacles)
+            + 1.0 * _crossed(points[number], middles, obstacles)
+            + 1e3 * _overlap(middles, half, boxes)
             + 1e4 * _outside(middles, half, frame)
         )
         best = int(cost.argmin())
@@ -95,6 +104,17 @@ def _covered(
     obstacles: Float[np.ndarray, "points 2"],
 ) -> np.ndarray:
     return (np.abs(obstacles - middles[:, None]) < half).all(-1).sum(1)
+
+
+def _crossed(
+    anchors: Float[np.ndarray, "candidates 2"],
+    middles: Float[np.ndarray, "candidates 2"],
+    obstacles: Float[np.ndarray, "points 2"],
+) -> np.ndarray:
+    """How much lies between an anchor and its label."""
+    way = anchors[:, None] + _ON_THE_WAY[:, None] * (middles - anchors)[:, None]
+    near = (np.abs(obstacles - way[:, :, None]) < _SPACING).all(-1)
+    return near.sum((1, 2))
 
 
 def _overlap(

@@ -3,6 +3,7 @@
 Sizes are set on each artist rather than in `matplotlib.rcParams`, which are the caller's.
 """
 
+import math
 from collections.abc import Sequence
 from io import BytesIO
 from typing import Any
@@ -22,6 +23,8 @@ DPI = 200
 MARGIN = 6.0
 # Of a line or bar in a legend, with the space around it.
 HANDLE = 42.0
+# Degrees, of labels too wide to stand side by side.
+_SLANT = 40
 
 INK = "#222222"
 NEUTRAL = "#8c8c8c"
@@ -116,22 +119,37 @@ def plain(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def slanted(labels: Sequence[str], room: float) -> dict[str, Any]:
-    """How labels below an axis are written: slanted where one is wider than its room, in points."""
-    if max(map(text_width, labels)) <= room:
-        return {"ha": "center"}
-    return {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
+def below_axis(labels: Sequence[str], room: float) -> tuple[dict[str, Any], float]:
+    """How labels below an axis are written so that they do not collide, and how far down they go.
+
+    Side by side where they go into `room`, slanted where their lines do, or else upright; lengths
+    are in points, and labels stand evenly over the whole room.
+    """
+    widest = max(map(text_width, labels))
+    if widest + MARGIN <= room / len(labels):
+        return {"ha": "center"}, TEXT
+    slant = math.radians(_SLANT)
+    # The first of them reaches out to the left, and what is drawn has to make room.
+    if (room - widest * math.cos(slant)) / len(labels) * math.sin(slant) >= 1.1 * TEXT:
+        settings = {"rotation": _SLANT, "ha": "right", "rotation_mode": "anchor"}
+        return settings, widest * math.sin(slant) + TEXT
+    return {"rotation": 90, "ha": "center"}, widest
 
 
 def legend_above(
-    axes: Axes, handles: Sequence[Any], labels: Sequence[str], room: float, **settings: Any
+    axes: Axes,
+    handles: Sequence[Any],
+    labels: Sequence[str],
+    room: float,
+    handle: float = HANDLE,
+    **settings: Any,
 ) -> None:
     """A legend over the axes, where it covers no data.
 
-    It has as many columns as go into `room`, in points.
+    It has as many columns as go into `room`, in points; each has a `handle` so wide.
     """
-    labels = [shorten(label, room - HANDLE) for label in labels]
-    columns = max(1, int(room // (max(map(text_width, labels)) + HANDLE)))
+    labels = [shorten(label, room - handle) for label in labels]
+    columns = max(1, int(room // (max(map(text_width, labels)) + handle)))
     axes.legend(
         handles,
         # Before matplotlib 3.10, labels that start with "_" are dropped.

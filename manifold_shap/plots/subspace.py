@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from jaxtyping import Float
-from torch import Tensor
 
 from manifold_shap import simplex
 from manifold_shap.explanation import Explanation
@@ -112,13 +111,15 @@ class Subspace:
             number = "" if self.is_whole else f" (balance {j + 1})"
             left = room - style.text_width(f"log-ratio {number}")
             name = style.shorten(self.explanation.outputs[j], left)
-            labels.append(style.plain(f"log-ratio {name}{number}"))
+            labels.append(f"log-ratio {name}{number}")
         return labels
 
     def class_label(self, members: Sequence[int], room: float) -> str:
         """Names of classes, at most `room` points wide."""
-        names = ", ".join(self.explanation.classes[k] for k in members)
-        return style.plain(style.shorten(names, room))
+        names = [self.explanation.classes[k] for k in members]
+        # Beside the numbers of the steps, a bare number would be taken for one.
+        kind = ("class " if len(names) == 1 else "classes ") if names[0].isdigit() else ""
+        return style.shorten(kind + ", ".join(names), room)
 
     def caption(self) -> str:
         """What the dashed vectors are, and how much of the space is seen."""
@@ -138,8 +139,8 @@ def require_balances(explanation: Explanation, balances: Sequence[int | str], ax
     if there < axes:
         instead = "ilr_plane" if there == 2 else "bars"
         raise ValueError(
-            f"Expected at least {axes + 1} classes, which have {axes} balances, but got {there + 1} "
-            f"with {there}; use plots.{instead}."
+            f"Expected at least {axes + 1} classes, which have {axes} balances, but got "
+            f"{there + 1} with {there}; use plots.{instead}."
         )
     if isinstance(balances, str) or len(balances) != axes:
         raise ValueError(f"Expected `balances` to be {axes} of them but got {balances!r}.")

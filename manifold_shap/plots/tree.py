@@ -3,7 +3,7 @@
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from manifold_shap.partition import Partition
+from manifold_shap.partition import Partition, Tree
 from manifold_shap.plots import style
 
 # Points.
@@ -11,30 +11,29 @@ _LEAF = 18.0
 _NAME = 110.0
 # Inches.
 _LEVEL = 0.28
+_HEAD = 0.55
 
 
-def bifurcation_tree(partition: Partition) -> Figure:
+def bifurcation_tree(partition: Partition | Tree) -> Figure:
     """Which classes each balance compares: those below its left branch with those below its right.
 
-    Balances have the numbers that `str(partition)` shows.
+    Args:
+        partition: one, whose balances have the numbers that `str(partition)` shows, or nested pairs
+            of class names such as `[["a", "b"], "c"]`.
 
     Raises:
-        TypeError: this is no `Partition`.
+        ValueError: a node that is not a pair, or a class named twice.
     """
     if not isinstance(partition, Partition):
-        raise TypeError(
-            f"Expected `partition` to be a Partition but got {type(partition).__name__}; make one "
-            "by Partition.of_tree, or take that of an explanation in the space 'ilr'."
-        )
+        partition = Partition.of_tree(partition)
     order = _leaf_order(partition)
     names = [style.shorten(partition.classes[k], _NAME) for k in order]
     inside = max(72 * style.WIDTH - 2 * style.MARGIN, _LEAF * len(names))
-    slant = style.slanted(names, inside / len(names) - style.MARGIN)
-    below = 0.2 + max(map(style.text_width, names)) / 72 * (0.65 if "rotation" in slant else 0)
+    settings, below = style.below_axis(names, inside)
     places = _places(partition, order)
     depth = max(level for _, level in places.values())
     figure, axes = style.one_panel(
-        0.55 + below + _LEVEL * depth, grid="y", width=(inside + 2 * style.MARGIN) / 72
+        _HEAD + _LEVEL * depth + below / 72, grid="y", width=(inside + 2 * style.MARGIN) / 72
     )
     axes.set_axis_off()
     axes.set_xlim(-0.5, len(names) - 0.5)
@@ -43,7 +42,7 @@ def bifurcation_tree(partition: Partition) -> Figure:
     for place, name in enumerate(names):
         axes.annotate(
             style.plain(name), (place, 0), (0, -3), textcoords="offset points", va="top",
-            fontsize=style.TEXT, color=style.INK, **slant,
+            fontsize=style.TEXT, color=style.INK, **settings,
         )  # fmt: skip
     style.headline(figure, "Balances: left group (+) against right group (−)")
     return figure

@@ -1,0 +1,206 @@
+"""The path from base to prediction in a log-ratio space that can be turned and asked."""
+
+import html
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Float
+from torch import Tensor
+
+from manifold_shap.explanation import Explanation
+from manifold_shap.plots import arrows, style, words
+from manifold_shap.plots.ilr_space import view, viewpoint
+from manifold_shap.plots.subspace import Subspace, require_balances
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+# Points.
+_NAME = 300.0
+_AXIS = 150.0
+# Pixels.
+_HEIGHT = 600
+_MARGINS = {"l": 20, "r": 20, "t": 80, "b": 20}
+# Of the extent of what is drawn.
+_HEAD = 0.04
+# Along an arrow: a pointer finds only the points of a line.
+_ALONG = np.linspace(0, 1, 21)
+_PARTS = 12
+_EYE = 1.3
+
+
+def interactive(
+    explanation: Explanation,
+    instance: int = 0,
+    balances: Sequence[int | str] | None = None,
+    most: int = 12,
+) -> "go.Figure":
+    """The arrows of `ilr_plane` or `ilr_space` as a plotly figure, to turn and to hover over.
+
+    What stands under the pointer tells a feature and its value, the norm of its Shapley
+    composition and the composition. Needs `manifold_shap[plotly]`.
+
+    Args:
+        explanation: in the space `ilr`, of three classes or more.
+        instance: position of the row.
+        balances: two or three for the axes, by number as `str(explanation.partition)` counts them,
+            from 1, or by name; by default the first two of three classes and the first three of
+            more.
+        most: features to show; the rest is one arrow.
+
+    Raises:
+        ImportError: plotly is not installed.
+        ValueError: as `ilr_plane`.
+    """
+    try:
+        import plotly.graph_objects as go
+    except ImportError as error:
+        raise ImportError(
+            "plots.interactive needs the package plotly: pip install 'manifold_shap[plotly]'."
+        ) from error
+    if balances is None:
+        balances = (1, 2, 3)[: max(2, min(3, len(explanation.classes) - 1))]
+    require_balances(explanation, balances, 3 if len(balances) == 3 else 2)
+    subspace = Subspace.of_row(explanation, instance, balances, most)
+    figure = go.Figure()
+    _add_walls(figure, subspace)
+    _add_classes(figure, subspace)
+    _add_steps(figure, subspace)
+    _add_ends(figure, subspace)
+    _lay_out(figure, subspace)
+    return figure
+
+
+def _add_walls(figure: "go.Figure", subspace: Subspace) -> None:
+    if not subspace.is_whole:
+        return
+    far = 0.8 * np.linalg.norm(arrows.segments(subspace), axis=-1).max()
+    origin = np.zeros((1, len(subspace.balances)))
+    for direction in subspace.directions:
+        ray = np.concatenate((origin, -far * direction[None]))
+        line = {"color": style.NEUTRAL, "dash": "dash", "width": 1.5}
+        figure.add_trace(_trace(ray, mode="lines", line=line, hoverinfo="skip"))
+    if origin.shape[1] == 2:
+        return
+    for _, edges in subspace.walls():
+        x, y, z = np.concatenate((origin, far * edges)).T
+        figure.add_mesh3d(
+            x=x, y=y, z=z, i=[0], j=[1], k=[2], color=style.NEUTRAL, opacity=0.12, hoverinfo="skip"
+        )
+
+
+def _add_classes(figure: "go.Figure", subspace: Subspace) -> None:
+    flat = len(subspace.balances) == 2
+    for number, (members, vector) in enumerate(subspace.class_vectors()):
+        names = _plain(subspace.class_label(members, _NAME))
+        colour = {"color": arrows.class_colour(number)}
+        trace = _trace(
+            subspace.magnification * np.stack((np.zeros_like(vector), vector)),
+            mode="lines+markers+text",
+            line={**colour, "dash": "dash", "width": 3 if flat else 6},
+            marker={**colour, "size": [0, 7 if flat else 3]},
+            text=["", names],
+            textposition="bottom center" if flat and vector[1] < 0 else "top center",
+            textfont=colour,
+            hovertext=f"class-composition of {names}",
+        )
+        figure.add_trace(trace)
+
+
+def _add_steps(figure: "go.Figure", subspace: Subspace) -> None:
+    points, moves = subspace.points, subspace.moves
+    head = _HEAD * np.ptp(arrows.segments(subspace), axis=(0, 1)).max()
+    norms = zip(moves.phi.norm(dim=1).tolist(), moves.norm_errors.tolist(), strict=True)
+    described = zip(moves.labels(_NAME), norms, moves.compositions, strict=True)
+    for number, (name, norm, parts) in enumerate(described):
+        start, end = points[number], points[number + 1]
+        colour = style.NEUTRAL if number == len(moves.shown) else style.INK
+        line = _trace(
+            start + _ALONG[:, None] * (end - start),
+            mode="lines+text",
+            name=f"{number + 1}: {_plain(name)}",
+            showlegend=True,
+            line={"color": colour, "width": 2 if len(start) == 2 else 5},
+            text=_at(len(_ALONG) // 2, str(number + 1)),
+            textposition="top center",
+            hovertext=_described(subspace, name, f"norm {words.with_error(*norm)}", parts),
+        )
+        for trace in (line, *_heads(start, end, head, colour)):
+            figure.add_trace({**trace, "legendgroup": str(number)})
+
+
+def _heads(
+    start: Float[np.ndarray, " axes"], end: Float[np.ndarray, " axes"], size: float, colour: str
+) -> list[dict[str, Any]]:
+    """The head of an arrow of any length: a marker in two dimensions, a cone in three."""
+    length = np.linalg.norm(end - start)
+    if length == 0:
+        return []
+    if len(start) == 2:
+        marker = {"symbol": "arrow", "angleref": "previous", "size": [0, 11], "color": colour}
+        return [_trace(np.stack((start, end)), mode="markers", marker=marker, hoverinfo="skip")]
+    along = min(size, 0.6 * length) * (end - start) / length
+    cone = {"type": "cone", "anchor": "tip", "sizemode": "raw", "showscale": False}
+    place = dict(zip("xyzuvw", (*end[:, None], *along[:, None]), strict=True))
+    return [{**cone, **place, "colorscale": [[0, colour], [1, colour]], "hoverinfo": "skip"}]
+
+
+def _add_ends(figure: "go.Figure", subspace: Subspace) -> None:
+    ends = (
+        ("base", subspace.points[0], subspace.moves.states[0], "circle-open"),
+        ("prediction", subspace.prediction, subspace.moves.prediction, "circle"),
+    )
+    for name, place, parts, symbol in ends:
+        trace = _trace(
+            place[None],
+            mode="markers+text",
+            marker={"color": style.INK, "symbol": symbol, "size": 9 if len(place) == 2 else 4},
+            text=[name],
+            textposition="bottom center",
+            hovertext=_described(subspace, name, "probabilities", parts),
+        )
+        figure.add_trace(trace)
+
+
+def _lay_out(figure: "go.Figure", subspace: Subspace) -> None:
+    titles = [_plain(title) for title in subspace.axis_labels(_AXIS)]
+    heading = f"{_plain(subspace.moves.headline())}<br><sup>{subspace.caption()}</sup>"
+    figure.update_layout(template="plotly_white", title=heading, height=_HEIGHT, margin=_MARGINS)
+    if len(titles) == 2:
+        figure.update_xaxes(title=titles[0])
+        figure.update_yaxes(title=titles[1], scaleanchor="x")
+        return
+    axes = {
+        f"{name}axis": {"title": title, "nticks": 6}
+        for name, title in zip("xyz", titles, strict=True)
+    }
+    eye = _EYE * viewpoint(*view(np.diff(subspace.points, axis=0)))
+    camera = {"projection": {"type": "orthographic"}, "eye": dict(zip("xyz", eye, strict=True))}
+    figure.update_layout(scene={**axes, "aspectmode": "data", "camera": camera})
+
+
+def _trace(points: Float[np.ndarray, "points axes"], **settings: Any) -> dict[str, Any]:
+    """A line or markers, in two dimensions or in three."""
+    kind = "scatter" if points.shape[1] == 2 else "scatter3d"
+    place = dict(zip("xyz", points.T, strict=False))
+    hover = {} if "hoverinfo" in settings else {"hoverinfo": "text"}
+    return {"type": kind, "showlegend": False, **hover, **place, **settings}
+
+
+def _at(position: int, text: str) -> list[str]:
+    return [text if k == position else "" for k in range(len(_ALONG))]
+
+
+def _described(subspace: Subspace, name: str, what: str, parts: Float[Tensor, " classes"]) -> str:
+    """Lines that a pointer shows: the largest parts of a composition, under a name."""
+    classes = subspace.explanation.classes
+    largest = parts.argsort(descending=True, stable=True)[:_PARTS].tolist()
+    lines = [f"{_plain(classes[k])}: {words.number(parts[k].item())}" for k in largest]
+    more = [f"and {len(classes) - _PARTS} more"] if len(classes) > _PARTS else []
+    return "<br>".join((f"<b>{_plain(name)}</b>", what, *lines, *more))
+
+
+def _plain(text: str) -> str:
+    """The text as it is: neither tags nor formulas."""
+    return html.escape(text, quote=False).replace("$", "&#36;")

@@ -105,9 +105,11 @@ class MaskedLinear(nn.Module):
 
         A running sum of the players' terms: n additions where n coalitions take n²/2.
         """
-        terms = self.terms(x)
-        number = torch.arange(len(x), device=x.device)[:, None, None]
-        return prefix_sums(terms[number, orders[..., :-1]]) + self.bias.to(terms.dtype)
+        # In half precision a sum of many terms would lose the last of them.
+        with torch.autocast(x.device.type, enabled=False):
+            terms = self.terms(x)
+            number = torch.arange(len(x), device=x.device)[:, None, None]
+            return prefix_sums(terms[number, orders[..., :-1]]) + self.bias.to(terms.dtype)
 
     def terms(self, x: Float[Tensor, "batch elements"]) -> Float[Tensor, "batch players outputs"]:
         """What each player adds to the layer's output when it joins a coalition."""

@@ -24,6 +24,7 @@ from manifold_shap.data import (
     MNIST,
     Abalone,
     Census,
+    DigitComponents,
     Digits,
     Drug,
     FashionMNIST,
@@ -39,6 +40,7 @@ from manifold_shap.data.images import read_idx
 CONF = Path(__file__).parents[1] / "conf" / "data"
 SOURCES = {
     "digits": Digits,
+    "digit_components": DigitComponents,
     "iris": Iris,
     "mnist": MNIST,
     "fashion_mnist": FashionMNIST,

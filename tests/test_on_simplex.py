@@ -11,7 +11,8 @@ import explain as explain_command
 import manifold_shap as ms
 import train as train_command
 from manifold_shap.commands.on_simplex import OnSimplex
-from manifold_shap.data import DigitComponents
+from manifold_shap.commands.value_functions import Source
+from manifold_shap.data import DigitComponents, Iris
 
 CONF = Path(__file__).parent.parent / "conf"
 # A classifier of a second, smooth: no probability of exactly zero.
@@ -96,13 +97,9 @@ def test_a_basis_is_a_tree_of_the_classes(irises: Path) -> None:
 
 
 def test_numbers_name_classes_too() -> None:
-    class Source:
-        class model:  # noqa: N801
-            classes = ("0", "1", "2")
-
-        data = None
-
-    partition = OnSimplex([[2, 0], 1]).partition(Source, ms.Space("ilr"))  # type: ignore[arg-type]
+    model = ms.Model(lambda x: x, ["0", "1", "2"], "logits")
+    source = Source(Iris(), model, Path())
+    partition = OnSimplex([[2, 0], 1]).partition(source, ms.Space("ilr"))
     assert partition is not None
     assert partition.names == ("2 : 0", "0+2 : 1")
 
@@ -121,7 +118,7 @@ def test_the_experiments_of_the_paper_run(name: str, tmp_path: Path) -> None:
 
 
 def test_components_of_digits_are_those_of_the_training_rows() -> None:
-    data = DigitComponents(classes=["0", "3"], components=4)
+    data = DigitComponents(digits=["0", "3"], components=4)
     data.setup()
     assert data.classes == ("0", "3")
     assert data.players.names == ("PC1", "PC2", "PC3", "PC4")
@@ -131,10 +128,10 @@ def test_components_of_digits_are_those_of_the_training_rows() -> None:
     assert bool((spread.diff() < 0).all())
 
 
-@pytest.mark.parametrize("classes", [["0"], ["0", "x"], ["3", "3"]])
-def test_components_need_two_digits(classes: list[str]) -> None:
-    with pytest.raises(ValueError, match="at least two digits"):
-        DigitComponents(classes=classes)
+@pytest.mark.parametrize("digits", [["0"], ["0", "x"], ["3", "3"]])
+def test_components_need_two_digits(digits: list[str]) -> None:
+    with pytest.raises(ValueError, match="at least two different"):
+        DigitComponents(digits=digits)
 
 
 def test_components_are_at_most_the_pixels() -> None:

@@ -23,7 +23,7 @@ class DigitComponents(TensorDataModule):
     def __init__(
         self,
         *,
-        classes: Sequence[str] | None = None,
+        digits: Sequence[str | int] | None = None,
         components: int = 6,
         name: str = "digit_components",
         **settings: Unpack[Settings],
@@ -31,19 +31,19 @@ class DigitComponents(TensorDataModule):
         """As the base, and:
 
         Args:
-            classes: which digits; by default all ten.
+            digits: which; by default all ten.
             components: how many, the largest first.
 
         Raises:
-            ValueError: fewer than two classes, others than digits, or as many components as no
+            ValueError: fewer than two digits, other numbers, or as many components as no
                 image has.
         """
         super().__init__(name=name, **settings)
-        self.chosen = _DIGITS if classes is None else tuple(str(digit) for digit in classes)
+        self.digits = _DIGITS if digits is None else tuple(str(digit) for digit in digits)
         self.components = components
-        if len(set(self.chosen)) < 2 or not set(self.chosen) <= set(_DIGITS):
+        if len(set(self.digits)) < 2 or not set(self.digits) <= set(_DIGITS):
             raise ValueError(
-                f"Expected `classes` to be at least two digits of 0 to 9 but got {classes}."
+                f"Expected `digits` to be at least two different ones of 0 to 9 but got {digits}."
             )
         if not 1 <= components <= _PIXELS:
             raise ValueError(
@@ -55,14 +55,14 @@ class DigitComponents(TensorDataModule):
         from sklearn.datasets import load_digits
         from sklearn.decomposition import PCA
 
-        digits = load_digits()
-        numbers = [int(digit) for digit in self.chosen]
-        rows = np.isin(digits.target, numbers)
-        pixels, y = digits.data[rows], torch.from_numpy(digits.target[rows])
+        images = load_digits()
+        numbers = [int(digit) for digit in self.digits]
+        rows = np.isin(images.target, numbers)
+        pixels, y = images.data[rows], torch.from_numpy(images.target[rows])
         y = torch.stack([y == number for number in numbers], 1).int().argmax(1)
         shares = {"validation": self.validation, "test": self.test}
         parts = split_rows(len(y), shares, self.seed)
-        # The small solver is exact; its signs are scikit-learn's convention, the same every time.
+        # The full solver: exact, and the same on every machine but for rounding.
         pca = PCA(self.components, svd_solver="full").fit(pixels[parts[0].numpy()])
         names = [f"PC{k + 1}" for k in range(self.components)]
         frame = pd.DataFrame(pca.transform(pixels), columns=names)
@@ -70,4 +70,4 @@ class DigitComponents(TensorDataModule):
         x = schema.encode(frame)
         train, validation, test = ((x[part], y[part]) for part in parts)
         players = Players(schema.names, schema.player_of_element)
-        return Loaded(train, validation, test, self.chosen, players, schema)
+        return Loaded(train, validation, test, self.digits, players, schema)

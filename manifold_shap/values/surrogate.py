@@ -1,5 +1,6 @@
 """A value function that a network regresses: v(S) = g(x_S)."""
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,15 @@ from manifold_shap.schema import Schema
 from manifold_shap.surrogate import Surrogate
 from manifold_shap.values.base import ValueFunction
 
+# As Lightning names them, and what products are computed in.
+PRECISIONS = {"32-true": torch.float32, "bf16-mixed": torch.bfloat16, "16-mixed": torch.float16}
+
 
 class SurrogateValue(ValueFunction):
     """v(S) = g(x_S), one network call per coalition (Frye et al. Eq. 17).
 
     Attributes:
+        precision: of the network's products, one of `PRECISIONS`; see `in_precision`.
         surrogate: the network g.
         schema: columns of the table that the rows come from, if they come from one.
         checkpoint: what `save` writes: tensors and plain data.
@@ -27,6 +32,7 @@ class SurrogateValue(ValueFunction):
     """
 
     name = "surrogate"
+    precision = "32-true"
 
     def __init__(
         self,
@@ -64,8 +70,43 @@ class SurrogateValue(ValueFunction):
         self.surrogate.to(device)
         return self
 
+    def in_precision(self, precision: str) -> "SurrogateValue":
+        """The same value function with products in another precision.
+
+        Half precision is faster where the hardware has it: `bf16-mixed` on processors with AMX or
+        AVX-512 and on accelerators, `16-mixed` on CUDA only. It moves single values by about 0.3 %
+        of their range, which is far less than what is drawn by tens of permutations leaves open;
+        sums over players are exact as ever, for `base` and `prediction` stay in single precision.
+
+        Raises:
+            ValueError: `precision` is not known, or the device has no products in it.
+        """
+        if precision not in PRECISIONS:
+            raise ValueError(
+                f"Expected `precision` to be one of {tuple(PRECISIONS)} but got {precision!r}."
+            )
+        if precision == "16-mixed" and self.device.type != "cuda":
+            raise ValueError(
+                "Expected a CUDA device for precision='16-mixed' but the value function is on "
+                f"{self.device}; use 'bf16-mixed'."
+            )
+        other = copy.copy(self)
+        other.precision = precision
+        return other
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        half = {"precision": self.precision} if self.precision != "32-true" else {}
+        return {**super().provenance, **half}
+
     def _values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
-        return self.surrogate(x, mask)
+        with self._products():
+            return self.surrogate(x, mask).float()
+
+    def _products(self) -> torch.autocast:
+        dtype = PRECISIONS[self.precision]
+        single = dtype == torch.float32
+        return torch.autocast(self.device.type, None if single else dtype, enabled=not single)
 
     @torch.no_grad()
     def values_along(
@@ -83,4 +124,5 @@ class SurrogateValue(ValueFunction):
         Returns:
             For each order in turn, values of its first 1, 2, ... n-1 players.
         """
-        return self.surrogate.along(x, orders).flatten(1, 2)
+        with self._products():
+            return self.surrogate.along(x, orders).flatten(1, 2).float()

@@ -50,7 +50,7 @@ def explain(cfg: DictConfig, given: list[str]) -> dict[str, Any]:
         instances = min(instances, len(data.x_test))
     device = steps.pick_device(cfg.device)
     summary = steps.explain(
-        {which: values[which].to(device) for which in names},
+        steps.in_precision({which: values[which].to(device) for which in names}, cfg.precision),
         opened,
         steps.test_rows(data, instances),
         partial(hydra.utils.instantiate(cfg.estimator, _partial_=True), progress=cfg.progress),

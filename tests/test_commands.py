@@ -429,3 +429,11 @@ def test_interrupted_training_stays_usable_and_goes_on(tmp_path: Path) -> None:
     directory = tmp_path / "digits" / "surrogate"
     assert json.loads((directory / "metrics.json").read_text())["epochs"] > 1
     assert not (directory / "explanations.zarr").exists()
+
+
+def test_precision_is_that_of_a_surrogate(trained: Path) -> None:
+    explain(trained, "compare=[]", "precision=bf16-mixed")
+    explanation = ms.Explanation.load(trained / "digits" / "surrogate" / "explanations.zarr")
+    assert explanation.made_by["precision"] == "bf16-mixed"
+    with pytest.raises(ValueError, match="Expected a surrogate for precision=bf16-mixed"):
+        explain(trained, "value_function=marginal", "compare=[]", "precision=bf16-mixed")

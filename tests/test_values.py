@@ -531,3 +531,28 @@ def test_draws_of_different_orders_are_independent() -> None:
         squares.append(((estimated.phi - exact) / estimated.standard_error).square())
     # Errors as large as their standard errors say.
     assert 0.6 < torch.stack(squares).mean() < 1.5
+
+
+def test_products_in_half_precision_are_close_and_said(make_value: MakeValue) -> None:
+    value = make_value("surrogate", "ilr")
+    assert isinstance(value, ms.SurrogateValue)
+    half = value.in_precision("bf16-mixed")
+    exact = ms.permutation_shapley(value, rows(), permutations=8)
+    found = ms.permutation_shapley(half, rows(), permutations=8)
+    gap = (found.phi - exact.phi).abs().max()
+    assert 0 < gap < 0.02 * (exact.prediction - exact.base).abs().max()
+    assert torch.equal(found.base, exact.base)
+    assert torch.equal(found.prediction, exact.prediction)
+    assert found.efficiency_gap < 1e-5
+    assert found.made_by["precision"] == "bf16-mixed"
+    assert value.precision == "32-true"
+    assert "precision" not in exact.made_by
+
+
+def test_precisions_that_there_are(make_value: MakeValue) -> None:
+    value = make_value("surrogate", "ilr")
+    assert isinstance(value, ms.SurrogateValue)
+    with pytest.raises(ValueError, match=r"`precision` to be one of \('32-true', .* got 'half'"):
+        value.in_precision("half")
+    with pytest.raises(ValueError, match=r"CUDA device for precision='16-mixed' .* on cpu"):
+        value.in_precision("16-mixed")

@@ -16,7 +16,7 @@ from manifold_shap.commands.orders import Orders
 from manifold_shap.commands.run import Settings
 from manifold_shap.data.base import TensorDataModule
 from manifold_shap.metrics import Score, mean_squared_error, shapley_pairs
-from manifold_shap.values import ImputedValue, ValueFunction
+from manifold_shap.values import ImputedValue, SurrogateValue, ValueFunction
 
 # Value functions that are drawn side by side are scored on so many test rows, at least so many
 # pairs, and with as many draws each: enough to tell them apart, in seconds.
@@ -98,6 +98,23 @@ def pick_device(name: str) -> torch.device:
             f"got {name!r}."
         )
     return torch.device(name)
+
+
+def in_precision(values: Mapping[str, ValueFunction], precision: str) -> dict[str, ValueFunction]:
+    """The value functions, with products of surrogates in this precision.
+
+    Raises:
+        ValueError: it is not known, the device has none such, or there is no surrogate.
+    """
+    if precision == "32-true":
+        return dict(values)
+    surrogates = {key: value for key, value in values.items() if isinstance(value, SurrogateValue)}
+    if not surrogates:
+        raise ValueError(
+            f"Expected a surrogate for precision={precision} but got {list(values)}; leave "
+            "`precision` out."
+        )
+    return {**values, **{key: value.in_precision(precision) for key, value in surrogates.items()}}
 
 
 def explain(

@@ -125,7 +125,7 @@ def as_model(
         return model
     if isinstance(model, SklearnClassifier):
         # Naive Bayes is sure beyond what probabilities can say; these are logits.
-        joint = returns is None and hasattr(model, "predict_joint_log_proba")
+        joint = returns in (None, "logits") and hasattr(model, "predict_joint_log_proba")
         method = "predict_joint_log_proba" if joint else "predict_proba"
         predict: Callable[[Tensor], Tensor] = _SklearnPredict(model, method)
         returns = returns or ("logits" if joint else "probabilities")

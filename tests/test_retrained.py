@@ -121,9 +121,9 @@ def test_images_with_superpixels() -> None:
     players = ms.Players(("top", "right", "left"), torch.tensor([[[0, 0], [2, 1]]]))
     value = retrained_value(GaussianNB(), X.reshape(-1, 1, 2, 2), Y, players=players)
     values = value(rows().reshape(-1, 1, 2, 2), all_coalitions(3).expand(5, -1, -1))
-    assert torch.equal(values[:, 1], hand(X[:, :2], rows()[:, :2]))
-    assert torch.equal(values[:, 6], hand(X[:, 2:], rows()[:, 2:]))
-    assert torch.equal(values[:, 7], hand(X, rows()))
+    torch.testing.assert_close(values[:, 1], hand(X[:, :2], rows()[:, :2]))
+    torch.testing.assert_close(values[:, 6], hand(X[:, 2:], rows()[:, 2:]))
+    torch.testing.assert_close(values[:, 7], hand(X, rows()))
 
 
 def hand(train: Tensor, x: Tensor) -> Tensor:

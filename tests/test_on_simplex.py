@@ -96,6 +96,18 @@ def test_a_basis_is_a_tree_of_the_classes(irises: Path) -> None:
         explained(irises, "basis=tree")
 
 
+@pytest.mark.parametrize(
+    ("balances", "message"),
+    [("[1]", "two or three"), ("[1,7]", "by number from 1 to 2"), ("[1,1]", "more than once")],
+)
+def test_balances_are_checked_before_anything_is_computed(
+    irises: Path, balances: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ms.ImputedValue, "proper_values", None)
+    with pytest.raises(ValueError, match=message):
+        explained(irises, f"balances={balances}")
+
+
 def test_numbers_name_classes_too() -> None:
     model = ms.Model(lambda x: x, ["0", "1", "2"], "logits")
     source = Source(Iris(), model, Path())

@@ -11,6 +11,7 @@ from manifold_shap.dendrogram import cluster_classes
 from manifold_shap.explanation import Explanation
 from manifold_shap.outputs import Space
 from manifold_shap.partition import Partition, Tree
+from manifold_shap.plots.subspace import positions
 from manifold_shap.values import LogRatioOfMean, ValueFunction
 
 DENDROGRAM = "dendrogram"
@@ -32,7 +33,7 @@ class OnSimplex:
     """
 
     basis: str | Sequence[Any] | None = None
-    balances: Sequence[int | str] | None = None
+    balances: Any = None
     log_ratio_of_mean: bool = False
 
     def game(self, value: ValueFunction) -> ValueFunction:
@@ -59,8 +60,15 @@ class OnSimplex:
             space: says what becomes of exact zeros.
 
         Raises:
-            ValueError: it is no binary tree of the model's classes.
+            ValueError: it is no binary tree of the model's classes, or `balances` are not of it.
         """
+        chosen = self._chosen(source, space)
+        if self.balances is not None:
+            names = (chosen or Partition.sequential(source.model.classes)).names
+            self._check_balances(names)
+        return chosen
+
+    def _chosen(self, source: Source, space: Space) -> Partition | None:
         model, data = source.model, source.data
         if self.basis is None:
             return None
@@ -73,6 +81,17 @@ class OnSimplex:
                 f"[[a,b],c], but got {self.basis!r}."
             )
         return Partition.of_tree(_named(self.basis), model.classes)
+
+    def _check_balances(self, names: Sequence[str]) -> None:
+        """Before anything is computed that a figure's error could cost."""
+        balances = self.balances
+        if not isinstance(balances, Sequence) or isinstance(balances, str):
+            raise ValueError(f"Expected `balances` to be a list but got {balances!r}.")
+        if len(balances) not in (2, 3):
+            raise ValueError(
+                f"Expected two or three `balances`, for a plane or a space, but got {balances!r}."
+            )
+        positions(names, balances)
 
 
 def figures(

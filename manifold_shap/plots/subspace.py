@@ -41,7 +41,7 @@ class Subspace:
                 is not positive, or a balance is unknown or named twice.
         """
         moves = Moves.of_row(explanation, instance, most)
-        return cls(moves, _positions(explanation.outputs, balances))
+        return cls(moves, positions(explanation.outputs, balances))
 
     @property
     def explanation(self) -> Explanation:
@@ -146,12 +146,17 @@ def require_balances(explanation: Explanation, balances: Sequence[int | str], ax
         raise ValueError(f"Expected `balances` to be {axes} of them but got {balances!r}.")
 
 
-def _positions(names: Sequence[str], balances: Sequence[int | str]) -> tuple[int, ...]:
-    positions = tuple(_position(names, balance) for balance in balances)
-    for balance, position in zip(balances, positions, strict=True):
-        if positions.count(position) > 1:
+def positions(names: Sequence[str], balances: Sequence[int | str]) -> tuple[int, ...]:
+    """Of balances, by number from 1 or by name.
+
+    Raises:
+        ValueError: one is unknown, or named twice.
+    """
+    found = tuple(_position(names, balance) for balance in balances)
+    for balance, position in zip(balances, found, strict=True):
+        if found.count(position) > 1:
             raise ValueError(f"Expected different `balances` but got {balance!r} more than once.")
-    return positions
+    return found
 
 
 def _position(names: Sequence[str], balance: int | str) -> int:

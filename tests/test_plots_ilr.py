@@ -380,6 +380,40 @@ def test_kinds_of_traces_follow_the_number_of_balances() -> None:
     assert {trace.type for trace in traces(explained(4))} == {"scatter3d", "cone", "mesh3d"}
 
 
+@pytest.mark.parametrize("classes", [3, 4, 6])
+def test_what_has_text_stands_well_within_the_axes_which_would_cut_it(classes: int) -> None:
+    layout = (figure := interactive(explained(classes))).layout
+    axes = [layout.xaxis, layout.yaxis]
+    axes = axes if classes == 3 else [layout.scene.xaxis, layout.scene.yaxis, layout.scene.zaxis]
+    low, high = np.array([axis.range for axis in axes]).T
+    room = 0.1 * (high - low).max()
+    texts = [trace for trace in figure.data if trace.text]
+    assert len(texts) == 2 + 4 + len(axes) + 1
+    for trace in texts:
+        points = np.stack([trace[name] for name in "xyz"[: len(axes)]], 1)
+        assert (points - room >= low).all()
+        assert (points + room <= high).all()
+
+
+def test_walls_of_the_interactive_figure_fill_its_box() -> None:
+    figure = interactive(explained(4))
+    scene = figure.layout.scene
+    corners = np.array([scene.xaxis.range, scene.yaxis.range, scene.zaxis.range]).T
+    meshes = [trace for trace in figure.data if trace.type == "mesh3d"]
+    expected = walls(Subspace.of_row(explained(4), 0, (1, 2, 3), 8), corners)
+    assert len(meshes) == len(expected) == 6
+    for mesh, wall in zip(meshes, expected, strict=True):
+        points = np.stack((mesh.x, mesh.y, mesh.z), 1)
+        np.testing.assert_allclose(points, wall)
+        triangles = points[np.stack((mesh.i, mesh.j, mesh.k), 1)]
+        crosses = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
+        # Together they cover the wall once: their oriented areas add up to its own.
+        around = np.cross(points, np.roll(points, -1, 0)).sum(0)
+        np.testing.assert_allclose(crosses.sum(0), around, atol=1e-9)
+        areas = np.linalg.norm(crosses, axis=1)
+        assert areas.sum() == pytest.approx(np.linalg.norm(around))
+
+
 def test_names_are_no_markup() -> None:
     explanation = explained(3, 1, names=["<b>x</b> $y$"])
     (step,) = (trace for trace in traces(explanation) if trace.showlegend)

@@ -67,6 +67,14 @@ def segments(subspace: Subspace) -> Float[np.ndarray, "segments 2 axes"]:
     return np.concatenate((steps, np.stack((np.zeros_like(ends), ends), 1)))
 
 
+def corners(subspace: Subspace, border: float) -> Float[np.ndarray, "2 axes"]:
+    """The lowest and the highest of all that is drawn, with a border: a share of the extent."""
+    ends = segments(subspace).reshape(-1, len(subspace.balances))
+    low, high = ends.min(0), ends.max(0)
+    room = border * max((high - low).max(), 1e-6)
+    return np.stack((low - room, high + room))
+
+
 def legend(axes: Axes, subspace: Subspace) -> None:
     """Over the axes, which feature each number is."""
     names = subspace.moves.labels(_LEGEND)

@@ -72,9 +72,8 @@ def _shape(figure: Figure, axes: Axes, subspace: Subspace) -> None:
 
     The layout is final then: it decides how large the panel is.
     """
-    inside = arrows.segments(subspace).reshape(-1, 2)
-    low, high = inside.min(0), inside.max(0)
-    span = high - low + 2 * _BORDER * max((high - low).max(), 1e-6)
+    low, high = arrows.corners(subspace, _BORDER)
+    span = high - low
     figure.draw_without_rendering()
     width, height = axes.bbox.width / figure.dpi, axes.bbox.height / figure.dpi
     panel = float(np.clip(width * span[1] / span[0], *_PANEL))

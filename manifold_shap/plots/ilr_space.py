@@ -116,11 +116,9 @@ def _projected(axes: Any, points: Float[np.ndarray, "points 3"]) -> Float[np.nda
 
 def _frame(axes: Axes3D, subspace: Subspace) -> Float[np.ndarray, "2 3"]:
     """Limits that hold all, which are returned, labels and the view."""
+    corners = arrows.corners(subspace, _BORDER)
+    low, high = corners
     segments = arrows.segments(subspace)
-    ends = segments.reshape(-1, 3)
-    low, high = ends.min(0), ends.max(0)
-    border = _BORDER * max((high - low).max(), 1e-6)
-    low, high = low - border, high + border
     axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), zlim=(low[2], high[2]))
     axes.view_init(*view(segments[:, 1] - segments[:, 0]))
     axes.set_facecolor("none")
@@ -132,7 +130,7 @@ def _frame(axes: Axes3D, subspace: Subspace) -> Float[np.ndarray, "2 3"]:
         axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
         axis.set_pane_color("none")
         axis.line.set_color(style.NEUTRAL)
-    return np.stack((low, high))
+    return corners
 
 
 def _fit(figure: Figure, axes: Axes3D, corners: Float[np.ndarray, "2 3"]) -> None:
@@ -177,8 +175,7 @@ def _draw_walls(axes: Axes3D, subspace: Subspace, corners: Float[np.ndarray, "2 
             zorder=1,
         )
     )
-    for against in -_FAR * np.abs(corners).max() * subspace.directions:
-        ray = clipped(np.stack((np.zeros(3), against)), corners)
+    for ray in rays(subspace, corners):
         axes.plot(*ray.T, color=style.NEUTRAL, linewidth=0.8, linestyle=(0, (5, 3)), zorder=2)
 
 
@@ -189,11 +186,19 @@ def walls(subspace: Subspace, corners: Float[np.ndarray, "2 3"]) -> list[Float[n
     return [clipped(cone, corners) for cone in cones]
 
 
+def rays(
+    subspace: Subspace, corners: Float[np.ndarray, "2 axes"]
+) -> list[Float[np.ndarray, "_ axes"]]:
+    """Lines on which all classes but one tie, as far as they lie within the box."""
+    ends = -_FAR * np.abs(corners).max() * subspace.directions
+    return [clipped(np.stack((np.zeros_like(end), end)), corners) for end in ends]
+
+
 def clipped(
-    polygon: Float[np.ndarray, "points 3"], corners: Float[np.ndarray, "2 3"]
-) -> Float[np.ndarray, "clipped 3"]:
+    polygon: Float[np.ndarray, "points axes"], corners: Float[np.ndarray, "2 axes"]
+) -> Float[np.ndarray, "clipped axes"]:
     """What of a convex polygon, or of a line, is within the box (Sutherland & Hodgman 1974)."""
-    for axis, side in itertools.product(range(3), (0, 1)):
+    for axis, side in itertools.product(range(polygon.shape[1]), (0, 1)):
         inside = (1 - 2 * side) * (polygon[:, axis] - corners[side, axis])
         kept = []
         for here, there, a, b in zip(

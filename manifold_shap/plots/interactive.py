@@ -10,7 +10,7 @@ from torch import Tensor
 
 from manifold_shap.explanation import Explanation
 from manifold_shap.plots import arrows, style, words
-from manifold_shap.plots.ilr_space import view, viewpoint
+from manifold_shap.plots.ilr_space import rays, view, viewpoint, walls
 from manifold_shap.plots.subspace import Subspace, require_balances
 
 if TYPE_CHECKING:
@@ -18,12 +18,17 @@ if TYPE_CHECKING:
 
 # Points.
 _NAME = 300.0
+_CLASS = 80.0
 _AXIS = 150.0
 # Pixels.
 _HEIGHT = 600
 _MARGINS = {"l": 20, "r": 20, "t": 80, "b": 20}
 # Of the extent of what is drawn.
 _HEAD = 0.04
+# Text that reaches beyond the axes is cut off.
+_BORDER = 0.16
+# As many times the size of the axes is beyond them.
+_FAR = 10.0
 # Along an arrow: a pointer finds only the points of a line.
 _ALONG = np.linspace(0, 1, 21)
 _PARTS = 12
@@ -34,7 +39,7 @@ def interactive(
     explanation: Explanation,
     instance: int = 0,
     balances: Sequence[int | str] | None = None,
-    most: int = 12,
+    most: int = 8,
 ) -> "go.Figure":
     """The arrows of `ilr_plane` or `ilr_space` as a plotly figure, to turn and to hover over.
 
@@ -63,44 +68,46 @@ def interactive(
         balances = (1, 2, 3)[: max(2, min(3, len(explanation.classes) - 1))]
     require_balances(explanation, balances, 3 if len(balances) == 3 else 2)
     subspace = Subspace.of_row(explanation, instance, balances, most)
+    corners = arrows.corners(subspace, _BORDER)
     figure = go.Figure()
-    _add_walls(figure, subspace)
+    _add_walls(figure, subspace, corners)
     _add_classes(figure, subspace)
     _add_steps(figure, subspace)
     _add_ends(figure, subspace)
-    _lay_out(figure, subspace)
+    _lay_out(figure, subspace, corners)
     return figure
 
 
-def _add_walls(figure: "go.Figure", subspace: Subspace) -> None:
+def _add_walls(
+    figure: "go.Figure", subspace: Subspace, corners: Float[np.ndarray, "2 axes"]
+) -> None:
     if not subspace.is_whole:
         return
-    far = 0.8 * np.linalg.norm(arrows.segments(subspace), axis=-1).max()
-    origin = np.zeros((1, len(subspace.balances)))
-    for direction in subspace.directions:
-        ray = np.concatenate((origin, -far * direction[None]))
+    flat = len(subspace.balances) == 2
+    # Equal units widen the axes of a plane, which cut off what is beyond them.
+    for ray in rays(subspace, _FAR * corners if flat else corners):
         line = {"color": style.NEUTRAL, "dash": "dash", "width": 1.5}
         figure.add_trace(_trace(ray, mode="lines", line=line, hoverinfo="skip"))
-    if origin.shape[1] == 2:
+    if flat:
         return
-    for _, edges in subspace.walls():
-        x, y, z = np.concatenate((origin, far * edges)).T
-        figure.add_mesh3d(
-            x=x, y=y, z=z, i=[0], j=[1], k=[2], color=style.NEUTRAL, opacity=0.12, hoverinfo="skip"
-        )
+    for wall in walls(subspace, corners):
+        # Triangles that share a corner: walls are convex.
+        last = np.arange(2, len(wall))
+        place = {**dict(zip("xyz", wall.T, strict=True)), "i": 0 * last, "j": last - 1, "k": last}
+        figure.add_mesh3d(**place, color=style.NEUTRAL, opacity=0.12, hoverinfo="skip")
 
 
 def _add_classes(figure: "go.Figure", subspace: Subspace) -> None:
     flat = len(subspace.balances) == 2
     for number, (members, vector) in enumerate(subspace.class_vectors()):
-        names = _plain(subspace.class_label(members, _NAME))
+        names, short = (_plain(subspace.class_label(members, room)) for room in (_NAME, _CLASS))
         colour = {"color": arrows.class_colour(number)}
         trace = _trace(
             subspace.magnification * np.stack((np.zeros_like(vector), vector)),
             mode="lines+markers+text",
             line={**colour, "dash": "dash", "width": 3 if flat else 6},
             marker={**colour, "size": [0, 7 if flat else 3]},
-            text=["", names],
+            text=["", short],
             textposition="bottom center" if flat and vector[1] < 0 else "top center",
             textfont=colour,
             hovertext=f"class-composition of {names}",
@@ -163,17 +170,17 @@ def _add_ends(figure: "go.Figure", subspace: Subspace) -> None:
         figure.add_trace(trace)
 
 
-def _lay_out(figure: "go.Figure", subspace: Subspace) -> None:
+def _lay_out(figure: "go.Figure", subspace: Subspace, corners: Float[np.ndarray, "2 axes"]) -> None:
     titles = [_plain(title) for title in subspace.axis_labels(_AXIS)]
     heading = f"{_plain(subspace.moves.headline())}<br><sup>{subspace.caption()}</sup>"
     figure.update_layout(template="plotly_white", title=heading, height=_HEIGHT, margin=_MARGINS)
     if len(titles) == 2:
-        figure.update_xaxes(title=titles[0])
-        figure.update_yaxes(title=titles[1], scaleanchor="x")
+        figure.update_xaxes(title=titles[0], range=corners[:, 0])
+        figure.update_yaxes(title=titles[1], range=corners[:, 1], scaleanchor="x")
         return
     axes = {
-        f"{name}axis": {"title": title, "nticks": 6}
-        for name, title in zip("xyz", titles, strict=True)
+        f"{name}axis": {"title": title, "nticks": 5, "range": limits}
+        for name, title, limits in zip("xyz", titles, corners.T, strict=True)
     }
     eye = _EYE * viewpoint(*view(np.diff(subspace.points, axis=0)))
     camera = {"projection": {"type": "orthographic"}, "eye": dict(zip("xyz", eye, strict=True))}

@@ -262,6 +262,7 @@ def test_every_class_has_its_name_and_probability_at_its_end() -> None:
     axes = parallel_coordinates(explanation).axes[0]
     prediction = distribution(explanation, explanation.prediction[0])
     said = {text.get_text(): text.xy[1] for text in axes.texts}
+    assert (np.argsort(list(said.values())) == prediction.argsort()).all()
     leaders = axes.lines[3:]
     for leader, name, p, (label, place) in zip(
         leaders, explanation.classes, prediction, said.items(), strict=True

@@ -109,7 +109,7 @@ class MaskedLinear(nn.Module):
         with torch.autocast(x.device.type, enabled=False):
             terms = self.terms(x)
             number = torch.arange(len(x), device=x.device)[:, None, None]
-            return prefix_sums(terms[number, orders[..., :-1]]) + self.bias.to(terms.dtype)
+            return prefix_sums(terms[number, orders[..., :-1]], self.bias.to(terms.dtype))
 
     def terms(self, x: Float[Tensor, "batch elements"]) -> Float[Tensor, "batch players outputs"]:
         """What each player adds to the layer's output when it joins a coalition."""
@@ -122,8 +122,10 @@ class MaskedLinear(nn.Module):
         return start.index_add(1, self.index, by_element)
 
 
-def prefix_sums(steps: Float[Tensor, "*batch steps width"]) -> Float[Tensor, "*batch steps width"]:
-    """Sums of the first 1, 2, ... steps.
+def prefix_sums(
+    steps: Float[Tensor, "*batch steps width"], start: Float[Tensor, " width"]
+) -> Float[Tensor, "*batch steps width"]:
+    """A start and the sums of the first 1, 2, ... steps.
 
     Sums inside blocks, and of the blocks before, are products with triangles of ones. On a CPU
     they take a third of the time of `cumsum`, which adds along one column after the other.
@@ -133,5 +135,5 @@ def prefix_sums(steps: Float[Tensor, "*batch steps width"]) -> Float[Tensor, "*b
     blocks = F.pad(steps, (0, 0, 0, -count % size)).unflatten(-2, (-1, size))
     inside = steps.new_ones(size, size).tril() @ blocks
     number = blocks.shape[-3]
-    before = steps.new_ones(number, number).tril(-1) @ inside[..., -1, :]
-    return (inside + before[..., None, :]).flatten(-3, -2)[..., :count, :]
+    before = start + steps.new_ones(number, number).tril(-1) @ inside[..., -1, :]
+    return inside.add_(before[..., None, :]).flatten(-3, -2)[..., :count, :]

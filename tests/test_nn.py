@@ -106,7 +106,8 @@ def test_unknown_activation() -> None:
 @settings(deadline=None, max_examples=60)
 def test_prefix_sums_are_cumulative_sums(count: int, width: int, dtype: torch.dtype) -> None:
     steps = torch.randn(2, 3, count, width, generator=torch.Generator().manual_seed(count))
-    torch.testing.assert_close(prefix_sums(steps.to(dtype)), steps.to(dtype).cumsum(-2))
+    steps, start = steps.to(dtype), torch.arange(width, dtype=dtype)
+    torch.testing.assert_close(prefix_sums(steps, start), start + steps.cumsum(-2))
 
 
 @given(owners(), st.integers(1, 4))

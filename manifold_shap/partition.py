@@ -89,7 +89,13 @@ class Partition:
     @property
     def tree(self) -> Tree:
         """Nested pairs of class names."""
-        return self._subtree(tuple(range(len(self.classes))))
+        trees: dict[frozenset[int], Tree] = {
+            frozenset([k]): name for k, name in enumerate(self.classes)
+        }
+        # Inner groups are smaller than those they are part of.
+        for first, second in sorted(self.groups, key=lambda pair: sum(map(len, pair))):
+            trees[frozenset(first + second)] = trees[frozenset(first)], trees[frozenset(second)]
+        return trees[frozenset(range(len(self.classes)))]
 
     def aligned(self, classes: Sequence[str]) -> "Partition":
         """The same partition, of classes in this order.
@@ -109,7 +115,20 @@ class Partition:
         return other.aligned(self.classes).basis @ self.basis.T
 
     def __str__(self) -> str:
-        return "\n".join(self._lines(tuple(range(len(self.classes))), "", ""))
+        lines = []
+        # Groups still to be written, with what stands before them and before what is below them.
+        waiting = [(list(range(len(self.classes))), "", "")]
+        while waiting:
+            members, branch, below = waiting.pop()
+            if len(members) == 1:
+                lines.append(branch + self.classes[members[0]])
+                continue
+            j = self._balance_of[frozenset(members)]
+            lines.append(f"{branch}[{j + 1}] {self.names[j]}")
+            first, second = self.groups[j]
+            waiting.append((second, f"{below}└── ", f"{below}    "))
+            waiting.append((first, f"{below}├── ", f"{below}│   "))
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
         return f"Partition({self.signs.tolist()}, {list(self.classes)})"
@@ -121,23 +140,6 @@ class Partition:
 
     def __hash__(self) -> int:
         return hash((self.classes, self.names))
-
-    def _subtree(self, members: Sequence[int]) -> Tree:
-        if len(members) == 1:
-            return self.classes[members[0]]
-        balance = self._balance_of[frozenset(members)]
-        return tuple(self._subtree(side) for side in self.groups[balance])
-
-    def _lines(self, members: Sequence[int], branch: str, below: str) -> list[str]:
-        if len(members) == 1:
-            return [branch + self.classes[members[0]]]
-        j = self._balance_of[frozenset(members)]
-        first, second = self.groups[j]
-        return [
-            f"{branch}[{j + 1}] {self.names[j]}",
-            *self._lines(first, f"{below}├── ", f"{below}│   "),
-            *self._lines(second, f"{below}└── ", f"{below}    "),
-        ]
 
 
 def _distinct(classes: Sequence[str]) -> tuple[str, ...]:

@@ -270,3 +270,13 @@ def test_other_classes_are_refused() -> None:
         partition.rotation(Partition.sequential(("a", "b")))
     with pytest.raises(ValueError, match="Expected classes of different names"):
         partition.aligned(("a", "b", "c", "a"))
+
+
+def test_a_thousand_classes_are_no_deeper_than_python_goes() -> None:
+    partition = Partition.sequential([str(k) for k in range(1100)])
+    tree = partition.tree
+    for k in reversed(range(1, 1100)):
+        tree, last = tree
+        assert last == str(k)
+    assert tree == "0"
+    assert str(partition).count("\n") == 2 * 1100 - 2

@@ -124,11 +124,13 @@ def as_model(
         model.check(x)
         return model
     if isinstance(model, SklearnClassifier):
-        # Naive Bayes is sure beyond what probabilities can say; these are logits.
-        joint = returns in (None, "logits") and hasattr(model, "predict_joint_log_proba")
-        method = "predict_joint_log_proba" if joint else "predict_proba"
-        predict: Callable[[Tensor], Tensor] = _SklearnPredict(model, method)
-        returns = returns or ("logits" if joint else "probabilities")
+        # Naive Bayes is sure beyond what probabilities can say.
+        beyond = hasattr(model, "predict_joint_log_proba")
+        known = beyond and returns in (None, "log_probabilities")
+        predict: Callable[[Tensor], Tensor] = _SklearnPredict(
+            model, "predict_log_proba" if known else "predict_proba"
+        )
+        returns = returns or ("log_probabilities" if known else "probabilities")
         classes = classes or tuple(str(name) for name in model.classes_)
     elif callable(model):
         predict = _ModulePredict(model) if isinstance(model, nn.Module) else model

@@ -72,6 +72,8 @@ class Partition:
     def of_tree(cls, tree: Tree, classes: Sequence[str] | None = None) -> "Partition":
         """From nested pairs of class names, as in `[["a", "b"], "c"]`; inner splits come first.
 
+        A number stands for the name that reads so.
+
         Args:
             tree: a pair whose members are names or pairs.
             classes: names in the order of the model's outputs; by default that of the leaves.
@@ -161,6 +163,9 @@ def _check_signs(signs: Tensor, classes: tuple[str, ...]) -> None:
         )
     if not bool(((signs == 0) | (signs.abs() == 1)).all()):
         raise ValueError(f"Expected `signs` of 1, -1 and 0 but got {signs.unique().tolist()}.")
+    absent = [name for name, column in zip(classes, signs.T, strict=True) if not bool(column.any())]
+    if absent:
+        raise ValueError(f"Expected every class in the partition but it leaves out {absent}.")
     for number, row in enumerate(signs):
         if not bool((row > 0).any() and (row < 0).any()):
             raise ValueError(
@@ -188,6 +193,8 @@ def _collect(tree: Tree, splits: list[tuple[list[str], list[str]]]) -> list[str]
     """Leaves of a tree; its splits are added to the list, inner ones first."""
     if isinstance(tree, str):
         return [tree]
+    if isinstance(tree, (int, float)) and not isinstance(tree, bool):
+        return [str(tree)]
     if not isinstance(tree, Sequence) or len(tree) != 2:
         raise ValueError(
             "Expected a binary tree of class names, nested pairs as in [['a', 'b'], 'c'], but got "

@@ -31,7 +31,6 @@ def from_probabilities(
             `zero_replacement`.
     """
     _check_classes(p.shape[-1])
-    _check_amount(zero_replacement, p.shape[-1])
     rows = p.reshape(-1, p.shape[-1])
     _refuse(~rows.isfinite(), rows, "finite probabilities")
     _refuse(rows < 0, rows, "no negative probability")
@@ -45,7 +44,12 @@ def from_probabilities(
 
 
 def closure(log_p: Float[Tensor, "*batch classes"]) -> Float[Tensor, "*batch classes"]:
-    """The log-probabilities with these ratios: parts that sum to one (Noé et al., Eq. 6)."""
+    """The log-probabilities with these ratios: parts that sum to one (Noé et al., Eq. 6).
+
+    Raises:
+        ValueError: as `clr`; so for all operations on compositions.
+    """
+    _check_logits(log_p)
     return log_p.log_softmax(-1)
 
 
@@ -186,7 +190,11 @@ def replace_zeros(
     """Multiplicative replacement: zeros become `amount`, the other parts shrink to make room.
 
     Ratios between the nonzero parts are kept (Martín-Fernández et al. 2003).
+
+    Raises:
+        ValueError: an amount that is not between 0 and 1 / K for K classes.
     """
+    _check_amount(amount, p.shape[-1])
     zero = p <= 0
     room = 1 - amount * zero.sum(-1, keepdim=True, dtype=p.dtype)
     return torch.where(zero, torch.as_tensor(amount, dtype=p.dtype, device=p.device), p * room)

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import torch
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.naive_bayes import GaussianNB
+from sklearn.naive_bayes import CategoricalNB, GaussianNB
 from sklearn.svm import LinearSVC
 from torch import Tensor, nn
 
@@ -185,3 +185,11 @@ def test_naive_bayes_is_read_beyond_the_reach_of_probabilities() -> None:
         rtol=1e-4,
         atol=0,
     )
+
+
+@pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")
+def test_naive_bayes_may_have_zeros() -> None:
+    bayes = CategoricalNB(alpha=0, force_alpha=True).fit([[0], [1], [1], [2]], [0, 0, 1, 1])
+    x = torch.tensor([[0.0], [1.0], [2.0]])
+    p = as_model(bayes, x)(x).exp()
+    torch.testing.assert_close(p, torch.tensor([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]]))

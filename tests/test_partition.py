@@ -201,7 +201,6 @@ def test_classes_have_names_of_their_own() -> None:
         ([["a", "b"], "c", "d"], r"\[\['a', 'b'\], 'c', 'd'\]"),
         ([["a"], "b"], r"\['a'\]"),
         ([[], "b"], r"\[\]"),
-        ([["a", 3], "b"], "3"),
         ({"a": "b"}, r"\{'a': 'b'\}"),
         (None, "None"),
     ],
@@ -238,7 +237,7 @@ def test_a_tree_has_every_class_once(tree: object, message: str) -> None:
         ([[0, 0, 0], [1, 1, -1]], r"two groups .* of balance 1 has no class: \[0, 0, 0\]"),
         # Two balances split {a, b, c}, or {a, b}.
         ([[1, 1, -1], [1, -1, -1]], r"none splits \['[ab]', '[bc]'\]"),
-        ([[1, -1, 0], [-1, 1, 0]], r"none splits \['a', 'b', 'c'\]"),
+        ([[1, -1, 0], [-1, 1, 0]], r"leaves out \['c'\]"),
         # Each splits what is no group of the other.
         ([[1, -1, 0], [0, 1, -1]], r"none splits \['a', 'b', 'c'\]"),
         ([[1, 1, -1], [0, 1, -1]], r"none splits \['a', 'b'\]"),
@@ -280,3 +279,12 @@ def test_a_thousand_classes_are_no_deeper_than_python_goes() -> None:
         assert last == str(k)
     assert tree == "0"
     assert str(partition).count("\n") == 2 * 1100 - 2
+
+
+def test_signs_that_leave_out_a_class_name_it() -> None:
+    with pytest.raises(ValueError, match=r"leaves out \['c'\]"):
+        Partition([[1, -1, 0], [1, -1, 0]], ["a", "b", "c"])
+
+
+def test_numbers_stand_for_names() -> None:
+    assert Partition.of_tree([[2, 0], 1], "012") == Partition.of_tree([["2", "0"], "1"], "012")

@@ -403,3 +403,22 @@ def test_logits_that_are_not_finite_are_named(
 def test_log_ratios_need_two_classes(function: Callable[[Tensor], Tensor]) -> None:
     with pytest.raises(ValueError, match="Expected at least 2 classes for log-ratios but got 1"):
         function(torch.ones(3, 1))
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        simplex.closure,
+        lambda log_p: simplex.perturb(log_p, torch.zeros(2, 3)),
+        lambda log_p: simplex.power(log_p, 2.0),
+        lambda log_p: simplex.ilr_inv(log_p),
+    ],
+)
+def test_operations_refuse_what_is_not_finite(operation: Callable[[Tensor], Tensor]) -> None:
+    with pytest.raises(ValueError, match="row 1 of 2"):
+        operation(torch.tensor([[0.0, 1.0, 2.0], [0.0, -torch.inf, 0.0]]))
+
+
+def test_zeros_leave_room_for_what_replaces_them() -> None:
+    with pytest.raises(ValueError, match="between 0 and 1/3"):
+        simplex.replace_zeros(torch.tensor([1.0, 0.0, 0.0]), 0.6)

@@ -10,7 +10,7 @@ from manifold_shap.commands.value_functions import Source
 from manifold_shap.dendrogram import cluster_classes
 from manifold_shap.explanation import Explanation
 from manifold_shap.outputs import Space
-from manifold_shap.partition import Partition, Tree
+from manifold_shap.partition import Partition
 from manifold_shap.plots.subspace import positions
 from manifold_shap.values import LogRatioOfMean, ValueFunction
 
@@ -80,7 +80,7 @@ class OnSimplex:
                 f"Expected `basis` to be {DENDROGRAM!r} or nested pairs of class names, as in "
                 f"[[a,b],c], but got {self.basis!r}."
             )
-        return Partition.of_tree(_named(self.basis), model.classes)
+        return Partition.of_tree(self.basis, model.classes)
 
     def _check_balances(self, names: Sequence[str]) -> None:
         """Before anything is computed that a figure's error could cost."""
@@ -164,10 +164,3 @@ def _in_log_ratios(
     if len(chosen) == 2:
         return {f"ilr_plane_{label}": plots.ilr_plane(explanation, k, chosen)}
     return {f"ilr_space_{label}": plots.ilr_space(explanation, k, chosen)}
-
-
-def _named(tree: Tree) -> Tree:
-    """Class names as text: the command line takes 0 for a number."""
-    if isinstance(tree, Sequence) and not isinstance(tree, str):
-        return [_named(side) for side in tree]
-    return str(tree) if isinstance(tree, (int, float)) and not isinstance(tree, bool) else tree

@@ -1,5 +1,7 @@
 """Distributions over the classes as small bar plots (Noé et al. 2024, Section 6.4)."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from jaxtyping import Float
@@ -44,11 +46,14 @@ def compositions(explanation: Explanation, instance: int = 0, most: int = 8) -> 
     """
     moves = Moves.of_row(explanation, instance, most)
     classes = len(explanation.classes)
-    figure, panels, room = _grid(moves, len(moves.phi))
     norms = moves.phi.norm(dim=1)
     errors = torch.where(moves.norm_errors > _SHOWN * norms, moves.norm_errors, torch.nan)
-    said = map(words.with_error, norms.tolist(), errors.tolist())
-    titles = [f"{label}\nnorm {norm}" for label, norm in zip(moves.labels(room), said, strict=True)]
+    said = [
+        f"norm {words.with_error(*pair)}"
+        for pair in zip(norms.tolist(), errors.tolist(), strict=True)
+    ]
+    figure, panels, room = _grid(moves, len(moves.phi), said)
+    titles = [f"{label}\n{norm}" for label, norm in zip(moves.labels(room), said, strict=True)]
     for axes, parts, title in zip(panels, moves.compositions, titles, strict=True):
         _draw(axes, parts, title, moves)
         axes.axvline(1 / classes, color=style.INK, linewidth=0.8, linestyle=(0, (3, 2)))
@@ -89,12 +94,16 @@ def cumulative(explanation: Explanation, instance: int = 0, most: int = 7) -> Fi
     return figure
 
 
-def _grid(moves: Moves, count: int) -> tuple[Figure, list[Axes], float]:
-    """A figure with so many plots that share their axes, and the room for a title in points."""
+def _grid(moves: Moves, count: int, below: Sequence[str] = ()) -> tuple[Figure, list[Axes], float]:
+    """A figure with so many plots that share their axes, and the room for a title in points.
+
+    Second lines of titles, `below`, are never cut.
+    """
     classes = [style.shorten(name, _CLASS) for name in moves.explanation.classes]
     room = 72 * style.WIDTH - 3 * style.MARGIN - max(map(style.text_width, classes))
-    widest = max(map(style.text_width, moves.labels(_TITLE))) + style.text_width("+ ")
-    columns = min(int(np.clip(room // (_FIT * widest + _BETWEEN), *_COLUMNS)), count)
+    first = max(map(style.text_width, moves.labels(_TITLE))) + style.text_width("+ ")
+    widest = max(_FIT * first, *map(style.text_width, below), 0.0)
+    columns = min(int(np.clip(room // (widest + _BETWEEN), *_COLUMNS)), count)
     lines = -(-count // columns)
     height = _HEAD_AND_FOOT + lines * (_AROUND + _LINE * len(classes))
     figure = style.laid_out(height)
@@ -103,8 +112,8 @@ def _grid(moves: Moves, count: int) -> tuple[Figure, list[Axes], float]:
         axes.remove()
     for number, axes in enumerate(panels[:count]):
         style.strip(axes, grid="x")
-        below = number + columns < count
-        axes.tick_params(labelleft=number % columns == 0, labelbottom=not below)
+        last = number + columns >= count
+        axes.tick_params(labelleft=number % columns == 0, labelbottom=last)
     panels[0].set_yticks(range(len(classes)), [style.plain(name) for name in classes])
     panels[0].set_ylim(len(classes) - 0.5, -0.5)
     panels[0].xaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 5, 10]))

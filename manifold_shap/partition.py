@@ -41,6 +41,7 @@ class Partition:
     def __init__(self, signs: Any, classes: Sequence[str]) -> None:
         self.classes = _distinct(classes)
         given = torch.as_tensor(signs)
+        given = given.long() if given.dtype == torch.bool else given
         _check_signs(given, self.classes)
         self.signs: Int64[Tensor, "balances classes"] = given.to(torch.int64, copy=True)
         self.basis: Float[Tensor, "balances classes"] = simplex.partition_basis(self.signs)

@@ -72,9 +72,15 @@ def test_another_basis_is_a_rotation(irises: Path) -> None:
     torch.testing.assert_close(turned.compositions(), usual.compositions())
 
 
-def test_a_dendrogram_splits_the_similar_species_last(irises: Path) -> None:
+def test_a_dendrogram_splits_the_similar_species_last(
+    irises: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     explanation, _ = explained(irises, "instances=1", "basis=dendrogram")
     assert set(explanation.outputs[0].split(" : ")) == {"versicolor", "virginica"}
+    # The tree is said, and kept.
+    assert str(explanation.partition) in capsys.readouterr().out
+    summary = json.loads((irises / "iris" / "marginal" / "summary.json").read_text())
+    assert ms.Partition.of_tree(summary["basis"], explanation.classes) == explanation.partition
 
 
 def test_the_log_ratio_of_a_mean_has_its_own_name(tmp_path: Path) -> None:

@@ -532,3 +532,15 @@ def test_players_are_called_by_name_and_value_in_original_units() -> None:
         "sex = m", "gain = 7688", "1 other feature"
     ]  # fmt: skip
     assert players.labels(explanation, 0, shown, 150.0)[1] == "gain = 0"
+
+
+def test_norms_with_their_errors_stay_in_their_columns() -> None:
+    explanation = explained(players=6, classes=10)
+    errors = 0.033**2 * torch.eye(9).expand(2, 6, 9, 9)
+    figure = compositions(replace(explanation, covariance=errors))
+    figure.draw_without_rendering()
+    titles = [axes.title if axes.get_title() else axes._left_title for axes in figure.axes]
+    assert all("±" in title.get_text() for title in titles)
+    boxes = [title.get_window_extent() for title in titles]
+    assert max(box.x1 for box in boxes) <= figure.bbox.x1
+    assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))

@@ -153,7 +153,8 @@ def explain(
         seconds[which] = time.perf_counter() - start
         explanation = explanation.with_labels(rows, data.schema)
         explanations[which] = explanation.in_basis(partition) if partition else explanation
-    scores = _scores(values, data) if len(values) > 1 else {}
+    scored = {which: simplex.game(_scored(value)) for which, value in values.items()}
+    scores = _scores(scored, data) if len(values) > 1 else {}
     made_by = {**explanations[name].made_by, "settings": dict(opened.settings)}
     main = replace(explanations[name], made_by=made_by)
     summary = {
@@ -166,6 +167,8 @@ def explain(
         "largest_standard_error": main.standard_error.max().item(),
         "efficiency_gap": main.efficiency_gap,
         **orders.record,
+        **({"log_ratio_of_mean": True} if simplex.log_ratio_of_mean else {}),
+        **({"basis": partition.tree} if partition is not None else {}),
         **({"compared": _compared(scores, seconds)} if scores else {}),
     }
     figures = report.figures(explanations, name, scores)
@@ -179,6 +182,8 @@ def explain(
     report.remove_others([*figures, *pages], directory / "plots")
     directories.write_json(directory / "summary.json", summary)
     print(report.table(main) if main.partition is None else on_simplex.table(main))
+    if partition is not None:
+        print(partition)
     if scores:
         print(report.comparison(scores, seconds))
     return summary
@@ -189,7 +194,7 @@ def _scores(values: Mapping[str, ValueFunction], data: TensorDataModule) -> dict
     shuffled = torch.randperm(len(data.x_test), generator=torch.Generator().manual_seed(0))
     x = data.x_test[shuffled[:_SCORED_ROWS]]
     mask = shapley_pairs(len(x), len(data.players), _SCORED_PAIRS)
-    return {name: mean_squared_error(_scored(value), x, mask) for name, value in values.items()}
+    return {name: mean_squared_error(value, x, mask) for name, value in values.items()}
 
 
 def _scored(value: ValueFunction) -> ValueFunction:

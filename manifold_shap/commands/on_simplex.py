@@ -43,7 +43,7 @@ class OnSimplex:
             ValueError: it is in another output space than these settings are for.
         """
         if self.log_ratio_of_mean:
-            return LogRatioOfMean(value)
+            return LogRatioOfMean(value, value.space.zero_replacement)
         if value.space.name != "ilr" and (self.basis is not None or self.balances is not None):
             raise ValueError(
                 "Expected a value function with output='ilr' together with `basis` or `balances` "

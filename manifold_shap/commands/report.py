@@ -46,10 +46,10 @@ def comparison(scores: Mapping[str, Score], seconds: Mapping[str, float]) -> str
     """A short table: the errors of value functions on the same pairs, and what they took."""
     some = next(iter(scores.values()))
     pairs = sum(some.by_size.pairs)
-    lines = [f"{'':<14}{'MSE':>9}{'± SE':>9}{'debiased':>10}{'draws':>7}{'seconds':>9}"]
+    lines = [f"{'':<14}{'MSE':>11}{'± SE':>11}{'debiased':>11}{'draws':>7}{'seconds':>9}"]
     for name, score in scores.items():
         lines.append(
-            f"{name:<14}{score.mse:>9.5f}{score.standard_error:>9.5f}{score.debiased:>10.5f}"
+            f"{name:<14}{score.mse:>11.4g}{score.standard_error:>11.2g}{score.debiased:>11.4g}"
             f"{score.draws:>7}{seconds[name]:>9.1f}"
         )
     lines.append(

@@ -79,8 +79,15 @@ def test_the_basis_does_not_matter(linkage: str, monkeypatch: pytest.MonkeyPatch
     log_p, labels = sampled(NESTED)
     here = cluster_classes(log_p, labels, CLASSES, linkage)
     ilr, other = simplex.ilr, Partition.of_tree([["b", ["e", "c"]], ["d", "a"]], CLASSES)
-    monkeypatch.setattr(simplex, "ilr", lambda z: ilr(z, other.basis))
+    asked = []
+
+    def in_other_basis(z: Tensor) -> Tensor:
+        asked.append(len(z))
+        return ilr(z, other.basis)
+
+    monkeypatch.setattr(simplex, "ilr", in_other_basis)
     assert cluster_classes(log_p, labels, CLASSES, linkage) == here
+    assert asked == [len(log_p)]
 
 
 def euclidean(log_p: Tensor, labels: Tensor, classes: Sequence[str]) -> tuple[int, ...]:

@@ -15,7 +15,13 @@ from manifold_shap.classifiers import Model, as_model
 from manifold_shap.coalitions import Players, ShapleyKernel, SizeUniform
 from manifold_shap.columns import Column
 from manifold_shap.dendrogram import cluster_classes
-from manifold_shap.estimators import adaptive_shapley, exact_shapley, permutation_shapley
+from manifold_shap.estimators import (
+    adaptive_shapley,
+    auto_shapley,
+    coalition_shapley,
+    exact_shapley,
+    permutation_shapley,
+)
 from manifold_shap.explanation import Explanation
 from manifold_shap.imputers import (
     BaselineImputer,
@@ -82,7 +88,9 @@ __all__ = [
     "ValueFunction",
     "adaptive_shapley",
     "as_model",
+    "auto_shapley",
     "cluster_classes",
+    "coalition_shapley",
     "exact_shapley",
     "fit_imputer",
     "fit_surrogate",

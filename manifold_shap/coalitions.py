@@ -154,7 +154,40 @@ class SizeUniform:
         return arrival, arrival.gather(-1, player)
 
 
-class ShapleyKernel:
+class _ProperSizes:
+    """A law over coalitions that are neither empty nor full, uniform among those of one size.
+
+    Args:
+        players: how many.
+        weight: of the sizes 1..n-1, up to a factor.
+
+    Attributes:
+        size_probability: of these sizes.
+    """
+
+    def __init__(self, players: int, weight: Float[Tensor, " sizes"]) -> None:
+        self.players = players
+        self.size_probability = weight / weight.sum()
+
+    def sample(self, shape: Sequence[int], generator: torch.Generator) -> Tensor:
+        """Coalitions `[*shape, players]` on the generator's device."""
+        probability = self.size_probability.to(generator.device)
+        count = math.prod(shape)
+        size = 1 + torch.multinomial(probability, count, replacement=True, generator=generator)
+        return sample_subsets(size, self.players, generator).reshape(*shape, self.players)
+
+    def log_prob(self, mask: Tensor) -> Tensor:
+        """Log-probability `[...]`; `-inf` for the empty and the full coalition."""
+        check_mask(mask, self.players)
+        size = mask.sum(-1)
+        proper = (size > 0) & (size < self.players)
+        index = (size - 1).clamp(0, self.players - 2)
+        log_size = self.size_probability.to(mask.device).log()[index]
+        log_prob = log_size - _log_binomial(self.players, size.double())
+        return log_prob.masked_fill(~proper, -math.inf).to(torch.get_default_dtype())
+
+
+class ShapleyKernel(_ProperSizes):
     """The KernelSHAP law: p(S) ∝ (n-1) / (C(n,|S|) |S| (n-|S|)), 0 < |S| < n.
 
     Not the law of the Shapley sum: the empty coalition never occurs, and small and large ones
@@ -163,31 +196,66 @@ class ShapleyKernel:
 
     def __init__(self, players: int) -> None:
         _check_players(players, 2)
-        self.players = players
         size = torch.arange(1, players, dtype=torch.float64)
-        weight = 1 / (size * (players - size))
-        self._size_probability = weight / weight.sum()
+        super().__init__(players, 1 / (size * (players - size)))
 
-    def sample(self, shape: Sequence[int], generator: torch.Generator) -> Tensor:
-        """Coalitions `[*shape, players]` on the generator's device."""
-        device = generator.device
-        count = math.prod(shape)
-        size = 1 + torch.multinomial(
-            self._size_probability.to(device), count, replacement=True, generator=generator
-        )
-        order = sample_orders((count,), self.players, generator)
-        rank = order.argsort(-1)
-        return (rank < size[:, None]).reshape(*shape, self.players)
 
-    def log_prob(self, mask: Tensor) -> Tensor:
-        """Log-probability `[...]`; `-inf` for the empty and the full coalition."""
-        check_mask(mask, self.players)
-        size = mask.sum(-1)
-        proper = (size > 0) & (size < self.players)
-        index = (size - 1).clamp(0, self.players - 2)
-        log_size = self._size_probability.to(mask.device).log()[index]
-        log_prob = log_size - _log_binomial(self.players, size.double())
-        return log_prob.masked_fill(~proper, -math.inf).to(torch.get_default_dtype())
+class LeverageScores(_ProperSizes):
+    """The leverage scores of KernelSHAP's regression: |S| uniform on 1..n-1, then a uniform subset.
+
+    Under the kernel alone, coalitions of middle sizes are rare and then weigh as much as others;
+    here no coalition tells the fit more than another (Musco & Witter 2025, Lemma 3.2).
+    """
+
+    def __init__(self, players: int) -> None:
+        _check_players(players, 2)
+        super().__init__(players, torch.ones(players - 1, dtype=torch.float64))
+
+
+def sample_stratified_pairs(
+    shape: Sequence[int], players: int, strata: int, generator: torch.Generator
+) -> Bool[Tensor, "*shape strata 2 players"]:
+    """Coalitions beside their complements, for the contributions of all players at once.
+
+    A Shapley value is ∫ E[v(T ∪ i) - v(T \\ i)] dq over q from 0 to 1, where every player is in T
+    with probability q (Owen 1972). Each stratum has its own range of q, see `stratum_weights`.
+
+    Args:
+        shape: of the block of groups, each with a pair for every stratum.
+        players: how many there are.
+        strata: how many there are.
+        generator: of the coalitions, which are made where it is.
+    """
+    device = generator.device
+    # One draw for both: the numbers do not depend on how a block is cut along its first axis.
+    numbers = torch.rand((*shape, strata, players + 1), generator=generator, device=device)
+    edges = _stratum_edges(strata).to(device)
+    share = edges[:-1] + edges.diff() * numbers[..., 0]
+    mask = numbers[..., 1:] < share[..., None]
+    return torch.stack((mask, ~mask), dim=-2)
+
+
+def stratum_weights(strata: int) -> Float[Tensor, " strata"]:
+    """What each stratum counts for; they sum to one.
+
+    Contributions vary most where nearly nobody or nearly everybody is present. So the strata are
+    parts of equal probability under the arcsine law of q, and their weights are their widths.
+    """
+    return 2 * _stratum_edges(strata).diff()
+
+
+def _stratum_edges(strata: int) -> Float[Tensor, " edges"]:
+    # The complement of a coalition is one for 1 - q: half of the range serves both.
+    return torch.sin(torch.linspace(0, math.pi / 4, strata + 1)).square()
+
+
+def sample_subsets(
+    size: Int64[Tensor, " some"], players: int, generator: torch.Generator
+) -> Bool[Tensor, "some players"]:
+    """A uniform subset of the players of each of these sizes, on the generator's device."""
+    orders = sample_orders((len(size),), players, generator)
+    first = torch.arange(players, device=orders.device) < size[:, None]
+    return torch.zeros_like(first).scatter_(-1, orders, first)
 
 
 def sample_orders(

@@ -1,7 +1,8 @@
 """Networks: a plain MLP, and one whose input may be partly absent."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -10,7 +11,13 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
-ACTIVATIONS = {"relu": nn.ReLU, "gelu": nn.GELU, "silu": nn.SiLU, "elu": nn.ELU}
+# In place where gradients allow it: nobody else reads the output of the layer before.
+ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
+    "relu": partial(nn.ReLU, inplace=True),
+    "gelu": nn.GELU,
+    "silu": nn.SiLU,
+    "elu": nn.ELU,
+}
 
 # From this many coalitions per row on, one weight matrix per row is cheaper than one input per
 # coalition.
@@ -95,7 +102,14 @@ class MaskedLinear(nn.Module):
             present = mask.to(x.dtype)
             inputs = torch.cat((x[:, None] * present[..., self.index], present), dim=-1)
             return F.linear(inputs, self.weight, self.bias)
-        terms = self.terms(x)
+        return self.of_terms(self.terms(x), mask)
+
+    def of_terms(
+        self,
+        terms: Float[Tensor, "batch players outputs"],
+        mask: Bool[Tensor, "batch m players"],
+    ) -> Float[Tensor, "batch m outputs"]:
+        """The layer's output from what each player adds to it."""
         return torch.baddbmm(self.bias.to(terms.dtype), mask.to(terms.dtype), terms)
 
     def along(
@@ -137,3 +151,34 @@ def prefix_sums(
     number = blocks.shape[-3]
     before = start + steps.new_ones(number, number).tril(-1) @ inside[..., -1, :]
     return inside.add_(before[..., None, :]).flatten(-3, -2)[..., :count, :]
+
+
+def value_and_slope(
+    layers: nn.Sequential, x: Float[Tensor, "*batch inputs"]
+) -> tuple[Float[Tensor, "*batch outputs"], Float[Tensor, "*batch outputs inputs"]]:
+    """Outputs of linear and elementwise layers, and their derivative by the inputs.
+
+    Backward for all outputs at once, without a graph: a few products, whatever calls it.
+    """
+    steps: list[tuple[bool, Tensor]] = []
+    for layer in layers:
+        if isinstance(layer, nn.Linear):
+            steps.append((True, layer.weight))
+            x = layer(x)
+        else:
+            x, own = _elementwise(layer, x)
+            steps.append((False, own[..., None, :]))
+    slope = torch.eye(x.shape[-1], dtype=x.dtype, device=x.device)
+    for linear, step in reversed(steps):
+        slope = slope @ step if linear else slope * step
+    return x, slope.expand(*x.shape, -1)
+
+
+def _elementwise(layer: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
+    """An activation's outputs, and its derivative in each of them."""
+    with torch.enable_grad():
+        leaf = x.detach().clone().requires_grad_()
+        # A copy, since some activations work in place.
+        out = layer(leaf.clone())
+        (slope,) = torch.autograd.grad(out.sum(), leaf)
+    return out.detach(), slope

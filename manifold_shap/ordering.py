@@ -70,6 +70,16 @@ class Ordering:
         """How many orders it allows."""
         return math.prod(math.factorial(len(members)) for members in self.members)
 
+    @property
+    def largest(self) -> int:
+        """Players of the largest component."""
+        return max(len(members) for members in self.members)
+
+    @property
+    def coalitions_count(self) -> int:
+        """How many coalitions there are along the orders that it allows."""
+        return 1 + sum(2 ** len(members) - 1 for members in self.members)
+
     def sample_pairs(
         self, shape: Sequence[int], generator: torch.Generator
     ) -> Int64[Tensor, "*shape 2 players"]:

@@ -114,13 +114,26 @@ def test_a_surrogate_needs_a_hidden_layer() -> None:
         Surrogate((2,), [0, 1], 1, "identity", hidden=())
 
 
-@given(
+networks = given(
     st.lists(st.integers(0, 5), min_size=0, max_size=6),
     st.lists(st.integers(1, 9), min_size=1, max_size=3),
     st.sampled_from(sorted(ACTIVATIONS)),
     st.sampled_from(["probability", "ilr"]),
     st.sampled_from([(torch.float32, 1e-5), (torch.float64, 1e-12)]),
 )
+
+
+def network(
+    more: list[int], hidden: list[int], activation: str, space: str, dtype: torch.dtype
+) -> tuple[Surrogate, torch.Tensor]:
+    """A random surrogate of six players, and two rows."""
+    torch.manual_seed(len(more))
+    index = [*range(6), *more]
+    surrogate = Surrogate((len(index),), index, 3, space, hidden, activation).to(dtype)
+    return surrogate, torch.randn(2, len(index), dtype=dtype)
+
+
+@networks
 @settings(deadline=None, max_examples=60)
 def test_values_along_orders_are_those_of_the_coalitions(
     more: list[int],
@@ -130,11 +143,64 @@ def test_values_along_orders_are_those_of_the_coalitions(
     precision: tuple[torch.dtype, float],
 ) -> None:
     dtype, tolerance = precision
-    torch.manual_seed(len(more))
-    index = [*range(6), *more]
-    surrogate = Surrogate((len(index),), index, 3, space, hidden, activation).to(dtype)
-    x = torch.randn(2, len(index), dtype=dtype)
+    surrogate, x = network(more, hidden, activation, space, dtype)
     orders = torch.rand(2, 4, 6).argsort(-1)
     mask = orders.argsort(-1)[:, :, None] < torch.arange(1, 6)[:, None]
     expected = surrogate(x, mask.flatten(1, 2)).unflatten(1, (4, -1))
     torch.testing.assert_close(surrogate.along(x, orders), expected, rtol=0, atol=tolerance)
+
+
+def toggled(mask: torch.Tensor) -> torch.Tensor:
+    """Each coalition, and it with each player toggled `[batch, m, players + 1, players]`."""
+    players = mask.shape[-1]
+    alone = torch.cat((torch.zeros(1, players), torch.eye(players))).bool()
+    return mask[:, :, None] ^ alone
+
+
+@networks
+@settings(deadline=None, max_examples=60)
+def test_values_around_coalitions_are_those_of_the_coalitions(
+    more: list[int],
+    hidden: list[int],
+    activation: str,
+    space: str,
+    precision: tuple[torch.dtype, float],
+) -> None:
+    dtype, tolerance = precision
+    surrogate, x = network(more, hidden, activation, space, dtype)
+    mask = torch.rand(2, 5, 6) < torch.tensor([0, 0.3, 0.5, 0.7, 1])[:, None]
+    expected = surrogate(x, toggled(mask).flatten(1, 2)).unflatten(1, (5, -1))
+    torch.testing.assert_close(surrogate.around(x, mask), expected, rtol=0, atol=tolerance)
+    linearized = surrogate.around(x, mask, linearized=True)
+    # Of the coalition itself it is the value, and so it is of all where nothing is left out.
+    torch.testing.assert_close(linearized[:, :, 0], expected[:, :, 0], rtol=0, atol=tolerance)
+    if len(hidden) == 1:
+        torch.testing.assert_close(linearized, expected, rtol=0, atol=tolerance)
+
+
+@networks
+@settings(deadline=None, max_examples=40)
+def test_what_is_linearized_is_the_derivative_behind_the_first_layer(
+    more: list[int],
+    hidden: list[int],
+    activation: str,
+    space: str,
+    precision: tuple[torch.dtype, float],
+) -> None:
+    surrogate, x = network(more, hidden, activation, space, torch.float64)
+    mask = torch.rand(2, 3, 6) < 0.5
+    terms = surrogate.first.terms(surrogate._rows(x))
+    every = toggled(mask).double() @ terms[:, None] + surrogate.first.bias
+    active = surrogate.rest[0](every.clone())
+    start = active[:, :, :1].expand_as(active)
+    out, moved = torch.autograd.functional.jvp(surrogate.rest[1:], start, active - start)
+    expected = surrogate._finished(out + moved)
+    linearized = surrogate.around(x, mask, linearized=True)
+    torch.testing.assert_close(linearized, expected, rtol=0, atol=1e-12)
+
+
+def test_linearized_values_cost_no_more_than_a_few() -> None:
+    images = Surrogate((784,), range(784), 10, "probability")
+    assert 20 < images.linearized_cost < 784 / 3
+    many_classes = Surrogate((8,), range(8), 1000, "probability")
+    assert many_classes.linearized_cost > 1000

@@ -68,13 +68,12 @@ def exact_shapley(
 
 
 def _check_size(order: Ordering) -> None:
-    largest = max(len(members) for members in order.members)
-    if largest > MAX_PLAYERS:
+    if order.largest > MAX_PLAYERS:
         where = " in one component of `ordering`" if len(order) > 1 else ""
         raise ValueError(
             f"Expected at most {MAX_PLAYERS} players for exact enumeration (2^n coalitions per "
-            f"row) but got {largest}{where}; use `permutation_shapley`, or group features into "
-            "fewer players."
+            f"row) but got {order.largest}{where}; use `coalition_shapley`, or "
+            "`permutation_shapley` with an ordering, or group features into fewer players."
         )
 
 

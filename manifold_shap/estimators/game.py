@@ -1,11 +1,13 @@
 """The door of every estimator: a callable and its rows, opened for evaluation in chunks."""
 
+import math
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from manifold_shap import __version__, noise
@@ -101,7 +103,12 @@ class Game:
     @property
     def walks(self) -> bool:
         """Whether the value function itself has values along orders."""
-        return hasattr(self.value, "values_along")
+        return getattr(self.value, "walks", False)
+
+    @property
+    def linearizes(self) -> bool:
+        """Whether the value function itself has values around coalitions."""
+        return getattr(self.value, "linearizes", False)
 
     def evaluate_along(
         self,
@@ -130,6 +137,65 @@ class Game:
         _check_finite(values, rows)
         self.evaluations += values.shape[0] * values.shape[1]
         return values.unflatten(1, (-1, sizes))
+
+    @property
+    def linearized_cost(self) -> float:
+        """What a linearized coalition costs, in values."""
+        return getattr(self.value, "linearized_cost", math.inf)
+
+    def evaluate_around(
+        self,
+        rows: Tensor,
+        mask: Bool[Tensor, "rows m players"],
+        keys: Int64[Tensor, "rows m"],
+        linearized: bool = False,
+    ) -> Float[Tensor, "rows m places outputs"]:
+        """Values of coalitions, and of each with player 0, 1, ... toggled: players + 1 of them.
+
+        Args:
+            rows: indices of rows.
+            mask: coalitions, on the device of the values.
+            keys: one per coalition.
+            linearized: approximately, by a value function that `linearizes`.
+        """
+        x, keys, places = self.x[rows].to(self.device), keys.to(self.device), mask.shape[2] + 1
+        if self.linearizes:
+            around: Any = partial(self.value.values_around, linearized=linearized)  # type: ignore[attr-defined]
+        else:
+            around = self._around
+        step = max(1, self.batch_size // (len(rows) * places * self.draws))
+        values = torch.cat(
+            [
+                self._call(around, x, some, own, places)
+                for some, own in zip(mask.split(step, 1), keys.split(step, 1), strict=True)
+            ],
+            dim=1,
+        )
+        _check_finite(values, rows)
+        self.evaluations += values.shape[0] * (mask.shape[1] if linearized else values.shape[1])
+        return self._anchored(rows, mask, values.unflatten(1, (-1, places)))
+
+    def _around(self, x: Tensor, mask: Tensor, keys: Tensor) -> Any:
+        players = mask.shape[2]
+        toggles = torch.eye(players + 1, players, dtype=torch.bool, device=mask.device).roll(1, 0)
+        around = (mask[:, :, None] ^ toggles).flatten(1, 2)
+        size = around.sum(2)
+        # These values are known, and any proper coalition may stand in.
+        around[(size == 0) | (size == players)] = toggles[1]
+        return self._proper_values(x, around, keys.repeat_interleave(players + 1, 1))
+
+    def _anchored(
+        self,
+        rows: Tensor,
+        mask: Bool[Tensor, "rows m players"],
+        values: Float[Tensor, "rows m places outputs"],
+    ) -> Float[Tensor, "rows m places outputs"]:
+        """The known values in the places of nobody and of everybody."""
+        size = mask.sum(2, keepdim=True)
+        sizes = torch.cat((size, size + torch.where(mask, -1, 1)), dim=2)[..., None]
+        prediction = self.prediction[rows.to(self.device), None, None]
+        values = torch.where(sizes == 0, self.base, values)
+        return torch.where(sizes == mask.shape[2], prediction, values)
 
     def keys(self, rows: Tensor, seed: int = 0) -> Int64[Tensor, " rows"]:
         """A key for each row: its sampled values owe nothing to the other rows."""

@@ -1,5 +1,8 @@
 """Running mean and spread of sampled contributions, row by row."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
@@ -64,7 +67,7 @@ class Moments:
         """
         where = rows.to(self.mean.device)
         error, spread = self.standard_error()[where], self._range[where]
-        return _unfinished(rows, error, spread, self.pairs[rows], target_error)
+        return above_target(rows, error, spread, self.pairs[rows], target_error)
 
     def _products(self, apart: Float[Tensor, "rows pairs players outputs"]) -> Tensor:
         """Squares, or products of all outputs with all, summed over pairs."""
@@ -137,7 +140,7 @@ class PlayerMoments:
         """
         where = rows.to(self.mean.device)
         taken = self.counts[where].sum(1).cpu()
-        return _unfinished(rows, error, self._range[where], taken, target_error)
+        return above_target(rows, error, self._range[where], taken, target_error)
 
     def _products(self, apart: Float[Tensor, "rows many outputs"]) -> Tensor:
         """Squares, or products of all outputs with all."""
@@ -149,18 +152,121 @@ class PlayerMoments:
         return sums.scatter_add_(1, _over(owner, numbers).expand_as(numbers), numbers)
 
 
+class StratifiedMoments:
+    """Mean of stratified samples of all players' contributions, and its error, in float64.
+
+    Samples come in twos of the same stratum, whose differences tell how much these vary. How they
+    vary with their sum over players is kept, too: see `with_sum`.
+
+    Args:
+        rows, players, outputs: how many.
+        weights: of the strata; they sum to one.
+        device: where.
+        crossed: keep what outputs have to do with each other, too.
+
+    Attributes:
+        mean: `[rows, players, outputs]`.
+    """
+
+    def __init__(
+        self,
+        rows: int,
+        players: int,
+        outputs: int,
+        weights: Float[Tensor, " strata"],
+        device: torch.device,
+        crossed: bool = False,
+    ) -> None:
+        self.weights = weights.to(device, torch.float64)
+        self.mean = torch.zeros((rows, players, outputs), dtype=torch.float64, device=device)
+        self._twos = torch.zeros(rows, dtype=torch.int64, device=device)
+        shape = (*self.mean.shape, *((outputs,) if crossed else ()))
+        self._own, self._summed = self.mean.new_zeros(shape), self.mean.new_zeros(shape)
+        self._pattern = "btsio,btsiq->bioq" if crossed else "btsio,btsio->bio"
+
+    def add(
+        self, rows: Tensor, samples: Float[Tensor, "rows twos 2 strata players outputs"]
+    ) -> None:
+        """Take in new samples."""
+        rows, new = rows.to(self.mean.device), samples.shape[1]
+        weighted = samples.double() * self.weights[:, None, None]
+        mean = weighted.sum(3).mean((1, 2))
+        before = self._twos[rows]
+        self.mean[rows] += (mean - self.mean[rows]) * _over(new / (before + new), mean)
+        self._twos[rows] += new
+        apart = weighted[:, :, 0] - weighted[:, :, 1]
+        summed = apart.sum(3, keepdim=True).expand_as(apart)
+        self._own[rows] += torch.einsum(self._pattern, apart, apart)
+        self._summed[rows] += torch.einsum(self._pattern, apart, summed)
+
+    def own(self) -> Float[Tensor, "rows players *errors"]:
+        """Covariance of the means of each player's outputs, or its diagonal."""
+        return self._of_mean(self._own)
+
+    def summed(self) -> Float[Tensor, "rows players *errors"]:
+        """The same of the outputs of a player's mean (first) and of the sum of all (second)."""
+        return self._of_mean(self._summed)
+
+    def _of_mean(self, products: Tensor) -> Tensor:
+        twos = _over(self._twos, products)
+        freedom = twos * len(self.weights)
+        # A mean of m twos has the variance of a difference, over 4m. The coefficient of the control
+        # variate is uncertain, too: for normal samples by f/(f-2) (Lavenberg & Welch 1981).
+        known = products / (4 * twos.square()) * freedom / (freedom - 2)
+        return torch.where(freedom > 2, known, torch.nan)
+
+
+def with_sum(
+    parts: Sequence[StratifiedMoments], total: Float[Tensor, "rows outputs"]
+) -> tuple[Float[Tensor, "rows players outputs"], Float[Tensor, "rows players *errors"]]:
+    """Independent parts of an estimate added up, and corrected by what is known of its sum.
+
+    The sum over players is a control variate with a known mean: each player's regression on it
+    takes away what the two have in common. The coefficients sum to one, so that the result has
+    exactly this sum.
+
+    Args:
+        parts: of the estimate.
+        total: what the sum over players is.
+
+    Returns:
+        The estimate, and the covariance of each player's outputs, or its diagonal.
+    """
+    mean: Any = sum(part.mean for part in parts)
+    own: Any = sum(part.own() for part in parts)
+    summed: Any = sum(part.summed() for part in parts)
+    common = diagonal(summed)
+    variance = common.sum(1, keepdim=True)
+    share = torch.where(variance > 0, common / variance, 1 / mean.shape[1])
+    mean = mean - share * (mean.sum(1) - total)[:, None]
+    if own.ndim == 3:
+        return mean, (own - share * common).clamp(min=0)
+    taken = summed * share[:, :, None]
+    both = share[..., :, None] * share[..., None, :] * summed.sum(1, keepdim=True)
+    return mean, own - taken - taken.mT + both
+
+
 def diagonal(covariance: Float[Tensor, "rows players *errors"]) -> Tensor:
     """Variances `[rows, players, outputs]` of covariances, or of their diagonals."""
     return covariance.diagonal(dim1=2, dim2=3) if covariance.ndim == 4 else covariance
 
 
-def _unfinished(
+def above_target(
     rows: Tensor,
     error: Float[Tensor, "rows players outputs"],
     spread: Float[Tensor, "rows outputs"],
     taken: Int64[Tensor, " rows"],
     target_error: float,
 ) -> tuple[Tensor, int]:
+    """Rows whose largest error is above a share of the range of v, and a guess of what they need.
+
+    Args:
+        rows: numbers of rows.
+        error: standard errors.
+        spread: range of v.
+        taken: samples so far.
+        target_error: the share.
+    """
     worst, target = error.amax((1, 2)), target_error * spread.amax(1)
     # The error of a single pair is unknown (NaN), not small; a constant game has 0 <= 0.
     above = ~(worst <= target).cpu()

@@ -1,5 +1,6 @@
 """Value functions v(S) = E[T(f(X)) | x_S], with exact values for nobody and for everybody."""
 
+import math
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
@@ -70,6 +71,11 @@ class ValueFunction(ABC):
         draws: model rows spent on one value.
         batch_size: model rows per call that suit it; None where only the device matters.
         noisy: whether another seed of its draws would give other values.
+        walks: whether it has `values_along`: those of the coalitions that grow along an order, for
+            less than one by one.
+        linearizes: whether it has `values_around`: those of a coalition with each of the players
+            toggled, for less than one by one, and approximately for `linearized_cost`.
+        linearized_cost: in values, one by one; about so.
         name: as in the configuration and in the provenance of an explanation.
     """
 
@@ -77,6 +83,9 @@ class ValueFunction(ABC):
     draws: int = 1
     batch_size: int | None = None
     noisy: bool = False
+    walks: bool = False
+    linearizes: bool = False
+    linearized_cost: float = math.inf
 
     def __init__(self, model: Model, players: Players, space: Space, base: Tensor) -> None:
         self.model = model

@@ -39,6 +39,8 @@ class LogRatioOfMean(ValueFunction):
         self.value = value
         self.name = f"log-ratio of {value.name}"
         self.draws, self.batch_size, self.noisy = value.draws, value.batch_size, value.noisy
+        self.walks, self.linearizes = value.walks, value.linearizes
+        self.linearized_cost = value.linearized_cost
         self.schema = getattr(value, "schema", None)
 
     @property
@@ -57,6 +59,18 @@ class LogRatioOfMean(ValueFunction):
         return Estimate(
             values, torch.full_like(variance, torch.nan) if self.noisy else variance, draws
         )
+
+    def values_along(self, x: Tensor, orders: Tensor, keys: Tensor) -> Tensor:
+        """As of the value function that the log-ratios are taken of, where it `walks`."""
+        inner: Any = self.value
+        return self.space(inner.values_along(x, orders, keys).log())
+
+    def values_around(
+        self, x: Tensor, mask: Tensor, keys: Tensor, linearized: bool = False
+    ) -> Tensor:
+        """As of the value function that the log-ratios are taken of, where it `linearizes`."""
+        inner: Any = self.value
+        return self.space(inner.values_around(x, mask, keys, linearized).log())
 
     def _values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
         return self.space(self.value.proper_values(x, mask, keys).log())

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from manifold_shap.checkpoints import save_checkpoint
@@ -33,6 +33,8 @@ class SurrogateValue(ValueFunction):
 
     name = "surrogate"
     precision = "32-true"
+    walks = True
+    linearizes = True
 
     def __init__(
         self,
@@ -99,6 +101,11 @@ class SurrogateValue(ValueFunction):
         half = {"precision": self.precision} if self.precision != "32-true" else {}
         return {**super().provenance, **half}
 
+    @property
+    def linearized_cost(self) -> float:  # type: ignore[override]
+        """What a linearized coalition costs, in values, by counts of multiplications."""
+        return self.surrogate.linearized_cost
+
     def _values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
         with self._products():
             return self.surrogate(x, mask).float()
@@ -126,3 +133,26 @@ class SurrogateValue(ValueFunction):
         """
         with self._products():
             return self.surrogate.along(x, orders).flatten(1, 2).float()
+
+    @torch.no_grad()
+    def values_around(
+        self,
+        x: Tensor,
+        mask: Bool[Tensor, "batch m players"],
+        keys: Tensor,
+        linearized: bool = False,
+    ) -> Float[Tensor, "batch places outputs"]:
+        """Values of coalitions, and of each with one player toggled, after the other; unchecked.
+
+        Args:
+            x: rows.
+            mask: coalitions.
+            keys: of the coalitions; nothing is drawn here.
+            linearized: approximately, at the cost of about one value for all players instead of
+                one for each: see `Surrogate.around`.
+
+        Returns:
+            For each coalition in turn its value, and those with player 0, 1, ... toggled.
+        """
+        with self._products():
+            return self.surrogate.around(x, mask, linearized).flatten(1, 2).float()

@@ -1,0 +1,90 @@
+"""The estimator that suits a game: by its players, its outputs and what its values cost."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from torch import Tensor
+
+from manifold_shap.estimators.coalition import LEAST_COALITIONS, coalition_shapley, cost_of
+from manifold_shap.estimators.exact import MAX_PLAYERS, exact_shapley
+from manifold_shap.estimators.game import Game
+from manifold_shap.estimators.permutation import permutation_shapley
+from manifold_shap.explanation import Explanation
+from manifold_shap.ordering import Ordering
+
+# Per player, and model rows that nobody has to wait for.
+_EVALUATIONS = 64
+_LEAST_ROWS = 8192
+_MOST_COALITIONS = 2**16
+
+
+def auto_shapley(
+    value: Callable[[Tensor, Tensor], Tensor],
+    x: Any,
+    *,
+    evaluations: int | None = None,
+    target_error: float | None = None,
+    ordering: Ordering | Sequence[Sequence[str]] | None = None,
+    seed: int = 0,
+    batch_size: int | None = None,
+    progress: bool = False,
+) -> Explanation:
+    """Shapley values by the estimator that suits the game; `made_by["auto"]` says which and why.
+
+    - All coalitions, where they cost no more than `evaluations` and nothing is drawn: exact.
+    - Otherwise the contributions of all players at sampled coalitions (`coalition_shapley`), by
+      their linearization where that is cheaper.
+    - Orders of the players (`permutation_shapley`), where an ordering restricts them or
+      `evaluations` are too few for that.
+
+    Args:
+        value: any callable from rows `[batch, *event]` and a bool mask `[batch, m, players]` to
+            values `[batch, m, outputs]`; see `Game`.
+        x: rows to explain, `[instances, *event]`.
+        evaluations: what may be spent on a row, in values v(S); by default 64 for each player, or
+            what 8,192 model rows are enough for. With `target_error`, the most.
+        target_error: stop a row when its largest standard error falls below this share of the
+            range of v on that row.
+        ordering: see `permutation_shapley`.
+        seed: of coalitions or orders. Same seed, same answer, for any `batch_size`.
+        batch_size: model rows per call; by default what suits the value function and the device.
+            Changes memory, not the numbers.
+        progress: show a bar with the time left on work of more than two seconds.
+
+    Raises:
+        ValueError: `evaluations` below 1, or arguments that the chosen estimator refuses.
+        TypeError: an `ordering` that is no list of lists.
+    """
+    if evaluations is not None and evaluations < 1:
+        raise ValueError(f"Expected `evaluations` of at least 1 but got {evaluations}.")
+    game = Game(value, x[:1], batch_size)
+    order = Ordering.of(ordering, game.players)
+    players = len(game.players)
+    budget = evaluations or max(_EVALUATIONS * players, _LEAST_ROWS // game.draws)
+    common: dict[str, Any] = {"batch_size": batch_size, "progress": progress}
+    if order.coalitions_count - 2 <= budget and not game.noisy and order.largest <= MAX_PLAYERS:
+        found = exact_shapley(value, x, ordering=ordering, **common)
+        return _said(found, f"exact: all {order.coalitions_count} coalitions")
+    common |= {"seed": seed, "target_error": target_error}
+    coalitions = _coalitions(game, budget)
+    if len(order) == 1 and coalitions >= LEAST_COALITIONS:
+        most = None if evaluations is None and target_error is not None else coalitions
+        found = coalition_shapley(value, x, coalitions=most, **common)
+        kind = "linearized, and some in full" if found.made_by["linearized"] else "in full"
+        return _said(found, f"coalition: contributions of all {players} players at once, {kind}")
+    permutations = max(2, budget // max(1, players - 1) // 2 * 2)
+    most = None if evaluations is None and target_error is not None else permutations
+    found = permutation_shapley(value, x, permutations=most, ordering=ordering, **common)
+    why = "an ordering restricts them" if len(order) > 1 else "few evaluations are asked for"
+    return _said(found, f"permutation: orders of {players} players, since {why}")
+
+
+def _coalitions(game: Game, budget: int) -> int:
+    """How many coalitions may be asked for; none if they are too few."""
+    count = min(int(budget / cost_of(game)), _MOST_COALITIONS)
+    return count // LEAST_COALITIONS * LEAST_COALITIONS
+
+
+def _said(explanation: Explanation, choice: str) -> Explanation:
+    return replace(explanation, made_by={**explanation.made_by, "auto": choice})

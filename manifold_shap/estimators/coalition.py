@@ -1,0 +1,236 @@
+"""Shapley values from the contributions of all players at sampled coalitions.
+
+A Shapley value is also the mean of v(T ∪ i) - v(T \\ i) over coalitions T in which every player is
+present with one probability, itself uniform (Owen 1972). One coalition serves all players: it is
+evaluated with each of them toggled. Three things make this more exact than orders of the players
+for the same number of values:
+
+- Coalitions are stratified by their size, with more of the small and of the large ones, where
+  contributions vary most (`sample_stratified_pairs`), and come with their complements.
+- The contributions of all players at one coalition err together, and their sum is known to be
+  v(N) - v(∅) on average: a control variate (`with_sum`), which also makes the result efficient.
+- A value function that `linearizes` gives the contributions of all players approximately for the
+  cost of a few values. Most coalitions are asked only that; a few are evaluated in full as well,
+  and tell the mean of what the approximation misses. So nothing is lost but time.
+"""
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor
+from tqdm import tqdm
+
+from manifold_shap import noise
+from manifold_shap.coalitions import sample_stratified_pairs, stratum_weights
+from manifold_shap.estimators.game import Game
+from manifold_shap.estimators.moments import StratifiedMoments, above_target, diagonal, with_sum
+from manifold_shap.explanation import Explanation
+
+# Of exact contributions a value function pays n values; of linearized ones a few.
+DEFAULT_COALITIONS = 64
+DEFAULT_LINEARIZED = 512
+MAX_COALITIONS = 2**16
+# Two pairs of each stratum tell its variance.
+_STRATA = 8
+LEAST_COALITIONS = 4 * _STRATA
+_PAIRS_PER_ROUND = 64
+# So many of a round are evaluated in full as well, in fewer strata.
+_EXACT_PAIRS, _EXACT_STRATA = 8, 4
+
+
+def coalition_shapley(
+    value: Callable[[Tensor, Tensor], Tensor],
+    x: Any,
+    *,
+    coalitions: int | None = None,
+    target_error: float | None = None,
+    seed: int = 0,
+    batch_size: int | None = None,
+    progress: bool = False,
+) -> Explanation:
+    """Estimate Shapley values from all players' contributions at sampled coalitions.
+
+    Coefficients of the control variate are estimated from the same coalitions, which leaves a bias
+    of the order of 1/coalitions, far below the standard errors.
+
+    Args:
+        value: any callable from rows `[batch, *event]` and a bool mask `[batch, m, players]` to
+            values `[batch, m, outputs]`; see `Game`.
+        x: rows to explain, `[instances, *event]`.
+        coalitions: per row, a multiple of 32 (eight strata, two of each, each with its complement).
+            Each takes as many values as there are players; where a value function linearizes for
+            less than a third of that, only one in eight does. By default 64, or 512 there.
+        target_error: stop a row when its largest standard error falls below this share of the
+            range of v on that row; `coalitions` is then the most that a row may take (by default
+            65,536).
+        seed: of the coalitions. Same seed, same answer, for any `batch_size`.
+        batch_size: model rows per call; by default what suits the value function and the device.
+            Changes memory, not the numbers.
+        progress: show a bar with the time left on work of more than two seconds.
+
+    Returns:
+        An explanation with standard errors over coalitions, and draws of a noisy value function.
+        They want some 128 coalitions: two of them either way cover 88 to 92 % of the exact values
+        with 64, 92 to 95 % from 256 on (random games and networks of six players).
+
+    Raises:
+        ValueError: `coalitions` that are no multiple of 32, or a `target_error` that is not
+            positive.
+    """
+    _check(coalitions, target_error)
+    game = Game(value, x, batch_size)
+    default = DEFAULT_LINEARIZED if pays_to_linearize(game) else DEFAULT_COALITIONS
+    most = coalitions or (default if target_error is None else MAX_COALITIONS)
+    parts = _Parts(game, most // 2, seed)
+    active = torch.arange(len(game.x))
+    bar = tqdm(
+        total=len(active) * (most // 2),
+        desc="coalitions",
+        unit="pair",
+        delay=2,
+        disable=not progress,
+    )
+    with bar:
+        for pairs in _rounds(most // 2):
+            parts.take(active, pairs)
+            bar.update(len(active) * len(pairs))
+            if target_error is not None:
+                active, needed = parts.unfinished(active, pairs.stop, target_error)
+                bar.total = bar.n + min(needed, len(active) * (most // 2))
+            if len(active) == 0:
+                break
+    if target_error is not None and len(active):
+        warnings.warn(
+            f"{len(active)} of {len(game.x)} rows are above target_error={target_error} after "
+            f"{most} coalitions; give more `coalitions` or a larger `target_error`.",
+            stacklevel=2,
+        )
+    phi, covariance = parts.estimate()
+    made_by = {
+        "estimator": "coalition",
+        "coalitions": 2 * pairs.stop,
+        "linearized": parts.linearized,
+        "seed": seed,
+        **({} if target_error is None else {"target_error": target_error}),
+    }
+    error = diagonal(covariance).clamp(min=0).sqrt()
+    return game.explanation(phi, error, made_by, covariance if game.crossed else None)
+
+
+def pays_to_linearize(game: Game) -> bool:
+    """Whether linearized contributions of all players cost well less than exact ones."""
+    return game.linearizes and game.linearized_cost < (len(game.players) + 1) / 3
+
+
+def cost_of(game: Game) -> float:
+    """What a coalition costs on average, in values v(S)."""
+    exact = len(game.players) + 1.0
+    if not pays_to_linearize(game):
+        return exact
+    return game.linearized_cost + (exact + game.linearized_cost) * _EXACT_PAIRS / _PAIRS_PER_ROUND
+
+
+class _Parts:
+    """What the estimate is the sum of: contributions or, where a value function linearizes,
+    linearized ones and what they miss.
+
+    Args:
+        game: the opened value function.
+        pairs: of coalitions, at most.
+        seed: of the coalitions.
+    """
+
+    def __init__(self, game: Game, pairs: int, seed: int) -> None:
+        self.game = game
+        self.linearized = pays_to_linearize(game)
+        self.total = game.prediction - game.base
+        self.keys = game.keys(torch.arange(len(game.x)), seed)
+        self.generator = torch.Generator().manual_seed(seed)
+        self.spread = self.total.abs()
+        shape = (len(game.x), len(game.players), len(game.base))
+        self.moments = [
+            StratifiedMoments(*shape, stratum_weights(strata), game.device, game.crossed)
+            for strata in ((_STRATA, _EXACT_STRATA) if self.linearized else (_STRATA,))
+        ]
+
+    def take(self, rows: Tensor, pairs: range) -> None:
+        """Take in the pairs of a round."""
+        if not self.linearized:
+            self._take(self.moments[0], self._contributions, rows, pairs)
+            return
+        self._take(self.moments[0], self._linearized, rows, pairs)
+        self._take(self.moments[1], self._missed, rows, pairs[:_EXACT_PAIRS])
+
+    def estimate(self) -> tuple[Tensor, Tensor]:
+        """Shapley values, and the covariance of each player's outputs or its diagonal."""
+        return with_sum(self.moments, self.total)
+
+    def unfinished(self, rows: Tensor, taken: int, target_error: float) -> tuple[Tensor, int]:
+        """Rows above the target, and a guess of the pairs that they still need."""
+        error = diagonal(self.estimate()[1]).clamp(min=0).sqrt()
+        where = rows.to(error.device)
+        counts = torch.full((len(rows),), taken)
+        return above_target(rows, error[where], self.spread[where], counts, target_error)
+
+    def _take(
+        self,
+        moments: StratifiedMoments,
+        contributions: Callable[[Tensor, Tensor, Tensor], Tensor],
+        rows: Tensor,
+        pairs: range,
+    ) -> None:
+        """Samples of one part: means of pairs, two for each stratum at a time."""
+        game, strata = self.game, len(moments.weights)
+        shape = (len(pairs) // (2 * strata), 2)
+        per_row = 2 * len(pairs) * (len(game.players) + 1) * game.draws
+        for some in rows.split(max(1, game.batch_size // per_row)):
+            mask = sample_stratified_pairs(
+                (len(some), *shape), len(game.players), strata, self.generator
+            )
+            mask = mask.flatten(1, 4).to(game.device)
+            # Draws are fresh for every pair, so that standard errors are of these, too.
+            keys = noise.fold(self.keys[some][:, None], torch.tensor(pairs))
+            found = contributions(some, mask, keys.repeat_interleave(2, 1))
+            moments.add(some, found.unflatten(1, (*shape, strata, 2)).mean(4))
+
+    def _contributions(
+        self, rows: Tensor, mask: Bool[Tensor, "rows m players"], keys: Int64[Tensor, "rows m"]
+    ) -> Float[Tensor, "rows m players outputs"]:
+        values = self.game.evaluate_around(rows, mask, keys)
+        where = rows.to(values.device)
+        seen = values.amax((1, 2)) - values.amin((1, 2))
+        self.spread[where] = self.spread[where].maximum(seen)
+        return _of_players(values, mask)
+
+    def _linearized(self, rows: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+        return _of_players(self.game.evaluate_around(rows, mask, keys, linearized=True), mask)
+
+    def _missed(self, rows: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+        return self._contributions(rows, mask, keys) - self._linearized(rows, mask, keys)
+
+
+def _of_players(
+    values: Float[Tensor, "rows m places outputs"], mask: Bool[Tensor, "rows m players"]
+) -> Float[Tensor, "rows m players outputs"]:
+    """v(T ∪ i) - v(T \\ i), from the values of T and of T with each player toggled."""
+    change = values[:, :, 1:] - values[:, :, :1]
+    return torch.where(mask[..., None], -change, change)
+
+
+def _rounds(pairs: int) -> Iterator[range]:
+    """Numbers of the pairs of each round."""
+    for start in range(0, pairs, _PAIRS_PER_ROUND):
+        yield range(start, min(start + _PAIRS_PER_ROUND, pairs))
+
+
+def _check(coalitions: int | None, target_error: float | None) -> None:
+    if target_error is not None and not target_error > 0:
+        raise ValueError(f"Expected `target_error` to be positive but got {target_error}.")
+    if coalitions is not None and (coalitions < 1 or coalitions % LEAST_COALITIONS):
+        raise ValueError(
+            f"Expected `coalitions` to be a multiple of {LEAST_COALITIONS} ({_STRATA} strata, two "
+            f"of each, with their complements) but got {coalitions}."
+        )

@@ -2,6 +2,7 @@
 
 import sys
 import warnings
+from contextlib import nullcontext, redirect_stdout
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -22,6 +23,7 @@ def explain(cfg: DictConfig, given: list[str]) -> dict[str, Any]:
     """
     # Here, so that --help and a misspelled setting need not wait for them.
     from manifold_shap.commands import explain as steps
+    from manifold_shap.commands.many_rows import ManyRows
     from manifold_shap.commands.on_simplex import OnSimplex
     from manifold_shap.commands.opening import open_value
     from manifold_shap.commands.orders import Orders
@@ -45,6 +47,8 @@ def explain(cfg: DictConfig, given: list[str]) -> dict[str, Any]:
     values = {name: opened.value}
     for other, own in others.items():
         values[other] = begin(own, source=opened.source, space=opened.value.space).value
+    seed = settings["estimator"].get("seed", cfg.seed)
+    many = ManyRows(cfg.block, seed, cfg.resume, settings["trainer"], cfg.progress)
     instances = settings["instances"]
     if "instances" not in given:
         instances = min(instances, len(data.x_test))
@@ -56,9 +60,16 @@ def explain(cfg: DictConfig, given: list[str]) -> dict[str, Any]:
         partial(hydra.utils.instantiate(cfg.estimator, _partial_=True), progress=cfg.progress),
         orders,
         simplex,
+        many,
     )
+    if not summary:  # This process was started by another one, which has all that there is to say.
+        return summary
     print(f"{summary['seconds']:.1f} s for {name}; results and plots in {opened.directory}")
     return summary
+
+
+def _say_nothing(*_: Any, **__: Any) -> None:
+    """A warning that the first process gives, too."""
 
 
 def plain(cfg: Any) -> dict[str, Any]:
@@ -71,13 +82,15 @@ def main(cfg: DictConfig) -> None:
     overrides = HydraConfig.get().overrides.task
     given = [override.lstrip("+~").split("=")[0] for override in overrides]
     try:
+        from manifold_shap.commands.many_rows import is_first_process
         from manifold_shap.commands.report import show_warning
 
         # Not `formatwarning`, which Lightning sets as well.
-        warnings.showwarning = show_warning
-        explain(cfg, given)
-    except KeyboardInterrupt:
-        print("Interrupted. Earlier results are as they were.")
+        warnings.showwarning = show_warning if is_first_process() else _say_nothing
+        with nullcontext() if is_first_process() else redirect_stdout(None):
+            explain(cfg, given)
+    except KeyboardInterrupt as error:
+        print(f"Interrupted. Earlier results are as they were. {error}".strip())
         sys.exit(130)
     except (ValueError, TypeError, OSError) as error:
         sys.exit(f"{type(error).__name__}: {error}")

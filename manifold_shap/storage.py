@@ -1,8 +1,9 @@
-"""Explanations as labelled datasets, and as zarr stores on disk."""
+"""Explanations as labelled datasets, and as zarr stores on disk: whole ones, or by regions."""
 
 import hashlib
 import json
 import shutil
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 _FORMAT = "manifold_shap explanation"
 _TENSORS = ("phi", "standard_error", "base", "prediction", "x")
+# Rows that are read at once where a store may be larger than memory.
+_ROWS_AT_ONCE = 4096
 
 
 def to_dataset(explanation: "Explanation") -> "xr.Dataset":
@@ -86,16 +89,14 @@ def save(dataset: "xr.Dataset", path: Path) -> None:
         FileExistsError: something that is not an explanation stands at `path`.
         OSError: no space or no permission; what stood at `path` is left as it was.
     """
-    if path.exists():
-        _check_replaceable(path)
+    check_replaceable(path)
     beside = path.with_name(f".{path.name}.{uuid4().hex}")
-    old = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         dataset.attrs["sha256"] = _hash(dataset)
         # Version 2 of the format is the one that specifies text.
         dataset.to_zarr(beside, mode="w", zarr_format=2, consolidated=True)
-        old = swap_in(beside, path)
+        put(beside, path)
     except OSError as error:
         raise type(error)(
             error.errno,
@@ -104,8 +105,17 @@ def save(dataset: "xr.Dataset", path: Path) -> None:
         ) from error
     finally:
         shutil.rmtree(beside, ignore_errors=True)
-        if old is not None:
-            shutil.rmtree(old, ignore_errors=True)
+
+
+def put(store: Path, path: Path) -> None:
+    """Rename a finished store to `path`, in place of an earlier one.
+
+    Raises:
+        OSError: it cannot be renamed; what stood at `path` is left as it was.
+    """
+    old = swap_in(store, path)
+    if old is not None:
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def load(path: Path) -> "xr.Dataset":
@@ -139,6 +149,91 @@ def load(path: Path) -> "xr.Dataset":
     return dataset
 
 
+def reserve(dataset: "xr.Dataset", path: Path, instances: Sequence[int], block: int) -> None:
+    """Make a store whose regions are to be written: one chunk per block of rows.
+
+    Args:
+        dataset: of one row; names, shapes and attributes are those of the store to come.
+        path: where.
+        instances: labels of all rows.
+        block: rows per chunk.
+    """
+    import zarr
+
+    chunks = {
+        str(name): (block, *variable.shape[1:])
+        for name, variable in dataset.data_vars.items()
+        if "instances" in variable.dims
+    }
+    chunks["instances"] = (len(instances),)
+    encoding = {name: {"chunks": shape} for name, shape in chunks.items()}
+    dataset.to_zarr(path, mode="w", zarr_format=2, consolidated=False, encoding=encoding)
+    group: Any = zarr.open_group(path, mode="r+", use_consolidated=False)
+    for name in chunks:
+        array = group[name]
+        array.resize((len(instances), *array.shape[1:]))
+    group["instances"][:] = np.asarray(instances)
+
+
+def write_region(dataset: "xr.Dataset", path: Path, start: int) -> None:
+    """Write the rows of a dataset to their place in a store that `reserve` made.
+
+    What the store has no place for, as covariances that its first row did not have, is left out.
+    Different processes may do so at the same time, each with blocks of its own.
+    """
+    import zarr
+
+    group: Any = zarr.open_group(path, mode="r+", use_consolidated=False)
+    for name, variable in dataset.data_vars.items():
+        if "instances" in variable.dims and name in group:
+            group[str(name)][start : start + len(variable)] = variable.values
+
+
+def seal(path: Path, made_by: Mapping[str, Any]) -> None:
+    """Finish a store whose regions are all written: what `load` checks, and one file of metadata.
+
+    Args:
+        path: of the store.
+        made_by: of the whole explanation.
+    """
+    import xarray as xr
+    import zarr
+
+    group = zarr.open_group(path, mode="r+", use_consolidated=False)
+    with xr.open_zarr(path, consolidated=False, chunks=None) as store:
+        group.attrs.update({"made_by": json.dumps(made_by), "sha256": _hash(store)})
+    zarr.consolidate_metadata(path, zarr_format=2)
+
+
+def load_rows(path: Path, start: int, stop: int) -> "xr.Dataset":
+    """Some rows of a store that `save` or `seal` finished; the others are neither read nor checked.
+
+    Raises:
+        FileNotFoundError: nothing stands at `path`.
+    """
+    import xarray as xr
+
+    with xr.open_zarr(path, consolidated=True, chunks=None) as store:
+        return store.isel(instances=slice(start, stop)).load()
+
+
+def check_replaceable(path: Path) -> None:
+    """Raise FileExistsError if something that is not an explanation stands at `path`."""
+    import zarr
+
+    if not path.exists():
+        return
+    try:
+        ours = zarr.open_group(path, mode="r").attrs.get("format") == _FORMAT
+    except (OSError, ValueError):
+        ours = False
+    if not ours:
+        raise FileExistsError(
+            f"Expected {path} to be free or to hold an earlier explanation, but something else "
+            "stands there; move it away or choose another path."
+        )
+
+
 def copied(tensor: Tensor) -> np.ndarray:
     """The numbers, in memory of their own."""
     return tensor.numpy().copy()
@@ -169,21 +264,16 @@ def _hash(dataset: "xr.Dataset") -> str:
     """Of every number and name: zarr itself reads a lost chunk as if it held zeros."""
     digest = hashlib.sha256()
     for name in sorted(map(str, dataset.variables)):
-        values = dataset[name].values
-        numeric = values.dtype.kind in "fi"
-        digest.update(values.tobytes() if numeric else "\0".join(map(str, values)).encode())
+        for values in _parts(dataset[name]):
+            numeric = values.dtype.kind in "fi"
+            digest.update(values.tobytes() if numeric else "\0".join(map(str, values)).encode())
     return digest.hexdigest()
 
 
-def _check_replaceable(path: Path) -> None:
-    import zarr
-
-    try:
-        ours = zarr.open_group(path, mode="r").attrs.get("format") == _FORMAT
-    except (OSError, ValueError):
-        ours = False
-    if not ours:
-        raise FileExistsError(
-            f"Expected {path} to be free or to hold an earlier explanation, but something else "
-            "stands there; move it away or choose another path."
-        )
+def _parts(variable: "xr.DataArray") -> Iterator[np.ndarray]:
+    """The numbers of a variable, some rows at a time."""
+    if "instances" not in variable.dims:
+        yield variable.values
+        return
+    for start in range(0, len(variable), _ROWS_AT_ONCE):
+        yield variable[start : start + _ROWS_AT_ONCE].values

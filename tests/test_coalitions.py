@@ -11,6 +11,7 @@ from scipy import stats
 from torch import Tensor
 
 from manifold_shap.coalitions import (
+    LeverageScores,
     Players,
     ShapleyKernel,
     SizeUniform,
@@ -20,6 +21,7 @@ from manifold_shap.coalitions import (
     check_names,
     distinct_coalitions,
     sample_orders,
+    sample_subsets,
 )
 
 # Every statistical test here fails a correct sampler with this probability (over seeds).
@@ -112,14 +114,45 @@ def test_shapley_kernel_samples_its_law() -> None:
     assert_law(counts(mask), ShapleyKernel(4).log_prob(all_coalitions(4)).exp())
 
 
-@pytest.mark.parametrize("law", [SizeUniform(6), ShapleyKernel(6)])
-def test_sampling_repeats_with_its_seed(law: SizeUniform | ShapleyKernel) -> None:
+@pytest.mark.parametrize("n", [2, 3, 6, 10])
+def test_leverage_scores_are_those_of_the_regression_of_kernelshap(n: int) -> None:
+    masks = all_coalitions(n)
+    weight = torch.tensor([kernel_weight(int(s), n) for s in masks.sum(1)]).double()
+    # The sum of the coefficients is given, so that a row counts as far as it differs from its mean.
+    rows = weight.sqrt()[:, None] * (masks.double() - masks.double().mean(1, keepdim=True))
+    scores = (rows @ torch.linalg.pinv(rows)).diagonal()
+    assert scores.sum().item() == pytest.approx(n - 1)
+    probability = LeverageScores(n).log_prob(masks).exp()
+    torch.testing.assert_close(probability, (scores / scores.sum()).float())
+
+
+def test_leverage_scores_sample_their_law() -> None:
+    mask = LeverageScores(4).sample((400, 100), generator(9))
+    assert mask.shape == (400, 100, 4)
+    assert_law(counts(mask), LeverageScores(4).log_prob(all_coalitions(4)).exp())
+
+
+def test_subsets_have_their_sizes_and_are_uniform_among_them() -> None:
+    size = torch.tensor([0, 2, 5, 1]).repeat(10_000)
+    mask = sample_subsets(size, 5, generator(10))
+    assert torch.equal(mask.sum(1), size)
+    for s in (1, 2):
+        probability = (all_coalitions(5).sum(1) == s).double()
+        assert_law(counts(mask[size == s]), probability)
+
+
+@pytest.mark.parametrize("law", [SizeUniform(6), ShapleyKernel(6), LeverageScores(6)])
+def test_sampling_repeats_with_its_seed(
+    law: SizeUniform | ShapleyKernel | LeverageScores,
+) -> None:
     first, again, other = (law.sample((50,), generator(seed)) for seed in (0, 0, 1))
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
 
 
-@pytest.mark.parametrize(("law", "least"), [(SizeUniform, 1), (ShapleyKernel, 2)])
+@pytest.mark.parametrize(
+    ("law", "least"), [(SizeUniform, 1), (ShapleyKernel, 2), (LeverageScores, 2)]
+)
 def test_a_law_needs_players(law: type, least: int) -> None:
     with pytest.raises(ValueError, match=f"Expected at least {least} players but got"):
         law(least - 1)

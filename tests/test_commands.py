@@ -437,3 +437,64 @@ def test_precision_is_that_of_a_surrogate(trained: Path) -> None:
     assert explanation.made_by["precision"] == "bf16-mixed"
     with pytest.raises(ValueError, match="Expected a surrogate for precision=bf16-mixed"):
         explain(trained, "value_function=marginal", "compare=[]", "precision=bf16-mixed")
+
+
+def contents(store: Path) -> dict[str, bytes]:
+    """Every file of a directory, by its name in it."""
+    files = [path for path in sorted(store.rglob("*")) if path.is_file()]
+    return {str(path.relative_to(store)): path.read_bytes() for path in files}
+
+
+def test_many_rows_are_streamed_and_the_first_of_them_shown(
+    trained: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    summary = explain(trained, "instances=all", "block=150")
+    directory = trained / "digits" / "surrogate"
+    assert summary == json.loads((directory / "summary.json").read_text())
+    assert summary["instances"] == 359
+    assert summary["instances_resumed"] == 0
+    assert summary["instances_per_second"] == pytest.approx(359 / summary["seconds"])
+    assert summary["efficiency_gap"] < 1e-5
+    assert "349 more rows" in capsys.readouterr().out
+    assert set(summary["compared"]) == {"surrogate", "marginal"}
+    explanation = ms.Explanation.load(directory / "explanations.zarr")
+    assert explanation.phi.shape == (359, 64, 10)
+    assert explanation.made_by["settings"]["name"] == "surrogate"
+    largest = explanation.standard_error.max().item()
+    assert summary["largest_standard_error"] == pytest.approx(largest)
+
+
+def test_two_processes_on_the_command_line_write_what_one_does(trained: Path) -> None:
+    store = trained / "digits" / "surrogate" / "explanations.zarr"
+    words = [f"runs_dir={trained}", *QUICK_EXPLAIN, "instances=40", "block=8", "compare=[]"]
+    alone = command("explain.py", *words, OMP_NUM_THREADS="1")
+    assert alone.returncode == 0, alone.stderr
+    before = contents(store)
+    shutil.rmtree(store)
+    both = command("explain.py", *words, "trainer.devices=2", OMP_NUM_THREADS="1")
+    assert both.returncode == 0, both.stderr
+    assert contents(store) == before
+    assert both.stdout.count("results and plots in") == 1
+
+
+def test_an_interrupted_stream_is_gone_on_with(trained: Path) -> None:
+    directory = trained / "digits" / "surrogate"
+    partial = directory / ".explanations.zarr.partial"
+    words = [f"runs_dir={trained}", *QUICK_EXPLAIN, "instances=all", "block=8", "compare=[]"]
+    words.append("estimator.permutations=64")
+    process = subprocess.Popen(
+        [sys.executable, "explain.py", *words], cwd=CONF.parent, text=True, stdout=subprocess.PIPE
+    )
+    deadline = time.monotonic() + 90
+    while not list(partial.glob("done/*.json")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "of 359 rows are kept" in said
+    assert "resume=True goes on" in said
+    with pytest.raises(ValueError, match=r"interrupted call.*differ: permutations"):
+        explain(trained, *words[4:], "estimator.permutations=32", "resume=true")
+    summary = explain(trained, *words[4:], "resume=true")
+    assert 0 < summary["instances_resumed"] < 359
+    assert not partial.exists()

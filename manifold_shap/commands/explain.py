@@ -2,20 +2,26 @@
 
 import math
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
 
+from manifold_shap.blocks import with_seed
 from manifold_shap.commands import directories, on_simplex, report
+from manifold_shap.commands.many_rows import SHOWN_ROWS, ManyRows, is_first_process
 from manifold_shap.commands.on_simplex import OnSimplex
 from manifold_shap.commands.opening import Opened, check_given
 from manifold_shap.commands.orders import Orders
 from manifold_shap.commands.run import Settings
 from manifold_shap.data.base import TensorDataModule
+from manifold_shap.explanation import Explanation
 from manifold_shap.metrics import Score, mean_squared_error, shapley_pairs
+from manifold_shap.partition import Partition
 from manifold_shap.values import ImputedValue, SurrogateValue, ValueFunction
 
 # Value functions that are drawn side by side are scored on so many test rows, at least so many
@@ -23,6 +29,8 @@ from manifold_shap.values import ImputedValue, SurrogateValue, ValueFunction
 _SCORED_ROWS = 500
 _SCORED_PAIRS = 1000
 _SCORED_DRAWS = 64
+# Rows of the table that is printed.
+_LISTED_ROWS = 10
 
 
 def recorded_data(
@@ -61,18 +69,20 @@ def recorded_data(
     return {**kept, "root": current["data"]["root"]}
 
 
-def test_rows(data: TensorDataModule, instances: int | Sequence[int]) -> list[int]:
-    """Numbers of the test rows to explain: the first `instances`, or those listed.
+def test_rows(data: TensorDataModule, instances: int | str | Sequence[int]) -> list[int]:
+    """Numbers of the test rows to explain: the first `instances`, `all`, or those listed.
 
     Raises:
         ValueError: fewer than one, or a row that the test split does not have.
     """
-    listed = range(instances) if isinstance(instances, int) else instances
+    if instances == "all":
+        instances = len(data.x_test)
+    listed: Sequence[Any] = range(instances) if isinstance(instances, int) else instances
     rows = list(listed) if all(isinstance(row, int) for row in listed) else []
     if not rows or min(rows) < 0 or max(rows) >= len(data.x_test):
         raise ValueError(
-            f"Expected `instances` to be a count from 1 to {len(data.x_test)} or a list of test "
-            f"rows from 0 to {len(data.x_test) - 1}, but got {instances}."
+            f"Expected `instances` to be a count from 1 to {len(data.x_test)}, all, or a list of "
+            f"test rows from 0 to {len(data.x_test) - 1}, but got {instances}."
         )
     return rows
 
@@ -121,9 +131,10 @@ def explain(
     values: Mapping[str, ValueFunction],
     opened: Opened,
     rows: Sequence[int],
-    estimator: Any,
+    estimator: Callable[..., Explanation],
     orders: Orders,
     simplex: OnSimplex,
+    many: ManyRows,
 ) -> dict[str, Any]:
     """Explain test rows by several value functions; store one, draw all of them with their MSE.
 
@@ -135,40 +146,38 @@ def explain(
         estimator: from a value function and rows to an explanation.
         orders: a causal order of the players, and its uses.
         simplex: how compositions are made and shown.
+        many: how rows are explained that are more than a block. Only the first of them are shown,
+            and explained by the others.
 
     Returns:
-        What `summary.json` holds.
+        What `summary.json` holds; nothing in a process that was started to help with many rows.
     """
     name, data, directory = opened.settings["name"], opened.source.data, opened.directory
     directories.check_writable(directory)
     _check_one_space(values)
-    x = data.x_test[list(rows)]
     # All of them, before the first is explained: some may have no imputer.
     games = {which: simplex.game(orders.intervened(value)) for which, value in values.items()}
-    partition = simplex.partition(opened.source, opened.value.space)
-    explanations, seconds = {}, {}
-    for which, game in games.items():
-        start = time.perf_counter()
-        explanation = estimator(game, x, **orders.of_estimator)
-        seconds[which] = time.perf_counter() - start
-        explanation = explanation.with_labels(rows, data.schema)
-        explanations[which] = explanation.in_basis(partition) if partition else explanation
+    tree = simplex.partition(opened.source, opened.value.space)
+    work = _Work(
+        games, name, data, rows, partial(estimator, **orders.of_estimator), tree, opened.settings
+    )
+    store = directory / "explanations.zarr"
+    found = _streamed(work, many, store) if many.suit(rows) else _at_once(work)
+    if found is None:
+        return {}
+    explanations, seconds, facts = found
     scored = {which: simplex.game(_scored(value)) for which, value in values.items()}
     scores = _scores(scored, data) if len(values) > 1 else {}
-    made_by = {**explanations[name].made_by, "settings": dict(opened.settings)}
-    main = replace(explanations[name], made_by=made_by)
+    main = explanations[name]
     summary = {
         "value_function": dict(opened.settings),
         "instances": len(rows),
         "players": len(main.players),
         "outputs": len(main.outputs),
-        "seconds": seconds[name],
-        "rows_per_second": main.made_by["evaluations"] / seconds[name],
-        "largest_standard_error": main.standard_error.max().item(),
-        "efficiency_gap": main.efficiency_gap,
+        **facts,
         **orders.record,
         **({"log_ratio_of_mean": True} if simplex.log_ratio_of_mean else {}),
-        **({"basis": partition.tree} if partition is not None else {}),
+        **({"basis": tree.tree} if tree is not None else {}),
         **({"compared": _compared(scores, seconds)} if scores else {}),
     }
     figures = report.figures(explanations, name, scores)
@@ -176,17 +185,123 @@ def explain(
     if main.partition is not None:
         figures |= on_simplex.figures(main, simplex.balances)
         pages = on_simplex.pages(main)
-    main.save(directory / "explanations.zarr")
+    if not many.suit(rows):
+        main.save(store)
     report.save_figures(figures, directory / "plots")
     report.save_pages(pages, directory / "plots")
     report.remove_others([*figures, *pages], directory / "plots")
     directories.write_json(directory / "summary.json", summary)
-    print(report.table(main) if main.partition is None else on_simplex.table(main))
-    if partition is not None:
-        print(partition)
+    listed = main[:_LISTED_ROWS]
+    print(report.table(listed) if main.partition is None else on_simplex.table(listed))
+    if len(rows) > _LISTED_ROWS:
+        print(f"   ... {len(rows) - _LISTED_ROWS} more rows in explanations.zarr")
+    if tree is not None:
+        print(tree)
     if scores:
         print(report.comparison(scores, seconds))
     return summary
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What is to be explained, and how.
+
+    Attributes:
+        games: by name of the value function.
+        name: of the main one.
+        data: has the test rows.
+        rows: numbers of those to explain.
+        estimator: from a game and rows to an explanation.
+        tree: a partition of the classes, if it is not the estimator's own.
+        settings: of the main value function, for the record.
+    """
+
+    games: Mapping[str, ValueFunction]
+    name: str
+    data: TensorDataModule
+    rows: Sequence[int]
+    estimator: Callable[..., Explanation]
+    tree: Partition | None
+    settings: Settings
+
+    def explain(self, which: str, rows: Sequence[int]) -> Explanation:
+        """The explanation of these rows by one of the value functions."""
+        explanation = self.of_rows(which)(self.games[which], self.data.x_test[list(rows)])
+        return explanation.with_labels(rows, self.data.schema)
+
+    def of_rows(self, which: str, **settings: Any) -> Callable[..., Explanation]:
+        """The estimator, with what this command adds to its results.
+
+        Args:
+            which: name of the value function.
+            settings: of the estimator, instead of its own.
+        """
+        made_by = {"settings": dict(self.settings)} if which == self.name else {}
+        estimator = partial(self.estimator, **settings)
+        return partial(_explained, estimator=estimator, tree=self.tree, made_by=made_by)
+
+
+class _Found(NamedTuple):
+    """Explanations of the rows that are shown, the seconds they took, and facts about all rows."""
+
+    explanations: dict[str, Explanation]
+    seconds: dict[str, float]
+    facts: dict[str, Any]
+
+
+def _explained(
+    value: ValueFunction,
+    x: Tensor,
+    *,
+    estimator: Callable[..., Explanation],
+    tree: Partition | None,
+    made_by: Settings,
+    seed: int | None = None,
+) -> Explanation:
+    estimator = estimator if seed is None else with_seed(estimator, seed)
+    explanation = estimator(value, x)
+    explanation = explanation.in_basis(tree) if tree else explanation
+    return replace(explanation, made_by={**explanation.made_by, **made_by})
+
+
+def _each(
+    work: _Work, names: Iterable[str], rows: Sequence[int]
+) -> tuple[dict[str, Explanation], dict[str, float]]:
+    explanations, seconds = {}, {}
+    for which in names:
+        start = time.perf_counter()
+        explanations[which] = work.explain(which, rows)
+        seconds[which] = time.perf_counter() - start
+    return explanations, seconds
+
+
+def _at_once(work: _Work) -> _Found:
+    explanations, seconds = _each(work, work.games, work.rows)
+    main, took = explanations[work.name], seconds[work.name]
+    facts = {
+        "seconds": took,
+        "rows_per_second": main.made_by["evaluations"] / took,
+        "largest_standard_error": main.standard_error.max().item(),
+        "efficiency_gap": main.efficiency_gap,
+    }
+    return _Found(explanations, seconds, facts)
+
+
+def _streamed(work: _Work, many: ManyRows, store: Path) -> _Found | None:
+    """The main value function on all rows, and the others on the first of them."""
+    shown = work.rows[:SHOWN_ROWS]
+    # These first: what is wrong with them should not come out hours later.
+    others = [which for which in work.games if which != work.name and is_first_process()]
+    explanations, seconds = _each(work, others, shown)
+    estimator = work.of_rows(work.name, progress=False)
+    streamed = many.explain(store, work.games[work.name], work.data, work.rows, estimator)
+    if streamed is None:
+        return None
+    rate = streamed.facts["instances_per_second"]
+    seconds[work.name] = len(shown) / rate if rate else math.nan
+    explanations[work.name] = streamed.shown
+    in_order = {which: explanations[which] for which in work.games}
+    return _Found(in_order, seconds, streamed.facts)
 
 
 def _scores(values: Mapping[str, ValueFunction], data: TensorDataModule) -> dict[str, Score]:

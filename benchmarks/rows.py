@@ -1,0 +1,175 @@
+"""Explaining a hundred thousand rows: memory, speed, and two processes against one.
+
+    MANIFOLD_SHAP_DATA=... python benchmarks/rows.py --out benchmarks/results/rows.json
+
+A surrogate for the census data is briefly trained; test rows, repeated until there are enough, are
+then explained into zarr stores by fresh processes, each with one thread:
+
+- peak memory with many rows against that with few (the rows themselves included);
+- rows per second of two processes against one, on few rows: of explaining, and of the whole call,
+  in which the second process starts, imports and loads for itself;
+- whether the two have written the same bytes.
+
+The sides alternate; times are medians.
+"""
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import lightning as L
+import torch
+from hydra import compose, initialize_config_dir
+from hydra.utils import instantiate
+from lightning.pytorch.callbacks import Callback
+from omegaconf import OmegaConf
+
+import manifold_shap as ms
+from manifold_shap.data.base import TensorDataModule
+from manifold_shap.streaming import explain_rows
+from manifold_shap.training.classifier import fit_classifier, load_classifier
+
+CONF = Path(__file__).resolve().parent.parent / "conf"
+CPU = {"accelerator": "cpu"}
+
+
+class Clock(Callback):
+    """Seconds from the first block to the last of all processes."""
+
+    seconds = 0.0
+
+    def on_predict_start(self, trainer: L.Trainer, task: L.LightningModule) -> None:
+        self._start = time.perf_counter()
+
+    def on_predict_end(self, trainer: L.Trainer, task: L.LightningModule) -> None:
+        self.seconds = time.perf_counter() - self._start
+
+
+def census(*overrides: str) -> tuple[Any, TensorDataModule]:
+    """The default settings, and the data."""
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        chosen = compose("train", ["data=census", *overrides])
+    data = instantiate(chosen.data)
+    data.setup()
+    return chosen, data
+
+
+def prepare(place: Path, epochs: int) -> None:
+    """Train a classifier and the default surrogate, briefly."""
+    chosen, data = census(f"value_function.max_epochs={epochs}")
+    fit_classifier(instantiate(chosen.classifier), data, place, CPU)
+    model = load_classifier(place, data)
+    settings: Any = OmegaConf.to_container(chosen.value_function, resolve=True)
+    own = {key: entry for key, entry in settings.items() if key not in ("name", "teacher_draws")}
+    rows = {key: getattr(data, key) for key in ("x_train", "x_validation", "players", "schema")}
+    ms.fit_surrogate(model, **rows, **own, trainer=CPU).save(place / "surrogate.ckpt")
+
+
+def explain(place: Path, store: Path, rows: int, processes: int, pairs: int) -> dict[str, Any]:
+    """Explain so many rows, and say what it took."""
+    _, data = census()
+    value = ms.load_surrogate(place / "surrogate.ckpt", load_classifier(place, data))
+    x = data.x_test[torch.arange(rows) % len(data.x_test)]
+    clock, start = Clock(), time.perf_counter()
+    explain_rows(
+        store,
+        value,
+        x,
+        partial(ms.permutation_shapley, permutations=2 * pairs),
+        trainer={"devices": processes, "callbacks": [clock]},
+        progress=True,
+    )
+    return {
+        "rows": rows,
+        "processes": processes,
+        "seconds": clock.seconds,
+        "seconds_of_call": time.perf_counter() - start,
+        # Linux counts in KiB.
+        "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    }
+
+
+def fresh(place: Path, rows: int, processes: int, pairs: int) -> dict[str, Any]:
+    """The same in a process of its own."""
+    store = place / f"{rows}-{processes}.zarr"
+    words = ["--place", place, "--store", store, "--processes", processes]
+    command = [__file__, "--rows", rows, "--pairs", pairs, *words]
+    done = subprocess.run(
+        [sys.executable, *map(str, command)],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    figures = json.loads(done.stdout.splitlines()[-1])
+    print(json.dumps(figures), flush=True)
+    return figures
+
+
+def same_bytes(one: Path, other: Path) -> bool:
+    files = [{p.relative_to(s): p for p in s.rglob("*") if p.is_file()} for s in (one, other)]
+    if files[0].keys() != files[1].keys():
+        return False
+    return all(path.read_bytes() == files[1][name].read_bytes() for name, path in files[0].items())
+
+
+def measure(few: int, many: int, pairs: int, epochs: int, repeats: int) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as scratch:
+        place = Path(scratch)
+        prepare(place, epochs)
+        runs: dict[int, list[dict[str, Any]]] = {1: [], 2: []}
+        for _ in range(repeats):
+            for processes, figures in runs.items():
+                figures.append(fresh(place, few, processes, pairs))
+        same = same_bytes(place / f"{few}-1.zarr", place / f"{few}-2.zarr")
+        large = fresh(place, many, 1, pairs)
+    peak = statistics.median(figures["peak_mib"] for figures in runs[1])
+
+    def gain(key: str) -> float:
+        one, two = (statistics.median(figures[key] for figures in runs[k]) for k in (1, 2))
+        return one / two
+
+    return {
+        "torch": torch.__version__,
+        "pairs": pairs,
+        "runs": [*runs[1], *runs[2], large],
+        "rows_per_second": large["rows"] / large["seconds"],
+        "peak memory, many rows / few": large["peak_mib"] / peak,
+        "speed, two processes / one": gain("seconds"),
+        "speed, two processes / one, with their start": gain("seconds_of_call"),
+        "same_bytes": same,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, nargs="+", default=[10_000, 100_000])
+    parser.add_argument("--pairs", type=int, default=64, help="of orders, for each row")
+    parser.add_argument("--epochs", type=int, default=3, help="of the surrogate")
+    parser.add_argument("--repeats", type=int, default=3, help="of the runs on few rows")
+    parser.add_argument("--out", type=Path)
+    for name, kind in (("--place", Path), ("--store", Path), ("--processes", int)):
+        parser.add_argument(name, type=kind, help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.store is not None:
+        done = explain(chosen.place, chosen.store, chosen.rows[0], chosen.processes, chosen.pairs)
+        print(json.dumps(done))
+        return
+    few, many = chosen.rows
+    report = measure(few, many, chosen.pairs, chosen.epochs, chosen.repeats)
+    print(json.dumps(report, indent=2))
+    if chosen.out:
+        chosen.out.write_text(json.dumps(report, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

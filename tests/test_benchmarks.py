@@ -1,0 +1,262 @@
+"""Benchmarks run: each on sizes of a second."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import manifold_shap as ms
+from benchmarks import budget, figures, scaling, training
+
+FILES = {".json", ".md", ".png"}
+
+
+def call(monkeypatch: pytest.MonkeyPatch, main: Callable[[], None], *arguments: Any) -> None:
+    monkeypatch.setattr(sys, "argv", ["benchmark", *map(str, arguments)])
+    main()
+
+
+def written(folder: Path, name: str) -> dict[str, Any]:
+    assert {path.suffix for path in folder.iterdir()} == FILES
+    assert {path.stem for path in folder.iterdir()} == {name}
+    return json.loads((folder / f"{name}.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def value() -> ms.SurrogateValue:
+    """A network of random weights whose first layer is large enough for players to interact."""
+    made = scaling.random_value(players=8, classes=3)
+    with torch.no_grad():
+        made.surrogate.first.weight.mul_(4)
+        made.surrogate.rest[-1].weight.mul_(20)
+    return made
+
+
+@pytest.fixture(scope="module")
+def x() -> Tensor:
+    return torch.randn(3, 8, generator=torch.Generator().manual_seed(0))
+
+
+@pytest.mark.parametrize(
+    ("entry", "text"),
+    [
+        (0.0123456, "0.0123"),
+        (1234.5, "1,234"),
+        (-98765.4, "-98,765"),
+        (16384, "16,384"),
+        ("exact", "exact"),
+        (None, ""),
+    ],
+)
+def test_numbers_in_tables(entry: Any, text: str) -> None:
+    assert figures.number(entry) == text
+
+
+def test_a_table_has_a_line_for_each_row() -> None:
+    table = figures.markdown(["a", "b"], [[1, None], ["c", 0.5]])
+    assert table == "| a | b |\n| --- | --- |\n| 1 |  |\n| c | 0.5 |\n"
+
+
+def test_a_name_looks_the_same_in_all_panels() -> None:
+    both = {"one": [(1.0, 1.0), (10.0, 2.0)], "two": [(1.0, 3.0), (10.0, 4.0)]}
+    panels = [
+        figures.Panel("left", "x", "y", both),
+        figures.Panel("right", "x", "y", {"two": both["two"]}, {"level": 2.0}, {"three": 5.0}),
+    ]
+    figure = figures.draw(panels)
+    left, right = figure.axes
+    colours = {line.get_label(): line.get_color() for line in left.get_lines()}
+    assert right.get_lines()[0].get_color() == colours["two"] != colours["one"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["one", "two", "three"]
+
+
+def test_a_flat_curve_on_a_logarithmic_axis_looks_flat() -> None:
+    flat = {"cost": [(1.0, 1.00), (10.0, 1.01)]}
+    low, high = figures.draw([figures.Panel("", "x", "y", flat)]).axes[0].get_ylim()
+    assert high / low >= 9.99
+
+
+@pytest.mark.parametrize("name", budget.ESTIMATORS)
+def test_every_estimator_keeps_to_a_budget_and_comes_near(
+    name: str, value: ms.SurrogateValue, x: Tensor
+) -> None:
+    reference = budget.Reference.of(value, x, 1)
+    found = budget.run(budget.ESTIMATORS[name], value, x, 1024, 0, reference)
+    assert 0 < found.evaluations <= 1024
+    assert found.error < 0.3
+    assert (found.error < 1e-4) == found.exact
+
+
+def test_the_reference_is_exact_where_players_are_few(value: ms.SurrogateValue, x: Tensor) -> None:
+    reference = budget.Reference.of(value, x, 1)
+    assert torch.equal(reference.phi, ms.exact_shapley(value, x).phi)
+    assert reference.about == {"estimator": "exact", "evaluations": 254, "relative_error": 0.0}
+
+
+def test_relative_errors_are_over_players_and_outputs_of_each_row() -> None:
+    reference = torch.tensor([[[3.0], [4.0]], [[0.0], [1.0]]])
+    gap = torch.tensor([[[0.5], [0.0]], [[0.0], [0.5]]])
+    torch.testing.assert_close(budget.relative(gap, reference), torch.tensor([0.1, 0.5]))
+
+
+def test_curves_fall_and_end_where_they_are_exact(value: ms.SurrogateValue, x: Tensor) -> None:
+    names = ("permutation", "adaptive", "exact")
+    few = {name: budget.ESTIMATORS[name] for name in names}
+    report = budget.measure(value, x, [64, 512, 4096], seeds=5, reference=1, estimators=few)
+    curves = report["curves"]
+    assert [one["budget"] for one in curves["permutation"]] == [64, 512, 4096]
+    errors = [one["relative_error"] for one in curves["permutation"]]
+    assert errors[0] > 2 * errors[1] > 4 * errors[2] > 0
+    assert 0.7 < curves["permutation"][-1]["error_by_expected"] < 1.3
+    assert [one["budget"] for one in curves["exact"]] == [64]
+    assert [one["budget"] for one in curves["adaptive"]] == [512, 4096]
+    assert "at least 128" in report["refused"]["adaptive"][64]
+    assert report["time"].keys() == {"permutation", "adaptive"}
+    assert report["time"]["permutation"] == 1
+
+
+def test_time_at_equal_error_is_a_ratio_of_squared_error_and_seconds() -> None:
+    def end(error: float, seconds: float, exact: bool = False) -> list[dict[str, Any]]:
+        return [{"relative_error": error, "seconds": seconds, "exact": exact}]
+
+    found = {"permutation": end(0.1, 1.0), "other": end(0.05, 2.0), "exact": end(0.0, 1.0, True)}
+    assert budget.time_ratios(found) == pytest.approx({"permutation": 1.0, "other": 0.5})
+
+
+def test_budget_writes_its_report(
+    value: ms.SurrogateValue, x: Tensor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(budget, "surrogate", lambda name, epochs: (value, x[0]))
+    monkeypatch.setattr(budget, "rows_of", lambda name, rows: x[:rows])
+    small = ["--rows", 2, "--seeds", 2, "--budgets", 16, 64, "--most", 512, "--out", tmp_path]
+    call(monkeypatch, budget.main, "--data", "digits", "census", *small)
+    report = written(tmp_path, "budget")
+    assert report["digits"]["curves"].keys() == budget.ESTIMATORS.keys()
+    text = (tmp_path / "budget.md").read_text()
+    assert text.count("| permutation |") == 4
+
+
+def test_rows_of_a_data_set_are_its_test_rows() -> None:
+    assert budget.rows_of("iris", 3).shape == (3, 4)
+
+
+@pytest.mark.parametrize("way", [scaling.ALONG, scaling.BY_MASKS])
+def test_a_point_counts_what_it_has_done(way: str) -> None:
+    threads = torch.get_num_threads()
+    point = scaling.measure(6, 3, 2, permutations=4, way=way, repeats=3, threads=threads)
+    assert point["evaluations"] == 2 * 4 * 5
+    assert point["fastest"] <= point["seconds"] <= point["slowest"]
+    assert point["seconds_per_row"] == point["seconds"] / 2
+    assert point["peak_megabytes"] > point["megabytes_of_the_work"] >= 0
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc")
+def test_peak_memory_is_that_of_a_process_alone() -> None:
+    ours = bytearray(800_000_000)
+    settings = {"players": 4, "classes": 2, "rows": 1, "permutations": 2, "repeats": 1}
+    point = scaling.in_own_process(**settings, way=scaling.ALONG)
+    assert point["peak_megabytes"] < scaling.peak_memory() - 100
+    assert len(ours) < 2**20 * scaling.peak_memory()
+
+
+def test_exponents_are_slopes_over_the_sizes_that_are_fitted() -> None:
+    points = [{"players": n, "cost": 3 * n**1.5} for n in (64, 256, 4096)]
+    points.append({"players": 8, "cost": 1e9})
+    found = scaling.exponent(points, "players", "cost")
+    assert found == {"exponent": pytest.approx(1.5), "from": 64, "to": 4096}
+    assert scaling.exponent(points[:1], "players", "cost") is None
+
+
+def test_seconds_per_order_grow_by_one_power_more() -> None:
+    points = [
+        {"players": n, "permutations": 2, "seconds": n * 2e-6, "seconds_per_evaluation": 1e-6}
+        for n in (64, 512, 4096)
+    ]
+    found = scaling.growth("players", points)
+    assert found["seconds per coalition"]["exponent"] == pytest.approx(0, abs=1e-9)
+    assert found["seconds per order"]["exponent"] == pytest.approx(1)
+
+
+@pytest.mark.parametrize("players", [8, 64, 4096])
+def test_points_of_all_numbers_of_players_do_as_much(players: int) -> None:
+    settings = scaling.settings_of("players", players, 16_384)
+    assert settings["permutations"] % 2 == 0
+    assert settings["permutations"] * (players - 1) == pytest.approx(16_384, rel=0.01)
+
+
+def test_scaling_writes_its_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        scaling, "in_own_process", lambda **settings: scaling.measure(**settings, threads=1)
+    )
+    sizes = ["--players", 4, 64, 128, "--classes", 2, 4, "--rows", 1, 100, 200]
+    small = ["--evaluations", 512, "--repeats", 1, "--out", tmp_path]
+    call(monkeypatch, scaling.main, *sizes, *small)
+    report = written(tmp_path, "scaling")
+    assert report["players"].keys() == {scaling.ALONG, scaling.BY_MASKS}
+    assert len(report["players"][scaling.BY_MASKS]["points"]) == 3
+    assert report["rows"][scaling.ALONG]["exponents"]["seconds"]["from"] == 100
+    text = (tmp_path / "scaling.md").read_text()
+    assert "| along orders | seconds per order |" in text
+
+
+@pytest.fixture(scope="module")
+def data() -> Any:
+    """What the benchmark of training takes from MNIST, in small."""
+    generator = torch.Generator().manual_seed(0)
+    rows = {
+        f"x_{split}": torch.randn(count, 4, generator=generator)
+        for split, count in (("train", 512), ("validation", 64), ("test", 64))
+    }
+    labels = {f"y_{split}": rows[f"x_{split}"].argmax(1) for split in ("train", "validation")}
+    players = ms.Players.of_elements((4,))
+    names = tuple(map(str, range(10)))
+    return SimpleNamespace(setup=lambda: None, players=players, classes=names, **rows, **labels)
+
+
+def test_both_sides_of_the_throughput_take_as_many_steps(
+    data: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(training, "MNIST", lambda name: data)
+    found = training.throughput(epochs=2, repeats=2)
+    assert found["steps"] == 4
+    assert len(found["ratios"]) == 2
+
+
+def test_a_finished_training_is_scored_on_the_test_rows(data: Any) -> None:
+    model = ms.as_model(lambda x: 3 * x, data.x_test)
+    found = training.finished(data, model, epochs=1, precision="32-true", seed=0)
+    assert 0 < found["mse"] < 0.2
+    assert found["seconds"] > 0
+
+
+@pytest.mark.parametrize(("goal", "epochs"), [(0.31, 4), (0.15, 10), (0.01, None)])
+def test_the_fewest_epochs_are_those_that_serve_every_seed(
+    goal: float, epochs: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def finished(data: Any, model: Any, epochs: int, precision: str, seed: int) -> dict:
+        return {"seconds": float(epochs), "mse": (1 + 0.2 * (seed == 1)) / epochs}
+
+    monkeypatch.setattr(training, "finished", finished)
+    found = training.time_to_error(None, None, "32-true", [10, 4, 8], 2, goal)
+    assert found["epochs"] == epochs
+    assert found["seconds"] == (None if epochs is None else float(epochs))
+    assert all(one["epochs"] <= (epochs or 10) for one in found["tried"])
+
+
+def test_training_writes_its_report(
+    data: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = ms.as_model(lambda x: 3 * x, data.x_test)
+    monkeypatch.setattr(training, "MNIST", lambda name: data)
+    monkeypatch.setattr(training, "classified", lambda: (data, model))
+    small = ["--epochs", 1, "--repeats", 1, "--try-epochs", 1, "--seeds", 1, "--goal", 1]
+    call(monkeypatch, training.main, *small, "--precisions", "32-true", "--out", tmp_path)
+    report = written(tmp_path, "training")
+    assert report["time_to_error"]["32-true"]["epochs"] == 1
+    assert "below 1" in (tmp_path / "training.md").read_text()

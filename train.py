@@ -22,6 +22,7 @@ def train(cfg: DictConfig, sweep: Path | None = None) -> float:
     """
     # Here, so that --help and a misspelled setting need not wait for them.
     from manifold_shap.commands import directories
+    from manifold_shap.commands.explainer import check_explained, train_explainer
     from manifold_shap.commands.opening import teacher_of
     from manifold_shap.commands.run import Run
     from manifold_shap.commands.train import train as train_run
@@ -44,7 +45,12 @@ def train(cfg: DictConfig, sweep: Path | None = None) -> float:
         progress=cfg.progress,
         teacher=None if teacher is None else teacher_of(home, teacher),
     )
-    return train_run(run, hydra.utils.instantiate(cfg.classifier))["mse"]
+    if "explainer" in cfg:
+        check_explained(run)
+    metrics = train_run(run, hydra.utils.instantiate(cfg.classifier))
+    if "explainer" in cfg:
+        train_explainer(run, plain(cfg.explainer))
+    return metrics["mse"]
 
 
 def plain(cfg: Any) -> dict[str, Any]:

@@ -87,12 +87,15 @@ def draw(panels: Sequence[Panel], columns: int = 3) -> Figure:
     return figure
 
 
-def write(folder: Path, name: str, report: Mapping[str, Any], text: str, figure: Figure) -> None:
-    """`<name>.json`, `<name>.md` and `<name>.png` in a folder, which is made."""
+def write(
+    folder: Path, name: str, report: Mapping[str, Any], text: str, figure: Figure | None = None
+) -> None:
+    """`<name>.json`, `<name>.md` and, with a figure, `<name>.png` in a folder, which is made."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.json").write_text(json.dumps(report, indent=2) + "\n")
     (folder / f"{name}.md").write_text(text)
-    figure.savefig(folder / f"{name}.png")
+    if figure is not None:
+        figure.savefig(folder / f"{name}.png")
 
 
 def _looks(panels: Sequence[Panel]) -> dict[str, dict[str, Any]]:

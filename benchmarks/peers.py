@@ -64,6 +64,12 @@ class Counted:
 
 def surrogate(name: str, epochs: int) -> tuple[ms.SurrogateValue, Tensor]:
     """The default surrogate of a data set, briefly trained, and a test row."""
+    value, data = surrogate_on(name, epochs)
+    return value, data.x_test[0]
+
+
+def surrogate_on(name: str, epochs: int) -> tuple[ms.SurrogateValue, Any]:
+    """The default surrogate of a data set, briefly trained, and the data."""
     with initialize_config_dir(str(CONF), version_base="1.3"):
         chosen = compose("train", [f"data={name}", f"value_function.max_epochs={epochs}"])
     data = instantiate(chosen.data)
@@ -75,7 +81,7 @@ def surrogate(name: str, epochs: int) -> tuple[ms.SurrogateValue, Tensor]:
     own = {key: entry for key, entry in settings.items() if key not in ("name", "teacher_draws")}
     rows = {key: getattr(data, key) for key in ("x_train", "x_validation", "players")}
     value = ms.fit_surrogate(model, **rows, **own, trainer={"accelerator": "cpu"})
-    return value, data.x_test[0]
+    return value, data
 
 
 def sides(value: ms.SurrogateValue, x: Tensor) -> tuple[dict[str, Side], Counted]:

@@ -1,6 +1,6 @@
 """Explaining a hundred thousand rows: memory, speed, and two processes against one.
 
-    MANIFOLD_SHAP_DATA=... python benchmarks/rows.py --out benchmarks/results/rows.json
+    MANIFOLD_SHAP_DATA=... python benchmarks/rows.py --out benchmarks/results
 
 A surrogate for the census data is briefly trained; test rows, repeated until there are enough, are
 then explained into zarr stores by fresh processes, each with one thread:
@@ -10,18 +10,19 @@ then explained into zarr stores by fresh processes, each with one thread:
   in which the second process starts, imports and loads for itself;
 - whether the two have written the same bytes.
 
-The sides alternate; times are medians.
+The sides alternate; times are medians. `--out` names a folder for `rows.json`, `rows.md` and
+`rows.png`.
 """
 
 import argparse
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,8 +35,9 @@ from lightning.pytorch.callbacks import Callback
 from omegaconf import OmegaConf
 
 import manifold_shap as ms
+from benchmarks.figures import Panel, draw, machine, markdown, write
+from benchmarks.scaling import peak_memory
 from manifold_shap.data.base import TensorDataModule
-from manifold_shap.streaming import explain_rows
 from manifold_shap.training.classifier import fit_classifier, load_classifier
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
@@ -80,7 +82,7 @@ def explain(place: Path, store: Path, rows: int, processes: int, pairs: int) -> 
     value = ms.load_surrogate(place / "surrogate.ckpt", load_classifier(place, data))
     x = data.x_test[torch.arange(rows) % len(data.x_test)]
     clock, start = Clock(), time.perf_counter()
-    explain_rows(
+    ms.explain_rows(
         store,
         value,
         x,
@@ -93,8 +95,7 @@ def explain(place: Path, store: Path, rows: int, processes: int, pairs: int) -> 
         "processes": processes,
         "seconds": clock.seconds,
         "seconds_of_call": time.perf_counter() - start,
-        # Linux counts in KiB.
-        "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "peak_megabytes": peak_memory(),
     }
 
 
@@ -132,22 +133,59 @@ def measure(few: int, many: int, pairs: int, epochs: int, repeats: int) -> dict[
                 figures.append(fresh(place, few, processes, pairs))
         same = same_bytes(place / f"{few}-1.zarr", place / f"{few}-2.zarr")
         large = fresh(place, many, 1, pairs)
-    peak = statistics.median(figures["peak_mib"] for figures in runs[1])
+    peak = statistics.median(figures["peak_megabytes"] for figures in runs[1])
 
     def gain(key: str) -> float:
         one, two = (statistics.median(figures[key] for figures in runs[k]) for k in (1, 2))
         return one / two
 
     return {
-        "torch": torch.__version__,
         "pairs": pairs,
         "runs": [*runs[1], *runs[2], large],
         "rows_per_second": large["rows"] / large["seconds"],
-        "peak memory, many rows / few": large["peak_mib"] / peak,
+        "peak memory, many rows / few": large["peak_megabytes"] / peak,
         "speed, two processes / one": gain("seconds"),
         "speed, two processes / one, with their start": gain("seconds_of_call"),
         "same_bytes": same,
     }
+
+
+# What is shown of a run, and under which name.
+COLUMNS = {
+    "rows": "rows",
+    "processes": "processes",
+    "seconds": "seconds",
+    "with their start": "seconds_of_call",
+    "peak MB": "peak_megabytes",
+}
+RATIOS = (
+    "peak memory, many rows / few",
+    "speed, two processes / one",
+    "speed, two processes / one, with their start",
+)
+
+
+def table(report: Mapping[str, Any]) -> str:
+    runs = [[run[key] for key in COLUMNS.values()] for run in report["runs"]]
+    ratios = [[name, report[name]] for name in RATIOS]
+    ratios.append(["rows per second, many rows", report["rows_per_second"]])
+    ratios.append(["same bytes", "yes" if report["same_bytes"] else "no"])
+    return markdown(list(COLUMNS), runs) + "\n" + markdown(["", "figure"], ratios)
+
+
+def panels(report: Mapping[str, Any]) -> list[Panel]:
+    alone = [run for run in report["runs"] if run["processes"] == 1]
+    few = [run for run in report["runs"] if run["rows"] == report["runs"][0]["rows"]]
+    memory = {"one process": [(run["rows"], run["peak_megabytes"]) for run in alone]}
+    kinds = {"explaining": "seconds", "with their start": "seconds_of_call"}
+    speed = {
+        name: [(run["processes"], run["rows"] / run[key]) for run in few]
+        for name, key in kinds.items()
+    }
+    return [
+        Panel("memory", "rows", "peak MB", memory, log="x"),
+        Panel("speed", "processes", "rows per second", speed, log=""),
+    ]
 
 
 def main() -> None:
@@ -167,8 +205,10 @@ def main() -> None:
     few, many = chosen.rows
     report = measure(few, many, chosen.pairs, chosen.epochs, chosen.repeats)
     print(json.dumps(report, indent=2))
+    print(table(report))
     if chosen.out:
-        chosen.out.write_text(json.dumps(report, indent=2) + "\n")
+        about = {**machine(), "threads": 1}  # Of each process, whatever this one has.
+        write(chosen.out, "rows", {**about, **report}, table(report), draw(panels(report)))
 
 
 if __name__ == "__main__":

@@ -85,7 +85,8 @@ def load_checkpoint(path: str | Path, kind: str) -> dict[str, Any]:
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(
-            f"Expected a {kind} checkpoint at {path} but no file is there; `train.py` writes one."
+            f"Expected {_article(kind)} checkpoint at {path} but no file is there; `train.py` "
+            "writes one."
         )
     try:
         checkpoint = torch.load(path, map_location="cpu", weights_only=True)
@@ -96,8 +97,8 @@ def load_checkpoint(path: str | Path, kind: str) -> dict[str, Any]:
         ) from error
     except (RuntimeError, EOFError, KeyError, OSError) as error:
         raise ValueError(
-            f"Expected a {kind} checkpoint at {path} but the file is damaged or of another format "
-            f"({_first_line(error)}). Train again, or name the right file."
+            f"Expected {_article(kind)} checkpoint at {path} but the file is damaged or of "
+            f"another format ({_first_line(error)}). Train again, or name the right file."
         ) from error
     found = checkpoint.get("kind") if isinstance(checkpoint, dict) else None
     if found != kind:
@@ -106,6 +107,10 @@ def load_checkpoint(path: str | Path, kind: str) -> dict[str, Any]:
             f"{found or 'something of another program'}; name the file that `train.py` wrote."
         )
     return checkpoint
+
+
+def _article(kind: str) -> str:
+    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
 
 
 def _first_line(error: Exception) -> str:

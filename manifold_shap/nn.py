@@ -125,6 +125,11 @@ class MaskedLinear(nn.Module):
             number = torch.arange(len(x), device=x.device)[:, None, None]
             return prefix_sums(terms[number, orders[..., :-1]], self.bias.to(terms.dtype))
 
+    def sum_of_terms(self, x: Float[Tensor, "batch elements"]) -> Float[Tensor, "batch outputs"]:
+        """What all players together add to the layer's output."""
+        elements = len(self.index)
+        return x @ self.weight[:, :elements].T + self.weight[:, elements:].sum(1)
+
     def terms(self, x: Float[Tensor, "batch elements"]) -> Float[Tensor, "batch players outputs"]:
         """What each player adds to the layer's output when it joins a coalition."""
         elements = len(self.index)

@@ -67,13 +67,13 @@ class Surrogate(nn.Module):
     def forward(
         self, x: Float[Tensor, "batch *event"], mask: Bool[Tensor, "batch m players"]
     ) -> Float[Tensor, "batch m outputs"]:
-        return self._outputs(self.first(self._rows(x), mask))
+        return self._outputs(self.first(self.standardised(x), mask))
 
     def along(
         self, x: Float[Tensor, "batch *event"], orders: Int64[Tensor, "batch orders players"]
     ) -> Float[Tensor, "batch orders sizes outputs"]:
         """Outputs for the coalitions of 1, 2, ... n-1 players that grow along orders."""
-        return self._outputs(self.first.along(self._rows(x), orders))
+        return self._outputs(self.first.along(self.standardised(x), orders))
 
     def around(
         self,
@@ -90,7 +90,7 @@ class Surrogate(nn.Module):
         """
         # As along orders: half precision is for the layers behind alone.
         with torch.autocast(x.device.type, enabled=False):
-            terms = self.first.terms(self._rows(x))
+            terms = self.first.terms(self.standardised(x))
             first = self.first.of_terms(terms, mask)
         change = torch.where(mask, -1.0, 1.0).to(terms.dtype)
         if linearized:
@@ -128,7 +128,8 @@ class Surrogate(nn.Module):
         out = out.to(terms.dtype)[..., None]
         return self._finished(torch.cat((out, out + moved), dim=-1).mT)
 
-    def _rows(self, x: Float[Tensor, "batch *event"]) -> Float[Tensor, "batch elements"]:
+    def standardised(self, x: Float[Tensor, "batch *event"]) -> Float[Tensor, "batch elements"]:
+        """Rows as the first layer sees them: standardised and flat."""
         return ((x - self.x_mean) / self.x_scale).flatten(1)
 
     def _outputs(self, first: Float[Tensor, "*batch width"]) -> Float[Tensor, "*batch outputs"]:

@@ -189,7 +189,7 @@ def test_what_is_linearized_is_the_derivative_behind_the_first_layer(
 ) -> None:
     surrogate, x = network(more, hidden, activation, space, torch.float64)
     mask = torch.rand(2, 3, 6) < 0.5
-    terms = surrogate.first.terms(surrogate._rows(x))
+    terms = surrogate.first.terms(surrogate.standardised(x))
     every = toggled(mask).double() @ terms[:, None] + surrogate.first.bias
     active = surrogate.rest[0](every.clone())
     start = active[:, :, :1].expand_as(active)

@@ -107,10 +107,11 @@ class SurrogateValue(ValueFunction):
         return self.surrogate.linearized_cost
 
     def _values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
-        with self._products():
+        with self.products():
             return self.surrogate(x, mask).float()
 
-    def _products(self) -> torch.autocast:
+    def products(self) -> torch.autocast:
+        """The context in which products have the chosen precision."""
         dtype = PRECISIONS[self.precision]
         single = dtype == torch.float32
         return torch.autocast(self.device.type, None if single else dtype, enabled=not single)
@@ -131,7 +132,7 @@ class SurrogateValue(ValueFunction):
         Returns:
             For each order in turn, values of its first 1, 2, ... n-1 players.
         """
-        with self._products():
+        with self.products():
             return self.surrogate.along(x, orders).flatten(1, 2).float()
 
     @torch.no_grad()
@@ -154,5 +155,5 @@ class SurrogateValue(ValueFunction):
         Returns:
             For each coalition in turn its value, and those with player 0, 1, ... toggled.
         """
-        with self._products():
+        with self.products():
             return self.surrogate.around(x, mask, linearized).flatten(1, 2).float()

@@ -1,0 +1,372 @@
+"""Training an amortised explainer: from a surrogate and unlabelled rows to phi(x) in one pass."""
+
+import copy
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torchmetrics import MeanMetric
+
+from manifold_shap.checkpoints import load_checkpoint, save_checkpoint
+from manifold_shap.coalitions import sample_stratified_pairs, stratum_weights
+from manifold_shap.estimators.game import Game
+from manifold_shap.explainer import Explainer, features_of, width_of_features
+from manifold_shap.explanation import Explanation
+from manifold_shap.rows import check_rows
+from manifold_shap.surrogate import Surrogate
+from manifold_shap.training.loop import Task, check_continues, hold_out, seeded, train_on
+from manifold_shap.values import SurrogateValue
+
+_STRATA = 8
+_CACHED = 2**21
+# More rows do not fit a processor's cache.
+_BATCH_SIZE = 256
+
+
+class ExplainerTask(Task):
+    """An explainer, by squared error against single noisy estimates of Shapley values.
+
+    Batches are `(x, v(N) - v(∅))`. Every row meets one coalition and its complement per step: the
+    linearized contributions of all players there, see `Surrogate.around`. Eight rows share the
+    strata of `sample_stratified_pairs`.
+
+    Attributes:
+        surrogate: the network that is explained.
+
+    Args:
+        index: player that owns each of the flattened input elements.
+        outputs: number of outputs of T.
+        surrogate_hidden: hidden layers of the surrogate.
+        hidden, activation: see `Explainer`.
+        learning_rate, weight_decay, schedule: see `ClassifierTask`.
+        seed: of the coalitions.
+        loop: settings of the training loop, for the record.
+    """
+
+    kind = "explainer"
+    probe: Tensor
+
+    def __init__(
+        self,
+        index: Sequence[int],
+        outputs: int,
+        surrogate_hidden: Sequence[int],
+        hidden: Sequence[int] = (512, 512),
+        activation: str = "gelu",
+        learning_rate: float = 1e-3,
+        weight_decay: float = 0.01,
+        schedule: str = "one_cycle",
+        seed: int = 0,
+        loop: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__()
+        self.save_hyperparameters()
+        features = width_of_features(surrogate_hidden)
+        self.explainer = Explainer(index, features, outputs, hidden, activation)
+        # Of the surrogate that it was trained for, to tell it from others.
+        self.register_buffer("probe", torch.zeros(surrogate_hidden[0]))
+        self.validation = MeanMetric()
+        self._surrogate: tuple[Surrogate, ...] = ()
+
+    @torch.no_grad()
+    def describe(self, surrogate: Surrogate, x: Tensor, change: Tensor) -> None:
+        """Take what the file must know: the surrogate, and the size of Shapley values."""
+        # In a tuple, it is none of the modules that are trained and saved.
+        self._surrogate = (surrogate,)
+        self.probe.copy_(surrogate.first.weight.sum(1))
+        generator = self._generator(-1)
+        contributions = self._contributions(x[:64], generator)
+        scale = contributions.square().mean((0, 1)).sqrt()
+        self.explainer.scale.copy_(torch.where(scale > 0, scale, 1.0))
+
+    def on_fit_start(self) -> None:
+        (surrogate,) = self._surrogate
+        # Its owner may go on using it where it is.
+        self._surrogate = (copy.deepcopy(surrogate).to(self.device),)
+
+    def training_step(self, batch: tuple[Tensor, Tensor], batch_idx: int) -> Tensor:
+        return self._loss(batch, self._generator(self.global_step)).mean()
+
+    def validation_step(self, batch: tuple[Tensor, Tensor], batch_idx: int) -> None:
+        # Negative numbers are never a training step: the same fixed coalitions every epoch.
+        self.validation.update(self._loss(batch, self._generator(-2 - batch_idx)))
+
+    def on_validation_epoch_end(self) -> None:
+        self.log("validation", self.validation.compute())
+        self.validation.reset()
+
+    def _loss(
+        self, batch: tuple[Tensor, Tensor], generator: torch.Generator
+    ) -> Float[Tensor, " batch"]:
+        x, change = batch
+        noisy = self._contributions(x, generator)
+        (surrogate,) = self._surrogate
+        with torch.no_grad():
+            rows = surrogate.standardised(x)
+            features = features_of(surrogate, rows)
+        phi = self.explainer(rows, features, change)
+        return ((phi - noisy) / self.explainer.scale).square().mean((1, 2))
+
+    @torch.no_grad()
+    def _contributions(
+        self, x: Tensor, generator: torch.Generator
+    ) -> Float[Tensor, "batch players outputs"]:
+        """An estimate of all Shapley values of each row, from one pair of coalitions."""
+        (surrogate,) = self._surrogate
+        groups = -(-len(x) // _STRATA)
+        mask = sample_stratified_pairs((groups,), self.explainer.players, _STRATA, generator)
+        mask = mask.flatten(0, 1)[: len(x)]
+        weight = _STRATA * stratum_weights(_STRATA).to(x.device).repeat(groups)[: len(x)]
+        found = []
+        # As many rows as the hidden layers of all players' coalitions fit a cache.
+        step = max(_STRATA, _CACHED // (2 * mask.shape[-1] * len(self.probe)))
+        for rows, pairs in zip(x.split(step), mask.split(step), strict=True):
+            values = surrogate.around(rows, pairs, linearized=True)
+            change = values[:, :, 1:] - values[:, :, :1]
+            found.append(torch.where(pairs[..., None], -change, change).mean(1))
+        return torch.cat(found).float() * weight[:, None, None]
+
+    def _generator(self, step: int) -> torch.Generator:
+        seed = (self.hparams["seed"] * 1_000_003 + step) % 2**63
+        return torch.Generator(self.device).manual_seed(seed)
+
+
+class AmortizedExplainer:
+    """Shapley values of rows in one pass of a network, with the error that it was found to have.
+
+    Attributes:
+        value: the surrogate that it explains.
+        network: see `Explainer`.
+        relative_error: on held-out rows, against a long run of an estimator; NaN if not measured.
+        training: epochs and seconds, where it was trained in this process.
+    """
+
+    def __init__(self, value: SurrogateValue, task: ExplainerTask) -> None:
+        self.value, self.network = value, task.explainer.eval()
+        self.relative_error = float("nan")
+        self.training: dict[str, float] = {}
+        self._task = task
+
+    @torch.no_grad()
+    def __call__(self, x: Any) -> Float[Tensor, "batch players outputs"]:
+        """Shapley values of rows `[batch, *event]`, without errors."""
+        rows = check_rows(x, self.value.players).to(self.value.device)
+        return self._values(rows, self.value.prediction(rows))
+
+    def explain(self, x: Any, batch_size: int = _BATCH_SIZE) -> Explanation:
+        """Shapley values of rows as an explanation; standard errors are NaN, not known.
+
+        Raises:
+            TypeError, ValueError: `x` is no batch of finite rows.
+        """
+        game = Game(self.value, x)
+        parts = zip(game.x.split(batch_size), game.prediction.split(batch_size), strict=True)
+        with torch.no_grad():
+            phi = torch.cat([self._values(rows.to(game.device), known) for rows, known in parts])
+        made_by: dict[str, Any] = {"estimator": "amortized"}
+        if math.isfinite(self.relative_error):
+            made_by["relative_error"] = self.relative_error
+        return game.explanation(phi, torch.full_like(phi, torch.nan), made_by)
+
+    def _values(self, rows: Tensor, prediction: Tensor) -> Tensor:
+        surrogate = self.value.surrogate
+        flat = surrogate.standardised(rows)
+        with self.value.products():
+            features = features_of(surrogate, flat)
+            return self.network(flat, features, prediction - self.value.base)
+
+    def measure(self, reference: Explanation) -> float:
+        """Relative error against an explanation of the same value function; kept and returned.
+
+        The mean over rows of the root of squared errors over squared values.
+        """
+        squared = (self(reference.x).cpu() - reference.phi).square().sum((1, 2))
+        relative = (squared / reference.phi.square().sum((1, 2)).clamp(min=1e-12)).sqrt()
+        self.relative_error = relative.mean().item()
+        return self.relative_error
+
+    def save(self, path: str | Path) -> None:
+        """Write the explainer, not the surrogate, to one file; `load_explainer` reads it.
+
+        Raises:
+            OSError: no space or no permission; what stood at `path` is left as it was.
+        """
+        checkpoint = {
+            "kind": ExplainerTask.kind,
+            "hyper_parameters": dict(self._task.hparams),
+            "state_dict": self._task.state_dict(),
+            "relative_error": self.relative_error,
+        }
+        save_checkpoint(path, checkpoint)
+
+
+def fit_explainer(
+    value: Any,
+    x_train: Any,
+    *,
+    x_validation: Any = None,
+    hidden: Sequence[int] = (512, 512),
+    activation: str = "gelu",
+    learning_rate: float = 1e-3,
+    weight_decay: float = 0.01,
+    schedule: str = "one_cycle",
+    batch_size: int = 128,
+    max_epochs: int = 10,
+    weight_averaging: float | None = 0.99,
+    seed: int = 0,
+    directory: str | Path | None = None,
+    trainer: Mapping[str, Any] | None = None,
+    progress: bool = False,
+) -> AmortizedExplainer:
+    """Learn the Shapley values of a surrogate, to have those of any row in one pass.
+
+    Args:
+        value: from `fit_surrogate` or `load_surrogate`.
+        x_train: rows of the data distribution, `[rows, *event]`; labels are not needed.
+        x_validation: rows to validate on; by default a tenth of `x_train`, held out.
+        hidden, activation: layers of the network.
+        learning_rate, weight_decay, schedule: AdamW; `one_cycle`, `cosine` or `constant`.
+        batch_size: rows per step; each meets a coalition and its complement.
+        max_epochs: epochs; on small data one is 100 batches long.
+        weight_averaging: decay of the averaged weights that are kept; None for plain ones.
+        seed: of the initial weights, batches and coalitions.
+        directory: keeps checkpoints, and continues an interrupted training found there.
+        trainer: arguments of `lightning.Trainer`.
+        progress: show a bar on work of more than two seconds.
+
+    Returns:
+        An explainer on the CPU, whose `measure` tells how good it is.
+
+    Raises:
+        TypeError: `value` is no surrogate.
+        ValueError: rows that are not finite or of another shape, an argument out of range, a
+            `directory` with another training.
+        KeyboardInterrupt: on Ctrl-C; the last checkpoint stays in `directory`.
+    """
+    if not isinstance(value, SurrogateValue):
+        raise TypeError(
+            f"Expected `value` to be a surrogate but got {type(value).__name__}; train one by "
+            "`ms.fit_surrogate`, and explain other value functions by an estimator."
+        )
+    x_train = check_rows(x_train, value.players, "x_train")
+    if x_validation is None:
+        x_train, x_validation = hold_out(x_train, seed)
+    x_validation = check_rows(x_validation, value.players, "x_validation")
+    with seeded(seed):
+        task = ExplainerTask(
+            **_game(value),
+            hidden=list(hidden),
+            activation=activation,
+            learning_rate=learning_rate,
+            weight_decay=weight_decay,
+            schedule=schedule,
+            seed=seed,
+            loop={
+                "batch_size": batch_size,
+                "max_epochs": max_epochs,
+                "weight_averaging": weight_averaging,
+            },
+        )
+    parts = [(rows, value.prediction(rows) - value.base) for rows in (x_train, x_validation)]
+    task.describe(value.surrogate, *parts[0])
+    if directory is not None:
+        check_continues(Path(directory) / "last.ckpt", task.kind, task, ("probe",))
+    training = train_on(
+        task,
+        *parts,
+        directory,
+        batch_size=batch_size,
+        seed=seed,
+        trainer=trainer,
+        progress=progress,
+        max_epochs=max_epochs,
+        patience=None,
+        weight_averaging=weight_averaging,
+    )
+    task.to(value.device)
+    explainer = AmortizedExplainer(value, task)
+    explainer.training = {"epochs": training.epochs, "train_seconds": training.seconds}
+    return explainer
+
+
+def amortized_shapley(
+    value: Any,
+    x: Any,
+    *,
+    explainer: AmortizedExplainer | str | Path,
+    batch_size: int | None = None,
+    seed: int = 0,
+    progress: bool = False,
+) -> Explanation:
+    """Shapley values by one pass of a network, with unknown (NaN) standard errors.
+
+    Its relative error on other rows is in `made_by`. For errors of these rows, and values without
+    bias, take an estimator.
+
+    Args:
+        value: the surrogate that the explainer was trained for.
+        x: rows to explain, `[instances, *event]`.
+        explainer: from `fit_explainer`, or a file that its `save` wrote.
+        batch_size: rows per pass; 256 by default.
+        seed, progress: as of other estimators; nothing is drawn, and nothing takes long.
+
+    Raises:
+        FileNotFoundError: no explainer was trained.
+        TypeError: `value` is no surrogate.
+        ValueError: the explainer is damaged, or was trained for another surrogate.
+    """
+    if not isinstance(value, SurrogateValue):
+        raise TypeError(
+            f"Expected the surrogate that an explainer was trained for but got "
+            f"{getattr(value, 'name', type(value).__name__)!r}; "
+            "take another estimator for it (compare=[] leaves others out on the command line)."
+        )
+    if not isinstance(explainer, AmortizedExplainer):
+        explainer = load_explainer(explainer, value)
+    return explainer.explain(x, batch_size or _BATCH_SIZE)
+
+
+def load_explainer(path: str | Path, value: SurrogateValue) -> AmortizedExplainer:
+    """The explainer that `AmortizedExplainer.save` wrote.
+
+    Args:
+        path: the checkpoint; no code in it is run.
+        value: the surrogate that it was trained for.
+
+    Raises:
+        FileNotFoundError: no file is there.
+        ValueError: it is damaged or foreign, or was trained for another surrogate.
+    """
+    checkpoint = load_checkpoint(path, ExplainerTask.kind)
+    try:
+        task = ExplainerTask(**checkpoint["hyper_parameters"])
+        task.load_state_dict(checkpoint["state_dict"])
+    except (KeyError, TypeError, RuntimeError) as error:
+        raise ValueError(
+            f"Expected the explainer in {path} to be complete but it does not fit together "
+            f"({str(error).splitlines()[0]}); train it again."
+        ) from error
+    weight = value.surrogate.first.weight.detach().sum(1).cpu()
+    if task.probe.shape != weight.shape or not torch.allclose(task.probe, weight, atol=1e-4):
+        raise ValueError(
+            f"Expected the surrogate for which the explainer in {path} was trained but this is "
+            "another one; train the explainer again."
+        )
+    task.to(value.device)
+    explainer = AmortizedExplainer(value, task)
+    explainer.relative_error = checkpoint.get("relative_error", float("nan"))
+    return explainer
+
+
+def _game(value: SurrogateValue) -> dict[str, Any]:
+    """What is explained, in plain numbers."""
+    layers = [layer for layer in value.surrogate.rest if isinstance(layer, torch.nn.Linear)]
+    return {
+        "index": value.players.index.flatten().tolist(),
+        "outputs": len(value.outputs),
+        "surrogate_hidden": [layer.in_features for layer in layers],
+    }

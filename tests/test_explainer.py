@@ -1,0 +1,154 @@
+"""The amortised explainer: efficient by construction, close to the estimators, safe to load."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from test_coalition import network, rows
+from test_commands import QUICK_CLASSIFIER, composed, train
+
+import explain as explain_command
+import manifold_shap as ms
+import train as train_command
+from manifold_shap.explainer import Explainer, features_of, width_of_features
+from manifold_shap.surrogate import Surrogate
+from manifold_shap.training.explainer import AmortizedExplainer
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> AmortizedExplainer:
+    explainer = ms.fit_explainer(
+        network(8), rows(8, 2000), hidden=[64, 64], max_epochs=8, trainer={"accelerator": "cpu"}
+    )
+    explainer.measure(ms.exact_shapley(explainer.value, held_out()))
+    return explainer
+
+
+def held_out() -> torch.Tensor:
+    return torch.rand(50, 8, generator=torch.Generator().manual_seed(7)) + 0.5
+
+
+def test_it_learns_shapley_values_of_rows_it_has_not_seen(trained: AmortizedExplainer) -> None:
+    """From one noisy estimate at a time, each with errors as large as the values."""
+    assert trained.relative_error < 0.15
+    exact = ms.exact_shapley(trained.value, held_out()).phi
+    apart = (trained(held_out()) - exact).square().mean()
+    mean = (exact.mean(0) - exact).square().mean()
+    assert apart < 0.5 * mean
+
+
+def test_values_sum_to_the_change_of_the_prediction() -> None:
+    torch.manual_seed(0)
+    explainer = Explainer([0, 1, 1, 2], 4, 2, hidden=(8,))
+    change = torch.randn(5, 2)
+    phi = explainer(torch.randn(5, 4), torch.randn(5, 4), change)
+    torch.testing.assert_close(phi.sum(1), change)
+
+
+def test_what_the_explainer_sees_are_hidden_layers_of_the_surrogate() -> None:
+    torch.manual_seed(0)
+    surrogate = Surrogate((3,), [0, 1, 1], 2, "ilr", hidden=(5, 4))
+    x = torch.randn(6, 3)
+    flat = surrogate.standardised(x)
+    features = features_of(surrogate, flat)
+    assert features.shape == (6, width_of_features((5, 4)))
+    # The last of the shares is everybody: what the network itself computes there.
+    everybody = torch.ones(6, 1, 2, dtype=torch.bool)
+    first = surrogate.rest[0](surrogate.first(flat, everybody)[:, 0])
+    second = surrogate.rest[2](surrogate.rest[1](first))
+    torch.testing.assert_close(features[:, 15:20], first)
+    torch.testing.assert_close(features[:, -4:], second)
+
+
+def test_an_explanation_says_what_it_is(trained: AmortizedExplainer) -> None:
+    found = trained.explain(held_out(), batch_size=7)
+    torch.testing.assert_close(found.phi, trained(held_out()))
+    assert found.standard_error.isnan().all()
+    assert found.efficiency_gap < 1e-5
+    assert found.made_by["estimator"] == "amortized"
+    assert found.made_by["relative_error"] == trained.relative_error
+
+
+def test_the_file_brings_it_back(trained: AmortizedExplainer, tmp_path: Path) -> None:
+    path = tmp_path / "explainer.ckpt"
+    trained.save(path)
+    loaded = ms.load_explainer(path, trained.value)
+    assert torch.equal(loaded(held_out()), trained(held_out()))
+    assert loaded.relative_error == trained.relative_error
+    found = ms.amortized_shapley(trained.value, held_out(), explainer=path)
+    torch.testing.assert_close(found.phi, trained(held_out()))
+
+
+def test_another_surrogate_is_refused(trained: AmortizedExplainer, tmp_path: Path) -> None:
+    path = tmp_path / "explainer.ckpt"
+    trained.save(path)
+    other = network(8, scale=1)
+    with pytest.raises(ValueError, match=r"for which the explainer .* was trained but this is ano"):
+        ms.load_explainer(path, other)
+    with pytest.raises(FileNotFoundError, match="Expected an explainer checkpoint"):
+        ms.load_explainer(tmp_path / "none.ckpt", other)
+
+
+def test_the_seed_decides() -> None:
+    def fit(seed: int) -> torch.Tensor:
+        settings = {"hidden": [8], "max_epochs": 1, "trainer": {"accelerator": "cpu"}}
+        explainer = ms.fit_explainer(network(4), rows(4, 100), seed=seed, **settings)
+        return explainer(rows(4, 5))
+
+    assert torch.equal(fit(1), fit(1))
+    assert not torch.equal(fit(1), fit(2))
+
+
+def test_half_precision_is_close(trained: AmortizedExplainer) -> None:
+    single = trained(held_out())
+    half = AmortizedExplainer(trained.value.in_precision("bf16-mixed"), trained._task)
+    assert (half(held_out()) - single).abs().max() < 0.05 * single.abs().max()
+
+
+def test_errors_at_the_door(trained: AmortizedExplainer) -> None:
+    x = torch.randn(20, 4)
+    model = ms.as_model(torch.nn.Linear(4, 3), x, returns="logits")
+    marginal = ms.imputed_value(model, ms.MarginalImputer(x))
+    with pytest.raises(TypeError, match="Expected `value` to be a surrogate but got ImputedValue"):
+        ms.fit_explainer(marginal, x)
+    with pytest.raises(TypeError, match="that an explainer was trained for but got 'marginal'"):
+        ms.amortized_shapley(marginal, x, explainer=trained)
+    with pytest.raises(ValueError, match="Expected `x`"):
+        trained(torch.randn(3, 5))
+    with pytest.raises(ValueError, match="Expected `hidden` to list layer widths"):
+        ms.fit_explainer(trained.value, rows(8, 100), hidden=[])
+
+
+QUICK = ["explainer=amortized", "explainer.hidden=[32]", "explainer.max_epochs=1"]
+
+
+def test_the_two_commands_train_and_use_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train(tmp_path, *QUICK)
+    home = tmp_path / "digits" / "surrogate"
+    record = json.loads((home / "metrics.json").read_text())["explainer"]
+    assert 0 < record["relative_error"] < 5
+    assert record["epochs"] == 1
+    assert not list(home.parent.glob("*partial"))
+    assert "explainer: relative error" in capsys.readouterr().out
+    train(tmp_path, *QUICK)
+    assert "explainer: already trained with these settings" in capsys.readouterr().out
+    with pytest.raises(ValueError, match=r"an explainer of these settings, .*max_epochs: 1"):
+        train(tmp_path, *QUICK, "explainer.max_epochs=2")
+    words = ["estimator=amortized", "instances=3", "compare=[]", "progress=false"]
+    config = composed("explain", f"runs_dir={tmp_path}", *words)
+    summary = explain_command.explain(config, ["estimator", "instances", "compare"])
+    assert summary["estimator"] == "amortized"
+    found = ms.Explanation.load(home / "explanations.zarr")
+    assert found.efficiency_gap < 1e-5
+    assert found.made_by["relative_error"] == pytest.approx(record["relative_error"])
+
+
+def test_only_a_surrogate_has_an_explainer(tmp_path: Path) -> None:
+    words = [*QUICK_CLASSIFIER, "value_function=marginal", *QUICK]
+    config = composed("train", f"runs_dir={tmp_path}", *words)
+    with pytest.raises(ValueError, match="Expected value_function=surrogate together with expl"):
+        train_command.train(config)
+    assert not list(tmp_path.rglob("*.ckpt"))

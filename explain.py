@@ -35,6 +35,7 @@ def explain(cfg: DictConfig, given: list[str]) -> dict[str, Any]:
         settings["basis"], settings["balances"], log_ratio_of_mean=settings["log_ratio_of_mean"]
     )
     name = cfg.value_function.name
+    steps.check_takes_ordering(hydra.utils.get_method(cfg.estimator._target_), orders)
     names = steps.drawn_names(settings["compare"], name)
     known = {path.stem: plain(OmegaConf.load(path)) for path in FAMILIES.glob("*.yaml")}
     others = {other: defaults(known, other) for other in names if other != name}
@@ -64,7 +65,8 @@ def explain(cfg: DictConfig, given: list[str]) -> dict[str, Any]:
     )
     if not summary:  # This process was started by another one, which has all that there is to say.
         return summary
-    print(f"{summary['seconds']:.1f} s for {name}; results and plots in {opened.directory}")
+    took = f"{summary['seconds']:.1f} s for {name} ({summary['estimator']})"
+    print(f"{took}; results and plots in {opened.directory}")
     return summary
 
 

@@ -1,24 +1,26 @@
 """Our permutations against those of other packages, on the same value function, in one run.
 
     pip install -e '.[peers]'
-    MANIFOLD_SHAP_DATA=... python benchmarks/peers.py --out benchmarks/results/peers.json
+    MANIFOLD_SHAP_DATA=... python benchmarks/peers.py --out benchmarks/results
 
 Every side explains the same test row by the same surrogate, in its default settings: a callable
 that gives the values of coalitions, all classes at once. shap and lightshap take all of them;
 captum and shapiq explain one class per run, so that all classes take as many runs. Each side has
 the batch size that is best for it of those tried. Two figures for each:
 
-- values per second: coalitions evaluated, divided by the number of runs that all classes take;
-- error at equal time: root mean square of phi - reference, relative to that of the reference (our
-  4,096 permutations of another seed), after as many seconds for all classes as the run allows.
+- values per second: coalitions evaluated, divided by the number of runs that all classes take, of
+  permutations on every side;
+- error at equal time: root mean square of phi - reference, relative to that of the reference, after
+  about as many seconds for all classes as the run allows. Here other packages have their kernel
+  methods as well, and ours is `auto_shapley`. The reference is exact, or a run of 16,384 coalitions
+  of another seed.
 
 Ours is measured in float32 and with products in bfloat16, and against the bare float32 forward of
 the surrogate, one coalition per input row, at its best batch size. The sides alternate; figures are
-medians.
+medians. `--out` names a folder for peers.json, peers.md and peers.png.
 """
 
 import argparse
-import json
 import statistics
 import tempfile
 import time
@@ -30,10 +32,12 @@ import numpy as np
 import torch
 from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
+from matplotlib.figure import Figure
 from omegaconf import OmegaConf
 from torch import Tensor
 
 import manifold_shap as ms
+from benchmarks.figures import Panel, draw, machine, markdown, write
 from manifold_shap.training.classifier import fit_classifier, load_classifier
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
@@ -45,6 +49,10 @@ BATCH_SIZES = {
     "ours": [2048, 4096, 16384],
     "ours, bf16": [2048, 4096, 16384],
 }
+# So few players are enumerated.
+_FEW = 13
+# These explain one class per run.
+ONE_CLASS = ("captum", "shapiq", "captum, kernel", "shapiq, kernel")
 # phi of a row (or of its first class) by so many permutations, in batches of this size.
 Side = Callable[[int, int], np.ndarray]
 
@@ -89,12 +97,13 @@ def sides(value: ms.SurrogateValue, x: Tensor) -> tuple[dict[str, Side], Counted
     import lightshap
     import shap
     import shapiq
-    from captum.attr import ShapleyValueSampling
+    from captum.attr import KernelShap, ShapleyValueSampling
 
     game, players = Counted(value, x), len(value.players)
     nobody, everybody = np.zeros((1, players)), np.ones((1, players))
     masker = shap.maskers.Independent(nobody)
     explainer = shap.PermutationExplainer(game, masker, seed=0)
+    kernels = KernelShap(lambda z: torch.from_numpy(game(z)))
     sampling = ShapleyValueSampling(lambda z: torch.from_numpy(game(z)))
     half = value.in_precision("bf16-mixed")
 
@@ -124,6 +133,21 @@ def sides(value: ms.SurrogateValue, x: Tensor) -> tuple[dict[str, Side], Counted
         game.count += found.made_by["evaluations"]
         return found.phi[0].numpy()
 
+    def by_shap_kernel(permutations: int, size: int) -> np.ndarray:
+        kernel = shap.KernelExplainer(game, nobody)
+        count = permutations * players
+        return kernel.shap_values(everybody, nsamples=count, l1_reg=0, silent=True)[0]
+
+    def by_captum_kernel(permutations: int, size: int) -> np.ndarray:
+        start, end = torch.zeros(1, players), torch.ones(1, players)
+        settings = {"n_samples": permutations * players, "perturbations_per_eval": size}
+        return kernels.attribute(end, start, target=0, **settings)[0].numpy()
+
+    def by_shapiq_kernel(permutations: int, size: int) -> np.ndarray:
+        approximator = shapiq.KernelSHAP(players, random_state=0)
+        found = approximator.approximate(permutations * players, lambda z: game(z)[:, 0])
+        return found.get_n_order_values(1)
+
     return {
         "shap": by_shap,
         "lightshap": by_lightshap,
@@ -131,6 +155,9 @@ def sides(value: ms.SurrogateValue, x: Tensor) -> tuple[dict[str, Side], Counted
         "shapiq": by_shapiq,
         "ours": lambda permutations, size: ours(value, permutations, size),
         "ours, bf16": lambda permutations, size: ours(half, permutations, size),
+        "shap, kernel": by_shap_kernel,
+        "captum, kernel": by_captum_kernel,
+        "shapiq, kernel": by_shapiq_kernel,
     }, game
 
 
@@ -157,41 +184,137 @@ def forward_rate(value: ms.SurrogateValue, x: Tensor) -> float:
     return max(rates)
 
 
+def rates(
+    works: dict[str, Side], game: Counted, classes: int, repeats: int
+) -> tuple[dict[str, float], dict[str, int]]:
+    """Values per second of every side by permutations, and its best batch size."""
+    players = len(game.value.players)
+    some = max(4, 20_000 // players // 2 * 2)
+    best, found = {}, {side: [] for side in BATCH_SIZES}
+    for side, sizes in BATCH_SIZES.items():
+        times = {size: timed(works[side], game, some, size)[0] for size in sizes}
+        best[side] = min(times, key=times.__getitem__)
+    for _ in range(repeats):
+        for side in BATCH_SIZES:
+            took, count, _ = timed(works[side], game, some, best[side])
+            found[side].append(count / took / (classes if side in ONE_CLASS else 1))
+    return {side: statistics.median(values) for side, values in found.items()}, best
+
+
+def within(work: Side, game: Counted, seconds: float, runs: int, size: int) -> tuple[float, Any]:
+    """Seconds for all classes, and phi, of a run that takes about as long as it may."""
+    permutations, most = 2, 2**20
+    while True:
+        took, _, phi = timed(work, game, permutations, size)
+        if took * runs > seconds / 2 or permutations >= most:
+            return took * runs, phi
+        # A third of what the last run promises, for fixed costs weigh on short ones.
+        longer = seconds / (took * runs)
+        grown = permutations * (longer if longer < 3 else max(2, longer / 3))
+        permutations = min(most, max(permutations + 2, int(grown) // 2 * 2))
+
+
+def error_of(phi: Any, reference: np.ndarray) -> float:
+    """Relative to the reference, or to its first class where phi is of that alone."""
+    wanted = reference if np.size(phi) == reference.size else reference[:, 0]
+    gap = np.asarray(phi, dtype=float).reshape(wanted.shape) - wanted
+    return float(np.sqrt((gap**2).mean() / (wanted**2).mean()))
+
+
+def by_auto(value: ms.SurrogateValue, x: Tensor, seconds: float) -> tuple[float, Any, str]:
+    """Seconds, phi and choice of `auto_shapley`, which takes about so long or is exact before."""
+    players = len(value.players)
+    evaluations = 2**players if players <= _FEW else 64 * players
+    while True:
+        start = time.perf_counter()
+        found = ms.auto_shapley(value, x[None], evaluations=evaluations)
+        took = time.perf_counter() - start
+        choice = found.made_by["auto"]
+        if took > seconds / 2 or choice.startswith("exact"):
+            return took, found.phi[0].numpy(), choice
+        longer = seconds / took
+        evaluations = int(evaluations * (longer if longer < 3 else max(2, longer / 3)))
+
+
+def errors(
+    works: dict[str, Side], game: Counted, best: dict[str, int], classes: int, seconds: float
+) -> dict[str, Any]:
+    """Errors at equal time: as long as it allows, or as `auto_shapley` takes to be exact."""
+    value, x = game.value, game.x[0]
+    if len(value.players) <= _FEW:
+        reference = ms.exact_shapley(value, x[None]).phi[0].numpy()
+        # The second run, since the first one warms up.
+        seconds = [by_auto(value, x, seconds)[0] for _ in range(5)][-1]
+    else:
+        long = ms.coalition_shapley(value, x[None], coalitions=16_384, seed=1)
+        reference = long.phi[0].numpy()
+    found: dict[str, Any] = {"seconds": seconds}
+    for name, which in (("ours", value), ("ours, bf16", value.in_precision("bf16-mixed"))):
+        took, phi, choice = by_auto(which, x, seconds)
+        error = error_of(phi, reference)
+        found[f"{name}, auto"] = {"seconds": took, "relative_error": error, "choice": choice}
+    for side, work in works.items():
+        runs = classes if side in ONE_CLASS else 1
+        took, phi = within(work, game, seconds, runs, best.get(side, 1024))
+        found[side] = {"seconds": took, "relative_error": error_of(phi, reference)}
+    return found
+
+
 def measure(name: str, epochs: int, seconds: float, repeats: int) -> dict[str, Any]:
     value, x = surrogate(name, epochs)
     works, game = sides(value, x)
-    classes, players = len(value.outputs), len(value.players)
-    reference = ms.permutation_shapley(value, x[None], permutations=4096, seed=1).phi[0].numpy()
-    some = max(4, 20_000 // players // 2 * 2)
-    best, rates = {}, {side: [] for side in works}
-    for side, work in works.items():
-        sizes = BATCH_SIZES[side]
-        times = {size: timed(work, game, some, size)[0] for size in sizes}
-        best[side] = min(times, key=times.__getitem__)
-    runs = {side: classes if side in ("captum", "shapiq") else 1 for side in works}
-    for _ in range(repeats):
-        for side, work in works.items():
-            took, count, _ = timed(work, game, some, best[side])
-            rates[side].append(count / took / runs[side])
-    figures: dict[str, Any] = {"forward": {"values_per_second": forward_rate(value, x)}}
-    for side, work in works.items():
-        rate = statistics.median(rates[side])
-        permutations = max(2, round(seconds * rate / players) // 2 * 2)
-        took, _, phi = timed(work, game, permutations, best[side])
-        wanted = reference if np.size(phi) == reference.size else reference[:, 0]
-        gap = np.asarray(phi, dtype=float).reshape(wanted.shape) - wanted
-        figures[side] = {
-            "values_per_second": rate,
-            "batch_size": best[side],
-            "seconds": took * runs[side],
-            "relative_error": float(np.sqrt((gap**2).mean() / (wanted**2).mean())),
-        }
-    fastest = figures["ours"]["values_per_second"]
-    half = figures["ours, bf16"]["values_per_second"]
+    classes = len(value.outputs)
+    found, best = rates(works, game, classes, repeats)
+    figures = {"forward": {"values_per_second": forward_rate(value, x)}}
+    for side, rate in found.items():
+        figures[side] = {"values_per_second": rate, "batch_size": best[side]}
     for entry in figures.values():
-        entry["ours / this"] = fastest / entry["values_per_second"]
-        entry["ours, bf16 / this"] = half / entry["values_per_second"]
-    return {"players": players, "classes": classes, "sides": figures}
+        entry["ours / this"] = found["ours"] / entry["values_per_second"]
+        entry["ours, bf16 / this"] = found["ours, bf16"] / entry["values_per_second"]
+    return {
+        "players": len(value.players),
+        "classes": classes,
+        "rates": figures,
+        "errors": errors(works, game, best, classes, seconds),
+    }
+
+
+def table(report: dict[str, Any], data: list[str]) -> str:
+    """Both figures of every side, for every data set."""
+    lines = []
+    for name in data:
+        rates_of, errors_of = report[name]["rates"], report[name]["errors"]
+        for side in dict.fromkeys([*rates_of, *errors_of]):
+            if side == "seconds":
+                continue
+            rate, error = rates_of.get(side, {}), errors_of.get(side, {})
+            lines.append(
+                [
+                    name,
+                    side,
+                    rate.get("values_per_second"),
+                    rate.get("ours / this"),
+                    rate.get("ours, bf16 / this"),
+                    error.get("relative_error"),
+                    error.get("seconds"),
+                ]
+            )
+    columns = ["data", "side", "values per second", "ours / this", "ours, bf16 / this"]
+    return markdown([*columns, "relative error", "seconds"], lines)
+
+
+def picture(report: dict[str, Any], data: list[str]) -> Figure:
+    """Errors and the seconds that they took, a panel for each data set."""
+    panels = []
+    for name in data:
+        ends = report[name]["errors"]
+        curves = {
+            side: [(entry["seconds"], entry["relative_error"])]
+            for side, entry in ends.items()
+            if side != "seconds" and entry["relative_error"] > 1e-6
+        }
+        panels.append(Panel(name, "seconds, all classes", "relative error", curves))
+    return draw(panels)
 
 
 def main() -> None:
@@ -201,14 +324,15 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=3, help="of the surrogate")
     parser.add_argument("--seconds", type=float, default=2.0, help="for one row, all classes")
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--out", type=Path, help="folder for peers.json, .md and .png")
     chosen = parser.parse_args()
-    report: dict[str, Any] = {"torch": torch.__version__, "threads": torch.get_num_threads()}
+    report: dict[str, Any] = machine()
     for name in chosen.data:
         report[name] = measure(name, chosen.epochs, chosen.seconds, chosen.repeats)
-        print(name, json.dumps(report[name], indent=2), flush=True)
+        print(table(report, [name]), flush=True)
     if chosen.out:
-        chosen.out.write_text(json.dumps(report, indent=2) + "\n")
+        text, figure = table(report, chosen.data), picture(report, chosen.data)
+        write(chosen.out, "peers", report, text, figure)
 
 
 if __name__ == "__main__":

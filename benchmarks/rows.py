@@ -174,18 +174,13 @@ def table(report: Mapping[str, Any]) -> str:
 
 
 def panels(report: Mapping[str, Any]) -> list[Panel]:
-    alone = [run for run in report["runs"] if run["processes"] == 1]
-    few = [run for run in report["runs"] if run["rows"] == report["runs"][0]["rows"]]
-    memory = {"one process": [(run["rows"], run["peak_megabytes"]) for run in alone]}
-    kinds = {"explaining": "seconds", "with their start": "seconds_of_call"}
-    speed = {
-        name: [(run["processes"], run["rows"] / run[key]) for run in few]
-        for name, key in kinds.items()
-    }
-    return [
-        Panel("memory", "rows", "peak MB", memory, log="x"),
-        Panel("speed", "processes", "rows per second", speed, log=""),
-    ]
+    """Peak memory of one process, medians over repeats."""
+    peaks: dict[int, list[float]] = {}
+    for run in report["runs"]:
+        if run["processes"] == 1:
+            peaks.setdefault(run["rows"], []).append(run["peak_megabytes"])
+    points = [(float(rows), statistics.median(found)) for rows, found in sorted(peaks.items())]
+    return [Panel("one process", "rows", "peak MB", {"one process": points}, log="x")]
 
 
 def main() -> None:

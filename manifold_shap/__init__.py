@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 
 from manifold_shap import simplex
 from manifold_shap.classifiers import Model, as_model
-from manifold_shap.coalitions import Players, ShapleyKernel, SizeUniform
+from manifold_shap.coalitions import LeverageScores, Players, ShapleyKernel, SizeUniform
 from manifold_shap.columns import Column
 from manifold_shap.dendrogram import cluster_classes
 from manifold_shap.estimators import (
@@ -20,7 +20,9 @@ from manifold_shap.estimators import (
     auto_shapley,
     coalition_shapley,
     exact_shapley,
+    kernel_shapley,
     permutation_shapley,
+    sample_reuse_shapley,
 )
 from manifold_shap.explanation import Explanation
 from manifold_shap.imputers import (
@@ -57,6 +59,12 @@ from manifold_shap.values import (
 
 if TYPE_CHECKING:
     from manifold_shap import plots
+    from manifold_shap.streaming import explain_rows
+    from manifold_shap.training.explainer import (
+        amortized_shapley,
+        fit_explainer,
+        load_explainer,
+    )
     from manifold_shap.training.imputer import fit_imputer, load_imputer
     from manifold_shap.training.surrogate import fit_surrogate, load_surrogate
 
@@ -72,6 +80,7 @@ __all__ = [
     "GaussianImputer",
     "ImputedValue",
     "Imputer",
+    "LeverageScores",
     "LogRatioOfMean",
     "MarginalImputer",
     "Model",
@@ -87,14 +96,19 @@ __all__ = [
     "VAEImputer",
     "ValueFunction",
     "adaptive_shapley",
+    "amortized_shapley",
     "as_model",
     "auto_shapley",
     "cluster_classes",
     "coalition_shapley",
     "exact_shapley",
+    "explain_rows",
+    "fit_explainer",
     "fit_imputer",
     "fit_surrogate",
     "imputed_value",
+    "kernel_shapley",
+    "load_explainer",
     "load_imputer",
     "load_surrogate",
     "mean_squared_error",
@@ -103,6 +117,7 @@ __all__ = [
     "permutation_shapley",
     "plots",
     "retrained_value",
+    "sample_reuse_shapley",
     "shapley_pairs",
     "simplex",
     "weight_of_evidence",
@@ -110,6 +125,10 @@ __all__ = [
 
 # Lightning and matplotlib take seconds to import: only those who train or draw wait for them.
 _LAZY = {
+    "explain_rows": "manifold_shap.streaming",
+    "amortized_shapley": "manifold_shap.training.explainer",
+    "fit_explainer": "manifold_shap.training.explainer",
+    "load_explainer": "manifold_shap.training.explainer",
     "fit_imputer": "manifold_shap.training.imputer",
     "load_imputer": "manifold_shap.training.imputer",
     "fit_surrogate": "manifold_shap.training.surrogate",

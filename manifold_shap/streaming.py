@@ -19,7 +19,7 @@ from tqdm import tqdm
 from manifold_shap.blocks import Rows, Work, writing
 from manifold_shap.explanation import Explanation
 from manifold_shap.schema import Schema
-from manifold_shap.training.loop import _QUIET, _quiet, _runner
+from manifold_shap.training.loop import QUIET, make_runner, quiet
 
 
 def explain_rows(
@@ -76,12 +76,12 @@ def explain_rows(
     """
     work = Work(Path(path), Rows(x, block, instances, schema), value, estimator, seed)
     bars = [RowsBar()] if progress else []
-    with _quiet():
+    with quiet():
         # Values decide on their own gradients, and a retrained one needs some.
-        settings = {**_QUIET, "inference_mode": False, **_where(value), **(trainer or {})}
+        settings = {**QUIET, "inference_mode": False, **_where(value), **(trainer or {})}
         settings |= {"enable_progress_bar": False, "enable_checkpointing": False}
         settings["callbacks"] = [*settings.get("callbacks", ()), *bars]
-        runner = _runner(default_root_dir=work.path.parent, **settings)
+        runner = make_runner(default_root_dir=work.path.parent, **settings)
         if runner.is_global_zero:
             with writing(work.path):
                 work.begin(resume)

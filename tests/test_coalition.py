@@ -303,12 +303,58 @@ def test_auto_enumerates_few_players() -> None:
 def test_auto_linearizes_networks_and_samples_the_rest() -> None:
     found = ms.auto_shapley(network(20), rows(20, 2))
     assert found.made_by["auto"].startswith("coalition: contributions of all 20 players at once, l")
-    found = ms.auto_shapley(Polynomial(20), rows(20, 2))
-    assert found.made_by["auto"].endswith("20 players at once, in full")
+    found = ms.auto_shapley(Polynomial(21), rows(21, 2))
+    assert found.made_by["auto"].endswith("21 players at once, in full")
     assert found.made_by["evaluations"] <= 2 * 8192
     short = ms.auto_shapley(Polynomial(20), rows(20, 2), evaluations=76)
     assert short.made_by["estimator"] == "permutation"
     assert short.made_by["permutations"] == 4
+
+
+def test_auto_fits_a_regression_to_few_players() -> None:
+    found = ms.auto_shapley(Polynomial(20), rows(20, 2))
+    assert found.made_by["auto"] == "kernel: a regression of 20 players on pairs of coalitions"
+    assert found.made_by["evaluations"] == 2 * 8192
+    odd = ms.auto_shapley(Polynomial(20), rows(20, 2), evaluations=641, seed=3)
+    same = ms.kernel_shapley(Polynomial(20), rows(20, 2), evaluations=640, seed=3)
+    assert torch.equal(odd.phi, same.phi)
+    fewer = ms.auto_shapley(Polynomial(20), rows(20, 2), evaluations=639)
+    assert fewer.made_by["estimator"] == "permutation"
+    to_target = ms.auto_shapley(Polynomial(20), rows(20, 2), target_error=0.05)
+    assert to_target.made_by["estimator"] == "coalition"
+
+
+@pytest.mark.parametrize(("players", "expected"), [(14, "kernel"), (16, "coalition")])
+def test_auto_fits_networks_where_a_quarter_of_all_coalitions_is_taken(
+    players: int, expected: str
+) -> None:
+    found = ms.auto_shapley(network(players), rows(players, 1))
+    assert found.made_by["estimator"] == expected
+
+
+@pytest.mark.parametrize(("players", "evaluations"), [(14, 640), (16, 1632), (18, 8192)])
+def test_what_auto_fits_errs_less_than_contributions_would(players: int, evaluations: int) -> None:
+    game, x = Polynomial(players), rows(players, 5)
+    # A regression on all coalitions is exact, for more players than `exact_shapley` takes.
+    exact = ms.kernel_shapley(game, x, evaluations=2**players)
+    most = evaluations // (players + 1) // 32 * 32
+    fits = [ms.auto_shapley(game, x, evaluations=evaluations, seed=seed) for seed in range(8)]
+    others = [ms.coalition_shapley(game, x, coalitions=most, seed=seed) for seed in range(8)]
+    assert all(found.made_by["estimator"] == "kernel" for found in fits)
+    fit, other = (
+        torch.stack([(one.phi - exact.phi).square().mean() for one in found]).mean()
+        for found in (fits, others)
+    )
+    assert fit < 0.6 * other
+
+
+@given(st.integers(9, 12), seeds)
+@few
+def test_the_least_that_auto_fits_determines_all_values(players: int, seed: int) -> None:
+    x = rows(players, 1)
+    found = ms.auto_shapley(Polynomial(players), x, evaluations=32 * players, seed=seed)
+    assert found.made_by["estimator"] == "kernel"
+    assert found.standard_error.isfinite().all()
 
 
 def test_auto_keeps_to_an_ordering() -> None:
@@ -322,9 +368,10 @@ def test_auto_keeps_to_an_ordering() -> None:
     assert short.made_by["estimator"] == "exact"
 
 
-def test_auto_does_not_enumerate_what_is_drawn() -> None:
-    x = torch.randn(50, 4, generator=torch.Generator().manual_seed(0))
-    model = ms.as_model(torch.nn.Linear(4, 3), x, returns="logits")
+@pytest.mark.parametrize("players", [4, 10])
+def test_auto_neither_enumerates_nor_fits_what_is_drawn(players: int) -> None:
+    x = torch.randn(50, players, generator=torch.Generator().manual_seed(0))
+    model = ms.as_model(torch.nn.Linear(players, 3), x, returns="logits")
     found = ms.auto_shapley(ms.imputed_value(model, ms.MarginalImputer(x), draws=8), x[:2])
     assert found.made_by["estimator"] == "coalition"
     assert found.standard_error.isfinite().all()

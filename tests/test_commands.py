@@ -27,7 +27,8 @@ from manifold_shap.training.classifier import MLPClassifier
 CONF = Path(__file__).parent.parent / "conf"
 QUICK_CLASSIFIER = ["classifier.hidden=[64]", "classifier.max_epochs=2", "progress=false"]
 QUICK = [*QUICK_CLASSIFIER, "value_function.hidden=[64]", "value_function.max_epochs=2"]
-QUICK_EXPLAIN = ["instances=2", "estimator.permutations=4", "progress=false"]
+ORDERS = ["estimator=permutation", "estimator.permutations=4"]
+QUICK_EXPLAIN = ["instances=2", *ORDERS, "progress=false"]
 
 
 def composed(command: str, *overrides: str) -> DictConfig:
@@ -119,6 +120,41 @@ def test_explaining_writes_what_it_promises(trained: Path) -> None:
     assert explanation.made_by["permutations"] == 4
 
 
+def test_an_estimator_is_picked_and_named(
+    trained: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [f"runs_dir={trained}", "instances=2", "compare=[]", "progress=false"]
+    summary = explain_command.explain(composed("explain", *words), [])
+    directory = trained / "digits" / "surrogate"
+    picked = ms.Explanation.load(directory / "explanations.zarr").made_by["auto"]
+    assert picked.startswith("coalition: contributions of all 64 players at once")
+    assert json.loads((directory / "summary.json").read_text())["estimator"] == picked
+    assert f"{summary['seconds']:.1f} s for surrogate ({picked})" in capsys.readouterr().out
+    assert explain(trained, "compare=[]")["estimator"] == "permutation"
+
+
+@pytest.mark.parametrize("name", ["coalition", "kernel", "sample_reuse"])
+def test_an_ordering_is_for_estimators_that_can_restrict_permutations(
+    tmp_path: Path, name: str
+) -> None:
+    # Before anything is opened: there is no run.
+    words = [f"runs_dir={tmp_path}", f"estimator={name}", "ordering=[[a],[b]]"]
+    with pytest.raises(ValueError, match=rf"got {name}_shapley; choose estimator=auto, exact, "):
+        explain_command.explain(composed("explain", *words), ["estimator", "ordering"])
+    causal = [*words, "asymmetric=false", "confounding=[true,false]"]
+    with pytest.raises(FileNotFoundError):
+        explain_command.explain(composed("explain", *causal), [])
+
+
+@pytest.mark.parametrize("name", ["auto", "exact", "permutation", "adaptive"])
+def test_estimators_that_can_restrict_permutations_take_an_ordering(
+    tmp_path: Path, name: str
+) -> None:
+    words = [f"runs_dir={tmp_path}", f"estimator={name}", "ordering=[[a],[b]]"]
+    with pytest.raises(FileNotFoundError):
+        explain_command.explain(composed("explain", *words), [])
+
+
 def test_chosen_rows_are_the_rows_explained(trained: Path) -> None:
     explain(trained, "instances=[7,3]", "compare=[]")
     explanation = ms.Explanation.load(trained / "digits" / "surrogate" / "explanations.zarr")
@@ -182,6 +218,11 @@ def test_what_no_run_wrote_is_not_deleted(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"nothing else, but it has notes.txt"):
         train(tmp_path, "overwrite=true")
     assert notes.read_text() == "precious"
+
+
+def test_what_an_interrupted_stream_left_does_not_block_a_training(tmp_path: Path) -> None:
+    (tmp_path / "run" / ".explanations.zarr.partial").mkdir(parents=True)
+    assert directories.begin(tmp_path / "run", {}, overwrite=False).exists()
 
 
 def test_explanations_that_needed_no_training_stay(tmp_path: Path) -> None:
@@ -494,7 +535,7 @@ def test_an_interrupted_stream_is_gone_on_with(trained: Path) -> None:
     assert "of 359 rows are kept" in said
     assert "resume=True goes on" in said
     with pytest.raises(ValueError, match=r"interrupted call.*differ: permutations"):
-        explain(trained, *words[4:], "estimator.permutations=32", "resume=true")
-    summary = explain(trained, *words[4:], "resume=true")
+        explain(trained, *words[5:], "estimator.permutations=32", "resume=true")
+    summary = explain(trained, *words[5:], "resume=true")
     assert 0 < summary["instances_resumed"] < 359
     assert not partial.exists()

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap import noise
+from manifold_shap import kernel_shapley, noise
 from manifold_shap.estimators.game import Game
-from manifold_shap.estimators.kernel import LAWS, Pairs, Regression, choose_pairs, kernel_shapley
+from manifold_shap.estimators.regression import LAWS, Pairs, Regression, choose_pairs
 from manifold_shap.surrogate import Surrogate
 from manifold_shap.values import model_for, reference_outputs
 
@@ -297,8 +297,8 @@ def test_batch_size_does_not_matter_to_networks_and_draws(
 def test_many_pairs_and_rows_come_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     game, x = log_ratios(12), rows(12, 7)
     whole = kernel_shapley(game, x, evaluations=500)
-    monkeypatch.setattr("manifold_shap.estimators.kernel._PAIRS_PER_PART", 37)
-    monkeypatch.setattr("manifold_shap.estimators.kernel._MOST_NUMBERS", 3 * 250 * 4)
+    monkeypatch.setattr("manifold_shap.estimators.regression._PAIRS_PER_PART", 37)
+    monkeypatch.setattr("manifold_shap.estimators.regression._MOST_NUMBERS", 3 * 250 * 4)
     parts = kernel_shapley(game, x, evaluations=500)
     torch.testing.assert_close(parts.phi, whole.phi, rtol=0, atol=1e-6)
     torch.testing.assert_close(parts.covariance, whole.covariance, rtol=1e-5, atol=1e-8)

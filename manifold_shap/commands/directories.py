@@ -17,7 +17,14 @@ from uuid import uuid4
 from manifold_shap.checkpoints import swap_in, write_whole
 
 _CONFIG = "config.json"
-_OURS = {_CONFIG, "metrics.json", "plots", "explanations.zarr", "summary.json"}
+_OURS = {
+    _CONFIG,
+    "metrics.json",
+    "plots",
+    "explanations.zarr",
+    ".explanations.zarr.partial",
+    "summary.json",
+}
 
 
 def check_writable(directory: Path) -> None:

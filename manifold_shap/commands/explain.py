@@ -1,5 +1,6 @@
 """Explaining test rows with what a run directory holds."""
 
+import inspect
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -93,6 +94,17 @@ def drawn_names(compare: str | Sequence[str] | None, name: str) -> list[str]:
     return list(dict.fromkeys(listed if name in listed else [name, *listed]))
 
 
+def check_takes_ordering(estimator: Callable[..., Explanation], orders: Orders) -> None:
+    """Raise ValueError if permutations are to be restricted and the estimator has none."""
+    if not orders.of_estimator or "ordering" in inspect.signature(estimator).parameters:
+        return
+    raise ValueError(
+        "Expected an estimator that can restrict permutations to `ordering` but got "
+        f"{estimator.__name__}; choose estimator=auto, exact, permutation or adaptive, or "
+        "asymmetric=false together with `confounding`, for causal values over all permutations."
+    )
+
+
 def pick_device(name: str) -> torch.device:
     """The device of this name; `auto` is CUDA where there is one.
 
@@ -174,6 +186,7 @@ def explain(
         "instances": len(rows),
         "players": len(main.players),
         "outputs": len(main.outputs),
+        "estimator": main.made_by.get("auto", main.made_by["estimator"]),
         **facts,
         **orders.record,
         **({"log_ratio_of_mean": True} if simplex.log_ratio_of_mean else {}),

@@ -9,6 +9,7 @@ from torch import Tensor
 from manifold_shap.estimators.coalition import LEAST_COALITIONS, coalition_shapley, cost_of
 from manifold_shap.estimators.exact import MAX_PLAYERS, exact_shapley
 from manifold_shap.estimators.game import Game
+from manifold_shap.estimators.kernel import kernel_shapley
 from manifold_shap.estimators.permutation import permutation_shapley
 from manifold_shap.explanation import Explanation
 from manifold_shap.ordering import Ordering
@@ -17,6 +18,11 @@ from manifold_shap.ordering import Ordering
 _EVALUATIONS = 64
 _LEAST_ROWS = 8192
 _MOST_COALITIONS = 2**16
+# Of regressions: players at most and evaluations per player at least; and for networks, the share
+# of all coalitions that they take at least.
+_MOST_FITTED = 20
+_LEAST_FITTED = 32
+_LEAST_SHARE = 1 / 4
 
 
 def auto_shapley(
@@ -33,10 +39,19 @@ def auto_shapley(
     """Shapley values by the estimator that suits the game; `made_by["auto"]` says which and why.
 
     - All coalitions, where they cost no more than `evaluations` and nothing is drawn: exact.
+    - A regression (`kernel_shapley`) of up to 20 players on 32 evaluations or more for each, where
+      nothing is drawn and the value function is no network or a quarter of all coalitions is taken.
     - Otherwise the contributions of all players at sampled coalitions (`coalition_shapley`), by
       their linearization where that is cheaper.
     - Orders of the players (`permutation_shapley`), where an ordering restricts them or
       `evaluations` are too few for that.
+
+    The bounds are measured, on 13 to 20 players. For as many evaluations, contributions at sampled
+    coalitions had 4 to 10 times the squared error of a regression for most random games, and 1.4 to
+    4 times for forests and networks with a baseline. For trained surrogates it was 0.3 to 1.2 times
+    (less, where they are linearized), but 1.4 times with a quarter of all coalitions, 3 with half.
+    With few evaluations, orders are better for surrogates than a regression. Where values are
+    drawn, draws cancel in contributions, but not between a coalition and its complement.
 
     Args:
         value: any callable from rows `[batch, *event]` and a bool mask `[batch, m, players]` to
@@ -66,7 +81,11 @@ def auto_shapley(
     if order.coalitions_count - 2 <= budget and not game.noisy and order.largest <= MAX_PLAYERS:
         found = exact_shapley(value, x, ordering=ordering, **common)
         return _said(found, f"exact: all {order.coalitions_count} coalitions")
-    common |= {"seed": seed, "target_error": target_error}
+    common["seed"] = seed
+    if len(order) == 1 and target_error is None and _suits_regression(game, budget):
+        found = kernel_shapley(value, x, evaluations=budget // 2 * 2, **common)
+        return _said(found, f"kernel: a regression of {players} players on pairs of coalitions")
+    common["target_error"] = target_error
     coalitions = _coalitions(game, budget)
     if len(order) == 1 and coalitions >= LEAST_COALITIONS:
         most = None if evaluations is None and target_error is not None else coalitions
@@ -78,6 +97,17 @@ def auto_shapley(
     found = permutation_shapley(value, x, permutations=most, ordering=ordering, **common)
     why = "an ordering restricts them" if len(order) > 1 else "few evaluations are asked for"
     return _said(found, f"permutation: orders of {players} players, since {why}")
+
+
+def _suits_regression(game: Game, budget: int) -> bool:
+    """Whether a regression makes more of the budget than contributions at coalitions.
+
+    Coalitions that leave values open need not be feared: 144 pairs for 9 players are the fewest.
+    """
+    players = len(game.players)
+    if game.noisy or players > _MOST_FITTED or budget < _LEAST_FITTED * players:
+        return False
+    return not game.linearizes or budget >= _LEAST_SHARE * 2**players
 
 
 def _coalitions(game: Game, budget: int) -> int:

@@ -1,10 +1,11 @@
 """Shapley values by maximum sample reuse, with what a regression explains taken out first.
 
-Every coalition can serve the values of all players: with m drawn ones, Σ w u y of `kernel` is an
-unbiased estimate of its own (maximum sample reuse), but one that varies with all of y. Witter, Liu
-& Musco (2025) let it estimate what a regression leaves of y, and add the values of the regression,
-which for an additive game are its coefficients. The result is unbiased if the regression that is
-taken from a coalition has not seen it: cross-fitting. Here it is the fit to all others,
+Every coalition can serve the values of all players: with m drawn ones, Σ w u y (see `regression`)
+is an unbiased estimate of theirs (maximum sample reuse), but one that varies with all of y. Witter,
+Liu & Musco (2025) let it estimate what a regression leaves of y, and add the values of the
+regression, which for an additive game are its coefficients. The result is unbiased if the
+regression that is taken from a coalition has not seen it: cross-fitting. Here it is the fit to all
+others,
 
     1/m Σ_j [β_(-j) + m w_j u_j (y_j - u_jᵀ β_(-j))],
 
@@ -22,7 +23,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap.estimators.game import Game
-from manifold_shap.estimators.kernel import Estimate, Regression, choose_pairs, explain_pairs
+from manifold_shap.estimators.regression import Estimate, Regression, choose_pairs, explain_pairs
 from manifold_shap.explanation import Explanation
 
 

@@ -155,9 +155,9 @@ def train(
     if _stopped_early(before):
         max_epochs = before["epoch"] + 1
     task.started = time.perf_counter() - before["seconds"]
-    with _quiet():
-        settings = {**_QUIET, "enable_progress_bar": progress, **(trainer or {})}
-        runner = _runner(
+    with quiet():
+        settings = {**QUIET, "enable_progress_bar": progress, **(trainer or {})}
+        runner = make_runner(
             max_epochs=max_epochs, callbacks=callbacks, default_root_dir=directory, **settings
         )
         _fit(runner, task, batches, validation, last if last.exists() else None)
@@ -242,7 +242,7 @@ def hold_out(x: Tensor, seed: int, share: float = 0.1) -> tuple[Tensor, Tensor]:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Without Lightning's advertisements and the warnings that do not apply here."""
     loggers = [logging.getLogger(f"lightning.{name}") for name in ("pytorch", "fabric")]
     levels = [logger.level for logger in loggers]
@@ -261,7 +261,8 @@ def _quiet() -> Iterator[None]:
             logger.setLevel(level)
 
 
-_QUIET = {"logger": False, "enable_model_summary": False, "num_sanity_val_steps": 0}
+# Settings of a trainer that says nothing of its own accord.
+QUIET = {"logger": False, "enable_model_summary": False, "num_sanity_val_steps": 0}
 
 
 @contextmanager
@@ -282,13 +283,18 @@ def _stopped_early(checkpoint: Mapping[str, Any]) -> bool:
     return any(state.get("stopped_epoch", 0) > 0 for state in states)
 
 
-def _runner(**settings: Any) -> L.Trainer:
+def make_runner(**settings: Any) -> L.Trainer:
+    """A `lightning.Trainer`.
+
+    Raises:
+        ValueError: settings that Lightning or this machine refuses.
+    """
     try:
         return L.Trainer(**settings)
     except (MisconfigurationException, ImportError, RuntimeError, ValueError, TypeError) as error:
         raise ValueError(
             f"Expected `trainer` settings that Lightning and this machine can run but got "
-            f"{ {k: v for k, v in settings.items() if k not in ('callbacks', *_QUIET)} }: {error}"
+            f"{ {k: v for k, v in settings.items() if k not in ('callbacks', *QUIET)} }: {error}"
         ) from error
 
 

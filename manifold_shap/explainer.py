@@ -34,6 +34,7 @@ class Explainer(nn.Module):
         activation: one of `nn.ACTIVATIONS`.
     """
 
+    index: Tensor
     scale: Tensor
 
     def __init__(

@@ -19,7 +19,6 @@ from manifold_shap.estimators.regression import (
     choose_pairs,
     explain_pairs,
 )
-from manifold_shap.estimators.regression import Pairs as Pairs
 from manifold_shap.explanation import Explanation
 
 

@@ -73,14 +73,23 @@ class Pairs(NamedTuple):
         return self.mask[number // 2] ^ (number % 2 == 1)[:, None]
 
 
-def choose_pairs(game: Game, evaluations: int | None, law: str, seed: int) -> Pairs:
+def choose_pairs(
+    game: Game, evaluations: int | None, law: str, seed: int, fitted: bool = True
+) -> Pairs:
     """All pairs that there are, where the budget covers them, or some by the law.
 
+    Args:
+        game: the opened value function.
+        evaluations: coalitions per row.
+        law: one of `LAWS`.
+        seed: of the draws.
+        fitted: whether values are fitted to them, for which few are not enough.
+
     Raises:
-        ValueError: an odd number of coalitions per row, or fewer than two for each player.
+        ValueError: an odd number of coalitions per row, or fewer than are needed.
     """
     players = len(game.players)
-    count = _count(evaluations, players)
+    count = _count(evaluations, players, fitted)
     if count >= 2 ** (players - 1) - 1:
         # Every coalition without the last player; the complements are those with that player.
         mask = all_coalitions(players - 1)[1:]
@@ -93,7 +102,7 @@ def choose_pairs(game: Game, evaluations: int | None, law: str, seed: int) -> Pa
     return Pairs(pairs.mask.to(game.device), pairs.weight.to(game.device), pairs.sampled)
 
 
-def _count(evaluations: int | None, players: int) -> int:
+def _count(evaluations: int | None, players: int, fitted: bool) -> int:
     if evaluations is None:
         evaluations = max(2, EVALUATIONS_PER_PLAYER * (players - 1))
     if evaluations < 1 or evaluations % 2:
@@ -101,7 +110,7 @@ def _count(evaluations: int | None, players: int) -> int:
             "Expected `evaluations` to be a positive even number (coalitions come with their "
             f"complements) but got {evaluations}."
         )
-    least = min(2 * players, 2**players - 2)
+    least = min(2 * players, 2**players - 2) if fitted else 2
     if evaluations < least:
         raise ValueError(
             f"Expected `evaluations` of at least {least} for {players} players but got "
@@ -146,52 +155,21 @@ def _weight(mask: Bool[Tensor, "coalitions players"]) -> Float[Tensor, " coaliti
     return torch.tensor(by_size, dtype=torch.float64)[mask.sum(1)]
 
 
-class Regression:
-    """Least squares of y on u, for any number of rows and outputs.
+class Design:
+    """Sums over pairs, for any number of rows and outputs.
 
     Args:
         pairs: of coalitions, at which all of them are evaluated.
-
-    Attributes:
-        inverse: of Σ w u uᵀ among vectors that sum to zero, `[players, players]`.
-        leverage: w uᵀ `inverse` u of each pair, the share of its own y in what is fitted to it; 1
-            where the fit hangs on it.
-
-    Raises:
-        ValueError: the pairs leave values undetermined.
     """
 
     def __init__(self, pairs: Pairs) -> None:
         self.pairs = pairs
-        players = pairs.mask.shape[1]
-        # Of what all players share u says nothing: a one in its place keeps the sum invertible.
-        gram = pairs.weight.new_full((players, players), 1 / players)
-        for _, u, w in self._parts():
-            gram += (w[:, None] * u).T @ u
-        root, failed = torch.linalg.cholesky_ex(gram)
-        if int(failed) or float(root.diagonal().square().min()) < _NOTHING:
-            raise ValueError(
-                f"Expected coalitions that determine the values of all {players} players but the "
-                f"{2 * len(pairs.mask)} drawn leave some open; give more `evaluations`."
-            )
-        self.inverse = torch.cholesky_inverse(root)
-        shares = [w * ((u @ self.inverse) * u).sum(1) for _, u, w in self._parts()]
-        self.leverage = torch.cat([pairs.weight[:0], *shares])
-
-    @property
-    def hangs(self) -> Bool[Tensor, "pairs 1"]:
-        """Drawn pairs without which values would be undetermined."""
-        return self.pairs.drawn & (self.leverage > 1 - _NOTHING)[:, None]
-
-    def fit(self, y: Float[Tensor, "rows pairs outputs"]) -> Float[Tensor, "rows players outputs"]:
-        """β, which sums to zero over the players."""
-        return self.inverse @ self.moment(y)
 
     def moment(
         self, y: Float[Tensor, "rows pairs outputs"]
     ) -> Float[Tensor, "rows players outputs"]:
         """Σ w u y."""
-        total = y.new_zeros(len(y), len(self.inverse), y.shape[2])
+        total = y.new_zeros(len(y), self.pairs.mask.shape[1], y.shape[2])
         for part, u, w in self._parts():
             total += torch.einsum("pn,bpo->bno", w[:, None] * u, y[:, part])
         return total
@@ -202,16 +180,6 @@ class Regression:
         """y less what β makes of it."""
         fitted = [torch.einsum("pn,bno->bpo", u, beta) for _, u, _ in self._parts()]
         return y - torch.cat([y[:, :0], *fitted], dim=1)
-
-    def left_out(
-        self, y: Float[Tensor, "rows pairs outputs"], beta: Float[Tensor, "rows players outputs"]
-    ) -> Float[Tensor, "rows pairs outputs"]:
-        """Residuals of drawn pairs in the fit to all other pairs, given β, the fit to all.
-
-        Zero for pairs that were not drawn, NaN for one on which the fit hangs.
-        """
-        others = torch.where(self.hangs, torch.nan, 1 - self.leverage[:, None])
-        return torch.where(self.pairs.drawn, self.residual(y, beta) / others, 0.0)
 
     def covariance(
         self,
@@ -250,29 +218,83 @@ class Regression:
             yield part, u - u.mean(1, keepdim=True), weight[part]
 
 
+class Regression(Design):
+    """Least squares of y on u, for any number of rows and outputs.
+
+    Args:
+        pairs: of coalitions, at which all of them are evaluated.
+
+    Attributes:
+        inverse: of Σ w u uᵀ among vectors that sum to zero, `[players, players]`.
+        leverage: w uᵀ `inverse` u of each pair, the share of its own y in what is fitted to it; 1
+            where the fit hangs on it.
+
+    Raises:
+        ValueError: the pairs leave values undetermined.
+    """
+
+    def __init__(self, pairs: Pairs) -> None:
+        super().__init__(pairs)
+        players = pairs.mask.shape[1]
+        # Of what all players share u says nothing: a one in its place keeps the sum invertible.
+        gram = pairs.weight.new_full((players, players), 1 / players)
+        for _, u, w in self._parts():
+            gram += (w[:, None] * u).T @ u
+        root, failed = torch.linalg.cholesky_ex(gram)
+        if int(failed) or float(root.diagonal().square().min()) < _NOTHING:
+            raise ValueError(
+                f"Expected coalitions that determine the values of all {players} players but the "
+                f"{2 * len(pairs.mask)} drawn leave some open; give more `evaluations`."
+            )
+        self.inverse = torch.cholesky_inverse(root)
+        shares = [w * ((u @ self.inverse) * u).sum(1) for _, u, w in self._parts()]
+        self.leverage = torch.cat([pairs.weight[:0], *shares])
+
+    @property
+    def hangs(self) -> Bool[Tensor, "pairs 1"]:
+        """Drawn pairs without which values would be undetermined."""
+        return self.pairs.drawn & (self.leverage > 1 - _NOTHING)[:, None]
+
+    def fit(self, y: Float[Tensor, "rows pairs outputs"]) -> Float[Tensor, "rows players outputs"]:
+        """β, which sums to zero over the players."""
+        return self.inverse @ self.moment(y)
+
+    def left_out(
+        self, y: Float[Tensor, "rows pairs outputs"], beta: Float[Tensor, "rows players outputs"]
+    ) -> Float[Tensor, "rows pairs outputs"]:
+        """Residuals of drawn pairs in the fit to all other pairs, given β, the fit to all.
+
+        Zero for pairs that were not drawn, NaN for one on which the fit hangs.
+        """
+        others = torch.where(self.hangs, torch.nan, 1 - self.leverage[:, None])
+        return torch.where(self.pairs.drawn, self.residual(y, beta) / others, 0.0)
+
+
 Estimate = tuple[Float[Tensor, "rows players outputs"], Float[Tensor, "rows players *errors"]]
-Estimator = Callable[[Regression, Float[Tensor, "rows pairs outputs"], bool], Estimate]
+Estimator = Callable[[Any, Float[Tensor, "rows pairs outputs"], bool], Estimate]
 
 
 def explain_pairs(
     game: Game,
-    regression: Regression,
+    design: Design,
     estimator: Estimator,
     made_by: dict[str, Any],
     seed: int,
     progress: bool,
+    start: Float[Tensor, "rows players outputs"] | None = None,
 ) -> Explanation:
     """Shapley values of all rows from the same pairs of coalitions.
 
     Args:
         game: the opened value function.
-        regression: on the pairs.
-        estimator: from the regression, y and `Game.crossed` to β and the covariance of its errors.
+        design: the pairs.
+        estimator: from the design, y and `Game.crossed` to β and the covariance of its errors.
         made_by: what the explanation records.
         seed: of the draws of a noisy value function.
         progress: show a bar.
+        start: β that is known before. The estimator sees what it leaves of y, and it is added.
     """
-    pairs, rows = regression.pairs, torch.arange(len(game.x))
+    pairs, rows = design.pairs, torch.arange(len(game.x))
     count, outputs = len(pairs.mask), len(game.base)
     keys = _keys(game, rows, pairs, seed)
     per_row = max(1, count * outputs ** (2 if game.crossed else 1))
@@ -280,8 +302,12 @@ def explain_pairs(
     with _bar(len(rows) * count, progress) as bar:
         for some in rows.split(max(1, _MOST_NUMBERS // per_row)):
             y = _targets(game, pairs, some, keys[some], bar)
-            found.append(estimator(regression, y, game.crossed))
+            if start is not None:
+                y = design.residual(y, start[some])
+            found.append(estimator(design, y, game.crossed))
     beta, covariance = (torch.cat(parts) for parts in zip(*found, strict=True))
+    if start is not None:
+        beta = beta + start
     phi = beta + (game.prediction - game.base).double()[:, None] / len(game.players)
     made_by = {**made_by, "pairs": count}
     if not pairs.sampled:

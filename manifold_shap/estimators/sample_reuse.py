@@ -23,7 +23,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap.estimators.game import Game
-from manifold_shap.estimators.regression import Estimate, Regression, choose_pairs, explain_pairs
+from manifold_shap.estimators.regression import (
+    Design,
+    Estimate,
+    Regression,
+    choose_pairs,
+    explain_pairs,
+)
 from manifold_shap.explanation import Explanation
 
 
@@ -32,6 +38,7 @@ def sample_reuse_shapley(
     x: Any,
     *,
     evaluations: int | None = None,
+    start: Float[Tensor, "rows players outputs"] | None = None,
     seed: int = 0,
     batch_size: int | None = None,
     progress: bool = False,
@@ -50,6 +57,9 @@ def sample_reuse_shapley(
         evaluations: coalitions per row, an even number, at least two for each player; by default
             64 for each player but one. With 2^n - 2 or more, all are taken and the result is exact,
             for the draws of a noisy value function.
+        start: Shapley values that are nearly right, as an amortised explainer gives them, `[rows,
+            players, outputs]`. They take the place of the regression: any even number of
+            `evaluations` is enough to make them unbiased, and to tell the errors of that.
         seed: of the coalitions. Same seed, same answer, for any `batch_size` and device.
         batch_size: model rows per call; by default what suits the value function and the device.
             Changes memory, not the numbers.
@@ -62,9 +72,14 @@ def sample_reuse_shapley(
 
     Raises:
         ValueError: an odd `evaluations`, or one that leaves values undetermined, if only when a
-            single pair is left out.
+            single pair is left out; a `start` of another shape, or not finite.
     """
     game = Game(value, x, batch_size)
+    if start is not None:
+        design = Design(choose_pairs(game, evaluations, "leverage", seed, fitted=False))
+        made_by = {"estimator": "sample_reuse", "start": "given"}
+        known = _centred(start, game)
+        return explain_pairs(game, design, _reused, made_by, seed, progress, known)
     regression = Regression(choose_pairs(game, evaluations, "leverage", seed))
     _check_cross_fits(regression)
     made_by = {"estimator": "sample_reuse"}
@@ -77,6 +92,25 @@ def _check_cross_fits(regression: Regression) -> None:
             "Expected coalitions that determine all values without any one of their pairs but the "
             f"{2 * len(regression.leverage)} drawn do not; give more `evaluations`."
         )
+
+
+def _centred(start: Tensor, game: Game) -> Float[Tensor, "rows players outputs"]:
+    """What a start has over equal shares."""
+    shape = (len(game.x), len(game.players), len(game.base))
+    if tuple(start.shape) != shape or not bool(start.isfinite().all()):
+        raise ValueError(
+            f"Expected `start` to be finite values of shape {shape} (rows, players, outputs) but "
+            f"got shape {tuple(start.shape)}, of which {int((~start.isfinite()).sum())} are not "
+            "finite; an explainer gives them as `explainer(x)`."
+        )
+    start = start.to(game.device, torch.float64)
+    return start - start.mean(1, keepdim=True)
+
+
+def _reused(design: Design, y: Float[Tensor, "rows pairs outputs"], crossed: bool) -> Estimate:
+    drawn = torch.where(design.pairs.drawn, y, 0.0)
+    identity = torch.eye(design.pairs.mask.shape[1]).to(y)
+    return design.moment(y), design.covariance(identity, drawn, crossed)
 
 
 def _corrected(

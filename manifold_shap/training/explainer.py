@@ -271,13 +271,14 @@ def fit_explainer(
                 "weight_averaging": weight_averaging,
             },
         )
-    parts = [(rows, value.prediction(rows) - value.base) for rows in (x_train, x_validation)]
-    task.describe(value.surrogate, *parts[0])
+    change = value.prediction(x_train) - value.base
+    task.describe(value.surrogate, x_train, change)
     if directory is not None:
         check_continues(Path(directory) / "last.ckpt", task.kind, task, ("probe",))
     training = train_on(
         task,
-        *parts,
+        (x_train, change),
+        (x_validation, value.prediction(x_validation) - value.base),
         directory,
         batch_size=batch_size,
         seed=seed,

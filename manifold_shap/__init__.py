@@ -17,6 +17,7 @@ from manifold_shap.columns import Column
 from manifold_shap.dendrogram import cluster_classes
 from manifold_shap.estimators import (
     adaptive_shapley,
+    amortized_shapley,
     auto_shapley,
     coalition_shapley,
     exact_shapley,
@@ -60,11 +61,7 @@ from manifold_shap.values import (
 if TYPE_CHECKING:
     from manifold_shap import plots
     from manifold_shap.streaming import explain_rows
-    from manifold_shap.training.explainer import (
-        amortized_shapley,
-        fit_explainer,
-        load_explainer,
-    )
+    from manifold_shap.training.explainer import fit_explainer, load_explainer
     from manifold_shap.training.imputer import fit_imputer, load_imputer
     from manifold_shap.training.surrogate import fit_surrogate, load_surrogate
 
@@ -126,7 +123,6 @@ __all__ = [
 # Lightning and matplotlib take seconds to import: only those who train or draw wait for them.
 _LAZY = {
     "explain_rows": "manifold_shap.streaming",
-    "amortized_shapley": "manifold_shap.training.explainer",
     "fit_explainer": "manifold_shap.training.explainer",
     "load_explainer": "manifold_shap.training.explainer",
     "fit_imputer": "manifold_shap.training.imputer",

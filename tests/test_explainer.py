@@ -11,9 +11,9 @@ from test_commands import QUICK_CLASSIFIER, composed, train
 import explain as explain_command
 import manifold_shap as ms
 import train as train_command
+from manifold_shap.estimators.amortized import AmortizedExplainer
 from manifold_shap.explainer import Explainer, features_of, width_of_features
 from manifold_shap.surrogate import Surrogate
-from manifold_shap.training.explainer import AmortizedExplainer
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +102,7 @@ def test_the_seed_decides() -> None:
 
 def test_half_precision_is_close(trained: AmortizedExplainer) -> None:
     single = trained(held_out())
-    half = AmortizedExplainer(trained.value.in_precision("bf16-mixed"), trained._task)
+    half = AmortizedExplainer(trained.value.in_precision("bf16-mixed"), trained.network)
     assert (half(held_out()) - single).abs().max() < 0.05 * single.abs().max()
 
 

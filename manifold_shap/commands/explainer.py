@@ -5,8 +5,9 @@ from typing import Any
 from manifold_shap.commands import directories
 from manifold_shap.commands.run import Run, Settings, classifier_directory
 from manifold_shap.estimators import auto_shapley
+from manifold_shap.estimators.amortized import AmortizedExplainer
 from manifold_shap.training.classifier import load_classifier
-from manifold_shap.training.explainer import AmortizedExplainer, fit_explainer
+from manifold_shap.training.explainer import fit_explainer
 from manifold_shap.training.surrogate import load_surrogate
 from manifold_shap.values import SurrogateValue
 

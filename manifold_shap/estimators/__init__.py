@@ -1,6 +1,7 @@
 """Estimators: from any value function to Shapley values of every player and output."""
 
 from manifold_shap.estimators.adaptive import adaptive_shapley
+from manifold_shap.estimators.amortized import amortized_shapley
 from manifold_shap.estimators.auto import auto_shapley
 from manifold_shap.estimators.coalition import coalition_shapley
 from manifold_shap.estimators.exact import exact_shapley
@@ -10,6 +11,7 @@ from manifold_shap.estimators.sample_reuse import sample_reuse_shapley
 
 __all__ = [
     "adaptive_shapley",
+    "amortized_shapley",
     "auto_shapley",
     "coalition_shapley",
     "exact_shapley",

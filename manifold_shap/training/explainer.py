@@ -11,11 +11,10 @@ from jaxtyping import Float
 from torch import Tensor
 from torchmetrics import MeanMetric
 
-from manifold_shap.checkpoints import load_checkpoint, save_checkpoint
+from manifold_shap.checkpoints import load_checkpoint
 from manifold_shap.coalitions import sample_stratified_pairs, stratum_weights
-from manifold_shap.estimators.game import Game
+from manifold_shap.estimators.amortized import AmortizedExplainer
 from manifold_shap.explainer import Explainer, features_of, width_of_features
-from manifold_shap.explanation import Explanation
 from manifold_shap.rows import check_rows
 from manifold_shap.surrogate import Surrogate
 from manifold_shap.training.loop import Task, check_continues, hold_out, seeded, train_on
@@ -23,8 +22,6 @@ from manifold_shap.values import SurrogateValue
 
 _STRATA = 8
 _CACHED = 2**21
-# More rows do not fit a processor's cache.
-_BATCH_SIZE = 256
 
 
 class ExplainerTask(Task):
@@ -135,75 +132,6 @@ class ExplainerTask(Task):
         return torch.Generator(self.device).manual_seed(seed)
 
 
-class AmortizedExplainer:
-    """Shapley values of rows in one pass of a network, with the error that it was found to have.
-
-    Attributes:
-        value: the surrogate that it explains.
-        network: see `Explainer`.
-        relative_error: on held-out rows, against a long run of an estimator; NaN if not measured.
-        training: epochs and seconds, where it was trained in this process.
-    """
-
-    def __init__(self, value: SurrogateValue, task: ExplainerTask) -> None:
-        self.value, self.network = value, task.explainer.eval()
-        self.relative_error = float("nan")
-        self.training: dict[str, float] = {}
-        self._task = task
-
-    @torch.no_grad()
-    def __call__(self, x: Any) -> Float[Tensor, "batch players outputs"]:
-        """Shapley values of rows `[batch, *event]`, without errors."""
-        rows = check_rows(x, self.value.players).to(self.value.device)
-        return self._values(rows, self.value.prediction(rows))
-
-    def explain(self, x: Any, batch_size: int = _BATCH_SIZE) -> Explanation:
-        """Shapley values of rows as an explanation; standard errors are NaN, not known.
-
-        Raises:
-            TypeError, ValueError: `x` is no batch of finite rows.
-        """
-        game = Game(self.value, x)
-        parts = zip(game.x.split(batch_size), game.prediction.split(batch_size), strict=True)
-        with torch.no_grad():
-            phi = torch.cat([self._values(rows.to(game.device), known) for rows, known in parts])
-        made_by: dict[str, Any] = {"estimator": "amortized"}
-        if math.isfinite(self.relative_error):
-            made_by["relative_error"] = self.relative_error
-        return game.explanation(phi, torch.full_like(phi, torch.nan), made_by)
-
-    def _values(self, rows: Tensor, prediction: Tensor) -> Tensor:
-        surrogate = self.value.surrogate
-        flat = surrogate.standardised(rows)
-        with self.value.products():
-            features = features_of(surrogate, flat)
-            return self.network(flat, features, prediction - self.value.base)
-
-    def measure(self, reference: Explanation) -> float:
-        """Relative error against an explanation of the same value function; kept and returned.
-
-        The mean over rows of the root of squared errors over squared values.
-        """
-        squared = (self(reference.x).cpu() - reference.phi).square().sum((1, 2))
-        relative = (squared / reference.phi.square().sum((1, 2)).clamp(min=1e-12)).sqrt()
-        self.relative_error = relative.mean().item()
-        return self.relative_error
-
-    def save(self, path: str | Path) -> None:
-        """Write the explainer, not the surrogate, to one file; `load_explainer` reads it.
-
-        Raises:
-            OSError: no space or no permission; what stood at `path` is left as it was.
-        """
-        checkpoint = {
-            "kind": ExplainerTask.kind,
-            "hyper_parameters": dict(self._task.hparams),
-            "state_dict": self._task.state_dict(),
-            "relative_error": self.relative_error,
-        }
-        save_checkpoint(path, checkpoint)
-
-
 def fit_explainer(
     value: Any,
     x_train: Any,
@@ -288,47 +216,9 @@ def fit_explainer(
         patience=None,
         weight_averaging=weight_averaging,
     )
-    task.to(value.device)
-    explainer = AmortizedExplainer(value, task)
+    explainer = _explainer(task, value)
     explainer.training = {"epochs": training.epochs, "train_seconds": training.seconds}
     return explainer
-
-
-def amortized_shapley(
-    value: Any,
-    x: Any,
-    *,
-    explainer: AmortizedExplainer | str | Path,
-    batch_size: int | None = None,
-    seed: int = 0,
-    progress: bool = False,
-) -> Explanation:
-    """Shapley values by one pass of a network, with unknown (NaN) standard errors.
-
-    Its relative error on other rows is in `made_by`. For errors of these rows, and values without
-    bias, take an estimator.
-
-    Args:
-        value: the surrogate that the explainer was trained for.
-        x: rows to explain, `[instances, *event]`.
-        explainer: from `fit_explainer`, or a file that its `save` wrote.
-        batch_size: rows per pass; 256 by default.
-        seed, progress: as of other estimators; nothing is drawn, and nothing takes long.
-
-    Raises:
-        FileNotFoundError: no explainer was trained.
-        TypeError: `value` is no surrogate.
-        ValueError: the explainer is damaged, or was trained for another surrogate.
-    """
-    if not isinstance(value, SurrogateValue):
-        raise TypeError(
-            f"Expected the surrogate that an explainer was trained for but got "
-            f"{getattr(value, 'name', type(value).__name__)!r}; "
-            "take another estimator for it (compare=[] leaves others out on the command line)."
-        )
-    if not isinstance(explainer, AmortizedExplainer):
-        explainer = load_explainer(explainer, value)
-    return explainer.explain(x, batch_size or _BATCH_SIZE)
 
 
 def load_explainer(path: str | Path, value: SurrogateValue) -> AmortizedExplainer:
@@ -357,10 +247,18 @@ def load_explainer(path: str | Path, value: SurrogateValue) -> AmortizedExplaine
             f"Expected the surrogate for which the explainer in {path} was trained but this is "
             "another one; train the explainer again."
         )
-    task.to(value.device)
-    explainer = AmortizedExplainer(value, task)
-    explainer.relative_error = checkpoint.get("relative_error", float("nan"))
+    explainer = _explainer(task, value)
+    explainer.relative_error = checkpoint.get("relative_error", math.nan)
     return explainer
+
+
+def _explainer(task: ExplainerTask, value: SurrogateValue) -> AmortizedExplainer:
+    checkpoint = {
+        "kind": task.kind,
+        "hyper_parameters": dict(task.hparams),
+        "state_dict": {name: each.cpu() for name, each in task.state_dict().items()},
+    }
+    return AmortizedExplainer(value, task.explainer.to(value.device), checkpoint)
 
 
 def _game(value: SurrogateValue) -> dict[str, Any]:

@@ -1,0 +1,125 @@
+"""Shapley values of a surrogate by one pass of a network that was trained for it."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from manifold_shap.checkpoints import save_checkpoint
+from manifold_shap.estimators.game import Game
+from manifold_shap.explainer import Explainer, features_of
+from manifold_shap.explanation import Explanation
+from manifold_shap.rows import check_rows
+from manifold_shap.values import SurrogateValue
+
+# More rows do not fit a processor's cache.
+_BATCH_SIZE = 256
+
+
+class AmortizedExplainer:
+    """Shapley values of rows in one pass of a network, with the error that it was found to have.
+
+    Attributes:
+        value: the surrogate that it explains.
+        network: see `Explainer`.
+        relative_error: on held-out rows, against a long run of an estimator; NaN if not measured.
+        training: epochs and seconds, where it was trained in this process.
+        checkpoint: what `save` writes beside the error: tensors and plain data.
+    """
+
+    def __init__(
+        self, value: SurrogateValue, network: Explainer, checkpoint: dict[str, Any] | None = None
+    ) -> None:
+        self.value, self.network = value, network.eval()
+        self.relative_error = math.nan
+        self.training: dict[str, float] = {}
+        self.checkpoint = checkpoint or {}
+
+    @torch.no_grad()
+    def __call__(self, x: Any) -> Float[Tensor, "batch players outputs"]:
+        """Shapley values of rows `[batch, *event]`, without errors."""
+        rows = check_rows(x, self.value.players).to(self.value.device)
+        return self._values(rows, self.value.prediction(rows))
+
+    def explain(self, x: Any, batch_size: int = _BATCH_SIZE) -> Explanation:
+        """Shapley values of rows as an explanation; standard errors are NaN, not known.
+
+        Raises:
+            TypeError, ValueError: `x` is no batch of finite rows.
+        """
+        game = Game(self.value, x)
+        parts = zip(game.x.split(batch_size), game.prediction.split(batch_size), strict=True)
+        with torch.no_grad():
+            phi = torch.cat([self._values(rows.to(game.device), known) for rows, known in parts])
+        made_by: dict[str, Any] = {"estimator": "amortized"}
+        if math.isfinite(self.relative_error):
+            made_by["relative_error"] = self.relative_error
+        return game.explanation(phi, torch.full_like(phi, torch.nan), made_by)
+
+    def _values(self, rows: Tensor, prediction: Tensor) -> Tensor:
+        surrogate = self.value.surrogate
+        flat = surrogate.standardised(rows)
+        with self.value.products():
+            features = features_of(surrogate, flat)
+            return self.network(flat, features, prediction - self.value.base)
+
+    def measure(self, reference: Explanation) -> float:
+        """Relative error against an explanation of the same value function; kept and returned.
+
+        The mean over rows of the root of squared errors over squared values.
+        """
+        squared = (self(reference.x).cpu() - reference.phi).square().sum((1, 2))
+        relative = (squared / reference.phi.square().sum((1, 2)).clamp(min=1e-12)).sqrt()
+        self.relative_error = relative.mean().item()
+        return self.relative_error
+
+    def save(self, path: str | Path) -> None:
+        """Write the explainer, not the surrogate, to one file; `load_explainer` reads it.
+
+        Raises:
+            OSError: no space or no permission; what stood at `path` is left as it was.
+        """
+        save_checkpoint(path, {**self.checkpoint, "relative_error": self.relative_error})
+
+
+def amortized_shapley(
+    value: Any,
+    x: Any,
+    *,
+    explainer: AmortizedExplainer | str | Path,
+    batch_size: int | None = None,
+    seed: int = 0,
+    progress: bool = False,
+) -> Explanation:
+    """Shapley values by one pass of a network, with unknown (NaN) standard errors.
+
+    Its relative error on other rows is in `made_by`. For errors of these rows, and values without
+    bias, take an estimator.
+
+    Args:
+        value: the surrogate that the explainer was trained for.
+        x: rows to explain, `[instances, *event]`.
+        explainer: from `fit_explainer`, or a file that its `save` wrote.
+        batch_size: rows per pass; 256 by default.
+        seed, progress: as of other estimators; nothing is drawn, and nothing takes long.
+
+    Raises:
+        FileNotFoundError: no explainer was trained.
+        TypeError: `value` is no surrogate.
+        ValueError: the explainer is damaged, or was trained for another surrogate.
+    """
+    if not isinstance(value, SurrogateValue):
+        raise TypeError(
+            f"Expected the surrogate that an explainer was trained for but got "
+            f"{getattr(value, 'name', type(value).__name__)!r}; "
+            "take another estimator for it (compare=[] leaves others out on the command line)."
+        )
+    if not isinstance(explainer, AmortizedExplainer):
+        # Here, since Lightning takes seconds to import.
+        from manifold_shap.training.explainer import load_explainer
+
+        explainer = load_explainer(explainer, value)
+    return explainer.explain(x, batch_size or _BATCH_SIZE)

@@ -38,6 +38,14 @@ class Family(nn.Module):
     def __init__(self, elements: Sequence[int]) -> None:
         super().__init__()
         self._constant("elements", list(elements))
+        # A range of elements is a view of the row; any others have to be gathered.
+        first = min(elements, default=0)
+        in_range = list(elements) == list(range(first, first + len(elements)))
+        self._range = slice(first, first + len(elements)) if in_range else None
+
+    def own(self, x: Float[Tensor, "*batch elements"]) -> Float[Tensor, "*batch own"]:
+        """These elements of all."""
+        return x[..., self.elements if self._range is None else self._range]
 
     def _constant(self, name: str, numbers: Sequence[int]) -> None:
         self.register_buffer(name, torch.tensor(list(numbers)), persistent=False)
@@ -47,7 +55,7 @@ class Family(nn.Module):
 
     def features(self, x: Float[Tensor, "*batch elements"]) -> Float[Tensor, "*batch features"]:
         """What an encoder sees of these elements."""
-        return x[..., self.elements]
+        return self.own(x)
 
     def statistics(self, x: Float[Tensor, "*batch elements"]) -> Float[Tensor, "*batch f"]:
         """t(x)."""
@@ -101,7 +109,7 @@ class Normal(Family):
         self.scale.copy_(torch.where(scale > 0, scale, 1.0).expand_as(self.scale))
 
     def features(self, x: Tensor) -> Tensor:
-        return (x[..., self.elements] - self.center) / self.scale
+        return (self.own(x) - self.center) / self.scale
 
     def statistics(self, x: Tensor) -> Tensor:
         own = self.features(x)
@@ -117,7 +125,7 @@ class Normal(Family):
     def quantile(self, eta: Tensor, u: Tensor) -> Tensor:
         linear, square, _ = eta.chunk(3, dim=-1)
         precision = -2 * square
-        own = linear / precision + to_normal(u[..., self.elements]) * precision.rsqrt()
+        own = linear / precision + to_normal(self.own(u)) * precision.rsqrt()
         return own * self.scale + self.center
 
     def mean(self, eta: Tensor) -> Tensor:
@@ -135,14 +143,14 @@ class Bernoulli(Family):
         self._constant("feature_of", list(elements))
 
     def statistics(self, x: Tensor) -> Tensor:
-        own = x[..., self.elements]
+        own = self.own(x)
         return torch.cat((own, torch.ones_like(own)), dim=-1)
 
     def coefficients(self, raw: Tensor) -> Tensor:
         return torch.cat((raw, -F.softplus(raw)), dim=-1)
 
     def quantile(self, eta: Tensor, u: Tensor) -> Tensor:
-        return (u[..., self.elements] < self.mean(eta)).to(u.dtype)
+        return (self.own(u) < self.mean(eta)).to(u.dtype)
 
     def mean(self, eta: Tensor) -> Tensor:
         return eta.chunk(2, dim=-1)[0].sigmoid()
@@ -158,7 +166,7 @@ class Categorical(Family):
         self._constant("feature_of", list(elements))
 
     def statistics(self, x: Tensor) -> Tensor:
-        return x[..., self.elements]
+        return self.own(x)
 
     def coefficients(self, raw: Tensor) -> Tensor:
         return raw.log_softmax(-1)
@@ -263,6 +271,7 @@ class Likelihood(nn.Module):
             self.register_buffer(name, together, persistent=False)
         order = torch.cat([family.elements for family in made]).argsort()
         self.register_buffer("restored", order, persistent=False)
+        self._in_order = order.tolist() == list(range(len(order)))
         self._parameters_wide = [family.parameters_wide for family in made]
         self._statistics_wide = [len(family.statistic_of) for family in made]
 
@@ -298,7 +307,7 @@ class Likelihood(nn.Module):
         parts = eta.split(self._statistics_wide, dim=-1)
         pairs = zip(self._each(), parts, strict=True)
         together = torch.cat([of(family, part) for family, part in pairs], dim=-1)
-        return together[..., self.restored]
+        return together if self._in_order else together[..., self.restored]
 
 
 class Product:

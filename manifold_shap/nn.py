@@ -181,7 +181,8 @@ def value_and_slope(
 
 def _elementwise(layer: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
     """An activation's outputs, and its derivative in each of them."""
-    with torch.enable_grad():
+    # Also for a caller in inference mode, whose tensors have no gradients.
+    with torch.inference_mode(False), torch.enable_grad():
         leaf = x.detach().clone().requires_grad_()
         # A copy, since some activations work in place.
         out = layer(leaf.clone())

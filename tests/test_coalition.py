@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.coalitions import sample_stratified_pairs, stratum_weights
+from manifold_shap.coalitions import all_coalitions, sample_stratified_pairs, stratum_weights
 from manifold_shap.estimators.moments import StratifiedMoments, with_sum
 from manifold_shap.surrogate import Surrogate
 
@@ -80,6 +80,31 @@ def test_95_percent_intervals_cover_95_percent(game: str) -> None:
     assert found.made_by.get("linearized") == (game == "linearized")
     z = z_scores(found, ms.exact_shapley(value, x))
     assert 0.92 < (z.abs() < 1.96).double().mean() < 0.98
+
+
+@pytest.mark.parametrize("players", [6, 12])
+def test_intervals_of_the_defaults_cover(players: int) -> None:
+    """600 rows; 128 coalitions have errors that are skewed, and cover 90 to 93 %, not 95."""
+    value: Any = Polynomial(players)
+    x = rows(players, 600 if players == 6 else 200)
+    found = ms.coalition_shapley(value, x, seed=4)
+    assert found.made_by["coalitions"] == 128
+    z = z_scores(found, ms.exact_shapley(value, x))
+    assert 0.895 < (z.abs() < 1.96).double().mean() < 0.98
+
+
+@pytest.mark.parametrize("players", [17, 64, 150, 784])
+def test_auto_spends_what_it_may(players: int) -> None:
+    found = ms.auto_shapley(Polynomial(players), rows(players, 1), target_error=None)
+    spent = found.made_by["evaluations"] / max(128 * (players + 1), 8192)
+    assert 0.75 < spent <= 1
+
+
+@pytest.mark.parametrize("evaluations", [500, 800, 3000])
+def test_auto_keeps_to_its_budget(evaluations: int) -> None:
+    value = network(20, hidden=(256, 256))
+    found = ms.auto_shapley(value, rows(20, 1), evaluations=evaluations)
+    assert found.made_by["evaluations"] <= evaluations
 
 
 @pytest.mark.parametrize("linearized", [True, False])
@@ -156,7 +181,7 @@ def test_an_additive_game_is_exact(players: int, seed: int) -> None:
     x = rows(players, 3)
     found = ms.coalition_shapley(lambda x, mask: (x[:, None] * mask) @ weights, x, coalitions=32)
     torch.testing.assert_close(found.phi, x[..., None] * weights, rtol=1e-4, atol=1e-5)
-    assert (found.standard_error < 1e-2 * found.phi.abs().max()).all()
+    assert (found.standard_error < 1e-5 * found.phi.abs().max()).all()
 
 
 @pytest.mark.parametrize("batch_size", [1, 7, 50, 1000, 100_000])
@@ -193,9 +218,10 @@ def test_a_constant_game_has_no_errors() -> None:
 def test_target_error_is_met() -> None:
     value, x = network(), rows(6, 4)
     found = ms.coalition_shapley(value, x, target_error=0.02)
-    spread = ms.exact_shapley(value, x).prediction - value.base
+    every = value(x, all_coalitions(6).expand(4, -1, -1))
+    spread = every.amax(1) - every.amin(1)
     assert found.made_by["coalitions"] < 2**16
-    assert (found.standard_error.amax((1, 2)) <= 0.02 * spread.abs().amax(1).clamp(min=1)).all()
+    assert (found.standard_error.amax((1, 2)) <= 0.02 * spread.amax(1)).all()
     with pytest.warns(UserWarning, match="2 of 2 rows are above target_error=1e-06"):
         ms.coalition_shapley(Polynomial(4), rows(4, 2), target_error=1e-6, coalitions=64)
 
@@ -222,14 +248,14 @@ def test_log_ratios_of_a_mean_are_linearized_too() -> None:
 
 
 def test_draws_of_a_value_function_are_in_the_errors() -> None:
-    """One draw for each value: errors are mostly theirs, and halve with four times the pairs."""
+    """One draw for each value: errors are mostly theirs, and fall with the root of the pairs."""
     x = torch.randn(200, 4, generator=torch.Generator().manual_seed(0))
     model = ms.as_model(torch.nn.Linear(4, 3), x, returns="logits")
     value = ms.imputed_value(model, ms.MarginalImputer(x), draws=1)
-    found = ms.coalition_shapley(value, x[:40], coalitions=64)
+    few, many = (ms.coalition_shapley(value, x[:40], coalitions=count) for count in (128, 512))
     exact = ms.exact_shapley(ms.imputed_value(model, ms.MarginalImputer(x), draws=200), x[:40])
-    z = z_scores(found, exact)
-    assert 0.9 < (z.abs() < 1.96).double().mean() <= 1
+    assert 0.9 < (z_scores(many, exact).abs() < 1.96).double().mean() < 0.98
+    assert 1.8 < few.standard_error.mean() / many.standard_error.mean() < 2.2
 
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=3), st.booleans(), st.integers(1, 3), seeds)
@@ -246,11 +272,8 @@ def test_moments_are_those_of_all_samples(
     samples = torch.cat(parts, 1) * weights[:, None, None]
     torch.testing.assert_close(moments.mean, samples.flatten(1, 2).sum(2).mean(1))
     # Of a stratum with two samples, the variance of the mean is (a - b)²/4.
-    assume(2 * samples.shape[1] > 2)
-    freedom = 2 * samples.shape[1]
     apart = samples[:, :, 0] - samples[:, :, 1]
     products = torch.einsum("btsio,btsjq->bijoq", apart, apart) / (4 * samples.shape[1] ** 2)
-    products = products * freedom / (freedom - 2)
     own = products.diagonal(dim1=1, dim2=2).movedim(-1, 1)
     for found, expected in ((moments.own(), own), (moments.summed(), products.sum(2))):
         wanted = expected if crossed else expected.diagonal(dim1=2, dim2=3)

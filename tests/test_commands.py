@@ -505,7 +505,8 @@ def test_many_rows_are_streamed_and_the_first_of_them_shown(
     assert summary["largest_standard_error"] == pytest.approx(largest)
 
 
-@pytest.mark.slow  # Three starts of the interpreter; tests/test_streaming.py has two processes, too.
+# Three starts of the interpreter; two processes are in tests/test_streaming.py, too.
+@pytest.mark.slow
 def test_two_processes_on_the_command_line_write_what_one_does(trained: Path) -> None:
     store = trained / "digits" / "surrogate" / "explanations.zarr"
     words = [f"runs_dir={trained}", *QUICK_EXPLAIN, "instances=40", "block=8", "compare=[]"]

@@ -38,10 +38,10 @@ def train_explainer(run: Run, settings: Settings) -> dict[str, Any]:
     """
     metrics = directories.read_json(run.directory / "metrics.json")
     recorded = metrics.get("explainer", {}).get("settings")
-    if recorded == dict(settings) and not run.overwrite:
+    if (run.directory / _CHECKPOINT).exists() and recorded == dict(settings) and not run.overwrite:
         print(f"explainer: already trained with these settings, in {run.directory}")
         return metrics
-    if recorded is not None and not run.overwrite:
+    if recorded not in (None, dict(settings)) and not run.overwrite:
         changes = "; ".join(directories.differences(recorded, dict(settings)))
         raise ValueError(
             f"Expected {run.directory} to hold an explainer of these settings, but it is another "
@@ -65,6 +65,8 @@ def train_explainer(run: Run, settings: Settings) -> dict[str, Any]:
 def _trained(run: Run, settings: Settings) -> AmortizedExplainer:
     own = {key: entry for key, entry in settings.items() if key != "name"}
     work = run.directory.with_name(f"{run.directory.name}.explainer.partial")
+    if run.overwrite:
+        directories.remove(work)
     if (work / "last.ckpt").exists():
         print("explainer: going on with an interrupted training")
     explainer = fit_explainer(

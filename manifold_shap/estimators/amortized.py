@@ -117,9 +117,19 @@ def amortized_shapley(
             f"{getattr(value, 'name', type(value).__name__)!r}; "
             "take another estimator for it (compare=[] leaves others out on the command line)."
         )
+    if batch_size is not None and batch_size < 1:
+        raise ValueError(f"Expected `batch_size` of at least 1 but got {batch_size}.")
     if not isinstance(explainer, AmortizedExplainer):
         # Here, since Lightning takes seconds to import.
         from manifold_shap.training.explainer import load_explainer
 
         explainer = load_explainer(explainer, value)
-    return explainer.explain(x, batch_size or _BATCH_SIZE)
+    elif explainer.value.surrogate is not value.surrogate:
+        raise ValueError(
+            "Expected the surrogate that the explainer was trained for but `value` is another one; "
+            "train an explainer for it by `ms.fit_explainer`."
+        )
+    # The value function given may have another precision.
+    found = AmortizedExplainer(value, explainer.network)
+    found.relative_error = explainer.relative_error
+    return found.explain(x, batch_size or _BATCH_SIZE)

@@ -6,18 +6,25 @@ from typing import Any
 
 from torch import Tensor
 
-from manifold_shap.estimators.coalition import LEAST_COALITIONS, coalition_shapley, cost_of
+from manifold_shap.estimators.coalition import (
+    LEAST_COALITIONS,
+    MAX_COALITIONS,
+    coalition_shapley,
+    cost_of,
+)
 from manifold_shap.estimators.exact import MAX_PLAYERS, exact_shapley
 from manifold_shap.estimators.game import Game
 from manifold_shap.estimators.kernel import kernel_shapley
 from manifold_shap.estimators.permutation import permutation_shapley
 from manifold_shap.explanation import Explanation
 from manifold_shap.ordering import Ordering
+from manifold_shap.rows import to_tensor
 
 # Per player, and model rows that nobody has to wait for.
-_EVALUATIONS = 64
+_EVALUATIONS = 128
 _LEAST_ROWS = 8192
-_MOST_COALITIONS = 2**16
+# Fewer do not tell their errors.
+_FEWEST_COALITIONS = 64
 # Of regressions: players at most and evaluations per player at least; and for networks, the share
 # of all coalitions that they take at least.
 _MOST_FITTED = 20
@@ -57,8 +64,8 @@ def auto_shapley(
         value: any callable from rows `[batch, *event]` and a bool mask `[batch, m, players]` to
             values `[batch, m, outputs]`; see `Game`.
         x: rows to explain, `[instances, *event]`.
-        evaluations: what may be spent on a row, in values v(S); by default 64 for each player, or
-            what 8,192 model rows are enough for. With `target_error`, the most.
+        evaluations: what may be spent on a row, in values v(S), about; by default 128 for each
+            player, or what 8,192 model rows are enough for. With `target_error`, the most.
         target_error: stop a row when its largest standard error falls below this share of the
             range of v on that row.
         ordering: see `permutation_shapley`.
@@ -69,16 +76,16 @@ def auto_shapley(
 
     Raises:
         ValueError: `evaluations` below 1, or arguments that the chosen estimator refuses.
-        TypeError: an `ordering` that is no list of lists.
+        TypeError: an `ordering` that is no list of lists, `evaluations` that are no whole number.
     """
-    if evaluations is not None and evaluations < 1:
-        raise ValueError(f"Expected `evaluations` of at least 1 but got {evaluations}.")
-    game = Game(value, x[:1], batch_size)
+    _check(evaluations, target_error)
+    game = Game(value, to_tensor(x)[:1], batch_size)
     order = Ordering.of(ordering, game.players)
     players = len(game.players)
-    budget = evaluations or max(_EVALUATIONS * players, _LEAST_ROWS // game.draws)
+    budget = evaluations or max(_EVALUATIONS * (players + 1), _LEAST_ROWS // game.draws)
     common: dict[str, Any] = {"batch_size": batch_size, "progress": progress}
-    if order.coalitions_count - 2 <= budget and not game.noisy and order.largest <= MAX_PLAYERS:
+    drawn = game.noisy and players > 1
+    if order.coalitions_count - 2 <= budget and not drawn and order.largest <= MAX_PLAYERS:
         found = exact_shapley(value, x, ordering=ordering, **common)
         return _said(found, f"exact: all {order.coalitions_count} coalitions")
     common["seed"] = seed
@@ -87,7 +94,7 @@ def auto_shapley(
         return _said(found, f"kernel: a regression of {players} players on pairs of coalitions")
     common["target_error"] = target_error
     coalitions = _coalitions(game, budget)
-    if len(order) == 1 and coalitions >= LEAST_COALITIONS:
+    if len(order) == 1 and coalitions >= _FEWEST_COALITIONS:
         most = None if evaluations is None and target_error is not None else coalitions
         found = coalition_shapley(value, x, coalitions=most, **common)
         kind = "linearized, and some in full" if found.made_by["linearized"] else "in full"
@@ -112,8 +119,17 @@ def _suits_regression(game: Game, budget: int) -> bool:
 
 def _coalitions(game: Game, budget: int) -> int:
     """How many coalitions may be asked for; none if they are too few."""
-    count = min(int(budget / cost_of(game)), _MOST_COALITIONS)
-    return count // LEAST_COALITIONS * LEAST_COALITIONS
+    counts = range(LEAST_COALITIONS, MAX_COALITIONS + 1, LEAST_COALITIONS)
+    return max((count for count in counts if cost_of(game, count) <= budget), default=0)
+
+
+def _check(evaluations: int | None, target_error: float | None) -> None:
+    if evaluations is not None and not isinstance(evaluations, int):
+        raise TypeError(f"Expected `evaluations` to be a whole number but got {evaluations!r}.")
+    if evaluations is not None and evaluations < 1:
+        raise ValueError(f"Expected `evaluations` of at least 1 but got {evaluations}.")
+    if target_error is not None and not target_error > 0:
+        raise ValueError(f"Expected `target_error` to be positive but got {target_error}.")
 
 
 def _said(explanation: Explanation, choice: str) -> Explanation:

@@ -107,7 +107,7 @@ class Game:
 
     @property
     def linearizes(self) -> bool:
-        """Whether the value function itself has values around coalitions."""
+        """Whether the value function itself has approximate values around coalitions."""
         return getattr(self.value, "linearizes", False)
 
     def evaluate_along(
@@ -125,7 +125,12 @@ class Game:
         """
         x, sizes = self.x[rows].to(self.device), len(self.players) - 1
         keys = keys.to(self.device)
-        along: Any = self.value.values_along  # type: ignore[attr-defined]
+
+        def along(x: Tensor, some: Tensor, own: Tensor) -> Any:
+            # An order is asked for whole; what its values hold in memory they cut themselves.
+            value: Any = self.value
+            return value.values_along(x, some, own, batch_size=self.batch_size)
+
         step = max(1, self.batch_size // (len(rows) * sizes * self.draws))
         values = torch.cat(
             [
@@ -159,10 +164,7 @@ class Game:
             linearized: approximately, by a value function that `linearizes`.
         """
         x, keys, places = self.x[rows].to(self.device), keys.to(self.device), mask.shape[2] + 1
-        if self.linearizes:
-            around: Any = partial(self.value.values_around, linearized=linearized)  # type: ignore[attr-defined]
-        else:
-            around = self._around
+        around = partial(self._turned, linearized) if self._surrounds else self._around
         step = max(1, self.batch_size // (len(rows) * places * self.draws))
         values = torch.cat(
             [
@@ -174,6 +176,16 @@ class Game:
         _check_finite(values, rows)
         self.evaluations += values.shape[0] * (mask.shape[1] if linearized else values.shape[1])
         return self._anchored(rows, mask, values.unflatten(1, (-1, places)))
+
+    @property
+    def _surrounds(self) -> bool:
+        return self.linearizes or getattr(self.value, "surrounds", False)
+
+    def _turned(self, linearized: bool, x: Tensor, mask: Tensor, keys: Tensor) -> Any:
+        value: Any = self.value
+        if linearized:
+            return value.values_around(x, mask, keys, linearized=True)
+        return value.values_around(x, mask, keys, batch_size=self.batch_size)
 
     def _around(self, x: Tensor, mask: Tensor, keys: Tensor) -> Any:
         players = mask.shape[2]
@@ -298,6 +310,8 @@ class Game:
             except (RuntimeError, MemoryError) as error:
                 self._halve_or_raise(error, count, each)
         # Only here, outside of `except`, is the memory of a failed call free again.
+        if count == 1:
+            return self._call(value, x, asked, keys, each)
         if asked.shape[1] > 1:
             halves = zip(asked.chunk(2, 1), keys.chunk(2, 1), strict=True)
             return torch.cat([self._call(value, x, *half, each) for half in halves], dim=1)
@@ -306,7 +320,8 @@ class Game:
 
     def _halve_or_raise(self, error: Exception, count: int, each: int) -> None:
         known = isinstance(error, (torch.OutOfMemoryError, MemoryError))
-        if not (known or "can't allocate" in str(error)) or count == 1:
+        least = count * each * self.draws == 1 or (count == 1 and self.batch_size == 1)
+        if not (known or "can't allocate" in str(error)) or least:
             raise error
         if not self._warned:
             self._warned = True

@@ -182,6 +182,7 @@ class StratifiedMoments:
         self._twos = torch.zeros(rows, dtype=torch.int64, device=device)
         shape = (*self.mean.shape, *((outputs,) if crossed else ()))
         self._own, self._summed = self.mean.new_zeros(shape), self.mean.new_zeros(shape)
+        self._fourth = torch.zeros_like(self.mean)
         self._pattern = "btsio,btsiq->bioq" if crossed else "btsio,btsio->bio"
 
     def add(
@@ -198,6 +199,7 @@ class StratifiedMoments:
         summed = apart.sum(3, keepdim=True).expand_as(apart)
         self._own[rows] += torch.einsum(self._pattern, apart, apart)
         self._summed[rows] += torch.einsum(self._pattern, apart, summed)
+        self._fourth[rows] += apart.square().square().sum((1, 2))
 
     def own(self) -> Float[Tensor, "rows players *errors"]:
         """Covariance of the means of each player's outputs, or its diagonal."""
@@ -208,12 +210,22 @@ class StratifiedMoments:
         return self._of_mean(self._summed)
 
     def _of_mean(self, products: Tensor) -> Tensor:
+        # A mean of m twos has the variance of a difference, over 4m.
         twos = _over(self._twos, products)
-        freedom = twos * len(self.weights)
-        # A mean of m twos has the variance of a difference, over 4m. The coefficient of the control
-        # variate is uncertain, too: for normal samples by f/(f-2) (Lavenberg & Welch 1981).
-        known = products / (4 * twos.square()) * freedom / (freedom - 2)
-        return torch.where(freedom > 2, known, torch.nan)
+        return torch.where(twos > 0, products / (4 * twos.square()), torch.nan)
+
+    def widening(self) -> Float[Tensor, "rows players outputs"]:
+        """What few samples, unequal strata and an uncertain coefficient make of a variance.
+
+        The squares of f normal differences have f degrees of freedom; where some are far larger
+        than others it is as if there were fewer (Satterthwaite 1946, by fourth moments). The
+        coefficient of the control variate is as uncertain: by f/(f-2) (Lavenberg & Welch 1981).
+        """
+        squares = diagonal(self._own)
+        count = _over(self._twos * len(self.weights), squares)
+        freedom = 3 * squares.square() / self._fourth.clamp(min=torch.finfo(torch.float64).tiny)
+        freedom = torch.where(self._fourth > 0, freedom.minimum(count), count).clamp(min=4)
+        return freedom / (freedom - 2)
 
 
 def with_sum(
@@ -239,11 +251,21 @@ def with_sum(
     variance = common.sum(1, keepdim=True)
     share = torch.where(variance > 0, common / variance, 1 / mean.shape[1])
     mean = mean - share * (mean.sum(1) - total)[:, None]
+    widening = _widening(parts)
     if own.ndim == 3:
-        return mean, (own - share * common).clamp(min=0)
+        return mean, (own - share * common).clamp(min=0) * widening
     taken = summed * share[:, :, None]
     both = share[..., :, None] * share[..., None, :] * summed.sum(1, keepdim=True)
-    return mean, own - taken - taken.mT + both
+    root = widening.sqrt()
+    return mean, (own - taken - taken.mT + both) * root[..., :, None] * root[..., None, :]
+
+
+def _widening(parts: Sequence[StratifiedMoments]) -> Float[Tensor, "rows players outputs"]:
+    """That of the parts, each by its share of the variance."""
+    variances = [diagonal(part.own()) for part in parts]
+    total: Any = sum(variances)
+    weighted: Any = sum(each * part.widening() for each, part in zip(variances, parts, strict=True))
+    return torch.where(total > 0, weighted / total, 1.0)
 
 
 def diagonal(covariance: Float[Tensor, "rows players *errors"]) -> Tensor:

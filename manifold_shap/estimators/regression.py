@@ -103,6 +103,8 @@ def choose_pairs(
 
 
 def _count(evaluations: int | None, players: int, fitted: bool) -> int:
+    if evaluations is not None and not isinstance(evaluations, int):
+        raise TypeError(f"Expected `evaluations` to be a whole number but got {evaluations!r}.")
     if evaluations is None:
         evaluations = max(2, EVALUATIONS_PER_PLAYER * (players - 1))
     if evaluations < 1 or evaluations % 2:

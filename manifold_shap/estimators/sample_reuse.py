@@ -31,6 +31,7 @@ from manifold_shap.estimators.regression import (
     explain_pairs,
 )
 from manifold_shap.explanation import Explanation
+from manifold_shap.rows import to_tensor
 
 
 def sample_reuse_shapley(
@@ -38,7 +39,7 @@ def sample_reuse_shapley(
     x: Any,
     *,
     evaluations: int | None = None,
-    start: Float[Tensor, "rows players outputs"] | None = None,
+    start: Any = None,
     seed: int = 0,
     batch_size: int | None = None,
     progress: bool = False,
@@ -94,9 +95,10 @@ def _check_cross_fits(regression: Regression) -> None:
         )
 
 
-def _centred(start: Tensor, game: Game) -> Float[Tensor, "rows players outputs"]:
+def _centred(start: Any, game: Game) -> Float[Tensor, "rows players outputs"]:
     """What a start has over equal shares."""
     shape = (len(game.x), len(game.players), len(game.base))
+    start = to_tensor(start, "start")
     if tuple(start.shape) != shape or not bool(start.isfinite().all()):
         raise ValueError(
             f"Expected `start` to be finite values of shape {shape} (rows, players, outputs) but "

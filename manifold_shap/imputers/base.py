@@ -1,6 +1,7 @@
 """What every imputer offers: draws of the absent features, given the present ones."""
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -42,6 +43,7 @@ class Imputer(nn.Module):
         proposals: weighted draws among which equally weighted ones are chosen; 1 where draws have
             no weights.
         population: how many different draws there are, after which they repeat; None for no end.
+        walks: whether `impute_runs` takes less than `impute`.
 
     Raises:
         TypeError, ValueError: `reference` is no tensor or array of finite rows of the shape that
@@ -52,6 +54,7 @@ class Imputer(nn.Module):
     reference: Tensor
     proposals: int = 1
     population: int | None = None
+    walks: bool = False
 
     def __init__(self, reference: Any, players: Players | None = None) -> None:
         super().__init__()
@@ -88,6 +91,31 @@ class Imputer(nn.Module):
                 with others.
             keys: coalitions with equal keys share their random numbers (see `noise`).
         """
+
+    def impute_runs(
+        self,
+        x: Float[Tensor, "batch *event"],
+        mask: Bool[Tensor, "batch m players"],
+        draws: range,
+        keys: Int64[Tensor, "batch m"],
+        run: int,
+        most: int,
+    ) -> Iterator[Completions]:
+        """`impute` for runs of coalitions in which each is like the one before, part by part.
+
+        What neighbours have in common need not be worked out again. Each run is completed as if it
+        were alone: the numbers do not depend on how many come at once.
+
+        Args:
+            x, mask, draws, keys: as for `impute`.
+            run: coalitions in a run, of which m is a multiple.
+            most: coalitions of each row in a part.
+
+        Yields:
+            The completions of the next `most` coalitions of all rows.
+        """
+        for some, own in zip(mask.split(most, 1), keys.split(most, 1), strict=True):
+            yield self.impute(x, some, draws, own)
 
     def sample(
         self,

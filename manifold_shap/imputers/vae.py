@@ -30,6 +30,17 @@ _BANK_ELEMENTS = 2**28
 _WEIGHT_ELEMENTS_CPU = 2**21
 _WEIGHT_ELEMENTS_ACCELERATOR = 2**26
 
+# Coalitions of a run that are updated together from the one before them. More make a better matrix
+# product, of more statistics; an accelerator also wants few of them.
+_BLOCK_CPU = 8
+_BLOCK_ACCELERATOR = 64
+
+# An update by more than this share of all statistics takes longer than a product of all of them.
+_LARGEST_UPDATE = 0.25
+
+# With fewer players blocks of a run differ in most of the statistics.
+_LEAST_PLAYERS = 32
+
 # A bank has at least so many codes: with fewer, neighbours in a table are too far apart.
 _LEAST_CODES = 30_000
 
@@ -55,6 +66,8 @@ class VAEImputer(Imputer):
         seed: of the codes.
 
     Attributes:
+        bank: coefficients of decoded codes `[codes, f]`; a code is a column in memory, since runs
+            of coalitions take few statistics of all codes.
         checkpoint: what `save` writes: tensors and plain data, none of the reference rows.
         training_record: epochs, seconds and validation loss, where it was trained in this process.
     """
@@ -112,6 +125,11 @@ class VAEImputer(Imputer):
         """Whether draws depend on weights, and so on `temper`."""
         return self.posterior == "bank" or self.importance
 
+    @property
+    def walks(self) -> bool:  # type: ignore[override]
+        """Whether log p(x_S|z) of a run of coalitions is a running sum."""
+        return self.posterior == "bank" and len(self.players) >= _LEAST_PLAYERS
+
     @torch.no_grad()
     def impute(
         self,
@@ -122,16 +140,33 @@ class VAEImputer(Imputer):
     ) -> Completions:
         """Decode codes drawn given x_S; see `Imputer.impute`."""
         u = noise.uniform(noise.fold(keys, _COMPONENT), (), draws)
-        log_weights, effective = None, None
         if self.posterior == "bank":
-            chosen, effective = self._chosen(x, mask, u)
-            decoded = Product(self.network.likelihood, self.bank[chosen])
-        else:
-            decoded, log_weights = self._from_encoder(x.flatten(1), mask, u, keys, draws)
-        elements = (self.players.index.numel(),)
-        drawn = decoded.quantile(noise.uniform(noise.fold(keys, _ELEMENT), elements, draws))
-        rows = self.splice(x, mask, drawn.unflatten(-1, self.players.event))
-        return Completions(rows, log_weights, effective)
+            chosen, effective = self._chosen(self._weights(x, mask, 1), u)
+            rows = self._complete(x, mask, self._decoded(chosen), draws, keys)
+            return Completions(rows, None, effective)
+        decoded, log_weights = self._from_encoder(x.flatten(1), mask, u, keys, draws)
+        return Completions(self._complete(x, mask, decoded, draws, keys), log_weights)
+
+    @torch.no_grad()
+    def impute_runs(
+        self,
+        x: Float[Tensor, "batch *event"],
+        mask: Bool[Tensor, "batch m players"],
+        draws: range,
+        keys: Int64[Tensor, "batch m"],
+        run: int,
+        most: int,
+    ) -> Iterator[Completions]:
+        """Decode codes drawn given x_S; see `Imputer.impute_runs`."""
+        if not self.walks:
+            yield from super().impute_runs(x, mask, draws, keys, run, most)
+            return
+        u = noise.uniform(noise.fold(keys, _COMPONENT), (), draws)
+        drawn = self._chosen(self._weights(x, mask, run), u)
+        parts = (part.split(most, 1) for part in (mask, keys, *drawn))
+        for some, own, chosen, effective in zip(*parts, strict=True):
+            rows = self._complete(x, some, self._decoded(chosen), draws, own)
+            yield Completions(rows, None, effective)
 
     def save(self, path: str | Path) -> None:
         """Write the imputer without its reference rows to one file; `load_imputer` reads it.
@@ -158,7 +193,7 @@ class VAEImputer(Imputer):
         """E[x' | x_S], what absent elements are expected to be; of one-hot blocks the shares."""
         if self.posterior == "bank":
             decoded = Product(self.network.likelihood, self.bank).mean
-            weights = [self.bank_weights(*pairs) for pairs in self._pairs(x, mask)]
+            weights = self._weights(x, mask, 1)
             mean = torch.cat([some @ decoded for some in weights]).unflatten(0, mask.shape[:2])
         else:
             u = noise.uniform(noise.fold(keys, _COMPONENT), (), range(draws))
@@ -171,8 +206,19 @@ class VAEImputer(Imputer):
         self, x: Float[Tensor, "pairs elements"], mask: Bool[Tensor, "pairs players"]
     ) -> Float[Tensor, "pairs codes"]:
         """p(z|x_S) of the codes in the bank."""
-        # The temper goes to the statistics: they are far smaller than their product.
-        return (self.temper * self._present(x, mask) @ self.bank.T).softmax(-1)
+        return (self._tempered(x, mask) @ self.bank.T).softmax(-1)
+
+    def _weights(self, x: Tensor, mask: Tensor, run: int) -> Iterator[Float[Tensor, "some codes"]]:
+        """p(z|x_S) of all coalitions in turn, a part at a time; see `impute_runs`."""
+        if run == 1:
+            for pairs in self._pairs(x, mask):
+                yield self.bank_weights(*pairs)
+            return
+        for own, coalitions in zip(x.split(1), mask.split(1), strict=True):
+            for similar in coalitions.split(run, 1):
+                running = RunningLikelihood(self.bank)
+                for pairs in self._pairs(own, similar):
+                    yield running(self._tempered(*pairs)).softmax(-1)
 
     def _pairs(self, x: Tensor, mask: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
         """Rows `[some, elements]` with one coalition each, as many as may be weighted at a time."""
@@ -184,22 +230,31 @@ class VAEImputer(Imputer):
             yield flat[some // mask.shape[1]], coalitions[some]
 
     def _chosen(
-        self, x: Tensor, mask: Tensor, u: Tensor
+        self, parts: Iterator[Float[Tensor, "some codes"]], u: Float[Tensor, "batch m draws"]
     ) -> tuple[Int64[Tensor, "batch m draws"], Float[Tensor, "batch m"]]:
-        """Codes at `u` of the bank's distribution, and the effective number behind them."""
+        """Codes at `u` of the distributions over the bank, and the effective number behind them."""
         wanted = u.flatten(0, 1)
         chosen, effective, first = [], [], 0
-        for rows, coalitions in self._pairs(x, mask):
-            weights = self.bank_weights(rows, coalitions)
+        for weights in parts:
             effective.append(1 / weights.square().sum(-1))
             upper = weights.cumsum(-1)
-            here = wanted[first : first + len(rows)] * upper[:, -1:]
+            here = wanted[first : first + len(weights)] * upper[:, -1:]
             chosen.append(torch.searchsorted(upper, here).clamp(max=len(self.bank) - 1))
-            first += len(rows)
-        return (
-            torch.cat(chosen).unflatten(0, mask.shape[:2]),
-            torch.cat(effective).unflatten(0, mask.shape[:2]),
-        )
+            first += len(weights)
+        return torch.cat(chosen).view(u.shape), torch.cat(effective).view(u.shape[:2])
+
+    def _decoded(self, chosen: Int64[Tensor, "batch m draws"]) -> Product:
+        # Draws share many of their codes, and a code is slow to gather.
+        codes, place = chosen.unique(return_inverse=True)
+        return Product(self.network.likelihood, self.bank[codes][place])
+
+    def _complete(
+        self, x: Tensor, mask: Tensor, decoded: Product, draws: range, keys: Tensor
+    ) -> Float[Tensor, "batch m draws *event"]:
+        """Rows whose absent elements are a draw of each of these distributions."""
+        elements = (self.players.index.numel(),)
+        drawn = decoded.quantile(noise.uniform(noise.fold(keys, _ELEMENT), elements, draws))
+        return self.splice(x, mask, drawn.unflatten(-1, self.players.event))
 
     def _from_encoder(
         self, x: Tensor, mask: Tensor, u: Tensor, keys: Tensor, draws: range
@@ -214,6 +269,10 @@ class VAEImputer(Imputer):
         likelihood = decoded.log_prob(statistics[:, :, None])
         proposed = r.log_prob(z.movedim(2, 0)).movedim(0, 2)
         return decoded, self.temper * (likelihood + prior_log_prob(z) - proposed)
+
+    def _tempered(self, x: Tensor, mask: Tensor) -> Float[Tensor, "pairs f"]:
+        # The temper goes to the statistics: they are far smaller than their product.
+        return self.temper * self._present(x, mask)
 
     def _present(
         self, x: Float[Tensor, "*pairs elements"], mask: Bool[Tensor, "*pairs players"]
@@ -242,7 +301,51 @@ class VAEImputer(Imputer):
         z = torch.cat(codes)
         _, _, directions = torch.linalg.svd(z - z.mean(0), full_matrices=False)
         z = z[(z @ directions[0]).argsort()]
-        return torch.cat([self.network.decode(some).eta for some in z.split(4096)])
+        columns = z.new_empty(len(self.network.owner_of_statistic), len(z))
+        for some, place in zip(z.split(4096), columns.split(4096, 1), strict=True):
+            place.copy_(self.network.decode(some).eta.T)
+        return columns.T
+
+
+class RunningLikelihood:
+    """log p(x_S|z) of all codes, for one coalition after another that is like the one before.
+
+    Along an order a coalition grows by a player, around a coalition one player after the other
+    changes sides: log p grows by the terms of these players alone. A few coalitions at a time are
+    updated together, by a matrix product of the statistics in which they differ from the last one.
+
+    Args:
+        bank: coefficients of the codes; fastest where a code is a column in memory.
+    """
+
+    def __init__(self, bank: Float[Tensor, "codes f"]) -> None:
+        self.columns = bank.T
+        on_cpu = bank.device.type == "cpu"
+        self.block = _BLOCK_CPU if on_cpu else _BLOCK_ACCELERATOR
+        # Nobody is present, and nothing has happened yet.
+        self._statistics, self._log_prob = bank.new_zeros(bank.shape[1]), bank.new_zeros(len(bank))
+
+    def __call__(
+        self, statistics: Float[Tensor, "coalitions f"]
+    ) -> Float[Tensor, "coalitions codes"]:
+        """Go on to coalitions with these statistics of present elements, zero elsewhere."""
+        log_prob = statistics.new_empty(len(statistics), self.columns.shape[1])
+        parts = statistics.split(self.block), log_prob.split(self.block)
+        for some, out in zip(*parts, strict=True):
+            self._update(some, out)
+            self._statistics, self._log_prob = some[-1], out[-1]
+        # The caller owns what it was given, and may change it.
+        self._log_prob = self._log_prob.clone()
+        return log_prob
+
+    def _update(self, statistics: Tensor, out: Tensor) -> None:
+        change = statistics - self._statistics
+        changed = change.any(0).nonzero()[:, 0]
+        if len(changed) > _LARGEST_UPDATE * len(self.columns):
+            torch.mm(statistics, self.columns, out=out)
+        else:
+            own = self.columns.index_select(0, changed)
+            torch.addmm(self._log_prob, change[:, changed], own, out=out)
 
 
 def check_posterior(posterior: str, temper: float, importance: bool, bank_size: int | None) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 from torchmetrics import MeanMetric
 
@@ -21,6 +21,8 @@ from manifold_shap.training.loop import Task, check_continues, hold_out, seeded,
 from manifold_shap.values import SurrogateValue
 
 _STRATA = 8
+# One in so many rows of a batch is evaluated in full as well.
+_EXACT_EVERY = 16
 _CACHED = 2**21
 
 
@@ -28,8 +30,8 @@ class ExplainerTask(Task):
     """An explainer, by squared error against single noisy estimates of Shapley values.
 
     Batches are `(x, v(N) - v(∅))`. Every row meets one coalition and its complement per step: the
-    linearized contributions of all players there, see `Surrogate.around`. Eight rows share the
-    strata of `sample_stratified_pairs`.
+    linearized contributions of all players there, see `Surrogate.around`, and for a few rows what
+    these miss. Eight rows share the strata of `sample_stratified_pairs`.
 
     Attributes:
         surrogate: the network that is explained.
@@ -74,7 +76,7 @@ class ExplainerTask(Task):
         """Take what the file must know: the surrogate, and the size of Shapley values."""
         # In a tuple, it is none of the modules that are trained and saved.
         self._surrogate = (surrogate,)
-        self.probe.copy_(surrogate.first.weight.sum(1))
+        self.probe.copy_(_fingerprint(surrogate))
         generator = self._generator(-1)
         contributions = self._contributions(x[:64], generator)
         scale = contributions.square().mean((0, 1)).sqrt()
@@ -112,20 +114,40 @@ class ExplainerTask(Task):
     def _contributions(
         self, x: Tensor, generator: torch.Generator
     ) -> Float[Tensor, "batch players outputs"]:
-        """An estimate of all Shapley values of each row, from one pair of coalitions."""
+        """An unbiased estimate of all Shapley values of each row, from one pair of coalitions.
+
+        Linearized contributions, and for a few of the rows what these miss, which counts for all.
+        """
+        mask, weight = self._pairs(len(x), generator)
+        found = self._by_parts(x, mask, linearized=True)
+        few = -(-len(x) // _EXACT_EVERY)
+        missed = self._by_parts(x[:few], mask[:few], linearized=False) - found[:few]
+        found[:few] += missed * (len(x) / few)
+        return found * weight[:, None, None]
+
+    def _pairs(
+        self, count: int, generator: torch.Generator
+    ) -> tuple[Bool[Tensor, "batch 2 players"], Float[Tensor, " batch"]]:
+        """A pair of coalitions for each row, and its weight: strata in turn, from any one on."""
+        first = int(torch.randint(_STRATA, (), generator=generator, device=generator.device))
+        rows = slice(first, first + count)
+        groups = -(-(first + count) // _STRATA)
+        pairs = sample_stratified_pairs((groups,), self.explainer.players, _STRATA, generator)
+        weights = _STRATA * stratum_weights(_STRATA).to(pairs.device).repeat(groups)
+        return pairs.flatten(0, 1)[rows], weights[rows]
+
+    def _by_parts(
+        self, x: Tensor, mask: Bool[Tensor, "batch 2 players"], linearized: bool
+    ) -> Float[Tensor, "batch players outputs"]:
         (surrogate,) = self._surrogate
-        groups = -(-len(x) // _STRATA)
-        mask = sample_stratified_pairs((groups,), self.explainer.players, _STRATA, generator)
-        mask = mask.flatten(0, 1)[: len(x)]
-        weight = _STRATA * stratum_weights(_STRATA).to(x.device).repeat(groups)[: len(x)]
         found = []
         # As many rows as the hidden layers of all players' coalitions fit a cache.
         step = max(_STRATA, _CACHED // (2 * mask.shape[-1] * len(self.probe)))
         for rows, pairs in zip(x.split(step), mask.split(step), strict=True):
-            values = surrogate.around(rows, pairs, linearized=True)
+            values = surrogate.around(rows, pairs, linearized)
             change = values[:, :, 1:] - values[:, :, :1]
             found.append(torch.where(pairs[..., None], -change, change).mean(1))
-        return torch.cat(found).float() * weight[:, None, None]
+        return torch.cat(found).float()
 
     def _generator(self, step: int) -> torch.Generator:
         seed = (self.hparams["seed"] * 1_000_003 + step) % 2**63
@@ -241,8 +263,8 @@ def load_explainer(path: str | Path, value: SurrogateValue) -> AmortizedExplaine
             f"Expected the explainer in {path} to be complete but it does not fit together "
             f"({str(error).splitlines()[0]}); train it again."
         ) from error
-    weight = value.surrogate.first.weight.detach().sum(1).cpu()
-    if task.probe.shape != weight.shape or not torch.allclose(task.probe, weight, atol=1e-4):
+    known = _fingerprint(value.surrogate).cpu()
+    if task.probe.shape != known.shape or not torch.allclose(task.probe, known, atol=1e-4):
         raise ValueError(
             f"Expected the surrogate for which the explainer in {path} was trained but this is "
             "another one; train the explainer again."
@@ -250,6 +272,14 @@ def load_explainer(path: str | Path, value: SurrogateValue) -> AmortizedExplaine
     explainer = _explainer(task, value)
     explainer.relative_error = checkpoint.get("relative_error", math.nan)
     return explainer
+
+
+@torch.no_grad()
+def _fingerprint(surrogate: Surrogate) -> Float[Tensor, " width"]:
+    """Something that another surrogate does not have: a share of what it makes of a full mask."""
+    layers = [layer for layer in surrogate.rest if isinstance(layer, torch.nn.Linear)]
+    after = sum(layer.weight.mean() + layer.bias.mean() for layer in layers)
+    return surrogate.first.weight.sum(1) + surrogate.first.bias + after
 
 
 def _explainer(task: ExplainerTask, value: SurrogateValue) -> AmortizedExplainer:

@@ -73,8 +73,9 @@ class ValueFunction(ABC):
         noisy: whether another seed of its draws would give other values.
         walks: whether it has `values_along`: those of the coalitions that grow along an order, for
             less than one by one.
-        linearizes: whether it has `values_around`: those of a coalition with each of the players
-            toggled, for less than one by one, and approximately for `linearized_cost`.
+        surrounds: whether it has `values_around`: those of a coalition with each of the players
+            toggled, for less than one by one.
+        linearizes: whether it has these approximately, too, for `linearized_cost`.
         linearized_cost: in values, one by one; about so.
         name: as in the configuration and in the provenance of an explanation.
     """
@@ -84,6 +85,7 @@ class ValueFunction(ABC):
     batch_size: int | None = None
     noisy: bool = False
     walks: bool = False
+    surrounds: bool = False
     linearizes: bool = False
     linearized_cost: float = math.inf
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from manifold_shap import noise
@@ -87,6 +87,16 @@ class ImputedValue(ValueFunction):
         return self.imputer.noisy(self.draws)
 
     @property
+    def walks(self) -> bool:  # type: ignore[override]
+        """Whether the imputer takes less for coalitions along an order than one by one."""
+        return self.imputer.walks
+
+    @property
+    def surrounds(self) -> bool:  # type: ignore[override]
+        """Whether it takes less for coalitions around one; these values are never approximate."""
+        return self.imputer.walks
+
+    @property
     def provenance(self) -> dict[str, Any]:
         mine = {"draws": self.draws, "draws_seed": self.seed}
         return {**super().provenance, **mine, **self.imputer.provenance}
@@ -114,6 +124,72 @@ class ImputedValue(ValueFunction):
             variance = deviation.square().sum(2) * (share * self.draws / (self.draws - 1))
         return Estimate(self._anchored(rows, mask, values), variance, effective)
 
+    @torch.no_grad()
+    def values_along(
+        self,
+        x: Tensor,
+        orders: Int64[Tensor, "batch orders players"],
+        keys: Int64[Tensor, "batch orders"],
+        batch_size: int | None = None,
+    ) -> Float[Tensor, "batch m outputs"]:
+        """Values of the coalitions that grow along orders, without their ends; unchecked.
+
+        Args:
+            x: rows.
+            orders: players as they arrive.
+            keys: one per order, whose coalitions share its draws.
+            batch_size: model rows at a time; changes memory, not the numbers.
+
+        Returns:
+            For each order in turn, values of its first 1, 2, ... n-1 players.
+        """
+        arrival = orders.argsort(-1)[:, :, None]
+        last = torch.arange(orders.shape[2] - 1, device=orders.device)[:, None]
+        return self._of_runs(x, arrival <= last, keys, batch_size)
+
+    @torch.no_grad()
+    def values_around(
+        self,
+        x: Tensor,
+        mask: Bool[Tensor, "batch m players"],
+        keys: Int64[Tensor, "batch m"],
+        batch_size: int | None = None,
+    ) -> Float[Tensor, "batch places outputs"]:
+        """Values of coalitions, and of each with one player toggled, after the other; unchecked.
+
+        Args:
+            x: rows.
+            mask: coalitions.
+            keys: one per coalition; those around it share its draws.
+            batch_size: model rows at a time; changes memory, not the numbers.
+
+        Returns:
+            For each coalition in turn its value, and those with player 0, 1, ... toggled. The
+            values of nobody and of everybody are sampled, too.
+        """
+        players = mask.shape[2]
+        toggled = torch.eye(players + 1, players, dtype=torch.bool, device=mask.device).roll(1, 0)
+        return self._of_runs(x, mask[:, :, None] ^ toggled, keys, batch_size)
+
+    def _of_runs(
+        self,
+        x: Tensor,
+        mask: Bool[Tensor, "batch runs run players"],
+        keys: Int64[Tensor, "batch runs"],
+        batch_size: int | None,
+    ) -> Float[Tensor, "batch m outputs"]:
+        run, coalitions = mask.shape[2], mask.flatten(1, 2)
+        rows = min(batch_size or self.batch_size, _MOST_ELEMENTS // self.players.index.numel())
+        most = max(1, rows // (len(x) * self.draws))
+        keys = noise.fold(keys, self.seed).repeat_interleave(run, 1)
+        parts = self.imputer.impute_runs(x, coalitions, range(self.draws), keys, run, most)
+        values = []
+        for some, completed in zip(coalitions.split(most, 1), parts, strict=True):
+            outputs = self._outputs(completed.rows)
+            weights, _ = self._weights(outputs, *completed[1:], some)
+            values.append(_mean(outputs, weights))
+        return torch.cat(values, dim=1)
+
     def _values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
         outputs, weights, _ = self._drawn(x, mask, keys)
         return _mean(outputs, weights)
@@ -131,23 +207,38 @@ class ImputedValue(ValueFunction):
         log_weights: list[Tensor] = []
         for draws in self._parts(mask):
             completed = self.imputer.impute(x, mask, draws, keys)
-            predicted = self.space(self.model(completed.rows.flatten(0, 2)))
-            outputs.append(predicted.unflatten(0, completed.rows.shape[:3]))
+            outputs.append(self._outputs(completed.rows))
             if completed.log_weights is not None:
                 log_weights.append(completed.log_weights)
         together = torch.cat(outputs, dim=2) if len(outputs) > 1 else outputs[0]
-        if log_weights:
-            weights = torch.cat(log_weights, dim=2).softmax(-1)
+        logs = torch.cat(log_weights, dim=2) if log_weights else None
+        return together, *self._weights(together, logs, completed.effective_draws, mask)
+
+    def _outputs(
+        self, rows: Float[Tensor, "batch m draws *event"]
+    ) -> Float[Tensor, "batch m draws outputs"]:
+        return self.space(self.model(rows.flatten(0, 2))).unflatten(0, rows.shape[:3])
+
+    def _weights(
+        self,
+        outputs: Float[Tensor, "batch m draws outputs"],
+        log_weights: Float[Tensor, "batch m draws"] | None,
+        effective: Float[Tensor, "batch m"] | None,
+        mask: Bool[Tensor, "batch m players"],
+    ) -> tuple[Float[Tensor, "batch m draws"], Float[Tensor, "batch m"]]:
+        """Normalised weights of all draws, and their effective number; warns of a collapse."""
+        if log_weights is not None:
+            weights = log_weights.softmax(-1)
             effective = 1 / weights.square().sum(-1)
             # Weights of donors that are not drawn are the conditional distribution itself.
             if self.imputer.undrawn(self.draws) > 0:
                 self._watch(effective, mask, LEAST_EFFECTIVE_DRAWS, 1)
-            return together, weights, effective
-        weights = together.new_full(together.shape[:3], 1 / self.draws)
-        if completed.effective_draws is None:
-            return together, weights, together.new_full(mask.shape[:2], self.draws)
-        self._watch(completed.effective_draws, mask, LEAST_EFFECTIVE_CODES, _LEAST_SEEN)
-        return together, weights, completed.effective_draws.clamp(max=self.draws)
+            return weights, effective
+        weights = outputs.new_full(outputs.shape[:3], 1 / self.draws)
+        if effective is None:
+            return weights, outputs.new_full(mask.shape[:2], self.draws)
+        self._watch(effective, mask, LEAST_EFFECTIVE_CODES, _LEAST_SEEN)
+        return weights, effective.clamp(max=self.draws)
 
     def _parts(self, mask: Bool[Tensor, "batch m players"]) -> Iterator[range]:
         """The draws, a part at a time where the completed rows of all of them would not fit."""

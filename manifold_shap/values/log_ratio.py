@@ -39,7 +39,8 @@ class LogRatioOfMean(ValueFunction):
         self.value = value
         self.name = f"log-ratio of {value.name}"
         self.draws, self.batch_size, self.noisy = value.draws, value.batch_size, value.noisy
-        self.walks, self.linearizes = value.walks, value.linearizes
+        self.walks, self.surrounds = value.walks, value.surrounds
+        self.linearizes = value.linearizes
         self.linearized_cost = value.linearized_cost
         self.schema = getattr(value, "schema", None)
 
@@ -60,17 +61,17 @@ class LogRatioOfMean(ValueFunction):
             values, torch.full_like(variance, torch.nan) if self.noisy else variance, draws
         )
 
-    def values_along(self, x: Tensor, orders: Tensor, keys: Tensor) -> Tensor:
+    def values_along(
+        self, x: Tensor, orders: Tensor, keys: Tensor, batch_size: int | None = None
+    ) -> Tensor:
         """As of the value function that the log-ratios are taken of, where it `walks`."""
         inner: Any = self.value
-        return self.space(inner.values_along(x, orders, keys).log())
+        return self.space(inner.values_along(x, orders, keys, batch_size=batch_size).log())
 
-    def values_around(
-        self, x: Tensor, mask: Tensor, keys: Tensor, linearized: bool = False
-    ) -> Tensor:
-        """As of the value function that the log-ratios are taken of, where it `linearizes`."""
+    def values_around(self, x: Tensor, mask: Tensor, keys: Tensor, **settings: Any) -> Tensor:
+        """As of the value function that the log-ratios are taken of, where it `surrounds`."""
         inner: Any = self.value
-        return self.space(inner.values_around(x, mask, keys, linearized).log())
+        return self.space(inner.values_around(x, mask, keys, **settings).log())
 
     def _values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
         return self.space(self.value.proper_values(x, mask, keys).log())

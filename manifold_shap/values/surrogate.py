@@ -34,6 +34,7 @@ class SurrogateValue(ValueFunction):
     name = "surrogate"
     precision = "32-true"
     walks = True
+    surrounds = True
     linearizes = True
 
     def __init__(
@@ -118,7 +119,11 @@ class SurrogateValue(ValueFunction):
 
     @torch.no_grad()
     def values_along(
-        self, x: Tensor, orders: Int64[Tensor, "batch orders players"], keys: Tensor
+        self,
+        x: Tensor,
+        orders: Int64[Tensor, "batch orders players"],
+        keys: Tensor,
+        batch_size: int | None = None,
     ) -> Float[Tensor, "batch m outputs"]:
         """Values of the coalitions that grow along orders, without their ends; unchecked.
 
@@ -128,6 +133,7 @@ class SurrogateValue(ValueFunction):
             x: rows.
             orders: players as they arrive.
             keys: of the orders; nothing is drawn here.
+            batch_size: not needed, for all of an order is computed at once.
 
         Returns:
             For each order in turn, values of its first 1, 2, ... n-1 players.
@@ -142,6 +148,7 @@ class SurrogateValue(ValueFunction):
         mask: Bool[Tensor, "batch m players"],
         keys: Tensor,
         linearized: bool = False,
+        batch_size: int | None = None,
     ) -> Float[Tensor, "batch places outputs"]:
         """Values of coalitions, and of each with one player toggled, after the other; unchecked.
 
@@ -151,6 +158,7 @@ class SurrogateValue(ValueFunction):
             keys: of the coalitions; nothing is drawn here.
             linearized: approximately, at the cost of about one value for all players instead of
                 one for each: see `Surrogate.around`.
+            batch_size: not needed, as along orders.
 
         Returns:
             For each coalition in turn its value, and those with player 0, 1, ... toggled.

@@ -245,10 +245,10 @@ def test_permutations_walk_and_no_batch_size_changes_their_values(
     along = ImputedValue.values_along
 
     def counted(
-        self: ImputedValue, x: Tensor, some: Tensor, *rest: object, **settings: Any
+        self: ImputedValue, x: Tensor, some: Tensor, keys: Tensor, batch_size: int
     ) -> Tensor:
         walked.append(some.shape[0] * some.shape[1])
-        return along(self, x, some, *rest)  # type: ignore[arg-type]
+        return along(self, x, some, keys, batch_size)
 
     monkeypatch.setattr(ImputedValue, "values_along", counted)
     first = ms.permutation_shapley(v, x, permutations=4)

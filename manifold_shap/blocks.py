@@ -12,10 +12,11 @@ import shutil
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import torch
@@ -49,12 +50,14 @@ class Rows:
     schema: Schema | None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.block, int) or self.block < 1:
-            raise ValueError(
-                f"Expected `block` to be an integer of at least 1 but got {self.block!r}."
-            )
+        check_block(self.block)
         if not hasattr(self.x, "shape"):
             to_tensor(self.x)  # Says what was expected.
+        if len(self.x.shape) == 0:
+            raise ValueError(
+                f"Expected `x` of shape (rows, *event) but got a single number, {self.x!r}; pass "
+                "rows of the shape that `players` own."
+            )
         if len(self) == 0:
             raise ValueError("Expected at least one row in `x` but got none.")
         if self.instances is not None and len(self.instances) != len(self):
@@ -106,8 +109,9 @@ class Work:
     """What is to be done, and what of it is done already: files beside the store to come.
 
     `first.zarr` is the explanation of the first row alone, by which a call to resume is recognised;
-    `rows.json` says which rows; `store.zarr` is the store, in full size; and `done/<number>.json`
-    says that all of a block is written, and how its explanation was made.
+    `rows.json` says which rows, and whose work it is; `store.zarr` is the store, in full size; and
+    `done/<number>.json` says that all of a block is written, how its explanation was made, and the
+    checksum of what was written.
 
     Attributes:
         target: the store to come.
@@ -115,6 +119,7 @@ class Work:
         value: the value function.
         estimator: from value function and rows to an explanation.
         seed: of all blocks.
+        token: of the call. The one that has begun last on a path owns the work there.
     """
 
     target: Path
@@ -122,11 +127,21 @@ class Work:
     value: Callable[[Tensor, Tensor], Tensor]
     estimator: Callable[..., Explanation]
     seed: int
+    token: str = field(default_factory=lambda: uuid4().hex)
+
+    def __post_init__(self) -> None:
+        check_seed(self.seed)
 
     @property
     def path(self) -> Path:
         """Where the work in progress lives."""
         return self.target.with_name(f".{self.target.name}.partial")
+
+    @property
+    def store(self) -> Path:
+        """What is written so far. A call may have been interrupted when it was in its place."""
+        store = self.path / "store.zarr"
+        return store if store.exists() else self.target
 
     def begin(self, resume: bool) -> None:
         """Make the store, unless there is one to go on with.
@@ -144,24 +159,25 @@ class Work:
             "seed": self.seed,
             "fingerprint": self.rows.fingerprint(first.players),
         }
-        if (self.path / "rows.json").exists():
-            there = json.loads((self.path / "rows.json").read_text())
-            if resume:
-                self._check_same(there, rows, first)
-                return
+        there = self._record()
+        if resume and there is not None:
+            self._check_same(there, rows, first)
+            self._go_on(there)
+            return
+        if there:
             warnings.warn(
                 f"Removed what an interrupted call had left in {self.path}: {self._left(there)} "
                 "rows. With resume=True it would have been continued.",
                 stacklevel=3,
             )
-        shutil.rmtree(self.path, ignore_errors=True)
-        (self.path / "done").mkdir(parents=True)
-        first.save(self.path / "first.zarr")
-        storage.reserve(
-            first.to_xarray(), self.path / "store.zarr", self.rows.labels, self.rows.block
-        )
-        # The last: without it, there is nothing to resume.
-        _write_json(self.path / "rows.json", rows)
+        elif resume and self.target.exists():
+            warnings.warn(
+                f"Nothing is left to resume beside the explanation in {self.target}: all rows are "
+                "explained anew, and take its place at the end.",
+                stacklevel=3,
+            )
+        with writing(self.path):
+            self._make(first, rows)
 
     def done(self) -> set[int]:
         """Numbers of the finished blocks."""
@@ -172,22 +188,136 @@ class Work:
         return self.rows.count(self.done())
 
     def explain(self, number: int) -> None:
-        """Explain a block, write its region, and only then call it done."""
+        """Explain a block, write its region, and only then call it done.
+
+        Raises:
+            FileExistsError: another call has begun on the same path.
+        """
         part = self.rows.where(number)
-        explanation = _with_covariance(self._explained(part, number))
-        with writing(self.path):
-            storage.write_region(explanation.to_xarray(), self.path / "store.zarr", part.start)
-            _write_json(self.path / "done" / f"{number:06d}.json", explanation.made_by)
+        dataset = _with_covariance(self._explained(part, number)).to_xarray()
+        with self._owned(), writing(self.path):
+            checksum = storage.write_region(dataset, self.path / "store.zarr", part.start)
+        mark = {"made_by": json.loads(dataset.attrs["made_by"]), "sha256": checksum}
+        with self._owned(), writing(self.path):
+            _write_json(self._mark(number), mark)
 
     def finish(self) -> None:
-        """Put the store in its place."""
-        files = [self.path / "done" / f"{k:06d}.json" for k in range(self.rows.blocks)]
-        made_by = _merged(json.loads(file.read_text()) for file in files)
+        """Put the store in its place, if it is not there already.
+
+        Raises:
+            FileExistsError: another call has begun on the same path.
+            ValueError: some of the store is not what was written.
+        """
+        with self._owned():
+            if not self._is_framed(self._record() or {}):
+                raise self._damaged("the store")
+            lost = self._forget_lost()
+        if lost:
+            raise ValueError(
+                f"Expected the store in {self.path} to be what was written but {lost} rows of it "
+                "are not, or cannot be read; resume=True explains these again."
+            )
+        made_by = _merged(self._marked(number)["made_by"] for number in range(self.rows.blocks))
         made_by |= {"block": self.rows.block, **({"seed": self.seed} if "seed" in made_by else {})}
-        with writing(self.path):
-            storage.seal(self.path / "store.zarr", made_by)
-            storage.put(self.path / "store.zarr", self.target)
+        if self.store != self.target:
+            with self._owned(), writing(self.path):
+                storage.seal(self.store, made_by)
+            with writing(self.path):
+                storage.put(self.store, self.target)
         shutil.rmtree(self.path)
+
+    def _make(self, first: Explanation, rows: Mapping[str, Any]) -> None:
+        """A store without rows, in place of what an earlier call has left."""
+        # The first to go, so that a call that still writes notices; and the last to come, for
+        # without it there is nothing to resume.
+        (self.path / "rows.json").unlink(missing_ok=True)
+        shutil.rmtree(self.path, ignore_errors=True)
+        (self.path / "done").mkdir(parents=True)
+        first.save(self.path / "first.zarr")
+        store = self.path / "store.zarr"
+        storage.reserve(first.to_xarray(), store, self.rows.labels, self.rows.block)
+        own = {"frame": storage.frame_checksum(store), "token": self.token}
+        _write_json(self.path / "rows.json", {**rows, **own})
+
+    def _go_on(self, there: Mapping[str, Any]) -> None:
+        """Make an interrupted call's work that of this one, without the blocks that were lost."""
+        if not self._is_framed(there):
+            raise self._damaged("the store")
+        with writing(self.path):
+            _write_json(self.path / "rows.json", {**there, "token": self.token})
+        if self.store == self.target and not all(map(self._is_kept, range(self.rows.blocks))):
+            raise self._damaged("the store")
+        lost = self._forget_lost()
+        if lost:
+            warnings.warn(
+                f"{lost} rows that an interrupted call had left in {self.path} are not what was "
+                "written, or cannot be read; they are explained again.",
+                stacklevel=4,
+            )
+
+    def _mark(self, number: int) -> Path:
+        """The file that says that a block is done."""
+        return self.path / "done" / f"{number:06d}.json"
+
+    def _marked(self, number: int) -> dict[str, Any]:
+        return json.loads(self._mark(number).read_text())
+
+    def _is_framed(self, there: Mapping[str, Any]) -> bool:
+        """Whether all of the store is there and readable but, perhaps, for some blocks."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # zarr's, of what is lost: the checksum tells.
+                return storage.frame_checksum(self.store) == there["frame"]
+        except storage.UNREADABLE:
+            return False
+
+    def _is_kept(self, number: int) -> bool:
+        """Whether the store holds what was written of a block."""
+        part = self.rows.where(number)
+        try:
+            checksum = storage.region_checksum(self.store, part.start, part.stop)
+            return checksum == self._marked(number)["sha256"]
+        except storage.UNREADABLE:
+            return False
+
+    def _forget_lost(self) -> int:
+        """Call no block done that the store does not hold; how many rows these have."""
+        lost = [number for number in self.done() if not self._is_kept(number)]
+        for number in lost:
+            self._mark(number).unlink()
+        return self.rows.count(lost)
+
+    def _record(self) -> dict[str, Any] | None:
+        """What `rows.json` holds; nothing if it is damaged, None if there is none."""
+        try:
+            return json.loads((self.path / "rows.json").read_text())
+        except FileNotFoundError:
+            return None
+        except ValueError:
+            return {}
+
+    @contextmanager
+    def _owned(self) -> Iterator[None]:
+        """Before and after, raise FileExistsError if another call owns the work by now."""
+        self._check_owned()
+        try:
+            yield
+        finally:  # What failed may have done so because the other one has removed it.
+            self._check_owned()
+
+    def _check_owned(self) -> None:
+        if (self._record() or {}).get("token") != self.token:
+            raise FileExistsError(
+                f"Expected to be the only call that explains into {self.target} but another one "
+                f"has begun since, and owns what is in {self.path}; this one has stopped. Let the "
+                "other one finish, or choose another path."
+            )
+
+    def _damaged(self, what: str) -> ValueError:
+        return ValueError(
+            f"Expected work in progress that can be gone on with in {self.path} but {what} there "
+            "is lost or damaged; begin anew with resume=False."
+        )
 
     def _explained(self, part: slice, number: int) -> Explanation:
         estimator = with_seed(self.estimator, block_seed(self.seed, number))
@@ -202,17 +332,41 @@ class Work:
     def _check_same(
         self, there: Mapping[str, Any], rows: Mapping[str, Any], first: Explanation
     ) -> None:
-        """Raise ValueError if it was another call that was interrupted."""
+        """Raise ValueError if it was another call that was interrupted, or is not to be known."""
+        if not there:
+            raise self._damaged("rows.json")
         changed = [name for name in rows if rows[name] != there.get(name)]
         if "fingerprint" in changed:
             changed[changed.index("fingerprint")] = "the rows, their labels or their schema"
-        changed += _differences(Explanation.load(self.path / "first.zarr"), first)
+        try:
+            changed += _differences(Explanation.load(self.path / "first.zarr"), first)
+        except (FileNotFoundError, ValueError) as error:
+            raise self._damaged("first.zarr") from error
         if changed:
             raise ValueError(
                 "Expected the rows and settings of the interrupted call, which has left "
                 f"{self._left(there)} rows in {self.path}, but these differ: {', '.join(changed)}. "
                 "Give the same ones again, or begin anew with resume=False."
             )
+
+
+def check_block(block: Any) -> None:
+    """Raise ValueError if it is no number of rows."""
+    if not isinstance(block, int) or isinstance(block, bool) or block < 1:
+        raise ValueError(
+            f"Expected `block` to be an integer of at least 1 but got {block!r}; 1024 rows suit "
+            "most tables."
+        )
+
+
+def check_seed(seed: Any) -> None:
+    """Raise ValueError if it is no integer of 64 bits."""
+    whole = isinstance(seed, int) and not isinstance(seed, bool)
+    if not whole or not -(2**63) <= seed < 2**63:
+        raise ValueError(
+            f"Expected `seed` to be an integer from -2**63 to 2**63 - 1 but got {seed!r}; 0 is as "
+            "good as any other."
+        )
 
 
 def with_seed(estimator: Callable[..., Explanation], seed: int) -> Callable[..., Explanation]:

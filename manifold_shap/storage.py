@@ -26,6 +26,8 @@ _FORMAT = "manifold_shap explanation"
 _TENSORS = ("phi", "standard_error", "base", "prediction", "x")
 # Rows that are read at once where a store may be larger than memory.
 _ROWS_AT_ONCE = 4096
+# What zarr, xarray and a decompressor raise of a store that has lost a part, or holds a torn one.
+UNREADABLE = (OSError, KeyError, TypeError, ValueError, RuntimeError)
 
 
 def to_dataset(explanation: "Explanation") -> "xr.Dataset":
@@ -135,7 +137,7 @@ def load(path: Path) -> "xr.Dataset":
     try:
         with xr.open_zarr(path, consolidated=True) as store:
             dataset = store.load()
-    except (OSError, KeyError, TypeError, ValueError, RuntimeError) as error:
+    except UNREADABLE as error:
         raise ValueError(
             f"Expected a complete explanation store at {path} but it cannot be read ({error}); "
             "make it again with `explain.py` or `Explanation.save`."
@@ -175,18 +177,52 @@ def reserve(dataset: "xr.Dataset", path: Path, instances: Sequence[int], block: 
     group["instances"][:] = np.asarray(instances)
 
 
-def write_region(dataset: "xr.Dataset", path: Path, start: int) -> None:
+def write_region(dataset: "xr.Dataset", path: Path, start: int) -> str:
     """Write the rows of a dataset to their place in a store that `reserve` made.
 
     What the store has no place for, as covariances that its first row did not have, is left out.
     Different processes may do so at the same time, each with blocks of its own.
-    """
-    import zarr
 
-    group: Any = zarr.open_group(path, mode="r+", use_consolidated=False)
-    for name, variable in dataset.data_vars.items():
-        if "instances" in variable.dims and name in group:
-            group[str(name)][start : start + len(variable)] = variable.values
+    Returns:
+        The checksum that `region_checksum` finds as long as nothing of it is lost.
+    """
+    group, digest = _opened(path), hashlib.sha256()
+    for name in _by_rows(group):
+        values = dataset[name].values.astype(group[name].dtype)
+        group[name][start : start + len(values)] = values
+        _add(digest, name, values)
+    return digest.hexdigest()
+
+
+def region_checksum(path: Path, start: int, stop: int) -> str:
+    """A checksum of the rows of a region, as they are read back.
+
+    Raises:
+        UNREADABLE: they cannot be. What is lost altogether is read as NaN, and shows in the sum.
+    """
+    group, digest = _opened(path), hashlib.sha256()
+    for name in _by_rows(group):
+        _add(digest, name, group[name][start:stop])
+    return digest.hexdigest()
+
+
+def frame_checksum(path: Path) -> str:
+    """A checksum of what `reserve` made and no region changes: shapes, names, labels, attributes.
+
+    Raises:
+        UNREADABLE: it cannot be read.
+    """
+    group, digest = _opened(path), hashlib.sha256()
+    of_seal = ("made_by", "sha256")
+    attributes = {key: entry for key, entry in group.attrs.items() if key not in of_seal}
+    digest.update(json.dumps(attributes, sort_keys=True).encode())
+    by_rows = _by_rows(group)
+    for name in sorted(group.array_keys()):
+        array = group[name]
+        digest.update(repr((name, name in by_rows, array.shape, str(array.dtype))).encode())
+        if name not in by_rows:
+            _add(digest, name, array[...])
+    return digest.hexdigest()
 
 
 def seal(path: Path, made_by: Mapping[str, Any]) -> None:
@@ -265,9 +301,37 @@ def _hash(dataset: "xr.Dataset") -> str:
     digest = hashlib.sha256()
     for name in sorted(map(str, dataset.variables)):
         for values in _parts(dataset[name]):
-            numeric = values.dtype.kind in "fi"
-            digest.update(values.tobytes() if numeric else "\0".join(map(str, values)).encode())
+            digest.update(_bytes(values))
     return digest.hexdigest()
+
+
+def _bytes(values: np.ndarray) -> bytes:
+    numeric = values.dtype.kind in "fi"
+    return values.tobytes() if numeric else "\0".join(map(str, values)).encode()
+
+
+def _add(digest: Any, name: str, values: np.ndarray) -> None:
+    if values.dtype.kind == "f":
+        # NaN has several bit patterns, and a chunk of nothing else is not written, but read as one.
+        values = np.where(np.isnan(values), np.nan, values)
+    digest.update(name.encode() + b"\0" + _bytes(values))
+
+
+def _opened(path: Path) -> Any:
+    """The store as a group of arrays, to read and to write regions of."""
+    import zarr
+
+    return zarr.open_group(path, mode="r+", use_consolidated=False)
+
+
+def _by_rows(group: Any) -> list[str]:
+    """Names of the arrays that regions are written of."""
+    dimensions = {name: group[name].attrs.get("_ARRAY_DIMENSIONS") for name in group.array_keys()}
+    return sorted(
+        name
+        for name, axes in dimensions.items()
+        if name != "instances" and axes[:1] == ["instances"]
+    )
 
 
 def _parts(variable: "xr.DataArray") -> Iterator[np.ndarray]:

@@ -6,6 +6,7 @@ the result does not depend on how many there are.
 
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from lightning.pytorch.utilities.exceptions import SIGTERMException
 from torch import Tensor
 from tqdm import tqdm
 
-from manifold_shap.blocks import Rows, Work, writing
+from manifold_shap.blocks import Rows, Work
 from manifold_shap.explanation import Explanation
 from manifold_shap.schema import Schema
 from manifold_shap.training.loop import QUIET, make_runner, quiet
@@ -38,7 +39,8 @@ def explain_rows(
 ) -> int:
     """Explain rows block by block into a store that `Explanation.load` reads.
 
-    Work in progress lives beside `path`, in `.<name>.partial`, and takes its place by a rename.
+    Work in progress lives beside `path`, in `.<name>.partial`, and takes its place by a rename. One
+    call at a time explains into a path: if another one begins there, the earlier one stops.
 
     With several devices, Lightning starts the script once more for each further one, or forks it
     (`strategy="ddp_fork"`): see its documentation on `ddp`. The call returns in every process when
@@ -56,7 +58,9 @@ def explain_rows(
         seed: of all blocks. Same seed and block, same bytes, whatever the number of processes, as
             long as each has the same number of threads.
         resume: go on with what an interrupted call has left, if it has; otherwise that is removed,
-            with a warning.
+            with a warning. What was left is read back, and blocks that are not what was written
+            are explained again. Where nothing is left, all rows are explained; if a finished store
+            stands at `path`, with a warning, and it is replaced at the end.
         trainer: arguments of `lightning.Trainer` (`accelerator`, `devices`, `strategy`, ...); by
             default the device of `value`.
         instances: labels of the rows; by default 0, 1, ...
@@ -69,27 +73,29 @@ def explain_rows(
     Raises:
         TypeError, ValueError: settings that the estimator or Lightning refuses, rows that are not
             finite, labels that are not one per row; or an interrupted call to resume that had
-            other rows or settings.
-        FileExistsError: something that is not an explanation stands at `path`.
+            other rows or settings, or whose store is damaged.
+        FileExistsError: something that is not an explanation stands at `path`, or another call has
+            begun on it.
         OSError: no space or no permission; what was finished before stays, to be resumed.
         KeyboardInterrupt: on Ctrl-C, with a message; the same.
     """
     work = Work(Path(path), Rows(x, block, instances, schema), value, estimator, seed)
     bars = [RowsBar()] if progress else []
     with quiet():
-        # Values decide on their own gradients, and a retrained one needs some.
-        settings = {**QUIET, "inference_mode": False, **_where(value), **(trainer or {})}
-        settings |= {"enable_progress_bar": False, "enable_checkpointing": False}
-        settings["callbacks"] = [*settings.get("callbacks", ()), *bars]
-        runner = make_runner(default_root_dir=work.path.parent, **settings)
+        runner = _runner(value, work.path.parent, trainer, bars)
         if runner.is_global_zero:
-            with writing(work.path):
-                work.begin(resume)
+            work.begin(resume)
         task = BlockTask(work)
         # Where processes are forked, only they will know, and this one does not wait for any.
         left = len(work.rows) - work.rows_done() if runner.is_global_zero else None
         _predict(runner, task)
     return task.explained if left is None else left
+
+
+def check_trainer(value: Any, trainer: Mapping[str, Any]) -> None:
+    """Raise ValueError if `explain_rows` would refuse these settings."""
+    with quiet():
+        _runner(value, Path(), trainer, [])
 
 
 class BlockTask(L.LightningModule):
@@ -107,6 +113,11 @@ class BlockTask(L.LightningModule):
         super().__init__()
         self.work = work
         self.explained = 0
+
+    def setup(self, stage: str) -> None:
+        # All processes of a call are one: the first has begun in its name.
+        token = self.trainer.strategy.broadcast(self.work.token)
+        self.work = replace(self.work, token=token)
 
     def predict_dataloader(self) -> "_Share":
         """Numbers of blocks. Until all processes have theirs, Lightning lets none of them begin."""
@@ -177,6 +188,16 @@ def _where(value: Any) -> dict[str, Any]:
     if device.type == "cpu":
         return {"accelerator": "cpu", "devices": 1}
     return {"accelerator": "gpu", "devices": [device.index or 0]}
+
+
+def _runner(
+    value: Any, place: Path, trainer: Mapping[str, Any] | None, bars: Sequence[Callback]
+) -> L.Trainer:
+    # Values decide on their own gradients, and a retrained one needs some.
+    settings = {**QUIET, "inference_mode": False, **_where(value), **(trainer or {})}
+    settings |= {"enable_progress_bar": False, "enable_checkpointing": False}
+    settings["callbacks"] = [*settings.get("callbacks", ()), *bars]
+    return make_runner(default_root_dir=place, **settings)
 
 
 def _predict(runner: L.Trainer, task: BlockTask) -> None:

@@ -21,6 +21,7 @@ import explain as explain_command
 import manifold_shap as ms
 import train as train_command
 from manifold_shap.commands import directories
+from manifold_shap.commands import explain as steps
 from manifold_shap.data.base import TensorDataModule
 from manifold_shap.training.classifier import MLPClassifier
 
@@ -541,3 +542,39 @@ def test_an_interrupted_stream_is_gone_on_with(trained: Path) -> None:
     summary = explain(trained, *words[5:], "resume=true")
     assert 0 < summary["instances_resumed"] < 359
     assert not partial.exists()
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("block=0", "`block` to be an integer of at least 1 but got 0"),
+        ("trainer.devices=0", "`trainer` settings that Lightning"),
+        ("seed=9223372036854775808", "`seed` to be an integer from"),
+    ],
+)
+def test_settings_of_many_rows_are_refused_before_any_is_explained(
+    trained: Path, monkeypatch: pytest.MonkeyPatch, setting: str, message: str
+) -> None:
+    def never(*_: object) -> None:
+        raise AssertionError("Something was explained.")
+
+    monkeypatch.setattr(steps, "_each", never)
+    with pytest.raises(ValueError, match=message):
+        explain(trained, "instances=all", "block=150", setting)
+
+
+def test_no_block_at_all_is_refused_in_one_line(trained: Path) -> None:
+    done = command("explain.py", f"runs_dir={trained}", *QUICK_EXPLAIN, "block=null")
+    assert done.returncode == 1
+    assert "ValueError: Expected `block` to be an integer of at least 1 but got None" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_settings_without_effect_on_few_rows_are_named(
+    trained: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    explain(trained, "compare=[]", "trainer.devices=2", "resume=true")
+    said = "No effect of trainer.devices=2 and resume=true: 2 rows fit one block of 1024"
+    assert said in capsys.readouterr().out
+    explain(trained, "compare=[]")
+    assert "No effect" not in capsys.readouterr().out

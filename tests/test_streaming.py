@@ -1,5 +1,6 @@
 """Rows explained in blocks: the same bytes, however the work is shared or interrupted."""
 
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -18,7 +19,7 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap import storage, streaming
-from manifold_shap.blocks import block_seed, with_seed
+from manifold_shap.blocks import block_seed, check_block, check_seed, with_seed
 from manifold_shap.schema import Schema
 from manifold_shap.streaming import RowsBar, explain_rows
 
@@ -166,7 +167,195 @@ def test_all_done_but_for_the_end(
             explain_rows(path, value, ROWS, FEW, block=8)
     assert not path.exists()
     assert explain_rows(path, value, ROWS, FEW, block=8, resume=True) == 0
+    explain_rows(tmp_path / "whole.zarr", value, ROWS, FEW, block=8)
+    assert contents(path) == contents(tmp_path / "whole.zarr")
+
+
+@pytest.fixture
+def interrupted(
+    tmp_path: Path, make_value: Callable[..., ms.ValueFunction]
+) -> tuple[Path, dict[str, Any]]:
+    """What a call has left that stopped after three of its five blocks, and its arguments."""
+    call: dict[str, Any] = {"value": make_value(), "x": ROWS, "block": 5}
+    explain_rows(tmp_path / "whole.zarr", estimator=Stops(-1), **call)
+    with pytest.raises(KeyboardInterrupt, match="15 of 22 rows"):
+        explain_rows(tmp_path / "rows.zarr", estimator=Stops(4), **call)
+    return tmp_path / ".rows.zarr.partial", {**call, "estimator": Stops(-1), "resume": True}
+
+
+@pytest.mark.parametrize("content", [None, b"", b"torn"])
+@pytest.mark.parametrize("lost", ["store.zarr/phi/1.0.0", "store.zarr/x/1.0", "done/000001.json"])
+def test_a_finished_block_that_was_lost_is_explained_again(
+    interrupted: tuple[Path, dict[str, Any]], lost: str, content: bytes | None
+) -> None:
+    (left, call), file = interrupted, interrupted[0] / lost
+    path = left.with_name("rows.zarr")
+    if content is not None:
+        file.write_bytes(content)
+    else:
+        file.unlink()
+    if lost.startswith("done") and content is None:
+        assert explain_rows(path, **call) == 7 + 5
+    else:
+        with pytest.warns(UserWarning, match=r"^5 rows that .* explained again"):
+            assert explain_rows(path, **call) == 7 + 5
+    assert contents(path) == contents(left.with_name("whole.zarr"))
+
+
+@pytest.mark.parametrize(
+    ("lost", "named"),
+    [
+        ("rows.json", "rows.json"),
+        ("first.zarr/phi/0.0.0", "first.zarr"),
+        ("store.zarr/base/0", "the store"),
+        ("store.zarr/instances/0", "the store"),
+        ("store.zarr/phi/.zarray", "the store"),
+        ("store.zarr/phi/.zattrs", "the store"),
+        ("store.zarr/.zattrs", "the store"),
+    ],
+)
+def test_work_that_cannot_be_gone_on_with_is_refused(
+    interrupted: tuple[Path, dict[str, Any]], lost: str, named: str
+) -> None:
+    left, call = interrupted
+    (left / lost).write_bytes(b"")
+    with pytest.raises(ValueError, match=rf"gone on with in .* {named} .*damaged.*resume=False"):
+        explain_rows(left.with_name("rows.zarr"), **call)
+
+
+def test_what_is_lost_in_mid_work_is_not_sealed(
+    tmp_path: Path, make_value: Callable[..., ms.ValueFunction]
+) -> None:
+    def estimator(value: Any, x: Tensor, seed: int = 0) -> ms.Explanation:
+        if len(x) == 6:
+            (tmp_path / ".rows.zarr.partial" / "store.zarr" / "phi" / "0.0.0").unlink()
+        return FEW(value, x, seed=seed)
+
+    path, value = tmp_path / "rows.zarr", make_value()
+    with pytest.raises(ValueError, match=r"but 8 rows .*resume=True explains these again"):
+        explain_rows(path, value, ROWS, estimator, block=8)
+    assert not path.exists()
+    assert explain_rows(path, value, ROWS, FEW, block=8, resume=True) == 8
+    explain_rows(tmp_path / "whole.zarr", value, ROWS, FEW, block=8)
+    assert contents(path) == contents(tmp_path / "whole.zarr")
+
+
+@pytest.mark.parametrize("resume", [False, True])
+@pytest.mark.filterwarnings("ignore:Removed what an interrupted call")
+def test_of_two_calls_on_one_path_the_earlier_one_stops(
+    tmp_path: Path, make_value: Callable[..., ms.ValueFunction], resume: bool
+) -> None:
+    path, value, calls = tmp_path / "rows.zarr", make_value(), list[int]()
+
+    def disturbed(value: Any, x: Tensor, seed: int = 0) -> ms.Explanation:
+        calls.append(len(x))
+        if len(calls) == 3:
+            with pytest.raises(KeyboardInterrupt):
+                explain_rows(path, value, ROWS, Stops(2), block=8, resume=resume)
+        return FEW(value, x, seed=seed)
+
+    with pytest.raises(FileExistsError, match=r"only call .* another one has begun .* has stopped"):
+        explain_rows(path, value, ROWS, disturbed, block=8)
+    assert calls == [1, 8, 8]
+    assert not path.exists()
+    left = explain_rows(path, value, ROWS, Stops(-1), block=8, resume=True)
+    assert left == (6 if resume else 14)
+    explain_rows(tmp_path / "whole.zarr", value, ROWS, FEW, block=8)
+    assert contents(path) == contents(tmp_path / "whole.zarr")
+
+
+def test_a_call_whose_work_was_finished_by_another_one_stops(
+    tmp_path: Path, make_value: Callable[..., ms.ValueFunction]
+) -> None:
+    path, calls = tmp_path / "rows.zarr", list[int]()
+
+    def disturbed(value: Any, x: Tensor, seed: int = 0) -> ms.Explanation:
+        calls.append(len(x))
+        if len(calls) == 3:
+            explain_rows(path, value, ROWS, FEW, block=8, resume=True)
+        return FEW(value, x, seed=seed)
+
+    with pytest.raises(FileExistsError, match="only call"):
+        explain_rows(path, make_value(), ROWS, disturbed, block=8)
+    assert list(tmp_path.iterdir()) == [path]
     assert len(ms.Explanation.load(path).phi) == len(ROWS)
+
+
+@pytest.fixture
+def put_only(
+    tmp_path: Path, make_value: Callable[..., ms.ValueFunction], monkeypatch: pytest.MonkeyPatch
+) -> tuple[Path, dict[str, Any]]:
+    """A store that was put in its place by a call that could not tidy up, and its arguments."""
+    path = tmp_path / "rows.zarr"
+    call: dict[str, Any] = {"value": make_value(), "x": ROWS, "block": 8}
+
+    def put(store: Path, target: Path) -> None:
+        store.rename(target)
+        if target == path:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(storage, "put", put)
+        with pytest.raises(KeyboardInterrupt, match="22 of 22 rows"):
+            explain_rows(path, estimator=FEW, **call)
+    return path, {**call, "estimator": FEW, "resume": True}
+
+
+def test_all_done_but_for_tidying_up(put_only: tuple[Path, dict[str, Any]]) -> None:
+    path, call = put_only
+    before = contents(path)
+    assert explain_rows(path, **call) == 0
+    assert contents(path) == before
+    assert list(path.parent.iterdir()) == [path]
+    assert len(ms.Explanation.load(path).phi) == len(ROWS)
+
+
+@pytest.mark.parametrize("lost", ["phi/1.0.0", "phi/.zarray", ".zgroup"])
+def test_a_store_that_was_damaged_after_all_is_not_finished(
+    put_only: tuple[Path, dict[str, Any]], lost: str
+) -> None:
+    path, call = put_only
+    if lost == ".zgroup":
+        shutil.rmtree(path)
+    else:
+        (path / lost).unlink()
+    with pytest.raises(ValueError, match=r"the store there is lost or damaged.*resume=False"):
+        explain_rows(path, **call)
+
+
+def test_a_finished_store_is_explained_anew_and_that_is_said(
+    tmp_path: Path, make_value: Callable[..., ms.ValueFunction]
+) -> None:
+    path, value = tmp_path / "rows.zarr", make_value()
+    assert explain_rows(path, value, ROWS, FEW, block=8, resume=True) == len(ROWS)
+    before = contents(path)
+    with pytest.warns(UserWarning, match=r"Nothing is left to resume .* explained anew"):
+        assert explain_rows(path, value, ROWS, FEW, block=8, resume=True) == len(ROWS)
+    assert contents(path) == before
+
+
+@pytest.mark.parametrize("calls", [0, 1, 2])
+def test_errors_of_the_estimator_are_not_those_of_a_disk(
+    tmp_path: Path, make_value: Callable[..., ms.ValueFunction], calls: int
+) -> None:
+    error = OSError(5, "the licence server is down")
+    with pytest.raises(OSError, match="licence") as raised:
+        explain_rows(tmp_path / "rows.zarr", make_value(), ROWS, Stops(calls, error), block=8)
+    assert raised.value is error
+
+
+def test_errors_of_reading_rows_are_not_those_of_writing(
+    tmp_path: Path, make_value: Callable[..., ms.ValueFunction]
+) -> None:
+    class Unplugged:
+        shape = (22, 4)
+
+        def __getitem__(self, part: slice) -> Tensor:
+            raise OSError(5, "no such drive")
+
+    with pytest.raises(OSError, match=r"^\[Errno 5\] no such drive$"):
+        explain_rows(tmp_path / "rows.zarr", make_value(), Unplugged(), FEW)
+    assert not list(tmp_path.iterdir())
 
 
 SCRIPT = """
@@ -303,6 +492,11 @@ def test_an_error_in_mid_work_keeps_what_is_done(
     ("change", "message"),
     [
         ({"block": 0}, r"`block` to be an integer of at least 1 but got 0"),
+        ({"block": True}, r"`block` to be an integer of at least 1 but got True; 1024"),
+        ({"seed": 2**63}, r"`seed` .* from -2\*\*63 to 2\*\*63 - 1 but got 9223372036854775808; 0"),
+        ({"trainer": {"devices": 0}}, "`trainer` settings that Lightning"),
+        ({"x": np.array(3.0)}, r"`x` of shape \(rows, \*event\) but got a single number.*; pass"),
+        ({"x": torch.tensor(3.0)}, r"`x` of shape \(rows, \*event\) but got a single number"),
         ({"x": ROWS[:0]}, "at least one row in `x`"),
         ({"x": ROWS[:, :3]}, r"Expected `x` of shape \(rows, 4\)"),
         ({"instances": [1, 2]}, "22 labels, one per row, but got 2"),
@@ -317,6 +511,14 @@ def test_what_cannot_be_explained_is_refused_at_the_door(
     with pytest.raises(ValueError, match=message):
         explain_rows(tmp_path / "rows.zarr", **{**call, **change})
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("given", [None, "8", 8.0, True])
+def test_what_is_no_integer_is_refused(given: Any) -> None:
+    with pytest.raises(ValueError, match=rf"`block` to be an integer .* but got {given!r}; "):
+        check_block(given)
+    with pytest.raises(ValueError, match=rf"`seed` to be an integer .* but got {given!r}; "):
+        check_seed(given)
 
 
 def test_a_table_is_refused(tmp_path: Path, make_value: Callable[..., Any]) -> None:

@@ -166,6 +166,7 @@ def explain(
     """
     name, data, directory = opened.settings["name"], opened.source.data, opened.directory
     directories.check_writable(directory)
+    many.check(values[name], rows)
     _check_one_space(values)
     # All of them, before the first is explained: some may have no imputer.
     games = {which: simplex.game(orders.intervened(value)) for which, value in values.items()}

@@ -10,10 +10,11 @@ import torch
 from lightning.pytorch.utilities import rank_zero_only
 
 from manifold_shap import storage
+from manifold_shap.blocks import check_block, check_seed
 from manifold_shap.commands.run import Settings
 from manifold_shap.data.base import TensorDataModule
 from manifold_shap.explanation import Explanation
-from manifold_shap.streaming import explain_rows
+from manifold_shap.streaming import check_trainer, explain_rows
 from manifold_shap.values import ValueFunction
 
 # Figures and tables show no more, and other value functions are compared on these.
@@ -50,6 +51,28 @@ class ManyRows:
     trainer: Settings = field(default_factory=dict)
     progress: bool = False
 
+    def __post_init__(self) -> None:
+        check_block(self.block)
+
+    def check(self, value: ValueFunction, rows: Sequence[int]) -> None:
+        """Raise what is wrong with the settings, and say which of them do nothing for these rows.
+
+        Raises:
+            ValueError: no seed of 64 bits, or a trainer that Lightning or this machine refuses.
+        """
+        check_trainer(value, self._trainer())
+        if self.suit(rows):
+            check_seed(self.seed)
+            return
+        idle = ["resume=true"] if self.resume else []
+        if "devices" in self._trainer():
+            idle.insert(0, f"trainer.devices={self.trainer['devices']}")
+        if idle:
+            print(
+                f"No effect of {' and '.join(idle)}: {len(rows)} rows fit one block of "
+                f"{self.block}, and are explained at once."
+            )
+
     def suit(self, rows: Sequence[int]) -> bool:
         """Whether rows are as many as to be streamed."""
         return len(rows) > self.block
@@ -64,9 +87,6 @@ class ManyRows:
     ) -> Streamed | None:
         """Explain test rows into the store at `path`; None in the processes beside the first."""
         start = time.perf_counter()
-        trainer = dict(self.trainer)
-        if trainer.get("devices") == 1:
-            del trainer["devices"]
         explained = explain_rows(
             path,
             value,
@@ -75,7 +95,7 @@ class ManyRows:
             block=self.block,
             seed=self.seed,
             resume=self.resume,
-            trainer=trainer,
+            trainer=self._trainer(),
             instances=rows,
             schema=data.schema,
             progress=self.progress,
@@ -83,6 +103,13 @@ class ManyRows:
         if not is_first_process():
             return None
         return self._read(path, len(rows), explained, time.perf_counter() - start)
+
+    def _trainer(self) -> dict[str, Any]:
+        """Arguments of the trainer; the one device is the one that the value function is on."""
+        trainer = dict(self.trainer)
+        if trainer.get("devices") == 1 and not isinstance(trainer["devices"], bool):
+            del trainer["devices"]
+        return trainer
 
     def _read(self, path: Path, rows: int, explained: int, seconds: float) -> Streamed:
         """Look through the store, a block at a time."""

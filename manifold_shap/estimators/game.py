@@ -19,7 +19,7 @@ from manifold_shap.rows import check_rows, to_tensor
 Coalitions = Callable[[int, int], Tensor]
 
 # What fits a processor's cache is fastest there; an accelerator wants to be filled.
-BATCH_SIZE_CPU = 4096
+BATCH_SIZE_CPU = 8192
 BATCH_SIZE_ACCELERATOR = 65_536
 
 # Covariances take as many numbers as outputs squared, for every row and player.

@@ -3,7 +3,7 @@
     MANIFOLD_SHAP_DATA=... python benchmarks/amortized.py --data mnist
 
 trains the default surrogate briefly and an explainer for it, and compares both with a long run of
-`auto_shapley` on test rows: the explainer's relative error with that of permutations of several
+`coalition_shapley` (exact for few players) on test rows: the explainer's relative error with that of permutations of several
 lengths. Its time is for all Shapley values of a row, in batches, v(N) of the model included.
 """
 

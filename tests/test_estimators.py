@@ -576,7 +576,7 @@ def test_out_of_memory_halves_the_batch(estimator: Estimator, players: int, coun
     assert torch.equal(explanation.phi, expected.phi)
     messages = [str(entry.message) for entry in caught]
     assert len(messages) == 1
-    assert "Out of memory at batch_size=4096: halved" in messages[0]
+    assert "Out of memory at batch_size=8192: halved" in messages[0]
     # It remembers what fits: hardly any call fails after the first ones.
     assert sum(size > 40 for size in game.sizes) < 20
 

@@ -2,9 +2,10 @@
 
     MANIFOLD_SHAP_DATA=... python benchmarks/amortized.py --data mnist
 
-trains the default surrogate briefly and an explainer for it, and compares both with a long run of
-`coalition_shapley` (exact for few players) on test rows: the explainer's relative error with that of permutations of several
-lengths. Its time is for all Shapley values of a row, in batches, v(N) of the model included.
+trains the default surrogate briefly and an explainer for it, and measures both the explainer and
+permutations of several lengths by a long run of `coalition_shapley` on test rows, or by the exact
+values where players are few. Its time is for all Shapley values of a row, in batches, v(N) of the
+model included.
 """
 
 import argparse

@@ -39,7 +39,7 @@ import manifold_shap as ms
 from benchmarks.figures import Panel, draw, machine, markdown, number, write
 from benchmarks.peers import CONF, surrogate
 from manifold_shap.estimators.auto import auto_shapley
-from manifold_shap.estimators.coalition import LEAST_COALITIONS, cost_of
+from manifold_shap.estimators.coalition import affordable
 from manifold_shap.estimators.game import Game
 from manifold_shap.estimators.kernel import kernel_shapley
 from manifold_shap.estimators.sample_reuse import sample_reuse_shapley
@@ -67,8 +67,8 @@ def exact(value: Any, x: Tensor, budget: int, seed: int) -> ms.Explanation:
 
 
 def coalition(value: Any, x: Tensor, budget: int, seed: int) -> ms.Explanation:
-    groups = int(budget / cost_of(Game(value, x[:1])) / LEAST_COALITIONS)
-    return ms.coalition_shapley(value, x, coalitions=groups * LEAST_COALITIONS, seed=seed)
+    coalitions = affordable(Game(value, x[:1]), budget)
+    return ms.coalition_shapley(value, x, coalitions=coalitions, seed=seed)
 
 
 def coalition_in_full(value: Any, x: Tensor, budget: int, seed: int) -> ms.Explanation:

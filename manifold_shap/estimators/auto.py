@@ -6,12 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
-from manifold_shap.estimators.coalition import (
-    LEAST_COALITIONS,
-    MAX_COALITIONS,
-    coalition_shapley,
-    cost_of,
-)
+from manifold_shap.estimators.coalition import affordable, coalition_shapley
 from manifold_shap.estimators.exact import MAX_PLAYERS, exact_shapley
 from manifold_shap.estimators.game import Game
 from manifold_shap.estimators.kernel import kernel_shapley
@@ -93,7 +88,7 @@ def auto_shapley(
         found = kernel_shapley(value, x, evaluations=budget // 2 * 2, **common)
         return _said(found, f"kernel: a regression of {players} players on pairs of coalitions")
     common["target_error"] = target_error
-    coalitions = _coalitions(game, budget)
+    coalitions = affordable(game, budget)
     if len(order) == 1 and coalitions >= _FEWEST_COALITIONS:
         most = None if evaluations is None and target_error is not None else coalitions
         found = coalition_shapley(value, x, coalitions=most, **common)
@@ -115,12 +110,6 @@ def _suits_regression(game: Game, budget: int) -> bool:
     if game.noisy or players > _MOST_FITTED or budget < _LEAST_FITTED * players:
         return False
     return not game.linearizes or budget >= _LEAST_SHARE * 2**players
-
-
-def _coalitions(game: Game, budget: int) -> int:
-    """How many coalitions may be asked for; none if they are too few."""
-    counts = range(LEAST_COALITIONS, MAX_COALITIONS + 1, LEAST_COALITIONS)
-    return max((count for count in counts if cost_of(game, count) <= budget), default=0)
 
 
 def _check(evaluations: int | None, target_error: float | None) -> None:

@@ -127,8 +127,13 @@ def pays_to_linearize(game: Game) -> bool:
     return game.linearizes and game.linearized_cost < (len(game.players) + 1) / 3
 
 
-def cost_of(game: Game, coalitions: int) -> float:
-    """What so many coalitions cost, in values v(S)."""
+def affordable(game: Game, evaluations: int) -> int:
+    """The most coalitions that cost no more than so many values v(S); 0 where none do."""
+    counts = range(LEAST_COALITIONS, MAX_COALITIONS + 1, LEAST_COALITIONS)
+    return max((count for count in counts if _cost(game, count) <= evaluations), default=0)
+
+
+def _cost(game: Game, coalitions: int) -> float:
     exact = len(game.players) + 1.0
     if not pays_to_linearize(game):
         return coalitions * exact

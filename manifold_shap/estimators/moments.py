@@ -249,7 +249,7 @@ def with_sum(
     summed: Any = sum(part.summed() for part in parts)
     common = diagonal(summed)
     variance = common.sum(1, keepdim=True)
-    share = torch.where(variance > 0, common / variance, 1 / mean.shape[1])
+    share = torch.where(variance > 0, common / variance, _sizes(mean))
     mean = mean - share * (mean.sum(1) - total)[:, None]
     widening = _widening(parts)
     if own.ndim == 3:
@@ -258,6 +258,13 @@ def with_sum(
     both = share[..., :, None] * share[..., None, :] * summed.sum(1, keepdim=True)
     root = widening.sqrt()
     return mean, (own - taken - taken.mT + both) * root[..., :, None] * root[..., None, :]
+
+
+def _sizes(mean: Float[Tensor, "rows players outputs"]) -> Tensor:
+    """Shares where samples happen not to vary: who adds nothing gets nothing."""
+    size = mean.abs()
+    total = size.sum(1, keepdim=True)
+    return torch.where(total > 0, size / total, 1 / mean.shape[1])
 
 
 def _widening(parts: Sequence[StratifiedMoments]) -> Float[Tensor, "rows players outputs"]:

@@ -3,8 +3,8 @@
 import io
 import os
 import pickle
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -33,6 +33,38 @@ def write_whole(path: str | Path, write: Callable[[Path], object]) -> None:
     finally:
         with suppress(OSError):
             beside.unlink(missing_ok=True)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold a lock, which ends with this context or the process, however it ends.
+
+    Processes that are forked from this one hold it as well. Where there are no such locks, as on
+    Windows and some network drives, anyone may enter.
+
+    Args:
+        path: a file, which is there only as long as the lock is held.
+
+    Raises:
+        BlockingIOError: it is held already.
+        OSError: the file cannot be written.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    with path.open("ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise
+        except OSError:  # Of a file system that has none.
+            pass
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
 
 
 def swap_in(new: Path, path: Path) -> Path | None:

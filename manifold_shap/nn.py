@@ -130,6 +130,16 @@ class MaskedLinear(nn.Module):
         elements = len(self.index)
         return x @ self.weight[:, :elements].T + self.weight[:, elements:].sum(1)
 
+    def sum_of_squared_terms(
+        self, x: Float[Tensor, "batch elements"]
+    ) -> Float[Tensor, "batch outputs"]:
+        """The squares of what each player adds to the layer's output, summed over players."""
+        if not self._one_element_each:
+            return self.terms(x).square().sum(1)
+        value, presence = self.weight.split([len(self.index), self.players], dim=1)
+        squared = F.linear(x.square(), value.square()) + 2 * F.linear(x, value * presence)
+        return squared + presence.square().sum(1)
+
     def terms(self, x: Float[Tensor, "batch elements"]) -> Float[Tensor, "batch players outputs"]:
         """What each player adds to the layer's output when it joins a coalition."""
         elements = len(self.index)

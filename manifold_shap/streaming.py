@@ -1,6 +1,6 @@
 """Explaining more rows than memory holds: block by block, on several devices, to be continued.
 
-Lightning starts the processes and moves the value function to their devices; see `blocks` for why
+Lightning starts the processes and moves the value function to their devices; see `work` for why
 the result does not depend on how many there are.
 """
 
@@ -17,10 +17,12 @@ from lightning.pytorch.utilities.exceptions import SIGTERMException
 from torch import Tensor
 from tqdm import tqdm
 
-from manifold_shap.blocks import Rows, Work
+from manifold_shap.blocks import Rows
 from manifold_shap.explanation import Explanation
+from manifold_shap.ledger import Ledger
 from manifold_shap.schema import Schema
-from manifold_shap.training.loop import QUIET, make_runner, quiet
+from manifold_shap.training.runner import QUIET, make_runner, quiet
+from manifold_shap.work import Work
 
 
 def explain_rows(
@@ -40,7 +42,8 @@ def explain_rows(
     """Explain rows block by block into a store that `Explanation.load` reads.
 
     Work in progress lives beside `path`, in `.<name>.partial`, and takes its place by a rename. One
-    call at a time explains into a path: if another one begins there, the earlier one stops.
+    call at a time explains into a path, and another one is refused as long as it lives; where files
+    cannot be locked, as on some network drives, the earlier one stops instead.
 
     With several devices, Lightning starts the script once more for each further one, or forks it
     (`strategy="ddp_fork"`): see its documentation on `ddp`. The call returns in every process when
@@ -74,22 +77,25 @@ def explain_rows(
         TypeError, ValueError: settings that the estimator or Lightning refuses, rows that are not
             finite, labels that are not one per row; or an interrupted call to resume that had
             other rows or settings, or whose store is damaged.
-        FileExistsError: something that is not an explanation stands at `path`, or another call has
-            begun on it.
+        FileExistsError: something that is not an explanation stands at `path`, or another call
+            is explaining into it.
         OSError: no space or no permission; what was finished before stays, to be resumed.
         KeyboardInterrupt: on Ctrl-C, with a message; the same.
     """
-    work = Work(Path(path), Rows(x, block, instances, schema), value, estimator, seed)
+    ledger = Ledger(Path(path), Rows(x, block, instances, schema))
+    work = Work(ledger, value, estimator, seed)
     bars = [RowsBar()] if progress else []
     with quiet():
-        runner = _runner(value, work.path.parent, trainer, bars)
-        if runner.is_global_zero:
+        runner, task = _runner(value, ledger.path.parent, trainer, bars), BlockTask(work)
+        if not runner.is_global_zero:
+            _predict(runner, task)
+            return task.explained
+        with ledger.claimed():
             work.begin(resume)
-        task = BlockTask(work)
-        # Where processes are forked, only they will know, and this one does not wait for any.
-        left = len(work.rows) - work.rows_done() if runner.is_global_zero else None
-        _predict(runner, task)
-    return task.explained if left is None else left
+            # Where processes are forked, only they will know, and this one does not wait for any.
+            left = len(work.rows) - ledger.rows_done()
+            _predict(runner, task)
+        return left
 
 
 def check_trainer(value: Any, trainer: Mapping[str, Any]) -> None:
@@ -116,12 +122,12 @@ class BlockTask(L.LightningModule):
 
     def setup(self, stage: str) -> None:
         # All processes of a call are one: the first has begun in its name.
-        token = self.trainer.strategy.broadcast(self.work.token)
-        self.work = replace(self.work, token=token)
+        token = self.trainer.strategy.broadcast(self.work.ledger.token)
+        self.work = replace(self.work, ledger=replace(self.work.ledger, token=token))
 
     def predict_dataloader(self) -> "_Share":
         """Numbers of blocks. Until all processes have theirs, Lightning lets none of them begin."""
-        left = sorted(set(range(self.work.rows.blocks)) - self.work.done())
+        left = sorted(set(range(self.work.rows.blocks)) - self.work.ledger.done())
         self.explained = self.work.rows.count(left)
         return _Share(left[self.trainer.global_rank :: self.trainer.world_size])
 
@@ -162,12 +168,12 @@ class RowsBar(Callback):
 
     def on_predict_start(self, trainer: L.Trainer, task: Any) -> None:
         if trainer.is_global_zero:
-            total, done = len(task.work.rows), task.work.rows_done()
+            total, done = len(task.work.rows), task.work.ledger.rows_done()
             self.bar = tqdm(total=total, initial=done, desc="rows", unit="row", delay=2)
 
     def on_predict_batch_end(self, trainer: L.Trainer, task: Any, *_: Any) -> None:
         if self.bar is not None:
-            self.bar.update(task.work.rows_done() - self.bar.n)
+            self.bar.update(task.work.ledger.rows_done() - self.bar.n)
 
     def on_predict_end(self, trainer: L.Trainer, task: Any) -> None:
         self.on_predict_batch_end(trainer, task)
@@ -201,13 +207,13 @@ def _runner(
 
 
 def _predict(runner: L.Trainer, task: BlockTask) -> None:
-    handler = signal.getsignal(signal.SIGINT)
+    handler, ledger = signal.getsignal(signal.SIGINT), task.work.ledger
     try:
         runner.predict(task, return_predictions=False)
     except (SystemExit, KeyboardInterrupt) as error:
         # Lightning makes an exit of Ctrl-C, which would end a notebook, and is deaf to it then.
         signal.signal(signal.SIGINT, handler)
         raise KeyboardInterrupt(
-            f"{task.work.rows_done()} of {len(task.work.rows)} rows are kept in {task.work.path}; "
+            f"{ledger.rows_done()} of {len(ledger.rows)} rows are kept in {ledger.path}; "
             "the same call with resume=True goes on from there."
         ) from error

@@ -2,17 +2,22 @@
 
 import json
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Set
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from hydra import compose, initialize_config_dir
+from hydra.utils import instantiate
 from torch import Tensor
 
 import manifold_shap as ms
-from benchmarks import budget, figures, scaling, training
+from benchmarks import amortized, budget, figures, peers, rows, scaling, training
 
 FILES = {".json", ".md", ".png"}
 
@@ -22,8 +27,8 @@ def call(monkeypatch: pytest.MonkeyPatch, main: Callable[[], None], *arguments: 
     main()
 
 
-def written(folder: Path, name: str) -> dict[str, Any]:
-    assert {path.suffix for path in folder.iterdir()} == FILES
+def written(folder: Path, name: str, suffixes: Set[str] = FILES) -> dict[str, Any]:
+    assert {path.suffix for path in folder.iterdir()} == suffixes
     assert {path.stem for path in folder.iterdir()} == {name}
     return json.loads((folder / f"{name}.json").read_text())
 
@@ -31,6 +36,10 @@ def written(folder: Path, name: str) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def value() -> ms.SurrogateValue:
     """A network of random weights whose first layer is large enough for players to interact."""
+    return interacting()
+
+
+def interacting() -> ms.SurrogateValue:
     made = scaling.random_value(players=8, classes=3)
     with torch.no_grad():
         made.surrogate.first.weight.mul_(4)
@@ -260,3 +269,129 @@ def test_training_writes_its_report(
     report = written(tmp_path, "training")
     assert report["time_to_error"]["32-true"]["epochs"] == 1
     assert "below 1" in (tmp_path / "training.md").read_text()
+
+
+def test_the_error_of_one_class_is_relative_to_that_class() -> None:
+    reference = np.array([[3.0, 30.0], [4.0, 40.0]])
+    assert peers.error_of(1.1 * reference, reference) == pytest.approx(0.1)
+    assert peers.error_of([3.3, 4.4], reference) == pytest.approx(0.1)
+
+
+def test_a_side_runs_for_about_as_long_as_it_may(value: ms.SurrogateValue, x: Tensor) -> None:
+    asked: list[int] = []
+
+    def work(permutations: int, size: int) -> np.ndarray:
+        asked.append(permutations)
+        time.sleep(1e-3 * permutations)
+        return np.zeros(8)
+
+    seconds, _ = peers.within(work, peers.Counted(value, x[0]), 0.2, 2, 1)
+    assert 0.1 < seconds < 1
+    assert asked == sorted(asked)
+    assert all(permutations % 2 == 0 for permutations in asked)
+
+
+def test_equal_time_for_few_players_is_that_of_exact_values(
+    value: ms.SurrogateValue, x: Tensor
+) -> None:
+    _, phi, choice = peers.by_auto(value, x[0], seconds=10)
+    assert choice.startswith("exact")
+    assert np.array_equal(phi, ms.exact_shapley(value, x[:1]).phi[0].numpy())
+
+
+def alone(value: ms.SurrogateValue, x: Tensor) -> tuple[dict[str, peers.Side], peers.Counted]:
+    """Our permutations in the place of every side."""
+    game = peers.Counted(value, x)
+
+    def ours(permutations: int, size: int) -> np.ndarray:
+        found = ms.permutation_shapley(value, x[None], permutations=permutations, seed=game.seed)
+        game.count += found.made_by["evaluations"]
+        return found.phi[0].numpy()
+
+    kernels = ("shap, kernel", "captum, kernel", "shapiq, kernel")
+    return dict.fromkeys((*peers.BATCH_SIZES, *kernels), ours), game
+
+
+@pytest.mark.parametrize("installed", [True, False])
+@pytest.mark.filterwarnings("ignore")
+def test_peers_writes_its_report(
+    value: ms.SurrogateValue,
+    x: Tensor,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    installed: bool,
+) -> None:
+    if installed:
+        for package in ("captum", "lightshap", "shap", "shapiq"):
+            pytest.importorskip(package)
+    else:
+        monkeypatch.setattr(peers, "sides", alone)
+    monkeypatch.setattr(peers, "_SEEDS", 2)
+    monkeypatch.setattr(peers, "surrogate", lambda name, epochs: (value, x[0]))
+    monkeypatch.setattr(peers, "BATCH_SIZES", {side: [1024] for side in peers.BATCH_SIZES})
+    small = ["--data", "digits", "--seconds", 0.01, "--repeats", 1, "--out", tmp_path]
+    call(monkeypatch, peers.main, *small)
+    report = written(tmp_path, "peers")["digits"]
+    assert report["rates"].keys() == {"forward", *peers.BATCH_SIZES}
+    assert all(entry["values_per_second"] > 0 for entry in report["rates"].values())
+    errors = report["errors"]
+    assert errors.keys() >= {"ours, auto", "ours, bf16, auto", "shapiq, kernel"}
+    assert errors["ours, auto"]["relative_error"] < 1e-6
+    assert all(0 < errors[side]["relative_error"] < 3 for side in peers.BATCH_SIZES)
+    assert "| digits | lightshap |" in (tmp_path / "peers.md").read_text()
+
+
+def test_rows_writes_its_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def iris(*overrides: str) -> tuple[Any, Any]:
+        with initialize_config_dir(str(rows.CONF), version_base="1.3"):
+            chosen = compose("train", ["data=iris", "classifier.max_epochs=1", *overrides])
+        data = instantiate(chosen.data)
+        data.setup()
+        return chosen, data
+
+    def here(place: Path, count: int, processes: int, pairs: int) -> dict[str, Any]:
+        store = place / f"{count}-{processes}.zarr"
+        return {**rows.explain(place, store, count, 1, pairs), "processes": processes}
+
+    monkeypatch.setattr(rows, "census", iris)
+    monkeypatch.setattr(rows, "fresh", here)
+    small = ["--rows", 40, 80, "--pairs", 1, "--epochs", 1, "--repeats", 1, "--out", tmp_path]
+    call(monkeypatch, rows.main, *small)
+    report = written(tmp_path, "rows")
+    assert [(run["rows"], run["processes"]) for run in report["runs"]] == [
+        (40, 1),
+        (40, 2),
+        (80, 1),
+    ]
+    assert all(0 < run["seconds"] < run["seconds_of_call"] for run in report["runs"])
+    assert report["same_bytes"]
+    assert "| same bytes | yes |" in (tmp_path / "rows.md").read_text()
+
+
+def test_a_changed_byte_or_a_missing_file_is_seen(tmp_path: Path) -> None:
+    for name in ("one", "two", "three"):
+        (tmp_path / name / "phi").mkdir(parents=True)
+        (tmp_path / name / "phi" / "0.0").write_bytes(b"phi")
+    assert rows.same_bytes(tmp_path / "one", tmp_path / "two")
+    (tmp_path / "two" / "phi" / "0.0").write_bytes(b"psi")
+    (tmp_path / "three" / "phi" / "0.0").unlink()
+    assert not rows.same_bytes(tmp_path / "one", tmp_path / "two")
+    assert not rows.same_bytes(tmp_path / "one", tmp_path / "three")
+
+
+def test_amortized_writes_its_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scaling, "HIDDEN", (32, 32))
+    monkeypatch.setattr(ms, "fit_explainer", partial(ms.fit_explainer, hidden=[32], batch_size=8))
+    generator = torch.Generator().manual_seed(0)
+    sizes = {"x_train": 512, "x_validation": 64, "x_test": 64}
+    parts = {name: torch.randn(size, 8, generator=generator) for name, size in sizes.items()}
+    made = (interacting(), SimpleNamespace(**parts))
+    monkeypatch.setattr(amortized, "surrogate_on", lambda name, epochs: made)
+    small = ["--epochs", 1, "--rows", 4, "--coalitions", 64, "--out", tmp_path]
+    call(monkeypatch, amortized.main, "--data", "digits", *small)
+    report = written(tmp_path, "amortized", {".json", ".md"})["digits"]
+    errors = report["relative_error"]
+    assert errors["reference"] == 0
+    assert errors["256 pairs"] < errors["8 pairs"] < 1
+    assert 0 < errors["amortized"] < 2
+    assert all(each > 0 for each in report["milliseconds_per_row"].values())

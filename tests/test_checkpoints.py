@@ -8,7 +8,7 @@ import pytest
 import torch
 from PIL import Image
 
-from manifold_shap.checkpoints import load_checkpoint, save_checkpoint, swap_in
+from manifold_shap.checkpoints import load_checkpoint, locked, save_checkpoint, swap_in
 
 CHECKPOINT = {
     "kind": "surrogate",
@@ -119,3 +119,13 @@ def test_a_directory_that_cannot_be_swapped_in_leaves_the_earlier_one(tmp_path: 
     assert old is not None
     assert (old / "earlier").exists()
     assert list(path.iterdir()) == []
+
+
+def test_a_lock_is_held_by_one_and_given_back(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    for _ in range(2):
+        with locked(path):
+            with pytest.raises(BlockingIOError), locked(path):
+                pass
+            assert path.exists()
+        assert not path.exists()

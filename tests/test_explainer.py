@@ -5,14 +5,17 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from test_coalition import network, rows
 from test_commands import QUICK_CLASSIFIER, composed, train
+from torch import nn
 
 import explain as explain_command
 import manifold_shap as ms
 import train as train_command
 from manifold_shap.estimators.amortized import AmortizedExplainer
-from manifold_shap.explainer import Explainer, features_of, width_of_features
+from manifold_shap.explainer import Explainer, _moments
 from manifold_shap.surrogate import Surrogate
 from manifold_shap.training.explainer import ExplainerTask
 
@@ -45,7 +48,7 @@ def test_labels_are_unbiased_for_any_batch_size(batch_size: int) -> None:
     value = network(8)
     x = rows(8, 1).expand(batch_size, -1)
     task = ExplainerTask(range(8), 3, [16, 16])
-    task.describe(value.surrogate, x, value.prediction(x) - value.base)
+    task.describe(value.surrogate, value.prediction(x) - value.base)
     generator = torch.Generator().manual_seed(3)
     steps = range(max(60, 4000 // batch_size))
     labels = torch.stack([task._contributions(x, generator).mean(0) for _ in steps])
@@ -58,27 +61,91 @@ def test_labels_are_unbiased_for_any_batch_size(batch_size: int) -> None:
     assert (((labels.mean(0) - wanted) / error).abs() < 4.5).all()
 
 
-def test_values_sum_to_the_change_of_the_prediction() -> None:
-    torch.manual_seed(0)
-    explainer = Explainer([0, 1, 1, 2], 4, 2, hidden=(8,))
+def started(surrogate: Surrogate, change: torch.Tensor, shares: int = 4) -> Explainer:
+    """An explainer before any training."""
+    widths = [layer.in_features for layer in surrogate.rest if isinstance(layer, nn.Linear)]
+    index = surrogate.first.index.tolist()
+    explainer = Explainer(index, change.shape[1], widths, hidden=(8,), shares=shares)
+    explainer.start(surrogate, change)
+    return explainer
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    index=st.sampled_from([[0, 1, 2], [0, 1, 1, 2], [2, 0, 0, 1, 1]]),
+    hidden=st.sampled_from([(5,), (4, 3), (3, 5, 4)]),
+    space=st.sampled_from(["probability", "ilr"]),
+    shares=st.integers(1, 5),
+    seed=st.integers(0, 99),
+)
+def test_values_sum_to_the_change_of_the_prediction(
+    index: list[int], hidden: tuple[int, ...], space: str, shares: int, seed: int
+) -> None:
+    torch.manual_seed(seed)
+    surrogate = Surrogate((len(index),), index, 2, space, hidden=hidden)
     change = torch.randn(5, 2)
-    phi = explainer(torch.randn(5, 4), torch.randn(5, 4), change)
+    explainer = started(surrogate, change, shares=shares)
+    torch.nn.init.normal_(explainer.head.weight)
+    phi = explainer(surrogate, torch.randn(5, len(index)), change)
+    assert phi.shape == (5, 3, 2)
     torch.testing.assert_close(phi.sum(1), change)
 
 
-def test_what_the_explainer_sees_are_hidden_layers_of_the_surrogate() -> None:
+@pytest.mark.parametrize("index", [[0, 1, 2, 3], [0, 1, 1, 2]])
+def test_moments_of_the_first_layer_are_those_of_all_coalitions(index: list[int]) -> None:
     torch.manual_seed(0)
-    surrogate = Surrogate((3,), [0, 1, 1], 2, "ilr", hidden=(5, 4))
-    x = torch.randn(6, 3)
-    flat = surrogate.standardised(x)
-    features = features_of(surrogate, flat)
-    assert features.shape == (6, width_of_features((5, 4)))
-    # The last of the shares is everybody: what the network itself computes there.
-    everybody = torch.ones(6, 1, 2, dtype=torch.bool)
-    first = surrogate.rest[0](surrogate.first(flat, everybody)[:, 0])
-    second = surrogate.rest[2](surrogate.rest[1](first))
-    torch.testing.assert_close(features[:, 15:20], first)
-    torch.testing.assert_close(features[:, -4:], second)
+    surrogate = Surrogate((4,), index, 2, "ilr", hidden=(5, 4))
+    rows, share = torch.randn(6, 4), torch.tensor([0.2, 0.7])
+    players = max(index) + 1
+    mask = torch.cartesian_prod(*[torch.tensor([False, True])] * players)
+    present = mask.sum(1)[:, None]
+    chance = share**present * (1 - share) ** (players - present)
+    reached = surrogate.first(rows, mask.expand(6, -1, -1))
+    mean = torch.einsum("mq,bmw->bqw", chance, reached)
+    variance = torch.einsum("mq,bmw->bqw", chance, reached.square()) - mean.square()
+    layer = _moments(surrogate, rows, share)[0]
+    torch.testing.assert_close(layer.standing * layer.deviation, mean)
+    torch.testing.assert_close(layer.deviation, variance.sqrt(), rtol=1e-4, atol=1e-5)
+
+
+def test_moments_of_deeper_layers_are_close_to_those_of_coalitions() -> None:
+    """Of wide layers with many players, where sums are nearly normal and units independent."""
+    torch.manual_seed(0)
+    surrogate = Surrogate((64,), list(range(64)), 2, "ilr", hidden=(256, 32))
+    rows, share = torch.randn(1, 64), torch.tensor([0.5])
+    mask = torch.rand(1, 20_000, 64) < 0.5
+    reached = surrogate.rest[:2](surrogate.first(rows, mask))[0]
+    layer = _moments(surrogate, rows, share)[1]
+    mean, deviation = (layer.standing * layer.deviation)[0, 0], layer.deviation[0, 0]
+    assert (mean - reached.mean(0)).square().mean().sqrt() < 0.1 * reached.mean(0).std()
+    assert (deviation / reached.std(0) - 1).abs().mean() < 0.25
+
+
+def test_without_training_it_is_exact_where_all_units_are_active() -> None:
+    """The surrogate is linear there, and its slope is the same at every coalition."""
+    torch.manual_seed(0)
+    surrogate = Surrogate((4,), [0, 1, 1, 2], 2, "ilr", hidden=(6, 5))
+    with torch.no_grad():
+        surrogate.target_scale.copy_(torch.tensor([3.0, 0.5]))
+        surrogate.first.bias.fill_(1e3)
+        surrogate.rest[1].weight.abs_()
+    rows = torch.randn(6, 4)
+    ends = surrogate(rows, torch.tensor([[False] * 3, [True] * 3]).expand(6, 2, 3))
+    change = ends[:, 1] - ends[:, 0]
+    phi = started(surrogate, change)(surrogate, rows, change)
+    alone = surrogate(rows, torch.eye(3, dtype=torch.bool).expand(6, 3, 3)) - ends[:, :1]
+    torch.testing.assert_close(phi, alone, rtol=1e-3, atol=1e-3)
+
+
+def test_training_improves_on_the_start() -> None:
+    value, x = network(8), rows(8, 2000)
+    exact = ms.exact_shapley(value, held_out())
+    words = {"hidden": [64], "trainer": {"accelerator": "cpu"}}
+    short, long = (
+        ms.fit_explainer(value, x, max_epochs=epochs, learning_rate=rate, **words)
+        for epochs, rate in ((1, 1e-9), (4, 2e-3))
+    )
+    assert long.measure(exact) < 0.7 * short.measure(exact)
 
 
 def test_an_explanation_says_what_it_is(trained: AmortizedExplainer) -> None:
@@ -112,8 +179,8 @@ def test_another_surrogate_is_refused(trained: AmortizedExplainer, tmp_path: Pat
 
 def test_the_seed_decides() -> None:
     def fit(seed: int) -> torch.Tensor:
-        settings = {"hidden": [8], "max_epochs": 1, "trainer": {"accelerator": "cpu"}}
-        explainer = ms.fit_explainer(network(4), rows(4, 100), seed=seed, **settings)
+        words = {"hidden": [8], "max_epochs": 1, "trainer": {"accelerator": "cpu"}}
+        explainer = ms.fit_explainer(network(4), rows(4, 100), seed=seed, **words)
         return explainer(rows(4, 5))
 
     assert torch.equal(fit(1), fit(1))
@@ -138,6 +205,8 @@ def test_errors_at_the_door(trained: AmortizedExplainer) -> None:
         trained(torch.randn(3, 5))
     with pytest.raises(ValueError, match="Expected `hidden` to list layer widths"):
         ms.fit_explainer(trained.value, rows(8, 100), hidden=[])
+    with pytest.raises(ValueError, match="Expected `shares` to be a whole number from 1 on"):
+        ms.fit_explainer(trained.value, rows(8, 100), shares=0)
 
 
 QUICK = ["explainer=amortized", "explainer.hidden=[32]", "explainer.max_epochs=1"]

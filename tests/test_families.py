@@ -147,7 +147,7 @@ def test_a_comparison_is_drawn_in_order_and_scored_on_the_same_pairs(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("manifold_shap.commands.explain._SCORED_ROWS", 20)
+    monkeypatch.setattr("manifold_shap.commands.comparison._ROWS", 20)
     names = ["gaussian", "surrogate", "marginal", "vae"]
     summary = explain(runs, "value_function=surrogate", compare=names)
     assert list(summary["compared"]) == names

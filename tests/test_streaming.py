@@ -1,5 +1,7 @@
 """Rows explained in blocks: the same bytes, however the work is shared or interrupted."""
 
+import errno
+import fcntl
 import shutil
 import subprocess
 import sys
@@ -241,8 +243,76 @@ def test_what_is_lost_in_mid_work_is_not_sealed(
 
 
 @pytest.mark.parametrize("resume", [False, True])
+def test_of_two_calls_on_one_path_the_later_one_is_refused(
+    tmp_path: Path, make_value: Callable[..., ms.ValueFunction], resume: bool
+) -> None:
+    path, value, calls = tmp_path / "rows.zarr", make_value(), list[int]()
+
+    def disturbed(value: Any, x: Tensor, seed: int = 0) -> ms.Explanation:
+        calls.append(len(x))
+        with pytest.raises(FileExistsError, match=r"only call .* another one is still at it, in"):
+            explain_rows(path, value, ROWS, FEW, block=8, resume=resume)
+        return FEW(value, x, seed=seed)
+
+    assert explain_rows(path, value, ROWS, disturbed, block=8) == len(ROWS)
+    assert calls == [1, 8, 8, 6]
+    assert list(tmp_path.iterdir()) == [path]
+    explain_rows(tmp_path / "whole.zarr", value, ROWS, FEW, block=8)
+    assert contents(path) == contents(tmp_path / "whole.zarr")
+
+
+AT_IT = """
+    import time
+
+    import torch
+
+    import manifold_shap as ms
+    from manifold_shap.streaming import explain_rows
+
+    def game(x, mask):
+        return (x[:, None] * mask).cumsum(-1).tanh()
+
+    def slow(value, x, seed=0):
+        if len(x) == 6:
+            print("at it", flush=True)
+            time.sleep(100)
+        return ms.permutation_shapley(value, x, permutations=4, seed=seed)
+
+    rows = torch.randn(22, 4, generator=torch.Generator().manual_seed(1))
+    explain_rows("rows.zarr", game, rows, slow, block=8)
+"""
+
+
+def test_a_call_that_was_killed_is_in_nobodys_way(tmp_path: Path) -> None:
+    def game(x: Tensor, mask: Tensor) -> Tensor:
+        return (x[:, None] * mask).cumsum(-1).tanh()
+
+    path, command = tmp_path / "rows.zarr", [sys.executable, "-c", textwrap.dedent(AT_IT)]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"at it\n"
+        with pytest.raises(FileExistsError, match="another one is still at it"):
+            explain_rows(path, game, ROWS, FEW, block=8)
+        other.kill()
+    assert (tmp_path / ".rows.zarr.partial" / "lock").exists()
+    assert explain_rows(path, game, ROWS, FEW, block=8, resume=True) == 6
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.fixture
+def no_locks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file system that knows none."""
+
+    def refuse(*_: Any) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+
+
+@pytest.mark.usefixtures("no_locks")
+@pytest.mark.parametrize("resume", [False, True])
 @pytest.mark.filterwarnings("ignore:Removed what an interrupted call")
-def test_of_two_calls_on_one_path_the_earlier_one_stops(
+def test_of_two_calls_on_one_path_without_locks_the_earlier_one_stops(
     tmp_path: Path, make_value: Callable[..., ms.ValueFunction], resume: bool
 ) -> None:
     path, value, calls = tmp_path / "rows.zarr", make_value(), list[int]()
@@ -264,6 +334,7 @@ def test_of_two_calls_on_one_path_the_earlier_one_stops(
     assert contents(path) == contents(tmp_path / "whole.zarr")
 
 
+@pytest.mark.usefixtures("no_locks")
 def test_a_call_whose_work_was_finished_by_another_one_stops(
     tmp_path: Path, make_value: Callable[..., ms.ValueFunction]
 ) -> None:
@@ -383,6 +454,7 @@ def test_two_processes_write_what_one_does(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["22", "22"]
+    assert {path.name for path in tmp_path.iterdir()} == {"one.zarr", "two.zarr"}
     assert len(contents(tmp_path / "one.zarr")) > 20
     assert contents(tmp_path / "two.zarr") == contents(tmp_path / "one.zarr")
 

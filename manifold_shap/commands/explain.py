@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from manifold_shap.blocks import with_seed
-from manifold_shap.commands import directories, on_simplex, report
+from manifold_shap.commands import comparison, directories, on_simplex, report
 from manifold_shap.commands.many_rows import SHOWN_ROWS, ManyRows, is_first_process
 from manifold_shap.commands.on_simplex import OnSimplex
 from manifold_shap.commands.opening import Opened, check_given
@@ -21,15 +21,9 @@ from manifold_shap.commands.orders import Orders
 from manifold_shap.commands.run import Settings
 from manifold_shap.data.base import TensorDataModule
 from manifold_shap.explanation import Explanation
-from manifold_shap.metrics import Score, mean_squared_error, shapley_pairs
 from manifold_shap.partition import Partition
-from manifold_shap.values import ImputedValue, SurrogateValue, ValueFunction
+from manifold_shap.values import SurrogateValue, ValueFunction
 
-# Value functions that are drawn side by side are scored on so many test rows, at least so many
-# pairs, and with as many draws each: enough to tell them apart, in seconds.
-_SCORED_ROWS = 500
-_SCORED_PAIRS = 1000
-_SCORED_DRAWS = 64
 # Rows of the table that is printed.
 _LISTED_ROWS = 10
 
@@ -167,20 +161,19 @@ def explain(
     name, data, directory = opened.settings["name"], opened.source.data, opened.directory
     directories.check_writable(directory)
     many.check(values[name], rows)
-    _check_one_space(values)
+    comparison.check_one_space(values)
     # All of them, before the first is explained: some may have no imputer.
-    games = {which: simplex.game(orders.intervened(value)) for which, value in values.items()}
+    by_name = {which: simplex.game(orders.intervened(value)) for which, value in values.items()}
     tree = simplex.partition(opened.source, opened.value.space)
-    work = _Work(
-        games, name, data, rows, partial(estimator, **orders.of_estimator), tree, opened.settings
-    )
+    restricted = partial(estimator, **orders.of_estimator)
+    games = _Games(by_name, name, data, rows, restricted, tree, opened.settings)
     store = directory / "explanations.zarr"
-    found = _streamed(work, many, store) if many.suit(rows) else _at_once(work)
+    found = _streamed(games, many, store) if many.suit(rows) else _at_once(games)
     if found is None:
         return {}
     explanations, seconds, facts = found
-    scored = {which: simplex.game(_scored(value)) for which, value in values.items()}
-    scores = _scores(scored, data) if len(values) > 1 else {}
+    scored = {which: simplex.game(comparison.scored(value)) for which, value in values.items()}
+    scores = comparison.scores(scored, data) if len(values) > 1 else {}
     main = explanations[name]
     summary = {
         "value_function": dict(opened.settings),
@@ -192,7 +185,7 @@ def explain(
         **orders.record,
         **({"log_ratio_of_mean": True} if simplex.log_ratio_of_mean else {}),
         **({"basis": tree.tree} if tree is not None else {}),
-        **({"compared": _compared(scores, seconds)} if scores else {}),
+        **({"compared": comparison.figures(scores, seconds)} if scores else {}),
     }
     figures = report.figures(explanations, name, scores)
     pages = {}
@@ -217,11 +210,11 @@ def explain(
 
 
 @dataclass(frozen=True)
-class _Work:
-    """What is to be explained, and how.
+class _Games:
+    """What is to be explained of which rows, and how.
 
     Attributes:
-        games: by name of the value function.
+        by_name: of the value function.
         name: of the main one.
         data: has the test rows.
         rows: numbers of those to explain.
@@ -230,7 +223,7 @@ class _Work:
         settings: of the main value function, for the record.
     """
 
-    games: Mapping[str, ValueFunction]
+    by_name: Mapping[str, ValueFunction]
     name: str
     data: TensorDataModule
     rows: Sequence[int]
@@ -240,7 +233,7 @@ class _Work:
 
     def explain(self, which: str, rows: Sequence[int]) -> Explanation:
         """The explanation of these rows by one of the value functions."""
-        explanation = self.of_rows(which)(self.games[which], self.data.x_test[list(rows)])
+        explanation = self.of_rows(which)(self.by_name[which], self.data.x_test[list(rows)])
         return explanation.with_labels(rows, self.data.schema)
 
     def of_rows(self, which: str, **settings: Any) -> Callable[..., Explanation]:
@@ -279,19 +272,19 @@ def _explained(
 
 
 def _each(
-    work: _Work, names: Iterable[str], rows: Sequence[int]
+    games: _Games, names: Iterable[str], rows: Sequence[int]
 ) -> tuple[dict[str, Explanation], dict[str, float]]:
     explanations, seconds = {}, {}
     for which in names:
         start = time.perf_counter()
-        explanations[which] = work.explain(which, rows)
+        explanations[which] = games.explain(which, rows)
         seconds[which] = time.perf_counter() - start
     return explanations, seconds
 
 
-def _at_once(work: _Work) -> _Found:
-    explanations, seconds = _each(work, work.games, work.rows)
-    main, took = explanations[work.name], seconds[work.name]
+def _at_once(games: _Games) -> _Found:
+    explanations, seconds = _each(games, games.by_name, games.rows)
+    main, took = explanations[games.name], seconds[games.name]
     facts = {
         "seconds": took,
         "rows_per_second": main.made_by["evaluations"] / took,
@@ -301,61 +294,18 @@ def _at_once(work: _Work) -> _Found:
     return _Found(explanations, seconds, facts)
 
 
-def _streamed(work: _Work, many: ManyRows, store: Path) -> _Found | None:
+def _streamed(games: _Games, many: ManyRows, store: Path) -> _Found | None:
     """The main value function on all rows, and the others on the first of them."""
-    shown = work.rows[:SHOWN_ROWS]
+    shown = games.rows[:SHOWN_ROWS]
     # These first: what is wrong with them should not come out hours later.
-    others = [which for which in work.games if which != work.name and is_first_process()]
-    explanations, seconds = _each(work, others, shown)
-    estimator = work.of_rows(work.name, progress=False)
-    streamed = many.explain(store, work.games[work.name], work.data, work.rows, estimator)
+    others = [which for which in games.by_name if which != games.name and is_first_process()]
+    explanations, seconds = _each(games, others, shown)
+    estimator = games.of_rows(games.name, progress=False)
+    streamed = many.explain(store, games.by_name[games.name], games.data, games.rows, estimator)
     if streamed is None:
         return None
     rate = streamed.facts["instances_per_second"]
-    seconds[work.name] = len(shown) / rate if rate else math.nan
-    explanations[work.name] = streamed.shown
-    in_order = {which: explanations[which] for which in work.games}
+    seconds[games.name] = len(shown) / rate if rate else math.nan
+    explanations[games.name] = streamed.shown
+    in_order = {which: explanations[which] for which in games.by_name}
     return _Found(in_order, seconds, streamed.facts)
-
-
-def _scores(values: Mapping[str, ValueFunction], data: TensorDataModule) -> dict[str, Score]:
-    """Errors on the same test pairs; without interventions, of which no model is the judge."""
-    shuffled = torch.randperm(len(data.x_test), generator=torch.Generator().manual_seed(0))
-    x = data.x_test[shuffled[:_SCORED_ROWS]]
-    mask = shapley_pairs(len(x), len(data.players), _SCORED_PAIRS)
-    return {name: mean_squared_error(value, x, mask) for name, value in values.items()}
-
-
-def _scored(value: ValueFunction) -> ValueFunction:
-    """The value function with as many draws as others, where their noise is part of an error."""
-    if not isinstance(value, ImputedValue) or value.imputer.undrawn(value.draws) == 0:
-        return value
-    own = (value.imputer, value.model, value.space, value.base)
-    return ImputedValue(*own, _SCORED_DRAWS, value.seed, value.name)
-
-
-def _compared(scores: Mapping[str, Score], seconds: Mapping[str, float]) -> dict[str, Any]:
-    return {
-        name: {
-            "mse": score.mse,
-            "mse_standard_error": _known(score.standard_error),
-            "mse_debiased": _known(score.debiased),
-            "draws": score.draws,
-            "effective_draws": score.effective_draws,
-            "seconds": seconds[name],
-        }
-        for name, score in scores.items()
-    }
-
-
-def _known(figure: float) -> float | None:
-    return figure if math.isfinite(figure) else None
-
-
-def _check_one_space(values: Mapping[str, ValueFunction]) -> None:
-    spaces = {name: value.space.name for name, value in values.items()}
-    if len(set(spaces.values())) > 1:
-        raise ValueError(
-            f"Expected value functions in one output space to draw side by side but got {spaces}; "
-            "train them with the same `output`, or leave one out of `compare`."
-        )

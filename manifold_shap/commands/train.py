@@ -35,6 +35,9 @@ _LEFT_BY_EXPLAIN = ("explanations.zarr", "plots", "summary.json")
 def train(run: Run, recipe: Any) -> dict[str, Any]:
     """Train a classifier and a value function, or reuse what is there; return the metrics.
 
+    Where an explainer is trained afterwards, `overwrite` is meant for that one, and a surrogate of
+    these settings is reused.
+
     Args:
         run: what, and where.
         recipe: the classifier to train; see `fit_classifier`.
@@ -45,7 +48,8 @@ def train(run: Run, recipe: Any) -> dict[str, Any]:
             goes on from there.
     """
     name, config = run.settings["value_function"]["name"], run.config
-    if directories.config_of(run.directory) == config and not run.overwrite:
+    anew = run.overwrite and "explainer" not in run.settings
+    if directories.config_of(run.directory) == config and not anew:
         if _readable(run, name):
             print(f"{name}: already trained with these settings, in {run.directory}")
             return directories.read_json(run.directory / "metrics.json")

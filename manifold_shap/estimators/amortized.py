@@ -10,13 +10,13 @@ from torch import Tensor
 
 from manifold_shap.checkpoints import save_checkpoint
 from manifold_shap.estimators.game import Game
-from manifold_shap.explainer import Explainer, features_of
+from manifold_shap.explainer import Explainer
 from manifold_shap.explanation import Explanation
 from manifold_shap.rows import check_rows
 from manifold_shap.values import SurrogateValue
 
 # More rows do not fit a processor's cache.
-_BATCH_SIZE = 256
+_BATCH_SIZE = 128
 
 
 class AmortizedExplainer:
@@ -63,8 +63,7 @@ class AmortizedExplainer:
         surrogate = self.value.surrogate
         flat = surrogate.standardised(rows)
         with self.value.products():
-            features = features_of(surrogate, flat)
-            return self.network(flat, features, prediction - self.value.base)
+            return self.network(surrogate, flat, prediction - self.value.base)
 
     def measure(self, reference: Explanation) -> float:
         """Relative error against an explanation of the same value function; kept and returned.
@@ -103,7 +102,7 @@ def amortized_shapley(
         value: the surrogate that the explainer was trained for.
         x: rows to explain, `[instances, *event]`.
         explainer: from `fit_explainer`, or a file that its `save` wrote.
-        batch_size: rows per pass; 256 by default.
+        batch_size: rows per pass; 128 by default.
         seed, progress: as of other estimators; nothing is drawn, and nothing takes long.
 
     Raises:

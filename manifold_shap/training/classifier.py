@@ -13,11 +13,11 @@ from torch import Tensor, nn
 from torchmetrics import MeanMetric
 from torchmetrics.classification import MulticlassAccuracy
 
-from manifold_shap.checkpoints import load_checkpoint, write_whole
+from manifold_shap.checkpoints import write_whole
 from manifold_shap.classifiers import Model, SklearnClassifier, as_model
 from manifold_shap.data.base import TensorDataModule
 from manifold_shap.nn import MLP
-from manifold_shap.training.loop import Task, seeded, train
+from manifold_shap.training.loop import Task, load_task, seeded, train
 
 _ESTIMATOR = "model.skops"
 
@@ -144,7 +144,7 @@ def load_classifier(directory: str | Path, data: TensorDataModule) -> Model:
     if (directory / _ESTIMATOR).exists():
         model = load_estimator(directory)
     else:
-        model = _load_network(directory / "model.ckpt")
+        model = load_task(directory / "model.ckpt", ClassifierTask)[0].network
     return as_model(model, data.x_test[:64], data.classes)
 
 
@@ -186,19 +186,6 @@ def _fit_network(
     training.checkpoint.replace(directory / "model.ckpt")
     (directory / "last.ckpt").unlink()
     return training.seconds
-
-
-def _load_network(path: Path) -> nn.Module:
-    checkpoint = load_checkpoint(path, ClassifierTask.kind)
-    try:
-        task = ClassifierTask(**checkpoint["hyper_parameters"])
-        task.load_state_dict(checkpoint["state_dict"])
-    except (KeyError, TypeError, RuntimeError) as error:
-        raise ValueError(
-            f"Expected the classifier in {path} to be complete but it does not fit together "
-            f"({str(error).splitlines()[0]}). Train it again."
-        ) from error
-    return task.network
 
 
 def _save_sklearn(estimator: Any, path: Path) -> None:

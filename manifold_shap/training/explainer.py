@@ -11,13 +11,18 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torchmetrics import MeanMetric
 
-from manifold_shap.checkpoints import load_checkpoint
 from manifold_shap.coalitions import sample_stratified_pairs, stratum_weights
 from manifold_shap.estimators.amortized import AmortizedExplainer
-from manifold_shap.explainer import Explainer, features_of, width_of_features
-from manifold_shap.rows import check_rows
+from manifold_shap.explainer import Explainer
 from manifold_shap.surrogate import Surrogate
-from manifold_shap.training.loop import Task, check_continues, hold_out, seeded, train_on
+from manifold_shap.training.loop import (
+    Task,
+    check_continues,
+    load_task,
+    seeded,
+    train_on,
+    training_rows,
+)
 from manifold_shap.values import SurrogateValue
 
 _STRATA = 8
@@ -40,7 +45,7 @@ class ExplainerTask(Task):
         index: player that owns each of the flattened input elements.
         outputs: number of outputs of T.
         surrogate_hidden: hidden layers of the surrogate.
-        hidden, activation: see `Explainer`.
+        hidden, activation, shares: see `Explainer`.
         learning_rate, weight_decay, schedule: see `ClassifierTask`.
         seed: of the coalitions.
         loop: settings of the training loop, for the record.
@@ -56,7 +61,8 @@ class ExplainerTask(Task):
         surrogate_hidden: Sequence[int],
         hidden: Sequence[int] = (512, 512),
         activation: str = "gelu",
-        learning_rate: float = 1e-3,
+        shares: int = 4,
+        learning_rate: float = 2e-3,
         weight_decay: float = 0.01,
         schedule: str = "one_cycle",
         seed: int = 0,
@@ -64,28 +70,24 @@ class ExplainerTask(Task):
     ) -> None:
         super().__init__()
         self.save_hyperparameters()
-        features = width_of_features(surrogate_hidden)
-        self.explainer = Explainer(index, features, outputs, hidden, activation)
+        self.explainer = Explainer(index, outputs, surrogate_hidden, hidden, activation, shares)
         # Of the surrogate that it was trained for, to tell it from others.
         self.register_buffer("probe", torch.zeros(surrogate_hidden[0]))
         self.validation = MeanMetric()
         self._surrogate: tuple[Surrogate, ...] = ()
 
     @torch.no_grad()
-    def describe(self, surrogate: Surrogate, x: Tensor, change: Tensor) -> None:
-        """Take what the file must know: the surrogate, and the size of Shapley values."""
+    def describe(self, surrogate: Surrogate, change: Tensor) -> None:
+        """Take what the file must know: the surrogate, and v(N) - v(∅) of training rows."""
         # In a tuple, it is none of the modules that are trained and saved.
         self._surrogate = (surrogate,)
         self.probe.copy_(_fingerprint(surrogate))
-        generator = self._generator(-1)
-        contributions = self._contributions(x[:64], generator)
-        scale = contributions.square().mean((0, 1)).sqrt()
-        self.explainer.scale.copy_(torch.where(scale > 0, scale, 1.0))
+        self.explainer.start(surrogate, change)
 
     def on_fit_start(self) -> None:
         (surrogate,) = self._surrogate
         # Its owner may go on using it where it is.
-        self._surrogate = (copy.deepcopy(surrogate).to(self.device),)
+        self._surrogate = (copy.deepcopy(surrogate).requires_grad_(False).to(self.device),)
 
     def training_step(self, batch: tuple[Tensor, Tensor], batch_idx: int) -> Tensor:
         return self._loss(batch, self._generator(self.global_step)).mean()
@@ -106,9 +108,8 @@ class ExplainerTask(Task):
         (surrogate,) = self._surrogate
         with torch.no_grad():
             rows = surrogate.standardised(x)
-            features = features_of(surrogate, rows)
-        phi = self.explainer(rows, features, change)
-        return ((phi - noisy) / self.explainer.scale).square().mean((1, 2))
+        phi = self.explainer(surrogate, rows, change)
+        return ((phi - noisy) / self.explainer.scale).square().sum(1).mean(1)
 
     @torch.no_grad()
     def _contributions(
@@ -161,7 +162,8 @@ def fit_explainer(
     x_validation: Any = None,
     hidden: Sequence[int] = (512, 512),
     activation: str = "gelu",
-    learning_rate: float = 1e-3,
+    shares: int = 4,
+    learning_rate: float = 2e-3,
     weight_decay: float = 0.01,
     schedule: str = "one_cycle",
     batch_size: int = 128,
@@ -178,7 +180,8 @@ def fit_explainer(
         value: from `fit_surrogate` or `load_surrogate`.
         x_train: rows of the data distribution, `[rows, *event]`; labels are not needed.
         x_validation: rows to validate on; by default a tenth of `x_train`, held out.
-        hidden, activation: layers of the network.
+        hidden, activation: layers of the network that corrects.
+        shares: probabilities of presence for which the surrogate is looked at.
         learning_rate, weight_decay, schedule: AdamW; `one_cycle`, `cosine` or `constant`.
         batch_size: rows per step; each meets a coalition and its complement.
         max_epochs: epochs; on small data one is 100 batches long.
@@ -202,41 +205,38 @@ def fit_explainer(
             f"Expected `value` to be a surrogate but got {type(value).__name__}; train one by "
             "`ms.fit_surrogate`, and explain other value functions by an estimator."
         )
-    x_train = check_rows(x_train, value.players, "x_train")
-    if x_validation is None:
-        x_train, x_validation = hold_out(x_train, seed)
-    x_validation = check_rows(x_validation, value.players, "x_validation")
+    x_train, x_validation = training_rows(x_train, x_validation, value.players, seed)
+    loop: dict[str, Any] = {
+        "batch_size": batch_size,
+        "max_epochs": max_epochs,
+        "weight_averaging": weight_averaging,
+    }
     with seeded(seed):
         task = ExplainerTask(
             **_game(value),
             hidden=list(hidden),
             activation=activation,
+            shares=shares,
             learning_rate=learning_rate,
             weight_decay=weight_decay,
             schedule=schedule,
             seed=seed,
-            loop={
-                "batch_size": batch_size,
-                "max_epochs": max_epochs,
-                "weight_averaging": weight_averaging,
-            },
+            loop=loop,
         )
-    change = value.prediction(x_train) - value.base
-    task.describe(value.surrogate, x_train, change)
+    train, validation = ((x, value.prediction(x) - value.base) for x in (x_train, x_validation))
+    task.describe(value.surrogate, train[1])
     if directory is not None:
         check_continues(Path(directory) / "last.ckpt", task.kind, task, ("probe",))
     training = train_on(
         task,
-        (x_train, change),
-        (x_validation, value.prediction(x_validation) - value.base),
+        train,
+        validation,
         directory,
-        batch_size=batch_size,
         seed=seed,
         trainer=trainer,
         progress=progress,
-        max_epochs=max_epochs,
         patience=None,
-        weight_averaging=weight_averaging,
+        **loop,
     )
     explainer = _explainer(task, value)
     explainer.training = {"epochs": training.epochs, "train_seconds": training.seconds}
@@ -254,15 +254,7 @@ def load_explainer(path: str | Path, value: SurrogateValue) -> AmortizedExplaine
         FileNotFoundError: no file is there.
         ValueError: it is damaged or foreign, or was trained for another surrogate.
     """
-    checkpoint = load_checkpoint(path, ExplainerTask.kind)
-    try:
-        task = ExplainerTask(**checkpoint["hyper_parameters"])
-        task.load_state_dict(checkpoint["state_dict"])
-    except (KeyError, TypeError, RuntimeError) as error:
-        raise ValueError(
-            f"Expected the explainer in {path} to be complete but it does not fit together "
-            f"({str(error).splitlines()[0]}); train it again."
-        ) from error
+    task, checkpoint = load_task(path, ExplainerTask)
     known = _fingerprint(value.surrogate).cpu()
     if task.probe.shape != known.shape or not torch.allclose(task.probe, known, atol=1e-4):
         raise ValueError(

@@ -9,7 +9,6 @@ from jaxtyping import Float
 from torch import Tensor
 from torchmetrics import MeanMetric
 
-from manifold_shap.checkpoints import load_checkpoint
 from manifold_shap.coalitions import Players, SizeUniform
 from manifold_shap.families import choose_families
 from manifold_shap.imputers.vae import VAEImputer, check_posterior
@@ -21,15 +20,18 @@ from manifold_shap.training.loop import (
     Task,
     Training,
     check_continues,
-    hold_out,
+    load_task,
     seeded,
     train_on,
+    training_rows,
 )
 from manifold_shap.vae import MaskedVAE
 from manifold_shap.values import model_for
 
 # From so many elements on a row is an image, or as rich as one, and needs wider networks.
 _MANY_ELEMENTS = 100
+_NARROW: dict[str, Any] = {"latent": 16, "hidden": (256, 256)}
+_WIDE: dict[str, Any] = {"latent": 32, "hidden": (512, 512)}
 
 
 class VAETask(Task):
@@ -195,16 +197,14 @@ def fit_imputer(
     }
     check_posterior(temper=1.0 if temper is None else temper, **chosen)
     players = players or Players.of_elements(to_tensor(x_train, "x_train").shape[1:])
-    x_train = check_rows(x_train, players, "x_train")
-    if x_validation is None:
-        x_train, x_validation = hold_out(x_train, seed)
-    x_validation = check_rows(x_validation, players, "x_validation")
+    x_train, x_validation = training_rows(x_train, x_validation, players, seed)
     if model is not None:
         model = model_for(model, x_train, Space.of(output).name)
     index = players.index.flatten().tolist()
     families = choose_families(x_train, schema, continuous, bins, least_scale, index)
-    many = len(index) >= _MANY_ELEMENTS
+    usual = _WIDE if len(index) >= _MANY_ELEMENTS else _NARROW
     loop: dict[str, Any] = {
+        "batch_size": batch_size,
         "max_epochs": max_epochs,
         "patience": patience,
         "weight_averaging": weight_averaging,
@@ -215,8 +215,8 @@ def fit_imputer(
             index=index,
             players=list(players.names),
             families=families,
-            latent=(32 if many else 16) if latent is None else latent,
-            hidden=list(((512, 512) if many else (256, 256)) if hidden is None else hidden),
+            latent=usual["latent"] if latent is None else latent,
+            hidden=list(usual["hidden"] if hidden is None else hidden),
             components=components,
             fill=fill,
             activation=activation,
@@ -227,7 +227,7 @@ def fit_imputer(
             schedule=schedule,
             seed=seed,
             schema=schema.to_dict() if schema else None,
-            loop={"batch_size": batch_size, **loop},
+            loop=loop,
         )
     task.describe(x_train)
     if directory is not None:
@@ -237,7 +237,6 @@ def fit_imputer(
         (x_train,),
         (x_validation,),
         directory,
-        batch_size=batch_size,
         seed=seed,
         trainer=trainer,
         progress=progress,
@@ -261,11 +260,7 @@ def _remember(imputer: VAEImputer, training: Training) -> None:
         "state_dict": task.state_dict(),
         "imputer": imputer.settings,
     }
-    imputer.training_record = {
-        "epochs": training.epochs,
-        "train_seconds": training.seconds,
-        "validation": training.validation,
-    }
+    imputer.training_record = training.record
 
 
 def load_imputer(path: str | Path, reference: Any, **settings: Any) -> VAEImputer:
@@ -282,15 +277,7 @@ def load_imputer(path: str | Path, reference: Any, **settings: Any) -> VAEImpute
         FileNotFoundError: no file is there.
         ValueError: it is damaged or foreign, or was trained on rows of another shape.
     """
-    checkpoint = load_checkpoint(path, VAETask.kind)
-    try:
-        task = VAETask(**checkpoint["hyper_parameters"])
-        task.load_state_dict(checkpoint["state_dict"])
-    except (KeyError, TypeError, RuntimeError) as error:
-        raise ValueError(
-            f"Expected the imputer in {path} to be complete but it does not fit together "
-            f"({str(error).splitlines()[0]}); train it again."
-        ) from error
+    task, checkpoint = load_task(path, VAETask, "imputer")
     made = task.hparams
     players = Players(tuple(made["players"]), torch.tensor(made["index"]).reshape(made["event"]))
     rows = check_rows(reference, players, "reference")

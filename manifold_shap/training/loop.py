@@ -1,32 +1,30 @@
 """The training loop that every task shares: Lightning with our callbacks."""
 
-import logging
 import tempfile
 import time
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import lightning as L
 import torch
-from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import (
     Callback,
     EarlyStopping,
     ModelCheckpoint,
-    ProgressBar,
     WeightAveraging,
 )
 from torch import Tensor
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 from torch.utils.data import DataLoader
-from tqdm import tqdm
 
 from manifold_shap.checkpoints import load_checkpoint
+from manifold_shap.coalitions import Players
 from manifold_shap.data.batches import epoch_rows, loader
+from manifold_shap.rows import check_rows
+from manifold_shap.training.runner import QUIET, StepsBar, make_runner, quiet
 
 SCHEDULES = ("one_cycle", "cosine", "constant")
 
@@ -63,6 +61,38 @@ class Task(L.LightningModule):
         checkpoint["seconds"] = time.perf_counter() - self.started
 
 
+AnyTask = TypeVar("AnyTask", bound=Task)
+
+
+def load_task(
+    path: str | Path, of: type[AnyTask], name: str | None = None
+) -> tuple[AnyTask, dict[str, Any]]:
+    """What was trained, from a checkpoint; no code in it is run.
+
+    Args:
+        path: the checkpoint.
+        of: the class of the task.
+        name: what to call it in errors; by default its kind.
+
+    Returns:
+        The task with its weights, and all that the file holds.
+
+    Raises:
+        FileNotFoundError: no file is there.
+        ValueError: it is damaged or foreign.
+    """
+    checkpoint = load_checkpoint(path, of.kind)
+    try:
+        task = of(**checkpoint["hyper_parameters"])
+        task.load_state_dict(checkpoint["state_dict"])
+    except (KeyError, TypeError, RuntimeError) as error:
+        raise ValueError(
+            f"Expected the {name or of.kind} in {path} to be complete but it does not fit together "
+            f"({str(error).splitlines()[0]}); train it again."
+        ) from error
+    return task, checkpoint
+
+
 def _scheduler(
     schedule: str, optimizer: torch.optim.Optimizer, rate: float, steps: int
 ) -> torch.optim.lr_scheduler.LRScheduler | None:
@@ -92,6 +122,15 @@ class Training:
     epochs: int
     seconds: float
     validation: float
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """What is told of it beside the results."""
+        return {
+            "epochs": self.epochs,
+            "train_seconds": self.seconds,
+            "validation": self.validation,
+        }
 
 
 def train(
@@ -241,28 +280,18 @@ def hold_out(x: Tensor, seed: int, share: float = 0.1) -> tuple[Tensor, Tensor]:
     return x[order[held_out:]], x[order[:held_out]]
 
 
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Without Lightning's advertisements and the warnings that do not apply here."""
-    loggers = [logging.getLogger(f"lightning.{name}") for name in ("pytorch", "fabric")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.WARNING)
-    try:
-        with warnings.catch_warnings():
-            # Batches are gathers from memory: worker processes would only slow them down.
-            warnings.filterwarnings("ignore", ".*does not have many workers.*")
-            warnings.filterwarnings("ignore", ".*Checkpoint directory .* exists and is not empty.*")
-            # Lightning 2.6 still uses a check that torch 2.10 deprecated.
-            warnings.filterwarnings("ignore", ".*treespec, LeafSpec.*", FutureWarning)
-            yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
+def training_rows(
+    x_train: Any, x_validation: Any, players: Players, seed: int
+) -> tuple[Tensor, Tensor]:
+    """Rows to train and to validate on, checked; without the latter, a tenth is held out.
 
-
-# Settings of a trainer that says nothing of its own accord.
-QUIET = {"logger": False, "enable_model_summary": False, "num_sanity_val_steps": 0}
+    Raises:
+        TypeError, ValueError: rows that are not finite or of another shape than `players` own.
+    """
+    x_train = check_rows(x_train, players, "x_train")
+    if x_validation is None:
+        x_train, x_validation = hold_out(x_train, seed)
+    return x_train, check_rows(x_validation, players, "x_validation")
 
 
 @contextmanager
@@ -281,21 +310,6 @@ def _check_count(name: str, count: Any) -> None:
 def _stopped_early(checkpoint: Mapping[str, Any]) -> bool:
     states = checkpoint.get("callbacks", {}).values()
     return any(state.get("stopped_epoch", 0) > 0 for state in states)
-
-
-def make_runner(**settings: Any) -> L.Trainer:
-    """A `lightning.Trainer`.
-
-    Raises:
-        ValueError: settings that Lightning or this machine refuses.
-    """
-    try:
-        return L.Trainer(**settings)
-    except (MisconfigurationException, ImportError, RuntimeError, ValueError, TypeError) as error:
-        raise ValueError(
-            f"Expected `trainer` settings that Lightning and this machine can run but got "
-            f"{ {k: v for k, v in settings.items() if k not in ('callbacks', *QUIET)} }: {error}"
-        ) from error
 
 
 def _keep(
@@ -326,39 +340,3 @@ def _fit(
             f"({error.strerror or error}); free some space or choose another place. The same call "
             "goes on from the last one that was written.",
         ) from error
-
-
-class StepsBar(ProgressBar):
-    """One bar over all training steps, shown on trainings of more than two seconds."""
-
-    def __init__(self, every: int = 20) -> None:
-        super().__init__()
-        self.every = every
-        self.bar: tqdm | None = None
-
-    def on_train_start(self, trainer: L.Trainer, task: L.LightningModule) -> None:
-        steps = int(trainer.estimated_stepping_batches)
-        name = getattr(task, "kind", "training")
-        self.bar = tqdm(total=steps, initial=trainer.global_step, desc=name, unit="step", delay=2)
-
-    def on_train_batch_end(self, trainer: L.Trainer, *_: Any) -> None:
-        if self.bar is not None and trainer.global_step % self.every == 0:
-            self.bar.update(trainer.global_step - self.bar.n)
-
-    def on_validation_end(self, trainer: L.Trainer, task: L.LightningModule) -> None:
-        if self.bar is not None:
-            loss = float(trainer.callback_metrics["validation"])
-            self.bar.set_postfix(
-                epoch=trainer.current_epoch + 1, validation=f"{loss:.5f}", refresh=False
-            )
-
-    def on_train_end(self, trainer: L.Trainer, task: L.LightningModule) -> None:
-        self._close()
-
-    def on_exception(self, trainer: L.Trainer, task: L.LightningModule, error: Any) -> None:
-        self._close()
-
-    def _close(self) -> None:
-        if self.bar is not None:
-            self.bar.close()
-            self.bar = None

@@ -9,12 +9,11 @@ import torch
 from torch import Tensor
 from torchmetrics import MeanMetric
 
-from manifold_shap.checkpoints import load_checkpoint
 from manifold_shap.classifiers import Model, as_model
 from manifold_shap.coalitions import Players, SizeUniform
 from manifold_shap.nn import check_hidden
 from manifold_shap.outputs import Space
-from manifold_shap.rows import check_rows, to_tensor
+from manifold_shap.rows import to_tensor
 from manifold_shap.schema import Schema
 from manifold_shap.surrogate import Surrogate, squared_error
 from manifold_shap.training.distillation import (
@@ -25,7 +24,14 @@ from manifold_shap.training.distillation import (
     check_teacher,
     kept_lessons,
 )
-from manifold_shap.training.loop import Task, check_continues, hold_out, seeded, train_on
+from manifold_shap.training.loop import (
+    Task,
+    check_continues,
+    load_task,
+    seeded,
+    train_on,
+    training_rows,
+)
 from manifold_shap.values import SurrogateValue, ValueFunction, model_for, reference_outputs
 
 # So many training rows go into the file, to tell whether a model is the one it was made for: half
@@ -211,15 +217,13 @@ def fit_surrogate(
     """
     players = players or getattr(teacher, "players", None)
     players = players or Players.of_elements(to_tensor(x_train, "x_train").shape[1:])
-    x_train = check_rows(x_train, players, "x_train")
-    if x_validation is None:
-        x_train, x_validation = hold_out(x_train, seed)
-    x_validation = check_rows(x_validation, players, "x_validation")
+    x_train, x_validation = training_rows(x_train, x_validation, players, seed)
     space = Space(output, zero_replacement)
     wrapped = model_for(model, x_train, output)
     target = reference_outputs(wrapped, space, x_train)
     check_hidden(hidden)
     loop: dict[str, Any] = {
+        "batch_size": batch_size,
         "max_epochs": max_epochs,
         "patience": patience,
         "weight_averaging": weight_averaging,
@@ -238,12 +242,10 @@ def fit_surrogate(
             weight_decay=weight_decay,
             schedule=schedule,
             seed=seed,
-            loop={"batch_size": batch_size, **loop},
+            loop=loop,
         )
     task.describe(x_train, target)
-    if directory is not None:
-        for file, kind in (("last.ckpt", task.kind), (_LESSONS, LESSONS_KIND)):
-            check_continues(Path(directory) / file, kind, task, _DESCRIPTION)
+    _check_directory(task, directory)
     if teacher is not None:
         task.lessons = _lessons(task, teacher, x_train, teacher_pairs, directory, progress)
     training = train_on(
@@ -251,18 +253,13 @@ def fit_surrogate(
         (x_train, target),
         (x_validation, space(wrapped(x_validation))),
         directory,
-        batch_size=batch_size,
         seed=seed,
         trainer=trainer,
         progress=progress,
         **loop,
     )
     value = _value(task, wrapped)
-    value.training = {
-        "epochs": training.epochs,
-        "train_seconds": training.seconds,
-        "validation": training.validation,
-    }
+    value.training = training.record
     if task.lessons is not None:
         value.training["teacher_seconds"] = task.lessons.seconds
     return value
@@ -279,6 +276,13 @@ def _game(players: Players, space: Space, model: Model, schema: Schema | None) -
         "zero_replacement": space.zero_replacement,
         "schema": schema.to_dict() if schema else None,
     }
+
+
+def _check_directory(task: SurrogateTask, directory: str | Path | None) -> None:
+    """Raise ValueError if an interrupted training of other settings or data is there."""
+    if directory is not None:
+        for file, kind in (("last.ckpt", task.kind), (_LESSONS, LESSONS_KIND)):
+            check_continues(Path(directory) / file, kind, task, _DESCRIPTION)
 
 
 def _lessons(
@@ -313,15 +317,7 @@ def load_surrogate(path: str | Path, model: Any) -> SurrogateValue:
         FileNotFoundError: no file is there.
         ValueError: it is damaged or foreign, or was trained for another model.
     """
-    checkpoint = load_checkpoint(path, SurrogateTask.kind)
-    try:
-        task = SurrogateTask(**checkpoint["hyper_parameters"])
-        task.load_state_dict(checkpoint["state_dict"])
-    except (KeyError, TypeError, RuntimeError) as error:
-        raise ValueError(
-            f"Expected the surrogate in {path} to be complete but it does not fit together "
-            f"({str(error).splitlines()[0]}); train it again."
-        ) from error
+    task, _ = load_task(path, SurrogateTask)
     returns = "values" if task.hparams["space"] == "identity" else None
     try:
         wrapped = as_model(model, task.probe, returns=returns)

@@ -30,22 +30,23 @@ def relative_error(found: Tensor, reference: Tensor) -> float:
 
 
 def milliseconds(explainer: Any, x: Tensor, repeats: int = 5) -> float:
-    """For each row, in batches of 256."""
+    """For each row, in batches of 128."""
     times = []
     for _ in range(repeats):
         start = time.perf_counter()
-        for rows in x.split(256):
+        for rows in x.split(128):
             explainer(rows)
         times.append(time.perf_counter() - start)
     return 1e3 * statistics.median(times) / len(x)
 
 
 def measure(
-    name: str, surrogate_epochs: int, epochs: int, rows: int, coalitions: int
+    name: str, surrogate_epochs: int, epochs: int, rows: int, coalitions: int, precision: str
 ) -> dict[str, Any]:
     value, data = surrogate_on(name, surrogate_epochs)
     settings = {"x_validation": data.x_validation[:512], "max_epochs": epochs}
-    explainer = ms.fit_explainer(value, data.x_train, **settings, trainer={"accelerator": "cpu"})
+    trainer = {"accelerator": "cpu", "precision": precision}
+    explainer = ms.fit_explainer(value, data.x_train, **settings, trainer=trainer)
     x = data.x_test[:rows]
     if len(value.players) <= 13:
         reference = ms.exact_shapley(value, x)
@@ -76,11 +77,18 @@ def main() -> None:
     parser.add_argument("--data", nargs="+", default=choices, choices=choices)
     parser.add_argument("--surrogate-epochs", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=6, help="of the explainer")
+    parser.add_argument("--precision", default="bf16-mixed", help="of its training")
     parser.add_argument("--rows", type=int, default=24, help="test rows to compare on")
     parser.add_argument("--coalitions", type=int, default=2048, help="of the reference")
     parser.add_argument("--out", type=Path, help="folder for amortized.json and .md")
     chosen = parser.parse_args()
-    settings = (chosen.surrogate_epochs, chosen.epochs, chosen.rows, chosen.coalitions)
+    settings = (
+        chosen.surrogate_epochs,
+        chosen.epochs,
+        chosen.rows,
+        chosen.coalitions,
+        chosen.precision,
+    )
     report: dict[str, Any] = machine()
     for name in chosen.data:
         report[name] = measure(name, *settings)

@@ -31,13 +31,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hydra import compose, initialize_config_dir
-from hydra.utils import instantiate
 from torch import Tensor
 
 import manifold_shap as ms
 from benchmarks.figures import Panel, draw, machine, markdown, number, write
-from benchmarks.peers import CONF, surrogate
+from benchmarks.peers import surrogate_on
 from manifold_shap.estimators.auto import auto_shapley
 from manifold_shap.estimators.coalition import affordable
 from manifold_shap.estimators.game import Game
@@ -134,14 +132,6 @@ class Run(NamedTuple):
     error: float
     expected: float
     exact: bool
-
-
-def rows_of(name: str, rows: int) -> Tensor:
-    """The first test rows of a data set."""
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        data = instantiate(compose("train", [f"data={name}"]).data)
-    data.setup()
-    return data.x_test[:rows]
 
 
 def relative(gap: Tensor, reference: Tensor) -> Tensor:
@@ -302,11 +292,11 @@ def main() -> None:
     chosen = parser.parse_args()
     report: dict[str, Any] = {}
     for name in chosen.data:
-        value, _ = surrogate(name, chosen.epochs)
+        value, data = surrogate_on(name, chosen.epochs)
         several = sorted(factor * len(value.players) for factor in chosen.budgets)
         fit = [budget for budget in several if budget <= chosen.most] or several[:1]
         estimators = {key: ESTIMATORS[key] for key in chosen.estimators}
-        x = rows_of(name, chosen.rows)
+        x = data.x_test[: chosen.rows]
         report[name] = measure(value, x, fit, chosen.seeds, chosen.reference, estimators)
         print(name, json.dumps(report[name], indent=2), flush=True)
     print(table(report))

@@ -3,17 +3,18 @@
     pip install -e '.[peers]'
     MANIFOLD_SHAP_DATA=... python benchmarks/peers.py --out benchmarks/results
 
-Every side explains the same test row by the same surrogate, in its default settings: a callable
+Every side explains the same test rows by the same surrogate, in its default settings: a callable
 that gives the values of coalitions, all classes at once. shap and lightshap take all of them;
 captum and shapiq explain one class per run, so that all classes take as many runs. Each side has
 the batch size that is best for it of those tried. Two figures for each:
 
 - values per second: coalitions evaluated, divided by the number of runs that all classes take, of
   permutations on every side;
-- error at equal time: root mean square of phi - reference, relative to that of the reference, after
-  about as many seconds for all classes as the run allows; medians over five seeds. Here other
-  packages have their kernel methods as well, and ours is `auto_shapley`. The reference is exact, or
-  a run of 16,384 coalitions of another seed.
+- error at equal time: root mean square of phi - reference, relative to that of the reference, with
+  the budget that takes about as many seconds for all classes as the run allows; medians over five
+  seeds, and their mean over a few rows. Here other packages have their kernel methods as well, and
+  ours is `auto_shapley`. The reference is exact, or a run of 16,384 coalitions of another seed,
+  whose own error is given.
 
 Ours is measured in float32 and with products in bfloat16, and against the bare float32 forward of
 the surrogate, one coalition per input row, at its best batch size. The sides alternate; figures are
@@ -25,6 +26,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -53,14 +55,20 @@ BATCH_SIZES = {
 _FEW = 13
 # Runs of which errors are medians.
 _SEEDS = 5
+_MOST = 2**20
 # These explain one class per run.
 ONE_CLASS = ("captum", "shapiq", "captum, kernel", "shapiq, kernel")
 # phi of a row (or of its first class) by so many permutations, in batches of this size.
 Side = Callable[[int, int], np.ndarray]
+# Seconds and phi (and more) of a run with a budget.
+Once = Callable[[int], tuple[Any, ...]]
 
 
 class Counted:
-    """The surrogate as a function of coalitions of one row, which counts them; and a seed."""
+    """The surrogate as a function of coalitions of one row, which counts them; and a seed.
+
+    The row and the seed may be changed at any time.
+    """
 
     def __init__(self, value: ms.SurrogateValue, x: Tensor) -> None:
         self.value, self.x = value, x[None]
@@ -71,12 +79,6 @@ class Counted:
         mask = torch.as_tensor(np.atleast_2d(np.asarray(coalitions))) > 0.5
         self.count += len(mask)
         return self.value(self.x, mask[None])[0].numpy()
-
-
-def surrogate(name: str, epochs: int) -> tuple[ms.SurrogateValue, Tensor]:
-    """The default surrogate of a data set, briefly trained, and a test row."""
-    value, data = surrogate_on(name, epochs)
-    return value, data.x_test[0]
 
 
 def surrogate_on(name: str, epochs: int) -> tuple[ms.SurrogateValue, Any]:
@@ -135,7 +137,7 @@ def sides(value: ms.SurrogateValue, x: Tensor) -> tuple[dict[str, Side], Counted
     def ours(which: ms.SurrogateValue, permutations: int, size: int) -> np.ndarray:
         even = max(2, permutations // 2 * 2)
         found = ms.permutation_shapley(
-            which, x[None], permutations=even, batch_size=size, seed=game.seed
+            which, game.x, permutations=even, batch_size=size, seed=game.seed
         )
         game.count += found.made_by["evaluations"]
         return found.phi[0].numpy()
@@ -210,17 +212,18 @@ def rates(
     return {side: statistics.median(values) for side, values in found.items()}, best
 
 
-def within(work: Side, game: Counted, seconds: float, runs: int, size: int) -> tuple[float, Any]:
-    """Seconds for all classes, and phi, of a run that takes about as long as it may."""
-    permutations, most = 2, 2**20
-    while True:
-        took, _, phi = timed(work, game, permutations, size)
-        if took * runs > seconds / 2 or permutations >= most:
-            return took * runs, phi
-        # A third of what the last run promises, for fixed costs weigh on short ones.
-        longer = seconds / (took * runs)
-        grown = permutations * (longer if longer < 3 else max(2, longer / 3))
-        permutations = min(most, max(permutations + 2, int(grown) // 2 * 2))
+def calibrated(once: Once, seconds: float, start: int) -> int:
+    """The even budget, from `start` on, with which a run takes about so many seconds."""
+    budget, tried = start, set()
+    while budget not in tried and len(tried) < 20:
+        tried.add(budget)
+        took = once(budget)[0]
+        if 0.93 < took / seconds < 1.07:
+            break
+        # Fixed costs weigh on short runs, so what these promise is approached by steps.
+        longer = int(budget * min(seconds / took, 4)) // 2 * 2
+        budget = min(_MOST, max(start, longer, budget + 2 if took < seconds else 0))
+    return budget
 
 
 def error_of(phi: Any, reference: np.ndarray) -> float:
@@ -230,60 +233,81 @@ def error_of(phi: Any, reference: np.ndarray) -> float:
     return float(np.sqrt((gap**2).mean() / (wanted**2).mean()))
 
 
-def by_auto(
-    value: ms.SurrogateValue, x: Tensor, seconds: float, seed: int = 0
-) -> tuple[float, Any, str]:
-    """Seconds, phi and choice of `auto_shapley`, which takes about so long or is exact before."""
-    players = len(value.players)
-    evaluations = 2**players if players <= _FEW else 64 * players
-    while True:
-        start = time.perf_counter()
-        found = ms.auto_shapley(value, x[None], evaluations=evaluations, seed=seed)
-        took = time.perf_counter() - start
-        choice = found.made_by["auto"]
-        if took > seconds / 2 or choice.startswith("exact"):
-            return took, found.phi[0].numpy(), choice
-        longer = seconds / took
-        evaluations = int(evaluations * (longer if longer < 3 else max(2, longer / 3)))
+def by_auto(value: ms.SurrogateValue, game: Counted, evaluations: int) -> tuple[float, Any, str]:
+    """Seconds, phi and choice of `auto_shapley`."""
+    start = time.perf_counter()
+    found = ms.auto_shapley(value, game.x, evaluations=evaluations, seed=game.seed)
+    return time.perf_counter() - start, found.phi[0].numpy(), found.made_by["auto"]
+
+
+def references(value: ms.SurrogateValue, x: Tensor) -> tuple[np.ndarray, float]:
+    """phi of rows as good as it gets, and its relative error by its own account."""
+    if len(value.players) <= _FEW:
+        return ms.exact_shapley(value, x).phi.numpy(), 0.0
+    long = ms.coalition_shapley(value, x, coalitions=16_384, seed=1)
+    own = long.standard_error.square().mean((1, 2)) / long.phi.square().mean((1, 2))
+    return long.phi.numpy(), own.sqrt().mean().item()
+
+
+def by_side(
+    work: Side, game: Counted, runs: int, size: int, permutations: int
+) -> tuple[float, np.ndarray]:
+    """Seconds for all classes, which take so many runs, and phi."""
+    took, _, phi = timed(work, game, permutations, size)
+    return took * runs, phi
 
 
 def errors(
-    works: dict[str, Side], game: Counted, best: dict[str, int], classes: int, seconds: float
+    works: dict[str, Side],
+    game: Counted,
+    x: Tensor,
+    best: dict[str, int],
+    classes: int,
+    seconds: float,
 ) -> dict[str, Any]:
     """Errors at equal time: as long as it allows, or as `auto_shapley` takes to be exact."""
-    value, x = game.value, game.x[0]
-    if len(value.players) <= _FEW:
-        reference = ms.exact_shapley(value, x[None]).phi[0].numpy()
-        # The second run, since the first one warms up.
-        seconds = [by_auto(value, x, seconds)[0] for _ in range(5)][-1]
-    else:
-        long = ms.coalition_shapley(value, x[None], coalitions=16_384, seed=1)
-        reference = long.phi[0].numpy()
-    found: dict[str, Any] = {"seconds": seconds}
+    value, players = game.value, len(game.value.players)
+    few = players <= _FEW
+    reference, own = references(value, x)
+    if few:
+        # The last run, since the first one warms up.
+        seconds = [by_auto(value, game, 2**players)[0] for _ in range(5)][-1]
+    found: dict[str, Any] = {"seconds": seconds, "reference": own}
     for name, which in (("ours", value), ("ours, bf16", value.in_precision("bf16-mixed"))):
-        runs = [by_auto(which, x, seconds, seed) for seed in range(2, 2 + _SEEDS)]
-        found[f"{name}, auto"] = {**_medians(runs, reference), "choice": runs[0][2]}
+        auto = partial(by_auto, which, game)
+        budget = 2**players if few else calibrated(auto, seconds, 64 * players)
+        choice = auto(budget)[2]
+        found[f"{name}, auto"] = {**_medians(auto, budget, game, x, reference), "choice": choice}
     for side, work in works.items():
-        each, runs = classes if side in ONE_CLASS else 1, []
-        for game.seed in range(2, 2 + _SEEDS):
-            runs.append(within(work, game, seconds, each, best.get(side, 1024)))
-        found[side] = _medians(runs, reference)
+        runs = classes if side in ONE_CLASS else 1
+        once = partial(by_side, work, game, runs, best.get(side, 1024))
+        budget = calibrated(once, seconds, 2)
+        found[side] = _medians(once, budget, game, x, reference)
     return found
 
 
-def _medians(runs: list[Any], reference: np.ndarray) -> dict[str, float]:
-    return {
-        "seconds": statistics.median(run[0] for run in runs),
-        "relative_error": statistics.median(error_of(run[1], reference) for run in runs),
-    }
+def _medians(
+    once: Once, budget: int, game: Counted, x: Tensor, reference: np.ndarray
+) -> dict[str, float]:
+    """Of the seconds over all runs, and of the errors over seeds; their mean over rows."""
+    seconds, errors = [], []
+    for game.x, wanted in zip(x.split(1), reference, strict=True):
+        runs = []
+        for game.seed in range(2, 2 + _SEEDS):
+            took, phi, *_ = once(budget)
+            seconds.append(took)
+            runs.append(error_of(phi, wanted))
+        errors.append(statistics.median(runs))
+    return {"seconds": statistics.median(seconds), "relative_error": statistics.mean(errors)}
 
 
-def measure(name: str, epochs: int, seconds: float, repeats: int) -> dict[str, Any]:
-    value, x = surrogate(name, epochs)
-    works, game = sides(value, x)
+def measure(name: str, epochs: int, seconds: float, repeats: int, rows: int) -> dict[str, Any]:
+    value, data = surrogate_on(name, epochs)
+    x = data.x_test[:rows]
+    works, game = sides(value, x[0])
     classes = len(value.outputs)
     found, best = rates(works, game, classes, repeats)
-    figures = {"forward": {"values_per_second": forward_rate(value, x)}}
+    figures = {"forward": {"values_per_second": forward_rate(value, x[0])}}
     for side, rate in found.items():
         figures[side] = {"values_per_second": rate, "batch_size": best[side]}
     for entry in figures.values():
@@ -293,7 +317,8 @@ def measure(name: str, epochs: int, seconds: float, repeats: int) -> dict[str, A
         "players": len(value.players),
         "classes": classes,
         "rates": figures,
-        "errors": errors(works, game, best, classes, seconds),
+        "rows": rows,
+        "errors": errors(works, game, x, best, classes, seconds),
     }
 
 
@@ -303,7 +328,7 @@ def table(report: dict[str, Any], data: list[str]) -> str:
     for name in data:
         rates_of, errors_of = report[name]["rates"], report[name]["errors"]
         for side in dict.fromkeys([*rates_of, *errors_of]):
-            if side == "seconds":
+            if side in ("seconds", "reference"):
                 continue
             rate, error = rates_of.get(side, {}), errors_of.get(side, {})
             lines.append(
@@ -329,7 +354,7 @@ def picture(report: dict[str, Any], data: list[str]) -> Figure:
         curves = {
             side: [(entry["seconds"], entry["relative_error"])]
             for side, entry in ends.items()
-            if side != "seconds" and entry["relative_error"] > 1e-6
+            if side not in ("seconds", "reference") and entry["relative_error"] > 1e-6
         }
         panels.append(Panel(name, "seconds, all classes", "relative error", curves))
     return draw(panels)
@@ -342,11 +367,12 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=3, help="of the surrogate")
     parser.add_argument("--seconds", type=float, default=2.0, help="for one row, all classes")
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--rows", type=int, default=3, help="test rows of the errors")
     parser.add_argument("--out", type=Path, help="folder for peers.json, .md and .png")
     chosen = parser.parse_args()
     report: dict[str, Any] = machine()
     for name in chosen.data:
-        report[name] = measure(name, chosen.epochs, chosen.seconds, chosen.repeats)
+        report[name] = measure(name, chosen.epochs, chosen.seconds, chosen.repeats, chosen.rows)
         print(table(report, [name]), flush=True)
     if chosen.out:
         text, figure = table(report, chosen.data), picture(report, chosen.data)

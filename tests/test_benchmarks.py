@@ -2,7 +2,6 @@
 
 import json
 import sys
-import time
 from collections.abc import Callable, Set
 from functools import partial
 from pathlib import Path
@@ -141,18 +140,13 @@ def test_time_at_equal_error_is_a_ratio_of_squared_error_and_seconds() -> None:
 def test_budget_writes_its_report(
     value: ms.SurrogateValue, x: Tensor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(budget, "surrogate", lambda name, epochs: (value, x[0]))
-    monkeypatch.setattr(budget, "rows_of", lambda name, rows: x[:rows])
+    monkeypatch.setattr(budget, "surrogate_on", lambda *_: (value, SimpleNamespace(x_test=x)))
     small = ["--rows", 2, "--seeds", 2, "--budgets", 16, 64, "--most", 512, "--out", tmp_path]
     call(monkeypatch, budget.main, "--data", "digits", "census", *small)
     report = written(tmp_path, "budget")
     assert report["digits"]["curves"].keys() == budget.ESTIMATORS.keys()
     text = (tmp_path / "budget.md").read_text()
     assert text.count("| permutation |") == 4
-
-
-def test_rows_of_a_data_set_are_its_test_rows() -> None:
-    assert budget.rows_of("iris", 3).shape == (3, 4)
 
 
 @pytest.mark.parametrize("way", [scaling.ALONG, scaling.BY_MASKS])
@@ -277,24 +271,27 @@ def test_the_error_of_one_class_is_relative_to_that_class() -> None:
     assert peers.error_of([3.3, 4.4], reference) == pytest.approx(0.1)
 
 
-def test_a_side_runs_for_about_as_long_as_it_may(value: ms.SurrogateValue, x: Tensor) -> None:
+@pytest.mark.parametrize(("fixed", "least", "most"), [(0.0, 186, 214), (0.1, 86, 114)])
+def test_a_budget_takes_about_so_many_seconds(fixed: float, least: int, most: int) -> None:
     asked: list[int] = []
 
-    def work(permutations: int, size: int) -> np.ndarray:
-        asked.append(permutations)
-        time.sleep(1e-3 * permutations)
-        return np.zeros(8)
+    def once(budget: int) -> tuple[float, None]:
+        asked.append(budget)
+        return fixed + 1e-3 * budget, None
 
-    seconds, _ = peers.within(work, peers.Counted(value, x[0]), 0.2, 2, 1)
-    assert 0.1 < seconds < 1
-    assert asked == sorted(asked)
-    assert all(permutations % 2 == 0 for permutations in asked)
+    assert least <= peers.calibrated(once, 0.2, 2) <= most
+    assert asked[0] == 2
+    assert all(budget % 2 == 0 for budget in asked)
+
+
+def test_a_budget_that_cannot_be_met_is_the_least() -> None:
+    assert peers.calibrated(lambda budget: (3.0, None), 0.2, 4) == 4
 
 
 def test_equal_time_for_few_players_is_that_of_exact_values(
     value: ms.SurrogateValue, x: Tensor
 ) -> None:
-    _, phi, choice = peers.by_auto(value, x[0], seconds=10)
+    _, phi, choice = peers.by_auto(value, peers.Counted(value, x[0]), 2**8)
     assert choice.startswith("exact")
     assert np.array_equal(phi, ms.exact_shapley(value, x[:1]).phi[0].numpy())
 
@@ -304,7 +301,8 @@ def alone(value: ms.SurrogateValue, x: Tensor) -> tuple[dict[str, peers.Side], p
     game = peers.Counted(value, x)
 
     def ours(permutations: int, size: int) -> np.ndarray:
-        found = ms.permutation_shapley(value, x[None], permutations=permutations, seed=game.seed)
+        words = {"permutations": permutations, "seed": game.seed}
+        found = ms.permutation_shapley(value, game.x, **words)
         game.count += found.made_by["evaluations"]
         return found.phi[0].numpy()
 
@@ -327,7 +325,7 @@ def test_peers_writes_its_report(
     else:
         monkeypatch.setattr(peers, "sides", alone)
     monkeypatch.setattr(peers, "_SEEDS", 2)
-    monkeypatch.setattr(peers, "surrogate", lambda name, epochs: (value, x[0]))
+    monkeypatch.setattr(peers, "surrogate_on", lambda *_: (value, SimpleNamespace(x_test=x)))
     monkeypatch.setattr(peers, "BATCH_SIZES", {side: [1024] for side in peers.BATCH_SIZES})
     small = ["--data", "digits", "--seconds", 0.01, "--repeats", 1, "--out", tmp_path]
     call(monkeypatch, peers.main, *small)
@@ -361,7 +359,7 @@ def test_rows_writes_its_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert [(run["rows"], run["processes"]) for run in report["runs"]] == [
         (40, 1),
         (40, 2),
-        (80, 1),
+        (80, 2),
     ]
     assert all(0 < run["seconds"] < run["seconds_of_call"] for run in report["runs"])
     assert report["same_bytes"]

@@ -84,19 +84,19 @@ def test_95_percent_intervals_cover_95_percent(game: str) -> None:
 
 @pytest.mark.parametrize("players", [6, 12])
 def test_intervals_of_the_defaults_cover(players: int) -> None:
-    """600 rows; 128 coalitions have errors that are skewed, and cover 90 to 93 %, not 95."""
+    """200 rows or 600, whose values err together: see above."""
     value: Any = Polynomial(players)
     x = rows(players, 600 if players == 6 else 200)
     found = ms.coalition_shapley(value, x, seed=4)
-    assert found.made_by["coalitions"] == 128
+    assert found.made_by["coalitions"] == 256
     z = z_scores(found, ms.exact_shapley(value, x))
-    assert 0.895 < (z.abs() < 1.96).double().mean() < 0.98
+    assert 0.92 < (z.abs() < 1.96).double().mean() < 0.98
 
 
 @pytest.mark.parametrize("players", [17, 64, 150, 784])
 def test_auto_spends_what_it_may(players: int) -> None:
     found = ms.auto_shapley(Polynomial(players), rows(players, 1), target_error=None)
-    spent = found.made_by["evaluations"] / max(128 * (players + 1), 8192)
+    spent = found.made_by["evaluations"] / max(256 * (players + 1), 8192)
     assert 0.75 < spent <= 1
 
 

@@ -6,7 +6,12 @@ from typing import Any
 
 from torch import Tensor
 
-from manifold_shap.estimators.coalition import affordable, coalition_shapley
+from manifold_shap.estimators.coalition import (
+    DEFAULT_COALITIONS,
+    affordable,
+    coalition_shapley,
+    pays_to_linearize,
+)
 from manifold_shap.estimators.exact import MAX_PLAYERS, exact_shapley
 from manifold_shap.estimators.game import Game
 from manifold_shap.estimators.kernel import kernel_shapley
@@ -15,8 +20,10 @@ from manifold_shap.explanation import Explanation
 from manifold_shap.ordering import Ordering
 from manifold_shap.rows import to_tensor
 
-# Per player, and model rows that nobody has to wait for.
-_EVALUATIONS = 128
+# Per player, in general and where contributions are linearized; and model rows that nobody has to
+# wait for.
+_EVALUATIONS = DEFAULT_COALITIONS
+_EVALUATIONS_LINEARIZED = 128
 _LEAST_ROWS = 8192
 # Fewer do not tell their errors.
 _FEWEST_COALITIONS = 64
@@ -59,8 +66,9 @@ def auto_shapley(
         value: any callable from rows `[batch, *event]` and a bool mask `[batch, m, players]` to
             values `[batch, m, outputs]`; see `Game`.
         x: rows to explain, `[instances, *event]`.
-        evaluations: what may be spent on a row, in values v(S), about; by default 128 for each
-            player, or what 8,192 model rows are enough for. With `target_error`, the most.
+        evaluations: what may be spent on a row, in values v(S), about; by default 256 for each
+            player, 128 where contributions are linearized, or what 8,192 model rows are enough for.
+            With `target_error`, the most.
         target_error: stop a row when its largest standard error falls below this share of the
             range of v on that row.
         ordering: see `permutation_shapley`.
@@ -77,7 +85,8 @@ def auto_shapley(
     game = Game(value, to_tensor(x)[:1], batch_size)
     order = Ordering.of(ordering, game.players)
     players = len(game.players)
-    budget = evaluations or max(_EVALUATIONS * (players + 1), _LEAST_ROWS // game.draws)
+    each = _EVALUATIONS_LINEARIZED if pays_to_linearize(game) else _EVALUATIONS
+    budget = evaluations or max(each * (players + 1), _LEAST_ROWS // game.draws)
     common: dict[str, Any] = {"batch_size": batch_size, "progress": progress}
     drawn = game.noisy and players > 1
     if order.coalitions_count - 2 <= budget and not drawn and order.largest <= MAX_PLAYERS:

@@ -15,6 +15,10 @@ from manifold_shap.rows import check_rows, to_tensor
 # The stream of random numbers by which weighted draws are resampled.
 _RESAMPLING = -2
 
+# With fewer players the orders of a call have most of their coalitions in common, and `impute`
+# factorises each of these once.
+LEAST_PLAYERS = 8
+
 
 class Completions(NamedTuple):
     """Completed rows, and what each of them counts for.
@@ -43,7 +47,7 @@ class Imputer(nn.Module):
         proposals: weighted draws among which equally weighted ones are chosen; 1 where draws have
             no weights.
         population: how many different draws there are, after which they repeat; None for no end.
-        walks: whether `impute_runs` takes less than `impute`.
+        walks: whether `impute_runs` takes less than `impute` for coalitions along an order.
 
     Raises:
         TypeError, ValueError: `reference` is no tensor or array of finite rows of the shape that
@@ -68,6 +72,11 @@ class Imputer(nn.Module):
     def provenance(self) -> dict[str, Any]:
         """What an explanation records of it: plain numbers and strings."""
         return {}
+
+    @property
+    def surrounds(self) -> bool:
+        """Whether `impute_runs` takes less than `impute` for coalitions around one."""
+        return self.walks
 
     @property
     def device(self) -> torch.device:
@@ -107,15 +116,41 @@ class Imputer(nn.Module):
         were alone: the numbers do not depend on how many come at once.
 
         Args:
-            x, mask, draws, keys: as for `impute`.
+            x, mask, draws, keys: as for `impute`; all coalitions of a run have one key.
             run: coalitions in a run, of which m is a multiple.
             most: coalitions of each row in a part.
 
         Yields:
-            The completions of the next `most` coalitions of all rows.
+            The completions of the next coalitions of all rows, `most` or fewer.
         """
-        for some, own in zip(mask.split(most, 1), keys.split(most, 1), strict=True):
-            yield self.impute(x, some, draws, own)
+        if not (self.walks and _grow(mask.unflatten(1, (-1, run)))):
+            for some, own in zip(mask.split(most, 1), keys.split(most, 1), strict=True):
+                yield self.impute(x, some, draws, own)
+            return
+        # Several whole runs, or a piece of one: it grows, too, from a larger coalition.
+        runs, piece = max(1, most // run), min(run, most)
+        for some, own in zip(mask.split(runs * run, 1), keys.split(runs * run, 1), strict=True):
+            for grown in some.unflatten(1, (-1, run)).split(piece, 2):
+                yield self.impute_along(x, grown, draws, own[:, ::run])
+
+    def impute_along(
+        self,
+        x: Float[Tensor, "batch *event"],
+        mask: Bool[Tensor, "batch runs run players"],
+        draws: range,
+        keys: Int64[Tensor, "batch runs"],
+    ) -> Completions:
+        """`impute` for coalitions each of which contains the one before it in its run.
+
+        Args:
+            x, draws: as for `impute`.
+            mask: coalitions; some players may be there from the start, others never come.
+            keys: one per run.
+
+        Returns:
+            The completions of run after run, as `impute` has them.
+        """
+        return self.impute(x, mask.flatten(1, 2), draws, keys.repeat_interleave(mask.shape[2], 1))
 
     def sample(
         self,
@@ -165,3 +200,19 @@ class Imputer(nn.Module):
         """
         present = self.players.expand(mask)[:, :, None]
         return torch.where(present, x[:, None, None], drawn)
+
+
+def arrivals(
+    present: Bool[Tensor, "runs run elements"],
+) -> tuple[Int64[Tensor, "runs elements"], Int64[Tensor, "runs elements"]]:
+    """Elements of growing coalitions as they arrive, and when each of these does.
+
+    One that is there from the start arrives at 0, one that never comes at the length of the run.
+    """
+    arrival, order = (~present).sum(1).sort(dim=-1, stable=True)
+    return order, arrival
+
+
+def _grow(mask: Bool[Tensor, "batch runs run players"]) -> bool:
+    """Whether no player leaves."""
+    return not bool((mask[:, :, :-1] & ~mask[:, :, 1:]).any())

@@ -10,7 +10,7 @@ that is not confounded (its players act on each other) it acts as what is seen d
 confounded one (they share hidden causes) it does not act at all.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -81,6 +81,25 @@ class CausalImputer(Imputer):
         mine = {"causal_ordering": self.ordering.names, "confounding": list(self.confounding)}
         return {"imputer": self.imputer.name, **self.imputer.provenance, **mine}
 
+    @property
+    def walks(self) -> bool:  # type: ignore[override]
+        """As the imputer, where it is asked for the coalitions themselves.
+
+        Several components have nothing to keep along an order: each draw of an earlier component is
+        a row of its own, of which a single coalition is completed.
+        """
+        return self._conditional and self.imputer.walks
+
+    @property
+    def surrounds(self) -> bool:
+        """As the imputer, where it is asked for the coalitions themselves."""
+        return self._conditional and self.imputer.surrounds
+
+    @property
+    def _conditional(self) -> bool:
+        """Whether this is the game of the imputer itself."""
+        return len(self.ordering) == 1 and not self.confounding[0]
+
     def undrawn(self, draws: int) -> float:
         """That of the imputer for one component; further ones are fresh samples."""
         return 1.0 if self._fresh else self.imputer.undrawn(draws)
@@ -106,6 +125,20 @@ class CausalImputer(Imputer):
         for component in range(len(self.ordering)):
             self._draw(rows, mask, component, draws, keys)
         return Completions(rows)
+
+    @torch.no_grad()
+    def impute_runs(
+        self,
+        x: Float[Tensor, "batch *event"],
+        mask: Bool[Tensor, "batch m players"],
+        draws: range,
+        keys: Int64[Tensor, "batch m"],
+        run: int,
+        most: int,
+    ) -> Iterator[Completions]:
+        """The runs of the imputer, if they are the same; see `Imputer.impute_runs`."""
+        runs = self.imputer.impute_runs if self._conditional else super().impute_runs
+        yield from runs(x, mask, draws, keys, run, most)
 
     @torch.no_grad()
     def sample(

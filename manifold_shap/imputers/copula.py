@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor
 
 from manifold_shap.coalitions import Players
-from manifold_shap.imputers.base import Completions, Imputer
+from manifold_shap.imputers.base import LEAST_PLAYERS, Completions, Imputer
 from manifold_shap.imputers.covariance import REGULARISATION, regularised_moments
 from manifold_shap.imputers.gaussian import ConditionalNormal
 
@@ -35,6 +35,7 @@ class CopulaImputer(Imputer):
     """
 
     name = "copula"
+    surrounds = False
     order_statistics: Tensor
     stepwise: Tensor
 
@@ -45,6 +46,7 @@ class CopulaImputer(Imputer):
         regularisation: float = REGULARISATION,
     ) -> None:
         super().__init__(reference, players)
+        self.walks = len(self.players) >= LEAST_PLAYERS
         ordered = self.reference.flatten(1).mT.contiguous().sort(-1).values
         distinct = (ordered.diff(dim=-1) > 0).sum(-1) + 1
         self.register_buffer("order_statistics", ordered, persistent=False)
@@ -68,8 +70,29 @@ class CopulaImputer(Imputer):
     ) -> Completions:
         """Complete each coalition by normal draws, given the normal scores of what is present."""
         scores = self.normal_scores(x.flatten(1)).to(x.dtype)
-        drawn = self.quantiles(self.conditional.draw(scores, mask, self.players, draws, keys))
-        return Completions(self.splice(x, mask, drawn.unflatten(-1, self.players.event)))
+        drawn = self.conditional.draw(scores, mask, self.players, draws, keys)
+        return self._back(x, mask, drawn)
+
+    def impute_along(
+        self,
+        x: Float[Tensor, "batch *event"],
+        mask: Bool[Tensor, "batch runs run players"],
+        draws: range,
+        keys: Int64[Tensor, "batch runs"],
+    ) -> Completions:
+        """The same of coalitions that grow, by one factorisation for each run."""
+        scores = self.normal_scores(x.flatten(1)).to(x.dtype)
+        drawn = self.conditional.draw_along(scores, mask, self.players, draws, keys)
+        return self._back(x, mask.flatten(1, 2), drawn)
+
+    def _back(
+        self,
+        x: Float[Tensor, "batch *event"],
+        mask: Bool[Tensor, "batch m players"],
+        drawn: Float[Tensor, "batch m draws elements"],
+    ) -> Completions:
+        values = self.quantiles(drawn).unflatten(-1, self.players.event)
+        return Completions(self.splice(x, mask, values))
 
     def normal_scores(
         self, x: Float[Tensor, "batch elements"]
@@ -86,10 +109,12 @@ class CopulaImputer(Imputer):
     ) -> Float[Tensor, "*shape elements"]:
         """F_j⁻¹(Φ(v_j))."""
         columns, rows = self.order_statistics.shape
-        place = torch.special.ndtr(scores) * rows
-        place = torch.where(self.stepwise, place.floor(), place - 0.5).clamp(0, rows - 1)
+        smooth = (~self.stepwise).to(scores.dtype)
+        place = torch.special.ndtr(scores).mul_(rows).sub_(0.5 * smooth).clamp_(0, rows - 1)
         low = place.long()
-        start = torch.arange(0, columns * rows, rows, device=low.device)
-        below = self.order_statistics.take(start + low)
-        above = self.order_statistics.take(start + (low + 1).clamp(max=rows - 1))
-        return torch.lerp(below, above, (place - low).to(below.dtype))
+        share = place.sub_(low).mul_(smooth)
+        index = low.add_(torch.arange(0, columns * rows, rows, device=low.device))
+        below = self.order_statistics.take(index)
+        # Of the last row the share is zero: it does not matter what comes after it.
+        above = self.order_statistics.take(index.add_(1).clamp_(max=columns * rows - 1))
+        return torch.lerp(below, above, share.to(below.dtype))

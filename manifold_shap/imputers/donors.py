@@ -63,10 +63,21 @@ class DonorImputer(Imputer):
         Draws beyond the number of donors, and beyond the share of the weight that counts, have a
         weight of zero.
         """
+        return self._complete(x, mask, draws, keys, self.weigh(x, mask))
+
+    def _complete(
+        self,
+        x: Float[Tensor, "batch *event"],
+        mask: Bool[Tensor, "batch m players"],
+        draws: range,
+        keys: Int64[Tensor, "batch m"],
+        parts: Iterator[tuple[Tensor, Tensor]],
+    ) -> Completions:
+        """Each coalition by the heaviest donors, given all weights; see `weigh`."""
         count = min(draws.stop, len(self.donors))
         index = torch.zeros(*mask.shape[:2], draws.stop, dtype=torch.int64, device=x.device)
         log_weights = torch.full(index.shape, -torch.inf, device=x.device)
-        for some, weights in self.weigh(x, mask):
+        for some, weights in parts:
             heaviest, largest = self._heaviest(weights, keys.flatten()[some], count)
             index.flatten(0, 1)[some, :count] = heaviest
             log_weights.flatten(0, 1)[some, :count] = largest.float()
@@ -101,10 +112,11 @@ class DonorImputer(Imputer):
     ) -> tuple[Int64[Tensor, "pairs count"], Float[Tensor, "pairs count"]]:
         """Donors sorted by weight; those of equal weight in an order that the key decides."""
         donors = len(self.donors)
-        begin = (noise.uniform(keys, ()).double() * donors).long()
-        turn = (self.turns + begin[:, None]) % donors
+        distinct, position = keys.unique(return_inverse=True)
+        begin = (noise.uniform(distinct, ()).double() * donors).long()
+        later = (self.turns + begin[:, None]) % donors * (_TIE / donors)
         # Distinct scores: any number of the largest comes in one and the same order.
-        score = log_weights.double() - turn * (_TIE / donors)
+        score = log_weights.double() - later.double()[position]
         index = score.topk(count, dim=-1).indices
         largest = log_weights.gather(-1, index)
         if self.share == 1:

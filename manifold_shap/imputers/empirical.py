@@ -9,6 +9,7 @@ from torch import Tensor
 
 from manifold_shap.coalitions import Players, distinct_coalitions
 from manifold_shap.imputers.bandwidth import choose_bandwidths
+from manifold_shap.imputers.base import LEAST_PLAYERS, Completions
 from manifold_shap.imputers.covariance import REGULARISATION, regularised_moments
 from manifold_shap.imputers.donors import DonorImputer
 from manifold_shap.imputers.mahalanobis import Mahalanobis
@@ -42,6 +43,7 @@ class EmpiricalImputer(DonorImputer):
     """
 
     name = "empirical"
+    surrounds = False
     bandwidth: Tensor
 
     def __init__(
@@ -54,6 +56,7 @@ class EmpiricalImputer(DonorImputer):
         regularisation: float = REGULARISATION,
     ) -> None:
         super().__init__(reference, players)
+        self.walks = len(self.players) >= LEAST_PLAYERS
         _check(bandwidth, share, targets)
         self.share = share
         self._set_donors(self.reference)
@@ -84,6 +87,29 @@ class EmpiricalImputer(DonorImputer):
         sigma = self.bandwidth.double()[players.sum(-1)]
         for some, squared in self.distance.parts(pairs, present, which):
             yield some, (squared / (-2 * sigma[some, None].square())).log_softmax(-1)
+
+    def impute_along(
+        self,
+        x: Float[Tensor, "batch *event"],
+        mask: Bool[Tensor, "batch runs run players"],
+        draws: range,
+        keys: Int64[Tensor, "batch runs"],
+    ) -> Completions:
+        """Complete growing coalitions as `impute` does, by one factorisation for each run."""
+        own = keys.repeat_interleave(mask.shape[2], 1)
+        return self._complete(x, mask.flatten(1, 2), draws, own, self._weigh_along(x, mask))
+
+    def _weigh_along(
+        self, x: Float[Tensor, "batch *event"], mask: Bool[Tensor, "batch runs run players"]
+    ) -> Iterator[tuple[Int64[Tensor, " some"], Float[Tensor, "some donors"]]]:
+        """As `weigh`, of coalitions that grow within each run."""
+        given = x.repeat_interleave(mask.shape[1], 0).flatten(1)
+        present = self.players.expand(mask.flatten(0, 1)).flatten(2)
+        sigma, first = self.bandwidth.double()[mask.sum(-1)].flatten(), 0
+        for squared in self.distance.parts_along(given, present):
+            some = torch.arange(first, first + len(squared), device=x.device)
+            yield some, (squared / (-2 * sigma[some, None].square())).log_softmax(-1)
+            first += len(squared)
 
     def _targets(self, targets: Any) -> Tensor | None:
         if targets is None:

@@ -4,6 +4,10 @@ One joint draw per key serves every coalition: x' = x⁰ + Σ_{·S} Σ_SS⁻¹ (
 x⁰ ~ N(μ, Σ) has the law of Eqs. (3.4.1)-(3.4.2) of the thesis (conditioning by kriging, Journel
 1974; Matheron's rule). So draws change as little as they can while a coalition grows, and only the
 regression depends on the coalition.
+
+Along an order none of the regressions is needed. Let L L' = Σ with the elements as they arrive,
+z = L⁻¹ (x - μ) and z⁰ = L⁻¹ (x⁰ - μ): what is new in each element, given those before it. Then
+x' = μ + L (z_S, z⁰_{S̄}) for every coalition of the order.
 """
 
 from typing import Any
@@ -14,7 +18,7 @@ from torch import Tensor, nn
 
 from manifold_shap import noise
 from manifold_shap.coalitions import Players, distinct_coalitions
-from manifold_shap.imputers.base import Completions, Imputer
+from manifold_shap.imputers.base import LEAST_PLAYERS, Completions, Imputer, arrivals
 from manifold_shap.imputers.covariance import REGULARISATION, regularised_moments
 
 # Elements of the matrices of distinct coalitions that are held at a time: 64 MiB each.
@@ -73,6 +77,55 @@ class ConditionalNormal(nn.Module):
             rows[some] = self._complete(given[some], *own, numbers, position[some])
         return rows.unflatten(0, mask.shape[:2])
 
+    def draw_along(
+        self,
+        x: Float[Tensor, "batch elements"],
+        mask: Bool[Tensor, "batch runs run players"],
+        players: Players,
+        draws: range,
+        keys: Int64[Tensor, "batch runs"],
+    ) -> Float[Tensor, "batch m draws elements"]:
+        """The same rows, for coalitions that grow within each run."""
+        given, elements = x.repeat_interleave(mask.shape[1], 0), x.shape[1]
+        distinct, position = keys.flatten().unique(return_inverse=True)
+        numbers = self._numbers(distinct, draws)
+        rows = x.new_empty(len(given), mask.shape[2], len(draws), elements)
+        step = max(1, _MOST_ELEMENTS // elements**2)
+        parts = (part.split(step) for part in (given, mask.flatten(0, 1), position, rows))
+        for some, coalitions, which, out in zip(*parts, strict=True):
+            self._walk(some, players.expand(coalitions).flatten(2), numbers[which], out)
+        return rows.view(len(x), -1, len(draws), elements)
+
+    def _walk(
+        self,
+        x: Float[Tensor, "runs elements"],
+        present: Bool[Tensor, "runs run elements"],
+        numbers: Float[Tensor, "runs elements draws"],
+        rows: Float[Tensor, "runs run draws elements"],
+    ) -> None:
+        """Complete growing coalitions into `rows`."""
+        order, arrival = arrivals(present)
+        factor = torch.linalg.cholesky(self.correlation[order[:, :, None], order[:, None]])
+        own = self._standardised(x).gather(1, order)[..., None]
+        innovations = torch.linalg.solve_triangular(
+            factor, torch.cat((self.root[order], own), dim=-1), upper=False
+        )
+        place = order.argsort(-1)[..., None].expand_as(factor)
+        factor = factor.gather(1, place) * self.scale[:, None]
+        late = arrival[:, None] > torch.arange(present.shape[1], device=x.device)[:, None]
+        known = torch.where(late, 0, innovations[:, None, :, -1])
+        expected = (known @ factor.mT + self.mean).to(x.dtype)
+        location = torch.where(present, x[:, None], expected)
+        drawn = innovations[..., :-1].to(x.dtype) @ numbers
+        root = factor.to(x.dtype)[:, None]
+        step = max(1, _MOST_ELEMENTS // root.numel())
+        parts = (part.split(step, 1) for part in (rows, location, late))
+        for out, middle, absent in zip(*parts, strict=True):
+            # What arrives early owes nothing to what comes late: present elements stay, to the bit.
+            own_root = (root * absent[:, :, None]).flatten(1, 2)
+            completed = torch.baddbmm(middle.flatten(1)[..., None], own_root, drawn)
+            out.copy_(completed.unflatten(1, middle.shape[1:]).mT)
+
     def _numbers(
         self, keys: Int64[Tensor, " keys"], draws: range
     ) -> Float[Tensor, "keys elements draws"]:
@@ -95,8 +148,7 @@ class ConditionalNormal(nn.Module):
     ) -> Float[Tensor, "pairs draws elements"]:
         present = coalitions[which]
         regression, root = (factor[which] for factor in self._factors(coalitions))
-        standardised = (x - self.mean) / torch.where(self.scale > 0, self.scale, 1)
-        known = torch.where(present, standardised, 0)
+        known = torch.where(present, self._standardised(x), 0)
         expected = (regression @ known[..., None]).squeeze(-1) * self.scale + self.mean
         # The root has zeros in the rows of present elements: they stay as they are, to the bit.
         location = torch.where(present, x, expected.to(x.dtype))
@@ -104,6 +156,11 @@ class ConditionalNormal(nn.Module):
         numbers = numbers.expand(len(x), -1, -1) if one_key else numbers[position]
         # Long rows of draws: with the few elements last, the product takes ten times as long.
         return torch.baddbmm(location[..., None], root.to(x.dtype), numbers).mT
+
+    def _standardised(
+        self, x: Float[Tensor, "*shape elements"]
+    ) -> Float64[Tensor, "*shape elements"]:
+        return (x - self.mean) / torch.where(self.scale > 0, self.scale, 1)
 
     def _factors(
         self, present: Bool[Tensor, "coalitions elements"]
@@ -146,6 +203,7 @@ class GaussianImputer(Imputer):
     """
 
     name = "gaussian"
+    surrounds = False
 
     def __init__(
         self,
@@ -154,6 +212,7 @@ class GaussianImputer(Imputer):
         regularisation: float = REGULARISATION,
     ) -> None:
         super().__init__(reference, players)
+        self.walks = len(self.players) >= LEAST_PLAYERS
         moments = regularised_moments(self.reference.flatten(1), regularisation)
         self.ridge = moments.ridge
         self.conditional = ConditionalNormal(moments.mean, moments.scale, moments.correlation)
@@ -171,4 +230,15 @@ class GaussianImputer(Imputer):
     ) -> Completions:
         """Complete each coalition by one joint draw per key and number, corrected for x_S."""
         rows = self.conditional.draw(x.flatten(1), mask, self.players, draws, keys)
+        return Completions(rows.unflatten(-1, self.players.event))
+
+    def impute_along(
+        self,
+        x: Float[Tensor, "batch *event"],
+        mask: Bool[Tensor, "batch runs run players"],
+        draws: range,
+        keys: Int64[Tensor, "batch runs"],
+    ) -> Completions:
+        """The same of coalitions that grow, by one factorisation for each run."""
+        rows = self.conditional.draw_along(x.flatten(1), mask, self.players, draws, keys)
         return Completions(rows.unflatten(-1, self.players.event))

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
+from manifold_shap.imputers.base import arrivals
 from manifold_shap.imputers.covariance import Moments
 
 # Float64 numbers held at a time: 32 MiB. More leave a processor's cache and are slower.
@@ -76,6 +77,30 @@ class Mahalanobis(nn.Module):
             for some in own.split(step):
                 each = which[some] - first
                 yield some, self._squared(x[some], precision, of_rows, each).div_(size[each, None])
+
+    def parts_along(
+        self,
+        x: Float[Tensor, "runs elements"],
+        present: Bool[Tensor, "runs run elements"],
+    ) -> Iterator[Float[Tensor, "some rows"]]:
+        """Squared distances on each of the coalitions that grow within a run, of some runs in turn.
+
+        With the elements as they arrive and Σ = L L', the distance on the first of them is the sum
+        of the first squares of L⁻¹ (z - x).
+        """
+        rows, elements = self.standard.shape
+        identity = torch.eye(elements, dtype=torch.float64, device=x.device)
+        step = max(1, _MOST_ELEMENTS // (max(rows, elements) * elements))
+        for given, coalitions in zip(x.split(step), present.split(step), strict=True):
+            order, arrival = arrivals(coalitions)
+            factor = torch.linalg.cholesky(self.correlation[order[:, :, None], order[:, None]])
+            whiten = torch.linalg.solve_triangular(factor, identity[order], upper=False)
+            own = whiten @ ((given - self.centre) * self.inverse_scale)[..., None]
+            squares = (whiten @ self.standard.T).sub_(own).square_()
+            last = torch.arange(coalitions.shape[1], device=x.device)[:, None]
+            size = coalitions.sum(-1, keepdim=True).clamp(min=1)
+            arrived = (arrival[:, None] <= last).double()
+            yield (arrived @ squares).div_(size).flatten(0, 1)
 
     def _squared(
         self,

@@ -94,7 +94,7 @@ class ImputedValue(ValueFunction):
     @property
     def surrounds(self) -> bool:  # type: ignore[override]
         """Whether it takes less for coalitions around one; these values are never approximate."""
-        return self.imputer.walks
+        return self.imputer.surrounds
 
     @property
     def provenance(self) -> dict[str, Any]:
@@ -183,8 +183,10 @@ class ImputedValue(ValueFunction):
         most = max(1, rows // (len(x) * self.draws))
         keys = noise.fold(keys, self.seed).repeat_interleave(run, 1)
         parts = self.imputer.impute_runs(x, coalitions, range(self.draws), keys, run, most)
-        values = []
-        for some, completed in zip(coalitions.split(most, 1), parts, strict=True):
+        values, done = [], 0
+        for completed in parts:
+            some = coalitions[:, done : done + completed.rows.shape[1]]
+            done += some.shape[1]
             outputs = self._outputs(completed.rows)
             weights, _ = self._weights(outputs, *completed[1:], some)
             values.append(_mean(outputs, weights))

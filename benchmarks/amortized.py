@@ -17,7 +17,7 @@ from typing import Any
 from torch import Tensor
 
 import manifold_shap as ms
-from benchmarks.figures import machine, markdown, write
+from benchmarks.figures import machine, markdown, wait, write
 from benchmarks.peers import surrogate_on
 
 PAIRS = (8, 32, 128, 256)
@@ -36,16 +36,24 @@ def milliseconds(explainer: Any, x: Tensor, repeats: int = 5) -> float:
         start = time.perf_counter()
         for rows in x.split(128):
             explainer(rows)
+        wait(explainer.value.device)
         times.append(time.perf_counter() - start)
     return 1e3 * statistics.median(times) / len(x)
 
 
 def measure(
-    name: str, surrogate_epochs: int, epochs: int, rows: int, coalitions: int, precision: str
+    name: str,
+    surrogate_epochs: int,
+    epochs: int,
+    rows: int,
+    coalitions: int,
+    precision: str,
+    device: str = "cpu",
 ) -> dict[str, Any]:
-    value, data = surrogate_on(name, surrogate_epochs)
+    value, data = surrogate_on(name, surrogate_epochs, device)
     settings = {"x_validation": data.x_validation[:512], "max_epochs": epochs}
-    trainer = {"accelerator": "cpu", "precision": precision}
+    accelerator = "cpu" if device == "cpu" else "auto"
+    trainer = {"accelerator": accelerator, "precision": precision}
     explainer = ms.fit_explainer(value, data.x_train, **settings, trainer=trainer)
     x = data.x_test[:rows]
     if len(value.players) <= 13:
@@ -78,6 +86,7 @@ def main() -> None:
     parser.add_argument("--surrogate-epochs", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=6, help="of the explainer")
     parser.add_argument("--precision", default="bf16-mixed", help="of its training")
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--rows", type=int, default=24, help="test rows to compare on")
     parser.add_argument("--coalitions", type=int, default=2048, help="of the reference")
     parser.add_argument("--out", type=Path, help="folder for amortized.json and .md")
@@ -88,8 +97,9 @@ def main() -> None:
         chosen.rows,
         chosen.coalitions,
         chosen.precision,
+        chosen.device,
     )
-    report: dict[str, Any] = machine()
+    report: dict[str, Any] = machine(chosen.device)
     for name in chosen.data:
         report[name] = measure(name, *settings)
         print(name, report[name], flush=True)

@@ -288,11 +288,12 @@ def main() -> None:
     parser.add_argument("--budgets", type=int, nargs="+", default=budgets, help="per player")
     parser.add_argument("--most", type=int, default=66_000, help="evaluations per row")
     parser.add_argument("--reference", type=int, default=16, help="times the largest budget")
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--out", type=Path)
     chosen = parser.parse_args()
     report: dict[str, Any] = {}
     for name in chosen.data:
-        value, data = surrogate_on(name, chosen.epochs)
+        value, data = surrogate_on(name, chosen.epochs, chosen.device)
         several = sorted(factor * len(value.players) for factor in chosen.budgets)
         fit = [budget for budget in several if budget <= chosen.most] or several[:1]
         estimators = {key: ESTIMATORS[key] for key in chosen.estimators}
@@ -302,7 +303,7 @@ def main() -> None:
     print(table(report))
     if chosen.out:
         figure = draw([panel(name, entry) for name, entry in report.items()])
-        write(chosen.out, "budget", {**machine(), **report}, table(report), figure)
+        write(chosen.out, "budget", {**machine(chosen.device), **report}, table(report), figure)
 
 
 if __name__ == "__main__":

@@ -40,9 +40,17 @@ class Panel:
     log: str = "xy"
 
 
-def machine() -> dict[str, Any]:
+def machine(device: torch.device | str = "cpu") -> dict[str, Any]:
     """What the figures of a run depend on besides its settings."""
-    return {"torch": torch.__version__, "threads": torch.get_num_threads()}
+    on = torch.device(device)
+    name = torch.cuda.get_device_name(on) if on.type == "cuda" else str(on)
+    return {"torch": torch.__version__, "threads": torch.get_num_threads(), "device": name}
+
+
+def wait(device: torch.device) -> None:
+    """Until a device has done what it was given: a GPU returns before."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
 
 
 def number(entry: Any) -> str:

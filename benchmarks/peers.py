@@ -39,7 +39,7 @@ from omegaconf import OmegaConf
 from torch import Tensor
 
 import manifold_shap as ms
-from benchmarks.figures import Panel, draw, machine, markdown, write
+from benchmarks.figures import Panel, draw, machine, markdown, wait, write
 from manifold_shap.training.classifier import fit_classifier, load_classifier
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
@@ -48,8 +48,8 @@ BATCH_SIZES = {
     "lightshap": [1],
     "captum": [16, 128, 1024],
     "shapiq": [16, 128, 1024],
-    "ours": [2048, 4096, 16384],
-    "ours, bf16": [2048, 4096, 16384],
+    "ours": [2048, 4096, 8192, 16384],
+    "ours, bf16": [2048, 4096, 8192, 16384],
 }
 # So few players are enumerated.
 _FEW = 13
@@ -71,18 +71,18 @@ class Counted:
     """
 
     def __init__(self, value: ms.SurrogateValue, x: Tensor) -> None:
-        self.value, self.x = value, x[None]
+        self.value, self.x = value, x[None].to(value.device)
         self.count, self.seed = 0, 0
 
     @torch.no_grad()
     def __call__(self, coalitions: Any) -> np.ndarray:
         mask = torch.as_tensor(np.atleast_2d(np.asarray(coalitions))) > 0.5
         self.count += len(mask)
-        return self.value(self.x, mask[None])[0].numpy()
+        return self.value(self.x, mask[None].to(self.x.device))[0].cpu().numpy()
 
 
-def surrogate_on(name: str, epochs: int) -> tuple[ms.SurrogateValue, Any]:
-    """The default surrogate of a data set, briefly trained, and the data."""
+def surrogate_on(name: str, epochs: int, device: str = "cpu") -> tuple[ms.SurrogateValue, Any]:
+    """The default surrogate of a data set, briefly trained, on a device; and the data."""
     with initialize_config_dir(str(CONF), version_base="1.3"):
         chosen = compose("train", [f"data={name}", f"value_function.max_epochs={epochs}"])
     data = instantiate(chosen.data)
@@ -94,6 +94,7 @@ def surrogate_on(name: str, epochs: int) -> tuple[ms.SurrogateValue, Any]:
     own = {key: entry for key, entry in settings.items() if key not in ("name", "teacher_draws")}
     rows = {key: getattr(data, key) for key in ("x_train", "x_validation", "players")}
     value = ms.fit_surrogate(model, **rows, **own, trainer={"accelerator": "cpu"})
+    value.to(device)
     return value, data
 
 
@@ -183,13 +184,14 @@ def forward_rate(value: ms.SurrogateValue, x: Tensor) -> float:
     """Values per second of the bare network, one coalition per input row, at its best size."""
     rates = []
     for size in (1024, 4096, 16384):
-        mask = torch.rand(size, 1, len(value.players)) < 0.5
+        mask = torch.rand(size, 1, len(value.players), device=x.device) < 0.5
         rows = x.expand(size, *x.shape)
         times = []
         for _ in range(5):
             start = time.perf_counter()
             with torch.no_grad():
                 value.surrogate(rows, mask)
+            wait(x.device)
             times.append(time.perf_counter() - start)
         rates.append(size / statistics.median(times))
     return max(rates)
@@ -301,9 +303,11 @@ def _medians(
     return {"seconds": statistics.median(seconds), "relative_error": statistics.mean(errors)}
 
 
-def measure(name: str, epochs: int, seconds: float, repeats: int, rows: int) -> dict[str, Any]:
-    value, data = surrogate_on(name, epochs)
-    x = data.x_test[:rows]
+def measure(
+    name: str, epochs: int, seconds: float, repeats: int, rows: int, device: str = "cpu"
+) -> dict[str, Any]:
+    value, data = surrogate_on(name, epochs, device)
+    x = data.x_test[:rows].to(device)
     works, game = sides(value, x[0])
     classes = len(value.outputs)
     found, best = rates(works, game, classes, repeats)
@@ -368,11 +372,13 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=2.0, help="for one row, all classes")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--rows", type=int, default=3, help="test rows of the errors")
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--out", type=Path, help="folder for peers.json, .md and .png")
     chosen = parser.parse_args()
-    report: dict[str, Any] = machine()
+    report: dict[str, Any] = machine(chosen.device)
     for name in chosen.data:
-        report[name] = measure(name, chosen.epochs, chosen.seconds, chosen.repeats, chosen.rows)
+        settings = (chosen.epochs, chosen.seconds, chosen.repeats, chosen.rows, chosen.device)
+        report[name] = measure(name, *settings)
         print(table(report, [name]), flush=True)
     if chosen.out:
         text, figure = table(report, chosen.data), picture(report, chosen.data)

@@ -119,11 +119,17 @@ class MaskedLinear(nn.Module):
 
         A running sum of the players' terms: n additions where n coalitions take n²/2.
         """
-        # In half precision a sum of many terms would lose the last of them.
-        with torch.autocast(x.device.type, enabled=False):
-            terms = self.terms(x)
+        device = x.device.type
+        half = torch.is_autocast_enabled(device)
+        dtype = torch.get_autocast_dtype(device) if half else x.dtype
+        with torch.autocast(device, enabled=False):
+            # Row by row in memory, to be gathered as such. In half precision, too: what is behind
+            # takes its inputs so, and products with ones, of which sums are made, add in single.
+            terms = self.terms(x).to(dtype).contiguous()
             number = torch.arange(len(x), device=x.device)[:, None, None]
-            return prefix_sums(terms[number, orders[..., :-1]], self.bias.to(terms.dtype))
+            place = orders[..., :-1] + self.players * number
+            steps = F.embedding(place, terms.flatten(0, 1))
+            return prefix_sums(steps, self.bias.to(dtype))
 
     def sum_of_terms(self, x: Float[Tensor, "batch elements"]) -> Float[Tensor, "batch outputs"]:
         """What all players together add to the layer's output."""

@@ -384,7 +384,7 @@ def test_amortized_writes_its_report(tmp_path: Path, monkeypatch: pytest.MonkeyP
     sizes = {"x_train": 512, "x_validation": 64, "x_test": 64}
     parts = {name: torch.randn(size, 8, generator=generator) for name, size in sizes.items()}
     made = (interacting(), SimpleNamespace(**parts))
-    monkeypatch.setattr(amortized, "surrogate_on", lambda name, epochs: made)
+    monkeypatch.setattr(amortized, "surrogate_on", lambda *_: made)
     small = ["--epochs", 1, "--rows", 4, "--coalitions", 64, "--out", tmp_path]
     call(monkeypatch, amortized.main, "--data", "digits", *small)
     report = written(tmp_path, "amortized", {".json", ".md"})["digits"]

@@ -120,3 +120,19 @@ def test_along_an_order_the_layer_sees_coalitions_grow(index: list[int], outputs
     mask = orders.argsort(-1)[:, :, None] < sizes
     expected = layer(x, mask.flatten(1, 2)).unflatten(1, (2, -1))
     torch.testing.assert_close(layer.along(x, orders), expected)
+
+
+@pytest.mark.parametrize("players", [30, 1000])
+def test_running_sums_in_half_precision_err_as_their_rounding_does(players: int) -> None:
+    """Of a thousand steps, the last one still counts: block by block, sums are in single."""
+    torch.manual_seed(players)
+    layer = make(list(range(players)), 64)
+    x, orders = torch.randn(1, players), torch.rand(1, 2, players).argsort(-1)
+    exact = layer.along(x, orders)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = layer.along(x, orders)
+    assert found.dtype == torch.bfloat16
+    rounding = (exact.bfloat16().float() - exact).square().mean().sqrt()
+    assert (found.float() - exact).square().mean().sqrt() < 3 * rounding
+    # No drift towards the end, and none away from zero.
+    assert (found.float() - exact)[:, :, -1].mean().abs() < 2 * rounding

@@ -16,6 +16,7 @@ coalition and its complement for each visit of a row are enough.
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -28,10 +29,15 @@ from manifold_shap.nn import MLP, check_hidden, make_activation
 from manifold_shap.surrogate import Surrogate
 
 _SMALL = 1e-6
+# For which the chances of the first layer's units are taken, at the start.
+_FIRST_SHARES = (0.15, 0.85)
 
 
 class Explainer(nn.Module):
     """phi(x) of all players and outputs, which sums to v(N) - v(∅) by construction.
+
+    The product with the second layer's weights is the dearest on the way back. So the slopes for
+    all q are mixed into a few before it, each with its own chances of the first layer's units.
 
     Args:
         index: player that owns each of the flattened input elements.
@@ -50,34 +56,35 @@ class Explainer(nn.Module):
         index: Sequence[int],
         outputs: int,
         widths: Sequence[int],
-        hidden: Sequence[int] = (512, 512),
+        hidden: Sequence[int] = (512, 256),
         activation: str = "gelu",
         shares: int = 4,
     ) -> None:
         super().__init__()
         check_hidden(hidden)
         _check_shares(shares)
-        self.players, self.outputs, self.widths = max(index) + 1, outputs, tuple(widths)
+        self.players, self.outputs = max(index) + 1, outputs
         self.register_buffer("index", torch.tensor(list(index)), persistent=False)
         self._one_element_each = list(index) == list(range(self.players))
         # Of v(N) - v(∅).
         self.register_buffer("scale", torch.ones(outputs))
-        nodes, weights = np.polynomial.legendre.leggauss(shares)
-        self.share = nn.Parameter(torch.logit(torch.tensor((nodes + 1) / 2)).float())
-        self.weight = nn.Parameter(torch.tensor(weights / 2).float())
+        share, mix = _shares(shares)
+        self.share = nn.Parameter(share.logit())
+        self.first_share = nn.Parameter(torch.tensor(_FIRST_SHARES).logit())
+        self.mix = nn.Parameter(mix)
+        sizes = [len(index) + self.players, *widths, outputs]
         self.back = nn.ParameterList(
-            torch.empty(after, before)
-            for before, after in zip(
-                (len(index) + self.players, *widths), (*widths, outputs), strict=True
-            )
+            torch.empty(after, before) for before, after in pairwise(sizes)
         )
+        # Units of the first layer, for its shares; and for each q those of the others, the outputs
+        # before the softmax, and their slopes.
+        self.first_corrected = len(_FIRST_SHARES) * widths[0]
+        self.corrected = (*widths[1:], outputs, outputs**2)
         seen = len(index) + outputs + shares * widths[-1]
-        # For each q: every hidden unit, the outputs before the softmax, and their slopes.
-        self.corrected = (*widths, outputs, outputs**2)
         self.body = nn.Sequential(
             MLP(seen, hidden[:-1], hidden[-1], activation), make_activation(activation)
         )
-        self.head = nn.Linear(hidden[-1], shares * sum(self.corrected))
+        self.head = nn.Linear(hidden[-1], self.first_corrected + shares * sum(self.corrected))
 
     @torch.no_grad()
     def start(self, surrogate: Surrogate, change: Float[Tensor, "rows outputs"]) -> None:
@@ -87,8 +94,8 @@ class Explainer(nn.Module):
             surrogate: the network that is to be explained.
             change: v(N) - v(∅) of training rows.
         """
-        for mine, its in zip(self.back, _weights(surrogate), strict=True):
-            mine.copy_(its)
+        for mine, (weight, _) in zip(self.back, _linear(surrogate), strict=True):
+            mine.copy_(weight)
         scale = change.square().mean(0).sqrt()
         self.scale.copy_(torch.where(scale > 0, scale, 1.0))
         self.head.weight.zero_()
@@ -107,16 +114,18 @@ class Explainer(nn.Module):
             rows: standardised and flat.
             change: v(N) - v(∅).
         """
-        layers = _moments(surrogate, rows, self.share.sigmoid())
-        last = layers[-1]
-        seen = torch.cat((rows, change / self.scale, last.active.flatten(1).to(rows.dtype)), dim=1)
-        correction = self.head(self.body(seen)).unflatten(1, (len(self.share), -1))
-        *shifts, shift, slope = correction.split(self.corrected, dim=-1)
-        standing = [layer.standing + own for layer, own in zip(layers, shifts, strict=True)]
-        active = [torch.special.ndtr(each) for each in standing]
-        hidden = last.deviation * _rectified(standing[-1], active[-1])
-        out = F.linear(hidden, *_weights_and_biases(surrogate)[-1]) + shift
-        phi = self._back(self._slopes(surrogate, out, slope), active, rows).float()
+        reach = _Reach.of(surrogate, rows)
+        first, *layers = _moments(surrogate, reach, self.share.sigmoid())
+        seen = [rows, change / self.scale, (layers or [first])[-1].active.flatten(1).to(rows.dtype)]
+        correction = self.head(self.body(torch.cat(seen, dim=1)))
+        own, rest = correction.tensor_split([self.first_corrected], dim=1)
+        *shifts, shift, slope = rest.unflatten(1, (len(self.share), -1)).split(self.corrected, -1)
+        layers = [layer.shifted(by) for layer, by in zip(layers, shifts, strict=True)]
+        out = F.linear((layers or [first])[-1].passed(), *_linear(surrogate)[-1]) + shift
+        slopes = self._slopes(surrogate, out, slope)
+        own = own.unflatten(1, (len(self.mix), -1))
+        gates = reach.layer(self.first_share.sigmoid()).shifted(own)
+        phi = self._back(slopes, [gates.active, *(layer.active for layer in layers)], rows).float()
         return phi + ((change - phi.sum(1)) / self.players)[:, None]
 
     def _slopes(
@@ -134,18 +143,18 @@ class Explainer(nn.Module):
         self, slopes: Tensor, active: Sequence[Tensor], rows: Tensor
     ) -> Float[Tensor, "batch players outputs"]:
         """From the slopes of the outputs to what each player changes."""
-        first, *behind = self.back
-        # Of each hidden layer; weights of the shares may stand anywhere in the product.
-        own = [active[0] * self.weight[:, None], *active[1:]]
-        for weight, chance in zip(reversed(behind), reversed(own), strict=True):
-            slopes = (slopes @ weight) * chance[:, :, None]
-        found = slopes.sum(1) @ first
-        elements = len(self.index)
-        by_element = found[..., :elements] * rows[:, None]
-        if not self._one_element_each:
-            start = by_element.new_zeros(*by_element.shape[:-1], self.players)
-            by_element = start.index_add(-1, self.index, by_element)
-        return (by_element + found[..., elements:]).mT
+        first, second, *behind = self.back
+        # In the precision of the products, so that nothing is widened between them.
+        gate, *chances = (each.to(slopes.dtype)[:, :, None] for each in active)
+        for weight, chance in zip(reversed(behind), reversed(chances), strict=True):
+            slopes = (slopes @ weight) * chance
+        mixed = (self.mix @ slopes.flatten(2)).unflatten(2, slopes.shape[2:])
+        found = ((mixed @ second) * gate).sum(1) @ first
+        by_element, presence = found.tensor_split([len(self.index)], dim=2)
+        own = rows.to(found.dtype)[:, None]
+        if self._one_element_each:
+            return torch.addcmul(presence, by_element, own).mT
+        return presence.index_add(2, self.index, by_element * own).mT
 
 
 class _Layer(NamedTuple):
@@ -161,52 +170,71 @@ class _Layer(NamedTuple):
     deviation: Float[Tensor, "batch shares width"]
     active: Float[Tensor, "batch shares width"]
 
+    @classmethod
+    def of(cls, mean: Tensor, variance: Tensor) -> "_Layer":
+        deviation = variance.clamp(min=_SMALL).sqrt()
+        standing = mean / deviation
+        return cls(standing, deviation, torch.special.ndtr(standing))
 
-def _moments(
-    surrogate: Surrogate, rows: Float[Tensor, "batch elements"], share: Float[Tensor, " shares"]
-) -> list[_Layer]:
+    def shifted(self, by: Tensor) -> "_Layer":
+        """With other means, in units of the deviation."""
+        standing = self.standing + by
+        return _Layer(standing, self.deviation, torch.special.ndtr(standing))
+
+    def passed(self) -> Float[Tensor, "batch shares width"]:
+        """Mean of what a rectifier passes on."""
+        density = torch.exp(-0.5 * self.standing.square()) / math.sqrt(2 * math.pi)
+        return self.deviation * (self.standing * self.active + density)
+
+
+class _Reach(NamedTuple):
+    """What reaches the first layer: its bias, and sums over players of terms and their squares."""
+
+    bias: Float[Tensor, " width"]
+    terms: Float[Tensor, "batch width"]
+    squares: Float[Tensor, "batch width"]
+
+    @classmethod
+    def of(cls, surrogate: Surrogate, rows: Float[Tensor, "batch elements"]) -> "_Reach":
+        first = surrogate.first
+        return cls(first.bias, first.sum_of_terms(rows), first.sum_of_squared_terms(rows))
+
+    def layer(self, share: Float[Tensor, " shares"]) -> _Layer:
+        """The first layer, when every player is present with a probability."""
+        share = share.to(self.terms.dtype)
+        mean = self.bias.to(share.dtype) + share[:, None] * self.terms[:, None]
+        return _Layer.of(mean, (share * (1 - share))[:, None] * self.squares[:, None])
+
+
+def _moments(surrogate: Surrogate, reach: _Reach, share: Float[Tensor, " shares"]) -> list[_Layer]:
     """What reaches the hidden layers when every player is present with a probability.
 
     Units count as independent, and their activations as rectifiers, which all of `nn.ACTIVATIONS`
     are in the large.
     """
-    first, (_, *rest) = surrogate.first, _weights_and_biases(surrogate)
-    mean = first.bias + share[:, None] * first.sum_of_terms(rows)[:, None]
-    variance = (share * (1 - share))[:, None] * first.sum_of_squared_terms(rows)[:, None]
-    layers = []
-    for weight, bias in rest:
-        deviation = variance.clamp(min=_SMALL).sqrt()
-        standing = mean / deviation
-        active = torch.special.ndtr(standing)
-        layers.append(_Layer(standing, deviation, active))
-        passed = _rectified(standing, active)
-        # In units of the deviation: the mean of squares, less the square of the mean.
-        spread = (standing * passed + active - passed.square()).clamp(min=0)
-        mean = F.linear(deviation * passed, weight, bias)
-        variance = F.linear(deviation.square() * spread, weight.square())
+    layers = [reach.layer(share)]
+    for weight, bias in _linear(surrogate)[1:-1]:
+        last, passed = layers[-1], layers[-1].passed()
+        squares = last.deviation * (last.standing * passed + last.deviation * last.active)
+        spread = (squares - passed.square()).clamp(min=0)
+        layers.append(_Layer.of(F.linear(passed, weight, bias), F.linear(spread, weight.square())))
     return layers
 
 
-def _rectified(standing: Tensor, active: Tensor) -> Tensor:
-    """Mean of a standard normal number plus this, where positive, and 0 elsewhere.
-
-    Args:
-        standing: what is added.
-        active: chance that the sum is positive.
-    """
-    density = torch.exp(-0.5 * standing.square()) / math.sqrt(2 * math.pi)
-    return standing * active + density
-
-
-def _weights_and_biases(surrogate: Surrogate) -> list[tuple[Tensor, Tensor]]:
-    """Of all layers, forward."""
+def _linear(surrogate: Surrogate) -> list[tuple[Tensor, Tensor]]:
+    """Weights and biases of all layers, forward."""
     behind = [layer for layer in surrogate.rest if isinstance(layer, nn.Linear)]
     first = (surrogate.first.weight, surrogate.first.bias)
     return [first, *((layer.weight, layer.bias) for layer in behind)]
 
 
-def _weights(surrogate: Surrogate) -> list[Tensor]:
-    return [weight for weight, _ in _weights_and_biases(surrogate)]
+def _shares(count: int) -> tuple[Float[Tensor, " shares"], Float[Tensor, "few shares"]]:
+    """Nodes of a quadrature on [0, 1], and their weights by the first layer's shares near them."""
+    nodes, weights = np.polynomial.legendre.leggauss(count)
+    share = (nodes + 1) / 2
+    near = [np.interp(share, _FIRST_SHARES, one) for one in np.eye(len(_FIRST_SHARES))]
+    mix = np.stack(near) * weights / 2
+    return torch.tensor(share).float(), torch.tensor(mix).float()
 
 
 def _check_shares(shares: object) -> None:

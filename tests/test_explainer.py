@@ -15,7 +15,7 @@ import explain as explain_command
 import manifold_shap as ms
 import train as train_command
 from manifold_shap.estimators.amortized import AmortizedExplainer
-from manifold_shap.explainer import Explainer, _moments
+from manifold_shap.explainer import Explainer, _moments, _Reach
 from manifold_shap.surrogate import Surrogate
 from manifold_shap.training.explainer import ExplainerTask
 
@@ -61,6 +61,21 @@ def test_labels_are_unbiased_for_any_batch_size(batch_size: int) -> None:
     assert (((labels.mean(0) - wanted) / error).abs() < 4.5).all()
 
 
+def test_the_known_sum_adds_no_bias_to_labels() -> None:
+    value, x = network(8), rows(8, 1).expand(32, -1)
+    task = ExplainerTask(range(8), 3, [16, 16])
+    task.describe(value.surrogate, value.prediction(x) - value.base)
+    generator = torch.Generator().manual_seed(5)
+    # The network itself is explained, whose values at both ends are not those of the model.
+    phi = ms.exact_shapley(value, x[:1]).phi.expand(32, -1, -1)
+    plain = [task._contributions(x, generator) for _ in range(100)]
+    steadied = torch.cat([task._with_sum(labels, x, phi) for labels in plain])
+    plain = torch.cat(plain)
+    gap = steadied - plain
+    assert (gap.mean(0) / (gap.std(0) / len(gap) ** 0.5)).abs().max() < 4.5
+    assert gap.abs().max() > 1e-3
+
+
 def started(surrogate: Surrogate, change: torch.Tensor, shares: int = 4) -> Explainer:
     """An explainer before any training."""
     widths = [layer.in_features for layer in surrogate.rest if isinstance(layer, nn.Linear)]
@@ -103,7 +118,7 @@ def test_moments_of_the_first_layer_are_those_of_all_coalitions(index: list[int]
     reached = surrogate.first(rows, mask.expand(6, -1, -1))
     mean = torch.einsum("mq,bmw->bqw", chance, reached)
     variance = torch.einsum("mq,bmw->bqw", chance, reached.square()) - mean.square()
-    layer = _moments(surrogate, rows, share)[0]
+    layer = _moments(surrogate, _Reach.of(surrogate, rows), share)[0]
     torch.testing.assert_close(layer.standing * layer.deviation, mean)
     torch.testing.assert_close(layer.deviation, variance.sqrt(), rtol=1e-4, atol=1e-5)
 
@@ -115,7 +130,7 @@ def test_moments_of_deeper_layers_are_close_to_those_of_coalitions() -> None:
     rows, share = torch.randn(1, 64), torch.tensor([0.5])
     mask = torch.rand(1, 20_000, 64) < 0.5
     reached = surrogate.rest[:2](surrogate.first(rows, mask))[0]
-    layer = _moments(surrogate, rows, share)[1]
+    layer = _moments(surrogate, _Reach.of(surrogate, rows), share)[1]
     mean, deviation = (layer.standing * layer.deviation)[0, 0], layer.deviation[0, 0]
     assert (mean - reached.mean(0)).square().mean().sqrt() < 0.1 * reached.mean(0).std()
     assert (deviation / reached.std(0) - 1).abs().mean() < 0.25

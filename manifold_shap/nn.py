@@ -119,10 +119,8 @@ class MaskedLinear(nn.Module):
 
         A running sum of the players' terms: n additions where n coalitions take n²/2.
         """
-        device = x.device.type
-        half = torch.is_autocast_enabled(device)
-        dtype = torch.get_autocast_dtype(device) if half else x.dtype
-        with torch.autocast(device, enabled=False):
+        dtype = product_dtype(x)
+        with torch.autocast(x.device.type, enabled=False):
             # Row by row in memory, to be gathered as such. In half precision, too: what is behind
             # takes its inputs so, and products with ones, of which sums are made, add in single.
             terms = self.terms(x).to(dtype).contiguous()
@@ -155,6 +153,12 @@ class MaskedLinear(nn.Module):
             return by_element + presence
         start = presence.expand(len(x), -1, -1)
         return start.index_add(1, self.index, by_element)
+
+
+def product_dtype(x: Tensor) -> torch.dtype:
+    """What products with a tensor are computed in: autocast may have another than its own."""
+    device = x.device.type
+    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
 
 
 def prefix_sums(

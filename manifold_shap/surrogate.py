@@ -15,7 +15,13 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
-from manifold_shap.nn import MaskedLinear, check_hidden, make_activation, value_and_slope
+from manifold_shap.nn import (
+    MaskedLinear,
+    check_hidden,
+    make_activation,
+    product_dtype,
+    value_and_slope,
+)
 
 # Multiplications in a product of matrices for the time of one element that is read and written.
 _MEMORY_BOUND = 50
@@ -88,10 +94,12 @@ class Surrogate(nn.Module):
         are replaced by their derivative at the coalition, which is one for all players; the softmax
         at the end is exact again.
         """
-        # As along orders: half precision is for the layers behind alone.
+        dtype = product_dtype(x)
         with torch.autocast(x.device.type, enabled=False):
             terms = self.first.terms(self.standardised(x))
-            first = self.first.of_terms(terms, mask)
+            # Summed in single precision; what is behind takes its inputs in that of products.
+            first = self.first.of_terms(terms, mask).to(dtype)
+            terms = terms.to(dtype)
         change = torch.where(mask, -1.0, 1.0).to(terms.dtype)
         if linearized:
             return self._linearized(terms, first, change)
@@ -123,9 +131,9 @@ class Surrogate(nn.Module):
         toggled = activation(torch.addcmul(first[..., None], change[:, :, None], columns))
         active = activation(first)
         out, slope = value_and_slope(behind, active)
-        with torch.autocast(terms.device.type, enabled=False):
-            moved = slope.to(terms.dtype) @ toggled.sub_(active[..., None])
-        out = out.to(terms.dtype)[..., None]
+        moved = slope.to(terms.dtype) @ toggled.sub_(active[..., None])
+        # Small changes of large numbers: in single precision.
+        out = out.to(torch.promote_types(out.dtype, torch.float32))[..., None]
         return self._finished(torch.cat((out, out + moved), dim=-1).mT)
 
     def standardised(self, x: Float[Tensor, "batch *event"]) -> Float[Tensor, "batch elements"]:

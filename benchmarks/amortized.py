@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 import manifold_shap as ms
@@ -21,6 +22,7 @@ from benchmarks.figures import machine, markdown, wait, write
 from benchmarks.peers import surrogate_on
 
 PAIRS = (8, 32, 128, 256)
+CPU = {"accelerator": "cpu"}
 
 
 def relative_error(found: Tensor, reference: Tensor) -> float:
@@ -51,8 +53,9 @@ def measure(
 ) -> dict[str, Any]:
     value, data = surrogate_on(name, surrogate_epochs, device)
     settings = {"x_validation": data.x_validation[:512], "max_epochs": epochs}
-    accelerator = "cpu" if device == "cpu" else "auto"
-    trainer = {"accelerator": accelerator, "precision": precision}
+    on = torch.device(device)
+    where = {"accelerator": "gpu", "devices": [on.index or 0]} if on.type == "cuda" else CPU
+    trainer = {**where, "precision": precision}
     explainer = ms.fit_explainer(value, data.x_train, **settings, trainer=trainer)
     x = data.x_test[:rows]
     if len(value.players) <= 13:

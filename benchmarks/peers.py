@@ -22,6 +22,7 @@ medians. `--out` names a folder for peers.json, peers.md and peers.png.
 """
 
 import argparse
+import math
 import statistics
 import tempfile
 import time
@@ -219,16 +220,15 @@ def rates(
 
 def calibrated(once: Once, seconds: float, start: int) -> int:
     """The even budget, from `start` on, with which a run takes about so many seconds."""
-    budget, tried = start, set()
+    budget, tried = start, dict[int, float]()
     while budget not in tried and len(tried) < 20:
-        tried.add(budget)
-        took = once(budget)[0]
+        took = tried[budget] = once(budget)[0]
         if 0.93 < took / seconds < 1.07:
             break
         # Fixed costs weigh on short runs, so what these promise is approached by steps.
         longer = int(budget * min(seconds / took, 4)) // 2 * 2
         budget = min(_MOST, max(start, longer, budget + 2 if took < seconds else 0))
-    return budget
+    return min(tried, key=lambda budget: abs(math.log(tried[budget] / seconds)))
 
 
 def error_of(phi: Any, reference: np.ndarray) -> float:
@@ -302,6 +302,7 @@ def _medians(
 ) -> dict[str, float]:
     """Of the seconds over all runs, and of the errors over seeds; their mean over rows."""
     seconds, errors = [], []
+    first, seed = game.x, game.seed
     for game.x, wanted in zip(x.split(1), reference, strict=True):
         runs = []
         for game.seed in range(2, 2 + _SEEDS):
@@ -309,6 +310,7 @@ def _medians(
             seconds.append(took)
             runs.append(error_of(phi, wanted))
         errors.append(statistics.median(runs))
+    game.x, game.seed = first, seed
     return {"seconds": statistics.median(seconds), "relative_error": statistics.mean(errors)}
 
 

@@ -25,7 +25,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from manifold_shap.nn import MLP, check_hidden, make_activation
+from manifold_shap.nn import MLP, check_hidden, make_activation, product_dtype
 from manifold_shap.surrogate import Surrogate
 
 _SMALL = 1e-6
@@ -135,9 +135,12 @@ class Explainer(nn.Module):
         learned = correction.unflatten(-1, (self.outputs, self.outputs))
         if not surrogate.on_simplex:
             one = torch.eye(self.outputs, dtype=out.dtype, device=out.device)
-            return surrogate.target_scale[:, None] * (one + learned)
-        p = out.softmax(-1).to(learned.dtype)
-        return p.diag_embed() - p[..., None] * p[..., None, :] + learned
+            slopes = surrogate.target_scale[:, None] * (one + learned)
+        else:
+            # In single precision, as p - p² of a p near 1 needs.
+            p = out.float().softmax(-1)
+            slopes = p.diag_embed() - p[..., None] * p[..., None, :] + learned
+        return slopes.to(product_dtype(out))
 
     def _back(
         self, slopes: Tensor, active: Sequence[Tensor], rows: Tensor
@@ -209,8 +212,8 @@ class _Reach(NamedTuple):
 def _moments(surrogate: Surrogate, reach: _Reach, share: Float[Tensor, " shares"]) -> list[_Layer]:
     """What reaches the hidden layers when every player is present with a probability.
 
-    Units count as independent, and their activations as rectifiers, which all of `nn.ACTIVATIONS`
-    are in the large.
+    Units count as independent, and their activations as rectifiers, to which those of
+    `nn.ACTIVATIONS` are close, up to a constant. What that misses is learned.
     """
     layers = [reach.layer(share)]
     for weight, bias in _linear(surrogate)[1:-1]:
@@ -223,9 +226,8 @@ def _moments(surrogate: Surrogate, reach: _Reach, share: Float[Tensor, " shares"
 
 def _linear(surrogate: Surrogate) -> list[tuple[Tensor, Tensor]]:
     """Weights and biases of all layers, forward."""
-    behind = [layer for layer in surrogate.rest if isinstance(layer, nn.Linear)]
     first = (surrogate.first.weight, surrogate.first.bias)
-    return [first, *((layer.weight, layer.bias) for layer in behind)]
+    return [first, *((layer.weight, layer.bias) for layer in surrogate.behind)]
 
 
 def _shares(count: int) -> tuple[Float[Tensor, " shares"], Float[Tensor, "few shares"]]:
@@ -238,5 +240,5 @@ def _shares(count: int) -> tuple[Float[Tensor, " shares"], Float[Tensor, "few sh
 
 
 def _check_shares(shares: object) -> None:
-    if not isinstance(shares, int) or shares < 1:
+    if not isinstance(shares, int) or isinstance(shares, bool) or shares < 1:
         raise ValueError(f"Expected `shares` to be a whole number from 1 on but got {shares!r}.")

@@ -70,6 +70,11 @@ class Surrogate(nn.Module):
         self.register_buffer("target_mean", torch.zeros(outputs))
         self.register_buffer("target_scale", torch.ones(outputs))
 
+    @property
+    def behind(self) -> list[nn.Linear]:
+        """The linear layers behind the first."""
+        return [layer for layer in self.rest if isinstance(layer, nn.Linear)]
+
     def forward(
         self, x: Float[Tensor, "batch *event"], mask: Bool[Tensor, "batch m players"]
     ) -> Float[Tensor, "batch m outputs"]:
@@ -114,7 +119,7 @@ class Surrogate(nn.Module):
         the first forward for every player. An element that is read and written takes the time of
         dozens of them.
         """
-        layers = [layer for layer in self.rest if isinstance(layer, nn.Linear)]
+        layers = self.behind
         one = sum(layer.weight.numel() + _MEMORY_BOUND * layer.in_features for layer in layers)
         outputs, width = layers[-1].out_features, layers[0].in_features
         return outputs + self.first.players * width * (outputs + _MEMORY_BOUND) / one

@@ -16,6 +16,7 @@ import manifold_shap as ms
 import train as train_command
 from manifold_shap.estimators.amortized import AmortizedExplainer
 from manifold_shap.explainer import Explainer, _moments, _Reach
+from manifold_shap.nn import ACTIVATIONS
 from manifold_shap.surrogate import Surrogate
 from manifold_shap.training.explainer import ExplainerTask
 
@@ -90,14 +91,20 @@ def started(surrogate: Surrogate, change: torch.Tensor, shares: int = 4) -> Expl
     index=st.sampled_from([[0, 1, 2], [0, 1, 1, 2], [2, 0, 0, 1, 1]]),
     hidden=st.sampled_from([(5,), (4, 3), (3, 5, 4)]),
     space=st.sampled_from(["probability", "ilr"]),
+    activation=st.sampled_from(list(ACTIVATIONS)),
     shares=st.integers(1, 5),
     seed=st.integers(0, 99),
 )
 def test_values_sum_to_the_change_of_the_prediction(
-    index: list[int], hidden: tuple[int, ...], space: str, shares: int, seed: int
+    index: list[int],
+    hidden: tuple[int, ...],
+    space: str,
+    activation: str,
+    shares: int,
+    seed: int,
 ) -> None:
     torch.manual_seed(seed)
-    surrogate = Surrogate((len(index),), index, 2, space, hidden=hidden)
+    surrogate = Surrogate((len(index),), index, 2, space, hidden=hidden, activation=activation)
     change = torch.randn(5, 2)
     explainer = started(surrogate, change, shares=shares)
     torch.nn.init.normal_(explainer.head.weight)
@@ -208,6 +215,18 @@ def test_half_precision_is_close(trained: AmortizedExplainer) -> None:
     assert (half(held_out()) - single).abs().max() < 0.05 * single.abs().max()
 
 
+@pytest.mark.parametrize("space", ["probability", "ilr"])
+def test_slopes_of_confident_rows_survive_half_precision(space: str) -> None:
+    surrogate = Surrogate((3,), [0, 1, 2], 2, space, hidden=(4,))
+    explainer = started(surrogate, torch.ones(5, 2))
+    out, none = torch.tensor([[[7.0, 0.0]]]), torch.zeros(1, 1, 4)
+    exact = explainer._slopes(surrogate, out, none)
+    with torch.autocast("cpu", torch.bfloat16):
+        half = explainer._slopes(surrogate, out, none)
+    assert half.dtype == torch.bfloat16
+    torch.testing.assert_close(half.float(), exact, rtol=0.01, atol=1e-6)
+
+
 def test_errors_at_the_door(trained: AmortizedExplainer) -> None:
     x = torch.randn(20, 4)
     model = ms.as_model(torch.nn.Linear(4, 3), x, returns="logits")
@@ -222,6 +241,10 @@ def test_errors_at_the_door(trained: AmortizedExplainer) -> None:
         ms.fit_explainer(trained.value, rows(8, 100), hidden=[])
     with pytest.raises(ValueError, match="Expected `shares` to be a whole number from 1 on"):
         ms.fit_explainer(trained.value, rows(8, 100), shares=0)
+    with pytest.raises(ValueError, match="Expected `batch_size` of at least 1 but got 0"):
+        trained.explain(held_out(), batch_size=0)
+    with pytest.raises(TypeError, match="Expected `value` to be a surrogate"):
+        ms.load_explainer("none.ckpt", marginal)
 
 
 QUICK = ["explainer=amortized", "explainer.hidden=[32]", "explainer.max_epochs=1"]

@@ -48,8 +48,10 @@ class AmortizedExplainer:
         """Shapley values of rows as an explanation; standard errors are NaN, not known.
 
         Raises:
-            TypeError, ValueError: `x` is no batch of finite rows.
+            TypeError, ValueError: `x` is no batch of finite rows, `batch_size` below 1.
         """
+        if batch_size < 1:
+            raise ValueError(f"Expected `batch_size` of at least 1 but got {batch_size}.")
         game = Game(self.value, x)
         with torch.no_grad():
             phi = self._values(game.x, game.prediction, batch_size)
@@ -59,6 +61,8 @@ class AmortizedExplainer:
         return game.explanation(phi, torch.full_like(phi, torch.nan), made_by)
 
     def _values(self, rows: Tensor, prediction: Tensor, batch_size: int) -> Tensor:
+        # The value function may have moved since.
+        self.network.to(self.value.device)
         surrogate, change = self.value.surrogate, prediction - self.value.base
         # One context, in which weights are cast to half precision once.
         with self.value.products():
@@ -120,8 +124,6 @@ def amortized_shapley(
             f"{getattr(value, 'name', type(value).__name__)!r}; "
             "take another estimator for it (compare=[] leaves others out on the command line)."
         )
-    if batch_size is not None and batch_size < 1:
-        raise ValueError(f"Expected `batch_size` of at least 1 but got {batch_size}.")
     if not isinstance(explainer, AmortizedExplainer):
         # Here, since Lightning takes seconds to import.
         from manifold_shap.training.explainer import load_explainer
@@ -135,4 +137,4 @@ def amortized_shapley(
     # The value function given may have another precision.
     found = AmortizedExplainer(value, explainer.network)
     found.relative_error = explainer.relative_error
-    return found.explain(x, batch_size or _BATCH_SIZE)
+    return found.explain(x, _BATCH_SIZE if batch_size is None else batch_size)

@@ -14,6 +14,7 @@ from torchmetrics import MeanMetric
 from manifold_shap.coalitions import sample_stratified_pairs, stratum_weights
 from manifold_shap.estimators.amortized import AmortizedExplainer
 from manifold_shap.explainer import Explainer
+from manifold_shap.nn import check_hidden
 from manifold_shap.surrogate import Surrogate
 from manifold_shap.training.loop import (
     Task,
@@ -36,10 +37,8 @@ class ExplainerTask(Task):
 
     Batches are `(x, v(N) - v(∅))`. Every row meets one coalition and its complement per step: the
     linearized contributions of all players there, see `Surrogate.around`, and for a few rows what
-    these miss. Eight rows share the strata of `sample_stratified_pairs`.
-
-    Attributes:
-        surrogate: the network that is explained.
+    these miss. Eight rows share the strata of `sample_stratified_pairs`. The network that is
+    explained is told by `describe`.
 
     Args:
         index: player that owns each of the flattened input elements.
@@ -134,13 +133,15 @@ class ExplainerTask(Task):
     ) -> Float[Tensor, "batch players outputs"]:
         """An unbiased estimate of all Shapley values of each row, from one pair of coalitions.
 
-        Linearized contributions, and for a few of the rows what these miss, which counts for all.
+        Linearized contributions, and for a few of the rows, drawn anew, what these miss, which
+        counts for all.
         """
         mask, weight = self._pairs(len(x), generator)
         found = self._by_parts(x, mask, linearized=True)
-        few = -(-len(x) // _EXACT_EVERY)
-        missed = self._by_parts(x[:few], mask[:few], linearized=False) - found[:few]
-        found[:few] += missed * (len(x) / few)
+        count = -(-len(x) // _EXACT_EVERY)
+        few = torch.randperm(len(x), generator=generator, device=generator.device)[:count]
+        missed = self._by_parts(x[few], mask[few], linearized=False) - found[few]
+        found[few] += missed * (len(x) / count)
         return found * weight[:, None, None]
 
     def _pairs(
@@ -217,11 +218,8 @@ def fit_explainer(
             `directory` with another training.
         KeyboardInterrupt: on Ctrl-C; the last checkpoint stays in `directory`.
     """
-    if not isinstance(value, SurrogateValue):
-        raise TypeError(
-            f"Expected `value` to be a surrogate but got {type(value).__name__}; train one by "
-            "`ms.fit_surrogate`, and explain other value functions by an estimator."
-        )
+    _check_surrogate(value)
+    check_hidden(hidden)
     x_train, x_validation = training_rows(x_train, x_validation, value.players, seed)
     loop: dict[str, Any] = {
         "batch_size": batch_size,
@@ -269,8 +267,10 @@ def load_explainer(path: str | Path, value: SurrogateValue) -> AmortizedExplaine
 
     Raises:
         FileNotFoundError: no file is there.
+        TypeError: `value` is no surrogate.
         ValueError: it is damaged or foreign, or was trained for another surrogate.
     """
+    _check_surrogate(value)
     task, checkpoint = load_task(path, ExplainerTask)
     known = _fingerprint(value.surrogate).cpu()
     if task.probe.shape != known.shape or not torch.allclose(task.probe, known, atol=1e-4):
@@ -283,12 +283,21 @@ def load_explainer(path: str | Path, value: SurrogateValue) -> AmortizedExplaine
     return explainer
 
 
+def _check_surrogate(value: Any) -> None:
+    if not isinstance(value, SurrogateValue):
+        raise TypeError(
+            f"Expected `value` to be a surrogate but got {type(value).__name__}; train one by "
+            "`ms.fit_surrogate`, and explain other value functions by an estimator."
+        )
+
+
 @torch.no_grad()
 def _fingerprint(surrogate: Surrogate) -> Float[Tensor, " width"]:
-    """Something that another surrogate does not have: a share of what it makes of a full mask."""
-    layers = [layer for layer in surrogate.rest if isinstance(layer, torch.nn.Linear)]
-    after = sum(layer.weight.mean() + layer.bias.mean() for layer in layers)
-    return surrogate.first.weight.sum(1) + surrogate.first.bias + after
+    """Sums of weights, biases and scales, which another surrogate does not have."""
+    after = sum(layer.weight.mean() + layer.bias.mean() for layer in surrogate.behind)
+    scales = (surrogate.x_mean, surrogate.x_scale, surrogate.target_mean, surrogate.target_scale)
+    about = after + sum(scale.mean() for scale in scales)
+    return surrogate.first.weight.sum(1) + surrogate.first.bias + about
 
 
 def _explainer(task: ExplainerTask, value: SurrogateValue) -> AmortizedExplainer:
@@ -302,9 +311,8 @@ def _explainer(task: ExplainerTask, value: SurrogateValue) -> AmortizedExplainer
 
 def _game(value: SurrogateValue) -> dict[str, Any]:
     """What is explained, in plain numbers."""
-    layers = [layer for layer in value.surrogate.rest if isinstance(layer, torch.nn.Linear)]
     return {
         "index": value.players.index.flatten().tolist(),
         "outputs": len(value.outputs),
-        "surrogate_hidden": [layer.in_features for layer in layers],
+        "surrogate_hidden": [layer.in_features for layer in value.surrogate.behind],
     }

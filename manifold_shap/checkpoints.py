@@ -6,7 +6,7 @@ import pickle
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from uuid import uuid4
 
 import torch
@@ -39,8 +39,8 @@ def write_whole(path: str | Path, write: Callable[[Path], object]) -> None:
 def locked(path: Path) -> Iterator[None]:
     """Hold a lock, which ends with this context or the process, however it ends.
 
-    Processes that are forked from this one hold it as well. Where there are no such locks, as on
-    Windows and some network drives, anyone may enter.
+    A process that was forked meanwhile, and outlives this one, keeps it until it ends. Where there
+    are no such locks, as on Windows and some network drives, anyone may enter.
 
     Args:
         path: a file, which is there only as long as the lock is held.
@@ -54,17 +54,31 @@ def locked(path: Path) -> Iterator[None]:
     except ImportError:
         yield
         return
-    with path.open("ab") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise
-        except OSError:  # Of a file system that has none.
-            pass
-        try:
-            yield
-        finally:
-            path.unlink(missing_ok=True)
+    while True:
+        with path.open("ab") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise
+            except OSError:  # Of a file system that has none.
+                pass
+            # The one who held it may have removed this file since: others lock a new one.
+            if not _is_at(path, file):
+                continue
+            try:
+                yield
+            finally:
+                if _is_at(path, file):
+                    path.unlink(missing_ok=True)
+            return
+
+
+def _is_at(path: Path, file: IO[bytes]) -> bool:
+    """Whether an open file is the one that stands at `path`."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def swap_in(new: Path, path: Path) -> Path | None:

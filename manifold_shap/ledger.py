@@ -8,6 +8,7 @@ the call that is at it.
 """
 
 import json
+import os
 import shutil
 import warnings
 from collections.abc import Iterator, Mapping
@@ -59,15 +60,14 @@ class Ledger:
         another one has begun.
 
         Raises:
-            FileExistsError: another call is at it.
+            FileExistsError: another call is at it, or something that is no directory is in the way.
             OSError: no space or no permission.
         """
         with ExitStack() as stack:
             with writing(self.path):
-                self.path.mkdir(parents=True, exist_ok=True)
                 stack.callback(_remove_empty, self.path)
                 try:
-                    stack.enter_context(locked(self.path / "lock"))
+                    self._enter_lock(stack)
                 except BlockingIOError as error:
                     raise FileExistsError(
                         f"Expected to be the only call that explains into {self.target} but "
@@ -75,6 +75,23 @@ class Ledger:
                         "it, or choose another path."
                     ) from error
             yield
+
+    def _enter_lock(self, stack: ExitStack) -> None:
+        """Make the directory and lock it, again if a call that ends removes it in between."""
+        while True:
+            self._make()
+            with suppress(FileNotFoundError):
+                return stack.enter_context(locked(self.path / "lock"))
+
+    def _make(self) -> None:
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except FileExistsError as error:  # Or it was there, and is removed by now.
+            if os.path.lexists(self.path) and not self.path.is_dir():
+                raise FileExistsError(
+                    f"Expected {self.path} to be a directory, for the work in progress, but it is "
+                    "a file; remove it, or choose another path."
+                ) from error
 
     def record(self) -> dict[str, Any] | None:
         """What `rows.json` holds; nothing if it is damaged, None if there is none."""

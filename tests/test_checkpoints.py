@@ -1,8 +1,9 @@
 """Checkpoints: whole or not at all, and no code from a file is ever run."""
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -122,6 +123,7 @@ def test_a_directory_that_cannot_be_swapped_in_leaves_the_earlier_one(tmp_path: 
 
 
 def test_a_lock_is_held_by_one_and_given_back(tmp_path: Path) -> None:
+    pytest.importorskip("fcntl")
     path = tmp_path / "lock"
     for _ in range(2):
         with locked(path):
@@ -129,3 +131,33 @@ def test_a_lock_is_held_by_one_and_given_back(tmp_path: Path) -> None:
                 pass
             assert path.exists()
         assert not path.exists()
+
+
+def test_a_lock_on_a_file_that_was_opened_before_its_release_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fcntl, path, earlier = pytest.importorskip("fcntl"), tmp_path / "lock", ExitStack()
+    earlier.enter_context(locked(path))
+    flock, opened = fcntl.flock, list[int]()
+
+    def late(file: Any, operation: int) -> None:
+        opened.append(file.fileno())
+        earlier.close()  # Which removes the file that was opened just now.
+        flock(file, operation)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with locked(path):
+        assert len(opened) == 2
+        with pytest.raises(BlockingIOError), locked(path):
+            pass
+        assert path.exists()
+    assert not path.exists()
+
+
+def test_a_lock_removes_no_other_one(tmp_path: Path) -> None:
+    pytest.importorskip("fcntl")
+    path = tmp_path / "lock"
+    with locked(path):
+        path.rename(tmp_path / "moved")
+        path.write_text("of another call")
+    assert path.read_text() == "of another call"

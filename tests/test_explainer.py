@@ -62,21 +62,6 @@ def test_labels_are_unbiased_for_any_batch_size(batch_size: int) -> None:
     assert (((labels.mean(0) - wanted) / error).abs() < 4.5).all()
 
 
-def test_the_known_sum_adds_no_bias_to_labels() -> None:
-    value, x = network(8), rows(8, 1).expand(32, -1)
-    task = ExplainerTask(range(8), 3, [16, 16])
-    task.describe(value.surrogate, value.prediction(x) - value.base)
-    generator = torch.Generator().manual_seed(5)
-    # The network itself is explained, whose values at both ends are not those of the model.
-    phi = ms.exact_shapley(value, x[:1]).phi.expand(32, -1, -1)
-    plain = [task._contributions(x, generator) for _ in range(100)]
-    steadied = torch.cat([task._with_sum(labels, x, phi) for labels in plain])
-    plain = torch.cat(plain)
-    gap = steadied - plain
-    assert (gap.mean(0) / (gap.std(0) / len(gap) ** 0.5)).abs().max() < 4.5
-    assert gap.abs().max() > 1e-3
-
-
 def started(surrogate: Surrogate, change: torch.Tensor, shares: int = 4) -> Explainer:
     """An explainer before any training."""
     widths = [layer.in_features for layer in surrogate.rest if isinstance(layer, nn.Linear)]

@@ -1,7 +1,6 @@
 """Rows explained in blocks: the same bytes, however the work is shared or interrupted."""
 
 import errno
-import fcntl
 import shutil
 import subprocess
 import sys
@@ -20,7 +19,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap import storage, streaming
+from manifold_shap import ledger, storage, streaming
 from manifold_shap.blocks import block_seed, check_block, check_seed, with_seed
 from manifold_shap.schema import Schema
 from manifold_shap.streaming import RowsBar, explain_rows
@@ -246,6 +245,7 @@ def test_what_is_lost_in_mid_work_is_not_sealed(
 def test_of_two_calls_on_one_path_the_later_one_is_refused(
     tmp_path: Path, make_value: Callable[..., ms.ValueFunction], resume: bool
 ) -> None:
+    pytest.importorskip("fcntl")
     path, value, calls = tmp_path / "rows.zarr", make_value(), list[int]()
 
     def disturbed(value: Any, x: Tensor, seed: int = 0) -> ms.Explanation:
@@ -287,16 +287,46 @@ def test_a_call_that_was_killed_is_in_nobodys_way(tmp_path: Path) -> None:
     def game(x: Tensor, mask: Tensor) -> Tensor:
         return (x[:, None] * mask).cumsum(-1).tanh()
 
+    pytest.importorskip("fcntl")
     path, command = tmp_path / "rows.zarr", [sys.executable, "-c", textwrap.dedent(AT_IT)]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE) as other:
-        assert other.stdout is not None
-        assert other.stdout.readline() == b"at it\n"
-        with pytest.raises(FileExistsError, match="another one is still at it"):
-            explain_rows(path, game, ROWS, FEW, block=8)
-        other.kill()
+        try:
+            assert other.stdout is not None
+            assert other.stdout.readline() == b"at it\n"
+            with pytest.raises(FileExistsError, match="another one is still at it"):
+                explain_rows(path, game, ROWS, FEW, block=8)
+        finally:
+            other.kill()
     assert (tmp_path / ".rows.zarr.partial" / "lock").exists()
     assert explain_rows(path, game, ROWS, FEW, block=8, resume=True) == 6
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_directory_that_another_call_removes_as_it_ends_is_made_again(
+    tmp_path: Path, make_value: Callable[..., ms.ValueFunction], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("fcntl")
+    path, removed, locked = tmp_path / "rows.zarr", list[Path](), ledger.locked
+
+    def late(lock: Path) -> AbstractContextManager[None]:
+        if not removed:
+            removed.append(lock.parent)
+            lock.parent.rmdir()
+        return locked(lock)
+
+    monkeypatch.setattr(ledger, "locked", late)
+    assert explain_rows(path, make_value(), ROWS, FEW, block=8) == len(ROWS)
+    assert removed == [tmp_path / ".rows.zarr.partial"]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_in_the_way_of_the_work_is_told(
+    tmp_path: Path, make_value: Callable[..., ms.ValueFunction]
+) -> None:
+    (tmp_path / ".rows.zarr.partial").write_text("mine")
+    with pytest.raises(FileExistsError, match=r"partial to be a directory.* is a file; remove it"):
+        explain_rows(tmp_path / "rows.zarr", make_value(), ROWS, FEW)
+    assert (tmp_path / ".rows.zarr.partial").read_text() == "mine"
 
 
 @pytest.fixture
@@ -306,7 +336,7 @@ def no_locks(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(fcntl, "flock", refuse)
+    monkeypatch.setattr(pytest.importorskip("fcntl"), "flock", refuse)
 
 
 @pytest.mark.usefixtures("no_locks")

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from manifold_shap.blocks import with_seed
 from manifold_shap.commands import comparison, directories, on_simplex, report
+from manifold_shap.commands.explainer import with_explainer
 from manifold_shap.commands.many_rows import SHOWN_ROWS, ManyRows, is_first_process
 from manifold_shap.commands.on_simplex import OnSimplex
 from manifold_shap.commands.opening import Opened, check_given
@@ -165,7 +166,7 @@ def explain(
     # All of them, before the first is explained: some may have no imputer.
     by_name = {which: simplex.game(orders.intervened(value)) for which, value in values.items()}
     tree = simplex.partition(opened.source, opened.value.space)
-    restricted = partial(estimator, **orders.of_estimator)
+    restricted = partial(with_explainer(estimator, by_name[name]), **orders.of_estimator)
     games = _Games(by_name, name, data, rows, restricted, tree, opened.settings)
     store = directory / "explanations.zarr"
     found = _streamed(games, many, store) if many.suit(rows) else _at_once(games)

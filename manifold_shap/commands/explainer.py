@@ -1,15 +1,20 @@
-"""Training an amortised explainer for the surrogate of a run."""
+"""Training an amortised explainer for the surrogate of a run, and reading it."""
 
+import zlib
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from manifold_shap.commands import directories
 from manifold_shap.commands.run import Run, Settings, classifier_directory
-from manifold_shap.estimators import auto_shapley
+from manifold_shap.estimators import amortized_shapley, auto_shapley
 from manifold_shap.estimators.amortized import AmortizedExplainer
+from manifold_shap.explanation import Explanation
 from manifold_shap.training.classifier import load_classifier
-from manifold_shap.training.explainer import fit_explainer
+from manifold_shap.training.explainer import fit_explainer, load_explainer
 from manifold_shap.training.surrogate import load_surrogate
-from manifold_shap.values import SurrogateValue
+from manifold_shap.values import SurrogateValue, ValueFunction
 
 _CHECKPOINT = "explainer.ckpt"
 # Test rows that it is measured on, and what is spent on the values of each: 16 times the usual.
@@ -27,6 +32,33 @@ def check_explained(run: Run) -> None:
         )
 
 
+def with_explainer(
+    estimator: Callable[..., Explanation], value: ValueFunction
+) -> Callable[..., Explanation]:
+    """The estimator; one that takes an explainer has it read here, once for all blocks of rows.
+
+    Raises:
+        FileNotFoundError: no explainer was trained.
+        ValueError: it is damaged, or was trained for another surrogate.
+    """
+    function, settings = _unwrapped(estimator)
+    # What to do without a surrogate, the estimator says.
+    if function is not amortized_shapley or not isinstance(value, SurrogateValue):
+        return estimator
+    return partial(estimator, explainer=load_explainer(settings["explainer"], value))
+
+
+def _unwrapped(
+    estimator: Callable[..., Explanation],
+) -> tuple[Callable[..., Explanation], Settings]:
+    """The function, and the settings it is given; Hydra's partials are nested in others."""
+    settings: Settings = {}
+    while isinstance(estimator, partial):
+        settings = {**estimator.keywords, **settings}
+        estimator = estimator.func
+    return estimator, settings
+
+
 def train_explainer(run: Run, settings: Settings) -> dict[str, Any]:
     """Train an explainer for the surrogate of a finished run; return the run's metrics.
 
@@ -34,7 +66,8 @@ def train_explainer(run: Run, settings: Settings) -> dict[str, Any]:
     was trained with the same settings is reused.
 
     Raises:
-        ValueError: an explainer of other settings is there, and `overwrite` is false.
+        ValueError: an explainer of other settings is there, finished or not, and `overwrite` is
+            false.
     """
     metrics = directories.read_json(run.directory / "metrics.json")
     recorded = metrics.get("explainer", {}).get("settings")
@@ -47,29 +80,44 @@ def train_explainer(run: Run, settings: Settings) -> dict[str, Any]:
             f"Expected {run.directory} to hold an explainer of these settings, but it is another "
             f"one ({changes}). Give overwrite=true to replace it, or runs_dir=... to keep both."
         )
-    explainer = _trained(run, settings)
+    work = _begin(run, settings)
+    explainer = _trained(run, settings, work)
     record = {
         "relative_error": _measured(explainer, run),
         **explainer.training,
         "settings": dict(settings),
     }
-    explainer.save(run.directory / _CHECKPOINT)
-    directories.write_json(run.directory / "metrics.json", {**metrics, "explainer": record})
+    metrics = _saved(explainer, record, run, metrics)
+    # Last, so that until then an interruption loses no training.
+    directories.remove(work)
     print(
         f"explainer: relative error {record['relative_error']:.3f} on {_MEASURED_ROWS} test rows; "
         f"{record['epochs']} epochs in {record['train_seconds']:.1f} s; in {run.directory}"
     )
-    return {**metrics, "explainer": record}
+    return metrics
 
 
-def _trained(run: Run, settings: Settings) -> AmortizedExplainer:
+def _begin(run: Run, settings: Settings) -> Path:
+    """Open the work in progress: new, or continued if it has these settings and this surrogate.
+
+    Raises:
+        ValueError: interrupted work of other settings is there, and `overwrite` is false.
+    """
+    place = run.directory.with_name(f"{run.directory.name}.explainer")
+    surrogate = zlib.crc32((run.directory / "surrogate.ckpt").read_bytes())
+    config = {"seed": run.settings["seed"], "explainer": dict(settings), "surrogate": surrogate}
+    there = directories.config_of(directories.partial(place)) or {}
+    if there.get("surrogate") != surrogate:
+        # Nobody can use it: the surrogate that it is for has been replaced.
+        directories.remove(directories.partial(place))
+    return directories.begin(place, config, run.overwrite)
+
+
+def _trained(run: Run, settings: Settings, work: Path) -> AmortizedExplainer:
     own = {key: entry for key, entry in settings.items() if key != "name"}
-    work = run.directory.with_name(f"{run.directory.name}.explainer.partial")
-    if run.overwrite:
-        directories.remove(work)
     if (work / "last.ckpt").exists():
         print("explainer: going on with an interrupted training")
-    explainer = fit_explainer(
+    return fit_explainer(
         surrogate_of(run),
         run.data.x_train,
         x_validation=run.data.x_validation,
@@ -79,8 +127,19 @@ def _trained(run: Run, settings: Settings) -> AmortizedExplainer:
         trainer=run.trainer,
         progress=run.progress,
     )
-    directories.remove(work)
-    return explainer
+
+
+def _saved(
+    explainer: AmortizedExplainer, record: Settings, run: Run, metrics: Settings
+) -> dict[str, Any]:
+    """The metrics with this record, which are written, and so is the explainer."""
+    others = {key: entry for key, entry in metrics.items() if key != "explainer"}
+    # A new explainer never stands beside the settings and the error of an old one.
+    directories.write_json(run.directory / "metrics.json", others)
+    explainer.save(run.directory / _CHECKPOINT)
+    metrics = {**others, "explainer": record}
+    directories.write_json(run.directory / "metrics.json", metrics)
+    return metrics
 
 
 def surrogate_of(run: Run) -> SurrogateValue:

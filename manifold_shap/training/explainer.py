@@ -108,24 +108,7 @@ class ExplainerTask(Task):
         with torch.no_grad():
             rows = surrogate.standardised(x)
         phi = self.explainer(surrogate, rows, change)
-        noisy = self._with_sum(noisy, x, phi.detach())
         return ((phi - noisy) / self.explainer.scale).square().sum(1).mean(1)
-
-    @torch.no_grad()
-    def _with_sum(
-        self, noisy: Tensor, x: Tensor, phi: Tensor
-    ) -> Float[Tensor, "batch players outputs"]:
-        """The same labels with less variance: a fifth less on MNIST, a quarter on the digits.
-
-        Labels of a row err together, and their mean sums to the surrogate's g(N) - g(∅): a control
-        variate. What is seen of phi so far tells each player's share of it, in proportion where
-        the sum is far from 0; it knows nothing of these labels, which leaves them unbiased.
-        """
-        (surrogate,) = self._surrogate
-        ends = torch.tensor([False, True], device=x.device)[:, None].expand(2, phi.shape[1])
-        known = surrogate(x, ends.expand(len(x), -1, -1)).float().diff(dim=1)[:, 0]
-        share = phi * (known / (known.square() + self.explainer.scale.square()))[:, None]
-        return noisy - share * (noisy.sum(1) - known)[:, None]
 
     @torch.no_grad()
     def _contributions(
@@ -258,7 +241,7 @@ def fit_explainer(
     return explainer
 
 
-def load_explainer(path: str | Path, value: SurrogateValue) -> AmortizedExplainer:
+def load_explainer(path: str | Path, value: Any) -> AmortizedExplainer:
     """The explainer that `AmortizedExplainer.save` wrote.
 
     Args:

@@ -95,6 +95,31 @@ def draw(panels: Sequence[Panel], columns: int = 3) -> Figure:
     return figure
 
 
+def ranked(panels: Mapping[str, Mapping[str, float]], measure: str, ours: str) -> Figure:
+    """Names from the best to the worst of a measure, smaller being better, for each panel.
+
+    Args:
+        panels: title to name to figure.
+        measure: what the figures are.
+        ours: how the names begin that are set off by their colour.
+    """
+    most = max(len(entries) for entries in panels.values())
+    figure = style.laid_out(0.22 * most + 0.8, (PANEL[0] + 0.4) * len(panels))
+    words: dict[str, Any] = {"fontsize": style.TEXT, "color": style.INK}
+    grid = figure.subplots(1, len(panels), squeeze=False)[0]
+    for axes, (title, entries) in zip(grid, panels.items(), strict=True):
+        style.strip(axes, grid="x")
+        names = sorted(entries, key=entries.__getitem__, reverse=True)
+        own = [name.startswith(ours) for name in names]
+        colours = [style.SERIES[0] if mine else style.NEUTRAL for mine in own]
+        axes.scatter([entries[name] for name in names], names, c=colours, s=22, zorder=2)
+        axes.set_xscale("log")
+        _sparse(axes.xaxis, steps=(1,))
+        axes.set_title(style.plain(title), loc="left", **words)
+        axes.set_xlabel(measure, **words)
+    return figure
+
+
 def write(
     folder: Path, name: str, report: Mapping[str, Any], text: str, figure: Figure | None = None
 ) -> None:

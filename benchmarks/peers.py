@@ -40,7 +40,7 @@ from omegaconf import OmegaConf
 from torch import Tensor
 
 import manifold_shap as ms
-from benchmarks.figures import Panel, draw, machine, markdown, wait, write
+from benchmarks.figures import machine, markdown, ranked, wait, write
 from manifold_shap.training.classifier import fit_classifier, load_classifier
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
@@ -363,17 +363,17 @@ def table(report: dict[str, Any], data: list[str]) -> str:
 
 
 def picture(report: dict[str, Any], data: list[str]) -> Figure:
-    """Errors and the seconds that they took, a panel for each data set."""
-    panels = []
+    """Errors at equal time, a panel for each data set; exact values have none to draw."""
+    panels = {}
     for name in data:
         ends = report[name]["errors"]
-        curves = {
-            side: [(entry["seconds"], entry["relative_error"])]
+        title = f"{name}, {ends['seconds']:.2g} s, all classes"
+        panels[title] = {
+            side: entry["relative_error"]
             for side, entry in ends.items()
             if side not in ("seconds", "reference") and entry["relative_error"] > 1e-6
         }
-        panels.append(Panel(name, "seconds, all classes", "relative error", curves))
-    return draw(panels)
+    return ranked(panels, "relative error", "ours")
 
 
 def main() -> None:

@@ -265,6 +265,18 @@ def test_training_writes_its_report(
     assert "below 1" in (tmp_path / "training.md").read_text()
 
 
+def test_a_ranking_begins_with_the_best() -> None:
+    entries = {"ours": 0.2, "other": 2.0, "ours, fast": 0.1}
+    figure = figures.ranked({"one": entries, "two": {"ours": 1.0}}, "error", "ours")
+    first, second = figure.axes
+    # Upwards, as axes are read by matplotlib.
+    assert [tick.get_text() for tick in first.get_yticklabels()] == ["other", "ours", "ours, fast"]
+    assert first.get_xlabel() == second.get_xlabel() == "error"
+    colours = first.collections[0].get_facecolors()
+    assert np.array_equal(colours[1], colours[2])
+    assert not np.array_equal(colours[0], colours[1])
+
+
 def test_the_error_of_one_class_is_relative_to_that_class() -> None:
     reference = np.array([[3.0, 30.0], [4.0, 40.0]])
     assert peers.error_of(1.1 * reference, reference) == pytest.approx(0.1)

@@ -5,7 +5,7 @@ value is the mean over q of what it changes, and to first order that is what it 
 layer times the mean slope of everything behind. What reaches a hidden unit then is a sum of many
 independent terms, nearly normal, so its mean and deviation tell how often the unit is active: a
 pass forward with means and variances for a few q, and one pass back with the chances to be active
-as slopes. Without any training this finds the values of MNIST up to about a quarter.
+as slopes. Without any training this finds the values of MNIST with a relative error of 0.3.
 
 The rest is learned: a small network shifts these chances and the slope of the outputs, and the
 weights of the way back start as the surrogate's. Labels are noisy estimates of Shapley values

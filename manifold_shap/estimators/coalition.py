@@ -15,6 +15,7 @@ for the same number of values:
 """
 
 import warnings
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -130,7 +131,8 @@ def pays_to_linearize(game: Game) -> bool:
 def affordable(game: Game, evaluations: int) -> int:
     """The most coalitions that cost no more than so many values v(S); 0 where none do."""
     counts = range(LEAST_COALITIONS, MAX_COALITIONS + 1, LEAST_COALITIONS)
-    return max((count for count in counts if _cost(game, count) <= evaluations), default=0)
+    several = bisect_right(counts, evaluations, key=lambda count: _cost(game, count))
+    return counts[several - 1] if several else 0
 
 
 def _cost(game: Game, coalitions: int) -> float:

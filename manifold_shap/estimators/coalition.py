@@ -131,7 +131,7 @@ def pays_to_linearize(game: Game) -> bool:
 def affordable(game: Game, evaluations: int) -> int:
     """The most coalitions that cost no more than so many values v(S); 0 where none do."""
     counts = range(LEAST_COALITIONS, MAX_COALITIONS + 1, LEAST_COALITIONS)
-    several = bisect_right(counts, evaluations, key=lambda count: _cost(game, count))
+    several = bisect_right(counts, float(evaluations), key=lambda count: _cost(game, count))
     return counts[several - 1] if several else 0
 
 

@@ -48,7 +48,7 @@ def test_surrogate_values_agree_with_the_table_s_own_conditional_expectation() -
     value = ms.fit_surrogate(
         forest, data.x_train, x_validation=data.x_validation, hidden=(128, 128), max_epochs=8
     )
-    x = data.x_test[:100]
+    x = data.x_test
     learned = ms.exact_shapley(value, x).phi[..., 1]
     exact = ms.exact_shapley(TableConditional(model, table), x).phi[..., 1]
     spliced = ms.imputed_value(forest, ms.MarginalImputer(data.x_train))

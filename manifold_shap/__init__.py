@@ -26,6 +26,7 @@ from manifold_shap.estimators import (
     sample_reuse_shapley,
 )
 from manifold_shap.explanation import Explanation
+from manifold_shap.global_values import GlobalValues, global_values
 from manifold_shap.imputers import (
     BaselineImputer,
     CausalImputer,
@@ -75,6 +76,7 @@ __all__ = [
     "ExactMatchImputer",
     "Explanation",
     "GaussianImputer",
+    "GlobalValues",
     "ImputedValue",
     "Imputer",
     "LeverageScores",
@@ -103,6 +105,7 @@ __all__ = [
     "fit_explainer",
     "fit_imputer",
     "fit_surrogate",
+    "global_values",
     "imputed_value",
     "kernel_shapley",
     "load_explainer",

@@ -1,0 +1,109 @@
+"""Global Shapley values: what each player adds to the accuracy of a model.
+
+    Φ(i) = E_{(x, y)}[ φ_i of the output y at x ]             (Frye et al. 2021, Eq. 4)
+    Σ_i Φ(i) = E[f_y(x)] - E_x' E_y[f_y(x')]                  (Eq. 5)
+
+They are means over labelled rows of the Shapley values for the *true* class. In the space of
+probabilities the first term of their sum is the accuracy of labels drawn from the model's
+distribution. Where rows are many, one pair of orders for each is enough.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from manifold_shap.explanation import Explanation
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class GlobalValues:
+    """Global Shapley values, which sum to `accuracy - offset`.
+
+    Attributes:
+        phi: `[players]`, in units of the output space.
+        standard_error: of `phi`, over rows, `[players]`; NaN for a single row.
+        accuracy: mean output v(N) for the true class, E[f_y(x)].
+        offset: mean output v(∅) for the classes of the rows, E_x' E_y[f_y(x')].
+        players: their names.
+        rows: how many the means are over.
+    """
+
+    phi: Float[Tensor, " players"]
+    standard_error: Float[Tensor, " players"]
+    accuracy: float
+    offset: float
+    players: tuple[str, ...]
+    rows: int
+
+    @property
+    def efficiency_gap(self) -> float:
+        """|Σ phi - (accuracy - offset)|, relative to the larger of the two (Eq. 5)."""
+        gap = abs(self.phi.sum().item() - (self.accuracy - self.offset))
+        return gap / max(abs(self.accuracy), abs(self.offset), torch.finfo(torch.float32).tiny)
+
+    def to_dataframe(self) -> "pd.DataFrame":
+        """One line per player: `phi`, `standard_error`."""
+        import pandas as pd
+
+        columns = {"phi": self.phi.numpy(), "standard_error": self.standard_error.numpy()}
+        return pd.DataFrame(columns, index=pd.Index(self.players, name="player"))
+
+
+def global_values(explanation: Explanation, y: Sequence[Any] | np.ndarray | Tensor) -> GlobalValues:
+    """Global Shapley values from an explanation of labelled rows.
+
+        explanation = ms.permutation_shapley(value, x_test, permutations=2)
+        ms.global_values(explanation, y_test)
+
+    Args:
+        explanation: of the rows, by any estimator, with one output per class.
+        y: the true class of each row: names of outputs, or their positions.
+
+    Raises:
+        ValueError: another number of labels than of rows, a class that is no output, or an output
+            space in which outputs are not those of classes.
+    """
+    if explanation.space == "ilr":
+        raise ValueError(
+            "Expected one output per class but this explanation is of log-ratios, space 'ilr'; "
+            "explain with output='probability'."
+        )
+    true = _positions(y, explanation.outputs)
+    if len(true) != len(explanation.phi):
+        raise ValueError(
+            f"Expected one label per row, {len(explanation.phi)} of them, but got {len(true)}."
+        )
+    rows = torch.arange(len(true))
+    phi = explanation.phi.double()[rows, :, true]
+    return GlobalValues(
+        phi=phi.mean(0),
+        standard_error=phi.std(0) / len(true) ** 0.5 if len(true) > 1 else phi[0] * torch.nan,
+        accuracy=explanation.prediction.double()[rows, true].mean().item(),
+        offset=explanation.base.double()[true].mean().item(),
+        players=explanation.players.names,
+        rows=len(true),
+    )
+
+
+def _positions(y: Any, outputs: tuple[str, ...]) -> Int64[Tensor, " rows"]:
+    """Of the outputs that labels name."""
+    labels = np.asarray(y.cpu() if isinstance(y, Tensor) else y)
+    if labels.ndim != 1:
+        raise ValueError(f"Expected labels of shape (rows,) but got {labels.shape}.")
+    known = range(len(outputs)) if labels.dtype.kind in "iu" else outputs
+    unknown = sorted(set(labels.tolist()) - set(known))
+    if unknown:
+        raise ValueError(
+            f"Expected labels to name the outputs {outputs}, or to be their positions, but got "
+            f"{unknown[:5]}; explain with output='probability', which has one for every class."
+        )
+    position = {label: i for i, label in enumerate(known)}
+    return torch.tensor([position[label] for label in labels.tolist()], dtype=torch.int64)

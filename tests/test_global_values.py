@@ -1,0 +1,120 @@
+"""Global Shapley values: Eqs. (4), (5) and (10) of Frye et al. by enumeration."""
+
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import load_iris
+from sklearn.naive_bayes import GaussianNB
+from sklearn.tree import DecisionTreeClassifier
+from torch import Tensor
+
+import manifold_shap as ms
+
+FEATURES, Y = load_iris(return_X_y=True)
+X = torch.from_numpy(FEATURES).float()
+NAMES = ("setosa", "versicolor", "virginica")
+
+
+def marginal() -> ms.ValueFunction:
+    model = ms.as_model(GaussianNB().fit(FEATURES, Y), X, classes=NAMES)
+    return ms.imputed_value(model, ms.MarginalImputer(X[::3]), output="probability")
+
+
+def test_they_are_the_mean_over_orders_for_the_true_class() -> None:
+    """Eq. (4), with all 24 orders of every row."""
+    value, x, y = marginal(), X[::15], torch.from_numpy(Y[::15])
+    found = ms.global_values(ms.exact_shapley(value, x), y)
+    expected = torch.zeros(4, dtype=torch.float64)
+    orders = list(permutations(range(4)))
+    for order in orders:
+        mask = torch.zeros(len(x), 5, 4, dtype=torch.bool)
+        for step, player in enumerate(order):
+            mask[:, step + 1 :, player] = True
+        v = value(x, mask).double()[torch.arange(len(x)), :, y]
+        expected[list(order)] += v.diff(dim=1).mean(0) / len(orders)
+    torch.testing.assert_close(found.phi, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_they_sum_to_the_accuracy_beyond_that_of_class_balance() -> None:
+    """Eq. (5), with labels drawn from the model's distribution."""
+    value = marginal()
+    found = ms.global_values(ms.permutation_shapley(value, X, permutations=2), Y)
+    p = torch.from_numpy(GaussianNB().fit(FEATURES, Y).predict_proba(FEATURES))
+    accuracy = p[torch.arange(150), torch.from_numpy(Y)].mean().item()
+    assert found.accuracy == pytest.approx(accuracy, 1e-5)
+    # The classes of iris are balanced.
+    assert found.offset == pytest.approx(p[::3].mean(0).mean().item(), 1e-5)
+    assert found.phi.sum().item() == pytest.approx(found.accuracy - found.offset, abs=1e-5)
+    assert found.efficiency_gap < 1e-5
+
+
+def test_one_pair_of_orders_for_each_row_is_enough() -> None:
+    value = marginal()
+    exact = ms.global_values(ms.exact_shapley(value, X), Y)
+    often = torch.arange(150).repeat(40)
+    found = ms.global_values(ms.permutation_shapley(value, X[often], permutations=2), Y[often])
+    assert ((found.phi - exact.phi).abs() < 3 * found.standard_error).all()
+    assert (found.standard_error < 0.01).all()
+    by_hand = exact_errors(ms.exact_shapley(value, X), Y)
+    torch.testing.assert_close(exact.standard_error, by_hand)
+
+
+def exact_errors(explanation: ms.Explanation, y: np.ndarray) -> Tensor:
+    own = np.stack([explanation.phi.double().numpy()[i, :, k] for i, k in enumerate(y)])
+    return torch.from_numpy(own.std(0, ddof=1) / np.sqrt(len(y)))
+
+
+def test_retrained_models_give_the_sum_of_their_accuracies() -> None:
+    """Eq. (10): weights times differences of A(g_S), by the accuracies of all 16 models."""
+    value = ms.retrained_value(DecisionTreeClassifier(max_depth=2, random_state=0), X, Y)
+    found = ms.global_values(ms.exact_shapley(value, X, batch_size=150 * 16), Y)
+    masks = torch.tensor([[s >> i & 1 for i in range(4)] for s in range(16)]).bool()
+    values = value(X, masks.expand(150, -1, -1)).double()
+    accuracy = values[torch.arange(150), :, torch.from_numpy(Y)].mean(0)
+    weights = torch.tensor([1 / 4, 1 / 12, 1 / 12, 1 / 4], dtype=torch.float64)
+    for player in range(4):
+        without = (~masks[:, player]).nonzero()[:, 0]
+        gain = accuracy[without + 2**player] - accuracy[without]
+        expected = (weights[masks[without].sum(1)] * gain).sum().item()
+        assert found.phi[player].item() == pytest.approx(expected, abs=1e-6)
+
+
+def test_labels_are_names_or_positions() -> None:
+    explanation = ms.exact_shapley(marginal(), X[::15])
+    labels = Y[::15]
+    named: Any = np.array(NAMES)[labels]
+    one, other = (ms.global_values(explanation, y) for y in (labels, named))
+    assert torch.equal(one.phi, other.phi)
+    frame = one.to_dataframe()
+    assert list(frame.index) == list(explanation.players.names)
+    assert frame["phi"].sum() == pytest.approx(one.phi.sum().item())
+
+
+def test_a_single_row_has_no_error() -> None:
+    found = ms.global_values(ms.exact_shapley(marginal(), X[:1]), [0])
+    assert found.standard_error.isnan().all()
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ([0, 1], "Expected one label per row, 3 of them, but got 2"),
+        ([0, 1, 3], r"Expected labels to name the outputs .* but got \[3\]"),
+        (["setosa", "rose", "rose"], r"Expected labels to name the outputs .* but got \['rose'\]"),
+        ([[0], [1], [2]], r"Expected labels of shape \(rows,\) but got \(3, 1\)"),
+    ],
+)
+def test_bad_labels_are_explained(labels: list, message: str) -> None:
+    explanation = ms.exact_shapley(marginal(), X[:3])
+    with pytest.raises(ValueError, match=message):
+        ms.global_values(explanation, labels)
+
+
+def test_log_ratios_have_no_true_class() -> None:
+    model = ms.as_model(GaussianNB(var_smoothing=0.1).fit(FEATURES, Y), X)
+    value = ms.imputed_value(model, ms.MarginalImputer(X[::3]), output="ilr")
+    with pytest.raises(ValueError, match="explain with output='probability'"):
+        ms.global_values(ms.exact_shapley(value, X[:3]), Y[:3])

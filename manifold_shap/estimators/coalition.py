@@ -10,8 +10,9 @@ for the same number of values:
 - The contributions of all players at one coalition err together, and their sum is known to be
   v(N) - v(∅) on average: a control variate (`with_sum`), which also makes the result efficient.
 - A value function that `linearizes` gives the contributions of all players approximately for the
-  cost of a few values. Most coalitions are asked only that; a few are evaluated in full as well,
-  and tell the mean of what the approximation misses. So nothing is lost but time.
+  cost of a few values. Most coalitions are asked only that; some are evaluated in full as well,
+  and tell the mean of what the approximation misses: as many as lower the error most for their
+  cost (Giles 2015, Section 1.3). So nothing is lost but time.
 """
 
 import warnings
@@ -39,7 +40,7 @@ MAX_COALITIONS = 2**16
 _STRATA = 8
 LEAST_COALITIONS = 4 * _STRATA
 _PAIRS_PER_ROUND = 64
-# So many of a round are evaluated in full as well, in fewer strata.
+# So many of a round may be evaluated in full as well, in fewer strata.
 _EXACT_PAIRS, _EXACT_STRATA = 8, 4
 
 
@@ -64,7 +65,8 @@ def coalition_shapley(
         x: rows to explain, `[instances, *event]`.
         coalitions: per row, a multiple of 32 (eight strata, two of each, each with its complement).
             Each takes as many values as there are players; where a value function linearizes for
-            less than a third of that, 16 of every 128 do. By default 256, or 512 there.
+            less than a third of that, 16 of every 128 do, or fewer where the variance of what is
+            missed is small. By default 256, or 512 there.
         target_error: stop a row when its largest standard error falls below this share of the
             range of v on that row; `coalitions` is then the most that a row may take (by default
             65,536).
@@ -172,8 +174,9 @@ class _Parts:
         if not self.linearized:
             self._take(self.moments[0], self._contributions, rows, pairs)
             return
+        due = self._due(rows)
         self._take(self.moments[0], self._linearized, rows, pairs)
-        self._take(self.moments[1], self._missed, rows, pairs[:_EXACT_PAIRS])
+        self._take(self.moments[1], self._missed, rows, pairs[:_EXACT_PAIRS], due)
 
     def estimate(self) -> tuple[Tensor, Tensor]:
         """Shapley values, and the covariance of each player's outputs or its diagonal."""
@@ -186,22 +189,37 @@ class _Parts:
         counts = torch.full((len(rows),), taken)
         return above_target(rows, error[where], self.spread[where], counts, target_error)
 
+    def _due(self, rows: Tensor) -> Bool[Tensor, " rows"]:
+        """Rows whose error one more coalition in full lowers more, for its cost, than others do."""
+        linearized, missed = (part.gain()[rows.to(self.game.device)] for part in self.moments)
+        cost = self.game.linearized_cost
+        in_full = cost + len(self.game.players) + 1
+        return ~(missed / in_full < linearized / cost)
+
     def _take(
         self,
         moments: StratifiedMoments,
         contributions: Callable[[Tensor, Tensor, Tensor], Tensor],
         rows: Tensor,
         pairs: range,
+        due: Bool[Tensor, " rows"] | None = None,
     ) -> None:
-        """Samples of one part: means of pairs, two for each stratum at a time."""
+        """Samples of one part: means of pairs, two for each stratum at a time.
+
+        Coalitions are drawn for all rows, so that a row's own do not hang on which others are due.
+        """
         game, strata = self.game, len(moments.weights)
         shape = (len(pairs) // (2 * strata), 2)
         per_row = 2 * len(pairs) * (len(game.players) + 1) * game.draws
-        for some in rows.split(max(1, game.batch_size // per_row)):
+        step = max(1, game.batch_size // per_row)
+        due = torch.ones(len(rows), dtype=torch.bool) if due is None else due.cpu()
+        for some, chosen in zip(rows.split(step), due.split(step), strict=True):
             mask = sample_stratified_pairs(
                 (len(some), *shape), len(game.players), strata, self.generator
             )
-            mask = mask.flatten(1, 4).to(game.device)
+            some, mask = some[chosen], mask[chosen].flatten(1, 4).to(game.device)
+            if len(some) == 0:
+                continue
             # Draws are fresh for every pair, so that standard errors are of these, too.
             keys = noise.fold(self.keys[some][:, None], torch.tensor(pairs))
             found = contributions(some, mask, keys.repeat_interleave(2, 1))

@@ -214,6 +214,10 @@ class StratifiedMoments:
         twos = _over(self._twos, products)
         return torch.where(twos > 0, products / (4 * twos.square()), torch.nan)
 
+    def gain(self) -> Float[Tensor, " rows"]:
+        """What one more sample takes away from the variance of all means; NaN without any."""
+        return diagonal(self.own()).sum((1, 2)) / (self._twos * len(self.weights))
+
     def widening(self) -> Float[Tensor, "rows players outputs"]:
         """What few samples, unequal strata and an uncertain coefficient make of a variance.
 

@@ -58,6 +58,7 @@ class Report:
         figure: a plot like the paper's.
         more: all else that is worth keeping, as plain values.
         errors: what the errors are.
+        figures: more plots, by name.
     """
 
     title: str
@@ -69,14 +70,15 @@ class Report:
     figure: Figure | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
     errors: str = "standard errors"
+    figures: Mapping[str, Figure] = field(default_factory=dict)
 
 
 def save(
     report: Report, folder: Path, name: str, command: str, settings: Mapping[str, Any], took: float
 ) -> None:
-    """Write `<name>.json` and, with a figure, `<name>.png`: beside first, and then renamed."""
+    """Write `<name>.json` and its plots, `<name>*.png`: beside first, and then renamed."""
     folder.mkdir(parents=True, exist_ok=True)
-    kept = {
+    kept: dict[str, Any] = {
         "title": report.title,
         "source": report.source,
         "command": command,
@@ -90,10 +92,13 @@ def save(
         "remarks": report.remarks,
         "more": dict(report.more),
     }
-    if report.figure is not None:
-        beside = folder / f".{name}.png"
-        report.figure.savefig(beside, format="png")
-        beside.replace(folder / f"{name}.png")
+    plots = {name: report.figure} if report.figure is not None else {}
+    plots |= {f"{name}_{which}": figure for which, figure in report.figures.items()}
+    for plot, figure in plots.items():
+        beside = folder / f".{plot}.png"
+        figure.savefig(beside, format="png")
+        beside.replace(folder / f"{plot}.png")
+    kept["plots"] = list(plots)
     beside = folder / f".{name}.json"
     beside.write_text(json.dumps(kept, indent=2) + "\n")
     beside.replace(folder / f"{name}.json")
@@ -126,15 +131,14 @@ def _section(folder: Path, name: str) -> str:
         f"- {claim['text']}: **{'holds' if claim['holds'] else 'does not hold'}**"
         for claim in kept["claims"]
     ]
-    drawn = (folder / f"{name}.png").exists()
-    plot = f"![{kept['title']}]({folder.name}/{name}.png)\n" if drawn else ""
+    plots = [f"![{kept['title']}]({folder.name}/{plot}.png)\n" for plot in kept["plots"]]
     parts = [
         f"## {kept['title']}\n",
         f"{kept['source']}. `{kept['command']}`, {number(kept['seconds'])} s.\n",
         markdown(["", "paper", f"ours (± {kept['errors']})"], rows),
         *tables,
         "\n".join(claims) + "\n" if claims else "",
-        plot,
+        *plots,
         kept["remarks"].strip() + "\n" if kept["remarks"] else "",
     ]
     return "\n".join(part for part in parts if part)

@@ -1,11 +1,13 @@
 """A data set, the classifier of the commands on it, and value functions of that classifier."""
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 from hydra.utils import instantiate
+from torch import Tensor
 
 import manifold_shap as ms
 from benchmarks.imputers import PRECISION, keep, settings
@@ -19,21 +21,31 @@ class Trained:
     Args:
         name: of the data set, as in `conf/data`.
         seed: of the split and of all trainings.
-        model: explain this one instead of the data set's default classifier.
+        fit: from training rows and labels to the model to explain; by default the classifier of
+            the data set.
 
     Attributes:
         data: the data module.
+        fitted: what `fit` returned.
         model: the classifier.
         accuracy: of it, on the test split.
     """
 
-    def __init__(self, name: str, seed: int, model: Any = None) -> None:
+    def __init__(
+        self, name: str, seed: int, fit: Callable[[Tensor, Tensor], Any] | None = None
+    ) -> None:
         self.name, self.seed = name, seed
         self.trainer = {"accelerator": "cpu", "precision": PRECISION.get(name, "32-true")}
         chosen = settings(name, "surrogate", seed)
         self.data: TensorDataModule = instantiate(chosen["data"])
         self.data.setup()
-        self.model: Any = model or self._classifier(chosen["classifier"])
+        x, y = self.data.x_train, self.data.y_train
+        self.fitted = fit(x, y) if fit else self._classifier(chosen["classifier"])
+        self.explain(self.fitted)
+
+    def explain(self, model: Any) -> None:
+        """From now on, this model of the same classes."""
+        self.model: ms.Model = ms.as_model(model, self.data.x_train[:64], self.data.classes)
         self.accuracy = accuracy(self.model, self.data.x_test, self.data.y_test)
 
     def _classifier(self, recipe: dict[str, Any]) -> ms.Model:

@@ -1,0 +1,150 @@
+"""Digits explained on and off the manifold (Frye et al. 2021, Section 4.2, Fig. 6).
+
+Maps of a few digits, and the mean Shapley summand v(S ∪ i) - v(S) for the true class against the
+size of S: on the manifold the prediction is made with far fewer pixels.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from matplotlib.figure import Figure
+from torch import Tensor
+
+import manifold_shap as ms
+from benchmarks.papers.report import Claim, Line, Report
+from benchmarks.papers.trained import Trained
+from manifold_shap.coalitions import sample_orders
+from manifold_shap.plots import style
+
+TITLE = "On the manifold, a digit is told from far fewer pixels"
+SOURCE = "Frye et al. (2021), Section 4.2, Fig. 6"
+REMARKS = """
+The paper shows Fig. 6(b) without numbers. Along a random order the mean summand at size s is the
+slope of the mean of v there, so it is taken from v at a grid of sizes, of the same orders on and
+off the manifold.
+"""
+# Sizes from which slopes are taken.
+GRID = 57
+# Rows at a time.
+BLOCK = 250
+
+
+def run(
+    digits: Sequence[int],
+    coalitions: int,
+    rows: int,
+    epochs: int | None,
+    seed: int,
+) -> Report:
+    """Maps, and the mean summand against the size of the coalition.
+
+    Args:
+        digits: positions of the test digits to draw.
+        coalitions: around which each of them is explained.
+        rows: test digits behind the curve.
+        epochs: of the surrogate; by default those of the command.
+        seed: of everything.
+    """
+    trained = Trained("mnist", seed)
+    surrogate = trained.surrogate(**({} if epochs is None else {"max_epochs": epochs}))
+    values: dict[str, Any] = {"on manifold": surrogate, "off manifold": trained.off_manifold(1)}
+    x, y = trained.data.x_test, trained.data.y_test
+    maps = {
+        "on manifold": ms.coalition_shapley(surrogate, x[list(digits)], coalitions=coalitions),
+        "off manifold": ms.permutation_shapley(
+            trained.off_manifold(1), x[list(digits)], permutations=2 * coalitions // 64
+        ),
+    }
+    sizes = torch.linspace(0, len(trained.data.players), GRID).round().long()
+    curves = {name: along(value, x[:rows], y[:rows], sizes, seed) for name, value in values.items()}
+    return _report(trained, maps, sizes, curves)
+
+
+def along(
+    value: ms.ValueFunction, x: Tensor, y: Tensor, sizes: Tensor, seed: int
+) -> Float[Tensor, "sizes rows"]:
+    """Values of the true class at coalitions of these sizes, along one random order of each row."""
+    generator = torch.Generator().manual_seed(seed)
+    found = []
+    for some, own, numbers in zip(
+        x.split(BLOCK), y.split(BLOCK), torch.arange(len(x)).split(BLOCK), strict=True
+    ):
+        order = sample_orders((len(some),), len(value.players), generator)
+        place = order.argsort(1)
+        mask = place[:, None] < sizes[:, None]
+        keys = numbers[:, None].expand(-1, len(sizes))
+        v = value(some, mask, keys)
+        found.append(v[torch.arange(len(some)), :, own].T)
+    return torch.cat(found, 1)
+
+
+def half(sizes: Tensor, v: Float[Tensor, " sizes"]) -> float:
+    """Pixels with which half of the way from v(∅) to v(N) is gone."""
+    share = ((v - v[0]) / (v[-1] - v[0])).cummax(0).values
+    after = int((share >= 0.5).nonzero()[0, 0])
+    low, high = share[after - 1].item(), share[after].item()
+    start, stop = sizes[after - 1].item(), sizes[after].item()
+    return start + (stop - start) * (0.5 - low) / (high - low)
+
+
+def _report(
+    trained: Trained,
+    maps: Mapping[str, ms.Explanation],
+    sizes: Tensor,
+    curves: Mapping[str, Float[Tensor, "sizes rows"]],
+) -> Report:
+    pixels = {name: half(sizes, v.mean(1)) for name, v in curves.items()}
+    lines = [Line("accuracy of the classifier", trained.accuracy, paper=0.98)]
+    lines += [
+        Line(f"pixels with which half of the prediction is made, {name}", count)
+        for name, count in pixels.items()
+    ]
+    own = {name: _concentration(found) for name, found in maps.items()}
+    lines += [
+        Line(f"share of |phi| in the 78 strongest pixels of a digit, {name}", share)
+        for name, share in own.items()
+    ]
+    claims = [
+        Claim(
+            "on the manifold half of the prediction is made with less than half of the pixels",
+            pixels["on manifold"] < pixels["off manifold"] / 2,
+        ),
+        Claim(
+            "on the manifold explanations are more concentrated",
+            own["on manifold"] > own["off manifold"],
+        ),
+    ]
+    figure = _draw(sizes, curves, pixels)
+    shown = ms.plots.pixel_maps(dict(maps))
+    more = {
+        "sizes": sizes.tolist(),
+        "mean value": {name: v.mean(1).tolist() for name, v in curves.items()},
+    }
+    return Report(TITLE, SOURCE, lines, claims, (), REMARKS, figure, more, figures={"maps": shown})
+
+
+def _concentration(found: ms.Explanation) -> float:
+    """Mean share of the absolute values that the strongest tenth of the pixels has."""
+    top = found.prediction.argmax(1)
+    size = found.phi[torch.arange(len(top)), :, top].abs().sort(1, descending=True).values
+    return (size[:, : size.shape[1] // 10].sum(1) / size.sum(1)).mean().item()
+
+
+def _draw(
+    sizes: Tensor, curves: Mapping[str, Float[Tensor, "sizes rows"]], pixels: Mapping[str, float]
+) -> Figure:
+    figure, axes = style.one_panel(2.6, grid="y")
+    middle = (sizes[1:] + sizes[:-1]) / 2
+    for colour, (name, v) in zip(style.SERIES, curves.items(), strict=False):
+        slope = v.diff(dim=0) / sizes.diff()[:, None]
+        mean, error = slope.mean(1), slope.std(1) / slope.shape[1] ** 0.5
+        axes.plot(middle, mean, color=colour, label=name)
+        axes.fill_between(middle, mean - 2 * error, mean + 2 * error, color=colour, alpha=0.25)
+        axes.axvline(pixels[name], color=colour, linestyle="--", linewidth=1)
+    words: dict[str, Any] = {"fontsize": style.TEXT, "color": style.INK}
+    axes.set_xlabel("pixels in the coalition (dashed: half of the prediction is made)", **words)
+    axes.set_ylabel("mean Shapley summand", **words)
+    axes.legend(frameon=False, fontsize=style.TEXT, labelcolor=style.INK)
+    return figure

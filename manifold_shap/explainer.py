@@ -126,7 +126,8 @@ class Explainer(nn.Module):
         own = own.unflatten(1, (len(self.mix), -1))
         gates = reach.layer(self.first_share.sigmoid()).shifted(own)
         phi = self._back(slopes, [gates.active, *(layer.active for layer in layers)], rows).float()
-        return phi + ((change - phi.sum(1)) / self.players)[:, None]
+        # In place: what is large here is moved through memory, not computed.
+        return phi.add_(((change - phi.sum(1)) / self.players)[:, None])
 
     def _slopes(
         self, surrogate: Surrogate, out: Tensor, correction: Tensor

@@ -41,6 +41,7 @@ from torch import Tensor
 
 import manifold_shap as ms
 from benchmarks.figures import machine, markdown, ranked, wait, write
+from benchmarks.packages import ONE_CLASS, Counted, Side, sides
 from manifold_shap.training.classifier import fit_classifier, load_classifier
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
@@ -60,29 +61,8 @@ _MOST = 2**20
 # Values behind the reference of a row, about, and the longest run that it is the mean of.
 _REFERENCE = 2**24
 _LONGEST = 2**16
-# These explain one class per run.
-ONE_CLASS = ("captum", "shapiq", "captum, kernel", "shapiq, kernel")
-# phi of a row (or of its first class) by so many permutations, in batches of this size.
-Side = Callable[[int, int], np.ndarray]
 # Seconds and phi (and more) of a run with a budget.
 Once = Callable[[int], tuple[Any, ...]]
-
-
-class Counted:
-    """The surrogate as a function of coalitions of one row, which counts them; and a seed.
-
-    The row and the seed may be changed at any time.
-    """
-
-    def __init__(self, value: ms.SurrogateValue, x: Tensor) -> None:
-        self.value, self.x = value, x[None].to(value.device)
-        self.count, self.seed = 0, 0
-
-    @torch.no_grad()
-    def __call__(self, coalitions: Any) -> np.ndarray:
-        mask = torch.as_tensor(np.atleast_2d(np.asarray(coalitions))) > 0.5
-        self.count += len(mask)
-        return self.value(self.x, mask[None].to(self.x.device))[0].cpu().numpy()
 
 
 def surrogate_on(name: str, epochs: int, device: str = "cpu") -> tuple[ms.SurrogateValue, Any]:
@@ -100,81 +80,6 @@ def surrogate_on(name: str, epochs: int, device: str = "cpu") -> tuple[ms.Surrog
     value = ms.fit_surrogate(model, **rows, **own, trainer={"accelerator": "cpu"})
     value.to(device)
     return value, data
-
-
-def sides(value: ms.SurrogateValue, x: Tensor) -> tuple[dict[str, Side], Counted]:
-    """All packages on one game."""
-    import lightshap
-    import shap
-    import shapiq
-    from captum.attr import KernelShap, ShapleyValueSampling
-
-    game, players = Counted(value, x), len(value.players)
-    nobody, everybody = np.zeros((1, players)), np.ones((1, players))
-    masker = shap.maskers.Independent(nobody)
-    kernels = KernelShap(lambda z: torch.from_numpy(game(z)))
-    sampling = ShapleyValueSampling(lambda z: torch.from_numpy(game(z)))
-    half = value.in_precision("bf16-mixed")
-
-    def by_shap(permutations: int, size: int) -> np.ndarray:
-        explainer = shap.PermutationExplainer(game, masker, seed=game.seed)
-        most = permutations // 2 * (2 * players + 1)
-        return explainer(everybody, max_evals=most, batch_size=size, silent=True).values[0]
-
-    def by_lightshap(permutations: int, size: int) -> np.ndarray:
-        settings = {"method": "permutation", "how": "sampling", "tol": 0.0, "verbose": False}
-        settings["random_state"] = game.seed
-        most = max(1, permutations // (2 * players))
-        return lightshap.explain_any(game, everybody, nobody, max_iter=most, **settings).shap_values
-
-    def by_captum(permutations: int, size: int) -> np.ndarray:
-        torch.manual_seed(game.seed)
-        start, end = torch.zeros(1, players), torch.ones(1, players)
-        settings = {"n_samples": permutations, "perturbations_per_eval": size}
-        return sampling.attribute(end, start, target=0, **settings)[0].numpy()
-
-    def by_shapiq(permutations: int, size: int) -> np.ndarray:
-        approximator = shapiq.PermutationSamplingSV(players, random_state=game.seed)
-        budget = permutations * (players - 1) + 2
-        found = approximator.approximate(budget, lambda z: game(z)[:, 0], batch_size=size)
-        return found.get_n_order_values(1)
-
-    def ours(which: ms.SurrogateValue, permutations: int, size: int) -> np.ndarray:
-        even = max(2, permutations // 2 * 2)
-        found = ms.permutation_shapley(
-            which, game.x, permutations=even, batch_size=size, seed=game.seed
-        )
-        game.count += found.made_by["evaluations"]
-        return found.phi[0].numpy()
-
-    def by_shap_kernel(permutations: int, size: int) -> np.ndarray:
-        np.random.seed(game.seed)
-        kernel = shap.KernelExplainer(game, nobody)
-        count = permutations * players
-        return kernel.shap_values(everybody, nsamples=count, l1_reg=0, silent=True)[0]
-
-    def by_captum_kernel(permutations: int, size: int) -> np.ndarray:
-        torch.manual_seed(game.seed)
-        start, end = torch.zeros(1, players), torch.ones(1, players)
-        settings = {"n_samples": permutations * players, "perturbations_per_eval": size}
-        return kernels.attribute(end, start, target=0, **settings)[0].numpy()
-
-    def by_shapiq_kernel(permutations: int, size: int) -> np.ndarray:
-        approximator = shapiq.KernelSHAP(players, random_state=game.seed)
-        found = approximator.approximate(permutations * players, lambda z: game(z)[:, 0])
-        return found.get_n_order_values(1)
-
-    return {
-        "shap": by_shap,
-        "lightshap": by_lightshap,
-        "captum": by_captum,
-        "shapiq": by_shapiq,
-        "ours": lambda permutations, size: ours(value, permutations, size),
-        "ours, bf16": lambda permutations, size: ours(half, permutations, size),
-        "shap, kernel": by_shap_kernel,
-        "captum, kernel": by_captum_kernel,
-        "shapiq, kernel": by_shapiq_kernel,
-    }, game
 
 
 def timed(work: Side, game: Counted, permutations: int, size: int) -> tuple[float, int, np.ndarray]:

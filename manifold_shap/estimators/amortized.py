@@ -64,14 +64,15 @@ class AmortizedExplainer:
         # The value function may have moved since.
         self.network.to(self.value.device)
         surrogate, change = self.value.surrogate, prediction - self.value.base
+        # As the network makes them: players are last in memory.
+        phi = change.new_empty(*change.shape, len(self.value.players)).mT
         # One context, in which weights are cast to half precision once.
         with self.value.products():
-            parts = [
-                self.network(surrogate, surrogate.standardised(some.to(own.device)), own)
-                for some, own in zip(rows.split(batch_size), change.split(batch_size), strict=True)
-            ]
-        # As they lie in memory: players are last there.
-        return torch.cat([part.mT for part in parts]).mT
+            for part in torch.arange(len(rows)).split(batch_size):
+                some = slice(int(part[0]), int(part[-1]) + 1)
+                standardised = surrogate.standardised(rows[some].to(change.device))
+                self.network(surrogate, standardised, change[some], out=phi[some])
+        return phi
 
     def measure(self, reference: Explanation) -> float:
         """Relative error against an explanation of the same value function; kept and returned.

@@ -447,7 +447,7 @@ def test_help_is_worth_reading(script: str) -> None:
 
 def test_interrupted_training_stays_usable_and_goes_on(tmp_path: Path) -> None:
     place = f"runs_dir={tmp_path}"
-    words = [place, *QUICK[:-1], "value_function.max_epochs=20"]
+    words = [place, *QUICK[:-1], "value_function.max_epochs=8"]
     process = subprocess.Popen(
         [sys.executable, "train.py", *words], cwd=CONF.parent, text=True, stdout=subprocess.PIPE
     )
@@ -525,7 +525,7 @@ def test_an_interrupted_stream_is_gone_on_with(trained: Path) -> None:
     directory = trained / "digits" / "surrogate"
     partial = directory / ".explanations.zarr.partial"
     words = [f"runs_dir={trained}", *QUICK_EXPLAIN, "instances=all", "block=8", "compare=[]"]
-    words.append("estimator.permutations=64")
+    words.append("estimator.permutations=32")
     process = subprocess.Popen(
         [sys.executable, "explain.py", *words], cwd=CONF.parent, text=True, stdout=subprocess.PIPE
     )
@@ -538,7 +538,7 @@ def test_an_interrupted_stream_is_gone_on_with(trained: Path) -> None:
     assert "of 359 rows are kept" in said
     assert "resume=True goes on" in said
     with pytest.raises(ValueError, match=r"interrupted call.*differ: permutations"):
-        explain(trained, *words[5:], "estimator.permutations=32", "resume=true")
+        explain(trained, *words[5:], "estimator.permutations=16", "resume=true")
     summary = explain(trained, *words[5:], "resume=true")
     assert 0 < summary["instances_resumed"] < 359
     assert not partial.exists()

@@ -203,6 +203,29 @@ def test_batch_size_does_not_change_a_number(batch_size: int, linearized: bool) 
     assert cut.made_by["evaluations"] == whole.made_by["evaluations"]
 
 
+def test_coalitions_are_evaluated_in_full_where_that_pays() -> None:
+    """Rarely where linearized values are nearly exact, in every round where they are not."""
+    x, evaluations = rows(12, 3), {}
+    for scale in (0.01, 30.0):
+        value = network(12, hidden=(32, 32), scale=scale)
+        found = ms.coalition_shapley(value, x, coalitions=1024)
+        evaluations[scale] = found.made_by["evaluations"] / len(x)
+        z = z_scores(found, ms.exact_shapley(value, x))
+        assert z.abs().nan_to_num().max() < 6
+    least, most = (1024 + rounds * 16 * 14 for rounds in (1, 8))
+    assert evaluations[0.01] < least + 4
+    assert most - 4 < evaluations[30.0] < most + 4
+
+
+@pytest.mark.parametrize("batch_size", [40, 3000])
+def test_the_batch_does_not_decide_which_are_evaluated_in_full(batch_size: int) -> None:
+    value, x = network(12, hidden=(32, 32), scale=1), rows(12, 5)
+    whole = ms.coalition_shapley(value, x, coalitions=512, seed=2)
+    cut = ms.coalition_shapley(value, x, coalitions=512, seed=2, batch_size=batch_size)
+    torch.testing.assert_close(cut.phi, whole.phi, rtol=1e-4, atol=1e-6)
+    assert cut.made_by["evaluations"] == whole.made_by["evaluations"]
+
+
 def test_the_seed_decides() -> None:
     value, x = network(), rows(6, 2)
     one, same, other = (ms.coalition_shapley(value, x, seed=seed) for seed in (1, 1, 2))

@@ -16,60 +16,24 @@ completions. On the drug data, whose ten features are binary, the figure is also
 import argparse
 import json
 import statistics
-import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
-from hydra import compose, initialize_config_dir
-from hydra.utils import instantiate
-from omegaconf import OmegaConf
 from torch import Tensor
 from tqdm import tqdm
 
 import manifold_shap as ms
+from benchmarks.papers.table1 import PAPER
+from benchmarks.papers.trained import PRECISION, Trained
 from manifold_shap.coalitions import SizeUniform, all_coalitions
-from manifold_shap.data.base import TensorDataModule
-from manifold_shap.training.classifier import accuracy, fit_classifier, load_classifier
 
-CONF = Path(__file__).resolve().parent.parent / "conf"
 DRAWS = 64
 EMPIRICAL_ROWS = 5000
 PAPER_EPOCHS = 50
-# Products in half precision, for the trainings of one data set and all its methods alike.
-PRECISION = {"mnist": "bf16-mixed"}
 EXACTLY = ("off_manifold", "empirical_conditional", "vae", "surrogate")
-PAPER = {
-    "mnist": (0.0448, 0.0257, 0.0121),
-    "drug": (0.0634, 0.0536, 0.0441),
-    "abalone": (0.0647, 0.0293, 0.0200),
-    "census": (0.0344, 0.0300, 0.0250),
-}
-
-
-def settings(data: str, value_function: str, seed: int, *overrides: str) -> dict[str, Any]:
-    """The settings of the commands, as plain values."""
-    chosen = [f"data={data}", f"value_function={value_function}", f"seed={seed}", *overrides]
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        cfg = compose("train", chosen)
-    return OmegaConf.to_container(cfg, resolve=True)  # type: ignore[return-value]
-
-
-def keep(chosen: dict[str, Any], *dropped: str) -> dict[str, Any]:
-    gone = {"name", "output", "draws", "teacher", "teacher_pairs", "teacher_share", "teacher_draws"}
-    return {key: entry for key, entry in chosen.items() if key not in gone | set(dropped)}
-
-
-class Tabulated:
-    """The same model on binary rows, computed once for each of the 2^n of them."""
-
-    def __init__(self, model: Any, players: int) -> None:
-        self.power = 2 ** torch.arange(players)
-        self.table = model(all_coalitions(players).float()).exp()
-
-    def __call__(self, x: Tensor) -> Tensor:
-        return self.table[(x.long() * self.power).sum(1)]
 
 
 def exact_error(value: ms.ValueFunction, x: Tensor) -> float:
@@ -87,21 +51,12 @@ def exact_error(value: ms.ValueFunction, x: Tensor) -> float:
 class Bench:
     """One data set and seed: what is trained, and what is scored."""
 
-    def __init__(self, name: str, seed: int, rows: int | None, precision: str) -> None:
-        self.name, self.seed = name, seed
-        self.trainer = {"accelerator": "cpu", "precision": precision}
-        self.settings = settings(name, "surrogate", seed)
-        recipe = settings(name, "surrogate", seed)["classifier"]
-        self.data: TensorDataModule = instantiate(self.settings["data"])
-        self.data.setup()
-        with tempfile.TemporaryDirectory() as place:
-            fit_classifier(instantiate(recipe), self.data, place, {"accelerator": "cpu"})
-            self.model: Any = load_classifier(Path(place), self.data)
-        self.accuracy = accuracy(self.model, self.data.x_test, self.data.y_test)
-        self.classes = self.model.classes
+    def __init__(self, name: str, seed: int, rows: int | None = None) -> None:
+        self.name = name
+        self.trained = Trained(name, seed)
         if name == "drug":
-            table = Tabulated(self.model, len(self.data.players))
-            self.model = ms.Model(table, self.classes, "probabilities")
+            self.trained.tabulate()
+        self.data = self.trained.data
         self.x = self.data.x_test[:rows]
         self.mask = ms.shapley_pairs(len(self.x), len(self.data.players), seed=seed)
         self.scores: dict[str, dict[str, float]] = {}
@@ -120,39 +75,32 @@ class Bench:
         if self.name == "drug" and name in EXACTLY:
             figures["mse_all_coalitions"] = exact_error(value, self.x)
         self.scores[name] = figures
-        tqdm.write(f"{self.name} seed {self.seed} {name}: {json.dumps(figures)}")
+        tqdm.write(f"{self.name} seed {self.trained.seed} {name}: {json.dumps(figures)}")
 
-    def imputed(self, name: str, imputer: ms.Imputer, draws: int = DRAWS, **more: float) -> Any:
-        value = ms.imputed_value(self.model, imputer, draws=draws, seed=self.seed)
-        self.score(name, value, **more)
-        return value
+    def imputed(self, name: str, imputer: ms.Imputer, draws: int = DRAWS) -> None:
+        self.score(name, self.trained.imputed(imputer, draws))
 
-    def surrogate(self, name: str, epochs: int | None = None, **changes: Any) -> float:
-        chosen = {**keep(self.settings["value_function"]), **changes}
-        chosen["max_epochs"] = epochs or chosen["max_epochs"]
-        start = time.perf_counter()
-        value = ms.fit_surrogate(self.model, **self._rows(), **chosen, **self._run())
-        seconds = time.perf_counter() - start
-        self.score(name, value, train_seconds=seconds, epochs=value.training["epochs"])
-        return seconds / value.training["epochs"]
+    def surrogate(self, name: str, **changes: Any) -> float:
+        """Train and score one; returns its seconds per epoch."""
+        value, seconds = _timed(lambda: self.trained.surrogate(**changes))
+        epochs = value.training["epochs"]
+        self.score(name, value, train_seconds=seconds, epochs=epochs)
+        return seconds / epochs
 
-    def vae(self, name: str, *overrides: str, **changes: Any) -> tuple[Any, float]:
-        chosen = settings(self.name, "vae", self.seed, *overrides)["value_function"]
-        start = time.perf_counter()
-        own = {**keep(chosen, "zero_replacement"), **changes}
-        imputer = ms.fit_imputer(**self._rows(), model=self.model, **own, **self._run())
-        seconds = time.perf_counter() - start
-        record = imputer.training_record
-        more = {"train_seconds": seconds, "epochs": record["epochs"], "temper": imputer.temper}
-        return self.imputed(name, imputer, **more), seconds
+    def vae(self, name: str, *overrides: str, **changes: Any) -> tuple[ms.VAEImputer, float]:
+        """Train and score one; returns its imputer, and its seconds."""
+        value, seconds = _timed(lambda: self.trained.vae(DRAWS, *overrides, **changes))
+        imputer = value.imputer
+        epochs = imputer.training_record["epochs"]
+        self.score(name, value, train_seconds=seconds, epochs=epochs, temper=imputer.temper)
+        return imputer, seconds
 
-    def other_posterior(self, value: Any, name: str, **chosen: Any) -> None:
+    def other_posterior(self, imputer: ms.VAEImputer, name: str, **chosen: Any) -> None:
         """The same network, asked for p(z|x_S) in another way."""
-        self.imputed(name, self.again(value, **chosen))
+        self.imputed(name, self.again(imputer, **chosen))
 
-    def again(self, value: Any, **chosen: Any) -> ms.VAEImputer:
-        network = value.imputer.network
-        return ms.VAEImputer(network, self.data.x_train, self.data.players, **chosen)
+    def again(self, imputer: ms.VAEImputer, **chosen: Any) -> ms.VAEImputer:
+        return ms.VAEImputer(imputer.network, self.data.x_train, self.data.players, **chosen)
 
     def classical(self) -> None:
         x, players = self.data.x_train, self.data.players
@@ -167,35 +115,25 @@ class Bench:
         else:
             self.imputed("gaussian", ms.GaussianImputer(x, players))
 
-    def _rows(self) -> dict[str, Any]:
-        return {
-            "x_train": self.data.x_train,
-            "x_validation": self.data.x_validation,
-            "players": self.data.players,
-            "schema": self.data.schema,
-        }
 
-    def _run(self) -> dict[str, Any]:
-        return {"seed": self.seed, "trainer": self.trainer}
+def _timed(make: Callable[[], Any]) -> tuple[Any, float]:
+    start = time.perf_counter()
+    made = make()
+    return made, time.perf_counter() - start
 
 
 def measure(bench: Bench, paper: bool, distil: bool) -> dict[str, dict[str, float]]:
     """Train and score everything; the VAE and the surrogate get equal minutes."""
     bench.classical()
-    value, seconds = bench.vae("vae")
-    bench.other_posterior(value, "vae_encoder", posterior="encoder")
-    bench.other_posterior(
-        value,
-        "vae_encoder_weighted",
-        posterior="encoder",
-        importance=True,
-        temper=value.imputer.temper,
-    )
+    imputer, seconds = bench.vae("vae")
+    weighted = {"posterior": "encoder", "importance": True, "temper": imputer.temper}
+    bench.other_posterior(imputer, "vae_encoder", posterior="encoder")
+    bench.other_posterior(imputer, "vae_encoder_weighted", **weighted)
     per_epoch = bench.surrogate("surrogate")
-    bench.surrogate("surrogate_equal_minutes", epochs=max(1, round(seconds / per_epoch)))
+    bench.surrogate("surrogate_equal_minutes", max_epochs=max(1, round(seconds / per_epoch)))
     if distil:
-        small = bench.again(value, bank_size=20_000, temper=value.imputer.temper)
-        teacher = ms.imputed_value(bench.model, small, draws=8, seed=bench.seed)
+        small = bench.again(imputer, bank_size=20_000, temper=imputer.temper)
+        teacher = bench.trained.imputed(small, draws=8)
         bench.surrogate("surrogate_distilled", teacher=teacher, teacher_pairs=120_000)
     if paper:
         brief = {"learning_rate": 1e-3, "schedule": "one_cycle", "max_epochs": PAPER_EPOCHS}
@@ -205,9 +143,7 @@ def measure(bench: Bench, paper: bool, distil: bool) -> dict[str, dict[str, floa
 
 def table(name: str, runs: list[dict[str, Any]]) -> dict[str, Any]:
     """Means and standard errors over seeds, and the ratios that are aimed at."""
-    rows: dict[str, Any] = {
-        "paper": dict(zip(("off", "vae", "surrogate"), PAPER[name], strict=True))
-    }
+    rows: dict[str, Any] = {"paper": {method: mse for method, (mse, _) in PAPER[name].items()}}
     for method in runs[0]["scores"]:
         kinds = ["mse", "debiased", "mse_all_coalitions", "train_seconds"]
         rows[method] = {
@@ -245,14 +181,14 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="folder of the results")
     chosen = parser.parse_args()
     for name in chosen.data:
-        precision, runs = PRECISION.get(name, "32-true"), []
+        runs: list[dict[str, Any]] = []
         for seed in chosen.seeds:
-            bench = Bench(name, seed, chosen.rows, precision)
+            bench = Bench(name, seed, chosen.rows)
             scores = measure(bench, chosen.paper, chosen.distil)
-            runs.append({"seed": seed, "accuracy": bench.accuracy, "scores": scores})
+            runs.append({"seed": seed, "accuracy": bench.trained.accuracy, "scores": scores})
             report = {
                 "data": name,
-                "precision": precision,
+                "precision": PRECISION.get(name, "32-true"),
                 "draws": DRAWS,
                 "torch": torch.__version__,
                 "threads": torch.get_num_threads(),

@@ -1,20 +1,26 @@
 """Reproduce a claim of a paper: `python benchmarks/reproduce.py experiment=papers/outliers`.
 
 An experiment is a configuration in `conf/experiment/papers/` and a module of the same name in
-`benchmarks/papers/`, whose `run` takes its settings; `quick=true` takes those of its quick form.
+`benchmarks/papers/`, whose `run` takes its `settings`. With `quick=true` those in `quick_settings`
+take the place of their namesakes.
+
 The result, `<name>.json` and `<name>.png`, goes to `docs/results/`, and the page of all results,
 `docs/results.md`, is written anew. Quick results go to `runs/papers/` instead. Long experiments
 keep what they have finished in `runs/papers/parts/`, and go on from there.
 """
 
+import inspect
+import shlex
 import sys
 import time
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
 import hydra
 from hydra.core.global_hydra import GlobalHydra
+from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
 from benchmarks.papers import report
@@ -33,33 +39,56 @@ EXPERIMENTS = (
 )
 
 
-def reproduce(cfg: DictConfig) -> Path:
-    """Run the experiment of a configuration; returns the folder of its result."""
+def reproduce(cfg: DictConfig, words: Sequence[str] = ()) -> Path:
+    """Run the experiment of a configuration; returns the folder of its result.
+
+    Args:
+        cfg: the configuration.
+        words: of the command line, for the record; by default those that name the experiment.
+
+    Raises:
+        ValueError: no experiment of `EXPERIMENTS`, or other settings than those of its `run`.
+    """
     if cfg.get("name") not in EXPERIMENTS:
         names = ", ".join(f"papers/{name}" for name in EXPERIMENTS)
         raise ValueError(f"Expected `experiment` to be one of {names}; see conf/experiment/papers.")
     settings = cast(dict[str, Any], OmegaConf.to_container(cfg.settings, resolve=True))
     if cfg.quick:
         settings |= cast(dict[str, Any], OmegaConf.to_container(cfg.quick_settings, resolve=True))
+    run = import_module(f"benchmarks.papers.{cfg.name}").run
+    _check_settings(run, settings)
     folder = Path(cfg.out or ("runs/papers" if cfg.quick else "docs/results"))
     start = time.perf_counter()
-    found = import_module(f"benchmarks.papers.{cfg.name}").run(**settings)
+    found = run(**settings)
     took = time.perf_counter() - start
-    command = f"python benchmarks/reproduce.py experiment=papers/{cfg.name}"
-    command += " quick=true" if cfg.quick else ""
+    said = [word for word in words if not word.startswith("out=")] or [
+        f"experiment=papers/{cfg.name}"
+    ]
+    command = f"python benchmarks/reproduce.py {shlex.join(said)}"
     report.save(found, folder, cfg.name, command, settings, took)
-    folder.with_suffix(".md").write_text(report.page(folder, EXPERIMENTS))
-    print(f"{folder / cfg.name}.json, {folder.with_suffix('.md')}: {took:.0f} s")
+    page = folder.with_name(f"{folder.name}.md")
+    report.write(page, report.page(folder, EXPERIMENTS))
+    print(f"{folder / cfg.name}.json, {page}: {took:.0f} s")
     return folder
+
+
+def _check_settings(run: Callable[..., report.Report], settings: Mapping[str, Any]) -> None:
+    expected = inspect.signature(run)
+    try:
+        expected.bind(**settings)
+    except TypeError as error:
+        known = ", ".join(expected.parameters)
+        raise ValueError(f"Expected the settings {known} but {error}.") from error
 
 
 @hydra.main(config_path="../conf", config_name="reproduce", version_base="1.3")
 def main(cfg: DictConfig) -> None:
+    words = HydraConfig.get().overrides.task
     # Experiments compose the configurations of the commands themselves.
     GlobalHydra.instance().clear()
     try:
-        reproduce(cfg)
-    except (ValueError, TypeError, OSError) as error:
+        reproduce(cfg, words)
+    except (ValueError, OSError) as error:
         sys.exit(f"{type(error).__name__}: {error}")
 
 

@@ -16,7 +16,18 @@ from hydra.utils import instantiate
 from torch import Tensor
 
 import manifold_shap as ms
-from benchmarks import amortized, budget, figures, peers, rows, scaling, training
+from benchmarks import (
+    amortized,
+    budget,
+    compositions,
+    figures,
+    imputers,
+    peers,
+    rows,
+    scaling,
+    training,
+)
+from benchmarks.papers import trained
 
 FILES = {".json", ".md", ".png"}
 
@@ -406,3 +417,49 @@ def test_amortized_writes_its_report(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert errors["256 pairs"] < errors["8 pairs"] < 1
     assert 0 < errors["amortized"] < 2
     assert all(each > 0 for each in report["milliseconds_per_row"].values())
+
+
+@pytest.fixture
+def short_trainings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One epoch, and a small network, for all that the settings of the commands train."""
+    of_commands = trained.settings
+    brief = [f"{kind}.{word}" for kind in ("value_function", "classifier")
+             for word in ("max_epochs=1", "hidden=[16]")]  # fmt: skip
+    monkeypatch.setattr(trained, "settings", lambda *words: of_commands(*words, *brief))
+
+
+@pytest.mark.usefixtures("short_trainings")
+def test_imputers_writes_its_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(imputers, "PAPER", {"iris": {"off manifold": (0.5, None)}})
+    monkeypatch.setattr(imputers, "DRAWS", 4)
+    call(monkeypatch, imputers.main, "--seeds", 3, "--rows", 20, "--out", tmp_path)
+    report = json.loads((tmp_path / "imputers_iris.json").read_text())
+    assert [run["seed"] for run in report["runs"]] == [3]
+    table = report["table"]
+    assert table["paper"] == {"off manifold": 0.5}
+    assert 0 < table["gaussian"]["mse"]["mean"] < table["off_manifold"]["mse"]["mean"]
+    assert table["ratios"]["vae / surrogate"]["mean"] > 0
+    assert table["surrogate_equal_minutes"].keys() == {"mse", "debiased", "train_seconds"}
+
+
+def test_errors_over_all_coalitions_are_what_samples_of_them_tend_to(
+    value: ms.SurrogateValue, x: Tensor
+) -> None:
+    mask = ms.shapley_pairs(len(x), len(value.players), least=3000)
+    sampled = ms.mean_squared_error(value, x, mask)
+    spread = sum(sampled.by_size.standard_error) / len(sampled.by_size.size)
+    assert abs(imputers.exact_error(value, x) - sampled.mse) < 4 * spread
+
+
+def test_compositions_writes_the_closed_form(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    brief = {"max_epochs": 1}
+    for fit in ("fit_imputer", "fit_surrogate"):
+        monkeypatch.setattr(ms, fit, partial(getattr(ms, fit), **brief))
+    few = partial(compositions.closed_form, players=4, classes=3, rows=500, instances=3)
+    monkeypatch.setattr(compositions, "closed_form", lambda **_: few())
+    call(monkeypatch, compositions.main, "--parts", "closed_form", "--out", tmp_path)
+    report = written(tmp_path, "compositions_closed_form", {".json"})
+    errors = report["relative error of phi"]
+    assert 0 < errors["gaussian"] < errors["off manifold"]

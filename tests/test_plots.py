@@ -334,7 +334,7 @@ def test_no_line_is_refused(people: Explanation, plot) -> None:
         plot(people, most=0)
 
 
-@pytest.mark.parametrize("plot", [bars, pixel_maps])
+@pytest.mark.parametrize("plot", [bars, sina, pixel_maps])
 def test_explanations_of_different_things_are_refused(digits: Explanation, plot) -> None:
     renamed = replace(digits, players=Players.of_elements((1, 4, 6)))
     with pytest.raises(ValueError, match="'a' and 'b' differ in their players"):
@@ -347,7 +347,7 @@ def test_explanations_of_different_things_are_refused(digits: Explanation, plot)
         plot({"a": digits, "b": replace(digits, space="identity")})
 
 
-@pytest.mark.parametrize("plot", [bars, pixel_maps])
+@pytest.mark.parametrize("plot", [bars, sina, pixel_maps])
 def test_no_explanation_is_refused(plot) -> None:
     with pytest.raises(ValueError, match="at least one named explanation but got none"):
         plot({})
@@ -436,6 +436,30 @@ def test_superpixels_and_single_rows_are_grey_without_a_colour_bar(
         save(figure)
 
 
+def test_several_explanations_stand_side_by_side_on_the_same_scales(people: Explanation) -> None:
+    other = replace(people, phi=3 * people.phi.flip(1))
+    figure = sina({"one": people, "the other": other, "third": people}, most=2)
+    *axes, bar = figure.axes
+    assert [panel.get_title(loc="left") for panel in axes] == ["one", "the other", "third"]
+    assert bar.get_ylabel() == "feature value"
+    shown = people.phi[..., 1].abs().mean(0).argsort(descending=True)[:2]
+    for panel, explanation in zip(axes, (people, other, people), strict=True):
+        x = np.asarray(panel.collections[0].get_offsets())[:, 0].reshape(3, 6)
+        np.testing.assert_allclose(x[:2], explanation.phi[:, shown, 1].T.numpy(), rtol=1e-6)
+    assert tick_labels(axes[0])[-1] == "3 other features"
+    assert len({panel.get_xlim() for panel in axes}) == 1
+
+
+def test_the_last_panel_of_every_column_has_its_ticks(people: Explanation) -> None:
+    figure = sina(dict.fromkeys("abcde", people))
+    save(figure)
+    labelled = [
+        any(label.get_visible() and label.get_text() for label in panel.get_xticklabels())
+        for panel in figure.axes[:5]
+    ]
+    assert labelled == [False, True, True, True, True]
+
+
 # MSE curve
 
 
@@ -487,6 +511,7 @@ def every_figure(
         "bars": bars(people),
         "grouped bars": bars({"on manifold": people, "off manifold": people}, most=2),
         "sina": sina(people),
+        "five sinas": sina(dict.fromkeys("abcde", people)),
         "curve": mse_curve({"on": score(0.1, [0.0, 1.0]), "off": score(0.2, [0.0, 1.0])}, 2),
     }
 
@@ -508,6 +533,7 @@ def test_long_and_odd_names_are_shortened_and_never_cut() -> None:
         bars({long: explanation, "_b": replace(explanation, base=explanation.base + 1)}),
         bars(explanation, output=long),
         sina(explanation, output=long),
+        sina({long: explanation, "_b": explanation}),
         mse_curve(scores),
     ):
         assert "…" in written(figure)

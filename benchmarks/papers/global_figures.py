@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-import torch
+import numpy as np
 from matplotlib.axes import Axes
 
 import manifold_shap as ms
@@ -26,11 +26,16 @@ def grouped(axes: Axes, found: Mapping[str, ms.GlobalValues]) -> None:
     style.strip(axes, grid="x")
     thickness = 0.8 / len(found)
     for number, (name, values) in enumerate(found.items()):
-        where: Any = torch.arange(len(values.players)) + thickness * (number - (len(found) - 1) / 2)
-        whisker: Any = 2 * values.standard_error.nan_to_num()
+        where = np.arange(len(values.players)) + thickness * (number - (len(found) - 1) / 2)
+        whisker = 2 * values.standard_error.nan_to_num().numpy()
         bar: dict[str, Any] = {"color": style.SERIES[number], "label": name}
         axes.barh(
-            where, values.phi, 0.9 * thickness, xerr=whisker, error_kw={"elinewidth": 0.8}, **bar
+            where,
+            values.phi.numpy(),
+            0.9 * thickness,
+            xerr=whisker,
+            error_kw={"elinewidth": 0.8},
+            **bar,
         )
     names = next(iter(found.values())).players
     axes.set_yticks(range(len(names)), [style.plain(name) for name in names])

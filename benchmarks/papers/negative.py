@@ -56,12 +56,7 @@ def run(samples: int, draws: int, seed: int, epochs: int | None) -> Report:
 
 def synthetic(seed: int) -> dict[str, ms.GlobalValues]:
     """Exact values of a decision tree on the table of two binary features."""
-    generator = torch.Generator().manual_seed(seed)
-    severe, treated, dies = torch.rand(3, ROWS, generator=generator)
-    x0 = (severe < SEVERE).long()
-    x1 = (treated < torch.tensor(TREATED)[x0]).long()
-    y = (dies < torch.tensor(DIES)[x0, x1]).long()
-    x = torch.stack((x0, x1), 1).float()
+    x, y = patients(seed)
     model = DecisionTreeClassifier(random_state=seed).fit(x.numpy(), y.numpy())
     players = ms.Players.of_elements((2,), ("x0", "x1"))
     imputers = {
@@ -72,6 +67,16 @@ def synthetic(seed: int) -> dict[str, ms.GlobalValues]:
         name: _exactly(ms.imputed_value(model, imputer, draws=draws), x, y)
         for name, (imputer, draws) in imputers.items()
     }
+
+
+def patients(seed: int) -> tuple[Tensor, Tensor]:
+    """Rows (x0, x1), and y."""
+    generator = torch.Generator().manual_seed(seed)
+    severe, treated, dies = torch.rand(3, ROWS, generator=generator)
+    x0 = (severe < SEVERE).long()
+    x1 = (treated < torch.tensor(TREATED)[x0]).long()
+    y = (dies < torch.tensor(DIES)[x0, x1]).long()
+    return torch.stack((x0, x1), 1).float(), y
 
 
 def _exactly(value: ms.ValueFunction, x: Tensor, y: Tensor) -> ms.GlobalValues:

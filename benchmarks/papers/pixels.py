@@ -34,6 +34,7 @@ BLOCK = 250
 def run(
     digits: Sequence[int],
     coalitions: int,
+    permutations: int,
     rows: int,
     epochs: int | None,
     seed: int,
@@ -42,7 +43,8 @@ def run(
 
     Args:
         digits: positions of the test digits to draw.
-        coalitions: around which each of them is explained.
+        coalitions: around which each of them is explained on the manifold.
+        permutations: by which it is off the manifold.
         rows: test digits behind the curve.
         epochs: of the surrogate; by default those of the command.
         seed: of everything.
@@ -54,7 +56,7 @@ def run(
     maps = {
         "on manifold": ms.coalition_shapley(surrogate, x[list(digits)], coalitions=coalitions),
         "off manifold": ms.permutation_shapley(
-            trained.off_manifold(1), x[list(digits)], permutations=2 * coalitions // 64
+            values["off manifold"], x[list(digits)], permutations=permutations
         ),
     }
     sizes = torch.linspace(0, len(trained.data.players), GRID).round().long()
@@ -103,12 +105,21 @@ def _report(
     ]
     own = {name: _concentration(found) for name, found in maps.items()}
     lines += [
-        Line(f"share of |phi| in the 78 strongest pixels of a digit, {name}", share)
+        Line(f"share of the absolute values in the 78 strongest pixels of a digit, {name}", share)
         for name, share in own.items()
+    ]
+    lines += [
+        Line(
+            f"mean standard error, relative to a digit's largest value, {name}",
+            _error(found),
+            None,
+            0.002,
+        )
+        for name, found in maps.items()
     ]
     claims = [
         Claim(
-            "on the manifold half of the prediction is made with less than half of the pixels",
+            "on the manifold half of the prediction is made with less than half as many pixels",
             pixels["on manifold"] < pixels["off manifold"] / 2,
         ),
         Claim(
@@ -125,11 +136,21 @@ def _report(
     return Report(TITLE, SOURCE, lines, claims, (), REMARKS, figure, more, figures={"maps": shown})
 
 
+def _of_prediction(found: ms.Explanation, figures: Tensor) -> Float[Tensor, "rows pixels"]:
+    """Those of the predicted class."""
+    top = found.prediction.argmax(1)
+    return figures[torch.arange(len(top)), :, top]
+
+
 def _concentration(found: ms.Explanation) -> float:
     """Mean share of the absolute values that the strongest tenth of the pixels has."""
-    top = found.prediction.argmax(1)
-    size = found.phi[torch.arange(len(top)), :, top].abs().sort(1, descending=True).values
+    size = _of_prediction(found, found.phi).abs().sort(1, descending=True).values
     return (size[:, : size.shape[1] // 10].sum(1) / size.sum(1)).mean().item()
+
+
+def _error(found: ms.Explanation) -> float:
+    largest = _of_prediction(found, found.phi).abs().amax(1)
+    return (_of_prediction(found, found.standard_error).mean(1) / largest).mean().item()
 
 
 def _draw(

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -76,8 +77,10 @@ class Report:
 def save(
     report: Report, folder: Path, name: str, command: str, settings: Mapping[str, Any], took: float
 ) -> None:
-    """Write `<name>.json` and its plots, `<name>*.png`: beside first, and then renamed."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write `<name>.json` and its plots, `<name>*.png`; an earlier result makes room for them.
+
+    All is written beside first. A result counts by its JSON, and there is none while files change.
+    """
     kept: dict[str, Any] = {
         "title": report.title,
         "source": report.source,
@@ -94,22 +97,31 @@ def save(
     }
     plots = {name: report.figure} if report.figure is not None else {}
     plots |= {f"{name}_{which}": figure for which, figure in report.figures.items()}
-    for plot, figure in plots.items():
-        beside = folder / f".{plot}.png"
-        figure.savefig(beside, format="png")
-        beside.replace(folder / f"{plot}.png")
     kept["plots"] = list(plots)
-    beside = folder / f".{name}.json"
-    beside.write_text(json.dumps(kept, indent=2) + "\n")
-    beside.replace(folder / f"{name}.json")
+    folder.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=folder, prefix=f".{name}-") as place:
+        beside = Path(place)
+        for plot, figure in plots.items():
+            figure.savefig(beside / f"{plot}.png")
+        (beside / f"{name}.json").write_text(json.dumps(kept, indent=2) + "\n")
+        (folder / f"{name}.json").unlink(missing_ok=True)
+        for file in (*(f"{plot}.png" for plot in plots), f"{name}.json"):
+            (beside / file).replace(folder / file)
+
+
+def write(path: Path, text: str) -> None:
+    """Replace a file, which is never there in part."""
+    beside = path.with_name(f".{path.name}")
+    beside.write_text(text)
+    beside.replace(path)
 
 
 def page(folder: Path, names: Iterable[str]) -> str:
-    """All results of a folder in Markdown, in this order; those that are missing are left out."""
+    """All finished results of a folder in Markdown, in this order."""
     parts = [
         "# What the papers say, and what comes out here\n",
         "Made by `python benchmarks/reproduce.py`, which writes this page anew; every section has "
-        "its own command. Seconds are of 2 CPU cores.\n",
+        "its own command.\n",
     ]
     for name in names:
         if (folder / f"{name}.json").exists():
@@ -120,21 +132,24 @@ def page(folder: Path, names: Iterable[str]) -> str:
 def _section(folder: Path, name: str) -> str:
     kept = json.loads((folder / f"{name}.json").read_text())
     rows = [
-        (line["what"], line["paper"], _cell([line["ours"], line["error"]]))
+        (_cell(line["what"]), _cell(line["paper"]), _cell([line["ours"], line["error"]]))
         for line in kept["lines"]
     ]
-    tables = [
-        markdown(table["columns"], [[_cell(entry) for entry in row] for row in table["rows"]])
-        for table in kept["tables"]
-    ]
+    tables = []
+    for table in kept["tables"]:
+        head, *body = (
+            [_cell(entry) for entry in row] for row in (table["columns"], *table["rows"])
+        )
+        tables.append(markdown(head, body))
     claims = [
         f"- {claim['text']}: **{'holds' if claim['holds'] else 'does not hold'}**"
         for claim in kept["claims"]
     ]
+    threads = f"{kept['machine']['threads']} thread(s)"
     plots = [f"![{kept['title']}]({folder.name}/{plot}.png)\n" for plot in kept["plots"]]
     parts = [
         f"## {kept['title']}\n",
-        f"{kept['source']}. `{kept['command']}`, {number(kept['seconds'])} s.\n",
+        f"{kept['source']}. `{kept['command']}`, {number(kept['seconds'])} s on {threads}.\n",
         markdown(["", "paper", f"ours (± {kept['errors']})"], rows),
         *tables,
         "\n".join(claims) + "\n" if claims else "",
@@ -147,6 +162,6 @@ def _section(folder: Path, name: str) -> str:
 def _cell(entry: Any) -> str:
     """A figure, or one with its error."""
     if not isinstance(entry, list):
-        return number(entry)
+        return number(entry).replace("|", r"\|")
     ours, error = entry
     return number(ours) if error is None else f"{number(ours)} ± {error:.1g}"

@@ -43,6 +43,9 @@ def run(samples: int, draws: int, trees: int, epochs: int | None, seed: int) -> 
     """
     shorter = {} if epochs is None else {"max_epochs": epochs}
     trained = Trained("drug", seed, fit=lambda x, y: forest(100, seed).fit(x.numpy(), y.numpy()))
+    # First, since it needs a package that may not be there.
+    tree = tree_shap(trained)
+    trained.tabulate()
     table = ms.ExactMatchImputer(trained.data.x_test, trained.data.players)
     values = {
         TABLE: trained.imputed(table, len(trained.data.x_test)),
@@ -51,7 +54,7 @@ def run(samples: int, draws: int, trees: int, epochs: int | None, seed: int) -> 
         "off manifold": trained.off_manifold(draws),
     }
     found = {name: trained.global_values(value, samples) for name, value in values.items()}
-    found["Tree SHAP"] = tree_shap(trained)
+    found["Tree SHAP"] = tree
     found[RETRAINED] = retrained(trained, trees, seed)
     return _report(found, trained)
 

@@ -97,10 +97,14 @@ def suppress(trained: Trained, alpha: float, epochs: int, seed: int) -> nn.Modul
     optimizer = torch.optim.Adam(network.parameters(), RATE)
     for _ in range(epochs):
         for rows in _batches(torch.arange(len(x)), generator):
-            moved = network(one[rows]).softmax(1) - network(other[rows]).softmax(1)
-            penalty = moved[:, 1].abs().mean()
-            _step(optimizer, F.cross_entropy(network(x[rows]), y[rows]) + alpha * penalty)
+            penalty = alpha * dependence(network, one[rows], other[rows])
+            _step(optimizer, F.cross_entropy(network(x[rows]), y[rows]) + penalty)
     return network
+
+
+def dependence(network: nn.Module, one: Tensor, other: Tensor) -> Tensor:
+    """How much the probability of the second class moves from one row to the other, on average."""
+    return (network(one).softmax(1) - network(other).softmax(1))[:, 1].abs().mean()
 
 
 def both_ways(x: Tensor, players: ms.Players) -> tuple[Tensor, Tensor]:

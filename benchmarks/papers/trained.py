@@ -6,13 +6,29 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
+from omegaconf import OmegaConf
 from torch import Tensor
 
 import manifold_shap as ms
-from benchmarks.imputers import PRECISION, keep, settings
+from manifold_shap.coalitions import all_coalitions
 from manifold_shap.data.base import TensorDataModule
 from manifold_shap.training.classifier import accuracy, fit_classifier, load_classifier
+
+CONF = Path(__file__).resolve().parents[2] / "conf"
+# Products in half precision, for the trainings of one data set and all its methods alike.
+PRECISION = {"mnist": "bf16-mixed"}
+# Settings of the commands that are not of a training, or of one with a teacher.
+_DROPPED = {"name", "output", "draws", "teacher", "teacher_pairs", "teacher_share", "teacher_draws"}
+
+
+def settings(data: str, value_function: str, seed: int, *overrides: str) -> dict[str, Any]:
+    """The settings of the commands, as plain values."""
+    chosen = [f"data={data}", f"value_function={value_function}", f"seed={seed}", *overrides]
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        cfg = compose("train", chosen)
+    return OmegaConf.to_container(cfg, resolve=True)  # type: ignore[return-value]
 
 
 class Trained:
@@ -20,7 +36,7 @@ class Trained:
 
     Args:
         name: of the data set, as in `conf/data`.
-        seed: of the split and of all trainings.
+        seed: of the split, of the classifier and, unless they are given another, of all trainings.
         fit: from training rows and labels to the model to explain; by default the classifier of
             the data set.
 
@@ -48,6 +64,10 @@ class Trained:
         self.model: ms.Model = ms.as_model(model, self.data.x_train[:64], self.data.classes)
         self.accuracy = accuracy(self.model, self.data.x_test, self.data.y_test)
 
+    def tabulate(self) -> None:
+        """From now on, the same model from a table of all rows of binary features."""
+        self.explain(Tabulated(self.model, len(self.data.players)))
+
     def _classifier(self, recipe: dict[str, Any]) -> ms.Model:
         with tempfile.TemporaryDirectory() as place:
             fit_classifier(instantiate(recipe), self.data, place, {"accelerator": "cpu"})
@@ -58,15 +78,21 @@ class Trained:
         return self.imputed(ms.MarginalImputer(self.data.x_train, self.data.players), draws)
 
     def surrogate(self, **changes: Any) -> ms.SurrogateValue:
-        """By supervised regression (Eq. 17)."""
-        chosen = keep(settings(self.name, "surrogate", self.seed)["value_function"]) | changes
-        return ms.fit_surrogate(self.model, **self._rows(), **chosen, **self._run())
+        """By supervised regression (Eq. 17); `changes` are to the settings of the command."""
+        chosen = self._recipe("surrogate") | changes
+        return ms.fit_surrogate(self.model, **self._rows(), **chosen)
 
-    def vae(self, draws: int, **changes: Any) -> ms.ImputedValue:
-        """By a masked-encoder VAE (Eqs. 13-20)."""
-        chosen = keep(settings(self.name, "vae", self.seed)["value_function"], "zero_replacement")
-        own = {"model": self.model} | chosen | changes
-        return self.imputed(ms.fit_imputer(**self._rows(), **own, **self._run()), draws)
+    def vae(self, draws: int, *overrides: str, **changes: Any) -> ms.ImputedValue:
+        """By a masked-encoder VAE (Eqs. 13-20).
+
+        Args:
+            draws: completions of a coalition.
+            overrides: of the command line, such as `experiment=paper_vae`.
+            changes: to the settings of the command.
+        """
+        chosen = {"model": self.model} | self._recipe("vae", *overrides)
+        del chosen["zero_replacement"]
+        return self.imputed(ms.fit_imputer(**self._rows(), **(chosen | changes)), draws)
 
     def imputed(self, imputer: ms.Imputer, draws: int) -> ms.ImputedValue:
         return ms.imputed_value(self.model, imputer, draws=draws, seed=self.seed)
@@ -78,6 +104,12 @@ class Trained:
         found = ms.permutation_shapley(value, x[rows], permutations=2, seed=self.seed)
         return ms.global_values(found, y[rows])
 
+    def _recipe(self, value_function: str, *overrides: str) -> dict[str, Any]:
+        """Arguments of a training: settings of the command, the seed and the trainer."""
+        chosen = settings(self.name, value_function, self.seed, *overrides)["value_function"]
+        kept = {key: entry for key, entry in chosen.items() if key not in _DROPPED}
+        return kept | {"seed": self.seed, "trainer": self.trainer}
+
     def _rows(self) -> dict[str, Any]:
         return {
             "x_train": self.data.x_train,
@@ -86,5 +118,13 @@ class Trained:
             "schema": self.data.schema,
         }
 
-    def _run(self) -> dict[str, Any]:
-        return {"seed": self.seed, "trainer": self.trainer}
+
+class Tabulated:
+    """Probabilities of a model of binary rows, computed once for each of the 2^n of them."""
+
+    def __init__(self, model: ms.Model, features: int) -> None:
+        self.power = 2 ** torch.arange(features)
+        self.table = model(all_coalitions(features).float()).exp()
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return self.table[(x.long() * self.power).sum(1)]

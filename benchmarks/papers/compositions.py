@@ -5,7 +5,7 @@ and 10 classes. All values are exact: over all coalitions, and all training rows
 """
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import mean, stdev
 from typing import Any

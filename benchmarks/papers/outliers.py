@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int64
 from matplotlib.figure import Figure
@@ -25,6 +26,7 @@ from manifold_shap.plots import style
 FEATURES, BROKEN = 20, 5
 ROWS, SHARE = 10_000, 0.01
 MISJUDGED = "rows that the forest takes for the wrong kind"
+KINDS = ("inlier", "outlier")
 # The noise of Figs. 3(e) and (f).
 SHOWN = 0.05
 TITLE = "Outliers are explained wrongly off the manifold"
@@ -247,8 +249,18 @@ def _report(
         [sigma, judged[sigma], *(_share(rate.get(sigma), outliers) for rate in rates.values())]
         for sigma in off
     ]
+    lines += [
+        Line(
+            f"{kind} coalitions with the score of {other}s, {game}",
+            _mistaken(coalitions, kind, game),
+        )
+        for kind, other in (KINDS, KINDS[::-1])
+        for game in rates
+        if game in coalitions[kind]
+    ]
     table = Table(["share of wrong explanations, σ", MISJUDGED, *rates], cells)
     least, most = min(off), max(off)
+    made = {game: _mistaken(coalitions, "inlier", game) for game in ("off manifold", "on manifold")}
     claims = [
         Claim("every forest tells outliers from inliers", not any(judged.values())),
         Claim(
@@ -261,6 +273,11 @@ def _report(
             "on the manifold, at most a third as many are wrong, at every noise",
             all(on[sigma] <= off[sigma] / 3 for sigma in off),
         ),
+        Claim(
+            "off the manifold, the model takes a tenth or more of inlier coalitions for outliers",
+            made["off manifold"] >= 0.1,
+        ),
+        Claim("on the manifold, less than a hundredth", made["on manifold"] < 0.01),
     ]
     return Report(
         TITLE,
@@ -275,6 +292,12 @@ def _report(
     )
 
 
+def _mistaken(coalitions: Mapping[str, Any], kind: str, game: str) -> float:
+    """Share of the completed coalitions that the model takes for the other kind."""
+    positive = np.mean(np.array(coalitions[kind][game]) > 0).item()
+    return positive if kind == "inlier" else 1 - positive
+
+
 def _share(wrong: float | None, of: int) -> Any:
     """With its binomial error."""
     return None if wrong is None else (wrong, (wrong * (1 - wrong) / of) ** 0.5)
@@ -282,10 +305,11 @@ def _share(wrong: float | None, of: int) -> Any:
 
 def _deciles(coalitions: Mapping[str, Any]) -> dict[str, Any]:
     tenths = torch.linspace(0, 1, 11)
-    kinds = {kind: scores for kind, scores in coalitions.items() if kind != "sigma"}
     return {
-        kind: {name: torch.tensor(s).quantile(tenths).tolist() for name, s in scores.items()}
-        for kind, scores in kinds.items()
+        kind: {
+            name: torch.tensor(s).quantile(tenths).tolist() for name, s in coalitions[kind].items()
+        }
+        for kind in KINDS
     }
 
 
@@ -293,6 +317,8 @@ def _draw(rates: Mapping[str, Mapping[float, float]], coalitions: Mapping[str, A
     """Error rates against the noise, and what the model says about coalitions."""
     figure = style.laid_out(2.6, 7.5)
     left, *right = figure.subplots(1, 3)
+    scores = [s for kind in KINDS for s in coalitions[kind].values()]
+    bins = np.histogram_bin_edges(np.concatenate(scores), 50)
     words: dict[str, Any] = {"fontsize": style.TEXT, "color": style.INK}
     for colour, (name, rate) in zip(style.SERIES, rates.items(), strict=False):
         left.plot(list(rate), list(rate.values()), "o-", color=colour, label=name, markersize=3.5)
@@ -300,11 +326,11 @@ def _draw(rates: Mapping[str, Mapping[float, float]], coalitions: Mapping[str, A
     left.set_xlabel("noise σ", **words)
     left.set_title("Share of wrong explanations", loc="left", **words)
     left.legend(frameon=False, fontsize=style.TEXT, labelcolor=style.INK)
-    for axes, kind in zip(right, ("inlier", "outlier"), strict=True):
-        for colour, (name, scores) in zip(
+    for axes, kind in zip(right, KINDS, strict=True):
+        for colour, (name, found) in zip(
             ("#222222", *style.SERIES), coalitions[kind].items(), strict=False
         ):
-            axes.hist(scores, 40, histtype="step", density=True, color=colour, label=name)
+            axes.hist(found, bins, histtype="step", density=True, color=colour, label=name)
         axes.set_yticks([])
         axes.set_xlabel(f"outlier score, σ = {coalitions['sigma']}", **words)
         axes.set_title(f"Model on {kind} coalitions", loc="left", **words)

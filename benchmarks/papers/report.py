@@ -145,11 +145,12 @@ def _section(folder: Path, name: str) -> str:
         f"- {claim['text']}: **{'holds' if claim['holds'] else 'does not hold'}**"
         for claim in kept["claims"]
     ]
-    threads = f"{kept['machine']['threads']} thread(s)"
+    threads = kept["machine"]["threads"]
+    on = f"{threads} thread" + "s" * (threads > 1)
     plots = [f"![{kept['title']}]({folder.name}/{plot}.png)\n" for plot in kept["plots"]]
     parts = [
         f"## {kept['title']}\n",
-        f"{kept['source']}. `{kept['command']}`, {number(kept['seconds'])} s on {threads}.\n",
+        f"{kept['source']}. `{kept['command']}`, {number(kept['seconds'])} s on {on}.\n",
         markdown(["", "paper", f"ours (± {kept['errors']})"], rows),
         *tables,
         "\n".join(claims) + "\n" if claims else "",

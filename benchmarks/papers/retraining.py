@@ -129,8 +129,19 @@ def _report(found: Mapping[str, ms.GlobalValues], trained: Trained) -> Report:
             "and are more than twice as far from them",
             min(apart[name] for name in others) > 2 * max(apart[name] for name in on),
         ),
+        Claim(
+            "Tree SHAP gives the drug that tells most more than values off the manifold do, and "
+            "most others less",
+            _leans(found["Tree SHAP"].phi, found["off manifold"].phi),
+        ),
     ]
     return Report(TITLE, SOURCE, lines, claims, [by_player(found)], REMARKS, _draw(found))
+
+
+def _leans(tree: Tensor, off: Tensor) -> bool:
+    """Whether the largest value is larger than the other method's, and most others smaller."""
+    most, smaller = int(off.argmax()), tree < off
+    return not smaller[most] and int(smaller.sum()) > (len(off) - 1) / 2
 
 
 def _draw(found: Mapping[str, ms.GlobalValues]) -> Figure:

@@ -51,6 +51,24 @@ ACCURACY = {"drug": 0.822, "abalone": 0.78, "census": 0.85, "mnist": 0.98}
 # The paper's optimum is 1.1 % below its supervised method.
 NEAR = 1.02
 REMARKS = """
+Splits and classifiers are fixed, the latter by scikit-learn as App. B has them, and the methods are
+trained with several seeds. Errors contain the noise of the draws; the last table takes it out. The
+supervised method and the unsupervised one are those of the commands; "as published" is App. A with
+the sizes of Table 2, for fewer epochs on one cycle of the learning rate.
+
+Differences begin off the manifold, where nothing is trained: there they are of the data and of the
+classifier. The paper does not list its ten drugs. With nine random choices of ten, at one split,
+the error off the manifold was 0.057 to 0.073 (without the noise of its draws), and that of the
+empirical optimum 0.043 to 0.055. On the abalone data it was 0.051, 0.069 and 0.068 with three
+splits. The second table therefore has all errors as shares of the one off the manifold.
+
+The unsupervised method here is better than the published one: it is told which inputs are absent,
+and takes the codes of training rows, weighted by how well they explain x_S, where the paper samples
+its masked encoder. It gains most on images, and there it passes the supervised method.
+
+The empirical optimum is that of the test rows: it has seen them. A method knows no more than the
+training rows tell, and comes no nearer than their own conditional mean does. How the paper's
+supervised method comes within 1.1 % of that optimum, we do not know.
 """
 
 
@@ -124,7 +142,7 @@ def _report(found: Mapping[str, Mapping[str, Any]]) -> Report:
         SOURCE,
         lines,
         claims(found),
-        [_details(found)],
+        [_shares(found), _details(found)],
         REMARKS,
         _draw(found),
         more={"found": dict(found), "paper": PAPER},
@@ -163,6 +181,19 @@ def claims(found: Mapping[str, Mapping[str, Any]]) -> list[Claim]:
             Claim("on the drug data its error is within 2 % of the empirical optimum", near)
         )
     return said
+
+
+def _shares(found: Mapping[str, Mapping[str, Any]]) -> Table:
+    """Errors relative to that off the manifold."""
+    rows = []
+    for name, one in found.items():
+        mse = {method: spread(scores)[0] for method, scores in one["scores"].items()}
+        paper = {method: figure for method, (figure, _) in PAPER.get(name, {}).items()}
+        for method in (VAE, SURROGATE, TABLE):
+            if method in mse:
+                theirs = paper[method] / paper[OFF] if method in paper else None
+                rows.append([name, method, theirs, mse[method] / mse[OFF]])
+    return Table(["share of the error off the manifold", "method", "paper", "ours"], rows)
 
 
 def _details(found: Mapping[str, Mapping[str, Any]]) -> Table:

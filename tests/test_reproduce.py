@@ -337,7 +337,7 @@ def test_the_penalty_makes_dependence_fall_and_leaves_accuracy() -> None:
     ways = suppressed.both_ways(people.x_train, people.players)
     trained: Any = SimpleNamespace(data=people, fitted=network)
     before = suppressed.dependence(network, *ways).item()
-    kept, hidden = (suppressed.suppress(trained, alpha, 40, seed=0) for alpha in (0.0, 3.0))
+    kept, hidden = (suppressed.suppress(trained, alpha, 1e-3, 40, seed=0) for alpha in (0.0, 3.0))
     assert before > 0.2
     assert suppressed.dependence(kept, *ways) > before / 2
     assert suppressed.dependence(hidden, *ways) < before / 5
@@ -474,7 +474,14 @@ SMALL_DATA: dict[str, Callable[[], Any]] = {
         (retraining, {"samples": 300, "draws": 4, "trees": 3, "epochs": 1}, [4]),
         (
             suppressed,
-            {"samples": 300, "draws": 4, "alpha": 3.0, "tuning_epochs": 2, "epochs": 1},
+            {
+                "samples": 300,
+                "draws": 4,
+                "alpha": 3.0,
+                "tuning_rate": 1e-3,
+                "tuning_epochs": 2,
+                "epochs": 1,
+            },
             [4, 4, 4],
         ),
         (

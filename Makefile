@@ -8,7 +8,7 @@ ifneq ($(wildcard ../shared/data),)
 export MANIFOLD_SHAP_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: install demo test lint clean
+.PHONY: install demo test notebooks lint clean
 
 install: .venv/installed
 
@@ -26,6 +26,9 @@ demo: install
 # Each test runs on one thread, so two processes; a file's tests share what they have trained.
 test: install
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+
+notebooks: install
+	$(BIN)/python -m pytest --numprocesses 2 -m notebook
 
 lint: install
 	$(BIN)/ruff check .

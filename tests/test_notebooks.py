@@ -50,6 +50,7 @@ def test_each_example_and_experiment_has_a_notebook() -> None:
     assert names >= set(EXPERIMENTS) - {"compositions"}
 
 
+@pytest.mark.notebook
 @EACH
 def test_the_notebook_runs_and_shows_what_is_stored(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

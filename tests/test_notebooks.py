@@ -17,7 +17,7 @@ NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
 EACH = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 # Those of other notebooks come with scikit-learn, or are made.
 DATA = {
-    "naive_bayes": "naive_bayes",
+    "naive_bayes": "census",
     "negative": "abalone",
     "pixels": "mnist",
     "retraining": "drug",

@@ -33,25 +33,26 @@ def counted(monkeypatch: pytest.MonkeyPatch, until: int = 99) -> list[str]:
         names.append(unit.name)
         methods = [OFF] if unit.kind == "fixed" else [VAE, SURROGATE]
         score = {"mse": 0.1 + 0.01 * len(names), "error_over_rows": 0.01, "debiased": 0.1}
-        return {
-            "accuracy": 0.9,
-            "scores": {method: {**score, "seconds": 1.0} for method in methods},
-        }
+        figures = {method: {**score, "seconds": 1.0} for method in methods}
+        return {"accuracy": 0.9, "scores": figures, "seconds": 2.0}
 
     monkeypatch.setattr(table1, "measure", measure)
     return names
 
 
 def test_the_table_of_a_small_data_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    of_commands, hidden = trained.settings, "value_function.hidden=[16]"
-    monkeypatch.setattr(trained, "settings", lambda *words: of_commands(*words, hidden))
+    of_commands = trained.settings
+    brief = ("value_function.hidden=[16]", "classifier.hidden=[16]", "classifier.max_epochs=1")
+    monkeypatch.setattr(trained, "settings", lambda *words: of_commands(*words, *brief))
     report = table1.run(**small(tmp_path))
     assert {path.stem for path in tmp_path.iterdir()} == set(UNITS)
     ours = {line.what: (line.ours, line.error) for line in report.lines}
     assert ours.keys() == {
         "iris, accuracy of the classifier",
         *(f"iris, {method}" for method in (OFF, VAE, SURROGATE)),
+        "seconds of all that was measured",
     }
+    assert ours.pop("seconds of all that was measured")[0] > 0
     assert all(0 < figure < 1 for figure, _ in ours.values())
     # Seeds of trainings differ, and nothing else does.
     assert ours["iris, unsupervised"][1] > 0

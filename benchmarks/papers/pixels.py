@@ -117,6 +117,9 @@ def _report(
         )
         for name, found in maps.items()
     ]
+    strongest = {
+        name: _of_prediction(found, found.phi).abs().amax(1) for name, found in maps.items()
+    }
     claims = [
         Claim(
             "on the manifold half of the prediction is made with less than half as many pixels",
@@ -125,6 +128,10 @@ def _report(
         Claim(
             "on the manifold explanations are more concentrated",
             own["on manifold"] > own["off manifold"],
+        ),
+        Claim(
+            "of every digit, the largest value is larger on the manifold than off it",
+            bool((strongest["on manifold"] > strongest["off manifold"]).all()),
         ),
     ]
     figure = _draw(sizes, curves, pixels)

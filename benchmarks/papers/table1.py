@@ -64,10 +64,11 @@ splits. The second table therefore has all errors as shares of the one off the m
 
 The unsupervised method here is better than the published one: it is told which inputs are absent,
 and takes the codes of training rows, weighted by how well they explain x_S, where the paper samples
-its masked encoder. It gains most on images, and there it passes the supervised method.
+its masked encoder. It gains most on images, and there it passes the supervised method. On the drug
+data the published network comes as near, so what the paper's lacks there is not in the network.
 
-The empirical optimum is that of the test rows: it has seen them. A method knows no more than the
-training rows tell, and comes no nearer than their own conditional mean does. How the paper's
+The empirical optimum is that of the test rows: it has seen them. A method that has seen the
+training rows alone comes about as near as their own conditional mean does. How the paper's
 supervised method comes within 1.1 % of that optimum, we do not know.
 """
 
@@ -119,7 +120,8 @@ def _gathered(units: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         for method in methods
     }
     filled = {method: some for method, some in scores.items() if some}
-    return {"accuracy": units[0]["accuracy"], "scores": filled}
+    seconds = sum(unit["seconds"] for unit in units)
+    return {"accuracy": units[0]["accuracy"], "scores": filled, "seconds": seconds}
 
 
 def spread(scores: Sequence[Mapping[str, float]], kind: str = "mse") -> tuple[float, float | None]:
@@ -137,6 +139,9 @@ def _report(found: Mapping[str, Mapping[str, Any]]) -> Report:
         for method, scores in one["scores"].items():
             paper = PAPER.get(name, {}).get(VAE if method == PUBLISHED else method)
             lines.append(Line(f"{name}, {method}", *spread(scores), _said(paper)))
+    # Those of the report are of its last run, which may have found all of it.
+    seconds = sum(one["seconds"] for one in found.values())
+    lines.append(Line("seconds of all that was measured", seconds))
     return Report(
         TITLE,
         SOURCE,
@@ -171,8 +176,9 @@ def claims(found: Mapping[str, Mapping[str, Any]]) -> list[Claim]:
         ),
     ]
     deviations = [(one[SURROGATE][1], one[VAE][1]) for one in mse.values()]
-    if all(None not in pair for pair in deviations):
-        stable = all(supervised < other for supervised, other in deviations)
+    known = [(one, other) for one, other in deviations if one is not None and other is not None]
+    if len(known) == len(deviations):
+        stable = all(supervised < other for supervised, other in known)
         said.append(Claim("and is the more stable one, on every data set", stable))
     if TABLE in mse.get("drug", {}):
         drug = mse["drug"]
@@ -189,9 +195,10 @@ def _shares(found: Mapping[str, Mapping[str, Any]]) -> Table:
     for name, one in found.items():
         mse = {method: spread(scores)[0] for method, scores in one["scores"].items()}
         paper = {method: figure for method, (figure, _) in PAPER.get(name, {}).items()}
-        for method in (VAE, SURROGATE, TABLE):
+        for method in (PUBLISHED, VAE, SURROGATE, TABLE):
             if method in mse:
-                theirs = paper[method] / paper[OFF] if method in paper else None
+                theirs = paper.get(VAE if method == PUBLISHED else method)
+                theirs = theirs and theirs / paper[OFF]
                 rows.append([name, method, theirs, mse[method] / mse[OFF]])
     return Table(["share of the error off the manifold", "method", "paper", "ours"], rows)
 

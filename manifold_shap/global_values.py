@@ -65,16 +65,17 @@ def global_values(explanation: Explanation, y: Sequence[Any] | np.ndarray | Tens
 
     Args:
         explanation: of the rows, by any estimator, with one output per class.
-        y: the true class of each row: names of outputs, or their positions.
+        y: the true class of each row: names of outputs, also as numbers, or their positions where
+            no name is a number.
 
     Raises:
         ValueError: another number of labels than of rows, a class that is no output, or an output
-            space in which outputs are not those of classes.
+            space other than `probability`.
     """
-    if explanation.space == "ilr":
+    if explanation.space != "probability":
         raise ValueError(
-            "Expected one output per class but this explanation is of log-ratios, space 'ilr'; "
-            "explain with output='probability'."
+            f"Expected the probabilities of classes but this explanation is in the space "
+            f"{explanation.space!r}; explain with output='probability'."
         )
     true = _positions(y, explanation.outputs)
     if len(true) != len(explanation.phi):
@@ -98,12 +99,15 @@ def _positions(y: Any, outputs: tuple[str, ...]) -> Int64[Tensor, " rows"]:
     labels = np.asarray(y.cpu() if isinstance(y, Tensor) else y)
     if labels.ndim != 1:
         raise ValueError(f"Expected labels of shape (rows,) but got {labels.shape}.")
-    known = range(len(outputs)) if labels.dtype.kind in "iu" else outputs
-    unknown = sorted(set(labels.tolist()) - set(known))
+    # Classes 1, 2, 3 of a classifier are outputs "1", "2", "3", and no positions.
+    numbered = any(name.lstrip("-").isdigit() for name in outputs)
+    by_position = labels.dtype.kind in "iu" and not numbered
+    position = {i if by_position else name: i for i, name in enumerate(outputs)}
+    given = labels.tolist() if by_position else [str(label) for label in labels.tolist()]
+    unknown = sorted(set(given) - set(position))
     if unknown:
         raise ValueError(
-            f"Expected labels to name the outputs {outputs}, or to be their positions, but got "
-            f"{unknown[:5]}; explain with output='probability', which has one for every class."
+            f"Expected labels to be among the outputs {outputs}, or to be their positions where no "
+            f"output is named by a number, but got {unknown[:5]}."
         )
-    position = {label: i for i, label in enumerate(known)}
-    return torch.tensor([position[label] for label in labels.tolist()], dtype=torch.int64)
+    return torch.tensor([position[label] for label in given], dtype=torch.int64)

@@ -15,7 +15,7 @@ import explain as explain_command
 import manifold_shap as ms
 import train as train_command
 from manifold_shap.estimators.amortized import AmortizedExplainer
-from manifold_shap.explainer import Explainer, _moments, _Reach
+from manifold_shap.explainer import Explainer, _chance, _moments, _Reach
 from manifold_shap.nn import ACTIVATIONS
 from manifold_shap.surrogate import Surrogate
 from manifold_shap.training.explainer import ExplainerTask
@@ -264,3 +264,22 @@ def test_only_a_surrogate_has_an_explainer(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="Expected value_function=surrogate together with expl"):
         train_command.train(config)
     assert not list(tmp_path.rglob("*.ckpt"))
+
+
+def test_chances_are_those_of_a_normal_number() -> None:
+    standing = torch.linspace(-6, 6, 101)
+    wanted = torch.special.ndtr(standing.double()).float()
+    torch.testing.assert_close(_chance(standing), wanted, rtol=0, atol=1e-6)
+
+
+def test_values_are_written_where_they_are_wanted(trained: AmortizedExplainer) -> None:
+    surrogate, x = trained.value.surrogate, held_out()
+    change = trained.value.prediction(x) - trained.value.base
+    seen = surrogate.standardised(x)
+    wanted = trained.network(surrogate, seen, change)
+    place = torch.full((50, 3, 8), torch.nan).mT
+    with torch.no_grad():
+        given = trained.network(surrogate, seen, change, out=place)
+    assert given.data_ptr() == place.data_ptr()
+    torch.testing.assert_close(place, wanted.detach())
+    assert torch.equal(trained(x), place)

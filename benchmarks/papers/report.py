@@ -165,4 +165,4 @@ def _cell(entry: Any) -> str:
     if not isinstance(entry, list):
         return number(entry).replace("|", r"\|")
     ours, error = entry
-    return number(ours) if error is None else f"{number(ours)} ± {error:.1g}"
+    return number(ours) if error is None else f"{number(ours)} ± {number(float(f'{error:.1g}'))}"

@@ -68,10 +68,9 @@ class AmortizedExplainer:
         phi = change.new_empty(*change.shape, len(self.value.players)).mT
         # One context, in which weights are cast to half precision once.
         with self.value.products():
-            for part in torch.arange(len(rows)).split(batch_size):
-                some = slice(int(part[0]), int(part[-1]) + 1)
-                standardised = surrogate.standardised(rows[some].to(change.device))
-                self.network(surrogate, standardised, change[some], out=phi[some])
+            parts = (each.split(batch_size) for each in (rows, change, phi))
+            for some, own, out in zip(*parts, strict=True):
+                self.network(surrogate, surrogate.standardised(some.to(own.device)), own, out)
         return phi
 
     def measure(self, reference: Explanation) -> float:

@@ -7,6 +7,8 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
+_SMALLEST = torch.finfo(torch.float64).tiny
+
 
 class Moments:
     """Mean of the contributions of the pairs walked so far, and its error, in float64.
@@ -215,8 +217,17 @@ class StratifiedMoments:
         return torch.where(twos > 0, products / (4 * twos.square()), torch.nan)
 
     def gain(self) -> Float[Tensor, " rows"]:
-        """What one more sample takes away from the variance of all means; NaN without any."""
-        return diagonal(self.own()).sum((1, 2)) / (self._twos * len(self.weights))
+        """What one more sample takes away from the variance of all means.
+
+        Of the variance as it is reported: less what the sum over players explains, and widened. NaN
+        with fewer than two twos, which hardly tell it: intervals would be too short where it
+        happens to look small.
+        """
+        common = diagonal(self.summed())
+        explained = common.square() / common.sum(1, keepdim=True).clamp(min=_SMALLEST)
+        left = (diagonal(self.own()) - explained).clamp(min=0) * self.widening()
+        gain = left.sum((1, 2)) / (self._twos * len(self.weights))
+        return torch.where(self._twos > 1, gain, torch.nan)
 
     def widening(self) -> Float[Tensor, "rows players outputs"]:
         """What few samples, unequal strata and an uncertain coefficient make of a variance.
@@ -227,7 +238,7 @@ class StratifiedMoments:
         """
         squares = diagonal(self._own)
         count = _over(self._twos * len(self.weights), squares)
-        freedom = 3 * squares.square() / self._fourth.clamp(min=torch.finfo(torch.float64).tiny)
+        freedom = 3 * squares.square() / self._fourth.clamp(min=_SMALLEST)
         freedom = torch.where(self._fourth > 0, freedom.minimum(count), count).clamp(min=4)
         return freedom / (freedom - 2)
 

@@ -33,7 +33,7 @@ from manifold_shap.plots import style
 ROOT = Path(__file__).parent.parent
 SMALL = {
     "sigmas": "[0.05]",
-    "outliers": 8,
+    "outliers": 4,
     "orders": 16,
     "draws": 2,
     "learned": "[]",

@@ -24,10 +24,12 @@ TITLE = "On the manifold, a model is explained as retrained models are"
 SOURCE = "Frye et al. (2021), Sections 3.1 and 4.2, Figs. 2(b) and 5"
 RETRAINED, TABLE = "model retraining", "on manifold, by the table"
 REMARKS = """
-The paper shows its values as bars and no numbers; its claims are put into Pearson correlations with
-the values of the retrained forests here. "By the table" is the paper's empirical estimate, the mean
-over all test rows that agree with x on S instead of one of them. Tree SHAP has `model_output` left
-at its only choice for scikit-learn's forests, which is their probability.
+The paper shows its values as bars and no numbers. Its claims are put here into Pearson correlations
+with the values of the retrained forests, which differ little since all methods see that one drug
+tells most, and into distances from them, relative to their length. The accuracy is on 377 test
+rows, so its standard error is 0.02. "By the table" is the paper's empirical estimate, the mean over
+all test rows that agree with x on S instead of one of them. Tree SHAP has `model_output` left at
+its only choice for scikit-learn's forests, which is their probability.
 """
 
 

@@ -31,6 +31,12 @@ The paper draws bars without numbers: "near zero" is taken as less than a tenth 
 model's value, "stays" as at least half of it. The classifier has the paper's size and
 scikit-learn's default settings (Adam at 1e-3, batches of 200, early stopping on a tenth of the
 rows), in torch, so that it can be trained on with Eq. (23).
+
+The paper does not give the learning rate of the epochs with the penalty. Ours is 1e-4, chosen after
+both were seen: at the classifier's own 1e-3 the copy drifts further from the original. Still they
+agree on fewer rows than the paper's. That is due to training on and not to the penalty, as the
+copies without it show; after 50 of the 200 epochs at 1e-4 the two agreed on 98.4 % of the rows, at
+an accuracy of 0.855.
 """
 
 

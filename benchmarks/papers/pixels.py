@@ -23,7 +23,14 @@ SOURCE = "Frye et al. (2021), Section 4.2, Fig. 6"
 REMARKS = """
 The paper shows Fig. 6(b) without numbers. Along a random order the mean summand at size s is the
 slope of the mean of v there, so it is taken from v at a grid of sizes, of the same orders on and
-off the manifold.
+off the manifold. The step at the end of the curve on the manifold leads from the surrogate to the
+model itself, and shows what the surrogate is off by.
+
+That maps are more concentrated on the manifold is not what these five digits show, by the share of
+a tenth of the pixels: values there are larger and of both signs around strokes, but also small and
+not zero on paper that is always blank, which off the manifold has exactly nothing. Among pixels that
+have ink in a hundredth of the digits the two shares come closer, and stay in the same order. Errors
+off the manifold do not explain it, for noise spreads values. The paper has no figure for this claim.
 """
 # Sizes from which slopes are taken.
 GRID = 57

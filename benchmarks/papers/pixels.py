@@ -28,9 +28,9 @@ model itself, and shows what the surrogate is off by.
 
 That maps are more concentrated on the manifold is not what these five digits show, by the share of
 a tenth of the pixels: values there are larger and of both signs around strokes, but also small and
-not zero on paper that is always blank, which off the manifold has exactly nothing. Among pixels that
-have ink in a hundredth of the digits the two shares come closer, and stay in the same order. Errors
-off the manifold do not explain it, for noise spreads values. The paper has no figure for this claim.
+not zero on paper that is always blank, which off the manifold has nothing. Among pixels that have
+ink in a hundredth of the digits the two shares come closer, and stay in the same order. Errors off
+the manifold do not explain it, for noise spreads values. The paper has no figure for this claim.
 """
 # Sizes from which slopes are taken.
 GRID = 57

@@ -129,15 +129,8 @@ def test_linearization_is_worth_its_cost() -> None:
     value.linearizes = False
     full = ms.coalition_shapley(value, x, coalitions=64)
     assert linearized.made_by["evaluations"] <= full.made_by["evaluations"]
-    squares, evaluations = zip(
-        *(
-            ((found.phi - exact.phi).square().mean(), found.made_by["evaluations"])
-            for found in (linearized, full)
-        ),
-        strict=True,
-    )
-    # Squared errors fall with the inverse of evaluations.
-    assert squares[0] * evaluations[0] < 0.7 * squares[1] * evaluations[1]
+    squares = [(found.phi - exact.phi).square().mean() for found in (linearized, full)]
+    assert squares[0] < 0.7 * squares[1]
 
 
 def test_errors_are_below_those_of_permutations() -> None:

@@ -237,9 +237,33 @@ def _report(
         for game in GAMES
     ]
     table = Table(["share of wrong explanations, σ", MISJUDGED, *rates], cells)
+    claims = _claims(judged, off, on, coalitions)
+    return Report(
+        TITLE,
+        SOURCE,
+        lines,
+        claims,
+        [table, sizes],
+        REMARKS,
+        _draw(rates, coalitions),
+        more={
+            "share of wrong explanations of each forest": _plain(rates),
+            "deciles of the outputs on coalitions": _deciles(coalitions),
+        },
+        errors="standard errors over forests",
+    )
+
+
+def _claims(
+    judged: Mapping[float, int],
+    off: Mapping[float, float],
+    on: Mapping[float, float],
+    coalitions: Mapping[str, Any],
+) -> list[Claim]:
+    """Of the paper, by the shares that are wrong off and on the manifold."""
     least, most = min(off), max(off)
     made = {game: _mistaken(coalitions, "inlier", game) for game in GAMES}
-    claims = [
+    return [
         Claim("every forest tells outliers from inliers", not any(judged.values())),
         Claim(
             "off the manifold, at least a quarter is wrong at the least noise", off[least] >= 0.25
@@ -257,20 +281,6 @@ def _report(
         ),
         Claim("on the manifold, less than a hundredth", made["on manifold"] < 0.01),
     ]
-    return Report(
-        TITLE,
-        SOURCE,
-        lines,
-        claims,
-        [table, sizes],
-        REMARKS,
-        _draw(rates, coalitions),
-        more={
-            "share of wrong explanations of each forest": _plain(rates),
-            "deciles of the outputs on coalitions": _deciles(coalitions),
-        },
-        errors="standard errors over forests",
-    )
 
 
 def _mistaken(coalitions: Mapping[str, Any], kind: str, game: str) -> float:

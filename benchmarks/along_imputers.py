@@ -11,9 +11,6 @@ which the classifier is asked. The marginal imputer has nothing to keep along an
 
 import argparse
 import json
-import statistics
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -21,6 +18,7 @@ from sklearn.datasets import load_breast_cancer
 from torch import Tensor
 
 import manifold_shap as ms
+from benchmarks.timing import seconds
 from manifold_shap.data import Abalone, Census
 from manifold_shap.imputers.copula import CopulaImputer
 from manifold_shap.imputers.empirical import EmpiricalImputer
@@ -46,16 +44,6 @@ def table(name: str) -> tuple[Tensor, Tensor, ms.Players]:
     train = loaded.train[0]
     chosen = torch.randperm(len(train), generator=torch.Generator().manual_seed(0))[:REFERENCE]
     return train[chosen], loaded.test[0][:ROWS], loaded.players
-
-
-def seconds(works: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
-    times: dict[str, list[float]] = {name: [] for name in works}
-    for _ in range(repeats):
-        for name, work in works.items():
-            start = time.perf_counter()
-            work()
-            times[name].append(time.perf_counter() - start)
-    return {name: statistics.median(figures) for name, figures in times.items()}
 
 
 def measure(

@@ -12,15 +12,13 @@ decodes them and asks the classifier, which both sides do alike.
 
 import argparse
 import json
-import statistics
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
 import manifold_shap as ms
+from benchmarks.timing import seconds
 from manifold_shap.imputers.vae import VAEImputer
 from manifold_shap.nn import MLP
 from manifold_shap.vae import MaskedVAE
@@ -45,16 +43,6 @@ def grown(order: Tensor) -> Tensor:
 def toggled(mask: Tensor) -> Tensor:
     """A coalition, and those with one player toggled, `[players + 1, players]`."""
     return mask ^ torch.eye(len(mask) + 1, len(mask), dtype=torch.bool).roll(1, 0)
-
-
-def seconds(works: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
-    times: dict[str, list[float]] = {name: [] for name in works}
-    for _ in range(repeats):
-        for name, work in works.items():
-            start = time.perf_counter()
-            work()
-            times[name].append(time.perf_counter() - start)
-    return {name: statistics.median(figures) for name, figures in times.items()}
 
 
 def measure(codes: int, draws: int, repeats: int, around: bool = False) -> dict[str, float]:

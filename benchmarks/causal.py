@@ -12,6 +12,7 @@ import argparse
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +24,7 @@ from manifold_shap.imputers.causal import CausalImputer
 FEATURES = 7
 COMPONENTS = [["x0", "x1"], ["x2", "x3", "x4"], ["x5", "x6"]]
 CONFOUNDING = [False, True, False]
-SETTINGS = {
+SETTINGS: dict[str, Any] = {
     "latent": 4,
     "hidden": [64, 64],
     "components": 2,

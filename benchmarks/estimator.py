@@ -12,6 +12,7 @@ import json
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -86,17 +87,17 @@ def main() -> None:
         sides["many"][size] = forward(
             value.surrogate, x[:1], law.sample((1, size), generator), total // 8
         )
-        sides["estimator"][size] = lambda size=size: estimate(size)
-    best = {}
+        sides["estimator"][size] = partial(estimate, size)
+    best: dict[str, int] = {}
     for name, works in sides.items():
         rates = {size: rate(work, device) for size, work in works.items()}
         best[name] = max(rates, key=rates.__getitem__)
         print(name, {size: round(figure) for size, figure in rates.items()}, flush=True)
-    rates = {name: [] for name in sides}
+    repeated: dict[str, list[float]] = {name: [] for name in sides}
     for _ in range(arguments.repeats):
         for name in sides:
-            rates[name].append(rate(sides[name][best[name]], device))
-    medians = {name: statistics.median(figures) for name, figures in rates.items()}
+            repeated[name].append(rate(sides[name][best[name]], device))
+    medians = {name: statistics.median(figures) for name, figures in repeated.items()}
     figures = {
         "best_batch_size": best,
         "rows_per_second": medians,

@@ -12,9 +12,8 @@ are medians.
 
 import argparse
 import json
-import statistics
-import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +21,7 @@ import shap
 import torch
 
 import manifold_shap as ms
+from benchmarks.timing import seconds
 from manifold_shap.nn import MLP
 
 FEATURES, CLASSES, DONORS, PAIRS = 20, 5, 100, 20
@@ -49,12 +49,6 @@ def our_side(
     ).phi.numpy()
 
 
-def seconds(work: Callable, size: int) -> float:
-    start = time.perf_counter()
-    work(size)
-    return time.perf_counter() - start
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=20)
@@ -75,14 +69,11 @@ def main() -> None:
     best = {}
     for name, work in sides.items():
         sizes = BATCH_SIZES[name.split("_")[0]]
-        times = {size: min(seconds(work, size) for _ in range(2)) for size in sizes}
+        times = seconds({size: partial(work, size) for size in sizes}, repeats=3)
         best[name] = min(times, key=times.__getitem__)
         print(name, {size: round(figure, 2) for size, figure in times.items()}, flush=True)
-    times = {name: [] for name in sides}
-    for _ in range(arguments.repeats):
-        for name, work in sides.items():
-            times[name].append(seconds(work, best[name]))
-    medians = {name: statistics.median(figures) for name, figures in times.items()}
+    works = {name: partial(work, best[name]) for name, work in sides.items()}
+    medians = seconds(works, arguments.repeats)
     exact = our_side(network, x, donors, 2000)(8192)
     figures = {
         "best_batch_size": best,

@@ -13,8 +13,6 @@ mean |phi|. Sides alternate; figures are medians.
 
 import argparse
 import json
-import statistics
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -27,6 +25,7 @@ from scipy import stats
 from sklearn.naive_bayes import CategoricalNB, GaussianNB
 
 import manifold_shap as ms
+from benchmarks.timing import seconds
 from manifold_shap.data.tables import Census
 
 OUTPUTS = ("log_odds", "ilr")
@@ -74,16 +73,6 @@ def compared_sides(
         "exact": partial(ms.naive_bayes_shapley, model, explained, donors),
         "permutation": partial(ms.permutation_shapley, value, explained, permutations=permutations),
     }
-
-
-def seconds(sides: dict[str, Side], repeats: int) -> dict[str, float]:
-    times: dict[str, list[float]] = {name: [] for name in sides}
-    for _ in range(repeats):
-        for name, work in sides.items():
-            start = time.perf_counter()
-            work()
-            times[name].append(time.perf_counter() - start)
-    return {name: statistics.median(figures) for name, figures in times.items()}
 
 
 def agreement(exact: torch.Tensor, sampled: torch.Tensor) -> dict[str, object]:

@@ -112,7 +112,8 @@ def rates(
     """Values per second of every side by permutations, and its best batch size."""
     players = len(game.value.players)
     some = max(4, 20_000 // players // 2 * 2)
-    best, found = {}, {side: [] for side in BATCH_SIZES}
+    best: dict[str, int] = {}
+    found: dict[str, list[float]] = {side: [] for side in BATCH_SIZES}
     for side, sizes in BATCH_SIZES.items():
         times = {size: timed(works[side], game, some, size)[0] for size in sizes}
         best[side] = min(times, key=times.__getitem__)

@@ -2,7 +2,7 @@
 
 An experiment is a configuration in `conf/experiment/papers/` and a module of the same name in
 `benchmarks/papers/`, whose `run` takes its `settings`. With `quick=true` those in `quick_settings`
-take the place of their namesakes.
+take the place of their namesakes, unless the command line names these, as `settings.seeds=[0]`.
 
 The result, `<name>.json` and `<name>.png`, goes to `docs/results/`, and the page of all results,
 `docs/results.md`, is written anew. Quick results go to `runs/papers/` instead. Long experiments
@@ -45,6 +45,7 @@ def reproduce(cfg: DictConfig, words: Sequence[str] = ()) -> Path:
     Args:
         cfg: the configuration.
         words: of the command line, for the record; by default those that name the experiment.
+            With `cfg.quick`, settings that they name stay.
 
     Raises:
         ValueError: no experiment of `EXPERIMENTS`, or other settings than those of its `run`.
@@ -52,9 +53,7 @@ def reproduce(cfg: DictConfig, words: Sequence[str] = ()) -> Path:
     if cfg.get("name") not in EXPERIMENTS:
         names = ", ".join(f"papers/{name}" for name in EXPERIMENTS)
         raise ValueError(f"Expected `experiment` to be one of {names}; see conf/experiment/papers.")
-    settings = cast(dict[str, Any], OmegaConf.to_container(cfg.settings, resolve=True))
-    if cfg.quick:
-        settings |= cast(dict[str, Any], OmegaConf.to_container(cfg.quick_settings, resolve=True))
+    settings = _settings(cfg, words)
     run = import_module(f"benchmarks.papers.{cfg.name}").run
     _check_settings(run, settings)
     folder = Path(cfg.out or ("runs/papers" if cfg.quick else "docs/results"))
@@ -70,6 +69,15 @@ def reproduce(cfg: DictConfig, words: Sequence[str] = ()) -> Path:
     report.write(page, report.page(folder, EXPERIMENTS))
     print(f"{folder / cfg.name}.json, {page}: {took:.0f} s")
     return folder
+
+
+def _settings(cfg: DictConfig, words: Sequence[str]) -> dict[str, Any]:
+    settings = cast(dict[str, Any], OmegaConf.to_container(cfg.settings, resolve=True))
+    if cfg.quick:
+        quick = cast(dict[str, Any], OmegaConf.to_container(cfg.quick_settings, resolve=True))
+        named = {word.partition("=")[0].removeprefix("settings.") for word in words}
+        settings |= {key: entry for key, entry in quick.items() if key not in named}
+    return settings
 
 
 def _check_settings(run: Callable[..., report.Report], settings: Mapping[str, Any]) -> None:

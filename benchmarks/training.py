@@ -66,9 +66,10 @@ def bare(task: SurrogateTask, batches: DataLoader, validation: DataLoader, epoch
     optimizer = torch.optim.AdamW(surrogate.parameters(), 2e-3, weight_decay=0.01, fused=True)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 2e-3, epochs * len(batches))
     average = AveragedModel(surrogate, multi_avg_fn=get_ema_multi_avg_fn(DECAY))
+    sampler: Any = batches.sampler
     step = 0
     for epoch in range(epochs):
-        batches.sampler.set_epoch(epoch)
+        sampler.set_epoch(epoch)
         for x, target in batches:
             generator = torch.Generator().manual_seed(step)
             mask = law.sample_antithetic((len(x),), generator)

@@ -1,6 +1,7 @@
 """Shapes in signatures are checked while the tests run."""
 
 import resource
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -17,6 +18,10 @@ install_import_hook("manifold_shap", "beartype.beartype")
 
 # Tests are small: on a busy machine, waiting for a second thread costs more than it brings.
 torch.set_num_threads(1)
+
+# What a script starts in the background ignores interrupts, and so would all that the tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -78,7 +78,7 @@ def test_the_command_leaves_a_result_and_a_page(tmp_path: Path) -> None:
     assert "out=" not in page
 
 
-def test_quick_settings_take_the_place_of_others(
+def test_quick_settings_take_the_place_of_others_unless_these_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[dict[str, Any]] = []
@@ -92,6 +92,9 @@ def test_quick_settings_take_the_place_of_others(
     for quick in (True, False):
         reproduce.reproduce(settled("negative", {"samples": 9, "draws": 2}, {"samples": 1}, quick))
     assert seen == [{"samples": 1, "draws": 2}, {"samples": 9, "draws": 2}]
+    cfg = settled("negative", {"samples": 9, "draws": 2}, {"samples": 1}, True)
+    reproduce.reproduce(cfg, ("quick=true", "settings.samples=9"))
+    assert seen[-1] == {"samples": 9, "draws": 2}
     for folder in ("runs/papers", "docs/results"):
         assert (tmp_path / folder / "negative.json").exists()
         assert "## A title" in (tmp_path / f"{folder}.md").read_text()

@@ -122,10 +122,10 @@ def read(name: str) -> Table:
         raise ValueError(f"Expected the data set to be one of {NAMES} but got {name!r}.")
     source = SOURCES[name]
     path = sources.require(None, source.path, source.url)
-    words: dict[str, Any] = {"na_values": ["?", " "], "keep_default_na": False, "header": None}
-    frame = pd.read_csv(path, **(words | source.options))
+    words = {"na_values": ["?", " "], "keep_default_na": False, "header": None, **source.options}
+    frame: pd.DataFrame = pd.read_csv(path, **words)
     if "header" not in source.options:
-        frame.columns = pd.Index([f"x{number + 1}" for number in frame.columns])
+        frame.columns = pd.Index([f"x{number}" for number in range(1, frame.shape[1] + 1)])
     return _table(frame, source.target or str(frame.columns[-1]), source)
 
 

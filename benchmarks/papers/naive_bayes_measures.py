@@ -74,9 +74,9 @@ def compare(bayes: Discretised, rows: int, donors: int, packaged: int, seed: int
         packaged: rows that the package shap explains, too.
         seed: of the choice of rows and donors, and of coalitions.
     """
-    model, x, words = bayes.model, bayes.x, {"weights": bayes.weights}
-    exact, of_exact = _timed(lambda: ms.naive_bayes_shapley(model, x, x, **words))
-    evidence, of_evidence = _timed(lambda: ms.weight_of_evidence(model, x, **words))
+    model, x, weights = bayes.model, bayes.x, bayes.weights
+    exact, of_exact = _timed(lambda: ms.naive_bayes_shapley(model, x, x, weights=weights))
+    evidence, of_evidence = _timed(lambda: ms.weight_of_evidence(model, x, weights=weights))
     phi, added = exact.phi[..., 0], evidence.phi[..., 0]
     odds = exact.prediction[:, 0].numpy()
     sampled = _Sampled.of(added, bayes.prior, rows, donors, seed)

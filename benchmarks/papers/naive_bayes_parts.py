@@ -59,7 +59,7 @@ class Discretised:
         weights = np.ones(x.shape[1]) if weights is None else weights
         kept = np.flatnonzero(weights)
         x = x[:, kept]
-        own = tuple(names[m] for m in kept)
+        own = tuple(names[m] for m in kept.tolist())
         return cls(x, y, CategoricalNB().fit(x, y), weights[kept], own)
 
     @property
@@ -72,7 +72,7 @@ class Discretised:
 def equally_frequent(table: Table, bins: int) -> Discretised:
     """Numbers cut at quantiles, categories as they are; all variables, unweighted."""
     columns = [cells(column, bins) for _, column in table.features.items()]
-    return Discretised.of(np.stack(columns, 1), table.labels.numpy(), list(table.features))
+    return Discretised.of(np.stack(columns, 1), table.labels.numpy(), list(table.features.columns))
 
 
 def most_probable(table: Table, weighted: bool) -> Discretised:

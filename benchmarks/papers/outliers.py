@@ -215,15 +215,11 @@ def _report(
 ) -> Report:
     off, on = ({sigma: _mean(wrong)[0] for sigma, wrong in rates[name].items()} for name in GAMES)
     lines = [Line(f"{MISJUDGED}, at most", max(judged.values()), paper=0)]
-    lines += [
-        Line(
-            f"share of wrong explanations off the manifold, σ = {sigma}",
-            *_mean(rates["off manifold"][sigma]),
-            paper=paper,
-        )
-        for sigma, paper in PAPER.items()
-        if sigma in off
-    ]
+    for sigma, paper in PAPER.items():
+        if sigma in off:
+            what = f"share of wrong explanations off the manifold, σ = {sigma}"
+            share, error = _mean(rates["off manifold"][sigma])
+            lines.append(Line(what, share, error, paper))
     cells = [
         [sigma, judged[sigma], *(_mean(rate.get(sigma)) for rate in rates.values())]
         for sigma in off

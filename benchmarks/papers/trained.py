@@ -56,7 +56,7 @@ class Trained:
         self.data: TensorDataModule = instantiate(chosen["data"])
         self.data.setup()
         x, y = self.data.x_train, self.data.y_train
-        self.fitted = fit(x, y) if fit else self._classifier(chosen["classifier"])
+        self.fitted: Any = fit(x, y) if fit else self._classifier(chosen["classifier"])
         self.explain(self.fitted)
 
     def explain(self, model: Any) -> None:

@@ -93,7 +93,7 @@ def test_intervals_of_the_defaults_cover(players: int) -> None:
     assert 0.92 < (z.abs() < 1.96).double().mean() < 0.98
 
 
-@pytest.mark.parametrize("players", [17, 64, 150, 784])
+@pytest.mark.parametrize("players", [17, 64, 150, 400])
 def test_auto_spends_what_it_may(players: int) -> None:
     found = ms.auto_shapley(Polynomial(players), rows(players, 1), target_error=None)
     spent = found.made_by["evaluations"] / max(256 * (players + 1), 8192)

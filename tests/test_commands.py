@@ -445,7 +445,9 @@ def test_help_is_worth_reading(script: str) -> None:
     assert "What is written" in shown.stdout
 
 
-def test_interrupted_training_stays_usable_and_goes_on(tmp_path: Path) -> None:
+def test_interrupted_training_stays_usable_and_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     place = f"runs_dir={tmp_path}"
     words = [place, *QUICK[:-1], "value_function.max_epochs=8"]
     process = subprocess.Popen(
@@ -463,11 +465,10 @@ def test_interrupted_training_stays_usable_and_goes_on(tmp_path: Path) -> None:
     assert "surrogate" not in line
     assert (work / "best.ckpt").exists()
     assert not (tmp_path / "digits" / "surrogate").exists()
-    explained = command("explain.py", place, *QUICK_EXPLAIN, "compare=[]")
-    assert explained.returncode == 0, explained.stderr
-    assert "training was interrupted" in explained.stdout
-    finished = command("train.py", *words)
-    assert "going on with an interrupted training" in finished.stdout, finished.stderr
+    explain(tmp_path, "compare=[]")
+    assert "training was interrupted" in capsys.readouterr().out
+    train(tmp_path, *words[1:])
+    assert "going on with an interrupted training" in capsys.readouterr().out
     directory = tmp_path / "digits" / "surrogate"
     assert json.loads((directory / "metrics.json").read_text())["epochs"] > 1
     assert not (directory / "explanations.zarr").exists()

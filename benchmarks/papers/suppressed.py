@@ -5,7 +5,8 @@ person is replaced (Eq. 23). Its predictions stay, so it still tells the sexes a
 that goes with sex. Off the manifold that cannot be seen.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -15,7 +16,7 @@ from torch import Tensor, nn
 
 import manifold_shap as ms
 from benchmarks.papers.global_figures import by_player, grouped
-from benchmarks.papers.report import Claim, Line, Report
+from benchmarks.papers.report import Claim, Line, Report, Table
 from benchmarks.papers.trained import Trained
 from manifold_shap.nn import MLP
 from manifold_shap.plots import style
@@ -26,25 +27,47 @@ SOURCE = "Frye et al. (2021), Section 3.1 and App. B.2, Fig. 2(a)"
 PLAYER = "sex"
 HIDDEN, BATCH, RATE = 50, 200, 1e-3
 PATIENCE, LEAST_GAIN = 10, 1e-4
+# What may be left of a dependence that is called hidden, and of a value that is near zero.
+LEFT = 0.1
 REMARKS = """
 The paper draws bars without numbers: "near zero" is taken as less than a tenth of the original
 model's value, "stays" as at least half of it. The classifier has the paper's size and
 scikit-learn's default settings (Adam at 1e-3, batches of 200, early stopping on a tenth of the
 rows), in torch, so that it can be trained on with Eq. (23).
 
-The paper does not give the learning rate of the epochs with the penalty. Ours is 1e-4, chosen after
-both were seen: at the classifier's own 1e-3 the copy drifts further from the original. Still they
-agree on fewer rows than the paper's. That is due to training on and not to the penalty, as the
-copies without it show; after 50 of the 200 epochs at 1e-4 the two agreed on 98.4 % of the rows, at
-an accuracy of 0.855.
+The paper does not give the learning rate of the epochs with the penalty. Of those in the last table
+it is the one whose copy agrees most with the original on validation rows, among those that leave
+less than a tenth of the dependence on sex there (the mean of Eq. 23). At higher rates copies drift
+further from the original, with the penalty or without.
 """
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """A copy of the classifier, trained on.
+
+    Attributes:
+        network: the copy.
+        rate: of learning.
+        dependence: on the player, as a share of the original's, on validation rows.
+        faithful: share of validation rows on which it agrees with the original.
+        agree: of test rows.
+        agree_without: of test rows, for a copy that was trained on without the penalty.
+    """
+
+    network: nn.Module
+    rate: float
+    dependence: float
+    faithful: float
+    agree: float
+    agree_without: float
 
 
 def run(
     samples: int,
     draws: int,
     alpha: float,
-    tuning_rate: float,
+    tuning_rates: Sequence[float],
     tuning_epochs: int,
     epochs: int | None,
     seed: int,
@@ -55,7 +78,7 @@ def run(
         samples: labelled rows, each with one pair of orders.
         draws: completions of a coalition.
         alpha: weight of the penalty, Eq. (23).
-        tuning_rate: learning rate with it.
+        tuning_rates: learning rates with it, of which one is chosen by validation rows.
         tuning_epochs: epochs with it.
         epochs: of the trainings of surrogates and the VAE; by default those of the commands.
         seed: of everything.
@@ -63,17 +86,12 @@ def run(
     shorter = {} if epochs is None else {"max_epochs": epochs}
     trained = Trained("census", seed, fit=lambda x, y: classifier(x, y, seed))
     original = trained.model, trained.accuracy
-    network = suppress(trained, alpha, tuning_rate, tuning_epochs, seed)
-    # What of it is due to training on alone, and to its rate.
-    others = {
-        "and without the penalty": suppress(trained, 0.0, tuning_rate, tuning_epochs, seed),
-        f"and at {RATE}": suppress(trained, alpha, RATE, tuning_epochs, seed),
-        f"and at {RATE} without the penalty": suppress(trained, 0.0, RATE, tuning_epochs, seed),
-    }
+    tried = [tuned(trained, alpha, rate, tuning_epochs, seed) for rate in tuning_rates]
+    chosen = most_faithful(tried)
     # The imputer knows nothing of the models: one serves both.
     vae = trained.vae(draws, **shorter).imputer
     found: dict[str, dict[str, ms.GlobalValues]] = {}
-    for name, model in {"original model": original[0], "suppressed model": network}.items():
+    for name, model in {"original model": original[0], "suppressed model": chosen.network}.items():
         trained.explain(model)
         values = {
             "off manifold": trained.off_manifold(draws),
@@ -82,12 +100,7 @@ def run(
         }
         for method, value in values.items():
             found.setdefault(method, {})[name] = trained.global_values(value, samples)
-    x = trained.data.x_test
-    agree = {
-        what: (original[0](x).argmax(1) == other(x).argmax(1)).double().mean().item()
-        for what, other in {"test rows on which they agree": network, **others}.items()
-    }
-    return _report(found, {"original": original[1], "suppressed": trained.accuracy}, agree)
+    return _report(found, (original[1], trained.accuracy), tried, chosen)
 
 
 def classifier(x: Tensor, y: Tensor, seed: int) -> nn.Module:
@@ -126,6 +139,36 @@ def suppress(trained: Trained, alpha: float, rate: float, epochs: int, seed: int
     return network
 
 
+def tuned(trained: Trained, alpha: float, rate: float, epochs: int, seed: int) -> Tuned:
+    """A copy trained on at this rate, and another one without the penalty."""
+    data, original = trained.data, trained.fitted
+    network, plain = (suppress(trained, weight, rate, epochs, seed) for weight in (alpha, 0.0))
+    ways = both_ways(data.x_validation, data.players)
+    before, after = (dependence(one, *ways).item() for one in (original, network))
+    return Tuned(
+        network,
+        rate,
+        after / before,
+        faithful=agreement(original, network, data.x_validation),
+        agree=agreement(original, network, data.x_test),
+        agree_without=agreement(original, plain, data.x_test),
+    )
+
+
+def most_faithful(tried: Sequence[Tuned]) -> Tuned:
+    """The most faithful of those that hide the dependence, or else the one that hides it best."""
+    hidden = [one for one in tried if one.dependence < LEFT]
+    if not hidden:
+        return min(tried, key=lambda one: one.dependence)
+    return max(hidden, key=lambda one: one.faithful)
+
+
+@torch.no_grad()
+def agreement(one: nn.Module, other: nn.Module, x: Tensor) -> float:
+    """Share of rows which both take for the same class."""
+    return (one(x).argmax(1) == other(x).argmax(1)).double().mean().item()
+
+
 def dependence(network: nn.Module, one: Tensor, other: Tensor) -> Tensor:
     """How much the probability of the second class moves from one row to the other, on average."""
     return (network(one).softmax(1) - network(other).softmax(1))[:, 1].abs().mean()
@@ -154,20 +197,19 @@ def _step(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
 
 def _report(
     found: Mapping[str, Mapping[str, ms.GlobalValues]],
-    accuracy: Mapping[str, float],
-    agree: Mapping[str, float],
+    accuracy: tuple[float, float],
+    tried: Sequence[Tuned],
+    chosen: Tuned,
 ) -> Report:
     sex: dict[str, list[float]] = {}
     for method, models in found.items():
         sex[method] = [_of(values, PLAYER) for values in models.values()]
     every = [values for models in found.values() for values in models.values()]
     lines = [
-        Line("accuracy of the original model", accuracy["original"], paper=0.85),
-        Line("accuracy of the suppressed model", accuracy["suppressed"], paper="the same"),
-        *(
-            Line(what, share, paper=paper)
-            for (what, share), paper in zip(agree.items(), (0.985, None, None, None), strict=True)
-        ),
+        Line("accuracy of the original model", accuracy[0], paper=0.85),
+        Line("accuracy of the suppressed model", accuracy[1], paper="the same"),
+        Line("test rows on which they agree", chosen.agree, paper=0.985),
+        Line("learning rate of the penalty's epochs", chosen.rate),
         *(
             Line(f"{PLAYER}, {method}: suppressed / original", after / before)
             for method, (before, after) in sex.items()
@@ -177,14 +219,11 @@ def _report(
     on = [pair for method, pair in sex.items() if method.startswith("on manifold")]
     before, after = sex["off manifold"]
     claims = [
-        Claim("both models agree on at least 98 % of the rows", next(iter(agree.values())) >= 0.98),
-        Claim(
-            "both are as accurate, within one point",
-            abs(accuracy["original"] - accuracy["suppressed"]) < 0.01,
-        ),
+        Claim("both models agree on at least 98 % of the rows", chosen.agree >= 0.98),
+        Claim("both are as accurate, within one point", abs(accuracy[0] - accuracy[1]) < 0.01),
         Claim(
             f"off the manifold, the value of {PLAYER} is near zero",
-            abs(after) < abs(before) / 10,
+            abs(after) < abs(before) * LEFT,
         ),
         Claim(
             f"on the manifold, the value of {PLAYER} stays",
@@ -192,7 +231,20 @@ def _report(
         ),
     ]
     tables = [by_player(models, method) for method, models in found.items()]
+    tables.append(_rates(tried))
     return Report(TITLE, SOURCE, lines, claims, tables, REMARKS, _draw(found))
+
+
+def _rates(tried: Sequence[Tuned]) -> Table:
+    columns = [
+        "learning rate of the penalty's epochs",
+        "dependence left, validation rows",
+        "agreement, validation rows",
+        "agreement, test rows",
+        "agreement without the penalty, test rows",
+    ]
+    rows = [[one.rate, one.dependence, one.faithful, one.agree, one.agree_without] for one in tried]
+    return Table(columns, rows)
 
 
 def _of(values: ms.GlobalValues, player: str) -> float:

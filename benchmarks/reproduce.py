@@ -21,6 +21,7 @@ from typing import Any, cast
 import hydra
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 
 from benchmarks.papers import report
@@ -75,9 +76,18 @@ def _settings(cfg: DictConfig, words: Sequence[str]) -> dict[str, Any]:
     settings = cast(dict[str, Any], OmegaConf.to_container(cfg.settings, resolve=True))
     if cfg.quick:
         quick = cast(dict[str, Any], OmegaConf.to_container(cfg.quick_settings, resolve=True))
-        named = {word.partition("=")[0].removeprefix("settings.") for word in words}
-        settings |= {key: entry for key, entry in quick.items() if key not in named}
+        settings |= {key: entry for key, entry in quick.items() if key not in _named(words)}
     return settings
+
+
+def _named(words: Sequence[str]) -> set[str]:
+    """Settings that the command line names, one by one or as a dictionary."""
+    named = set()
+    for override in OverridesParser.create().parse_overrides(list(words)):
+        group, _, key = override.key_or_group.partition(".")
+        if group == "settings":
+            named |= {key} if key else set(override.value())
+    return named
 
 
 def _check_settings(run: Callable[..., report.Report], settings: Mapping[str, Any]) -> None:

@@ -21,14 +21,23 @@ def by_player(found: Mapping[str, ms.GlobalValues], heading: str = "") -> Table:
     return Table([heading, *found], [list(row) for row in zip(names, *columns, strict=True)])
 
 
-def grouped(axes: Axes, found: Mapping[str, ms.GlobalValues]) -> None:
-    """Bars of every player, with whiskers of two standard errors."""
+def grouped(
+    axes: Axes, found: Mapping[str, ms.GlobalValues], colours: Mapping[str, str] | None = None
+) -> None:
+    """Bars of every player, with whiskers of two standard errors.
+
+    Args:
+        axes: to draw on.
+        found: by the name of the method.
+        colours: of the methods; by default those of the series in turn.
+    """
+    colours = colours or dict(zip(found, style.SERIES, strict=False))
     style.strip(axes, grid="x")
     thickness = 0.8 / len(found)
     for number, (name, values) in enumerate(found.items()):
         where = np.arange(len(values.players)) + thickness * (number - (len(found) - 1) / 2)
         whisker = 2 * values.standard_error.nan_to_num().numpy()
-        bar: dict[str, Any] = {"color": style.SERIES[number], "label": name}
+        bar: dict[str, Any] = {"color": colours[name], "label": name}
         axes.barh(
             where,
             values.phi.numpy(),

@@ -1,6 +1,7 @@
 """What a reproduction leaves: figures beside those of the paper, claims, a plot, and their page."""
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -80,6 +81,7 @@ def save(
     """Write `<name>.json` and its plots, `<name>*.png`; an earlier result makes room for them.
 
     All is written beside first. A result counts by its JSON, and there is none while files change.
+    What is not a number is null there.
     """
     kept: dict[str, Any] = {
         "title": report.title,
@@ -103,10 +105,30 @@ def save(
         beside = Path(place)
         for plot, figure in plots.items():
             figure.savefig(beside / f"{plot}.png")
-        (beside / f"{name}.json").write_text(json.dumps(kept, indent=2) + "\n")
-        (folder / f"{name}.json").unlink(missing_ok=True)
+        text = json.dumps(_finite(kept), indent=2, allow_nan=False)
+        (beside / f"{name}.json").write_text(f"{text}\n")
+        _remove(folder, name)
         for file in (*(f"{plot}.png" for plot in plots), f"{name}.json"):
             (beside / file).replace(folder / file)
+
+
+def _remove(folder: Path, name: str) -> None:
+    """An earlier result, and the plots that it had."""
+    earlier = folder / f"{name}.json"
+    if earlier.exists():
+        plots = json.loads(earlier.read_text())["plots"]
+        earlier.unlink()
+        for plot in plots:
+            (folder / f"{plot}.png").unlink(missing_ok=True)
+
+
+def _finite(entry: Any) -> Any:
+    """The same with None for every figure that is no number."""
+    if isinstance(entry, Mapping):
+        return {key: _finite(one) for key, one in entry.items()}
+    if isinstance(entry, (list, tuple)):
+        return [_finite(one) for one in entry]
+    return None if isinstance(entry, float) and not math.isfinite(entry) else entry
 
 
 def write(path: Path, text: str) -> None:
@@ -120,8 +142,8 @@ def page(folder: Path, names: Iterable[str]) -> str:
     """All finished results of a folder in Markdown, in this order."""
     parts = [
         "# What the papers say, and what comes out here\n",
-        "Made by `python benchmarks/reproduce.py`, which writes this page anew; every section has "
-        "its own command.\n",
+        "Made by `python benchmarks/reproduce.py`, which writes this page anew. Under the tables of "
+        "each experiment is its command.\n",
     ]
     for name in names:
         if (folder / f"{name}.json").exists():
@@ -147,17 +169,26 @@ def _section(folder: Path, name: str) -> str:
     ]
     threads = kept["machine"]["threads"]
     on = f"{threads} thread" + "s" * (threads > 1)
-    plots = [f"![{kept['title']}]({folder.name}/{plot}.png)\n" for plot in kept["plots"]]
+    command = f"`{kept['command']}`, {number(kept['seconds'])} s on {on}\n"
+    plots = [_plot(folder, name, plot, kept["title"]) for plot in kept["plots"]]
     parts = [
         f"## {kept['title']}\n",
-        f"{kept['source']}. `{kept['command']}`, {number(kept['seconds'])} s on {on}.\n",
+        f"{kept['source']}.\n",
         markdown(["", "paper", f"ours (± {kept['errors']})"], rows),
         *tables,
+        command,
         "\n".join(claims) + "\n" if claims else "",
         *plots,
         kept["remarks"].strip() + "\n" if kept["remarks"] else "",
     ]
     return "\n".join(part for part in parts if part)
+
+
+def _plot(folder: Path, name: str, plot: str, title: str) -> str:
+    """With a caption, where it is one of several."""
+    which = plot.removeprefix(name).strip("_").replace("_", " ").capitalize()
+    image = f"![{title}]({folder.name}/{plot}.png)\n"
+    return f"{which}:\n\n{image}" if which else image
 
 
 def _cell(entry: Any) -> str:

@@ -26,14 +26,17 @@ TITLE = "A model that hides its dependence on sex"
 SOURCE = "Frye et al. (2021), Section 3.1 and App. B.2, Fig. 2(a)"
 PLAYER = "sex"
 HIDDEN, BATCH, RATE = 50, 200, 1e-3
-PATIENCE, LEAST_GAIN = 10, 1e-4
+PATIENCE, LEAST_GAIN, MOST_EPOCHS = 10, 1e-4, 200
 # What may be left of a dependence that is called hidden, and of a value that is near zero.
 LEFT = 0.1
+# What is left of one that stays.
+STAYS = 0.5
 REMARKS = """
-The paper draws bars without numbers: "near zero" is taken as less than a tenth of the original
+The paper draws bars without numbers: "near zero" is taken here as less than a tenth of the original
 model's value, "stays" as at least half of it. The classifier has the paper's size and
 scikit-learn's default settings (Adam at 1e-3, batches of 200, early stopping on a tenth of the
-rows), in torch, so that it can be trained on with Eq. (23).
+rows), in torch, so that it can be trained on with Eq. (23): with torch's initial weights, and
+without the L2 penalty, which is 1e-4 over the rows of a batch there.
 
 The paper does not give the learning rate of the epochs with the penalty. Of those in the last table
 it is the one whose copy agrees most with the original on validation rows, among those that leave
@@ -52,6 +55,7 @@ class Tuned:
         dependence: on the player, as a share of the original's, on validation rows.
         faithful: share of validation rows on which it agrees with the original.
         agree: of test rows.
+        agree_all: of all rows.
         agree_without: of test rows, for a copy that was trained on without the penalty.
     """
 
@@ -60,6 +64,7 @@ class Tuned:
     dependence: float
     faithful: float
     agree: float
+    agree_all: float
     agree_without: float
 
 
@@ -75,7 +80,7 @@ def run(
     """Global values of the original and of the suppressed model, off and on the manifold.
 
     Args:
-        samples: labelled rows, each with one pair of orders.
+        samples: labelled rows, each with one pair of orders, or more where there are fewer rows.
         draws: completions of a coalition.
         alpha: weight of the penalty, Eq. (23).
         tuning_rates: learning rates with it, of which one is chosen by validation rows.
@@ -88,11 +93,13 @@ def run(
     original = trained.model, trained.accuracy
     tried = [tuned(trained, alpha, rate, tuning_epochs, seed) for rate in tuning_rates]
     chosen = most_faithful(tried)
-    # The imputer knows nothing of the models: one serves both.
+    # Of the rows alone, but for its tempering, which suits the original: one serves both.
     vae = trained.vae(draws, **shorter).imputer
     found: dict[str, dict[str, ms.GlobalValues]] = {}
+    attributable = {}
     for name, model in {"original model": original[0], "suppressed model": chosen.network}.items():
         trained.explain(model)
+        attributable[name] = trained.attributable(samples)
         values = {
             "off manifold": trained.off_manifold(draws),
             "on manifold, VAE": trained.imputed(vae, draws),
@@ -100,7 +107,7 @@ def run(
         }
         for method, value in values.items():
             found.setdefault(method, {})[name] = trained.global_values(value, samples)
-    return _report(found, (original[1], trained.accuracy), tried, chosen)
+    return _report(found, (original[1], trained.accuracy), attributable, tried, chosen)
 
 
 def classifier(x: Tensor, y: Tensor, seed: int) -> nn.Module:
@@ -112,13 +119,15 @@ def classifier(x: Tensor, y: Tensor, seed: int) -> nn.Module:
         network = MLP(x[0].numel(), (HIDDEN,), int(y.max()) + 1)
     optimizer = torch.optim.Adam(network.parameters(), RATE)
     best, kept, waited = 0.0, dict(network.state_dict()), 0
-    while waited < PATIENCE:
+    for _ in range(MOST_EPOCHS):
         for rows in _batches(rest, generator):
             _step(optimizer, F.cross_entropy(network(x[rows]), y[rows]))
         score = (network(x[held]).argmax(1) == y[held]).double().mean().item()
         waited = 0 if score > best + LEAST_GAIN else waited + 1
         if score > best:
             best, kept = score, {key: entry.clone() for key, entry in network.state_dict().items()}
+        if waited == PATIENCE:
+            break
     network.load_state_dict(kept)
     return network
 
@@ -151,6 +160,9 @@ def tuned(trained: Trained, alpha: float, rate: float, epochs: int, seed: int) -
         after / before,
         faithful=agreement(original, network, data.x_validation),
         agree=agreement(original, network, data.x_test),
+        agree_all=agreement(
+            original, network, torch.cat((data.x_train, data.x_validation, data.x_test))
+        ),
         agree_without=agreement(original, plain, data.x_test),
     )
 
@@ -198,28 +210,29 @@ def _step(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
 def _report(
     found: Mapping[str, Mapping[str, ms.GlobalValues]],
     accuracy: tuple[float, float],
+    attributable: Mapping[str, float],
     tried: Sequence[Tuned],
     chosen: Tuned,
 ) -> Report:
     sex: dict[str, list[float]] = {}
     for method, models in found.items():
         sex[method] = [_of(values, PLAYER) for values in models.values()]
-    every = [values for models in found.values() for values in models.values()]
     lines = [
         Line("accuracy of the original model", accuracy[0], paper=0.85),
         Line("accuracy of the suppressed model", accuracy[1], paper="the same"),
-        Line("test rows on which they agree", chosen.agree, paper=0.985),
+        Line("share of the rows on which they agree", chosen.agree_all, paper=0.985),
+        Line("share of the test rows on which they agree", chosen.agree),
         Line("learning rate of the penalty's epochs", chosen.rate),
         *(
             Line(f"{PLAYER}, {method}: suppressed / original", after / before)
             for method, (before, after) in sex.items()
         ),
-        Line("largest gap in the sum rule (Eq. 5), relative", max(v.efficiency_gap for v in every)),
+        *_sums(found, attributable),
     ]
     on = [pair for method, pair in sex.items() if method.startswith("on manifold")]
     before, after = sex["off manifold"]
     claims = [
-        Claim("both models agree on at least 98 % of the rows", chosen.agree >= 0.98),
+        Claim("both models agree on at least 98 % of the test rows", chosen.agree >= 0.98),
         Claim("both are as accurate, within one point", abs(accuracy[0] - accuracy[1]) < 0.01),
         Claim(
             f"off the manifold, the value of {PLAYER} is near zero",
@@ -227,12 +240,26 @@ def _report(
         ),
         Claim(
             f"on the manifold, the value of {PLAYER} stays",
-            all(after > before / 2 for before, after in on),
+            all(after > before * STAYS for before, after in on),
         ),
     ]
     tables = [by_player(models, method) for method, models in found.items()]
     tables.append(_rates(tried))
     return Report(TITLE, SOURCE, lines, claims, tables, REMARKS, _draw(found))
+
+
+def _sums(
+    found: Mapping[str, Mapping[str, ms.GlobalValues]], attributable: Mapping[str, float]
+) -> list[Line]:
+    """Of the values, and what they are to be (Eq. 5)."""
+    lines = []
+    for name, total in attributable.items():
+        lines.append(Line(f"accuracy above chance, from the model: {name}", total))
+        lines += [
+            Line(f"sum of the values, {method}: {name}", models[name].phi.sum().item())
+            for method, models in found.items()
+        ]
+    return lines
 
 
 def _rates(tried: Sequence[Tuned]) -> Table:

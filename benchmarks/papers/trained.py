@@ -97,12 +97,26 @@ class Trained:
     def imputed(self, imputer: ms.Imputer, draws: int) -> ms.ImputedValue:
         return ms.imputed_value(self.model, imputer, draws=draws, seed=self.seed)
 
+    def explained(self, value: ms.ValueFunction, samples: int) -> ms.Explanation:
+        """The first test rows by so many pairs of orders in all, one for each row or more."""
+        x = self.data.x_test[:samples]
+        permutations = 2 * (samples // len(x))
+        return ms.permutation_shapley(value, x, permutations=permutations, seed=self.seed)
+
     def global_values(self, value: ms.ValueFunction, samples: int) -> ms.GlobalValues:
-        """Eq. (4) over test rows, each of them with pairs of orders of its own."""
-        x, y = self.data.x_test, self.data.y_test
-        rows = torch.arange(samples) % len(x)
-        found = ms.permutation_shapley(value, x[rows], permutations=2, seed=self.seed)
-        return ms.global_values(found, y[rows])
+        """Eq. (4) over test rows; standard errors are of these rows, as well as of orders."""
+        return ms.global_values(self.explained(value, samples), self.data.y_test[:samples])
+
+    def attributable(self, samples: int | None = None) -> float:
+        """What global values sum to, E[f_y(x)] - E_x' E_y[f_y(x')] (Eq. 5), from the model alone.
+
+        Args:
+            samples: x and y are that many test rows, by default all; x' are the training rows.
+        """
+        x, y = self.data.x_test[:samples], self.data.y_test[:samples]
+        outputs = self.model(x).double().exp()
+        of_training = self.model(self.data.x_train).double().exp().mean(0)
+        return (outputs[torch.arange(len(x)), y] - of_training[y]).mean().item()
 
     def _recipe(self, value_function: str, *overrides: str) -> dict[str, Any]:
         """Arguments of a training: settings of the command, the seed and the trainer."""

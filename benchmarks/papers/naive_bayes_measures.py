@@ -2,7 +2,6 @@
 
 import logging
 import math
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,11 +15,11 @@ from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
 import manifold_shap as ms
+from benchmarks.papers.clock import timed
+from benchmarks.papers.correlations import kendall, kendall_by_row, pearson
 from benchmarks.papers.naive_bayes_parts import Discretised
 
 _RESAMPLES = 200
-# Differences below this part of the largest figure are rounding, and count as ties.
-_TIE = 1e-4
 Pair = tuple[float, float]
 
 
@@ -64,6 +63,21 @@ class Compared:
     shares: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
 
+# Of data sets by name, and classifiers by kind.
+Found = Mapping[str, Mapping[str, Compared]]
+
+
+def require_shap() -> None:
+    """Raise ValueError, naming the extra, where the package shap cannot be imported."""
+    try:
+        import shap  # noqa: F401
+    except ImportError as error:
+        raise ValueError(
+            "Expected the package shap, for KernelSHAP of `packaged` rows: pip install "
+            "'manifold_shap[shap]', or do without it by settings.packaged=0."
+        ) from error
+
+
 def compare(bayes: Discretised, rows: int, donors: int, packaged: int, seed: int) -> Compared:
     """All measures of one classifier.
 
@@ -75,8 +89,8 @@ def compare(bayes: Discretised, rows: int, donors: int, packaged: int, seed: int
         seed: of the choice of rows and donors, and of coalitions.
     """
     model, x, weights = bayes.model, bayes.x, bayes.weights
-    exact, of_exact = _timed(lambda: ms.naive_bayes_shapley(model, x, x, weights=weights))
-    evidence, of_evidence = _timed(lambda: ms.weight_of_evidence(model, x, weights=weights))
+    exact, of_exact = timed(lambda: ms.naive_bayes_shapley(model, x, x, weights=weights))
+    evidence, of_evidence = timed(lambda: ms.weight_of_evidence(model, x, weights=weights))
     phi, added = exact.phi[..., 0], evidence.phi[..., 0]
     odds = exact.prediction[:, 0].numpy()
     sampled = _Sampled.of(added, bayes.prior, rows, donors, seed)
@@ -105,7 +119,7 @@ def _beside_evidence(phi: Tensor, added: Tensor) -> dict[str, Any]:
 def _beside_kernel(
     exact: Float[Tensor, " variables"], sampled: "_Sampled", packaged: int
 ) -> dict[str, Any]:
-    kernel, seconds = _timed(lambda: sampled.kernel("probability"))
+    kernel, seconds = timed(lambda: sampled.kernel("probability"))
     magnitude, in_odds = (phi.abs().mean(0) for phi in (kernel, sampled.kernel("log_odds")))
     return {
         "pearson": _with_error(pearson, exact, kernel, sampled.seed),
@@ -120,31 +134,6 @@ def _beside_kernel(
             "KernelSHAP": (magnitude / magnitude.sum()).tolist(),
         },
     }
-
-
-def kendall_by_row(
-    one: Float[Tensor, "rows variables"], other: Float[Tensor, "rows variables"]
-) -> Float[Tensor, " rows"]:
-    """Kendall's tau-b of each row; NaN where all entries of either are equal."""
-    first, second = torch.triu_indices(one.shape[1], one.shape[1], 1)
-    signs, others = ((v[:, first] - v[:, second]).sign() for v in (_tied(one), _tied(other)))
-    untied = signs.square().sum(1) * others.square().sum(1)
-    return (signs * others).sum(1) / untied.sqrt()
-
-
-def pearson(one: Float[Tensor, " variables"], other: Float[Tensor, " variables"]) -> float:
-    """NaN where all entries of either are equal."""
-    return torch.corrcoef(torch.stack((one, other)))[0, 1].item()
-
-
-def kendall(one: Float[Tensor, " variables"], other: Float[Tensor, " variables"]) -> float:
-    """Tau-b; NaN where all entries of either are equal."""
-    return kendall_by_row(one[None], other[None]).item()
-
-
-def _tied(figures: Tensor) -> Tensor:
-    """Equal where they differ by rounding alone, as those of variables with equal roles do."""
-    return (figures / (_TIE * figures.abs().max())).round()
 
 
 def _with_error(
@@ -247,7 +236,7 @@ class _Sampled:
 
 
 def _packaged(sampled: _Sampled, kernel: Tensor, exact: Tensor, rows: int) -> dict[str, float]:
-    found, seconds = _timed(lambda: sampled.package(rows))
+    found, seconds = timed(lambda: sampled.package(rows))
     theirs, ours = found.abs().mean(0), kernel[:rows].abs().mean(0)
     return {
         "pearson": pearson(exact, theirs),
@@ -268,9 +257,3 @@ def _numpy_seed(seed: int) -> Iterator[None]:
         yield
     finally:
         np.random.set_state(before)
-
-
-def _timed(work: Callable[[], Any]) -> tuple[Any, float]:
-    start = time.perf_counter()
-    result = work()
-    return result, time.perf_counter() - start

@@ -4,7 +4,6 @@ Each part is a training seed of a data set, or what has none. A part takes from 
 the one classifier of its data set, and scores on the same test rows and coalitions.
 """
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +15,7 @@ from sklearn.neural_network import MLPClassifier
 from torch import Tensor
 
 import manifold_shap as ms
+from benchmarks.papers.clock import timed
 from benchmarks.papers.trained import Trained
 
 OFF, VAE, SURROGATE, TABLE = "off manifold", "unsupervised", "supervised", "empirical"
@@ -77,9 +77,7 @@ def prepared(name: str, split: int) -> Trained:
 
 def measure(trained: Callable[[], Trained], unit: Unit) -> dict[str, Any]:
     """The figures of a unit, by method, and the seconds that it took."""
-    start = time.perf_counter()
-    scores = MEASURES[unit.kind](trained(), unit)
-    seconds = time.perf_counter() - start
+    scores, seconds = timed(lambda: MEASURES[unit.kind](trained(), unit))
     print(
         f"{unit.name}: "
         + ", ".join(f"{name} {score['mse']:.4f}" for name, score in scores.items())
@@ -108,7 +106,7 @@ def _of_seed(trained: Trained, unit: Unit) -> dict[str, Any]:
         VAE: lambda: trained.vae(unit.draws, **changes),
         SURROGATE: lambda: trained.surrogate(**changes),
     }
-    return {name: _timed(trained, make, unit) for name, make in makers.items()}
+    return {name: _made_and_scored(trained, make, unit) for name, make in makers.items()}
 
 
 def _published(trained: Trained, unit: Unit) -> dict[str, Any]:
@@ -124,7 +122,7 @@ def _published(trained: Trained, unit: Unit) -> dict[str, Any]:
         "seed": unit.seed,
     }
     make = partial(trained.vae, unit.draws, "experiment=paper_vae", **changes)
-    return {PUBLISHED: _timed(trained, make, unit)}
+    return {PUBLISHED: _made_and_scored(trained, make, unit)}
 
 
 MEASURES: dict[str, Callable[[Trained, Unit], dict[str, Any]]] = {
@@ -134,10 +132,9 @@ MEASURES: dict[str, Callable[[Trained, Unit], dict[str, Any]]] = {
 }
 
 
-def _timed(trained: Trained, make: Callable[[], Any], unit: Unit) -> dict[str, Any]:
-    start = time.perf_counter()
-    value = make()
-    return {"seconds": time.perf_counter() - start, **_score(trained, value, unit)}
+def _made_and_scored(trained: Trained, make: Callable[[], Any], unit: Unit) -> dict[str, Any]:
+    value, seconds = timed(make)
+    return {"seconds": seconds, **_score(trained, value, unit)}
 
 
 def _score(trained: Trained, value: ms.ValueFunction, unit: Unit) -> dict[str, Any]:

@@ -20,6 +20,8 @@ PLAYERS = ms.Players.of_elements((6,), ("trend", "cosyear", "sinyear", "temp", "
 # Hardly different temperatures, and the first is cold for its season: Heskes et al., Fig. 4.
 OCTOBER, DECEMBER = "2012-10-09", "2012-12-03"
 TEST_SHARE = 0.2
+# What the model predicts.
+UNIT = "bicycles"
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,16 @@ def features(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def split(seed: int, days: int | None = None) -> Rentals:
-    """At random, a fifth to explain, or its first `days`; never fewer than the two of Fig. 4."""
+    """At random, a fifth to explain, or its first `days`, two of them or more: those of Fig. 4.
+
+    Raises:
+        ValueError: fewer than two days.
+    """
+    if days is not None and days < 2:
+        raise ValueError(
+            f"Expected `days` to be 2 or more, for {OCTOBER} and {DECEMBER} are compared, but got "
+            f"{days}; leave it empty to explain all."
+        )
     table = read()
     x = torch.from_numpy(features(table).to_numpy(np.float32))
     y = torch.from_numpy(table["cnt"].to_numpy(np.float32))
@@ -115,7 +126,7 @@ class Bench:
         self.data, self.ordering = data, ordering
         self.draws, self.repeats = draws, repeats
         self.regressor = fit(data, seed)
-        self.model = ms.as_model(self.regressor, data.x_train[:8], returns="values")
+        self.model = ms.as_model(self.regressor, data.x_train[:8], [UNIT], returns="values")
 
     def explain(
         self, imputer: ms.Imputer, asymmetric: bool = False, draws: int | None = None

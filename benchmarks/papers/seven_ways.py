@@ -6,36 +6,50 @@ is one of bicycles rented per day, and the order of causes is that of Heskes et 
 then the season, then the weather.
 """
 
-import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
-
 import manifold_shap as ms
-from benchmarks.papers import bike
-from benchmarks.papers.report import Claim, Line, Report, Table
+from benchmarks.papers import bike, seven_ways_figures
+from benchmarks.papers.report import Line, Report, Table
+from benchmarks.papers.seven_ways_claims import OF_MARGINAL, claims, fig_5_5, fig_5_6
+from benchmarks.papers.seven_ways_measures import (
+    apart,
+    between_days,
+    earlier_share,
+    largest_share,
+    mean,
+    noise,
+    share_apart,
+)
 
 TITLE = "Seven ways to explain one model"
 SOURCE = "Carballo, Section 5.3, Figs. 5.5-5.9; Heskes et al. (2020), Section 6"
-CONDITIONAL = ("Gaussian", "copula", "empirical")
-OF_MARGINAL = "asymmetric, of the marginal game"
 BY_AICC = "empirical, bandwidth by AICc"
-# Standard errors by which figures must differ to count as different.
-SURELY = 3.0
 REMARKS = """
 The thesis' data (ADNI) are not public, and it shows plots without numbers; what Heskes et al.
 (2020) find is read from the figures of their published code. Both are asked here of the table of
 the latter, with boosted trees of scikit-learn. Conditional values behind the asymmetric and the
 causal ones are Gaussian, as theirs are.
 
-*Alike.* The season is a circle: its two coordinates are uncorrelated, though one nearly gives the
-other. A normal distribution and its copula cannot see that, and leave the circle; days near by keep
-close to it. With the default bandwidth of 0.1 empirical values rest on a few days each, and are as
-far from the Gaussian ones as these are from the marginal ones; with that of the AICc they are not.
-Nor can a normal distribution tell whether the season is confounded: see "nothing confounded".
+*Our readings.* Of numerical features the thesis says, by sina plots, that ways are very similar or
+that they hardly differ. All of ours are numerical, and we take it to mean that of what any two of
+these ways share out less than a tenth is at other features. What is said to be larger has to be so
+by three standard errors. Both numbers are ours.
+
+*Similar.* Neither statement holds here, and the data are the likely reason. The thesis' features go
+together only loosely (its Fig. 5.3): what is known of some of them tells little about the others,
+so that conditional and causal values are nearly marginal ones, and orders have little to move. Here
+season and temperature go together closely, and the trees look at the temperature: conditional and
+causal values give a part of that to `cosyear`, most where the season goes first. Besides, a sina
+plot shows how values are spread, and not whether a day has the same ones in two panels.
+
+*Gaussian, copula, empirical.* The season is a circle: its two coordinates are uncorrelated, though
+one nearly gives the other. A normal distribution and its copula cannot see that, and leave the
+circle; days near by keep close to it. With the default bandwidth of 0.1 empirical values rest on a
+few days each, and are as far from the Gaussian ones as these are from the marginal ones; with that
+of the AICc they are not. Nor can a normal distribution tell whether the season is confounded: see
+"nothing confounded".
 
 *Orders.* Two definitions of asymmetric values are about. Frye, Rowat & Feige (2020) and Heskes et
 al. restrict the orders of the *conditional* game; that is the way shown. The thesis restricts those
@@ -43,8 +57,8 @@ of the *marginal* one ("causal, all variables confounded"), and is asked about t
 the season does to the weather is not seen, and an order only says who gets the interactions.
 
 *Season and temperature.* Heskes et al. have the apparent temperature as one more feature beside the
-temperature, and the two share what is one value here. With both, in a run apart, the causal values
-of each were smaller than that of `cosyear`, and their sum was larger.
+temperature, and the two share what is one value here. Tried by hand with both, the causal values of
+each were smaller than that of `cosyear`, and their sum was larger.
 """
 
 Explanations = Mapping[str, ms.Explanation]
@@ -65,10 +79,17 @@ def run(
             the weather.
         confounding: for each component, whether its features share a hidden cause.
         draws: completions of a coalition in one repeat, where they are random.
-        repeats: with other draws.
-        days: to explain; by default all that the model has not seen.
+        repeats: with other draws, two or more.
+        days: to explain, two or more; by default all that the model has not seen.
         seed: of the split and the model.
+
+    Raises:
+        ValueError: fewer repeats or days.
     """
+    if repeats < 2:
+        raise ValueError(
+            f"Expected `repeats` to be 2 or more, by which errors are known, but got {repeats}."
+        )
     bench = bike.Bench(bike.split(seed, days), ordering, draws, repeats, seed)
     found = ways(bench, confounding)
     others = variants(bench, confounding)
@@ -110,148 +131,70 @@ def variants(bench: bike.Bench, confounding: Sequence[bool]) -> dict[str, ms.Exp
     return found
 
 
-def apart(one: ms.Explanation, other: ms.Explanation) -> Float[Tensor, " days"]:
-    """How many bicycles two explanations of a day give to other features."""
-    return (one.phi - other.phi)[..., 0].abs().sum(1) / 2
-
-
-def noise(one: ms.Explanation, other: ms.Explanation) -> float:
-    """What `apart` is on average for the same values, of as many draws."""
-    error = (one.standard_error.square() + other.standard_error.square()).sqrt()
-    return ((2 / torch.pi) ** 0.5 * error[..., 0].sum(1) / 2).mean().item()
-
-
-def earlier_share(
-    explanation: ms.Explanation, ordering: Sequence[Sequence[str]]
-) -> Float[Tensor, " days"]:
-    """Part of Σ|φ| that all components but the last have."""
-    size = explanation.phi[..., 0].abs()
-    last = torch.tensor([name in ordering[-1] for name in explanation.players.names])
-    return size[:, ~last].sum(1) / size.sum(1)
-
-
-def surely_larger(one: Float[Tensor, " days"], other: Float[Tensor, " days"]) -> bool:
-    """Whether the mean is, judged by the differences of each day."""
-    gap = one - other
-    return bool(gap.mean() > SURELY * gap.std() / len(gap) ** 0.5)
-
-
-def between_days(explanation: ms.Explanation, player: str) -> tuple[float, float]:
-    """By how much a value is larger in October than in December, and its error."""
-    k = explanation.players.names.index(player)
-    gap = explanation.phi[0, k, 0] - explanation.phi[1, k, 0]
-    return gap.item(), explanation.standard_error[:2, k, 0].norm().item()
-
-
-def _of_thesis(found: Explanations, others: Explanations) -> list[Claim]:
-    by_aicc = {**found, "empirical": others[BY_AICC]}
-    symmetric = found["marginal"], found["causal"]
-    asymmetric = others[OF_MARGINAL], found["asymmetric causal"]
-    orders = [apart(a, b) for a, b in zip(symmetric, asymmetric, strict=True)]
-    games = [apart(*symmetric), apart(*asymmetric)]
-    return [
-        Claim(
-            "Gaussian, copula and empirical values are alike (Fig. 5.5): nearer to each other than "
-            "any of them is to the marginal ones",
-            _alike(found),
-        ),
-        Claim("they are if the bandwidth of the empirical ones is by AICc", _alike(by_aicc)),
-        Claim(
-            "orders matter most (Chapter 6): marginal and causal values change more where orders "
-            "are restricted than they differ from each other",
-            _all_larger(orders, games),
-        ),
-    ]
-
-
-def _alike(found: Explanations) -> bool:
-    kin = [apart(found[a], found[b]) for a, b in itertools.combinations(CONDITIONAL, 2)]
-    return _all_larger([apart(found[name], found["marginal"]) for name in CONDITIONAL], kin)
-
-
-def _all_larger(ones: Sequence[Tensor], others: Sequence[Tensor]) -> bool:
-    return all(surely_larger(one, other) for one in ones for other in others)
-
-
-def _of_heskes(found: Explanations, ordering: Sequence[Sequence[str]]) -> list[Claim]:
-    share = {name: earlier_share(one, ordering) for name, one in found.items()}
-    size = {name: one.phi[..., 0].abs() for name, one in found.items()}
-    season, warmth = (bike.PLAYERS.names.index(name) for name in ("cosyear", "temp"))
-    likest = apart(found["asymmetric"], found["asymmetric causal"])
-    rest = [
-        apart(found[a], found[b])
-        for a, b in itertools.combinations(found, 2)
-        if {a, b} != {"asymmetric", "asymmetric causal"}
-    ]
-    claims = [
-        Claim(f"{name} values give more to trend and season than marginal ones",
-              surely_larger(share[name], share["marginal"]))
-        for name in ("causal", "asymmetric", "asymmetric causal")
-    ]  # fmt: skip
-    claims += [
-        Claim("marginal values are larger for temp than for cosyear (Fig. 3)",
-              surely_larger(size["marginal"][:, warmth], size["marginal"][:, season])),
-        Claim("causal ones are larger for cosyear than for temp (Fig. 3)",
-              surely_larger(size["causal"][:, season], size["causal"][:, warmth])),
-        Claim("asymmetric and asymmetric causal values are the most alike",
-              _all_larger(rest, [likest])),
-    ]  # fmt: skip
-    return claims + _of_two_days(found)
-
-
-def _of_two_days(found: Explanations) -> list[Claim]:
-    """Equally warm ones: it was cold for October, and warm for December."""
-    season = {name: between_days(found[name], "cosyear") for name in ("marginal", "causal")}
-    warmth = {name: between_days(found[name], "temp") for name in ("marginal", "causal")}
-
-    def beyond(one: tuple[float, float], other: tuple[float, float]) -> bool:
-        return one[0] - other[0] > SURELY * (one[1] ** 2 + other[1] ** 2) ** 0.5
-
-    return [
-        Claim("causal values tell October from December by cosyear more than marginal ones do "
-              "(Fig. 4)",
-              beyond(season["causal"], season["marginal"])),
-        Claim("and let temp speak for December rather than October more than marginal ones do",
-              beyond(warmth["marginal"], warmth["causal"])),
-    ]  # fmt: skip
-
-
 def _report(bench: bike.Bench, found: Explanations, others: Explanations) -> Report:
-    data, twins = bench.data, (found["asymmetric"], found["asymmetric causal"])
-    score = bench.regressor.score(data.x_test.numpy(), data.y_test.numpy())
-    lines = [Line("R² of the model on the days explained", score)]
-    for k, date in enumerate((bike.OCTOBER, bike.DECEMBER)):
-        lines.append(Line(f"bicycles predicted for {date}", twins[0].prediction[k, 0].item()))
-        lines.append(Line(f"bicycles rented on {date}", data.y_test[k].item()))
-    lines += [
-        Line("bicycles given to other features by asymmetric and asymmetric causal values",
-             *_mean(apart(*twins))),
-        Line("of which the draws alone would explain", noise(*twins)),
-    ]  # fmt: skip
     all_of_them = {**found, **others}
-    tables = [
-        _sizes(all_of_them, bench.ordering),
-        _distances(all_of_them, found),
-        _two_days(all_of_them),
-    ]
-    two = {"october": 0, "december": 1}
+    dates = {"october": bike.OCTOBER, "december": bike.DECEMBER}
     return Report(
         TITLE,
         SOURCE,
-        lines,
-        [*_of_thesis(found, others), *_of_heskes(found, bench.ordering)],
-        tables,
+        [*_of_model(bench, found), *_of_distances(found, others)],
+        claims(found, others, bench.ordering),
+        [
+            _sizes(all_of_them, bench.ordering),
+            _distances(all_of_them, found),
+            _two_days(all_of_them),
+        ],
         REMARKS,
-        ms.plots.sina(found),
+        seven_ways_figures.of_all_days(found),
         more={name: _plain(one) for name, one in all_of_them.items()},
         errors="standard errors, of means over days, or of two days from repeats",
-        figures={name: ms.plots.bars(found, instance=row) for name, row in two.items()},
+        figures={
+            name: seven_ways_figures.of_a_day(found, row, date)
+            for row, (name, date) in enumerate(dates.items())
+        },
     )
+
+
+def _of_model(bench: bike.Bench, found: Explanations) -> list[Line]:
+    data, predicted = bench.data, found["marginal"].prediction[:, 0]
+    score = bench.regressor.score(data.x_test.numpy(), data.y_test.numpy())
+    lines = [Line("R² of the model on the days explained", score)]
+    for k, date in enumerate((bike.OCTOBER, bike.DECEMBER)):
+        lines.append(Line(f"bicycles predicted for {date}", predicted[k].item()))
+        lines.append(Line(f"bicycles rented on {date}", data.y_test[k].item()))
+    return lines
+
+
+def _of_distances(found: Explanations, others: Explanations) -> list[Line]:
+    of_dependence, of_causes = fig_5_5(found), fig_5_6(found, others)
+    lines = [
+        Line(f"largest share of Σ|φ| at other features, of any two of: {'; '.join(ways)}",
+             largest_share(ways.values()))
+        for ways in (of_dependence, of_causes)
+    ]  # fmt: skip
+    bandwidths = {"0.1": found["empirical"], "by AICc": others[BY_AICC]}
+    for how, empirical in bandwidths.items():
+        three = [found["Gaussian"], found["copula"], empirical]
+        least = min(share_apart(one, found["marginal"]) for one in three)
+        said = f"Gaussian, copula and empirical values (bandwidth {how})"
+        lines += [
+            Line(f"largest share of Σ|φ| at other features, of any two of {said}",
+                 largest_share(three)),
+            Line(f"smallest share of Σ|φ| at other features, of marginal and {said}", least),
+        ]  # fmt: skip
+    twins = found["asymmetric"], found["asymmetric causal"]
+    both = "asymmetric and asymmetric causal values"
+    return [
+        *lines,
+        Line(f"bicycles a day that {both} give to other features", *mean(apart(*twins))),
+        Line(f"bicycles a day that {both} would give to other features by their draws alone",
+             noise(*twins)),
+    ]  # fmt: skip
 
 
 def _sizes(found: Explanations, ordering: Sequence[Sequence[str]]) -> Table:
     rows = [
-        [name, *one.phi[..., 0].abs().mean(0).tolist(), _mean(earlier_share(one, ordering))]
+        [name, *one.phi[..., 0].abs().mean(0).tolist(), mean(earlier_share(one, ordering))]
         for name, one in found.items()
     ]
     return Table(["mean |φ|, bicycles", *bike.PLAYERS.names, "share of trend and season"], rows)
@@ -272,10 +215,6 @@ def _two_days(found: Explanations) -> Table:
         for name, one in found.items()
     ]
     return Table([f"φ of {bike.OCTOBER} less that of {bike.DECEMBER}", *bike.PLAYERS.names], rows)
-
-
-def _mean(numbers: Float[Tensor, " days"]) -> tuple[float, float]:
-    return numbers.mean().item(), (numbers.std() / len(numbers) ** 0.5).item()
 
 
 def _plain(explanation: ms.Explanation) -> dict[str, Any]:

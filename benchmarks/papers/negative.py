@@ -15,21 +15,31 @@ from torch import Tensor
 import manifold_shap as ms
 from benchmarks.papers.global_figures import by_player, grouped
 from benchmarks.papers.report import Claim, Line, Report
+from benchmarks.papers.scored import classifier
 from benchmarks.papers.trained import Trained
 from manifold_shap.plots import style
 
 TITLE = "Negative global values arise off the manifold"
 SOURCE = "Frye et al. (2021), Section 3.2, Fig. 4"
-# P(x0 = 1), P(x1 = 1 | x0) and P(y = 1 | x0, x1): severity, treatment and mortality.
+# P(x0 = 1), P(x1 = 1 | x0) and P(y = 1 | x0, x1): severity, treatment and mortality. These are our
+# own, and decide the sign of x1 off the manifold.
 SEVERE, TREATED, DIES = 0.5, (0.1, 0.9), ((0.3, 0.2), (0.9, 0.8))
 ROWS = 10_000
-# Standard errors below zero that count as negative.
+# Standard errors below zero that count as negative, our own bound.
 SURELY = 3.0
 REMARKS = """
 The table of Fig. 4(a) is not in the text, which only says how it leans: ours is severity of a
 disease (x0), intensity of its treatment (x1) and mortality, with P(x0 = 1) = 0.5,
 P(x1 = 1 | x0 = 0, 1) = 0.1, 0.9 and P(y = 1 | x) = 0.3, 0.2 untreated and treated if mild, 0.9, 0.8
-if severe. On it all four values are exact. The abalone classifier is the default of this package.
+if severe. These probabilities decide the sign, and were chosen so that x1 is negative off the
+manifold: that it is shows that such tables exist, not how common they are. On it all four values
+are exact. The tree is grown in full, so that its outputs are the frequencies of the table.
+
+That a value counts as negative if it is three standard errors below zero is our own bound. The
+abalone classifier is the paper's (App. B.3): scikit-learn's, with 100 hidden units and early
+stopping. Its values sum to what it is more accurate than chance (Eq. 5), E[f_y(x)] over test rows
+less E[f_y(x')] over training rows x', so each sum stands beside this figure, which is taken from
+the model without any value function.
 """
 
 
@@ -37,21 +47,21 @@ def run(samples: int, draws: int, seed: int, epochs: int | None) -> Report:
     """Global values of both models.
 
     Args:
-        samples: labelled rows, each with one pair of orders, for the abalone data.
+        samples: pairs of orders of labelled rows, for the abalone data.
         draws: completions of a coalition there.
         seed: of everything.
         epochs: of the trainings; by default those of the commands.
     """
     tree = synthetic(seed)
     shorter = {} if epochs is None else {"max_epochs": epochs}
-    trained = Trained("abalone", seed)
+    trained = Trained("abalone", seed, classifier("abalone", seed))
     values = {
         "off manifold": trained.off_manifold(draws),
         "surrogate": trained.surrogate(**shorter),
         "VAE": trained.vae(draws, **shorter),
     }
     abalone = {name: trained.global_values(value, samples) for name, value in values.items()}
-    return _report(tree, abalone, trained)
+    return _report(tree, abalone, trained.accuracy, trained.attributable(samples))
 
 
 def synthetic(seed: int) -> dict[str, ms.GlobalValues]:
@@ -92,23 +102,48 @@ def negative(found: ms.GlobalValues) -> list[str]:
 
 
 def _report(
-    tree: Mapping[str, ms.GlobalValues], abalone: Mapping[str, ms.GlobalValues], trained: Trained
+    tree: Mapping[str, ms.GlobalValues],
+    abalone: Mapping[str, ms.GlobalValues],
+    accuracy: float,
+    above_chance: float,
 ) -> Report:
-    gap = max(values.efficiency_gap for values in (*tree.values(), *abalone.values()))
-    lines = [
-        Line("accuracy of the abalone classifier", trained.accuracy, paper=0.78),
-        Line("largest gap in the sum rule (Eq. 5), relative", gap),
+    """Of both models, and of abalone how often the classifier is right, and what values sum to."""
+    lines = [Line("accuracy of the abalone classifier", accuracy, paper=0.78)]
+    lines += [
+        Line(f"sum of the values, {name} (abalone)", values.phi.sum().item())
+        for name, values in abalone.items()
     ]
+    chance = "accuracy of the abalone classifier above chance, straight from the model"
+    lines.append(Line(chance, above_chance))
+    tables = [by_player(tree, "decision tree"), by_player(abalone, "abalone")]
+    figure = _draw(tree, abalone)
+    return Report(TITLE, SOURCE, lines, claims(tree, abalone), tables, REMARKS, figure)
+
+
+def claims(
+    tree: Mapping[str, ms.GlobalValues], abalone: Mapping[str, ms.GlobalValues]
+) -> list[Claim]:
+    """Of the paper."""
     on = [values for name, values in abalone.items() if name != "off manifold"]
-    claims = [
-        Claim("off the manifold x1 is negative", "x1" in negative(tree["off manifold"])),
-        Claim("on the manifold neither is", not negative(tree["on manifold"])),
-        Claim("off the manifold a measurement of abalone is negative",
-              bool(negative(abalone["off manifold"]))),
-        Claim("on the manifold none is, by surrogate or by VAE", not any(map(negative, on))),
-    ]  # fmt: skip
-    tables = [by_player(tree), by_player(abalone)]
-    return Report(TITLE, SOURCE, lines, claims, tables, REMARKS, _draw(tree, abalone))
+    return [
+        Claim(
+            "off the manifold the global value of x1 in the decision tree is negative",
+            "x1" in negative(tree["off manifold"]),
+        ),
+        Claim(
+            "on the manifold no global value in the decision tree is negative",
+            not negative(tree["on manifold"]),
+        ),
+        Claim(
+            "off the manifold the global value of a measurement of abalone is negative",
+            bool(negative(abalone["off manifold"])),
+        ),
+        Claim(
+            "on the manifold no global value of a measurement of abalone is negative, by surrogate "
+            "or by VAE",
+            not any(map(negative, on)),
+        ),
+    ]
 
 
 def _draw(tree: Mapping[str, ms.GlobalValues], abalone: Mapping[str, ms.GlobalValues]) -> Figure:

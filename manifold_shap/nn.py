@@ -22,6 +22,9 @@ ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
 # From this many coalitions per row on, one weight matrix per row is cheaper than one input per
 # coalition.
 _FOLD_FROM = 32
+# Up to this many players, a product with the masks of growing coalitions takes less time than
+# running sums, on a CPU: a third with 13 in half precision, and as long with 64 in single.
+_MASKS_UP_TO = 64
 
 
 def make_activation(name: str) -> nn.Module:
@@ -117,13 +120,16 @@ class MaskedLinear(nn.Module):
     ) -> Float[Tensor, "batch orders sizes outputs"]:
         """The layer's output for the coalitions of 1, 2, ... n-1 players that grow along orders.
 
-        A running sum of the players' terms: n additions where n coalitions take n²/2.
+        Of many players a running sum of their terms: n additions where n coalitions take n²/2.
         """
         dtype = product_dtype(x)
         with torch.autocast(x.device.type, enabled=False):
             # Row by row in memory, to be gathered as such. In half precision, too: what is behind
             # takes its inputs so, and products with ones, of which sums are made, add in single.
             terms = self.terms(x).to(dtype).contiguous()
+            if self.players <= _MASKS_UP_TO:
+                mask = growing(orders)
+                return self.of_terms(terms, mask.flatten(1, 2)).unflatten(1, mask.shape[1:3])
             number = torch.arange(len(x), device=x.device)[:, None, None]
             place = orders[..., :-1] + self.players * number
             steps = F.embedding(place, terms.flatten(0, 1))
@@ -159,6 +165,14 @@ def product_dtype(x: Tensor) -> torch.dtype:
     """What products with a tensor are computed in: autocast may have another than its own."""
     device = x.device.type
     return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
+
+
+def growing(
+    orders: Int64[Tensor, "batch orders players"],
+) -> Bool[Tensor, "batch orders sizes players"]:
+    """The coalitions of the first 1, 2, ... n-1 players of each order."""
+    sizes = torch.arange(1, orders.shape[-1], device=orders.device)
+    return orders.argsort(-1)[:, :, None] < sizes[:, None]
 
 
 def prefix_sums(

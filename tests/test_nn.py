@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
+from manifold_shap import nn as layers
 from manifold_shap.nn import MLP, MaskedLinear, make_activation, prefix_sums
 
 FOLDED = 40
@@ -110,19 +111,24 @@ def test_prefix_sums_are_cumulative_sums(count: int, width: int, dtype: torch.dt
     torch.testing.assert_close(prefix_sums(steps, start), start + steps.cumsum(-2))
 
 
-@given(owners(), st.integers(1, 4))
-@settings(deadline=None, max_examples=40)
-def test_along_an_order_the_layer_sees_coalitions_grow(index: list[int], outputs: int) -> None:
+@given(owners(), st.integers(1, 4), st.sampled_from([0, 64]))
+@settings(deadline=None, max_examples=60)
+def test_along_an_order_the_layer_sees_coalitions_grow(
+    index: list[int], outputs: int, masks_up_to: int
+) -> None:
+    """By masks as by running sums."""
     layer = make(index, outputs)
     x, _ = inputs(layer, 1)
     orders = torch.rand(len(x), 2, layer.players).argsort(-1)
     sizes = torch.arange(1, layer.players)[:, None]
     mask = orders.argsort(-1)[:, :, None] < sizes
     expected = layer(x, mask.flatten(1, 2)).unflatten(1, (2, -1))
-    torch.testing.assert_close(layer.along(x, orders), expected)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(layers, "_MASKS_UP_TO", masks_up_to)
+        torch.testing.assert_close(layer.along(x, orders), expected)
 
 
-@pytest.mark.parametrize("players", [30, 1000])
+@pytest.mark.parametrize("players", [30, 200, 1000])
 def test_running_sums_in_half_precision_err_as_their_rounding_does(players: int) -> None:
     """Of a thousand steps, the last one still counts: block by block, sums are in single."""
     torch.manual_seed(players)

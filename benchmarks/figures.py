@@ -162,7 +162,8 @@ def _draw(axes: Axes, panel: Panel, looks: Mapping[str, Mapping[str, Any]]) -> N
         )
     if "x" in panel.log:
         axes.set_xscale("log")
-        _sparse(axes.xaxis, steps=(1, 3))
+        low, high = axes.get_xlim()
+        _sparse(axes.xaxis, steps=(1, 3) if high < 3000 * low else (1,))
     if "y" in panel.log:
         axes.set_yscale("log")
         low, high = axes.get_ylim()

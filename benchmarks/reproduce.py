@@ -82,11 +82,11 @@ def _settings(cfg: DictConfig, words: Sequence[str]) -> dict[str, Any]:
 
 def _named(words: Sequence[str]) -> set[str]:
     """Settings that the command line names, one by one or as a dictionary."""
-    named = set()
+    named: set[str] = set()
     for override in OverridesParser.create().parse_overrides(list(words)):
         group, _, key = override.key_or_group.partition(".")
         if group == "settings":
-            named |= {key} if key else set(override.value())
+            named |= {key} if key else set(cast(Mapping[str, Any], override.value()))
     return named
 
 

@@ -7,14 +7,21 @@ from typing import Any
 
 import pytest
 import torch
-from test_commands import composed, train
+from test_commands import composed
+from test_commands import train as train_with
 
 import explain as explain_command
 import manifold_shap as ms
 from manifold_shap.commands import explainer as steps
 from manifold_shap.training.explainer import ExplainerTask
 
+# Of few features, whose values are exact.
+DATA = "iris"
 EXPLAINER = ["explainer=amortized", "explainer.hidden=[16]", "explainer.max_epochs=1"]
+
+
+def train(place: Path, *overrides: str) -> float:
+    return train_with(place, f"data={DATA}", *overrides)
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +33,7 @@ def explained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def written(place: Path, name: str) -> int:
-    return (place / "digits" / "surrogate" / f"{name}.ckpt").stat().st_mtime_ns
+    return (place / DATA / "surrogate" / f"{name}.ckpt").stat().st_mtime_ns
 
 
 def test_a_new_explainer_leaves_its_surrogate_alone(explained: Path) -> None:
@@ -34,7 +41,7 @@ def test_a_new_explainer_leaves_its_surrogate_alone(explained: Path) -> None:
     train(explained, *EXPLAINER, "explainer.max_epochs=2", "overwrite=true")
     assert written(explained, "surrogate") == before["surrogate"]
     assert written(explained, "explainer") > before["explainer"]
-    metrics = json.loads((explained / "digits" / "surrogate" / "metrics.json").read_text())
+    metrics = json.loads((explained / DATA / "surrogate" / "metrics.json").read_text())
     assert metrics["explainer"]["epochs"] == 2
 
 
@@ -52,7 +59,7 @@ def test_an_interruption_after_the_training_loses_nothing(
     where: Any,
     name: str,
 ) -> None:
-    home = explained / "digits" / "surrogate"
+    home = explained / DATA / "surrogate"
     words = [*EXPLAINER, "explainer.max_epochs=3", "overwrite=true"]
     with monkeypatch.context() as patched:
         patched.setattr(where, name, interrupt)
@@ -74,7 +81,7 @@ def test_an_interruption_after_the_training_loses_nothing(
 def test_a_new_explainer_never_stands_beside_the_record_of_an_old_one(
     explained: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home, words = explained / "digits" / "surrogate", [*EXPLAINER, "overwrite=true"]
+    home, words = explained / DATA / "surrogate", [*EXPLAINER, "overwrite=true"]
     train(explained, *words)
     save: Callable[..., None] = steps.AmortizedExplainer.save
 
@@ -118,15 +125,15 @@ def test_an_explainer_is_read_once_for_all_blocks(
 
     monkeypatch.setattr(steps, "load_explainer", loaded)
     monkeypatch.setattr("manifold_shap.training.explainer.load_explainer", loaded)
-    words = ["estimator=amortized", "instances=all", "block=100", "compare=[]", "progress=false"]
-    config = composed("explain", f"runs_dir={explained}", *words)
+    words = ["estimator=amortized", "instances=all", "block=10", "compare=[]", "progress=false"]
+    config = composed("explain", f"data={DATA}", f"runs_dir={explained}", *words)
     given = ["estimator", "instances", "block", "compare"]
-    assert explain_command.explain(config, given)["instances"] == 359
+    assert explain_command.explain(config, given)["instances"] == 30
     assert len(read) == 1
-    found = ms.Explanation.load(explained / "digits" / "surrogate" / "explanations.zarr")
+    found = ms.Explanation.load(explained / DATA / "surrogate" / "explanations.zarr")
     value, path = read[0][1], read[0][0]
-    alone = ms.amortized_shapley(value, found.x[100:200], explainer=path)
-    torch.testing.assert_close(alone.phi, found.phi[100:200])
+    alone = ms.amortized_shapley(value, found.x[10:20], explainer=path)
+    torch.testing.assert_close(alone.phi, found.phi[10:20])
 
 
 def test_a_surrogate_of_other_settings_is_replaced_with_its_explainer(explained: Path) -> None:
@@ -139,4 +146,4 @@ def test_without_an_explainer_the_surrogate_is_what_is_trained_anew(explained: P
     before = written(explained, "surrogate")
     train(explained, "overwrite=true")
     assert written(explained, "surrogate") > before
-    assert not (explained / "digits" / "surrogate" / "explainer.ckpt").exists()
+    assert not (explained / DATA / "surrogate" / "explainer.ckpt").exists()

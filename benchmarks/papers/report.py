@@ -142,8 +142,8 @@ def page(folder: Path, names: Iterable[str]) -> str:
     """All finished results of a folder in Markdown, in this order."""
     parts = [
         "# What the papers say, and what comes out here\n",
-        "Made by `python benchmarks/reproduce.py`, which writes this page anew. Under the tables of "
-        "each experiment is its command.\n",
+        "Made by `python benchmarks/reproduce.py`, which writes this page anew. Each experiment's "
+        "command is under its tables.\n",
     ]
     for name in names:
         if (folder / f"{name}.json").exists():

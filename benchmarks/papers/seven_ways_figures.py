@@ -16,9 +16,7 @@ def of_all_days(found: Explanations) -> Figure:
     """Sina plots side by side, as in Figs. 5.5 and 5.6 of the thesis."""
     figure = ms.plots.sina(found)
     first = next(iter(found.values()))
-    unit = first.outputs[0]
     style.headline(figure, f"What each feature adds, {words.count(len(first.phi), 'day')}")
-    figure.supxlabel(_axis(unit), fontsize=style.TEXT, color=style.INK)
     return figure
 
 
@@ -33,14 +31,9 @@ def of_a_day(found: Explanations, row: int, date: str) -> Figure:
         f"Predicted for {date}: {predicted} {unit}",
         f"mean prediction: {usual}; whiskers: two standard errors",
     )
-    axes.set_xlabel(_axis(unit), fontsize=style.TEXT, color=style.INK)
     legend = axes.get_legend()
     if legend is not None:
         labels = [text.get_text() for text in legend.get_texts()]
         room = _COLUMNS * (max(map(style.text_width, labels)) + style.HANDLE)
         style.legend_above(axes, legend.legend_handles, labels, room, handlelength=1.5)
     return figure
-
-
-def _axis(unit: str) -> str:
-    return f"Shapley value ({unit})"

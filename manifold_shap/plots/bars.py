@@ -57,7 +57,7 @@ def bars(
     axes.set_yticks(range(len(labels)), labels)
     axes.set_ylim(len(labels) - 0.5, -0.5)
     axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
-    label = words.shapley_axis(first.space, kinds=words.kinds(first))
+    label = words.shapley_axis(first, k, kinds=words.kinds(first))
     axes.set_xlabel(label, fontsize=style.TEXT, color=style.INK)
     bases = [words.amount(e.base[k].item(), e.space) for e in by_name.values()]
     names = list(by_name)

@@ -146,7 +146,7 @@ def _colour_label(explanation: Explanation) -> str:
     index = explanation.players.index
     pixels = index.shape[-2] * index.shape[-1]
     split = len(explanation.players) < pixels
-    return words.shapley_axis(explanation.space, " per pixel" if split else "")
+    return words.shapley_axis(explanation, per=" per pixel" if split else "")
 
 
 @dataclass(frozen=True)

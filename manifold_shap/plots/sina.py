@@ -69,7 +69,7 @@ def sina(
     mixed = coloured.any() and not coloured.all()
     style.headline(figure, title, *(["grey: categories, which have no order"] if mixed else []))
     alone = words.kinds(first) if len(panels) == 1 else ()
-    _label_values(figure, panels, words.shapley_axis(first.space, kinds=alone))
+    _label_values(figure, panels, words.shapley_axis(first, k, kinds=alone))
     if coloured.any():
         _draw_colour_bar(figure, panels)
     return figure

@@ -17,9 +17,12 @@ def kinds(explanation: Explanation) -> list[str]:
     return [kind for key, kind in known.items() if key in explanation.made_by]
 
 
-def shapley_axis(space: str, per: str = "", kinds: Sequence[str] = ()) -> str:
-    """Label of an axis or colour bar of Shapley values, with their unit."""
-    label = " ".join([*kinds, f"Shapley value{per} ({UNITS.get(space, 'model output')})"])
+def shapley_axis(
+    explanation: Explanation, output: int = 0, per: str = "", kinds: Sequence[str] = ()
+) -> str:
+    """Label of an axis or colour bar of Shapley values of one output, with their unit."""
+    unit = UNITS.get(explanation.space) or quantity(explanation, output)
+    label = " ".join([*kinds, f"Shapley value{per} ({unit})"])
     return label[0].upper() + label[1:]
 
 
@@ -61,9 +64,8 @@ def quantity(explanation: Explanation, output: int) -> str:
         return f"probability of {name}"
     if explanation.space == "ilr":
         return f"log-ratio {name}"
-    if explanation.space == "log_odds" or len(explanation.outputs) > 1:
-        return name
-    return "model output"
+    # The one output of a function that has no names for any.
+    return "model output" if name == "0" and len(explanation.outputs) == 1 else name
 
 
 def count(many: int, what: str) -> str:

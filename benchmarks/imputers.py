@@ -16,8 +16,6 @@ completions. On the drug data, whose ten features are binary, the figure is also
 import argparse
 import json
 import statistics
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +26,7 @@ from tqdm import tqdm
 import manifold_shap as ms
 from benchmarks.papers.table1 import PAPER
 from benchmarks.papers.trained import PRECISION, Trained
+from benchmarks.timing import timed
 from manifold_shap.coalitions import SizeUniform, all_coalitions
 
 DRAWS = 64
@@ -62,14 +61,15 @@ class Bench:
         self.scores: dict[str, dict[str, float]] = {}
 
     def score(self, name: str, value: ms.ValueFunction, **more: float) -> None:
-        start = time.perf_counter()
-        found = ms.mean_squared_error(value, self.x, self.mask, batch_size=2**16)
+        found, took = timed(
+            lambda: ms.mean_squared_error(value, self.x, self.mask, batch_size=2**16)
+        )
         figures = {
             "mse": found.mse,
             "standard_error_over_rows": found.standard_error,
             "debiased": found.debiased,
             "effective_draws": found.effective_draws,
-            "score_seconds": time.perf_counter() - start,
+            "score_seconds": took,
             **more,
         }
         if self.name == "drug" and name in EXACTLY:
@@ -82,14 +82,14 @@ class Bench:
 
     def surrogate(self, name: str, **changes: Any) -> float:
         """Train and score one; returns its seconds per epoch."""
-        value, seconds = _timed(lambda: self.trained.surrogate(**changes))
+        value, seconds = timed(lambda: self.trained.surrogate(**changes))
         epochs = value.training["epochs"]
         self.score(name, value, train_seconds=seconds, epochs=epochs)
         return seconds / epochs
 
     def vae(self, name: str, *overrides: str, **changes: Any) -> tuple[ms.VAEImputer, float]:
         """Train and score one; returns its imputer, and its seconds."""
-        value, seconds = _timed(lambda: self.trained.vae(DRAWS, *overrides, **changes))
+        value, seconds = timed(lambda: self.trained.vae(DRAWS, *overrides, **changes))
         imputer = value.imputer
         epochs = imputer.training_record["epochs"]
         self.score(name, value, train_seconds=seconds, epochs=epochs, temper=imputer.temper)
@@ -114,12 +114,6 @@ class Bench:
             self.imputed("empirical_conditional", ms.ExactMatchImputer(x, players), draws=1024)
         else:
             self.imputed("gaussian", ms.GaussianImputer(x, players))
-
-
-def _timed(make: Callable[[], Any]) -> tuple[Any, float]:
-    start = time.perf_counter()
-    made = make()
-    return made, time.perf_counter() - start
 
 
 def measure(bench: Bench, paper: bool, distil: bool) -> dict[str, dict[str, float]]:

@@ -15,9 +15,9 @@ from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
 import manifold_shap as ms
-from benchmarks.papers.clock import timed
 from benchmarks.papers.correlations import kendall, kendall_by_row, pearson
 from benchmarks.papers.naive_bayes_parts import Discretised
+from benchmarks.timing import timed
 
 _RESAMPLES = 200
 Pair = tuple[float, float]

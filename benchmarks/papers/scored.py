@@ -15,8 +15,8 @@ from sklearn.neural_network import MLPClassifier
 from torch import Tensor
 
 import manifold_shap as ms
-from benchmarks.papers.clock import timed
 from benchmarks.papers.trained import Trained
+from benchmarks.timing import timed
 
 OFF, VAE, SURROGATE, TABLE = "off manifold", "unsupervised", "supervised", "empirical"
 TRAINING_ROWS, PUBLISHED = "empirical, of training rows", "unsupervised, as published"

@@ -90,7 +90,7 @@ class Bench:
     def vae(self, name: str, *overrides: str, **changes: Any) -> tuple[ms.VAEImputer, float]:
         """Train and score one; returns its imputer, and its seconds."""
         value, seconds = timed(lambda: self.trained.vae(DRAWS, *overrides, **changes))
-        imputer = value.imputer
+        imputer: Any = value.imputer
         epochs = imputer.training_record["epochs"]
         self.score(name, value, train_seconds=seconds, epochs=epochs, temper=imputer.temper)
         return imputer, seconds

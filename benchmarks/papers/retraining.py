@@ -34,11 +34,10 @@ REMARKS = """
 The paper shows its values as bars and no numbers. That some values track those of the retrained
 forests and others do not is put here into correlations with them, and into distances from them,
 relative to their length. All methods see that one drug tells most, so that Pearson's correlations
-are near 1 for all; ranks, and the other nine drugs, tell more. What is said to be less has to be
-less for both methods than for each of those on the manifold, and farther means more than twice as
-far: these are our readings. Errors are from resampling the test rows, the same for all methods;
-those of the values are over these rows, too, and with Tree SHAP and retraining they are those of
-single rows' larger differences.
+are near 1 for all; ranks, and the other nine drugs, tell more. What is said to be higher has to be
+so for each of the values on the manifold against both other methods, and farther means more than
+twice as far: these are our readings. Errors of the values are over test rows, and those of
+correlations and distances from resampling these rows, the same for all methods.
 
 The accuracy is on 377 test rows, so its standard error is 0.02. "By the table" is the paper's
 empirical estimate, the mean over all test rows that agree with x on S instead of one of them. It is

@@ -37,8 +37,8 @@ the manifold do not explain it, for noise spreads values. The paper has no figur
 
 The paper's 0.002 is its average of the standard errors over the whole figure. It has 16,000 samples
 for each pixel on the manifold and does not say how many off it; we have 4,096 coalitions and 1,024
-orders. Errors fall with the square root of these numbers: our 0.0050 on the manifold would be
-0.0025 with 16,384 coalitions, and our 0.0152 off the manifold 0.0038 with as many orders. Of that,
+orders. Errors fall with the square root of these numbers: our 0.0053 on the manifold would be
+0.0027 with 16,384 coalitions, and our 0.0174 off the manifold 0.0043 with as many orders. Of that,
 a factor of two remains, which we cannot explain.
 """
 # Less than this share of the pixels is "far fewer" of them.

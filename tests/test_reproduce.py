@@ -186,6 +186,12 @@ def test_a_later_result_leaves_no_plot_of_an_earlier_one(tmp_path: Path) -> None
     assert found == {"one.json", "one.png", "one_of_mine.png"}
 
 
+def test_seconds_are_of_all_that_was_measured(tmp_path: Path) -> None:
+    for seconds, expected in ((None, 1.5), (3600.0, 3600.0)):
+        save(tmp_path, "one", made(seconds=seconds))
+        assert json.loads((tmp_path / "one.json").read_text())["seconds"] == expected
+
+
 def test_what_is_no_number_is_null(tmp_path: Path) -> None:
     nan = float("nan")
     unknown = made(lines=[Line("one", 1.0, nan)], more={"of one": [nan, {"inf": -nan}, 2.0]})

@@ -61,6 +61,7 @@ class Report:
         more: all else that is worth keeping, as plain values.
         errors: what the errors are.
         figures: more plots, by name.
+        seconds: of all that was measured, where parts of it are of earlier runs.
     """
 
     title: str
@@ -73,6 +74,7 @@ class Report:
     more: Mapping[str, Any] = field(default_factory=dict)
     errors: str = "standard errors"
     figures: Mapping[str, Figure] = field(default_factory=dict)
+    seconds: float | None = None
 
 
 def save(
@@ -88,7 +90,7 @@ def save(
         "source": report.source,
         "command": command,
         "settings": dict(settings),
-        "seconds": took,
+        "seconds": took if report.seconds is None else report.seconds,
         "machine": machine(),
         "lines": [asdict(line) for line in report.lines],
         "claims": [asdict(claim) for claim in report.claims],

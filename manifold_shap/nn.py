@@ -23,7 +23,8 @@ ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
 # coalition.
 _FOLD_FROM = 32
 # Up to this many players, a product with the masks of growing coalitions takes less time than
-# running sums, on a CPU: a third with 13 in half precision, and as long with 64 in single.
+# running sums, on a CPU: a tenth with 13 in half precision and a third in single; with 64 it is 0.6
+# and 1.2 times as long.
 _MASKS_UP_TO = 64
 
 

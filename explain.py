@@ -22,12 +22,12 @@ def explain(cfg: DictConfig, given: list[str]) -> dict[str, Any]:
         given: names of the settings that the user gave, which must agree with the run.
     """
     # Here, so that --help and a misspelled setting need not wait for them.
-    from manifold_shap.commands import explain as steps
-    from manifold_shap.commands.many_rows import ManyRows
-    from manifold_shap.commands.on_simplex import OnSimplex
-    from manifold_shap.commands.opening import open_value
-    from manifold_shap.commands.orders import Orders
-    from manifold_shap.commands.value_functions import defaults
+    from manifold_shap.cli import explain as steps
+    from manifold_shap.cli.many_rows import ManyRows
+    from manifold_shap.cli.on_simplex import OnSimplex
+    from manifold_shap.cli.opening import open_value
+    from manifold_shap.cli.orders import Orders
+    from manifold_shap.cli.value_functions import defaults
 
     home, settings = Path(cfg.runs_dir, cfg.data.name), plain(cfg)
     orders = Orders(settings["ordering"], settings["asymmetric"], settings["confounding"])
@@ -84,8 +84,8 @@ def main(cfg: DictConfig) -> None:
     overrides = HydraConfig.get().overrides.task
     given = [override.lstrip("+~").split("=")[0] for override in overrides]
     try:
-        from manifold_shap.commands.many_rows import is_first_process
-        from manifold_shap.commands.report import show_warning
+        from manifold_shap.cli.many_rows import is_first_process
+        from manifold_shap.cli.report import show_warning
 
         # Not `formatwarning`, which Lightning sets as well.
         warnings.showwarning = show_warning if is_first_process() else _say_nothing

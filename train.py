@@ -21,12 +21,12 @@ def train(cfg: DictConfig, sweep: Path | None = None) -> float:
         sweep: where one job of a multirun writes; by default runs have no place of their own.
     """
     # Here, so that --help and a misspelled setting need not wait for them.
-    from manifold_shap.commands import directories
-    from manifold_shap.commands.explainer import check_explained, train_explainer
-    from manifold_shap.commands.opening import teacher_of
-    from manifold_shap.commands.run import Run
-    from manifold_shap.commands.train import train as train_run
-    from manifold_shap.commands.value_functions import teacher_settings
+    from manifold_shap.cli import directories
+    from manifold_shap.cli.explainer import check_explained, train_explainer
+    from manifold_shap.cli.opening import teacher_of
+    from manifold_shap.cli.run import Run
+    from manifold_shap.cli.train import train as train_run
+    from manifold_shap.cli.value_functions import teacher_settings
 
     home = Path(cfg.runs_dir, cfg.data.name)
     directories.check_writable(home)
@@ -63,7 +63,7 @@ def main(cfg: DictConfig) -> float:
     job = HydraConfig.get()
     sweep = Path(job.runtime.output_dir) if job.mode == RunMode.MULTIRUN else None
     try:
-        from manifold_shap.commands.report import show_warning
+        from manifold_shap.cli.report import show_warning
 
         # Not `formatwarning`, which Lightning sets as well.
         warnings.showwarning = show_warning

@@ -19,9 +19,9 @@ from torch import Tensor
 
 import manifold_shap as ms
 from benchmarks.timing import seconds
-from manifold_shap.imputers.vae import VAEImputer
 from manifold_shap.nn import MLP
-from manifold_shap.vae import MaskedVAE
+from manifold_shap.vae.imputer import VAEImputer
+from manifold_shap.vae.network import MaskedVAE
 
 PLAYERS, CLASSES = 784, 10
 

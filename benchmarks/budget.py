@@ -38,7 +38,7 @@ from benchmarks.figures import Panel, draw, machine, markdown, number, write
 from benchmarks.peers import surrogate_on
 from manifold_shap.estimators.auto import auto_shapley
 from manifold_shap.estimators.coalition import affordable
-from manifold_shap.estimators.game import Game
+from manifold_shap.estimators.evaluator import Game
 from manifold_shap.estimators.kernel import kernel_shapley
 from manifold_shap.estimators.sample_reuse import sample_reuse_shapley
 

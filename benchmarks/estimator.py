@@ -18,10 +18,10 @@ from pathlib import Path
 import torch
 
 import manifold_shap as ms
-from manifold_shap.classifiers import Model
 from manifold_shap.data import MNIST
+from manifold_shap.models import Model
 from manifold_shap.nn import MLP
-from manifold_shap.surrogate import Surrogate
+from manifold_shap.surrogate.network import Surrogate
 
 BATCH_SIZES = [2**k for k in range(8, 17)]
 

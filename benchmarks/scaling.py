@@ -38,7 +38,7 @@ import torch
 
 import manifold_shap as ms
 from benchmarks.figures import Panel, draw, machine, markdown, write
-from manifold_shap.surrogate import Surrogate
+from manifold_shap.surrogate.network import Surrogate
 
 PARTS = ("players", "classes", "rows")
 HIDDEN = (512, 512)

@@ -31,13 +31,13 @@ from torch.utils.data import DataLoader
 
 import manifold_shap as ms
 from benchmarks.figures import Panel, draw, machine, markdown, write
-from manifold_shap.classifiers import Model
 from manifold_shap.data import MNIST
-from manifold_shap.data.batches import loader
-from manifold_shap.surrogate import squared_error
+from manifold_shap.models import Model
+from manifold_shap.surrogate.fit import SurrogateTask
+from manifold_shap.surrogate.network import squared_error
+from manifold_shap.training.batches import loader
 from manifold_shap.training.classifier import MLPClassifier, fit_classifier, load_classifier
 from manifold_shap.training.loop import train
-from manifold_shap.training.surrogate import SurrogateTask
 
 PARTS = ("throughput", "time_to_error")
 DECAY = 0.99

@@ -7,17 +7,13 @@ explanation = ms.permutation_shapley(value, x_test, permutations=64)
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-# First: an explanation records it.
-__version__ = "0.1.0"
-
 from manifold_shap import simplex
-from manifold_shap.classifiers import Model, as_model
-from manifold_shap.coalitions import LeverageScores, Players, ShapleyKernel, SizeUniform
-from manifold_shap.columns import Column
-from manifold_shap.dendrogram import cluster_classes
+from manifold_shap._version import __version__ as __version__
+from manifold_shap.amortized import AmortizedExplainer as AmortizedExplainer
+from manifold_shap.amortized import amortized_shapley
+from manifold_shap.coalitions import LeverageScores, ShapleyKernel, SizeUniform
 from manifold_shap.estimators import (
     adaptive_shapley,
-    amortized_shapley,
     auto_shapley,
     coalition_shapley,
     exact_shapley,
@@ -37,23 +33,27 @@ from manifold_shap.imputers import (
     GaussianImputer,
     Imputer,
     MarginalImputer,
-    VAEImputer,
 )
 from manifold_shap.metrics import mean_squared_error, shapley_pairs
+from manifold_shap.models import Model, as_model
 from manifold_shap.naive_bayes import (
     multiclass_score,
     naive_bayes_shapley,
     weight_of_evidence,
 )
 from manifold_shap.ordering import Ordering
-from manifold_shap.outputs import Space
-from manifold_shap.partition import Partition
-from manifold_shap.schema import Schema
+from manifold_shap.players import Players
+from manifold_shap.simplex.dendrogram import cluster_classes
+from manifold_shap.simplex.partition import Partition
+from manifold_shap.spaces import Space
+from manifold_shap.surrogate import SurrogateValue
+from manifold_shap.tables.columns import Column
+from manifold_shap.tables.schema import Schema
+from manifold_shap.vae import VAEImputer
 from manifold_shap.values import (
     ImputedValue,
     LogRatioOfMean,
     RetrainedValue,
-    SurrogateValue,
     ValueFunction,
     imputed_value,
     retrained_value,
@@ -61,10 +61,10 @@ from manifold_shap.values import (
 
 if TYPE_CHECKING:
     from manifold_shap import plots
-    from manifold_shap.streaming import explain_rows
-    from manifold_shap.training.explainer import fit_explainer, load_explainer
-    from manifold_shap.training.imputer import fit_imputer, load_imputer
-    from manifold_shap.training.surrogate import fit_surrogate, load_surrogate
+    from manifold_shap.amortized.fit import fit_explainer, load_explainer
+    from manifold_shap.io.streaming import explain_rows
+    from manifold_shap.surrogate.fit import fit_surrogate, load_surrogate
+    from manifold_shap.vae.fit import fit_imputer, load_imputer
 
 __all__ = [
     "BaselineImputer",
@@ -125,13 +125,13 @@ __all__ = [
 
 # Lightning and matplotlib take seconds to import: only those who train or draw wait for them.
 _LAZY = {
-    "explain_rows": "manifold_shap.streaming",
-    "fit_explainer": "manifold_shap.training.explainer",
-    "load_explainer": "manifold_shap.training.explainer",
-    "fit_imputer": "manifold_shap.training.imputer",
-    "load_imputer": "manifold_shap.training.imputer",
-    "fit_surrogate": "manifold_shap.training.surrogate",
-    "load_surrogate": "manifold_shap.training.surrogate",
+    "explain_rows": "manifold_shap.io.streaming",
+    "fit_explainer": "manifold_shap.amortized.fit",
+    "load_explainer": "manifold_shap.amortized.fit",
+    "fit_imputer": "manifold_shap.vae.fit",
+    "load_imputer": "manifold_shap.vae.fit",
+    "fit_surrogate": "manifold_shap.surrogate.fit",
+    "load_surrogate": "manifold_shap.surrogate.fit",
 }
 
 

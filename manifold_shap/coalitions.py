@@ -5,99 +5,12 @@ A coalition is a bool mask over players: `True` = the player is in the coalition
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-
-@dataclass(frozen=True, eq=False)
-class Players:
-    """Who plays: names, and which player owns each element of one input row.
-
-    Elements of one player (a one-hot block, the channels of a pixel, a superpixel) enter and
-    leave a coalition together.
-
-    Attributes:
-        names: one per player.
-        index: int64, shaped as one input row (`*event`): the player that owns each element.
-    """
-
-    names: tuple[str, ...]
-    index: Tensor
-
-    def __post_init__(self) -> None:
-        check_names(self.names)
-        owners = torch.unique(self.index)
-        if self.index.is_floating_point() or not torch.equal(
-            owners.cpu(), torch.arange(len(self.names))
-        ):
-            raise ValueError(
-                f"Expected `index` to hold every integer from 0 to {len(self.names) - 1}, one per "
-                f"name in `names`, but got {owners.tolist()[:20]} for {len(self.names)} names."
-            )
-
-    @classmethod
-    def of_elements(cls, event: Sequence[int], names: Sequence[str] | None = None) -> "Players":
-        """One player per element of an input row of shape `event`."""
-        count = math.prod(event)
-        names = tuple(names) if names is not None else tuple(f"x{i}" for i in range(count))
-        return cls(names, torch.arange(count).reshape(tuple(event)))
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    @property
-    def event(self) -> tuple[int, ...]:
-        """Shape of one input row."""
-        return tuple(self.index.shape)
-
-    def expand(self, mask: Tensor) -> Tensor:
-        """A mask over players `[..., players]` as a mask over input elements `[..., *event]`."""
-        return mask[..., self.index.to(mask.device)]
-
-
-def check_names(names: Sequence[Any]) -> None:
-    """Raise unless every player has a name of its own.
-
-    Raises:
-        TypeError: a name is no string.
-        ValueError: a name occurs more than once.
-    """
-    for name in names:
-        if not isinstance(name, str):
-            raise TypeError(
-                f"Expected the names of players to be strings but got {name!r}; convert it with "
-                "`str`."
-            )
-    if len(set(names)) < len(names):
-        twice = sorted({name for name in names if names.count(name) > 1})
-        raise ValueError(
-            f"Expected every player to have a name of its own but {twice[:10]} occur more than "
-            "once; number them, or let one player own their elements."
-        )
-
-
-def check_mask(mask: Tensor, players: int) -> None:
-    """Raise unless `mask` is a bool tensor whose last axis has one entry per player.
-
-    Raises:
-        TypeError: `mask` is not a bool tensor.
-        ValueError: its last axis has another length.
-    """
-    if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
-        kind = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
-        raise TypeError(
-            f"Expected `mask` to be a bool tensor (True = in the coalition) but got {kind}; "
-            "compare a number with a threshold, as in `mask > 0`."
-        )
-    if mask.ndim == 0 or mask.shape[-1] != players:
-        raise ValueError(
-            f"Expected `mask` with {players} players on its last axis but got shape "
-            f"{tuple(mask.shape)}; a mask has one entry per player, not per input element."
-        )
+from manifold_shap._checks import check_mask
 
 
 def _log_binomial(n: int, k: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:

@@ -10,10 +10,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from manifold_shap import compositions, simplex, storage
-from manifold_shap.coalitions import Players
-from manifold_shap.partition import Partition, Tree
-from manifold_shap.schema import Schema
+from manifold_shap import simplex
+from manifold_shap.io import zarr as storage
+from manifold_shap.players import Players
+from manifold_shap.simplex import compositions
+from manifold_shap.simplex.partition import Partition, Tree
+from manifold_shap.tables.schema import Schema
 
 if TYPE_CHECKING:
     import pandas as pd

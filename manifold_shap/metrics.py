@@ -9,8 +9,8 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 from tqdm import tqdm
 
+from manifold_shap._checks import check_pairs
 from manifold_shap.coalitions import SizeUniform
-from manifold_shap.rows import check_pairs
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from manifold_shap import __version__
-from manifold_shap.coalitions import Players
+from manifold_shap._version import __version__
 from manifold_shap.explanation import Explanation
 from manifold_shap.naive_bayes_models import NaiveBayes, float64, read_model
-from manifold_shap.outputs import Space
-from manifold_shap.partition import Partition
+from manifold_shap.players import Players
+from manifold_shap.simplex.partition import Partition
+from manifold_shap.spaces import Space
 
 # Log-likelihoods that are held at a time: 2 MiB, what a cache holds.
 _MOST_ELEMENTS = 2**18

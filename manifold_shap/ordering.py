@@ -8,7 +8,8 @@ import torch
 from jaxtyping import Bool, Int64
 from torch import Tensor
 
-from manifold_shap.coalitions import Players, all_coalitions, all_orders, sample_orders
+from manifold_shap.coalitions import all_coalitions, all_orders, sample_orders
+from manifold_shap.players import Players
 
 
 class Ordering:

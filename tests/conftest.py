@@ -45,7 +45,7 @@ def make_value() -> "Callable[..., ValueFunction]":
 
 def _make_value(kind: str = "surrogate", space: str = "probability", draws: int = 20) -> Any:
     import manifold_shap as ms
-    from manifold_shap.surrogate import Surrogate
+    from manifold_shap.surrogate.network import Surrogate
     from manifold_shap.values import model_for, reference_outputs
 
     generator = torch.Generator().manual_seed(0)

@@ -10,19 +10,18 @@ from hypothesis import strategies as st
 from scipy import stats
 from torch import Tensor
 
+from manifold_shap._checks import check_mask
 from manifold_shap.coalitions import (
     LeverageScores,
-    Players,
     ShapleyKernel,
     SizeUniform,
     all_coalitions,
     all_orders,
-    check_mask,
-    check_names,
     distinct_coalitions,
     sample_orders,
     sample_subsets,
 )
+from manifold_shap.players import Players, check_names
 
 # Every statistical test here fails a correct sampler with this probability (over seeds).
 FALSE_ALARM = 1e-6

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap import noise
+from manifold_shap import _random as noise
 from manifold_shap.values import Estimate
 
 X = torch.randn(7, 4, generator=torch.Generator().manual_seed(1))

@@ -15,8 +15,8 @@ from sklearn.svm import SVC
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.columns import Column
-from manifold_shap.schema import Schema
+from manifold_shap.tables.columns import Column
+from manifold_shap.tables.schema import Schema
 
 # Test rows in the authors' published code.
 IRIS_ROW, DIGIT_ROW = 13, 10

@@ -5,7 +5,7 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap import noise
+from manifold_shap import _random as noise
 from manifold_shap.imputers.base import Completions
 
 FEATURES, BROKEN = 20, 5

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from manifold_shap.checkpoints import write_whole
+from manifold_shap.io.files import write_whole
 
 
 def kept(path: Path, settings: Mapping[str, Any], make: Callable[[], Any]) -> Any:

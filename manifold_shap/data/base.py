@@ -10,10 +10,10 @@ from lightning.pytorch import LightningDataModule
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from manifold_shap.coalitions import Players
-from manifold_shap.columns import shown
-from manifold_shap.data.batches import epoch_rows, loader
-from manifold_shap.schema import Schema
+from manifold_shap.players import Players
+from manifold_shap.tables.columns import shown
+from manifold_shap.tables.schema import Schema
+from manifold_shap.training.batches import epoch_rows, loader
 
 Split = tuple[Tensor, Tensor]
 

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 import torch
 
-from manifold_shap.coalitions import Players
 from manifold_shap.data.base import Loaded, Settings, TensorDataModule, split_rows
-from manifold_shap.schema import Schema
+from manifold_shap.players import Players
+from manifold_shap.tables.schema import Schema
 
 _DIGITS, _PIXELS = tuple("0123456789"), 64
 

@@ -11,9 +11,9 @@ from jaxtyping import UInt8
 from numpy.typing import NDArray
 from torch import Tensor
 
-from manifold_shap.coalitions import Players
 from manifold_shap.data import sources
 from manifold_shap.data.base import Loaded, Settings, Split, TensorDataModule, split_rows
+from manifold_shap.players import Players
 
 _UINT8_CODE = 8
 _GZIP = b"\x1f\x8b"

@@ -16,11 +16,11 @@ from jaxtyping import Int64
 from pandas.api import types
 from torch import Tensor
 
-from manifold_shap.coalitions import Players
-from manifold_shap.columns import check_numerals
 from manifold_shap.data import sources
 from manifold_shap.data.base import Loaded, Settings, TensorDataModule, split_rows
-from manifold_shap.schema import Schema, check_distinct
+from manifold_shap.players import Players
+from manifold_shap.tables.columns import check_numerals
+from manifold_shap.tables.schema import Schema, check_distinct
 
 _UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
 _MOST_CLASSES = 100

@@ -1,7 +1,6 @@
 """Estimators: from any value function to Shapley values of every player and output."""
 
 from manifold_shap.estimators.adaptive import adaptive_shapley
-from manifold_shap.estimators.amortized import amortized_shapley
 from manifold_shap.estimators.auto import auto_shapley
 from manifold_shap.estimators.coalition import coalition_shapley
 from manifold_shap.estimators.exact import exact_shapley
@@ -11,7 +10,6 @@ from manifold_shap.estimators.sample_reuse import sample_reuse_shapley
 
 __all__ = [
     "adaptive_shapley",
-    "amortized_shapley",
     "auto_shapley",
     "coalition_shapley",
     "exact_shapley",

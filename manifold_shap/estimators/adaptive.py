@@ -16,9 +16,9 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 from tqdm import tqdm
 
-from manifold_shap import noise
+from manifold_shap import _random
 from manifold_shap.estimators.allocation import allocate, weights
-from manifold_shap.estimators.game import Game
+from manifold_shap.estimators.evaluator import Game
 from manifold_shap.estimators.moments import PlayerMoments, diagonal
 from manifold_shap.explanation import Explanation
 from manifold_shap.ordering import Ordering
@@ -238,7 +238,7 @@ class _Sampler:
             # A sample's number among all of its player, whose new ones stand together.
             number = torch.arange(own.shape[1], device=own.device) - torch.searchsorted(own, own)
             number += self.moments.counts[where].gather(1, own)
-            keys = noise.fold(noise.fold(self._keys[where, None], own), number)
+            keys = _random.fold(_random.fold(self._keys[where, None], own), number)
             values = self._values(some, own, keys)
             spread = values.amax((1, 2)) - values.amin((1, 2))
             self.moments.add(some, own, values[:, :, 1] - values[:, :, 0], spread)
@@ -255,7 +255,7 @@ class _Sampler:
         Both share the random numbers of a sampled value function: `w` of Algorithm 1.
         """
         game, players = self.game, len(self.game.players)
-        arrival = noise.uniform(noise.fold(keys, _ARRIVALS), (players,)) + self._component
+        arrival = _random.uniform(_random.fold(keys, _ARRIVALS), (players,)) + self._component
         own = owner[..., None]
         before = arrival < arrival.gather(-1, own)
         joined = before.scatter(-1, own, True)

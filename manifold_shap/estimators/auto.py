@@ -6,19 +6,19 @@ from typing import Any
 
 from torch import Tensor
 
+from manifold_shap._checks import to_tensor
 from manifold_shap.estimators.coalition import (
     DEFAULT_COALITIONS,
     affordable,
     coalition_shapley,
     pays_to_linearize,
 )
+from manifold_shap.estimators.evaluator import Game
 from manifold_shap.estimators.exact import MAX_PLAYERS, exact_shapley
-from manifold_shap.estimators.game import Game
 from manifold_shap.estimators.kernel import kernel_shapley
 from manifold_shap.estimators.permutation import permutation_shapley
 from manifold_shap.explanation import Explanation
 from manifold_shap.ordering import Ordering
-from manifold_shap.rows import to_tensor
 
 # Per player, in general and where contributions are linearized; and model rows that nobody has to
 # wait for.

@@ -25,9 +25,9 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 from tqdm import tqdm
 
-from manifold_shap import noise
+from manifold_shap import _random
 from manifold_shap.coalitions import sample_stratified_pairs, stratum_weights
-from manifold_shap.estimators.game import Game
+from manifold_shap.estimators.evaluator import Game
 from manifold_shap.estimators.moments import StratifiedMoments, above_target, diagonal, with_sum
 from manifold_shap.explanation import Explanation
 
@@ -228,7 +228,7 @@ class _Parts:
             if len(some) == 0:
                 continue
             # Draws are fresh for every pair, so that standard errors are of these, too.
-            keys = noise.fold(self.keys[some][:, None], torch.tensor(pairs))
+            keys = _random.fold(self.keys[some][:, None], torch.tensor(pairs))
             found = contributions(some, mask, keys.repeat_interleave(2, 1))
             moments.add(some, found.unflatten(1, (*shape, strata, 2)).mean(4))
 

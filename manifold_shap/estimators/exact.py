@@ -10,7 +10,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from manifold_shap.coalitions import all_coalitions
-from manifold_shap.estimators.game import Game
+from manifold_shap.estimators.evaluator import Game
 from manifold_shap.explanation import Explanation
 from manifold_shap.ordering import Ordering
 

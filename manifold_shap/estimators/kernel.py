@@ -11,7 +11,7 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor
 
-from manifold_shap.estimators.game import Game
+from manifold_shap.estimators.evaluator import Game
 from manifold_shap.estimators.regression import (
     LAWS,
     Estimate,

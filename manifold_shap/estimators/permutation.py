@@ -19,8 +19,8 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 from tqdm import tqdm
 
-from manifold_shap import noise
-from manifold_shap.estimators.game import Game
+from manifold_shap import _random
+from manifold_shap.estimators.evaluator import Game
 from manifold_shap.estimators.moments import Moments
 from manifold_shap.explanation import Explanation
 from manifold_shap.ordering import Ordering
@@ -112,7 +112,7 @@ def _sampled(
         for pairs in _rounds(limit, target_error):
             sample = partial(_sample, order, len(pairs), generator)
             # Draws are fresh for every pair, so that standard errors are of these, too.
-            keys = noise.fold(row_keys, torch.arange(pairs.start, pairs.stop))
+            keys = _random.fold(row_keys, torch.arange(pairs.start, pairs.stop))
             _walk_round(game, moments, active, sample, keys, bar)
             if target_error is not None:
                 active, remaining = moments.unfinished(active, target_error)

@@ -23,14 +23,9 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 from tqdm import tqdm
 
-from manifold_shap import noise
-from manifold_shap.coalitions import (
-    LeverageScores,
-    ShapleyKernel,
-    all_coalitions,
-    sample_subsets,
-)
-from manifold_shap.estimators.game import Game
+from manifold_shap import _random
+from manifold_shap.coalitions import LeverageScores, ShapleyKernel, all_coalitions, sample_subsets
+from manifold_shap.estimators.evaluator import Game
 from manifold_shap.estimators.moments import diagonal
 from manifold_shap.explanation import Explanation
 
@@ -325,7 +320,7 @@ def _keys(game: Game, rows: Tensor, pairs: Pairs, seed: int) -> Int64[Tensor, "r
     if not pairs.sampled:  # Values are exact for draws that are the same for all coalitions.
         return game.keys(rows)[:, None].expand(-1, len(number))
     # Draws are fresh for every pair, so that standard errors are of these, too.
-    return noise.fold(game.keys(rows, seed)[:, None], number)
+    return _random.fold(game.keys(rows, seed)[:, None], number)
 
 
 def _bar(total: int, progress: bool) -> tqdm:

@@ -22,7 +22,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from manifold_shap.estimators.game import Game
+from manifold_shap._checks import to_tensor
+from manifold_shap.estimators.evaluator import Game
 from manifold_shap.estimators.regression import (
     Design,
     Estimate,
@@ -31,7 +32,6 @@ from manifold_shap.estimators.regression import (
     explain_pairs,
 )
 from manifold_shap.explanation import Explanation
-from manifold_shap.rows import to_tensor
 
 
 def sample_reuse_shapley(

@@ -8,7 +8,6 @@ from manifold_shap.imputers.exact_match import ExactMatchImputer
 from manifold_shap.imputers.gaussian import GaussianImputer
 from manifold_shap.imputers.marginal import MarginalImputer
 from manifold_shap.imputers.references import BaselineImputer, ContrastiveImputer
-from manifold_shap.imputers.vae import VAEImputer
 
 __all__ = [
     "BaselineImputer",
@@ -21,5 +20,4 @@ __all__ = [
     "GaussianImputer",
     "Imputer",
     "MarginalImputer",
-    "VAEImputer",
 ]

@@ -5,9 +5,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from manifold_shap.coalitions import Players, distinct_coalitions
+from manifold_shap.coalitions import distinct_coalitions
 from manifold_shap.imputers.covariance import Moments
 from manifold_shap.imputers.mahalanobis import Mahalanobis
+from manifold_shap.players import Players
 
 _GRID = torch.logspace(-1.5, 0.5, 25, dtype=torch.float64)
 _ROWS = 400  # Squares of these many rows are held, for each coalition.

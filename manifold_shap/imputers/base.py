@@ -8,9 +8,9 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
-from manifold_shap import noise
-from manifold_shap.coalitions import Players
-from manifold_shap.rows import check_rows, to_tensor
+from manifold_shap import _random
+from manifold_shap._checks import check_rows, to_tensor
+from manifold_shap.players import Players
 
 # The stream of random numbers by which weighted draws are resampled.
 _RESAMPLING = -2
@@ -170,7 +170,7 @@ class Imputer(nn.Module):
         if completed.log_weights is None:
             return completed.rows[:, :, draws.start - pool.start :][:, :, : len(draws)]
         upper = completed.log_weights.unflatten(-1, (-1, block)).softmax(-1).cumsum(-1)
-        u = noise.uniform(noise.fold(keys, _RESAMPLING), (), pool).unflatten(-1, (-1, block))
+        u = _random.uniform(_random.fold(keys, _RESAMPLING), (), pool).unflatten(-1, (-1, block))
         within = torch.searchsorted(upper, u * upper[..., -1:]).clamp(max=block - 1)
         chosen = within + block * torch.arange(within.shape[-2], device=x.device)[:, None]
         chosen = chosen.flatten(-2)[..., draws.start - pool.start :][..., : len(draws)]

@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
-from manifold_shap import noise
+from manifold_shap import _random
 from manifold_shap.coalitions import distinct_coalitions
 from manifold_shap.imputers.base import Completions, Imputer
 from manifold_shap.ordering import Ordering
@@ -195,7 +195,7 @@ class CausalImputer(Imputer):
         if component == 0:
             return self.imputer.sample(before[:, 0], given[:, None], draws, keys[:, None])[:, 0]
         numbers = torch.arange(draws.start, draws.stop, device=keys.device)
-        single = noise.fold(noise.fold(keys, _STREAM - component)[:, None], numbers)
+        single = _random.fold(_random.fold(keys, _STREAM - component)[:, None], numbers)
         repeated = given.repeat_interleave(len(draws), 0)
         parts = (
             part.split(_MOST_ROWS)

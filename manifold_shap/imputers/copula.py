@@ -6,10 +6,10 @@ import torch
 from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor
 
-from manifold_shap.coalitions import Players
 from manifold_shap.imputers.base import LEAST_PLAYERS, Completions, Imputer
 from manifold_shap.imputers.covariance import REGULARISATION, regularised_moments
 from manifold_shap.imputers.gaussian import ConditionalNormal
+from manifold_shap.players import Players
 
 
 class CopulaImputer(Imputer):

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-from manifold_shap import noise
+from manifold_shap import _random
 from manifold_shap.imputers.base import Completions, Imputer
 
 # Weights whose logarithms differ by less count as equal, and take turns.
@@ -92,7 +92,7 @@ class DonorImputer(Imputer):
         keys: Int64[Tensor, "batch m"],
     ) -> Float[Tensor, "batch m draws *event"]:
         """Equally weighted draws: donors chosen in proportion to their weights."""
-        wanted = noise.uniform(noise.fold(keys, _CHOICE), (), draws).flatten(0, 1).double()
+        wanted = _random.uniform(_random.fold(keys, _CHOICE), (), draws).flatten(0, 1).double()
         index = torch.zeros(wanted.shape, dtype=torch.int64, device=x.device)
         for some, weights in self.weigh(x, mask):
             upper = self._counted(weights).exp().double().cumsum(-1)
@@ -113,7 +113,7 @@ class DonorImputer(Imputer):
         """Donors sorted by weight; those of equal weight in an order that the key decides."""
         donors = len(self.donors)
         distinct, position = keys.unique(return_inverse=True)
-        begin = (noise.uniform(distinct, ()).double() * donors).long()
+        begin = (_random.uniform(distinct, ()).double() * donors).long()
         later = (self.turns + begin[:, None]) % donors * (_TIE / donors)
         # Distinct scores: any number of the largest comes in one and the same order.
         score = log_weights.double() - later.double()[position]

@@ -7,13 +7,14 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-from manifold_shap.coalitions import Players, distinct_coalitions
+from manifold_shap._checks import to_tensor
+from manifold_shap.coalitions import distinct_coalitions
 from manifold_shap.imputers.bandwidth import choose_bandwidths
 from manifold_shap.imputers.base import LEAST_PLAYERS, Completions
 from manifold_shap.imputers.covariance import REGULARISATION, regularised_moments
 from manifold_shap.imputers.donors import DonorImputer
 from manifold_shap.imputers.mahalanobis import Mahalanobis
-from manifold_shap.rows import to_tensor
+from manifold_shap.players import Players
 
 
 class EmpiricalImputer(DonorImputer):

@@ -7,8 +7,8 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-from manifold_shap.coalitions import Players
 from manifold_shap.imputers.donors import DonorImputer
+from manifold_shap.players import Players
 
 # Comparisons, and weights, held at a time: 16 MiB each.
 _MOST_ELEMENTS = 2**22

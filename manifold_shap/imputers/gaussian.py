@@ -16,10 +16,11 @@ import torch
 from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor, nn
 
-from manifold_shap import noise
-from manifold_shap.coalitions import Players, distinct_coalitions
+from manifold_shap import _random
+from manifold_shap.coalitions import distinct_coalitions
 from manifold_shap.imputers.base import LEAST_PLAYERS, Completions, Imputer, arrivals
 from manifold_shap.imputers.covariance import REGULARISATION, regularised_moments
+from manifold_shap.players import Players
 
 # Elements of the matrices of distinct coalitions that are held at a time: 64 MiB each.
 _MOST_ELEMENTS = 2**23
@@ -134,7 +135,7 @@ class ConditionalNormal(nn.Module):
             before, same_keys, numbers = self._drawn
             if before == draws and same_keys.device == keys.device and same_keys.equal(keys):
                 return numbers
-        numbers = noise.normal(keys, (len(self.mean),), draws).mT.contiguous()
+        numbers = _random.normal(keys, (len(self.mean),), draws).mT.contiguous()
         self._drawn = draws, keys, numbers
         return numbers
 

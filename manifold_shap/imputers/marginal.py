@@ -6,9 +6,9 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-from manifold_shap import noise
-from manifold_shap.coalitions import Players
+from manifold_shap import _random
 from manifold_shap.imputers.base import Completions, Imputer
+from manifold_shap.players import Players
 
 
 class MarginalImputer(Imputer):
@@ -49,7 +49,7 @@ class MarginalImputer(Imputer):
         they begin.
         """
         rows = len(self.reference)
-        begin = (noise.uniform(keys, ()).double() * rows).long()
+        begin = (_random.uniform(keys, ()).double() * rows).long()
         numbers = torch.arange(draws.start, draws.stop, device=keys.device)
         donors = self.order[(begin[..., None] + numbers) % rows]
         # Both are finite, so that a product with zero is zero; this is faster than `where`.

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from manifold_shap.coalitions import Players
+from manifold_shap._checks import check_rows, to_tensor
 from manifold_shap.imputers.marginal import MarginalImputer
-from manifold_shap.rows import check_rows, to_tensor
+from manifold_shap.players import Players
 
 
 class BaselineImputer(MarginalImputer):

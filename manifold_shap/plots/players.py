@@ -10,7 +10,7 @@ from torch import Tensor
 from manifold_shap import simplex
 from manifold_shap.explanation import Explanation
 from manifold_shap.plots import selection, style, words
-from manifold_shap.schema import Schema
+from manifold_shap.tables.schema import Schema
 
 
 @dataclass(frozen=True)

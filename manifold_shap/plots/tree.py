@@ -3,8 +3,8 @@
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from manifold_shap.partition import Partition, Tree
 from manifold_shap.plots import style
+from manifold_shap.simplex.partition import Partition, Tree
 
 # Points.
 _LEAF = 18.0

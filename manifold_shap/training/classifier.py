@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from torchmetrics import MeanMetric
 from torchmetrics.classification import MulticlassAccuracy
 
-from manifold_shap.checkpoints import write_whole
-from manifold_shap.classifiers import Model, SklearnClassifier, as_model
 from manifold_shap.data.base import TensorDataModule
+from manifold_shap.io.files import write_whole
+from manifold_shap.models import Model, SklearnClassifier, as_model
 from manifold_shap.nn import MLP
 from manifold_shap.training.loop import Task, load_task, seeded, train
 

@@ -20,10 +20,10 @@ from torch import Tensor
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 from torch.utils.data import DataLoader
 
-from manifold_shap.checkpoints import load_checkpoint
-from manifold_shap.coalitions import Players
-from manifold_shap.data.batches import epoch_rows, loader
-from manifold_shap.rows import check_rows
+from manifold_shap._checks import check_rows
+from manifold_shap.io.files import load_checkpoint
+from manifold_shap.players import Players
+from manifold_shap.training.batches import epoch_rows, loader
 from manifold_shap.training.runner import QUIET, StepsBar, make_runner, quiet
 
 SCHEDULES = ("one_cycle", "cosine", "constant")

@@ -4,14 +4,12 @@ from manifold_shap.values.base import Estimate, ValueFunction, model_for, refere
 from manifold_shap.values.imputed import ImputedValue, imputed_value
 from manifold_shap.values.log_ratio import LogRatioOfMean
 from manifold_shap.values.retrained import RetrainedValue, retrained_value
-from manifold_shap.values.surrogate import SurrogateValue
 
 __all__ = [
     "Estimate",
     "ImputedValue",
     "LogRatioOfMean",
     "RetrainedValue",
-    "SurrogateValue",
     "ValueFunction",
     "imputed_value",
     "model_for",

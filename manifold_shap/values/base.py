@@ -8,10 +8,10 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-from manifold_shap.classifiers import Model, as_model, check_numbers, warn_of_zeros
-from manifold_shap.coalitions import Players
-from manifold_shap.outputs import Space
-from manifold_shap.rows import check_pairs, check_rows
+from manifold_shap._checks import check_pairs, check_rows
+from manifold_shap.models import Model, as_model, check_numbers, warn_of_zeros
+from manifold_shap.players import Players
+from manifold_shap.spaces import Space
 
 
 def reference_outputs(model: Model, space: Space, x: Tensor, batch_size: int = 8192) -> Tensor:

@@ -9,10 +9,10 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-from manifold_shap import noise
-from manifold_shap.classifiers import Model
+from manifold_shap import _random
 from manifold_shap.imputers.base import Imputer
-from manifold_shap.outputs import Space
+from manifold_shap.models import Model
+from manifold_shap.spaces import Space
 from manifold_shap.values.base import (
     Estimate,
     ValueFunction,
@@ -181,7 +181,7 @@ class ImputedValue(ValueFunction):
         run, coalitions = mask.shape[2], mask.flatten(1, 2)
         rows = min(batch_size or self.batch_size, _MOST_ELEMENTS // self.players.index.numel())
         most = max(1, rows // (len(x) * self.draws))
-        keys = noise.fold(keys, self.seed).repeat_interleave(run, 1)
+        keys = _random.fold(keys, self.seed).repeat_interleave(run, 1)
         parts = self.imputer.impute_runs(x, coalitions, range(self.draws), keys, run, most)
         values, done = [], 0
         for completed in parts:
@@ -204,7 +204,7 @@ class ImputedValue(ValueFunction):
         Float[Tensor, "batch m"],
     ]:
         """Outputs of the completed rows, normalised weights, and the effective number of draws."""
-        keys = noise.fold(keys, self.seed)
+        keys = _random.fold(keys, self.seed)
         outputs: list[Tensor] = []
         log_weights: list[Tensor] = []
         for draws in self._parts(mask):

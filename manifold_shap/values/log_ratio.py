@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from manifold_shap.outputs import Space
+from manifold_shap.spaces import Space
 from manifold_shap.values.base import Estimate, ValueFunction
 
 

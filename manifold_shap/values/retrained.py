@@ -9,10 +9,11 @@ from jaxtyping import Float
 from torch import Tensor
 from tqdm import tqdm
 
-from manifold_shap.classifiers import Model, as_model, check_numbers
-from manifold_shap.coalitions import Players, distinct_coalitions
-from manifold_shap.outputs import Space
-from manifold_shap.rows import check_rows, to_tensor
+from manifold_shap._checks import check_rows, to_tensor
+from manifold_shap.coalitions import distinct_coalitions
+from manifold_shap.models import Model, as_model, check_numbers
+from manifold_shap.players import Players
+from manifold_shap.spaces import Space
 from manifold_shap.values.base import ValueFunction, model_for, reference_outputs
 
 MAX_MODELS = 2**12

@@ -1,0 +1,140 @@
+"""Shapley values of a surrogate by one pass of a network that was trained for it."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from manifold_shap._checks import check_rows
+from manifold_shap.amortized.network import Explainer
+from manifold_shap.estimators.evaluator import Game
+from manifold_shap.explanation import Explanation
+from manifold_shap.io.files import save_checkpoint
+from manifold_shap.surrogate.value import SurrogateValue
+
+# Any from 256 to 768 is as good, on two cores.
+_BATCH_SIZE = 512
+
+
+class AmortizedExplainer:
+    """Shapley values of rows in one pass of a network, with the error that it was found to have.
+
+    Attributes:
+        value: the surrogate that it explains.
+        network: see `Explainer`.
+        relative_error: on held-out rows, against a long run of an estimator; NaN if not measured.
+        training: epochs and seconds, where it was trained in this process.
+        checkpoint: what `save` writes beside the error: tensors and plain data.
+    """
+
+    def __init__(
+        self, value: SurrogateValue, network: Explainer, checkpoint: dict[str, Any] | None = None
+    ) -> None:
+        self.value, self.network = value, network.eval()
+        self.relative_error = math.nan
+        self.training: dict[str, float] = {}
+        self.checkpoint = checkpoint or {}
+
+    @torch.no_grad()
+    def __call__(self, x: Any) -> Float[Tensor, "batch players outputs"]:
+        """Shapley values of rows `[batch, *event]`, without errors."""
+        rows = check_rows(x, self.value.players).to(self.value.device)
+        return self._values(rows, self.value.prediction(rows), _BATCH_SIZE)
+
+    def explain(self, x: Any, batch_size: int = _BATCH_SIZE) -> Explanation:
+        """Shapley values of rows as an explanation; standard errors are NaN, not known.
+
+        Raises:
+            TypeError, ValueError: `x` is no batch of finite rows, `batch_size` below 1.
+        """
+        if batch_size < 1:
+            raise ValueError(f"Expected `batch_size` of at least 1 but got {batch_size}.")
+        game = Game(self.value, x)
+        with torch.no_grad():
+            phi = self._values(game.x, game.prediction, batch_size)
+        made_by: dict[str, Any] = {"estimator": "amortized"}
+        if math.isfinite(self.relative_error):
+            made_by["relative_error"] = self.relative_error
+        return game.explanation(phi, torch.full_like(phi, torch.nan), made_by)
+
+    def _values(self, rows: Tensor, prediction: Tensor, batch_size: int) -> Tensor:
+        # The value function may have moved since.
+        self.network.to(self.value.device)
+        surrogate, change = self.value.surrogate, prediction - self.value.base
+        # As the network makes them: players are last in memory.
+        phi = change.new_empty(*change.shape, len(self.value.players)).mT
+        # One context, in which weights are cast to half precision once.
+        with self.value.products():
+            parts = (each.split(batch_size) for each in (rows, change, phi))
+            for some, own, out in zip(*parts, strict=True):
+                self.network(surrogate, surrogate.standardised(some.to(own.device)), own, out)
+        return phi
+
+    def measure(self, reference: Explanation) -> float:
+        """Relative error against an explanation of the same value function; kept and returned.
+
+        The mean over rows of the root of squared errors over squared values.
+        """
+        squared = (self(reference.x).cpu() - reference.phi).square().sum((1, 2))
+        relative = (squared / reference.phi.square().sum((1, 2)).clamp(min=1e-12)).sqrt()
+        self.relative_error = relative.mean().item()
+        return self.relative_error
+
+    def save(self, path: str | Path) -> None:
+        """Write the explainer, not the surrogate, to one file; `load_explainer` reads it.
+
+        Raises:
+            OSError: no space or no permission; what stood at `path` is left as it was.
+        """
+        save_checkpoint(path, {**self.checkpoint, "relative_error": self.relative_error})
+
+
+def amortized_shapley(
+    value: Any,
+    x: Any,
+    *,
+    explainer: AmortizedExplainer | str | Path,
+    batch_size: int | None = None,
+    seed: int = 0,
+    progress: bool = False,
+) -> Explanation:
+    """Shapley values by one pass of a network, with unknown (NaN) standard errors.
+
+    Its relative error on other rows is in `made_by`. For errors of these rows, and values without
+    bias, take an estimator.
+
+    Args:
+        value: the surrogate that the explainer was trained for.
+        x: rows to explain, `[instances, *event]`.
+        explainer: from `fit_explainer`, or a file that its `save` wrote.
+        batch_size: rows per pass; 512 by default.
+        seed, progress: as of other estimators; nothing is drawn, and nothing takes long.
+
+    Raises:
+        FileNotFoundError: no explainer was trained.
+        TypeError: `value` is no surrogate.
+        ValueError: the explainer is damaged, or was trained for another surrogate.
+    """
+    if not isinstance(value, SurrogateValue):
+        raise TypeError(
+            f"Expected the surrogate that an explainer was trained for but got "
+            f"{getattr(value, 'name', type(value).__name__)!r}; "
+            "take another estimator for it (compare=[] leaves others out on the command line)."
+        )
+    if not isinstance(explainer, AmortizedExplainer):
+        # Here, since Lightning takes seconds to import.
+        from manifold_shap.amortized.fit import load_explainer
+
+        explainer = load_explainer(explainer, value)
+    elif explainer.value.surrogate is not value.surrogate:
+        raise ValueError(
+            "Expected the surrogate that the explainer was trained for but `value` is another one; "
+            "train an explainer for it by `ms.fit_explainer`."
+        )
+    # The value function given may have another precision.
+    found = AmortizedExplainer(value, explainer.network)
+    found.relative_error = explainer.relative_error
+    return found.explain(x, _BATCH_SIZE if batch_size is None else batch_size)

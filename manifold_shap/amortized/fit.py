@@ -1,0 +1,301 @@
+"""Training an amortised explainer: from a surrogate and unlabelled rows to phi(x) in one pass."""
+
+import copy
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+from torchmetrics import MeanMetric
+
+from manifold_shap.amortized.explainer import AmortizedExplainer
+from manifold_shap.amortized.network import Explainer
+from manifold_shap.coalitions import sample_stratified_pairs, stratum_weights
+from manifold_shap.nn import check_hidden
+from manifold_shap.surrogate.network import Surrogate
+from manifold_shap.surrogate.value import SurrogateValue
+from manifold_shap.training.loop import (
+    Task,
+    check_continues,
+    load_task,
+    seeded,
+    train_on,
+    training_rows,
+)
+
+_STRATA = 8
+# One in so many rows of a batch is evaluated in full as well.
+_EXACT_EVERY = 16
+_CACHED = 2**21
+
+
+class ExplainerTask(Task):
+    """An explainer, by squared error against single noisy estimates of Shapley values.
+
+    Batches are `(x, v(N) - v(∅))`. Every row meets one coalition and its complement per step: the
+    linearized contributions of all players there, see `Surrogate.around`, and for a few rows what
+    these miss. Eight rows share the strata of `sample_stratified_pairs`. The network that is
+    explained is told by `describe`.
+
+    Args:
+        index: player that owns each of the flattened input elements.
+        outputs: number of outputs of T.
+        surrogate_hidden: hidden layers of the surrogate.
+        hidden, activation, shares: see `Explainer`.
+        learning_rate, weight_decay, schedule: see `ClassifierTask`.
+        seed: of the coalitions.
+        loop: settings of the training loop, for the record.
+    """
+
+    kind = "explainer"
+    probe: Tensor
+
+    def __init__(
+        self,
+        index: Sequence[int],
+        outputs: int,
+        surrogate_hidden: Sequence[int],
+        hidden: Sequence[int] = (512, 256),
+        activation: str = "gelu",
+        shares: int = 4,
+        learning_rate: float = 2e-3,
+        weight_decay: float = 0.01,
+        schedule: str = "one_cycle",
+        seed: int = 0,
+        loop: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__()
+        self.save_hyperparameters()
+        self.explainer = Explainer(index, outputs, surrogate_hidden, hidden, activation, shares)
+        # Of the surrogate that it was trained for, to tell it from others.
+        self.register_buffer("probe", torch.zeros(surrogate_hidden[0]))
+        self.validation = MeanMetric()
+        self._surrogate: tuple[Surrogate, ...] = ()
+
+    @torch.no_grad()
+    def describe(self, surrogate: Surrogate, change: Tensor) -> None:
+        """Take what the file must know: the surrogate, and v(N) - v(∅) of training rows."""
+        # In a tuple, it is none of the modules that are trained and saved.
+        self._surrogate = (surrogate,)
+        self.probe.copy_(_fingerprint(surrogate))
+        self.explainer.start(surrogate, change)
+
+    def on_fit_start(self) -> None:
+        (surrogate,) = self._surrogate
+        # Its owner may go on using it where it is.
+        self._surrogate = (copy.deepcopy(surrogate).requires_grad_(False).to(self.device),)
+
+    def training_step(self, batch: tuple[Tensor, Tensor], batch_idx: int) -> Tensor:
+        return self._loss(batch, self._generator(self.global_step)).mean()
+
+    def validation_step(self, batch: tuple[Tensor, Tensor], batch_idx: int) -> None:
+        # Negative numbers are never a training step: the same fixed coalitions every epoch.
+        self.validation.update(self._loss(batch, self._generator(-2 - batch_idx)))
+
+    def on_validation_epoch_end(self) -> None:
+        self.log("validation", self.validation.compute())
+        self.validation.reset()
+
+    def _loss(
+        self, batch: tuple[Tensor, Tensor], generator: torch.Generator
+    ) -> Float[Tensor, " batch"]:
+        x, change = batch
+        noisy = self._contributions(x, generator)
+        (surrogate,) = self._surrogate
+        with torch.no_grad():
+            rows = surrogate.standardised(x)
+        phi = self.explainer(surrogate, rows, change)
+        return ((phi - noisy) / self.explainer.scale).square().sum(1).mean(1)
+
+    @torch.no_grad()
+    def _contributions(
+        self, x: Tensor, generator: torch.Generator
+    ) -> Float[Tensor, "batch players outputs"]:
+        """An unbiased estimate of all Shapley values of each row, from one pair of coalitions.
+
+        Linearized contributions, and for a few of the rows, drawn anew, what these miss, which
+        counts for all.
+        """
+        mask, weight = self._pairs(len(x), generator)
+        found = self._by_parts(x, mask, linearized=True)
+        count = -(-len(x) // _EXACT_EVERY)
+        few = torch.randperm(len(x), generator=generator, device=generator.device)[:count]
+        missed = self._by_parts(x[few], mask[few], linearized=False) - found[few]
+        found[few] += missed * (len(x) / count)
+        return found * weight[:, None, None]
+
+    def _pairs(
+        self, count: int, generator: torch.Generator
+    ) -> tuple[Bool[Tensor, "batch 2 players"], Float[Tensor, " batch"]]:
+        """A pair of coalitions for each row, and its weight: strata in turn, from any one on."""
+        first = int(torch.randint(_STRATA, (), generator=generator, device=generator.device))
+        rows = slice(first, first + count)
+        groups = -(-(first + count) // _STRATA)
+        pairs = sample_stratified_pairs((groups,), self.explainer.players, _STRATA, generator)
+        weights = _STRATA * stratum_weights(_STRATA).to(pairs.device).repeat(groups)
+        return pairs.flatten(0, 1)[rows], weights[rows]
+
+    def _by_parts(
+        self, x: Tensor, mask: Bool[Tensor, "batch 2 players"], linearized: bool
+    ) -> Float[Tensor, "batch players outputs"]:
+        (surrogate,) = self._surrogate
+        found = []
+        # As many rows as the hidden layers of all players' coalitions fit a cache.
+        step = max(_STRATA, _CACHED // (2 * mask.shape[-1] * len(self.probe)))
+        for rows, pairs in zip(x.split(step), mask.split(step), strict=True):
+            values = surrogate.around(rows, pairs, linearized)
+            change = values[:, :, 1:] - values[:, :, :1]
+            found.append(torch.where(pairs[..., None], -change, change).mean(1))
+        return torch.cat(found).float()
+
+    def _generator(self, step: int) -> torch.Generator:
+        seed = (self.hparams["seed"] * 1_000_003 + step) % 2**63
+        return torch.Generator(self.device).manual_seed(seed)
+
+
+def fit_explainer(
+    value: Any,
+    x_train: Any,
+    *,
+    x_validation: Any = None,
+    hidden: Sequence[int] = (512, 256),
+    activation: str = "gelu",
+    shares: int = 4,
+    learning_rate: float = 2e-3,
+    weight_decay: float = 0.01,
+    schedule: str = "one_cycle",
+    batch_size: int = 128,
+    max_epochs: int = 10,
+    weight_averaging: float | None = 0.99,
+    seed: int = 0,
+    directory: str | Path | None = None,
+    trainer: Mapping[str, Any] | None = None,
+    progress: bool = False,
+) -> AmortizedExplainer:
+    """Learn the Shapley values of a surrogate, to have those of any row in one pass.
+
+    Args:
+        value: from `fit_surrogate` or `load_surrogate`.
+        x_train: rows of the data distribution, `[rows, *event]`; labels are not needed.
+        x_validation: rows to validate on; by default a tenth of `x_train`, held out.
+        hidden, activation: layers of the network that corrects.
+        shares: probabilities of presence for which the surrogate is looked at.
+        learning_rate, weight_decay, schedule: AdamW; `one_cycle`, `cosine` or `constant`.
+        batch_size: rows per step; each meets a coalition and its complement.
+        max_epochs: epochs; on small data one is 100 batches long.
+        weight_averaging: decay of the averaged weights that are kept; None for plain ones.
+        seed: of the initial weights, batches and coalitions.
+        directory: keeps checkpoints, and continues an interrupted training found there.
+        trainer: arguments of `lightning.Trainer`.
+        progress: show a bar on work of more than two seconds.
+
+    Returns:
+        An explainer on the CPU, whose `measure` tells how good it is.
+
+    Raises:
+        TypeError: `value` is no surrogate.
+        ValueError: rows that are not finite or of another shape, an argument out of range, a
+            `directory` with another training.
+        KeyboardInterrupt: on Ctrl-C; the last checkpoint stays in `directory`.
+    """
+    _check_surrogate(value)
+    check_hidden(hidden)
+    x_train, x_validation = training_rows(x_train, x_validation, value.players, seed)
+    loop: dict[str, Any] = {
+        "batch_size": batch_size,
+        "max_epochs": max_epochs,
+        "weight_averaging": weight_averaging,
+    }
+    with seeded(seed):
+        task = ExplainerTask(
+            **_game(value),
+            hidden=list(hidden),
+            activation=activation,
+            shares=shares,
+            learning_rate=learning_rate,
+            weight_decay=weight_decay,
+            schedule=schedule,
+            seed=seed,
+            loop=loop,
+        )
+    train, validation = ((x, value.prediction(x) - value.base) for x in (x_train, x_validation))
+    task.describe(value.surrogate, train[1])
+    if directory is not None:
+        check_continues(Path(directory) / "last.ckpt", task.kind, task, ("probe",))
+    training = train_on(
+        task,
+        train,
+        validation,
+        directory,
+        seed=seed,
+        trainer=trainer,
+        progress=progress,
+        patience=None,
+        **loop,
+    )
+    explainer = _explainer(task, value)
+    explainer.training = {"epochs": training.epochs, "train_seconds": training.seconds}
+    return explainer
+
+
+def load_explainer(path: str | Path, value: Any) -> AmortizedExplainer:
+    """The explainer that `AmortizedExplainer.save` wrote.
+
+    Args:
+        path: the checkpoint; no code in it is run.
+        value: the surrogate that it was trained for.
+
+    Raises:
+        FileNotFoundError: no file is there.
+        TypeError: `value` is no surrogate.
+        ValueError: it is damaged or foreign, or was trained for another surrogate.
+    """
+    _check_surrogate(value)
+    task, checkpoint = load_task(path, ExplainerTask)
+    known = _fingerprint(value.surrogate).cpu()
+    if task.probe.shape != known.shape or not torch.allclose(task.probe, known, atol=1e-4):
+        raise ValueError(
+            f"Expected the surrogate for which the explainer in {path} was trained but this is "
+            "another one; train the explainer again."
+        )
+    explainer = _explainer(task, value)
+    explainer.relative_error = checkpoint.get("relative_error", math.nan)
+    return explainer
+
+
+def _check_surrogate(value: Any) -> None:
+    if not isinstance(value, SurrogateValue):
+        raise TypeError(
+            f"Expected `value` to be a surrogate but got {type(value).__name__}; train one by "
+            "`ms.fit_surrogate`, and explain other value functions by an estimator."
+        )
+
+
+@torch.no_grad()
+def _fingerprint(surrogate: Surrogate) -> Float[Tensor, " width"]:
+    """Sums of weights, biases and scales, which another surrogate does not have."""
+    after = sum(layer.weight.mean() + layer.bias.mean() for layer in surrogate.behind)
+    scales = (surrogate.x_mean, surrogate.x_scale, surrogate.target_mean, surrogate.target_scale)
+    about = after + sum(scale.mean() for scale in scales)
+    return surrogate.first.weight.sum(1) + surrogate.first.bias + about
+
+
+def _explainer(task: ExplainerTask, value: SurrogateValue) -> AmortizedExplainer:
+    checkpoint = {
+        "kind": task.kind,
+        "hyper_parameters": dict(task.hparams),
+        "state_dict": {name: each.cpu() for name, each in task.state_dict().items()},
+    }
+    return AmortizedExplainer(value, task.explainer.to(value.device), checkpoint)
+
+
+def _game(value: SurrogateValue) -> dict[str, Any]:
+    """What is explained, in plain numbers."""
+    return {
+        "index": value.players.index.flatten().tolist(),
+        "outputs": len(value.outputs),
+        "surrogate_hidden": [layer.in_features for layer in value.surrogate.behind],
+    }

@@ -1,0 +1,1 @@
+"""Files: safe checkpoints, explanations as zarr stores, and streaming of many rows into one."""

@@ -1,0 +1,91 @@
+"""A partition of the classes that a model itself suggests: similar classes are split last."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from manifold_shap.simplex import geometry
+from manifold_shap.simplex.partition import Partition
+
+# Of the largest squared prediction: less is the rounding of single precision, and no direction in
+# which predictions vary.
+_LEAST_VARIANCE = 1e-12
+
+LINKAGES = ("complete", "average", "single", "ward")
+
+
+def cluster_classes(
+    log_p: Float[Tensor, "rows classes"],
+    labels: Any,
+    classes: Sequence[str],
+    linkage: str = "complete",
+) -> Partition:
+    """The partition given by the dendrogram of the classes (Noé et al. 2024, Section 6.2).
+
+    The predictions for the rows of each class are modelled by a logistic-normal distribution: a
+    normal one in log-ratio space, with a mean of its own and a covariance that all share. Classes
+    are merged by the Mahalanobis distance of their means, the closest first; balances are numbered
+    in the order of merging.
+
+    Args:
+        log_p: log-probabilities or logits of rows of every class.
+        labels: the class of each row, its position in `classes`, `[rows]`.
+        classes: names.
+        linkage: how far groups of classes are apart, one of `LINKAGES`, by those they consist of;
+            the default, by the most distant two, chains the least.
+
+    Raises:
+        ValueError: another shape, an unknown `linkage`, a class without rows, or too few rows for a
+            covariance.
+    """
+    # Here: it takes longer to import than the rest of the package.
+    from sklearn.cluster import AgglomerativeClustering
+
+    if linkage not in LINKAGES:
+        raise ValueError(f"Expected `linkage` to be one of {LINKAGES} but got {linkage!r}.")
+    labels = torch.as_tensor(labels, dtype=torch.int64, device="cpu")
+    _check(log_p, labels, classes)
+    z = geometry.ilr(log_p.detach().cpu().double())
+    means = torch.stack([z[labels == k].mean(0) for k in range(len(classes))])
+    apart = z - means[labels]
+    covariance = apart.T @ apart / (len(z) - len(classes))
+    # In whitened coordinates the Mahalanobis distance is the ordinary one.
+    values, vectors = torch.linalg.eigh(covariance)
+    least = z.square().sum(1).amax() * _LEAST_VARIANCE
+    tiny = torch.finfo(values.dtype).tiny
+    whitened = means @ vectors / values.clamp(min=least.clamp(min=tiny)).sqrt()
+    whole = AgglomerativeClustering(n_clusters=None, distance_threshold=0.0, linkage=linkage)
+    return _of_merges(whole.fit(whitened.numpy()).children_, classes)
+
+
+def _of_merges(merges: np.ndarray, classes: Sequence[str]) -> Partition:
+    groups: list[list[int]] = [[k] for k in range(len(classes))]
+    signs = np.zeros((len(classes) - 1, len(classes)), dtype=np.int64)
+    for number, (first, second) in enumerate(merges):
+        signs[number, groups[first]], signs[number, groups[second]] = 1, -1
+        groups.append(groups[first] + groups[second])
+    return Partition(signs, classes)
+
+
+def _check(log_p: Tensor, labels: Tensor, classes: Sequence[str]) -> None:
+    if log_p.ndim != 2 or log_p.shape[1] != len(classes) or labels.shape != log_p.shape[:1]:
+        raise ValueError(
+            f"Expected `log_p` of shape (rows, {len(classes)}) and one label per row but got "
+            f"{tuple(log_p.shape)} and {tuple(labels.shape)}."
+        )
+    if bool((labels < 0).any() or (labels >= len(classes)).any()):
+        raise ValueError(
+            f"Expected `labels` from 0 to {len(classes) - 1} but got {labels.min()} to "
+            f"{labels.max()}."
+        )
+    absent = [name for k, name in enumerate(classes) if not bool((labels == k).any())]
+    if absent:
+        raise ValueError(f"Expected rows of every class but there are none of {absent}.")
+    if len(log_p) <= len(classes):
+        raise ValueError(
+            f"Expected more rows than the {len(classes)} classes but got {len(log_p)}."
+        )

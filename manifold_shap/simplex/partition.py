@@ -1,0 +1,220 @@
+"""Sequential binary partitions of the classes: what each log-ratio coordinate compares."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from manifold_shap.simplex import geometry
+
+Tree = Any
+"""A class name, or a pair of trees."""
+
+
+class Partition:
+    """A bifurcation tree of the classes, and the basis of the simplex that it gives.
+
+    All classes are split into two groups, each group into two, until every class stands alone.
+    Each split is a balance: the log-ratio of the geometric means of its groups, which is one
+    coordinate of an isometric log-ratio space (Egozcue & Pawlowsky-Glahn 2005; Noé et al. 2024,
+    Section 6.2). `str(partition)` shows the tree.
+
+    Args:
+        signs: one row per balance, one column per class: 1 in the first group, -1 in the second, 0
+            where the class takes no part.
+        classes: names.
+
+    Attributes:
+        classes: names.
+        signs: int64 `[balances, classes]`.
+        basis: orthonormal rows that sum to zero, float64 `[balances, classes]`.
+        groups: numbers of the classes in the two groups of each balance.
+        names: of the balances, such as `"a+b : c"`.
+
+    Raises:
+        ValueError: fewer than two classes, names that are not distinct, or signs that are no binary
+            tree: of another shape, with an empty group, or with a group that nothing splits.
+    """
+
+    def __init__(self, signs: Any, classes: Sequence[str]) -> None:
+        self.classes = _distinct(classes)
+        given = torch.as_tensor(signs)
+        given = given.long() if given.dtype == torch.bool else given
+        _check_signs(given, self.classes)
+        self.signs: Int64[Tensor, "balances classes"] = given.to(torch.int64, copy=True)
+        self.basis: Float[Tensor, "balances classes"] = geometry.partition_basis(self.signs)
+        self.groups = [
+            ((row > 0).nonzero()[:, 0].tolist(), (row < 0).nonzero()[:, 0].tolist())
+            for row in self.signs
+        ]
+        self.names = tuple(
+            " : ".join("+".join(self.classes[k] for k in group) for group in pair)
+            for pair in self.groups
+        )
+        self._balance_of = {frozenset(a + b): j for j, (a, b) in enumerate(self.groups)}
+        _check_splits(self.groups, self._balance_of, self.classes)
+
+    @classmethod
+    def sequential(cls, classes: Sequence[str]) -> "Partition":
+        """The default: the j-th balance compares the first j classes with the next one.
+
+        Its basis is the Gram-Schmidt one of Egozcue et al. (2003).
+
+        Raises:
+            ValueError: fewer than two classes, or names that are not distinct.
+        """
+        count = len(_distinct(classes))
+        j, column = torch.arange(1, count)[:, None], torch.arange(count)
+        return cls((column < j).long() - (column == j).long(), classes)
+
+    @classmethod
+    def of_tree(cls, tree: Tree, classes: Sequence[str] | None = None) -> "Partition":
+        """From nested pairs of class names, as in `[["a", "b"], "c"]`; inner splits come first.
+
+        A number stands for the name that reads so.
+
+        Args:
+            tree: a pair whose members are names or pairs.
+            classes: names in the order of the model's outputs; by default that of the leaves.
+
+        Raises:
+            ValueError: a node that is not a pair; a class that is unknown, named twice or left out.
+        """
+        splits: list[tuple[list[str], list[str]]] = []
+        leaves = _collect(tree, splits)
+        names = tuple(leaves if classes is None else classes)
+        _check_leaves(leaves, names)
+        signs = [[(c in first) - (c in second) for c in names] for first, second in splits]
+        return cls(signs, names)
+
+    @property
+    def tree(self) -> Tree:
+        """Nested pairs of class names."""
+        trees: dict[frozenset[int], Tree] = {
+            frozenset([k]): name for k, name in enumerate(self.classes)
+        }
+        # Inner groups are smaller than those they are part of.
+        for first, second in sorted(self.groups, key=lambda pair: sum(map(len, pair))):
+            trees[frozenset(first + second)] = trees[frozenset(first)], trees[frozenset(second)]
+        return trees[frozenset(range(len(self.classes)))]
+
+    def aligned(self, classes: Sequence[str]) -> "Partition":
+        """The same partition, of classes in this order.
+
+        Raises:
+            ValueError: they are other classes.
+        """
+        if set(classes) != set(self.classes):
+            raise ValueError(
+                f"Expected a partition of the classes {list(classes)} but got one of "
+                f"{list(self.classes)}."
+            )
+        return Partition(self.signs[:, [self.classes.index(name) for name in classes]], classes)
+
+    def rotation(self, other: "Partition") -> Float[Tensor, "balances balances"]:
+        """What turns coordinates in this basis, as a column, into those in another's."""
+        return other.aligned(self.classes).basis @ self.basis.T
+
+    def __str__(self) -> str:
+        lines = []
+        # Groups still to be written, with what stands before them and before what is below them.
+        waiting = [(list(range(len(self.classes))), "", "")]
+        while waiting:
+            members, branch, below = waiting.pop()
+            if len(members) == 1:
+                lines.append(branch + self.classes[members[0]])
+                continue
+            j = self._balance_of[frozenset(members)]
+            lines.append(f"{branch}[{j + 1}] {self.names[j]}")
+            first, second = self.groups[j]
+            waiting.append((second, f"{below}└── ", f"{below}    "))
+            waiting.append((first, f"{below}├── ", f"{below}│   "))
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"Partition({self.signs.tolist()}, {list(self.classes)})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Partition):
+            return NotImplemented
+        return self.classes == other.classes and torch.equal(self.signs, other.signs)
+
+    def __hash__(self) -> int:
+        return hash((self.classes, self.names))
+
+
+def _distinct(classes: Sequence[str]) -> tuple[str, ...]:
+    names = tuple(str(name) for name in classes)
+    if len(names) < 2:
+        raise ValueError(f"Expected at least 2 classes to partition but got {list(names)}.")
+    if len(set(names)) < len(names):
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise ValueError(f"Expected classes of different names but got {twice} more than once.")
+    return names
+
+
+def _check_signs(signs: Tensor, classes: tuple[str, ...]) -> None:
+    shape = (len(classes) - 1, len(classes))
+    if tuple(signs.shape) != shape:
+        raise ValueError(
+            f"Expected `signs` of shape {shape}, one row less than the {len(classes)} classes, but "
+            f"got {tuple(signs.shape)}."
+        )
+    if not bool(((signs == 0) | (signs.abs() == 1)).all()):
+        raise ValueError(f"Expected `signs` of 1, -1 and 0 but got {signs.unique().tolist()}.")
+    absent = [name for name, column in zip(classes, signs.T, strict=True) if not bool(column.any())]
+    if absent:
+        raise ValueError(f"Expected every class in the partition but it leaves out {absent}.")
+    for number, row in enumerate(signs):
+        if not bool((row > 0).any() and (row < 0).any()):
+            raise ValueError(
+                f"Expected two groups in every balance but one of balance {number + 1} has no "
+                f"class: {row.tolist()}."
+            )
+
+
+def _check_splits(
+    groups: Sequence[tuple[list[int], list[int]]],
+    balance_of: dict[frozenset[int], int],
+    classes: tuple[str, ...],
+) -> None:
+    # As many balances as a binary tree of the classes has: it is one if every group is split.
+    needed = [list(range(len(classes))), *(side for pair in groups for side in pair)]
+    for group in needed:
+        if len(group) > 1 and frozenset(group) not in balance_of:
+            raise ValueError(
+                "Expected a binary tree, in which a balance splits every group of two or more "
+                f"classes, but none splits {[classes[k] for k in group]}."
+            )
+
+
+def _collect(tree: Tree, splits: list[tuple[list[str], list[str]]]) -> list[str]:
+    """Leaves of a tree; its splits are added to the list, inner ones first."""
+    if isinstance(tree, str):
+        return [tree]
+    if isinstance(tree, (int, float)) and not isinstance(tree, bool):
+        return [str(tree)]
+    if not isinstance(tree, Sequence) or len(tree) != 2:
+        raise ValueError(
+            "Expected a binary tree of class names, nested pairs as in [['a', 'b'], 'c'], but got "
+            f"a node {tree!r}."
+        )
+    first, second = (_collect(side, splits) for side in tree)
+    splits.append((first, second))
+    return [*first, *second]
+
+
+def _check_leaves(leaves: Sequence[str], classes: Sequence[str]) -> None:
+    unknown = sorted(set(leaves) - set(classes))
+    if unknown:
+        raise ValueError(
+            f"Expected a partition of the classes {list(classes)} but it names {unknown}."
+        )
+    twice = sorted({name for name in leaves if leaves.count(name) > 1})
+    if twice:
+        raise ValueError(f"Expected every class once in a partition but got {twice} more often.")
+    absent = [name for name in classes if name not in leaves]
+    if absent:
+        raise ValueError(f"Expected every class in the partition but it leaves out {absent}.")

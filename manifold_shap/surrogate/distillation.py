@@ -1,0 +1,232 @@
+"""Targets for a surrogate from a slower value function: its teacher.
+
+A single f(x) is a target of full noise: over the rows that share x_S it scatters around v(S) as
+widely as f does. A teacher that averages K completions gives v(S) with a K-th of that variance,
+plus an error of its own, which fresh single targets in every batch keep in check.
+"""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor
+from tqdm import tqdm
+
+from manifold_shap import _random
+from manifold_shap.coalitions import SizeUniform
+from manifold_shap.io.files import load_checkpoint, save_checkpoint
+from manifold_shap.players import Players
+from manifold_shap.spaces import Space
+from manifold_shap.values import ValueFunction
+
+LESSONS_KIND = "lessons"
+
+# Model rows of a teacher's call; changes memory, not the values.
+_ROWS_PER_CALL = 8192
+# Coalitions drawn at once: the times they are made from take several times their memory.
+_PAIRS_PER_DRAW = 4096
+# The same model, or the same teacher, may differ by so much from itself on another machine.
+_TOLERANCE = 1e-3
+
+
+class Lesson(NamedTuple):
+    """Rows, two coalitions of each, and a teacher's values of them.
+
+    Attributes:
+        x: `[batch, *event]`.
+        mask: `[batch, 2, players]`, an antithetic pair.
+        target: `[batch, 2, outputs]`.
+    """
+
+    x: Tensor
+    mask: Tensor
+    target: Tensor
+
+
+@dataclass(frozen=True)
+class Lessons:
+    """All targets of a teacher, made before the training.
+
+    Attributes:
+        x: training rows.
+        row: number of the row of each pair of coalitions.
+        mask: antithetic pairs of coalitions `[lessons, 2, players]`.
+        target: the teacher's values `[lessons, 2, outputs]`.
+        seconds: what they took.
+    """
+
+    x: Tensor
+    row: Int64[Tensor, " lessons"]
+    mask: Bool[Tensor, "lessons 2 players"]
+    target: Float[Tensor, "lessons 2 outputs"]
+    seconds: float
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Lessons":
+        # Lightning copies a task to average its weights; this much data nobody changes.
+        return self
+
+    def save(self, path: Path, record: dict[str, Any]) -> None:
+        """Write the values, with what else the file should say; `kept_lessons` reads them.
+
+        Raises:
+            OSError: no space or no permission.
+        """
+        kept = {"kind": LESSONS_KIND, "target": self.target, "seconds": self.seconds}
+        save_checkpoint(path, {**kept, **record})
+
+    def sample(self, count: int, generator: torch.Generator) -> Lesson:
+        """So many of them at random, with replacement, on the generator's device."""
+        device = generator.device
+        chosen = torch.randint(len(self.row), (count,), generator=generator, device=device).cpu()
+        taken = self.x[self.row[chosen]], self.mask[chosen], self.target[chosen]
+        return Lesson(*(tensor.to(device) for tensor in taken))
+
+
+def check_teacher(teacher: Any, pairs: Any, share: float) -> None:
+    """Raise unless this is a value function, and the numbers are in range.
+
+    Raises:
+        TypeError: `teacher` is no value function.
+        ValueError: `pairs` or `share` is out of range.
+    """
+    if not isinstance(teacher, ValueFunction):
+        raise TypeError(
+            "Expected `teacher` to be a value function, such as one of `imputed_value`, but got "
+            f"{type(teacher).__name__}."
+        )
+    if not isinstance(pairs, int) or pairs < 2:
+        raise ValueError(
+            f"Expected `teacher_pairs` to be an integer of at least 2 but got {pairs}."
+        )
+    if not 0 < share <= 1:
+        raise ValueError(f"Expected `teacher_share` above 0 and at most 1 but got {share}.")
+
+
+def check_same_game(
+    teacher: ValueFunction,
+    players: Players,
+    space: Space,
+    x: Float[Tensor, "rows *event"],
+    target: Float[Tensor, "rows outputs"],
+) -> None:
+    """Raise unless the teacher values the game that the surrogate is to learn.
+
+    Args:
+        teacher: what to check.
+        players, space: of the surrogate.
+        x: a few rows.
+        target: T(f(x)) of these rows.
+
+    Raises:
+        ValueError: the teacher has other players, another output space or another model.
+    """
+    theirs = teacher.players
+    if theirs.names != players.names or not torch.equal(theirs.index, players.index):
+        raise ValueError(
+            f"Expected `teacher` to have the surrogate's {len(players)} players "
+            f"{players.names[:5]} but it has {len(theirs)}, {theirs.names[:5]}, or they own other "
+            "elements; give the same `players` to both."
+        )
+    if teacher.space.name != space.name:
+        raise ValueError(
+            f"Expected `teacher` to have output={space.name!r}, as the surrogate, but it has "
+            f"{teacher.space.name!r}; choose one for both."
+        )
+    prediction = teacher.prediction(x).to(target.device)
+    gap = _gap(prediction, target)
+    if not gap <= _TOLERANCE * max(1.0, target.abs().max().item()):
+        raise ValueError(
+            "Expected `teacher` to explain the same model but it predicts otherwise (by up to "
+            f"{gap:.3g}); make it with this model and this `zero_replacement`."
+        )
+
+
+def ask_teacher(
+    teacher: ValueFunction, x: Tensor, pairs: int, seed: int, progress: bool = False
+) -> Lessons:
+    """A teacher's values of random (row, coalition) pairs, each from draws of its own.
+
+    Args:
+        teacher: whose values.
+        x: rows, of which each takes part as often as any other.
+        pairs: how many (row, coalition) pairs, up to the next even number.
+        seed: of the pairs and of the teacher's draws.
+        progress: show a bar on work of more than two seconds.
+
+    Raises:
+        ValueError: the values are not finite.
+    """
+    row, mask = _questions(len(x), len(teacher.players), pairs, seed)
+    start = time.perf_counter()
+    target = _ask(teacher, x, row, mask, seed, progress)
+    return Lessons(x, row, mask, target, time.perf_counter() - start)
+
+
+def kept_lessons(path: Path, teacher: ValueFunction, x: Tensor, pairs: int, seed: int) -> Lessons:
+    """What `Lessons.save` wrote, for the arguments that `ask_teacher` had.
+
+    Raises:
+        ValueError: the file is damaged or foreign, or holds the values of another teacher.
+    """
+    kept = load_checkpoint(path, LESSONS_KIND)
+    row, mask = _questions(len(x), len(teacher.players), pairs, seed)
+    # The very first call again, of the same size: rounding, too, is then the same.
+    some = slice(_step(teacher))
+    target, again = kept["target"], _ask(teacher, x, row[some], mask[some], seed)
+    gap = _gap(again, target[some])
+    if not gap <= _TOLERANCE * max(1.0, target.abs().max().item()):
+        raise ValueError(
+            f"Expected {path.parent} to be empty or to hold an interrupted training of this "
+            f"surrogate, but its teacher was another one (whose values differ by up to {gap:.3g}). "
+            "Name another `directory`, or remove that one."
+        )
+    return Lessons(x, row, mask, target, kept["seconds"])
+
+
+def _questions(
+    rows: int, players: int, pairs: int, seed: int
+) -> tuple[Int64[Tensor, " lessons"], Bool[Tensor, "lessons 2 players"]]:
+    """Numbers of rows, and an antithetic pair of coalitions for each."""
+    generator = torch.Generator().manual_seed(seed)
+    count = -(-pairs // 2)
+    passes = range(-(-count // rows))
+    row = torch.cat([torch.randperm(rows, generator=generator) for _ in passes])[:count]
+    law = SizeUniform(players)
+    parts = [law.sample_antithetic((len(part),), generator) for part in row.split(_PAIRS_PER_DRAW)]
+    return row, torch.cat(parts)
+
+
+def _ask(
+    teacher: ValueFunction,
+    x: Tensor,
+    row: Int64[Tensor, " lessons"],
+    mask: Bool[Tensor, "lessons 2 players"],
+    seed: int,
+    progress: bool = False,
+) -> Float[Tensor, "lessons 2 outputs"]:
+    keys = _random.fold(torch.arange(2 * len(row)).reshape(-1, 2), seed)
+    values = []
+    with tqdm(
+        total=2 * len(row), desc="teacher", unit="value", delay=2, disable=not progress
+    ) as bar:
+        for some in torch.arange(len(row)).split(_step(teacher)):
+            values.append(teacher(x[row[some]], mask[some], keys[some]).cpu().float())
+            bar.update(2 * len(some))
+    target = torch.cat(values)
+    if not bool(target.isfinite().all()):
+        raise ValueError(
+            f"Expected finite values from the teacher but {int((~target.isfinite()).sum())} of "
+            f"{target.numel()} are NaN or infinite; look for an overflow in it."
+        )
+    return target
+
+
+def _step(teacher: ValueFunction) -> int:
+    return max(1, _ROWS_PER_CALL // (2 * teacher.draws))
+
+
+def _gap(one: Tensor, other: Tensor) -> float:
+    return (one - other).abs().max().item() if one.shape == other.shape else torch.inf

@@ -1,0 +1,6 @@
+"""Tables: the columns of a frame, and how they are encoded as rows of numbers."""
+
+from manifold_shap.tables.columns import Column
+from manifold_shap.tables.schema import Schema
+
+__all__ = ["Column", "Schema"]

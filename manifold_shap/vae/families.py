@@ -1,0 +1,105 @@
+"""Which distribution suits which element of a row: chosen from a schema, or from the values."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from manifold_shap.tables.schema import Schema
+
+CONTINUOUS = ("auto", "normal", "quantile")
+
+_Kinds = tuple[list[int], list[list[int]], list[int]]
+
+
+def choose_families(
+    x: Float[Tensor, "rows *event"],
+    schema: Schema | None = None,
+    continuous: str = "auto",
+    bins: int = 32,
+    least_scale: float = 0.05,
+    index: Sequence[int] | None = None,
+) -> list[list[Any]]:
+    """A family for every element of these rows, as plain lists.
+
+    Columns of a schema are what it says; without one, elements that are always 0 or 1 are
+    Bernoulli and all others continuous.
+
+    Args:
+        x: training rows.
+        schema: columns of the table that they come from.
+        continuous: `normal`, `quantile`, or `auto`: `quantile` for columns of a table with a value
+            that more than a tenth of the rows share, since a normal distribution has no peaks.
+        bins: most quantile bins; frequent values add bins of their own.
+        least_scale: of normal elements.
+        index: player that owns each element. Without a schema, a player whose elements are one 1
+            among 0s in every row is a category.
+
+    Raises:
+        ValueError: `continuous` is none of them, or the schema has another width.
+    """
+    if continuous not in CONTINUOUS:
+        raise ValueError(f"Expected `continuous` to be one of {CONTINUOUS}, got {continuous!r}.")
+    flat = x.flatten(1)
+    binary, categorical, numbers = (
+        _kinds_by_value(flat, index) if schema is None else _kinds_by_schema(flat, schema)
+    )
+    chosen: list[list[Any]] = [["Bernoulli", binary]] if binary else []
+    chosen += [["Categorical", block] for block in categorical]
+    binned = numbers if continuous == "quantile" else []
+    if continuous == "auto" and x.ndim == 2:
+        binned = [e for e in numbers if _has_peak(flat[:, e])]
+    smooth = [e for e in numbers if e not in binned]
+    chosen += [["Quantile", [e], bin_edges(flat[:, e], bins).tolist()] for e in binned]
+    if smooth:
+        chosen.append(["Normal", smooth, least_scale, x.ndim > 2])
+    return chosen
+
+
+def _kinds_by_schema(x: Float[Tensor, "rows elements"], schema: Schema) -> _Kinds:
+    """Binary elements, one-hot blocks, continuous elements."""
+    if schema.width != x.shape[1]:
+        raise ValueError(
+            f"Expected rows of {schema.width} elements, as `schema` encodes them, but got "
+            f"{x.shape[1]}; encode the table by `schema.encode`."
+        )
+    kinds: dict[str, list[list[int]]] = {"binary": [], "categorical": [], "continuous": []}
+    start = 0
+    for column in schema.columns:
+        kinds[column.kind].append(list(range(start, start + column.width)))
+        start += column.width
+    binary, continuous = ([e for (e,) in kinds[kind]] for kind in ("binary", "continuous"))
+    return binary, kinds["categorical"], continuous
+
+
+def _kinds_by_value(x: Float[Tensor, "rows elements"], index: Sequence[int] | None) -> _Kinds:
+    is_binary = ((x == 0) | (x == 1)).all(0)
+    blocks: list[list[int]] = []
+    if index is not None and len(set(index)) < len(index):
+        owner = torch.tensor(list(index), device=x.device)
+        members = [(owner == player).nonzero()[:, 0] for player in owner.unique()]
+        several = [own for own in members if len(own) > 1 and bool(is_binary[own].all())]
+        blocks = [own.tolist() for own in several if bool((x[:, own].sum(1) == 1).all())]
+    taken = {element for block in blocks for element in block}
+    binary = [e for e in is_binary.nonzero()[:, 0].tolist() if e not in taken]
+    return binary, blocks, (~is_binary).nonzero()[:, 0].tolist()
+
+
+def _has_peak(column: Float[Tensor, " rows"], share: float = 0.1) -> bool:
+    counts = column.unique(return_counts=True)[1]
+    return len(counts) > 1 and int(counts.max()) > share * len(column)
+
+
+def bin_edges(column: Float[Tensor, " rows"], most: int) -> Float[Tensor, " edges"]:
+    """Smallest values of all bins but the first: quantiles, and each frequent value on its own."""
+    values, counts = column.unique(return_counts=True)
+    frequent = counts > len(column) / most
+    ranks = counts.cumsum(0) - counts
+    opens = ranks * most // len(column) != (ranks - counts.roll(1)) * most // len(column)
+    opens |= frequent | frequent.roll(1)
+    if len(values) <= most:
+        opens = torch.ones_like(frequent)
+    opens[0] = False
+    return values[opens]

@@ -1,0 +1,363 @@
+"""Imputation by a masked-encoder VAE: p(x'|x_S) = ∫ p(x'|z) p(z|x_S) dz (Frye et al. Eq. 13).
+
+Two ways to p(z|x_S). The *encoder* posterior draws from the masked encoder r(z|x_S), and may
+correct it by importance weights w ∝ [p(x_S|z) p(z) / r(z|x_S)]^τ. The *bank* does without r: the
+codes of the training rows stand for the prior, and are drawn in proportion to p(x_S|z)^τ. τ < 1
+tempers likelihoods that are products over hundreds of elements, and over-confident.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor
+
+from manifold_shap import _random
+from manifold_shap.imputers.base import Completions, Imputer
+from manifold_shap.io.files import save_checkpoint
+from manifold_shap.players import Players
+from manifold_shap.vae.likelihood import Product
+from manifold_shap.vae.network import MaskedVAE, prior_log_prob, sample_mixture
+
+POSTERIORS = ("bank", "encoder")
+
+# What a bank may take: 1 GiB.
+_BANK_ELEMENTS = 2**28
+
+# Weights held at a time: on a processor what its cache holds, three times as fast as more.
+_WEIGHT_ELEMENTS_CPU = 2**21
+_WEIGHT_ELEMENTS_ACCELERATOR = 2**26
+
+# Coalitions of a run that are updated together from the one before them. More make a better matrix
+# product, of more statistics; an accelerator also wants few of them.
+_BLOCK_CPU = 8
+_BLOCK_ACCELERATOR = 64
+
+# An update by more than this share of all statistics takes longer than a product of all of them.
+_LARGEST_UPDATE = 0.25
+
+# With fewer players blocks of a run differ in most of the statistics.
+_LEAST_PLAYERS = 32
+
+# A bank has at least so many codes: with fewer, neighbours in a table are too far apart.
+_LEAST_CODES = 30_000
+
+# Weighted draws among which an equally weighted one is chosen.
+_PROPOSALS = 64
+
+# Names of the streams of random numbers that one key gives.
+_COMPONENT, _LATENT, _ELEMENT = 1, 2, 3
+
+
+class VAEImputer(Imputer):
+    """x'_{S̄} from the decoder, at codes drawn given x_S.
+
+    Args:
+        network: a trained `MaskedVAE`.
+        reference: training rows; their codes are the bank.
+        players: who plays.
+        posterior: `bank` or `encoder`.
+        temper: τ, the power of the weights.
+        importance: whether draws of the encoder posterior carry importance weights.
+        bank_size: most codes in the bank; by default one of each row, several where that makes
+            fewer than 30,000, and no more than a gigabyte holds.
+        seed: of the codes.
+
+    Attributes:
+        bank: coefficients of decoded codes `[codes, f]`; a code is a column in memory, since runs
+            of coalitions take few statistics of all codes.
+        checkpoint: what `save` writes: tensors and plain data, none of the reference rows.
+        training_record: epochs, seconds and validation loss, where it was trained in this process.
+    """
+
+    name = "vae"
+    bank: Tensor
+
+    def __init__(
+        self,
+        network: MaskedVAE,
+        reference: Any,
+        players: Players | None = None,
+        *,
+        posterior: str = "bank",
+        temper: float = 1.0,
+        importance: bool = False,
+        bank_size: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(reference, players)
+        check_posterior(posterior, temper, importance, bank_size)
+        self.network = network.eval().requires_grad_(False).to(self.device)
+        self.checkpoint: dict[str, Any] = {}
+        self.training_record: dict[str, float] = {}
+        self.posterior, self.temper, self.importance = posterior, temper, importance
+        self.bank_size, self.seed = bank_size, seed
+        self.proposals = _PROPOSALS if importance else 1
+        bank = torch.zeros(0, len(network.owner_of_statistic))
+        if posterior == "bank":
+            bank = self._fill_bank(bank_size or _BANK_ELEMENTS // bank.shape[1], seed)
+        self.register_buffer("bank", bank, persistent=False)
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        mine: dict[str, Any] = {"posterior": self.posterior}
+        if self.posterior == "bank":
+            mine |= {"codes": len(self.bank), "codes_seed": self.seed}
+        else:
+            mine |= {"importance": self.importance}
+        return {**mine, "temper": self.temper} if self.is_weighted else mine
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """How codes are drawn: arguments that make this imputer of its network and rows."""
+        return {
+            "posterior": self.posterior,
+            "temper": self.temper,
+            "importance": self.importance,
+            "bank_size": self.bank_size,
+            "seed": self.seed,
+        }
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether draws depend on weights, and so on `temper`."""
+        return self.posterior == "bank" or self.importance
+
+    @property
+    def walks(self) -> bool:  # type: ignore[override]
+        """Whether log p(x_S|z) of a run of coalitions is a running sum."""
+        return self.posterior == "bank" and len(self.players) >= _LEAST_PLAYERS
+
+    @torch.no_grad()
+    def impute(
+        self,
+        x: Float[Tensor, "batch *event"],
+        mask: Bool[Tensor, "batch m players"],
+        draws: range,
+        keys: Int64[Tensor, "batch m"],
+    ) -> Completions:
+        """Decode codes drawn given x_S; see `Imputer.impute`."""
+        u = _random.uniform(_random.fold(keys, _COMPONENT), (), draws)
+        if self.posterior == "bank":
+            chosen, effective = self._chosen(self._weights(x, mask, 1), u)
+            rows = self._complete(x, mask, self._decoded(chosen), draws, keys)
+            return Completions(rows, None, effective)
+        decoded, log_weights = self._from_encoder(x.flatten(1), mask, u, keys, draws)
+        return Completions(self._complete(x, mask, decoded, draws, keys), log_weights)
+
+    @torch.no_grad()
+    def impute_runs(
+        self,
+        x: Float[Tensor, "batch *event"],
+        mask: Bool[Tensor, "batch m players"],
+        draws: range,
+        keys: Int64[Tensor, "batch m"],
+        run: int,
+        most: int,
+    ) -> Iterator[Completions]:
+        """Decode codes drawn given x_S; see `Imputer.impute_runs`."""
+        if not self.walks:
+            yield from super().impute_runs(x, mask, draws, keys, run, most)
+            return
+        u = _random.uniform(_random.fold(keys, _COMPONENT), (), draws)
+        drawn = self._chosen(self._weights(x, mask, run), u)
+        parts = (part.split(most, 1) for part in (mask, keys, *drawn))
+        for some, own, chosen, effective in zip(*parts, strict=True):
+            rows = self._complete(x, some, self._decoded(chosen), draws, own)
+            yield Completions(rows, None, effective)
+
+    def save(self, path: str | Path) -> None:
+        """Write the imputer without its reference rows to one file; `load_imputer` reads it.
+
+        Raises:
+            ValueError: it was put together by hand, neither trained nor loaded.
+            OSError: no space or no permission; what stood at `path` is left as it was.
+        """
+        if not self.checkpoint:
+            raise ValueError(
+                "Expected an imputer from `fit_imputer` or `load_imputer` but this one has no "
+                "checkpoint; save `imputer.network.state_dict()` instead."
+            )
+        save_checkpoint(path, self.checkpoint)
+
+    @torch.no_grad()
+    def mean(
+        self,
+        x: Float[Tensor, "batch *event"],
+        mask: Bool[Tensor, "batch m players"],
+        keys: Int64[Tensor, "batch m"],
+        draws: int = 64,
+    ) -> Float[Tensor, "batch m *event"]:
+        """E[x' | x_S], what absent elements are expected to be; of one-hot blocks the shares."""
+        if self.posterior == "bank":
+            decoded = Product(self.network.likelihood, self.bank).mean
+            weights = self._weights(x, mask, 1)
+            mean = torch.cat([some @ decoded for some in weights]).unflatten(0, mask.shape[:2])
+        else:
+            u = _random.uniform(_random.fold(keys, _COMPONENT), (), range(draws))
+            product, log_weights = self._from_encoder(x.flatten(1), mask, u, keys, range(draws))
+            known = torch.zeros_like(u) if log_weights is None else log_weights
+            mean = torch.einsum("bmk,bmke->bme", known.softmax(-1), product.mean)
+        return mean.unflatten(-1, self.players.event)
+
+    def bank_weights(
+        self, x: Float[Tensor, "pairs elements"], mask: Bool[Tensor, "pairs players"]
+    ) -> Float[Tensor, "pairs codes"]:
+        """p(z|x_S) of the codes in the bank."""
+        return (self._tempered(x, mask) @ self.bank.T).softmax(-1)
+
+    def _weights(self, x: Tensor, mask: Tensor, run: int) -> Iterator[Float[Tensor, "some codes"]]:
+        """p(z|x_S) of all coalitions in turn, a part at a time; see `impute_runs`."""
+        if run == 1:
+            for pairs in self._pairs(x, mask):
+                yield self.bank_weights(*pairs)
+            return
+        for own, coalitions in zip(x.split(1), mask.split(1), strict=True):
+            for similar in coalitions.split(run, 1):
+                running = RunningLikelihood(self.bank)
+                for pairs in self._pairs(own, similar):
+                    yield running(self._tempered(*pairs)).softmax(-1)
+
+    def _pairs(self, x: Tensor, mask: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+        """Rows `[some, elements]` with one coalition each, as many as may be weighted at a time."""
+        on_cpu = self.bank.device.type == "cpu"
+        most = _WEIGHT_ELEMENTS_CPU if on_cpu else _WEIGHT_ELEMENTS_ACCELERATOR
+        flat, coalitions = x.flatten(1), mask.flatten(0, 1)
+        numbers = torch.arange(len(coalitions), device=x.device)
+        for some in numbers.split(max(1, most // len(self.bank))):
+            yield flat[some // mask.shape[1]], coalitions[some]
+
+    def _chosen(
+        self, parts: Iterator[Float[Tensor, "some codes"]], u: Float[Tensor, "batch m draws"]
+    ) -> tuple[Int64[Tensor, "batch m draws"], Float[Tensor, "batch m"]]:
+        """Codes at `u` of the distributions over the bank, and the effective number behind them."""
+        wanted = u.flatten(0, 1)
+        chosen, effective, first = [], [], 0
+        for weights in parts:
+            effective.append(1 / weights.square().sum(-1))
+            upper = weights.cumsum(-1)
+            here = wanted[first : first + len(weights)] * upper[:, -1:]
+            chosen.append(torch.searchsorted(upper, here).clamp(max=len(self.bank) - 1))
+            first += len(weights)
+        return torch.cat(chosen).view(u.shape), torch.cat(effective).view(u.shape[:2])
+
+    def _decoded(self, chosen: Int64[Tensor, "batch m draws"]) -> Product:
+        # Draws share many of their codes, and a code is slow to gather.
+        codes, place = chosen.unique(return_inverse=True)
+        return Product(self.network.likelihood, self.bank[codes][place])
+
+    def _complete(
+        self, x: Tensor, mask: Tensor, decoded: Product, draws: range, keys: Tensor
+    ) -> Float[Tensor, "batch m draws *event"]:
+        """Rows whose absent elements are a draw of each of these distributions."""
+        elements = (self.players.index.numel(),)
+        drawn = decoded.quantile(_random.uniform(_random.fold(keys, _ELEMENT), elements, draws))
+        return self.splice(x, mask, drawn.unflatten(-1, self.players.event))
+
+    def _from_encoder(
+        self, x: Tensor, mask: Tensor, u: Tensor, keys: Tensor, draws: range
+    ) -> tuple[Product, Tensor | None]:
+        r = self.network.encode_masked(x, mask)
+        latent = _random.normal(_random.fold(keys, _LATENT), (self.network.latent,), draws)
+        z = sample_mixture(r, u, latent)
+        decoded = self.network.decode(z)
+        if not self.importance:
+            return decoded, None
+        statistics = self._present(x[:, None].expand(-1, mask.shape[1], -1), mask)
+        likelihood = decoded.log_prob(statistics[:, :, None])
+        proposed = r.log_prob(z.movedim(2, 0)).movedim(0, 2)
+        return decoded, self.temper * (likelihood + prior_log_prob(z) - proposed)
+
+    def _tempered(self, x: Tensor, mask: Tensor) -> Float[Tensor, "pairs f"]:
+        # The temper goes to the statistics: they are far smaller than their product.
+        return self.temper * self._present(x, mask)
+
+    def _present(
+        self, x: Float[Tensor, "*pairs elements"], mask: Bool[Tensor, "*pairs players"]
+    ) -> Float[Tensor, "*pairs f"]:
+        """Statistics of the present elements, zero elsewhere."""
+        present = mask[..., self.network.owner_of_statistic]
+        return self.network.likelihood.statistics(x) * present
+
+    @torch.no_grad()
+    def _fill_bank(self, most: int, seed: int) -> Float[Tensor, "codes f"]:
+        """Coefficients of decoded codes of the rows, in the order of their main direction.
+
+        Neighbours are alike, so that as a coalition grows and weights shift, one uniform number
+        goes on choosing similar codes.
+        """
+        rows = self.reference.flatten(1)
+        generator = torch.Generator().manual_seed(seed)
+        kept = torch.randperm(len(rows), generator=generator)
+        # Small tables give several codes of each row.
+        kept = kept.repeat(-(-_LEAST_CODES // len(kept)))[:most].to(rows.device)
+        codes = []
+        for some in kept.split(4096):
+            q = self.network.encode(rows[some]).base_dist
+            shape = torch.randn(q.loc.shape, generator=generator).to(rows.device)
+            codes.append(q.loc + q.scale * shape)
+        z = torch.cat(codes)
+        _, _, directions = torch.linalg.svd(z - z.mean(0), full_matrices=False)
+        z = z[(z @ directions[0]).argsort()]
+        columns = z.new_empty(len(self.network.owner_of_statistic), len(z))
+        for some, place in zip(z.split(4096), columns.split(4096, 1), strict=True):
+            place.copy_(self.network.decode(some).eta.T)
+        return columns.T
+
+
+class RunningLikelihood:
+    """log p(x_S|z) of all codes, for one coalition after another that is like the one before.
+
+    Along an order a coalition grows by a player, around a coalition one player after the other
+    changes sides: log p grows by the terms of these players alone. A few coalitions at a time are
+    updated together, by a matrix product of the statistics in which they differ from the last one.
+
+    Args:
+        bank: coefficients of the codes; fastest where a code is a column in memory.
+    """
+
+    def __init__(self, bank: Float[Tensor, "codes f"]) -> None:
+        self.columns = bank.T
+        on_cpu = bank.device.type == "cpu"
+        self.block = _BLOCK_CPU if on_cpu else _BLOCK_ACCELERATOR
+        # Nobody is present, and nothing has happened yet.
+        self._statistics, self._log_prob = bank.new_zeros(bank.shape[1]), bank.new_zeros(len(bank))
+
+    def __call__(
+        self, statistics: Float[Tensor, "coalitions f"]
+    ) -> Float[Tensor, "coalitions codes"]:
+        """Go on to coalitions with these statistics of present elements, zero elsewhere."""
+        log_prob = statistics.new_empty(len(statistics), self.columns.shape[1])
+        parts = statistics.split(self.block), log_prob.split(self.block)
+        for some, out in zip(*parts, strict=True):
+            self._update(some, out)
+            self._statistics, self._log_prob = some[-1], out[-1]
+        # The caller owns what it was given, and may change it.
+        self._log_prob = self._log_prob.clone()
+        return log_prob
+
+    def _update(self, statistics: Tensor, out: Tensor) -> None:
+        change = statistics - self._statistics
+        changed = change.any(0).nonzero()[:, 0]
+        if len(changed) > _LARGEST_UPDATE * len(self.columns):
+            torch.mm(statistics, self.columns, out=out)
+        else:
+            own = self.columns.index_select(0, changed)
+            torch.addmm(self._log_prob, change[:, changed], own, out=out)
+
+
+def check_posterior(posterior: str, temper: float, importance: bool, bank_size: int | None) -> None:
+    """Raise ValueError unless a `VAEImputer` can draw codes with these settings."""
+    if posterior not in POSTERIORS:
+        raise ValueError(f"Expected `posterior` to be one of {POSTERIORS}, got {posterior!r}.")
+    if not temper >= 0:
+        raise ValueError(f"Expected `temper` to be at least 0 but got {temper}.")
+    if importance and posterior == "bank":
+        raise ValueError(
+            "Expected `importance` with posterior='encoder' but got it with posterior='bank', "
+            "whose codes are weighted in any case; leave one of the two out."
+        )
+    if bank_size is not None and bank_size < 1:
+        raise ValueError(f"Expected `bank_size` of at least 1 but got {bank_size}.")

@@ -1,0 +1,335 @@
+"""Products of per-element distributions, whose likelihood of any coalition is a matrix product.
+
+Every family here is exponential: log p(x_e | z) = Σ_f t_f(x_e) η_f(z), the normaliser being the
+coefficient of t = 1. So log p(x_S | z) is the statistics t of x, those outside S set to zero, times
+the coefficients η of z: thousands of coalitions meet thousands of codes in one matrix product.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from manifold_shap._random import to_normal
+
+# Values kept of each quantile bin, evenly spaced in rank.
+_KEPT = 32
+
+
+class Family(nn.Module):
+    """The distribution of some elements, in terms of its statistics.
+
+    Attributes:
+        elements: which of the flattened row's elements.
+        parameters_wide: numbers that it wants from a network.
+        statistic_of: the element that each statistic belongs to.
+        feature_of: the element that each feature for an encoder belongs to.
+    """
+
+    elements: Tensor
+    statistic_of: Tensor
+    feature_of: Tensor
+    parameters_wide: int
+
+    def __init__(self, elements: Sequence[int]) -> None:
+        super().__init__()
+        self._constant("elements", list(elements))
+        # A range of elements is a view of the row; any others have to be gathered.
+        first = min(elements, default=0)
+        in_range = list(elements) == list(range(first, first + len(elements)))
+        self._range = slice(first, first + len(elements)) if in_range else None
+
+    def own(self, x: Float[Tensor, "*batch elements"]) -> Float[Tensor, "*batch own"]:
+        """These elements of all."""
+        return x[..., self.elements if self._range is None else self._range]
+
+    def _constant(self, name: str, numbers: Sequence[int]) -> None:
+        self.register_buffer(name, torch.tensor(list(numbers)), persistent=False)
+
+    def describe(self, x: Float[Tensor, "rows elements"]) -> None:
+        """Take units and values from training rows."""
+
+    def features(self, x: Float[Tensor, "*batch elements"]) -> Float[Tensor, "*batch features"]:
+        """What an encoder sees of these elements."""
+        return self.own(x)
+
+    def statistics(self, x: Float[Tensor, "*batch elements"]) -> Float[Tensor, "*batch f"]:
+        """t(x)."""
+        raise NotImplementedError
+
+    def coefficients(self, raw: Float[Tensor, "*batch p"]) -> Float[Tensor, "*batch f"]:
+        """η, from what a network gave."""
+        raise NotImplementedError
+
+    def quantile(
+        self, eta: Float[Tensor, "*batch f"], u: Float[Tensor, "*batch elements"]
+    ) -> Float[Tensor, "*batch own"]:
+        """Values of these elements, by the inverse of their distribution functions at `u`."""
+        raise NotImplementedError
+
+    def mean(self, eta: Float[Tensor, "*batch f"]) -> Float[Tensor, "*batch own"]:
+        """Expected values of these elements."""
+        raise NotImplementedError
+
+
+class Normal(Family):
+    """Continuous elements, with a mean and a scale each.
+
+    Args:
+        elements: which.
+        least_scale: smallest scale, in standard deviations of the training rows. Without it,
+            collinear columns drive the likelihood to infinity.
+        shared_unit: whether all elements have one unit, as the pixels of an image do.
+    """
+
+    center: Tensor
+    scale: Tensor
+
+    def __init__(
+        self, elements: Sequence[int], least_scale: float = 0.05, shared_unit: bool = False
+    ) -> None:
+        super().__init__(elements)
+        self.least, self.shared_unit = math.log(least_scale), shared_unit
+        self.parameters_wide = 2 * len(elements)
+        self._constant("statistic_of", [*elements, *elements, *elements])
+        self._constant("feature_of", list(elements))
+        self.register_buffer("center", torch.zeros(len(elements)))
+        self.register_buffer("scale", torch.ones(len(elements)))
+
+    def describe(self, x: Tensor) -> None:
+        own = x[:, self.elements]
+        center, scale = own.mean(0), own.std(0, correction=0)
+        if self.shared_unit:
+            center, scale = own.mean(), own.std(correction=0)
+        self.center.copy_(center.expand_as(self.center))
+        self.scale.copy_(torch.where(scale > 0, scale, 1.0).expand_as(self.scale))
+
+    def features(self, x: Tensor) -> Tensor:
+        return (self.own(x) - self.center) / self.scale
+
+    def statistics(self, x: Tensor) -> Tensor:
+        own = self.features(x)
+        return torch.cat((own, own.square(), torch.ones_like(own)), dim=-1)
+
+    def coefficients(self, raw: Tensor) -> Tensor:
+        mean, rough = raw.chunk(2, dim=-1)
+        log_scale = self.least + F.softplus(rough - self.least)
+        precision = (-2 * log_scale).exp()
+        constant = -mean.square() * precision / 2 - log_scale - math.log(2 * math.pi) / 2
+        return torch.cat((mean * precision, -precision / 2, constant), dim=-1)
+
+    def quantile(self, eta: Tensor, u: Tensor) -> Tensor:
+        linear, square, _ = eta.chunk(3, dim=-1)
+        precision = -2 * square
+        own = linear / precision + to_normal(self.own(u)) * precision.rsqrt()
+        return own * self.scale + self.center
+
+    def mean(self, eta: Tensor) -> Tensor:
+        linear, square, _ = eta.chunk(3, dim=-1)
+        return linear / (-2 * square) * self.scale + self.center
+
+
+class Bernoulli(Family):
+    """Elements that are 0 or 1."""
+
+    def __init__(self, elements: Sequence[int]) -> None:
+        super().__init__(elements)
+        self.parameters_wide = len(elements)
+        self._constant("statistic_of", [*elements, *elements])
+        self._constant("feature_of", list(elements))
+
+    def statistics(self, x: Tensor) -> Tensor:
+        own = self.own(x)
+        return torch.cat((own, torch.ones_like(own)), dim=-1)
+
+    def coefficients(self, raw: Tensor) -> Tensor:
+        return torch.cat((raw, -F.softplus(raw)), dim=-1)
+
+    def quantile(self, eta: Tensor, u: Tensor) -> Tensor:
+        return (self.own(u) < self.mean(eta)).to(u.dtype)
+
+    def mean(self, eta: Tensor) -> Tensor:
+        return eta.chunk(2, dim=-1)[0].sigmoid()
+
+
+class Categorical(Family):
+    """A one-hot block."""
+
+    def __init__(self, elements: Sequence[int]) -> None:
+        super().__init__(elements)
+        self.parameters_wide = len(elements)
+        self._constant("statistic_of", list(elements))
+        self._constant("feature_of", list(elements))
+
+    def statistics(self, x: Tensor) -> Tensor:
+        return self.own(x)
+
+    def coefficients(self, raw: Tensor) -> Tensor:
+        return raw.log_softmax(-1)
+
+    def quantile(self, eta: Tensor, u: Tensor) -> Tensor:
+        position, _ = _invert(eta, u[..., self.elements[:1]])
+        return F.one_hot(position, eta.shape[-1]).to(u.dtype)
+
+    def mean(self, eta: Tensor) -> Tensor:
+        return eta.exp()
+
+
+class Quantile(Family):
+    """A continuous element as a category: the bin between two quantiles of the training rows.
+
+    A value that many rows share has a bin of its own. A value drawn is one that was observed in
+    its bin, so skewed columns with peaks are drawn as they are.
+
+    Args:
+        elements: one element.
+        edges: smallest values of all bins but the first; see `bin_edges`.
+    """
+
+    edges: Tensor
+    values: Tensor
+    center: Tensor
+    scale: Tensor
+
+    def __init__(self, elements: Sequence[int], edges: Sequence[float]) -> None:
+        super().__init__(elements)
+        self.parameters_wide = bins = len(edges) + 1
+        self._constant("statistic_of", list(elements) * bins)
+        self._constant("feature_of", list(elements) * (bins + 1))
+        self.register_buffer("edges", torch.tensor(list(edges)), persistent=False)
+        self.register_buffer("values", torch.zeros(bins, _KEPT))
+        self.register_buffer("center", torch.zeros(1))
+        self.register_buffer("scale", torch.ones(1))
+
+    def describe(self, x: Tensor) -> None:
+        own = x[:, self.elements[0]].sort().values
+        begin = torch.searchsorted(own, torch.cat((own[:1], self.edges.to(own.device))))
+        end = torch.cat((begin[1:], begin.new_tensor([len(own)])))
+        steps = (torch.arange(_KEPT, device=own.device) + 0.5) / _KEPT
+        rank = begin[:, None] + ((end - begin)[:, None] * steps).long()
+        self.values.copy_(own[rank])
+        self.center.copy_(own.mean())
+        scale = own.std(correction=0)
+        self.scale.copy_(torch.where(scale > 0, scale, 1.0))
+
+    def features(self, x: Tensor) -> Tensor:
+        own = (x[..., self.elements] - self.center) / self.scale
+        return torch.cat((own, self.statistics(x)), dim=-1)
+
+    def statistics(self, x: Tensor) -> Tensor:
+        position = torch.searchsorted(self.edges, x[..., self.elements[0]].contiguous(), right=True)
+        return F.one_hot(position, len(self.edges) + 1).to(x.dtype)
+
+    def coefficients(self, raw: Tensor) -> Tensor:
+        return raw.log_softmax(-1)
+
+    def quantile(self, eta: Tensor, u: Tensor) -> Tensor:
+        position, rest = _invert(eta, u[..., self.elements])
+        inside = (rest * _KEPT).long().clamp(0, _KEPT - 1)
+        return self.values[position, inside][..., None]
+
+    def mean(self, eta: Tensor) -> Tensor:
+        return (eta.exp() @ self.values.mean(1))[..., None]
+
+
+def _invert(eta: Tensor, u: Tensor) -> tuple[Int64[Tensor, "*batch"], Float[Tensor, "*batch"]]:
+    """The category at `u` (one number per block) of a distribution, and how far inside it."""
+    probability = eta.exp()
+    upper = probability.cumsum(-1)
+    u = u * upper[..., -1:]
+    position = torch.searchsorted(upper, u.contiguous()).clamp(max=eta.shape[-1] - 1)
+    own = probability.gather(-1, position)
+    rest = (u - upper.gather(-1, position) + own) / own.clamp(min=1e-12)
+    return position.squeeze(-1), rest.squeeze(-1)
+
+
+class Likelihood(nn.Module):
+    """p(x | z) = Π_e p(x_e | z): which family each element of a row has.
+
+    Args:
+        families: name and arguments of each family, e.g. `[["Bernoulli", [0, 1, 2]]]`; see
+            `choose_families`.
+    """
+
+    statistic_of: Tensor
+    feature_of: Tensor
+    restored: Tensor
+
+    def __init__(self, families: Sequence[Sequence[Any]]) -> None:
+        super().__init__()
+        known: dict[str, Callable[..., Family]] = {
+            kind.__name__: kind for kind in (Normal, Bernoulli, Categorical, Quantile)
+        }
+        made = [known[name](*arguments) for name, *arguments in families]
+        self.families = nn.ModuleList(made)
+        for name in ("statistic_of", "feature_of"):
+            together = torch.cat([getattr(family, name) for family in made])
+            self.register_buffer(name, together, persistent=False)
+        order = torch.cat([family.elements for family in made]).argsort()
+        self.register_buffer("restored", order, persistent=False)
+        self._in_order = order.tolist() == list(range(len(order)))
+        self._parameters_wide = [family.parameters_wide for family in made]
+        self._statistics_wide = [len(family.statistic_of) for family in made]
+
+    @property
+    def parameters_wide(self) -> int:
+        """Numbers that it wants from a network."""
+        return sum(self._parameters_wide)
+
+    def describe(self, x: Float[Tensor, "rows elements"]) -> None:
+        """Take units and values from flattened training rows."""
+        for family in self._each():
+            family.describe(x)
+
+    def features(self, x: Float[Tensor, "*batch elements"]) -> Float[Tensor, "*batch features"]:
+        """What an encoder sees of a row; `feature_of` says of which element."""
+        return torch.cat([family.features(x) for family in self._each()], dim=-1)
+
+    def statistics(self, x: Float[Tensor, "*batch elements"]) -> Float[Tensor, "*batch f"]:
+        """t(x); `statistic_of` says of which element."""
+        return torch.cat([family.statistics(x) for family in self._each()], dim=-1)
+
+    def forward(self, raw: Float[Tensor, "*batch parameters"]) -> "Product":
+        """The distribution that a network's numbers mean."""
+        parts = raw.split(self._parameters_wide, dim=-1)
+        pairs = zip(self._each(), parts, strict=True)
+        eta = torch.cat([family.coefficients(part) for family, part in pairs], dim=-1)
+        return Product(self, eta)
+
+    def _each(self) -> list[Any]:
+        return list(self.families)
+
+    def _by_element(self, eta: Tensor, of: Callable[[Family, Tensor], Tensor]) -> Tensor:
+        parts = eta.split(self._statistics_wide, dim=-1)
+        pairs = zip(self._each(), parts, strict=True)
+        together = torch.cat([of(family, part) for family, part in pairs], dim=-1)
+        return together if self._in_order else together[..., self.restored]
+
+
+class Product:
+    """A product of distributions of the elements.
+
+    Attributes:
+        eta: coefficients of the statistics, `[*batch, f]`.
+    """
+
+    def __init__(self, likelihood: Likelihood, eta: Float[Tensor, "*batch f"]) -> None:
+        self.likelihood = likelihood
+        self.eta = eta
+
+    @property
+    def mean(self) -> Float[Tensor, "*batch elements"]:
+        """Expected values; of a one-hot block its probabilities."""
+        return self.likelihood._by_element(self.eta, lambda family, eta: family.mean(eta))
+
+    def quantile(self, u: Float[Tensor, "*batch elements"]) -> Float[Tensor, "*batch elements"]:
+        """A draw, from uniform numbers: the inverse distribution function of each element."""
+        return self.likelihood._by_element(self.eta, lambda family, eta: family.quantile(eta, u))
+
+    def log_prob(self, statistics: Float[Tensor, "... f"]) -> Float[Tensor, "..."]:
+        """log p of rows with these statistics, broadcast; those set to zero are left out."""
+        return (statistics * self.eta).sum(-1)

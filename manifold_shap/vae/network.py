@@ -1,0 +1,189 @@
+"""The masked-encoder variational autoencoder (Frye et al. 2021, Section 4.1 and Appendix A).
+
+An encoder q(z|x), a decoder p(x|z) and a masked encoder r(z|x_S) maximise
+
+    E_q[log p(x|z)] - KL(q(z|x) || r(z|x_S)) - β KL(q(z|x) || p(z))                   (Eq. 14)
+
+over coalitions of the Shapley sum, and p(x'|x_S) = ∫ p(x'|z) r(z|x_S) dz (Eq. 13). Two things
+differ from the paper by default. The masked encoder sees which players are absent, instead of a
+fill value in their place. And KL(q || r) trains r alone, not q: r is to follow q, not to simplify
+it.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, cast
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from torch.distributions import (
+    Categorical,
+    Independent,
+    MixtureSameFamily,
+    Normal,
+    kl_divergence,
+)
+
+from manifold_shap.nn import MLP, MaskedLinear, check_hidden, make_activation
+from manifold_shap.vae.likelihood import Likelihood, Product
+
+# Smallest log-scale in latent space, where codes are of order one.
+_LEAST_LOG_SCALE = -5.0
+
+
+class MaskedVAE(nn.Module):
+    """Encoder, decoder and masked encoder; each returns a distribution.
+
+    Args:
+        families: distributions of the elements; see `choose_families`.
+        index: player that owns each of the flattened input elements.
+        latent: dimensions of z.
+        hidden: width of each hidden layer of the three networks.
+        components: normals in the mixture r(z|x_S) (Eq. 20).
+        fill: what absent elements are set to, as in the paper (-1 there); by default None, and the
+            masked encoder gets zeros and the mask.
+        activation: one of `nn.ACTIVATIONS`.
+    """
+
+    owner_of_statistic: Tensor
+    owner_of_feature: Tensor
+
+    def __init__(
+        self,
+        families: Sequence[Sequence[Any]],
+        index: Sequence[int],
+        latent: int = 32,
+        hidden: Sequence[int] = (512, 512),
+        components: int = 4,
+        fill: float | None = None,
+        activation: str = "relu",
+    ) -> None:
+        super().__init__()
+        check_hidden(hidden)
+        for name, number in (("latent", latent), ("components", components)):
+            if not isinstance(number, int) or number < 1:
+                raise ValueError(f"Expected `{name}` to be at least 1 but got {number}.")
+        self.latent, self.components, self.fill = latent, components, fill
+        self.likelihood = Likelihood(families)
+        owner = torch.tensor(list(index))
+        self.register_buffer(
+            "owner_of_statistic", owner[self.likelihood.statistic_of], persistent=False
+        )
+        features = owner[self.likelihood.feature_of]
+        self.register_buffer("owner_of_feature", features, persistent=False)
+        wide = 2 * latent
+        self.encoder = MLP(len(features), hidden, wide, activation)
+        self.decoder = MLP(latent, [*reversed(hidden)], self.likelihood.parameters_wide, activation)
+        self.first = MaskedLinear(features.tolist(), int(owner.max()) + 1, hidden[0])
+        layers: list[nn.Module] = [make_activation(activation)]
+        for before, after in pairwise(hidden):
+            layers += [nn.Linear(before, after), make_activation(activation)]
+        self.rest = nn.Sequential(*layers, nn.Linear(hidden[-1], components * (wide + 1)))
+
+    def encode(self, x: Float[Tensor, "batch elements"]) -> Independent:
+        """q(z|x), a diagonal normal (Eq. 18)."""
+        return _normal(self.encoder(self.likelihood.features(x)))
+
+    def decode(self, z: Float[Tensor, "*batch latent"]) -> Product:
+        """p(x|z), a product over elements (Eq. 19)."""
+        raw = self.decoder(z.reshape(-1, self.latent))
+        return self.likelihood(raw.reshape(*z.shape[:-1], -1).float())
+
+    def encode_masked(
+        self, x: Float[Tensor, "batch elements"], mask: Bool[Tensor, "batch m players"]
+    ) -> MixtureSameFamily:
+        """r(z|x_S), a mixture of diagonal normals (Eq. 20), of batch shape `[batch, m]`."""
+        features = self.likelihood.features(x)
+        if self.fill is None:
+            hidden = self.first(features, mask)
+        else:
+            present = mask[..., self.owner_of_feature]
+            filled = torch.where(present, features[:, None], self.fill).flatten(0, 1)
+            everybody = torch.ones_like(mask[:, :1]).repeat_interleave(mask.shape[1], 0)
+            hidden = self.first(filled, everybody).unflatten(0, mask.shape[:2])[:, :, 0]
+        raw = self.rest(hidden).float().unflatten(-1, (self.components, 2 * self.latent + 1))
+        return MixtureSameFamily(
+            Categorical(logits=raw[..., 0], validate_args=False),
+            _normal(raw[..., 1:]),
+            validate_args=False,
+        )
+
+    def loss(
+        self,
+        x: Float[Tensor, "batch elements"],
+        mask: Bool[Tensor, "batch m players"],
+        noise: Float[Tensor, "batch latent"],
+        beta: float = 1.0,
+        detach: bool = True,
+    ) -> Float[Tensor, " batch"]:
+        """-L of each row, the mean over its coalitions (Eq. 14 and below), in nats.
+
+        Args:
+            x: flattened rows.
+            mask: coalitions of each row.
+            noise: standard normal numbers, for one sample of q.
+            beta: β, the weight of KL(q || p(z)).
+            detach: whether KL(q || r) trains r alone.
+        """
+        q = self.encode(x)
+        z = q.base_dist.loc + q.base_dist.scale * noise
+        reconstruction = self.decode(z).log_prob(self.likelihood.statistics(x))
+        to_prior = kl_divergence(q, _standard(q))
+        r = self.encode_masked(x, mask)
+        followed, code = (_detached(q), z.detach()) if detach else (q, z)
+        return _kl(followed, code, r).mean(1) + beta * to_prior - reconstruction
+
+
+def sample_mixture(
+    mixture: MixtureSameFamily,
+    u: Float[Tensor, "*batch draws"],
+    noise: Float[Tensor, "*batch draws latent"],
+) -> Float[Tensor, "*batch draws latent"]:
+    """Draws of a mixture from uniform numbers (for the component) and normal ones."""
+    upper = mixture.mixture_distribution.probs.cumsum(-1)
+    chosen = torch.searchsorted(upper, u.contiguous()).clamp(max=upper.shape[-1] - 1)
+    normals = normals_of(mixture)
+    index = chosen[..., None].expand(*chosen.shape, noise.shape[-1])
+    return normals.loc.gather(-2, index) + normals.scale.gather(-2, index) * noise
+
+
+def normals_of(mixture: MixtureSameFamily) -> Normal:
+    """The diagonal normals of a mixture, `[*batch, components, latent]`."""
+    return cast(Normal, cast(Independent, mixture.component_distribution).base_dist)
+
+
+def prior_log_prob(z: Float[Tensor, "*batch latent"]) -> Float[Tensor, "*batch"]:
+    """log p(z) of the standard normal prior, up to a constant."""
+    return -z.square().sum(-1) / 2
+
+
+def _normal(raw: Tensor) -> Independent:
+    mean, rough = raw.float().chunk(2, dim=-1)
+    log_scale = _LEAST_LOG_SCALE + F.softplus(rough - _LEAST_LOG_SCALE)
+    return _independent(mean, log_scale.exp())
+
+
+def _standard(q: Independent) -> Independent:
+    zeros = torch.zeros_like(q.base_dist.loc)
+    return _independent(zeros, torch.ones_like(zeros))
+
+
+def _detached(q: Independent) -> Independent:
+    return _independent(q.base_dist.loc.detach(), q.base_dist.scale.detach())
+
+
+def _independent(mean: Tensor, scale: Tensor) -> Independent:
+    return Independent(Normal(mean, scale, validate_args=False), 1, validate_args=False)
+
+
+def _kl(
+    q: Independent, z: Float[Tensor, "batch latent"], r: MixtureSameFamily
+) -> Float[Tensor, "batch m"]:
+    """KL(q || r) for each coalition: exact for one component, by the one sample z for more."""
+    if r.mixture_distribution.probs.shape[-1] == 1:
+        only, own = normals_of(r), q.base_dist
+        alone = _independent(only.loc[:, :, 0], only.scale[:, :, 0])
+        return kl_divergence(_independent(own.loc[:, None], own.scale[:, None]), alone)
+    return q.log_prob(z)[:, None] - r.log_prob(z[:, None])

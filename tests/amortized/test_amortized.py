@@ -1,0 +1,285 @@
+"""The amortised explainer: efficient by construction, close to the estimators, safe to load."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+import explain as explain_command
+import manifold_shap as ms
+import train as train_command
+from manifold_shap.amortized.explainer import AmortizedExplainer
+from manifold_shap.amortized.fit import ExplainerTask
+from manifold_shap.amortized.network import Explainer, _chance, _moments, _Reach
+from manifold_shap.nn import ACTIVATIONS
+from manifold_shap.surrogate.network import Surrogate
+from tests.cli.test_commands import QUICK_CLASSIFIER, composed, train
+from tests.estimators.test_coalition import network, rows
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> AmortizedExplainer:
+    explainer = ms.fit_explainer(
+        network(8), rows(8, 2000), hidden=[64, 64], max_epochs=5, trainer={"accelerator": "cpu"}
+    )
+    explainer.measure(ms.exact_shapley(explainer.value, held_out()))
+    return explainer
+
+
+def held_out() -> torch.Tensor:
+    return torch.rand(50, 8, generator=torch.Generator().manual_seed(7)) + 0.5
+
+
+def test_it_learns_shapley_values_of_rows_it_has_not_seen(trained: AmortizedExplainer) -> None:
+    """From one noisy estimate at a time, each with errors as large as the values."""
+    assert trained.relative_error < 0.08
+    exact = ms.exact_shapley(trained.value, held_out()).phi
+    apart = (trained(held_out()) - exact).square().mean()
+    mean = (exact.mean(0) - exact).square().mean()
+    assert apart < 0.5 * mean
+
+
+@pytest.mark.parametrize("batch_size", [1, 5, 12, 128])
+def test_labels_are_unbiased_for_any_batch_size(batch_size: int) -> None:
+    """Means over 4,000 or so labels, of 24 numbers: beyond 4.5 errors once in 6,000 times."""
+    value = network(8)
+    x = rows(8, 1).expand(batch_size, -1)
+    task = ExplainerTask(range(8), 3, [16, 16])
+    task.describe(value.surrogate, value.prediction(x) - value.base)
+    generator = torch.Generator().manual_seed(3)
+    steps = range(max(60, 4000 // batch_size))
+    labels = torch.stack([task._contributions(x, generator).mean(0) for _ in steps])
+    error = labels.std(0) / len(labels) ** 0.5
+    # Of the network itself, whose ends are not anchored to the model.
+    ends = torch.tensor([[[False], [True]]]).expand(1, 2, 8)
+    change = value.surrogate(x[:1], ends).diff(dim=1)[0, 0]
+    exact = ms.exact_shapley(value, x[:1])
+    wanted = exact.phi[0] + (change - exact.phi[0].sum(0)) / 8
+    assert (((labels.mean(0) - wanted) / error).abs() < 4.5).all()
+
+
+def started(surrogate: Surrogate, change: torch.Tensor, shares: int = 4) -> Explainer:
+    """An explainer before any training."""
+    widths = [layer.in_features for layer in surrogate.rest if isinstance(layer, nn.Linear)]
+    index = surrogate.first.index.tolist()
+    explainer = Explainer(index, change.shape[1], widths, hidden=(8,), shares=shares)
+    explainer.start(surrogate, change)
+    return explainer
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    index=st.sampled_from([[0, 1, 2], [0, 1, 1, 2], [2, 0, 0, 1, 1]]),
+    hidden=st.sampled_from([(5,), (4, 3), (3, 5, 4)]),
+    space=st.sampled_from(["probability", "ilr"]),
+    activation=st.sampled_from(list(ACTIVATIONS)),
+    shares=st.integers(1, 5),
+    seed=st.integers(0, 99),
+)
+def test_values_sum_to_the_change_of_the_prediction(
+    index: list[int],
+    hidden: tuple[int, ...],
+    space: str,
+    activation: str,
+    shares: int,
+    seed: int,
+) -> None:
+    torch.manual_seed(seed)
+    surrogate = Surrogate((len(index),), index, 2, space, hidden=hidden, activation=activation)
+    change = torch.randn(5, 2)
+    explainer = started(surrogate, change, shares=shares)
+    torch.nn.init.normal_(explainer.head.weight)
+    phi = explainer(surrogate, torch.randn(5, len(index)), change)
+    assert phi.shape == (5, 3, 2)
+    torch.testing.assert_close(phi.sum(1), change)
+
+
+@pytest.mark.parametrize("index", [[0, 1, 2, 3], [0, 1, 1, 2]])
+def test_moments_of_the_first_layer_are_those_of_all_coalitions(index: list[int]) -> None:
+    torch.manual_seed(0)
+    surrogate = Surrogate((4,), index, 2, "ilr", hidden=(5, 4))
+    rows, share = torch.randn(6, 4), torch.tensor([0.2, 0.7])
+    players = max(index) + 1
+    mask = torch.cartesian_prod(*[torch.tensor([False, True])] * players)
+    present = mask.sum(1)[:, None]
+    chance = share**present * (1 - share) ** (players - present)
+    reached = surrogate.first(rows, mask.expand(6, -1, -1))
+    mean = torch.einsum("mq,bmw->bqw", chance, reached)
+    variance = torch.einsum("mq,bmw->bqw", chance, reached.square()) - mean.square()
+    layer = _moments(surrogate, _Reach.of(surrogate, rows), share)[0]
+    torch.testing.assert_close(layer.standing * layer.deviation, mean)
+    torch.testing.assert_close(layer.deviation, variance.sqrt(), rtol=1e-4, atol=1e-5)
+
+
+def test_moments_of_deeper_layers_are_close_to_those_of_coalitions() -> None:
+    """Of wide layers with many players, where sums are nearly normal and units independent."""
+    torch.manual_seed(0)
+    surrogate = Surrogate((64,), list(range(64)), 2, "ilr", hidden=(256, 32))
+    rows, share = torch.randn(1, 64), torch.tensor([0.5])
+    mask = torch.rand(1, 20_000, 64) < 0.5
+    reached = surrogate.rest[:2](surrogate.first(rows, mask))[0]
+    layer = _moments(surrogate, _Reach.of(surrogate, rows), share)[1]
+    mean, deviation = (layer.standing * layer.deviation)[0, 0], layer.deviation[0, 0]
+    assert (mean - reached.mean(0)).square().mean().sqrt() < 0.1 * reached.mean(0).std()
+    assert (deviation / reached.std(0) - 1).abs().mean() < 0.25
+
+
+def test_without_training_it_is_exact_where_all_units_are_active() -> None:
+    """The surrogate is linear there, and its slope is the same at every coalition."""
+    torch.manual_seed(0)
+    surrogate = Surrogate((4,), [0, 1, 1, 2], 2, "ilr", hidden=(6, 5))
+    with torch.no_grad():
+        surrogate.target_scale.copy_(torch.tensor([3.0, 0.5]))
+        surrogate.first.bias.fill_(1e3)
+        surrogate.rest[1].weight.abs_()
+    rows = torch.randn(6, 4)
+    ends = surrogate(rows, torch.tensor([[False] * 3, [True] * 3]).expand(6, 2, 3))
+    change = ends[:, 1] - ends[:, 0]
+    phi = started(surrogate, change)(surrogate, rows, change)
+    alone = surrogate(rows, torch.eye(3, dtype=torch.bool).expand(6, 3, 3)) - ends[:, :1]
+    torch.testing.assert_close(phi, alone, rtol=1e-3, atol=1e-3)
+
+
+def test_training_improves_on_the_start() -> None:
+    value, x = network(8), rows(8, 2000)
+    exact = ms.exact_shapley(value, held_out())
+    words = {"hidden": [64], "trainer": {"accelerator": "cpu"}}
+    short, long = (
+        ms.fit_explainer(value, x, max_epochs=epochs, learning_rate=rate, **words)
+        for epochs, rate in ((1, 1e-9), (3, 2e-3))
+    )
+    assert long.measure(exact) < 0.7 * short.measure(exact)
+
+
+def test_an_explanation_says_what_it_is(trained: AmortizedExplainer) -> None:
+    found = trained.explain(held_out(), batch_size=7)
+    torch.testing.assert_close(found.phi, trained(held_out()))
+    assert found.standard_error.isnan().all()
+    assert found.efficiency_gap < 1e-5
+    assert found.made_by["estimator"] == "amortized"
+    assert found.made_by["relative_error"] == trained.relative_error
+
+
+def test_the_file_brings_it_back(trained: AmortizedExplainer, tmp_path: Path) -> None:
+    path = tmp_path / "explainer.ckpt"
+    trained.save(path)
+    loaded = ms.load_explainer(path, trained.value)
+    assert torch.equal(loaded(held_out()), trained(held_out()))
+    assert loaded.relative_error == trained.relative_error
+    found = ms.amortized_shapley(trained.value, held_out(), explainer=path)
+    torch.testing.assert_close(found.phi, trained(held_out()))
+
+
+def test_another_surrogate_is_refused(trained: AmortizedExplainer, tmp_path: Path) -> None:
+    path = tmp_path / "explainer.ckpt"
+    trained.save(path)
+    other = network(8, scale=1)
+    with pytest.raises(ValueError, match=r"for which the explainer .* was trained but this is ano"):
+        ms.load_explainer(path, other)
+    with pytest.raises(FileNotFoundError, match="Expected an explainer checkpoint"):
+        ms.load_explainer(tmp_path / "none.ckpt", other)
+
+
+def test_the_seed_decides() -> None:
+    def fit(seed: int) -> torch.Tensor:
+        words = {"hidden": [8], "max_epochs": 1, "batch_size": 8, "trainer": {"accelerator": "cpu"}}
+        explainer = ms.fit_explainer(network(4), rows(4, 100), seed=seed, **words)
+        return explainer(rows(4, 5))
+
+    assert torch.equal(fit(1), fit(1))
+    assert not torch.equal(fit(1), fit(2))
+
+
+def test_half_precision_is_close(trained: AmortizedExplainer) -> None:
+    single = trained(held_out())
+    half = AmortizedExplainer(trained.value.in_precision("bf16-mixed"), trained.network)
+    assert (half(held_out()) - single).abs().max() < 0.05 * single.abs().max()
+
+
+@pytest.mark.parametrize("space", ["probability", "ilr"])
+def test_slopes_of_confident_rows_survive_half_precision(space: str) -> None:
+    surrogate = Surrogate((3,), [0, 1, 2], 2, space, hidden=(4,))
+    explainer = started(surrogate, torch.ones(5, 2))
+    out, none = torch.tensor([[[7.0, 0.0]]]), torch.zeros(1, 1, 4)
+    exact = explainer._slopes(surrogate, out, none)
+    with torch.autocast("cpu", torch.bfloat16):
+        half = explainer._slopes(surrogate, out, none)
+    assert half.dtype == torch.bfloat16
+    torch.testing.assert_close(half.float(), exact, rtol=0.01, atol=1e-6)
+
+
+def test_errors_at_the_door(trained: AmortizedExplainer) -> None:
+    x = torch.randn(20, 4)
+    model = ms.as_model(torch.nn.Linear(4, 3), x, returns="logits")
+    marginal = ms.imputed_value(model, ms.MarginalImputer(x))
+    with pytest.raises(TypeError, match="Expected `value` to be a surrogate but got ImputedValue"):
+        ms.fit_explainer(marginal, x)
+    with pytest.raises(TypeError, match="that an explainer was trained for but got 'marginal'"):
+        ms.amortized_shapley(marginal, x, explainer=trained)
+    with pytest.raises(ValueError, match="Expected `x`"):
+        trained(torch.randn(3, 5))
+    with pytest.raises(ValueError, match="Expected `hidden` to list layer widths"):
+        ms.fit_explainer(trained.value, rows(8, 100), hidden=[])
+    with pytest.raises(ValueError, match="Expected `shares` to be a whole number from 1 on"):
+        ms.fit_explainer(trained.value, rows(8, 100), shares=0)
+    with pytest.raises(ValueError, match="Expected `batch_size` of at least 1 but got 0"):
+        trained.explain(held_out(), batch_size=0)
+    with pytest.raises(TypeError, match="Expected `value` to be a surrogate"):
+        ms.load_explainer("none.ckpt", marginal)
+
+
+QUICK = ["explainer=amortized", "explainer.hidden=[32]", "explainer.max_epochs=1"]
+
+
+def test_the_two_commands_train_and_use_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train(tmp_path, *QUICK)
+    home = tmp_path / "digits" / "surrogate"
+    record = json.loads((home / "metrics.json").read_text())["explainer"]
+    assert 0 < record["relative_error"] < 5
+    assert record["epochs"] == 1
+    assert not list(home.parent.glob("*partial"))
+    assert "explainer: relative error" in capsys.readouterr().out
+    train(tmp_path, *QUICK)
+    assert "explainer: already trained with these settings" in capsys.readouterr().out
+    with pytest.raises(ValueError, match=r"an explainer of these settings, .*max_epochs: 1"):
+        train(tmp_path, *QUICK, "explainer.max_epochs=2")
+    words = ["estimator=amortized", "instances=3", "compare=[]", "progress=false"]
+    config = composed("explain", f"runs_dir={tmp_path}", *words)
+    summary = explain_command.explain(config, ["estimator", "instances", "compare"])
+    assert summary["estimator"] == "amortized"
+    found = ms.Explanation.load(home / "explanations.zarr")
+    assert found.efficiency_gap < 1e-5
+    assert found.made_by["relative_error"] == pytest.approx(record["relative_error"])
+
+
+def test_only_a_surrogate_has_an_explainer(tmp_path: Path) -> None:
+    words = [*QUICK_CLASSIFIER, "value_function=marginal", *QUICK]
+    config = composed("train", f"runs_dir={tmp_path}", *words)
+    with pytest.raises(ValueError, match="Expected value_function=surrogate together with expl"):
+        train_command.train(config)
+    assert not list(tmp_path.rglob("*.ckpt"))
+
+
+def test_chances_are_those_of_a_normal_number() -> None:
+    standing = torch.linspace(-6, 6, 101)
+    wanted = torch.special.ndtr(standing.double()).float()
+    torch.testing.assert_close(_chance(standing), wanted, rtol=0, atol=1e-6)
+
+
+def test_values_are_written_where_they_are_wanted(trained: AmortizedExplainer) -> None:
+    surrogate, x = trained.value.surrogate, held_out()
+    change = trained.value.prediction(x) - trained.value.base
+    seen = surrogate.standardised(x)
+    wanted = trained.network(surrogate, seen, change)
+    place = torch.full((50, 3, 8), torch.nan).mT
+    with torch.no_grad():
+        given = trained.network(surrogate, seen, change, out=place)
+    assert given.data_ptr() == place.data_ptr()
+    torch.testing.assert_close(place, wanted.detach())
+    assert torch.equal(trained(x), place)

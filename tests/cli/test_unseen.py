@@ -1,0 +1,128 @@
+"""A category that no training row has, through every imputer."""
+
+import itertools
+from collections.abc import Callable
+
+import pandas as pd
+import pytest
+import torch
+from torch import Tensor
+
+import manifold_shap as ms
+from manifold_shap.coalitions import all_coalitions
+from manifold_shap.vae.families import choose_families
+from manifold_shap.vae.network import MaskedVAE
+
+COLOURS = ["red", "green", "blue"]
+# One-hot columns always sum to 1.
+pytestmark = pytest.mark.filterwarnings("ignore:.*ridge of:UserWarning")
+
+
+def frame(rows: int, seed: int = 0) -> pd.DataFrame:
+    generator = torch.Generator().manual_seed(seed)
+    colour = torch.randint(3, (rows,), generator=generator)
+    table = {"colour": [COLOURS[k] for k in colour]}
+    table["size"] = (colour + torch.randn(rows, generator=generator)).tolist()
+    table["old"] = (torch.rand(rows, generator=generator) < 0.3 + 0.2 * colour).int().tolist()
+    return pd.DataFrame(table)
+
+
+def unseen() -> pd.DataFrame:
+    return pd.DataFrame({"colour": ["pink", "pink"], "size": [0.5, -3.0], "old": [1, 0]})
+
+
+TRAINING = frame(120)
+SCHEMA = ms.Schema.fit(TRAINING, categories_from=pd.concat([TRAINING, unseen()]))
+REFERENCE, X = SCHEMA.encode(TRAINING), SCHEMA.encode(unseen())
+PLAYERS = ms.Players(SCHEMA.names, SCHEMA.player_of_element)
+PINK = SCHEMA.columns[0].categories.index("pink")
+
+
+def vae(**settings: object) -> ms.VAEImputer:
+    torch.manual_seed(0)
+    index = SCHEMA.player_of_element.tolist()
+    network = MaskedVAE(choose_families(REFERENCE, SCHEMA), index, 2, (16, 16), 2)
+    network.likelihood.describe(REFERENCE)
+    return ms.VAEImputer(network, REFERENCE, PLAYERS, **settings)  # type: ignore[arg-type]
+
+
+MAKERS: dict[str, Callable[[], ms.Imputer]] = {
+    "marginal": lambda: ms.MarginalImputer(REFERENCE, PLAYERS),
+    "baseline": lambda: ms.BaselineImputer(REFERENCE[0], PLAYERS),
+    "contrastive": lambda: ms.ContrastiveImputer(REFERENCE[:10], PLAYERS),
+    "gaussian": lambda: ms.GaussianImputer(REFERENCE, PLAYERS),
+    "copula": lambda: ms.CopulaImputer(REFERENCE, PLAYERS),
+    "empirical": lambda: ms.EmpiricalImputer(REFERENCE, PLAYERS),
+    "aicc": lambda: ms.EmpiricalImputer(REFERENCE, PLAYERS, bandwidth="aicc"),
+    "exact match": lambda: ms.ExactMatchImputer(REFERENCE, PLAYERS),
+    "bank": lambda: vae(posterior="bank"),
+    "encoder": lambda: vae(posterior="encoder"),
+    "weighted": lambda: vae(posterior="encoder", importance=True),
+}
+CAUSAL = {
+    f"causal {name}": lambda make=make: ms.CausalImputer(make(), [["colour"], ["old", "size"]])
+    for name, make in MAKERS.items()
+}
+every = pytest.mark.parametrize(
+    "make", [*MAKERS.values(), *CAUSAL.values()], ids=[*MAKERS, *CAUSAL]
+)
+
+
+def masks() -> Tensor:
+    return all_coalitions(3).expand(len(X), -1, -1)
+
+
+def test_the_category_is_known_but_in_no_training_row() -> None:
+    assert (X[:, PINK] == 1).all()
+    assert not REFERENCE[:, PINK].any()
+
+
+@every
+def test_a_present_unseen_category_stays_and_the_rest_is_drawn(
+    make: Callable[[], ms.Imputer],
+) -> None:
+    imputer = make()
+    keys = torch.arange(8).expand(len(X), -1)
+    completed = imputer.impute(X, masks(), range(20), keys)
+    assert completed.rows.shape == (2, 8, 20, X.shape[1])
+    assert completed.rows.isfinite().all()
+    if completed.log_weights is not None:
+        weights = completed.log_weights.softmax(-1)
+        torch.testing.assert_close(weights.sum(-1), torch.ones(2, 8))
+    sampled = imputer.sample(X, masks(), range(20), keys)
+    for rows, (k, mask) in itertools.product((completed.rows, sampled), enumerate(masks()[0])):
+        present = PLAYERS.expand(mask)
+        kept = X[:, None, present].expand(-1, 20, -1)
+        assert torch.equal(rows[:, k][..., present], kept)
+        assert rows.isfinite().all()
+
+
+# What has no distribution of its own can draw any numbers: all but the Gaussian ones.
+@pytest.mark.parametrize("name", [name for name in MAKERS if name not in ("gaussian", "copula")])
+def test_an_absent_category_is_one_that_was_seen(name: str) -> None:
+    imputer = MAKERS[name]()
+    keys = torch.arange(8).expand(len(X), -1)
+    drawn = imputer.sample(X, masks(), range(50), keys)[:, ~masks()[0, :, 0]]
+    block = drawn[..., PLAYERS.index == 0]
+    assert torch.equal(block.sum(-1), torch.ones(block.shape[:-1]))
+    assert set(block.unique().tolist()) == {0.0, 1.0}
+    if name not in ("bank", "encoder", "weighted"):  # A decoder gives every category its share.
+        assert not drawn[..., PINK].any()
+
+
+@every
+@pytest.mark.filterwarnings("ignore:The weights of:UserWarning")
+def test_its_values_are_finite_and_efficient(make: Callable[[], ms.Imputer]) -> None:
+    weight = torch.randn(X.shape[1], 3, generator=torch.Generator().manual_seed(0))
+    value = ms.imputed_value(lambda rows: rows @ weight, make(), draws=16)
+    for explanation in (ms.exact_shapley(value, X), ms.permutation_shapley(value, X)):
+        assert explanation.phi.isfinite().all()
+        assert explanation.efficiency_gap < 1e-5
+    # The unseen category counts: with another one the values are others.
+    red = SCHEMA.encode(unseen().assign(colour="red"))
+    assert not torch.allclose(ms.exact_shapley(value, red).phi, explanation.phi)
+
+
+def test_an_unknown_category_is_refused_by_the_schema() -> None:
+    with pytest.raises(ValueError, match="purple"):
+        SCHEMA.encode(unseen().assign(colour="purple"))

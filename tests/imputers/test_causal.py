@@ -1,0 +1,456 @@
+"""Causal draws against interventions on linear-Gaussian models, whose answers are known."""
+
+import itertools
+from collections.abc import Sequence
+
+import pytest
+import torch
+from torch import Tensor
+
+import manifold_shap as ms
+from manifold_shap import _random as noise
+from manifold_shap.coalitions import all_coalitions
+from manifold_shap.imputers.base import Completions
+from manifold_shap.imputers.causal import CausalImputer
+
+Names = Sequence[Sequence[str]]
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+class Normal(ms.Imputer):
+    """p(x'|x_S) of N(0, Σ), with Σ given; the mean over its two reference rows is 0, too."""
+
+    name = "normal"
+
+    def __init__(self, covariance: Tensor) -> None:
+        super().__init__(torch.stack((covariance[0], -covariance[0])))
+        self.covariance = covariance.double()
+
+    def impute(self, x: Tensor, mask: Tensor, draws: range, keys: Tensor) -> Completions:
+        numbers = noise.normal(keys, x.shape[1:], draws)
+        rows = x[:, None, None].expand(numbers.shape).clone()
+        for present in mask.flatten(0, 1).unique(dim=0):
+            absent, where = ~present, (mask == present).all(-1)
+            slope, left = self.conditional(present, absent)
+            given = x[where.nonzero()[:, 0]][:, present] @ slope.T.float()
+            drawn = numbers[where][..., absent] @ torch.linalg.cholesky(left).T.float()
+            some = rows[where]
+            some[..., absent] = given[:, None] + drawn
+            rows[where] = some
+        return Completions(rows)
+
+    def conditional(self, present: Tensor, absent: Tensor) -> tuple[Tensor, Tensor]:
+        """Slope and covariance of the absent elements given the present ones."""
+        cross = self.covariance[absent][:, present]
+        slope = cross @ torch.linalg.inv(self.covariance[present][:, present])
+        return slope, self.covariance[absent][:, absent] - slope @ cross.T
+
+    def expected(
+        self, x: Tensor, present: Tensor, components: Names, confounding: Sequence[bool]
+    ) -> Tensor:
+        """E[X | do(x_S)], component by component: the model is linear, so means carry over."""
+        mean, earlier = torch.zeros_like(x), torch.zeros(len(x), dtype=torch.bool)
+        for names, confounded in zip(components, confounding, strict=True):
+            own = torch.tensor([f"x{k}" in names for k in range(len(x))])
+            mean[own & present] = x[own & present]
+            given, absent = earlier.clone(), own & ~present
+            if not confounded:
+                given |= own & present
+            slope, _ = self.conditional(given, absent)
+            mean[absent] = (slope @ mean[given].double()).float()
+            earlier |= own
+        return mean
+
+
+def chain(a: float, c: float) -> Tensor:
+    """Covariance of X0 -> X1 -> X2, X1 = a X0 + noise, X2 = c X1 + noise, noises of variance 1."""
+    effect = torch.tensor([[1.0, 0, 0], [a, 1, 0], [a * c, c, 1]])
+    return effect @ effect.T
+
+
+def random_covariance(players: int, seed: int = 0) -> Tensor:
+    root = torch.randn(players, players, generator=generator(seed))
+    return root @ root.T / players + 0.2 * torch.eye(players)
+
+
+def keyed(imputer: ms.Imputer, rows: int, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
+    """Rows, all coalitions of each, and a key for each of both."""
+    players = len(imputer.players)
+    x = torch.randn(rows, players, generator=generator(seed))
+    masks = all_coalitions(players).expand(rows, -1, -1)
+    keys = noise.fold(torch.arange(rows * 2**players), 9).reshape(rows, -1)
+    return x, masks, keys
+
+
+IMPUTERS = [
+    ms.MarginalImputer(torch.randn(30, 3, generator=generator(3))),
+    Normal(random_covariance(3)),
+]
+every_imputer = pytest.mark.parametrize("imputer", IMPUTERS, ids=lambda imputer: imputer.name)
+TOGETHER = [["x0", "x1", "x2"]]
+
+
+@every_imputer
+def test_one_unconfounded_component_is_the_conditional_game(imputer: ms.Imputer) -> None:
+    x, masks, keys = keyed(imputer, 4)
+    drawn = CausalImputer(imputer, TOGETHER).impute(x, masks, range(2, 9), keys)
+    assert torch.equal(drawn.rows, imputer.impute(x, masks, range(2, 9), keys).rows)
+
+
+@every_imputer
+def test_one_confounded_component_is_the_marginal_game(imputer: ms.Imputer) -> None:
+    x, masks, keys = keyed(imputer, 4)
+    drawn = CausalImputer(imputer, TOGETHER, [True]).impute(x, masks, range(7), keys)
+    unconditional = imputer.impute(x, torch.zeros_like(masks), range(7), keys).rows
+    spliced = torch.where(masks[:, :, None], x[:, None, None], unconditional)
+    assert torch.equal(drawn.rows, spliced)
+    donors = IMPUTERS[0].impute(x, masks, range(7), keys).rows
+    assert torch.equal(drawn.rows, donors) == (imputer is IMPUTERS[0])
+
+
+@pytest.mark.parametrize("confounded", [True, False])
+def test_one_component_explains_as_its_game_does(confounded: bool) -> None:
+    imputer = IMPUTERS[not confounded]
+    causal = CausalImputer(imputer, TOGETHER, [confounded])
+    x = torch.randn(3, 3, generator=generator())
+
+    def model(x: Tensor) -> Tensor:
+        return x.prod(1, keepdim=True)
+
+    for options in ({"permutations": 4}, {"permutations": 6}):
+        phi, expected = (
+            ms.permutation_shapley(ms.imputed_value(model, one, "identity", 5), x, **options).phi
+            for one in (causal, imputer)
+        )
+        assert torch.equal(phi, expected)
+
+
+ORDERINGS = [
+    ([["x0"], ["x1"], ["x2"], ["x3"]], [False] * 4),
+    ([["x2"], ["x3", "x0"], ["x1"]], [False, True, False]),
+    ([["x2"], ["x3", "x0"], ["x1"]], [False, False, False]),
+    ([["x1", "x3"], ["x0", "x2"]], [True, False]),
+]
+
+
+@pytest.mark.parametrize(("names", "confounding"), ORDERINGS)
+def test_means_are_those_under_intervention(names: Names, confounding: list[bool]) -> None:
+    imputer = Normal(random_covariance(4))
+    x, masks, keys = keyed(imputer, 2)
+    drawn = CausalImputer(imputer, names, confounding).impute(x, masks, range(4_000), keys).rows
+    for b, k in itertools.product(range(2), range(16)):
+        expected = imputer.expected(x[b], masks[b, k], names, confounding)
+        error = drawn[b, k].std(0) / 4_000**0.5
+        assert ((drawn[b, k].mean(0) - expected).abs() <= 5 * error + 1e-6).all()
+        assert torch.equal(drawn[b, k][:, masks[b, k]], x[b, masks[b, k]].expand(4_000, -1))
+
+
+def test_draws_that_nothing_is_set_for_have_the_law_of_the_data() -> None:
+    imputer = Normal(random_covariance(4))
+    causal = CausalImputer(imputer, [["x2"], ["x3", "x0"], ["x1"]], [False, True, False])
+    nothing = torch.zeros(1, 1, 4, dtype=torch.bool)
+    keys = torch.tensor([[5]])
+    drawn = causal.impute(torch.zeros(1, 4), nothing, range(40_000), keys).rows[0, 0]
+    # A covariance over 40,000 draws has a standard error below 0.01 here.
+    torch.testing.assert_close(drawn.T.cov(), random_covariance(4), rtol=0, atol=0.05)
+
+
+def test_what_is_set_moves_what_comes_later_alone() -> None:
+    causal = CausalImputer(Normal(chain(1.5, -2)), [["x0"], ["x1"], ["x2"]])
+    x = torch.tensor([[0.0, 0.0, 0.0], [0.0, 3.0, 0.0]])
+    middle = torch.tensor([[[False, True, False]]]).expand(2, -1, -1)
+    drawn = causal.impute(x, middle, range(50), torch.zeros(2, 1, dtype=torch.int64)).rows[:, 0]
+    assert torch.equal(drawn[0, :, 0], drawn[1, :, 0])
+    torch.testing.assert_close(drawn[0, :, 2] - 6, drawn[1, :, 2], rtol=0, atol=1e-5)
+
+
+# Values.
+
+A, C, BETA = 1.5, -0.8, torch.tensor([0.7, -1.0, 2.0])
+SERIAL = [["x0"], ["x1"], ["x2"]]
+
+# Draws of f have a standard deviation below 5: a mean over 4,000 an error below 0.08.
+TOLERANCE = 0.3
+
+
+def linear_value(imputer: ms.Imputer, beta: Tensor, draws: int = 4_000) -> ms.ImputedValue:
+    return ms.imputed_value(lambda x: x @ beta[:, None], imputer, "identity", draws)
+
+
+def test_causal_values_on_a_chain_equal_the_closed_form() -> None:
+    value = linear_value(CausalImputer(Normal(chain(A, C)), SERIAL), BETA)
+    x = torch.randn(6, 3, generator=generator(1))
+    phi = ms.exact_shapley(value, x).phi[..., 0]
+    # v(S) = Σ β_k E[X_k | do(x_S)]. X0 acts on X1 where X1 is absent, half of all orders, and so
+    # does X1 on X2. X0 acts on X2 through X1 where both are absent: in a third of all orders it
+    # comes first, and x0 then has this effect until X1 or X2 takes it away.
+    x0, x1, x2 = x.T
+    b0, b1, b2 = BETA
+    through = b2 * A * C * x0
+    expected = torch.stack(
+        (
+            b0 * x0 + b1 * A * x0 / 2 + through / 3,
+            b1 * x1 - b1 * A * x0 / 2 + b2 * C * x1 / 2 - through / 6,
+            b2 * x2 - b2 * C * x1 / 2 - through / 6,
+        ),
+        dim=1,
+    )
+    torch.testing.assert_close(phi, expected, rtol=0, atol=TOLERANCE)
+
+
+def test_asymmetric_values_on_a_chain_equal_the_closed_form() -> None:
+    x = torch.randn(6, 3, generator=generator(1))
+    b0, b1, b2 = BETA
+    news = torch.stack((x[:, 0], x[:, 1] - A * x[:, 0], x[:, 2] - C * x[:, 1]), dim=1)
+    expected = news * torch.stack((b0 + A * b1 + A * C * b2, b1 + C * b2, b2))
+    # Along the chain, to see what came before is to set it.
+    for imputer in (Normal(chain(A, C)), CausalImputer(Normal(chain(A, C)), SERIAL)):
+        value = linear_value(imputer, BETA)
+        explanation = ms.exact_shapley(value, x, ordering=SERIAL)
+        torch.testing.assert_close(explanation.phi[..., 0], expected, rtol=0, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize(
+    ("names", "confounding", "indirect"),
+    [
+        ([["x0"], ["x1"]], [False, False], 1),  # chain
+        ([["x1"], ["x0"]], [False, False], 0),  # fork
+        ([["x0", "x1"]], [True], 0),  # confounder
+        ([["x0", "x1"]], [False], 1),  # cycle
+    ],
+)
+def test_a_feature_without_weight_counts_by_what_it_causes(
+    names: Names, confounding: list[bool], indirect: int
+) -> None:
+    # f = β x1 and E[x1|x0] = α x0: the four models of Heskes et al. (2020), Section 4.
+    alpha, beta = 0.6, 2.0
+    imputer = Normal(torch.tensor([[1.0, alpha], [alpha, 1.0]]))
+    value = linear_value(CausalImputer(imputer, names, confounding), torch.tensor([0, beta]))
+    x = torch.tensor([[1.0, -0.5], [2.0, 1.0]])
+    first = indirect * alpha * beta * x[:, 0] / 2
+    expected = torch.stack((first, beta * x[:, 1] - first), dim=1)
+    phi = ms.exact_shapley(value, x).phi[..., 0]
+    torch.testing.assert_close(phi, expected, rtol=0, atol=TOLERANCE)
+
+
+def test_four_kinds_of_values() -> None:
+    # Two games, each symmetric and asymmetric (thesis, Section 5.3.2), against brute force.
+    names, confounding = [["x2"], ["x0", "x3"], ["x1"]], [False, True, False]
+    cause, beta = torch.tensor([1.5, 0.5, 0.5, -1.5]), torch.tensor([1.0, -2.0, 0.5, 1.5])
+    imputer = Normal(random_covariance(4) / 2 + cause * cause[:, None])
+    x = torch.randn(3, 4, generator=generator(1))
+    conditional = linear_value(imputer, beta)
+    causal = linear_value(CausalImputer(imputer, names, confounding), beta)
+    kinds = {
+        "symmetric": ms.exact_shapley(conditional, x),
+        "asymmetric": ms.exact_shapley(conditional, x, ordering=names),
+        "causal": ms.exact_shapley(causal, x),
+        "asymmetric causal": ms.exact_shapley(causal, x, ordering=names),
+    }
+    together, apart = ([["x0", "x1", "x2", "x3"]], [False]), (names, confounding)
+    expected = {
+        "symmetric": brute_force(imputer, beta, x, *together, itertools.permutations(range(4))),
+        "asymmetric": brute_force(imputer, beta, x, *together, [(2, 0, 3, 1), (2, 3, 0, 1)]),
+        "causal": brute_force(imputer, beta, x, *apart, itertools.permutations(range(4))),
+        "asymmetric causal": brute_force(imputer, beta, x, *apart, [(2, 0, 3, 1), (2, 3, 0, 1)]),
+    }
+    for kind, explanation in kinds.items():
+        torch.testing.assert_close(explanation.phi[..., 0], expected[kind], rtol=0, atol=TOLERANCE)
+        assert explanation.efficiency_gap < 1e-5
+    # The kinds differ by more than the tolerance: each one is told from the others.
+    for one, other in itertools.combinations(expected.values(), 2):
+        assert (one - other).abs().max() > 2 * TOLERANCE
+
+
+def brute_force(
+    imputer: Normal, beta: Tensor, x: Tensor, names: Names, confounding: list[bool], orders: object
+) -> Tensor:
+    """Mean marginal contribution of v(S) = β E[X | do(x_S)] over these orders."""
+    listed = list(orders)  # type: ignore[call-overload]
+    phi = torch.zeros_like(x)
+    for order, row in itertools.product(listed, range(len(x))):
+        present, before = torch.zeros(x.shape[1], dtype=torch.bool), 0.0
+        for player in order:
+            present[player] = True
+            after = float(beta @ imputer.expected(x[row], present, names, confounding))
+            phi[row, player] += (after - before) / len(listed)
+            before = after
+    return phi
+
+
+# Draws.
+
+
+@every_imputer
+def test_chunks_of_rows_coalitions_and_draws_do_not_change_a_draw(
+    imputer: ms.Imputer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    causal = CausalImputer(imputer, [["x1"], ["x0", "x2"]], [False, False])
+    x, masks, keys = keyed(imputer, 3)
+    whole = causal.impute(x, masks, range(6), keys).rows
+    for b, k, draws in itertools.product(range(3), range(0, 8, 3), (range(2), range(2, 6))):
+        some = slice(b, b + 1), slice(k, k + 3)
+        part = causal.impute(x[some[0]], masks[some], draws, keys[some]).rows
+        torch.testing.assert_close(part, whole[some][:, :, draws.start : draws.stop])
+    monkeypatch.setattr("manifold_shap.imputers.causal._MOST_ROWS", 5)
+    torch.testing.assert_close(causal.impute(x, masks, range(6), keys).rows, whole)
+
+
+def test_draws_differ_between_keys_draws_and_components() -> None:
+    independent = Normal(torch.eye(3))
+    causal = CausalImputer(independent, SERIAL)
+    nobody = torch.zeros(1, 2, 3, dtype=torch.bool)
+    drawn = causal.impute(torch.zeros(1, 3), nobody, range(50), torch.tensor([[0, 1]])).rows
+    assert len(drawn.flatten().unique()) == 2 * 50 * 3
+    same = causal.impute(torch.zeros(1, 3), nobody, range(50), torch.tensor([[1, 1]])).rows
+    assert torch.equal(same[:, 0], same[:, 1])
+    assert torch.equal(same[:, 1], drawn[:, 1])
+
+
+class Counting(ms.MarginalImputer):
+    """Counts the rows that it completes."""
+
+    completed = 0
+
+    def impute(self, x: Tensor, mask: Tensor, draws: range, keys: Tensor) -> Completions:
+        self.completed += mask.shape[0] * mask.shape[1] * len(draws)
+        return super().impute(x, mask, draws, keys)
+
+
+def test_only_what_is_missing_is_drawn_and_once_for_all_that_share_it() -> None:
+    imputer = Counting(torch.randn(20, 3, generator=generator()))
+    x, masks, keys = keyed(imputer, 2)
+    CausalImputer(imputer, SERIAL).impute(x, masks, range(5), keys)
+    # Every coalition has a key of its own: each element is missing in four of the eight.
+    assert imputer.completed == 2 * 5 * (4 + 4 + 4)
+    imputer.completed = 0
+    shared = torch.zeros_like(keys)
+    drawn = CausalImputer(imputer, SERIAL).impute(x, masks, range(5), shared).rows
+    assert imputer.completed == 2 * 5 * (1 + 2 + 4)
+    imputer.completed = 0
+    confounded = CausalImputer(imputer, [["x0"], ["x1", "x2"]], [True, True])
+    confounded.impute(x, masks, range(5), shared)
+    assert imputer.completed == 2 * 5 * (1 + 2)
+    for k in range(8):
+        alone = masks[:, k : k + 1], range(5), shared[:, :1]
+        alone_drawn = CausalImputer(imputer, SERIAL).impute(x, *alone).rows
+        assert torch.equal(drawn[:, k : k + 1], alone_drawn)
+
+
+def test_everybody_is_left_as_it_is() -> None:
+    imputer = Counting(torch.randn(20, 3, generator=generator()))
+    x, masks, keys = keyed(imputer, 2)
+    drawn = CausalImputer(imputer, SERIAL).impute(x, masks[:, -1:], range(5), keys[:, -1:]).rows
+    assert torch.equal(drawn, x[:, None, None].expand(-1, 1, 5, -1))
+    assert imputer.completed == 0
+
+
+class Weighted(ms.MarginalImputer):
+    """Donors that count only where their first element is positive."""
+
+    proposals = 40
+
+    def impute(self, x: Tensor, mask: Tensor, draws: range, keys: Tensor) -> Completions:
+        donors = super().impute(x, torch.zeros_like(mask), draws, keys).rows
+        log_weights = torch.where(donors[..., 0] > 0, 0.0, -1e4)
+        return Completions(self.splice(x, mask, donors), log_weights)
+
+
+def test_weights_pass_through_one_component_and_are_resampled_for_several() -> None:
+    imputer = Weighted(torch.randn(200, 3, generator=generator()))
+    x, masks, keys = keyed(imputer, 2)
+    one = CausalImputer(imputer, TOGETHER).impute(x, masks, range(6), keys)
+    expected = imputer.impute(x, masks, range(6), keys)
+    assert one.log_weights is not None
+    assert torch.equal(one.log_weights, expected.log_weights)
+    several = CausalImputer(imputer, [["x0"], ["x1", "x2"]]).impute(x, masks, range(6), keys)
+    assert several.log_weights is None
+    positive = imputer.reference[imputer.reference[:, 0] > 0]
+    for element in range(3):
+        drawn = several.rows[~masks[..., element]][..., element]
+        assert torch.isin(drawn, positive[:, element]).all()
+
+
+def test_images_with_superpixels() -> None:
+    players = ms.Players(("left", "right"), torch.tensor([[[0, 1], [0, 1]]]))
+    reference = torch.rand(5, 1, 2, 2, generator=generator())
+    causal = CausalImputer(ms.MarginalImputer(reference, players), [["right"], ["left"]])
+    masks = all_coalitions(2)[None]
+    drawn = causal.impute(torch.full((1, 1, 2, 2), -1.0), masks, range(3), torch.zeros(1, 4).long())
+    assert drawn.rows.shape == (1, 4, 3, 1, 2, 2)
+    assert (drawn.rows[0, 1, :, 0, :, 0] == -1).all()
+    assert torch.isin(drawn.rows[0, 1, :, 0, :, 1], reference[:, 0, :, 1]).all()
+    assert (drawn.rows[0, 3] == -1).all()
+
+
+def test_it_stands_for_its_imputer() -> None:
+    imputer = ms.MarginalImputer(torch.randn(20, 3, generator=generator()))
+    causal = CausalImputer(imputer, [["x2"], ["x1", "x0"]], [False, True])
+    assert causal.players is imputer.players
+    assert causal.reference is imputer.reference
+    assert causal.device == imputer.device
+    assert causal.undrawn(20) == 1
+    assert CausalImputer(imputer, TOGETHER).undrawn(15) == imputer.undrawn(15) == 0.25
+    assert dict(causal.state_dict()) == {}
+    value = linear_value(causal, torch.ones(3), draws=2)
+    explanation = ms.exact_shapley(value, torch.zeros(1, 3))
+    made_by = {
+        "value_function": "causal marginal",
+        "imputer": "marginal",
+        "causal_ordering": [["x2"], ["x0", "x1"]],
+        "confounding": [False, True],
+    }
+    assert made_by.items() <= explanation.made_by.items()
+
+
+def test_draws_through_several_components_never_repeat() -> None:
+    imputer, x = ms.MarginalImputer(torch.randn(6, 3, generator=generator())), torch.zeros(1, 3)
+    beta = torch.ones(3)
+    together = linear_value(CausalImputer(imputer, TOGETHER), beta, draws=50)
+    assert (together.draws, together.requested, together.noisy) == (6, 50, False)
+    several = linear_value(CausalImputer(imputer, SERIAL), beta, draws=50)
+    assert (several.draws, several.requested, several.noisy) == (50, 50, True)
+    mask = torch.tensor([[[True, False, False]]])
+    drawn = several.imputer.impute(x, mask, range(50), torch.zeros(1, 1).long()).rows[0, 0]
+    assert len(drawn.unique(dim=0)) > 6
+
+
+def test_a_single_reference_stays_a_single_draw() -> None:
+    baseline = ms.BaselineImputer(torch.tensor([1.0, 2, 3]))
+    value = linear_value(CausalImputer(baseline, SERIAL), torch.ones(3), draws=50)
+    assert (value.draws, value.noisy) == (1, False)
+    assert (ms.exact_shapley(value, torch.zeros(2, 3)).standard_error == 0).all()
+
+
+def test_it_moves_with_its_value_function() -> None:
+    causal = CausalImputer(ms.MarginalImputer(torch.randn(20, 3)), SERIAL)
+    linear_value(causal, torch.ones(3), draws=2).to("meta")
+    assert {buffer.device.type for buffer in causal.buffers()} == {"meta"}
+    assert causal.device.type == "meta"
+
+
+@pytest.mark.gpu
+def test_draws_are_the_same_on_another_device() -> None:
+    imputer = ms.MarginalImputer(torch.randn(20, 3, generator=generator()))
+    causal = CausalImputer(imputer, [["x1"], ["x2", "x0"]])
+    x, masks, keys = keyed(imputer, 2)
+    here = causal.impute(x, masks, range(5), keys).rows
+    causal.to("cuda")
+    there = causal.impute(x.cuda(), masks.cuda(), range(5), keys.cuda()).rows
+    assert torch.equal(there.cpu(), here)
+
+
+def test_errors() -> None:
+    imputer = IMPUTERS[0]
+    with pytest.raises(ValueError, match=r"one flag for each of the 3 components .* but got 2: \["):
+        CausalImputer(imputer, SERIAL, [True, False])
+    for flags in ([True, 1, False], ["true", "false", "true"], "yes", 5):
+        with pytest.raises(TypeError, match="`confounding` to be a list of True and False"):
+            CausalImputer(imputer, SERIAL, flags)
+    with pytest.raises(ValueError, match=r"leaves out \['x1', 'x2'\]"):
+        CausalImputer(imputer, [["x0"]])
+    with pytest.raises(TypeError, match="Expected each component of `ordering` to be a list"):
+        CausalImputer(imputer, ["x0", "x1", "x2"])

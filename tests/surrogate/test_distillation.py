@@ -1,0 +1,352 @@
+"""Surrogates taught by another value function: what they gain, and that trainings go on."""
+
+import copy
+import itertools
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import manifold_shap as ms
+from manifold_shap.coalitions import all_coalitions
+from manifold_shap.surrogate import distillation
+from manifold_shap.surrogate.distillation import ask_teacher, check_teacher
+from manifold_shap.surrogate.fit import SurrogateTask
+from manifold_shap.surrogate.network import Surrogate
+from manifold_shap.values import model_for
+
+MASKS = all_coalitions(3)
+ROWS = torch.tensor(list(itertools.product([0.0, 1.0], repeat=3)))
+# Rows out of 100 with each value of three binary features; the first two go together.
+COUNTS = torch.tensor([22, 18, 4, 6, 5, 5, 10, 30])
+TABLE = ROWS.repeat_interleave(COUNTS, dim=0)
+
+
+def classifier(x: Tensor) -> Tensor:
+    """Probabilities of two classes, with an interaction."""
+    p = torch.sigmoid(2 * x[:, 0] - 3 * x[:, 1] * x[:, 2] + x[:, 2])
+    return torch.stack((1 - p, p), dim=-1)
+
+
+class TableValue(ms.ValueFunction):
+    """v(S) = E[f | x_S] under the table, plus an offset; and how many values were asked for."""
+
+    name = "table"
+
+    def __init__(self, offset: float = 0.0, players: ms.Players | None = None) -> None:
+        model = model_for(classifier, ROWS, "probability")
+        self.offset, self.asked = offset, 0
+        base = classifier(TABLE).mean(0)
+        players = players or ms.Players.of_elements((3,))
+        super().__init__(model, players, ms.Space("probability"), base)
+
+    def _values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+        self.asked += keys.numel()
+        differs = x[:, None, None] != TABLE
+        agrees = ~(differs & self.players.expand(mask)[:, :, None]).any(-1)
+        weight = agrees / agrees.sum(-1, keepdim=True)
+        return weight @ classifier(TABLE) + self.offset * torch.tensor([1.0, -1.0])
+
+
+def fit(**settings: Any) -> ms.SurrogateValue:
+    """A surrogate of `classifier` trained for moments, unless `settings` say otherwise."""
+    arguments: dict[str, Any] = {
+        "x_validation": TABLE[::7], "hidden": [8], "max_epochs": 3, "batch_size": 16,
+        "teacher_pairs": 200, "trainer": {"accelerator": "cpu", "limit_train_batches": 10},
+    }  # fmt: skip
+    model = settings.pop("model", classifier)
+    return ms.fit_surrogate(model, settings.pop("x_train", TABLE), **{**arguments, **settings})
+
+
+def distance(value: ms.SurrogateValue, truth: ms.ValueFunction) -> float:
+    """Mean squared difference over all rows and coalitions with one or two players."""
+    mask = MASKS[1:-1].expand(8, -1, -1)
+    return (value(ROWS, mask) - truth(ROWS, mask)).square().mean().item()
+
+
+def marginal(draws: int = 4, seed: int = 0) -> ms.ImputedValue:
+    return ms.imputed_value(classifier, ms.MarginalImputer(TABLE), draws=draws, seed=seed)
+
+
+def weights(value: ms.SurrogateValue) -> list[Tensor]:
+    return list(value.surrogate.state_dict().values())
+
+
+def same_weights(a: ms.SurrogateValue, b: ms.SurrogateValue) -> bool:
+    return all(torch.equal(*pair) for pair in zip(weights(a), weights(b), strict=True))
+
+
+@contextmanager
+def ctrl_c_at(step: int) -> Iterator[None]:
+    """Send this process SIGINT, as Ctrl-C does, in the given training step of a surrogate."""
+    steps = itertools.count()
+
+    def interrupt(module: nn.Module, _: Any) -> None:
+        if isinstance(module, Surrogate) and module.training and next(steps) == step:
+            signal.raise_signal(signal.SIGINT)
+
+    hook = nn.modules.module.register_module_forward_pre_hook(interrupt)
+    try:
+        yield
+    finally:
+        hook.remove()
+
+
+# A few hundred steps.
+LONGER = {
+    "x_validation": TABLE, "hidden": [32], "max_epochs": 4, "batch_size": 32,
+    "learning_rate": 0.02, "weight_averaging": 0.95, "teacher_pairs": 2000,
+    "trainer": {"accelerator": "cpu", "limit_train_batches": 50},
+}  # fmt: skip
+
+
+def test_a_good_teacher_brings_the_surrogate_closer_to_the_truth() -> None:
+    truth = TableValue()
+
+    def gap(**taught: Any) -> float:
+        """Mean over three seeds, of as many steps of as many rows."""
+        return sum(distance(fit(**LONGER, seed=seed, **taught), truth) for seed in range(3)) / 3
+
+    plain = gap()
+    assert gap(teacher=truth, teacher_share=0.9) < 0.6 * plain
+    assert gap(teacher=truth, teacher_share=1.0) < 0.3 * plain
+
+
+def test_the_surrogate_believes_its_teacher_as_far_as_its_share_goes() -> None:
+    truth, wrong = TableValue(), TableValue(offset=-0.1)
+    whole = fit(**LONGER, teacher=wrong, teacher_share=1.0)
+    half = fit(**LONGER, teacher=wrong, teacher_share=0.5)
+    mask = MASKS[1:-1].expand(8, -1, -1)
+
+    def shift(value: ms.SurrogateValue) -> float:
+        return (value(ROWS, mask) - truth(ROWS, mask))[..., 0].mean().item()
+
+    assert shift(whole) == pytest.approx(-0.1, abs=0.02)
+    assert shift(half) == pytest.approx(-0.05, abs=0.02)
+
+
+def test_anchors_are_the_models_own() -> None:
+    value, truth = fit(teacher=TableValue(offset=0.1)), TableValue()
+    mask = MASKS.expand(8, -1, -1)
+    assert torch.equal(value(ROWS, mask)[:, -1], truth.prediction(ROWS))
+    torch.testing.assert_close(value.base, truth.base)
+
+
+def test_lessons_are_the_teachers_values() -> None:
+    teacher = marginal()
+    lessons = ask_teacher(teacher, TABLE, 301, seed=5)
+    assert lessons.target.shape == (151, 2, 2)
+    # Each row once, and half of them once more.
+    assert sorted(torch.bincount(lessons.row).unique().tolist()) == [1, 2]
+    # One player of a pair is in neither coalition.
+    assert torch.equal(lessons.mask.sum((1, 2)), torch.full((151,), 2))
+    assert not (lessons.mask[:, 0] & lessons.mask[:, 1]).any()
+    empty = ~lessons.mask.any(-1)
+    torch.testing.assert_close(lessons.target[empty], teacher.base.expand(int(empty.sum()), -1))
+
+
+def test_each_lesson_has_draws_of_its_own() -> None:
+    lessons = ask_teacher(marginal(draws=1), TABLE[:1], 400, seed=0)
+    first = lessons.mask.flatten(0, 1).long() @ torch.tensor([1, 2, 4]) == 1
+    # One donor each: four completions of the first feature, with three different outputs.
+    assert len(lessons.target.flatten(0, 1)[first][:, 0].unique()) == 3
+
+
+def test_the_size_of_a_call_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = ask_teacher(marginal(), TABLE, 300, seed=1)
+    monkeypatch.setattr(distillation, "_ROWS_PER_CALL", 7)
+    parts = ask_teacher(marginal(), TABLE, 300, seed=1)
+    torch.testing.assert_close(parts.target, whole.target)
+    assert torch.equal(parts.mask, whole.mask)
+
+
+def test_a_sample_of_lessons() -> None:
+    lessons = ask_teacher(TableValue(), TABLE, 300, seed=1)
+    sampled = lessons.sample(50, torch.Generator().manual_seed(0))
+    torch.testing.assert_close(TableValue()(sampled.x, sampled.mask), sampled.target)
+    again = lessons.sample(50, torch.Generator().manual_seed(0))
+    assert all(torch.equal(*pair) for pair in zip(sampled, again, strict=True))
+    # A copy for averaged weights must not double the data.
+    assert copy.deepcopy(lessons).mask is lessons.mask
+
+
+def test_same_seed_same_weights() -> None:
+    first = fit(teacher=marginal(), seed=3)
+    torch.rand(5)
+    assert same_weights(fit(teacher=marginal(), seed=3), first)
+    assert not same_weights(fit(teacher=marginal(seed=1), seed=3), first)
+    assert not same_weights(fit(seed=3), first)
+
+
+@pytest.mark.parametrize("step", [3, 13])
+def test_an_interrupted_training_goes_on_as_if_nothing_had_happened(
+    tmp_path: Path, step: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(distillation, "_ROWS_PER_CALL", 20)
+    # Three epochs of 10 steps: the interruption comes in the first or second one.
+    teacher = TableValue()
+    whole = fit(teacher=teacher)
+    with ctrl_c_at(step), pytest.raises(KeyboardInterrupt):
+        fit(teacher=teacher, directory=tmp_path)
+    asked = teacher.asked
+    continued = fit(teacher=teacher, directory=tmp_path)
+    assert same_weights(continued, whole)
+    # One call of the teacher, to tell that it is the same; its values were kept.
+    assert teacher.asked - asked == 20
+    assert continued.training["teacher_seconds"] > 0
+
+
+def test_an_interruption_while_the_teacher_is_asked_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Interrupted(TableValue):
+        def _values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+            if self.asked > 100:
+                raise KeyboardInterrupt
+            return super()._values(x, mask, keys)
+
+    monkeypatch.setattr(distillation, "_ROWS_PER_CALL", 20)
+    with pytest.raises(KeyboardInterrupt):
+        fit(teacher=Interrupted(), directory=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    assert same_weights(fit(teacher=TableValue(), directory=tmp_path), fit(teacher=TableValue()))
+
+
+def test_a_finished_training_is_not_trained_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(distillation, "_ROWS_PER_CALL", 20)
+    teacher = TableValue()
+    first = fit(teacher=teacher, directory=tmp_path)
+    asked = teacher.asked
+    assert same_weights(fit(teacher=teacher, directory=tmp_path), first)
+    assert teacher.asked - asked == 20
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"teacher_share": 0.25}, "differs in: teacher"),
+        ({"teacher_pairs": 100}, "differs in: teacher"),
+        ({"teacher": marginal()}, "differs in: teacher"),
+        ({"teacher": None}, "differs in: teacher"),
+        ({"seed": 1}, "differs in: seed"),
+        ({"x_train": TABLE[:50]}, "the training rows"),
+        # Of the same name and settings, but trained otherwise.
+        ({"teacher": TableValue(0.05)}, r"its teacher was another one \(.* by up to 0.05\)"),
+    ],
+)
+@pytest.mark.parametrize("interrupted", [True, False])
+def test_a_directory_with_another_training_is_refused(
+    tmp_path: Path, changed: dict[str, Any], message: str, interrupted: bool
+) -> None:
+    settings = {"max_epochs": 1, "directory": tmp_path, "teacher": TableValue()}
+    if interrupted:
+        with ctrl_c_at(3), pytest.raises(KeyboardInterrupt):
+            fit(**settings)
+        assert [path.name for path in tmp_path.iterdir()] == ["lessons.ckpt"]
+    else:
+        fit(**settings)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(ValueError, match=message):
+        fit(**{**settings, **changed})
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_plain_training_is_not_continued_by_a_distilled_one(tmp_path: Path) -> None:
+    fit(max_epochs=1, directory=tmp_path)
+    teacher = TableValue()
+    with pytest.raises(ValueError, match="differs in: teacher"):
+        fit(max_epochs=1, directory=tmp_path, teacher=teacher)
+    assert teacher.asked == 0
+
+
+def test_damaged_lessons_are_refused(tmp_path: Path) -> None:
+    fit(teacher=TableValue(), directory=tmp_path)
+    path = tmp_path / "lessons.ckpt"
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(ValueError, match=r"a lessons checkpoint at .* the file is damaged"):
+        fit(teacher=TableValue(), directory=tmp_path)
+
+
+def test_a_full_disk_leaves_nothing_half_written(tmp_path: Path, full_disk: Any) -> None:
+    with full_disk(), pytest.raises(OSError, match=r"Could not write .*lessons\.ckpt"):
+        fit(teacher=TableValue(), directory=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_round_trip_through_a_file(tmp_path: Path) -> None:
+    value = fit(teacher=marginal(), teacher_share=0.25)
+    value.save(tmp_path / "surrogate.ckpt")
+    loaded = ms.load_surrogate(tmp_path / "surrogate.ckpt", classifier)
+    mask = MASKS.expand(8, -1, -1)
+    assert torch.equal(loaded(ROWS, mask), value(ROWS, mask))
+    taught = loaded.checkpoint["hyper_parameters"]["teacher"]
+    assert taught == {"pairs": 200, "share": 0.25, **marginal().provenance}
+    # Nor do the values of the teacher, or the rows, go into the file.
+    assert loaded.checkpoint["state_dict"].keys() == fit().checkpoint["state_dict"].keys()
+
+
+def test_players_are_those_of_the_teacher() -> None:
+    players = ms.Players(("left", "right"), torch.tensor([0, 1, 1]))
+    value = fit(teacher=TableValue(players=players))
+    assert value.players.names == ("left", "right")
+    assert torch.equal(value.players.index, players.index)
+
+
+def test_a_small_share_of_a_small_batch_is_no_lesson() -> None:
+    task = SurrogateTask((3,), range(3), "abc", "01", "probability", 1e-3, teacher={"share": 0.1})
+    task.lessons = ask_teacher(TableValue(offset=100.0), TABLE, 20, seed=0)
+    batch = TABLE[:4], classifier(TABLE[:4])
+    assert task.training_step(batch, 0) < 1
+    task.hparams["teacher"]["share"] = 0.25
+    assert task.training_step(batch, 0) > 1000
+
+
+class Overflowing(TableValue):
+    """Values that are infinite."""
+
+    def _values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+        return super()._values(x, mask, keys) / 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"teacher_pairs": 1}, "`teacher_pairs` to be an integer of at least 2 but got 1"),
+        ({"teacher_share": 0.0}, "`teacher_share` above 0 and at most 1 but got 0.0"),
+        ({"teacher_share": 1.5}, "`teacher_share` above 0 and at most 1 but got 1.5"),
+        (
+            {"players": ms.Players.of_elements((3,), ("a", "b", "c"))},
+            r"the surrogate's 3 players \('a', 'b', 'c'\) but it has 3, \('x0', 'x1', 'x2'\)",
+        ),
+        (
+            {"players": ms.Players(("x0", "x1", "x2"), torch.tensor([1, 0, 2]))},
+            "or they own other elements; give the same `players` to both",
+        ),
+        ({"output": "ilr"}, "output='ilr', as the surrogate, but it has 'probability'"),
+        ({"model": lambda x: classifier(1 - x)}, "it predicts otherwise"),
+        ({"teacher": Overflowing()}, "Expected finite values from the teacher"),
+    ],
+)
+def test_errors(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        fit(**{"teacher": TableValue(), **settings})
+
+
+def test_a_teacher_is_a_value_function_and_its_pairs_are_counted() -> None:
+    with pytest.raises(TypeError, match=r"`teacher` to be a value function, .* but got str"):
+        check_teacher("vae", 200, 0.5)
+    with pytest.raises(ValueError, match=r"`teacher_pairs` to be an integer .* got 200000.0"):
+        check_teacher(TableValue(), 2e5, 0.5)
+
+
+@pytest.mark.gpu
+def test_lessons_reach_a_training_on_a_gpu() -> None:
+    value = fit(**{**LONGER, "trainer": {"accelerator": "gpu"}}, teacher=TableValue())
+    assert distance(value, TableValue()) < 1e-3

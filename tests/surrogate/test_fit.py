@@ -1,0 +1,292 @@
+"""Training a surrogate: what it learns, and that it can be stopped, repeated and reloaded."""
+
+import itertools
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import manifold_shap as ms
+from manifold_shap.coalitions import all_coalitions
+from manifold_shap.surrogate.network import Surrogate
+
+MASKS = all_coalitions(3)
+EVERY_ROW = torch.tensor(list(itertools.product([0.0, 1.0], repeat=3)))
+# Rows out of 100 with each value of three binary features; the first two go together.
+COUNTS = torch.tensor([22, 18, 4, 6, 5, 5, 10, 30])
+TABLE = EVERY_ROW.repeat_interleave(COUNTS, dim=0)
+
+
+def classifier(x: Tensor) -> Tensor:
+    """Probabilities of two classes, with an interaction."""
+    p = torch.sigmoid(2 * x[:, 0] - 3 * x[:, 1] * x[:, 2] + x[:, 2])
+    return torch.stack((1 - p, p), dim=-1)
+
+
+def exact_values(space: str) -> Tensor:
+    """E[T(f(X)) | x_S] under the joint table, for all 8 rows and 8 coalitions."""
+    outputs = ms.Space(space)(classifier(EVERY_ROW).log())
+    values = torch.empty(8, 8, outputs.shape[1])
+    for b, k in itertools.product(range(8), range(8)):
+        agrees = (EVERY_ROW[:, MASKS[k]] == EVERY_ROW[b, MASKS[k]]).all(1)
+        weight = agrees * COUNTS
+        values[b, k] = (weight[:, None] * outputs).sum(0) / weight.sum()
+    return values
+
+
+def fit(**settings: Any) -> ms.SurrogateValue:
+    """A surrogate of `classifier` trained for moments, unless `settings` say otherwise."""
+    arguments: dict[str, Any] = {
+        "x_validation": TABLE[::7], "hidden": [8], "max_epochs": 3, "batch_size": 16,
+        "trainer": {"accelerator": "cpu", "limit_train_batches": 10},
+    }  # fmt: skip
+    model = settings.pop("model", classifier)
+    return ms.fit_surrogate(model, settings.pop("x_train", TABLE), **{**arguments, **settings})
+
+
+# Some hundred steps: enough for the tiny table.
+LONGER = {
+    "x_validation": TABLE, "hidden": [32], "max_epochs": 4, "batch_size": 512,
+    "learning_rate": 0.02, "weight_averaging": 0.95,
+    "trainer": {"accelerator": "cpu", "limit_train_batches": 50},
+}  # fmt: skip
+
+
+def weights(value: ms.SurrogateValue) -> Mapping[str, Tensor]:
+    return value.surrogate.state_dict()
+
+
+def assert_same_weights(a: ms.SurrogateValue, b: ms.SurrogateValue) -> None:
+    assert weights(a).keys() == weights(b).keys()
+    assert all(torch.equal(tensor, weights(b)[name]) for name, tensor in weights(a).items())
+
+
+@contextmanager
+def ctrl_c_at(step: int) -> Iterator[None]:
+    """Send this process SIGINT, as Ctrl-C does, in the given training step of a surrogate."""
+    steps = itertools.count()
+
+    def interrupt(module: nn.Module, _: Any) -> None:
+        if isinstance(module, Surrogate) and module.training and next(steps) == step:
+            signal.raise_signal(signal.SIGINT)
+
+    hook = nn.modules.module.register_module_forward_pre_hook(interrupt)
+    try:
+        yield
+    finally:
+        hook.remove()
+
+
+@pytest.mark.parametrize(("space", "tolerance"), [("probability", 0.04), ("log_odds", 0.15)])
+def test_the_surrogate_learns_the_conditional_expectation(space: str, tolerance: float) -> None:
+    value = fit(output=space, **LONGER)
+    learned, exact = value(EVERY_ROW, MASKS.expand(8, -1, -1)), exact_values(space)
+    # Over the rows the exact values of one coalition differ by far more than the tolerance.
+    assert (exact.amax(0) - exact.amin(0)).max() > 10 * tolerance
+    assert (learned - exact).abs().max() < tolerance
+
+
+@pytest.mark.parametrize("space", ["probability", "log_odds", "ilr", "identity"])
+def test_every_space_trains_and_keeps_its_anchors(space: str) -> None:
+    value = fit(output=space, max_epochs=1)
+    values = value(EVERY_ROW, MASKS.expand(8, -1, -1))
+    exact = exact_values(space) if space != "identity" else exact_values("probability")
+    torch.testing.assert_close(values[:, 0], exact[:, 0])
+    torch.testing.assert_close(values[:, -1], exact[:, -1])
+    assert ms.exact_shapley(value, EVERY_ROW).efficiency_gap < 1e-5
+
+
+def test_what_the_training_reports() -> None:
+    value = fit(max_epochs=2)
+    assert value.training.keys() == {"epochs", "train_seconds", "validation"}
+    assert value.training["epochs"] == 2
+    assert 0 < value.training["validation"] < 1
+
+
+def test_training_stops_without_progress() -> None:
+    value = fit(max_epochs=50, patience=1, learning_rate=1e-12, weight_averaging=None)
+    assert value.training["epochs"] <= 3
+
+
+@pytest.mark.parametrize("weight_averaging", [None, 0.9])
+def test_same_seed_same_weights(weight_averaging: float | None) -> None:
+    first = fit(seed=3, weight_averaging=weight_averaging)
+    torch.rand(5)
+    assert_same_weights(fit(seed=3, weight_averaging=weight_averaging), first)
+    other = fit(seed=4, weight_averaging=weight_averaging)
+    assert not torch.equal(weights(other)["first.weight"], weights(first)["first.weight"])
+
+
+def test_global_state_is_left_alone() -> None:
+    state, handler = torch.random.get_rng_state(), signal.getsignal(signal.SIGINT)
+    fit(x_validation=None)
+    assert torch.equal(torch.random.get_rng_state(), state)
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_rows_are_not_changed() -> None:
+    before = TABLE.clone()
+    fit()
+    assert torch.equal(TABLE, before)
+
+
+@pytest.mark.parametrize("schedule", ["one_cycle", "cosine", "constant"])
+@pytest.mark.parametrize("step", [3, 13, 29])
+def test_an_interrupted_training_goes_on_as_if_nothing_had_happened(
+    tmp_path: Path, schedule: str, step: int
+) -> None:
+    # Three epochs of 10 steps: the interruption comes in the first, second or last one.
+    whole = fit(schedule=schedule)
+    handler = signal.getsignal(signal.SIGINT)
+    with ctrl_c_at(step), pytest.raises(KeyboardInterrupt):
+        fit(schedule=schedule, directory=tmp_path)
+    assert signal.getsignal(signal.SIGINT) is handler
+    assert (tmp_path / "best.ckpt").exists() == (step > 10)
+    if step > 10:
+        value = ms.load_surrogate(tmp_path / "best.ckpt", classifier)
+        assert ms.exact_shapley(value, EVERY_ROW).efficiency_gap < 1e-5
+    continued = fit(schedule=schedule, directory=tmp_path)
+    assert_same_weights(continued, whole)
+    assert continued.training["epochs"] == 3
+    assert continued.training["train_seconds"] > 0
+    assert continued.training["validation"] == whole.training["validation"]
+
+
+def test_an_interruption_without_averaging(tmp_path: Path) -> None:
+    whole = fit(weight_averaging=None)
+    with ctrl_c_at(15), pytest.raises(KeyboardInterrupt):
+        fit(weight_averaging=None, directory=tmp_path)
+    assert_same_weights(fit(weight_averaging=None, directory=tmp_path), whole)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"hidden": [16]}, "differs in: hidden"),
+        ({"seed": 5}, "differs in: seed"),
+        ({"max_epochs": 2}, "differs in: loop"),
+        ({"x_train": TABLE[:50]}, "the training rows"),
+        ({"model": lambda x: classifier(1 - x)}, "the model's outputs"),
+    ],
+)
+def test_a_directory_with_another_training_is_refused(
+    tmp_path: Path, changed: dict[str, Any], message: str
+) -> None:
+    fit(max_epochs=1, directory=tmp_path)
+    before = (tmp_path / "best.ckpt").read_bytes()
+    with pytest.raises(ValueError, match=message):
+        fit(**{"max_epochs": 1, "directory": tmp_path, **changed})
+    assert (tmp_path / "best.ckpt").read_bytes() == before
+
+
+def test_a_training_that_stopped_early_is_finished(tmp_path: Path) -> None:
+    settings = {"max_epochs": 40, "patience": 1, "learning_rate": 0.05, "schedule": "constant"}
+    first = fit(**settings, directory=tmp_path)
+    assert first.training["epochs"] < 40
+    again = fit(**settings, directory=tmp_path)
+    assert_same_weights(again, first)
+    assert again.training["epochs"] == first.training["epochs"]
+
+
+def test_a_finished_training_is_not_trained_again(tmp_path: Path) -> None:
+    first = fit(max_epochs=2, directory=tmp_path)
+    again = fit(max_epochs=2, directory=tmp_path)
+    assert_same_weights(again, first)
+    assert again.training["epochs"] == 2
+
+
+def frame_schema() -> ms.Schema:
+    return ms.Schema(tuple(ms.Column(name, "binary", ("nein", "ja")) for name in ("a", "b", "c")))
+
+
+def test_round_trip_through_a_file(tmp_path: Path) -> None:
+    players = ms.Players(("left", "right"), torch.tensor([0, 1, 1]))
+    value = fit(players=players, schema=frame_schema(), output="ilr", zero_replacement=0.01)
+    value.save(tmp_path / "surrogate.ckpt")
+    loaded = ms.load_surrogate(tmp_path / "surrogate.ckpt", classifier)
+    mask = all_coalitions(2).expand(8, -1, -1)
+    assert torch.equal(loaded(EVERY_ROW, mask), value(EVERY_ROW, mask))
+    assert loaded.players.names == players.names
+    assert torch.equal(loaded.players.index, players.index)
+    assert (loaded.space, loaded.outputs, loaded.schema) == (
+        value.space,
+        value.outputs,
+        value.schema,
+    )
+    assert torch.equal(loaded.base, value.base)
+
+
+def test_loading_with_another_model_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "surrogate.ckpt"
+    fit(max_epochs=1).save(path)
+    with pytest.raises(ValueError, match=r"this one predicts otherwise \(by up to"):
+        ms.load_surrogate(path, lambda x: classifier(1 - x))
+    three = lambda x: torch.full((len(x), 3), 1 / 3)  # noqa: E731
+    with pytest.raises(ValueError, match=r"Expected a model with outputs \['0', '1'\]"):
+        ms.load_surrogate(path, three)
+    with pytest.raises(TypeError, match="Expected `model` to be a torch module"):
+        ms.load_surrogate(path, None)
+
+
+def test_loading_an_incomplete_checkpoint_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "surrogate.ckpt"
+    value = fit(max_epochs=1)
+    value.checkpoint["state_dict"].pop("base")
+    value.save(path)
+    with pytest.raises(ValueError, match="to be complete but it does not fit together"):
+        ms.load_surrogate(path, classifier)
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind", "message"),
+    [
+        ({"schedule": "linear"}, ValueError, "Expected `schedule` to be one of .* got 'linear'"),
+        ({"activation": "tanh"}, ValueError, "Expected `activation` to be one of"),
+        ({"output": "logits"}, ValueError, "Expected `output` to be one of"),
+        ({"hidden": []}, ValueError, "Expected `hidden` to list layer widths, at least 1 of them"),
+        ({"x_train": TABLE / 0}, ValueError, "Expected finite features but 300 entries"),
+        (
+            {"x_validation": TABLE[:, :2]},
+            ValueError,
+            r"`x_validation` of shape \(rows, 3\)",
+        ),
+        ({"x_train": np.array(["row"]), "players": None}, TypeError, "Expected `x_train` to be"),
+        ({"x_train": TABLE[:1], "x_validation": None}, ValueError, "at least 2 training rows"),
+        ({"model": lambda x: x}, ValueError, "Expected the model to return a distribution"),
+        ({"model": "model"}, TypeError, "Expected `model` to be a torch module"),
+        ({"batch_size": 0}, ValueError, "Expected `batch_size` to be an integer >= 1"),
+        ({"players": ms.Players.of_elements((2,))}, ValueError, r"`x_train` of shape \(rows, 2\)"),
+    ],
+)
+def test_errors(settings: dict[str, Any], kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        fit(**settings)
+
+
+@pytest.mark.gpu
+def test_training_on_a_gpu_gives_a_value_function_that_moves() -> None:
+    value = fit(**{**LONGER, "trainer": {"accelerator": "gpu", "limit_train_batches": 50}})
+    assert value.device.type == "cpu"
+    here = ms.permutation_shapley(value, EVERY_ROW, permutations=6)
+    there = ms.permutation_shapley(value.to("cuda"), EVERY_ROW, permutations=6)
+    torch.testing.assert_close(there.phi, here.phi, rtol=1e-3, atol=1e-4)
+    learned = value(EVERY_ROW, MASKS.expand(8, -1, -1)).cpu()
+    torch.testing.assert_close(learned, exact_values("probability"), rtol=0, atol=0.04)
+
+
+def test_importing_the_package_imports_nothing_optional(root: Path) -> None:
+    code = "import sys, manifold_shap; print(*sys.modules)"
+    command = [sys.executable, "-W", "error", "-c", code]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+    # Matplotlib itself is imported by torchmetrics; our plots are not.
+    optional = {"manifold_shap.plots", "shap", "hydra", "sklearn", "skops", "xarray", "zarr"}
+    assert "manifold_shap.estimators" in done.stdout.split()
+    assert not optional & set(done.stdout.split())

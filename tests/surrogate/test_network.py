@@ -1,0 +1,206 @@
+"""The surrogate network: its outputs, its units, and what it must not see."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from manifold_shap.nn import ACTIVATIONS
+from manifold_shap.surrogate.network import Surrogate, squared_error
+
+
+def make(space: str = "ilr", outputs: int = 2, event: tuple[int, ...] = (4,)) -> Surrogate:
+    torch.manual_seed(0)
+    elements = int(torch.tensor(event).prod())
+    return Surrogate(event, list(range(elements)), outputs, space, hidden=(16, 8))
+
+
+def some(rows: int = 30, event: tuple[int, ...] = (4,), m: int = 5) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    players = int(torch.tensor(event).prod())
+    x = torch.randn(rows, *event, generator=generator)
+    return x, torch.rand(rows, m, players, generator=generator) < 0.5
+
+
+def test_probabilities_lie_on_the_simplex() -> None:
+    surrogate = make("probability", outputs=3)
+    x, mask = some()
+    surrogate.standardise(x, torch.rand(30, 3))
+    out = surrogate(100 * x, mask)
+    assert out.shape == (30, 5, 3)
+    assert (out >= 0).all()
+    torch.testing.assert_close(out.sum(-1), torch.ones(30, 5))
+
+
+@pytest.mark.parametrize("event", [(4,), (1, 2, 3)])
+def test_units_of_inputs_and_targets_do_not_matter(event: tuple[int, ...]) -> None:
+    x, mask = some(event=event)
+    target = torch.randn(30, 2)
+    here, there = make(event=event), make(event=event)
+    here.standardise(x, target)
+    there.standardise(1000 * x + 50, 10 * target - 3)
+    expected = 10 * here(x, mask) - 3
+    torch.testing.assert_close(there(1000 * x + 50, mask), expected, rtol=1e-4, atol=1e-3)
+
+
+def test_columns_are_standardised() -> None:
+    surrogate = make()
+    x, _ = some()
+    target = torch.randn(30, 2)
+    surrogate.standardise(x, target)
+    torch.testing.assert_close(surrogate.x_mean, x.mean(0))
+    torch.testing.assert_close(surrogate.x_scale, x.std(0, correction=0))
+    torch.testing.assert_close(surrogate.target_mean, target.mean(0))
+    torch.testing.assert_close(surrogate.target_scale, target.std(0, correction=0))
+
+
+def test_pixels_of_an_image_share_one_scale() -> None:
+    surrogate = make(event=(1, 2, 3))
+    x, _ = some(event=(1, 2, 3))
+    surrogate.standardise(x, torch.randn(30, 2))
+    assert surrogate.x_scale.unique().numel() == 1
+    assert surrogate.x_scale[0, 0, 0] == pytest.approx(x.std(correction=0).item())
+
+
+def test_a_rare_indicator_is_not_blown_up() -> None:
+    surrogate = make()
+    x = torch.zeros(1000, 4)
+    x[0, 2] = 1
+    surrogate.standardise(x, torch.randn(1000, 2))
+    assert surrogate.x_scale.tolist() == [1, 1, pytest.approx(0.1), 1]
+
+
+@pytest.mark.parametrize("constant", [0.0, 0.1, 1e6 / 3])
+def test_constant_columns_keep_their_unit(constant: float) -> None:
+    surrogate = make()
+    x, _ = some(1000)
+    x[:, 1] = constant
+    target = torch.full((1000, 2), constant)
+    surrogate.standardise(x, target)
+    assert surrogate.x_scale[1] == 1
+    assert surrogate.target_scale.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("m", [5, 40])
+@pytest.mark.parametrize("space", ["probability", "identity"])
+def test_absent_players_do_not_matter(space: str, m: int) -> None:
+    surrogate = make(space)
+    x, _ = some(m=m)
+    mask = torch.tensor([True, False, True, False]).expand(30, m, 4)
+    other = x.clone()
+    other[:, [1, 3]] = -7
+    assert torch.equal(surrogate(x, mask), surrogate(other, mask))
+    assert not torch.allclose(surrogate(x, mask), surrogate(x + 1, mask))
+
+
+def test_players_of_several_elements() -> None:
+    surrogate = Surrogate((3,), [0, 1, 1], 1, "identity", hidden=(8,))
+    assert surrogate(torch.randn(2, 3), torch.ones(2, 4, 2, dtype=torch.bool)).shape == (2, 4, 1)
+
+
+def test_squared_error_is_the_mean_over_outputs() -> None:
+    prediction, target = torch.randn(4, 3, 2), torch.randn(4, 2)
+    p, t = prediction.numpy(), target.numpy()
+    expected = np.array([[((p[b, k] - t[b]) ** 2).mean() for k in range(3)] for b in range(4)])
+    torch.testing.assert_close(squared_error(prediction, target), torch.from_numpy(expected))
+
+
+def test_a_surrogate_needs_a_hidden_layer() -> None:
+    with pytest.raises(
+        ValueError, match="Expected `hidden` to list layer widths, at least 1 of them"
+    ):
+        Surrogate((2,), [0, 1], 1, "identity", hidden=())
+
+
+networks = given(
+    st.lists(st.integers(0, 5), min_size=0, max_size=6),
+    st.lists(st.integers(1, 9), min_size=1, max_size=3),
+    st.sampled_from(sorted(ACTIVATIONS)),
+    st.sampled_from(["probability", "ilr"]),
+    st.sampled_from([(torch.float32, 1e-5), (torch.float64, 1e-12)]),
+)
+
+
+def network(
+    more: list[int], hidden: list[int], activation: str, space: str, dtype: torch.dtype
+) -> tuple[Surrogate, torch.Tensor]:
+    """A random surrogate of six players, and two rows."""
+    torch.manual_seed(len(more))
+    index = [*range(6), *more]
+    surrogate = Surrogate((len(index),), index, 3, space, hidden, activation).to(dtype)
+    return surrogate, torch.randn(2, len(index), dtype=dtype)
+
+
+@networks
+@settings(deadline=None, max_examples=60)
+def test_values_along_orders_are_those_of_the_coalitions(
+    more: list[int],
+    hidden: list[int],
+    activation: str,
+    space: str,
+    precision: tuple[torch.dtype, float],
+) -> None:
+    dtype, tolerance = precision
+    surrogate, x = network(more, hidden, activation, space, dtype)
+    orders = torch.rand(2, 4, 6).argsort(-1)
+    mask = orders.argsort(-1)[:, :, None] < torch.arange(1, 6)[:, None]
+    expected = surrogate(x, mask.flatten(1, 2)).unflatten(1, (4, -1))
+    torch.testing.assert_close(surrogate.along(x, orders), expected, rtol=0, atol=tolerance)
+
+
+def toggled(mask: torch.Tensor) -> torch.Tensor:
+    """Each coalition, and it with each player toggled `[batch, m, players + 1, players]`."""
+    players = mask.shape[-1]
+    alone = torch.cat((torch.zeros(1, players), torch.eye(players))).bool()
+    return mask[:, :, None] ^ alone
+
+
+@networks
+@settings(deadline=None, max_examples=60)
+def test_values_around_coalitions_are_those_of_the_coalitions(
+    more: list[int],
+    hidden: list[int],
+    activation: str,
+    space: str,
+    precision: tuple[torch.dtype, float],
+) -> None:
+    dtype, tolerance = precision
+    surrogate, x = network(more, hidden, activation, space, dtype)
+    mask = torch.rand(2, 5, 6) < torch.tensor([0, 0.3, 0.5, 0.7, 1])[:, None]
+    expected = surrogate(x, toggled(mask).flatten(1, 2)).unflatten(1, (5, -1))
+    torch.testing.assert_close(surrogate.around(x, mask), expected, rtol=0, atol=tolerance)
+    linearized = surrogate.around(x, mask, linearized=True)
+    # Of the coalition itself it is the value, and so it is of all where nothing is left out.
+    torch.testing.assert_close(linearized[:, :, 0], expected[:, :, 0], rtol=0, atol=tolerance)
+    if len(hidden) == 1:
+        torch.testing.assert_close(linearized, expected, rtol=0, atol=tolerance)
+
+
+@networks
+@settings(deadline=None, max_examples=40)
+def test_what_is_linearized_is_the_derivative_behind_the_first_layer(
+    more: list[int],
+    hidden: list[int],
+    activation: str,
+    space: str,
+    precision: tuple[torch.dtype, float],
+) -> None:
+    surrogate, x = network(more, hidden, activation, space, torch.float64)
+    mask = torch.rand(2, 3, 6) < 0.5
+    terms = surrogate.first.terms(surrogate.standardised(x))
+    every = toggled(mask).double() @ terms[:, None] + surrogate.first.bias
+    active = surrogate.rest[0](every.clone())
+    start = active[:, :, :1].expand_as(active)
+    out, moved = torch.autograd.functional.jvp(surrogate.rest[1:], start, active - start)
+    expected = surrogate._finished(out + moved)
+    linearized = surrogate.around(x, mask, linearized=True)
+    torch.testing.assert_close(linearized, expected, rtol=0, atol=1e-12)
+
+
+def test_linearized_values_cost_no_more_than_a_few() -> None:
+    images = Surrogate((784,), range(784), 10, "probability")
+    assert 20 < images.linearized_cost < 784 / 3
+    many_classes = Surrogate((8,), range(8), 1000, "probability")
+    assert many_classes.linearized_cost > 1000

@@ -1,0 +1,372 @@
+"""Schema: inference, encoding, round trips and every error."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from manifold_shap.tables.columns import Column
+from manifold_shap.tables.schema import Schema, _check_encoded, _check_table
+
+
+@pytest.fixture
+def frame() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "age": [20.0, 30.0, 40.0, 50.0],
+            "smoker": [0, 1, 1, 0],
+            "colour": ["red", "green", "blue", "red"],
+            "sex": ["f", "m", "m", "f"],
+            "member": [True, False, True, True],
+            "rooms": [1, 2, 3, 3],
+        }
+    )
+
+
+@pytest.fixture
+def schema(frame: pd.DataFrame) -> Schema:
+    return Schema.fit(frame, categorical=["rooms"])
+
+
+def test_kinds_and_categories_are_inferred(schema: Schema) -> None:
+    found = {column.name: (column.kind, column.categories) for column in schema.columns}
+    assert found == {
+        "age": ("continuous", ()),
+        "smoker": ("binary", ("0", "1")),
+        "colour": ("categorical", ("blue", "green", "red")),
+        "sex": ("binary", ("f", "m")),
+        "member": ("binary", ("False", "True")),
+        "rooms": ("categorical", ("1", "2", "3")),
+    }
+
+
+def test_encoding_has_the_written_values(schema: Schema, frame: pd.DataFrame) -> None:
+    x = schema.encode(frame)
+    assert x.dtype == torch.float32
+    assert schema.width == x.shape[1] == 10
+    scale = np.sqrt(125.0)
+    expected = [-15 / scale, 0, 0, 0, 1, 0, 1, 1, 0, 0]
+    torch.testing.assert_close(x[0], torch.tensor(expected, dtype=torch.float32))
+    assert x[2].tolist()[1:] == [1, 1, 0, 0, 1, 1, 0, 0, 1]
+
+
+def test_a_one_hot_block_is_one_player(schema: Schema) -> None:
+    assert schema.player_of_element.tolist() == [0, 1, 2, 2, 2, 3, 4, 5, 5, 5]
+    assert schema.names == ("age", "smoker", "colour", "sex", "member", "rooms")
+
+
+def test_category_dtype_is_a_category_even_of_numbers() -> None:
+    frame = pd.DataFrame({"rooms": pd.Categorical([3, 10, 2]), "pair": pd.Categorical([1, 2, 1])})
+    rooms, pair = Schema.fit(frame).columns
+    assert (rooms.kind, set(rooms.categories)) == ("categorical", {"2", "3", "10"})
+    assert (pair.kind, pair.categories, pair.numeric) == ("binary", ("1", "2"), False)
+
+
+def test_categories_of_numbers_are_in_numeric_order() -> None:
+    frame = pd.DataFrame({"rooms": [10, 9, 2]})
+    assert Schema.fit(frame, categorical=["rooms"]).columns[0].categories == ("2", "9", "10")
+
+
+def test_statistics_come_from_the_training_rows_and_categories_from_all(
+    frame: pd.DataFrame,
+) -> None:
+    train = frame.iloc[:2]
+    schema = Schema.fit(train, categories_from=frame)
+    columns = {column.name: column for column in schema.columns}
+    assert (columns["age"].mean, columns["age"].scale) == (25.0, 5.0)
+    assert columns["colour"].categories == ("blue", "green", "red")
+    assert columns["rooms"].kind == "continuous"
+    assert schema.encode(frame).shape == (4, schema.width)
+
+
+def test_training_columns_are_standardised() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(50, 9, size=(500, 3)), columns=["a", "b", "c"])
+    x = Schema.fit(frame).encode(frame).double()
+    torch.testing.assert_close(x.mean(0), torch.zeros(3).double(), atol=1e-6, rtol=0)
+    torch.testing.assert_close(x.std(0, correction=0), torch.ones(3).double(), atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("constant", [0.1, 7, 1e12])
+def test_a_constant_number_encodes_to_zero(constant: float) -> None:
+    frame = pd.DataFrame({"a": [constant] * 7, "b": range(7)})
+    schema = Schema.fit(frame)
+    assert schema.columns[0].scale == 1
+    assert (schema.encode(frame)[:, 0] == 0).all()
+    assert schema.decode(schema.encode(frame))["a"].tolist() == [constant] * 7
+
+
+def test_columns_are_matched_by_name_and_the_frame_is_left_alone(
+    schema: Schema, frame: pd.DataFrame
+) -> None:
+    shuffled = frame[list(reversed(frame.columns))]
+    before = shuffled.copy()
+    assert torch.equal(schema.encode(shuffled), schema.encode(frame))
+    pd.testing.assert_frame_equal(shuffled, before)
+
+
+def test_numbers_match_their_category_whatever_their_type(schema: Schema) -> None:
+    frame = pd.DataFrame({"smoker": [0, 1, 1], "rooms": [1, 2, 3]})
+    schema = Schema.fit(frame, categorical=["rooms"])
+    as_floats = frame.astype({"smoker": "float32", "rooms": float})
+    assert torch.equal(schema.encode(as_floats), schema.encode(frame))
+    as_text = frame.astype({"rooms": str})
+    assert torch.equal(schema.encode(as_text), schema.encode(frame))
+
+
+def test_numbers_kept_as_objects_are_numbers() -> None:
+    frame = pd.DataFrame({"a": [1, 2, 3], "b": [0.5, 1.5, 0.5]})
+    assert Schema.fit(frame.astype(object)) == Schema.fit(frame)
+
+
+def test_negative_zero_is_zero() -> None:
+    schema = Schema.fit(pd.DataFrame({"a": [-0.0, 1.0]}))
+    assert schema.encode(pd.DataFrame({"a": [0.0, -0.0, 1.0]})).tolist() == [[0], [0], [1]]
+
+
+def test_no_rows_encode_to_no_rows(schema: Schema, frame: pd.DataFrame) -> None:
+    assert schema.encode(frame.iloc[:0]).shape == (0, 10)
+
+
+def test_decode_takes_the_nearest_value(schema: Schema) -> None:
+    x = torch.tensor([[0.0, 0.6, 0.1, 0.5, 0.4, 0.2, 0.9, -3.0, -1.0, -2.0]])
+    row = schema.decode(x).iloc[0].to_dict()
+    assert row == pytest.approx(
+        {"age": 35.0, "smoker": 1, "colour": "green", "sex": "f", "member": "True", "rooms": "2"}
+    )
+
+
+def test_binary_numbers_decode_to_the_numbers_they_were() -> None:
+    frame = pd.DataFrame({"whole": [1, 2, 1], "broken": [0.1, -2.5, 0.1]})
+    schema = Schema.fit(frame)
+    back = schema.decode(schema.encode(frame))
+    pd.testing.assert_frame_equal(back, frame)
+
+
+texts = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=5)
+halves = st.floats(-1e6, 1e6).map(lambda number: round(number, 3))
+
+
+@st.composite
+def frames(draw: st.DrawFn) -> pd.DataFrame:
+    rows = draw(st.integers(4, 12))
+
+    def column(values: st.SearchStrategy) -> list:
+        return draw(st.lists(values, min_size=rows, max_size=rows))
+
+    pool = draw(st.lists(texts, min_size=2, max_size=5, unique=True))
+    pair = draw(st.lists(halves, min_size=2, max_size=2, unique=True))
+    choice = [*pool, *column(st.sampled_from(pool))][:rows]
+    return pd.DataFrame(
+        {
+            "number": column(halves),
+            "count": column(st.integers(-1000, 1000)),
+            "pair": [*pair, *column(st.sampled_from(pair))][:rows],
+            "text": pd.Series([*choice, *[pool[0]] * rows][:rows], dtype=object),
+            "flag": column(st.booleans()),
+        }
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(frames())
+def test_decode_inverts_encode(frame: pd.DataFrame) -> None:
+    schema = Schema.fit(frame, categorical=["flag"])
+    x = schema.encode(frame)
+    back = schema.decode(x)
+    assert x.shape == (len(frame), schema.width) == (len(frame), len(schema.player_of_element))
+    for name in ("number", "count"):
+        # float32 keeps seven digits of a value in units of its column's scale.
+        tolerance = 1e-6 * (frame[name].max() - frame[name].min())
+        np.testing.assert_allclose(back[name], frame[name], rtol=1e-9, atol=tolerance + 1e-9)
+    assert back["pair"].tolist() == frame["pair"].tolist()
+    assert back["text"].tolist() == frame["text"].tolist()
+    assert back["flag"].tolist() == frame["flag"].map(str).tolist()
+    torch.testing.assert_close(schema.encode(back), x, rtol=1e-5, atol=1e-5)
+
+
+@settings(max_examples=30, deadline=None)
+@given(frames())
+def test_plain_data_round_trip_through_json(frame: pd.DataFrame) -> None:
+    schema = Schema.fit(frame, categorical=["flag"])
+    assert Schema.from_dict(json.loads(json.dumps(schema.to_dict()))) == schema
+
+
+def test_plain_data_survive_a_safe_checkpoint(schema: Schema, tmp_path) -> None:
+    torch.save(schema.to_dict(), tmp_path / "schema.pt")
+    plain = torch.load(tmp_path / "schema.pt", weights_only=True)
+    assert Schema.from_dict(plain) == schema
+
+
+@pytest.mark.parametrize("bad", [{}, {"columns": [{"name": "a"}]}, {"columns": [{"nom": "a"}]}])
+def test_from_dict_refuses_other_plain_data(bad: dict) -> None:
+    with pytest.raises(ValueError, match="Expected a schema written by"):
+        Schema.from_dict(bad)
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        ({"kind": "ordinal"}, "kind of column 'a' to be one of .* got 'ordinal'"),
+        ({"kind": "binary", "categories": ("x",)}, "distinct categories for column 'a'"),
+        ({"kind": "categorical", "categories": ("x", "x")}, "distinct categories for column 'a'"),
+        ({"kind": "continuous", "categories": ("x", "y")}, "got .* for a continuous column"),
+        ({"kind": "continuous", "scale": 0.0}, "positive scale for column 'a' but got mean 0.0"),
+    ],
+)
+def test_impossible_columns(column: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Column("a", **column)
+
+
+def test_a_schema_has_columns() -> None:
+    with pytest.raises(ValueError, match="at least one column"):
+        Schema(())
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"age": [1, np.nan, 3, np.nan]}, r"'age' without missing .* 2 of 4 rows .* first row 1"),
+        ({"age": [1.0, 2.0, np.inf, 3.0]}, r"column 'age' but 1 of 4 .* first inf in row 2"),
+        ({"colour": ["red", None, "red", "blue"]}, "column 'colour' without missing"),
+        ({"colour": ["red"] * 4}, "distinct values in column 'colour' .* holds 'red'"),
+    ],
+)
+def test_values_that_cannot_be_fitted(frame: pd.DataFrame, changed: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Schema.fit(frame.assign(**changed))
+
+
+def test_missing_values_outside_the_training_rows_are_found(frame: pd.DataFrame) -> None:
+    whole = frame.assign(age=[1.0, 2.0, 3.0, np.nan])
+    with pytest.raises(ValueError, match=r"column 'age' without missing .* first row 3"):
+        Schema.fit(whole.iloc[:2], categories_from=whole)
+
+
+@pytest.mark.parametrize("empty", [pd.DataFrame(), pd.DataFrame({"a": []})])
+def test_empty_frame(empty: pd.DataFrame) -> None:
+    with pytest.raises(ValueError, match="a table with rows and columns but got 0 rows"):
+        Schema.fit(empty)
+
+
+def test_duplicate_columns(frame: pd.DataFrame, schema: Schema) -> None:
+    twice = pd.concat([frame, frame[["age"]]], axis=1)
+    with pytest.raises(ValueError, match=r"distinct column names but got \['age'\]"):
+        Schema.fit(twice)
+    with pytest.raises(ValueError, match=r"distinct column names but got \['age'\]"):
+        schema.encode(twice)
+
+
+def test_column_names_are_text() -> None:
+    with pytest.raises(ValueError, match=r"column names to be text but got \[0\]"):
+        Schema.fit(pd.DataFrame({0: [1, 2]}))
+
+
+def test_categorical_names_a_column(frame: pd.DataFrame) -> None:
+    with pytest.raises(ValueError, match=r"`categorical` to name columns .* got \['room'\]"):
+        Schema.fit(frame, categorical=["room"])
+
+
+def test_not_a_frame_and_not_a_tensor() -> None:
+    # The checker of annotations that runs in tests stands before the public doors.
+    with pytest.raises(TypeError, match="Expected a pandas DataFrame but got dict"):
+        _check_table({"a": [1]})
+    with pytest.raises(TypeError, match="`x` to be a tensor but got list"):
+        _check_encoded([[0.0]], 1)
+
+
+def test_dates_are_refused(frame: pd.DataFrame) -> None:
+    dated = frame.assign(day=pd.date_range("2020-01-01", periods=4))
+    with pytest.raises(TypeError, match="column 'day' but got datetime64"):
+        Schema.fit(dated)
+
+
+def test_identifiers_are_refused_unless_named() -> None:
+    frame = pd.DataFrame({"id": [f"row {i}" for i in range(150)]})
+    with pytest.raises(ValueError, match="'id' looks like an identifier: 150 distinct texts"):
+        Schema.fit(frame)
+    assert Schema.fit(frame, categorical=["id"]).width == 150
+    with pytest.raises(ValueError, match="'id' looks like an identifier: 20 distinct texts in 20"):
+        Schema.fit(frame.iloc[:20])
+    assert Schema.fit(frame.iloc[:19]).width == 19
+    assert Schema.fit(pd.concat([frame.iloc[:40]] * 2, ignore_index=True)).width == 40
+
+
+def test_numbers_read_as_text_are_named_so() -> None:
+    frame = pd.DataFrame({"charge": [*[str(i / 7) for i in range(150)], " "]})
+    with pytest.raises(ValueError, match=r"150 of its 151 values are numbers, but not ' ' in row"):
+        Schema.fit(frame)
+
+
+@pytest.mark.parametrize("word", ["NA", "None", "n/a", "NULL"])
+def test_words_for_missing_among_numbers_are_named(word: str) -> None:
+    frame = pd.DataFrame({"charge": [*["1", "2"] * 5, word]})
+    with pytest.raises(ValueError, match=rf"10 of its 11 .* numbers, but not '{word}' in row 10"):
+        Schema.fit(frame)
+    assert Schema.fit(frame, categorical=["charge"]).width == 3
+
+
+def test_decimal_commas_are_named() -> None:
+    frame = pd.DataFrame({"charge": ["n", "3", *["3,14", "2,5"] * 5]})
+    message = (
+        r"11 of its 12 values look like numbers, 10 with a decimal comma, first '3,14' in row 2"
+    )
+    with pytest.raises(ValueError, match=message):
+        Schema.fit(frame)
+
+
+@pytest.mark.parametrize(
+    "day", ["2020-01-31", "31/12/2020", "5 May 2020", "May 5, 2020", "1.2.2020 10:30", "2020/1/2"]
+)
+def test_text_that_looks_like_dates(day: str) -> None:
+    frame = pd.DataFrame({"day": [day, "1999-12-31"] * 3})
+    with pytest.raises(ValueError, match=f"'day' looks like dates, such as '{day}'; turn it into"):
+        Schema.fit(frame)
+    assert Schema.fit(frame, categorical=["day"]).width == 2
+
+
+def test_text_that_is_hardly_a_date_is_a_category() -> None:
+    frame = pd.DataFrame({"a": ["10-14", "may", "3+"], "b": ["A-12-3", "in 3 months", "1,2,3"]})
+    assert Schema.fit(frame).width == 6
+
+
+def test_numbers_too_large_for_a_variance() -> None:
+    with pytest.raises(ValueError, match=r"column 'a' but got mean .* change their unit"):
+        Schema.fit(pd.DataFrame({"a": [1e300, -1e300, 3.0]}))
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"colour": "mauve"}, r"'colour' holds 'mauve' in row 0 \(4 such rows.*'blue', 'green'"),
+        ({"smoker": 2}, "'smoker' holds '2' in row 0 .* known categories .*'0', '1'"),
+        ({"age": "old"}, "continuous column 'age' but 4 of 4 rows .* first 'old' in row 0"),
+        ({"age": np.inf}, "continuous column 'age' but 4 of 4 rows"),
+        ({"age": [1, 2, np.nan, 4]}, "column 'age' without missing .* first row 2"),
+        ({"sex": [None, "m", "m", "f"]}, "column 'sex' without missing .* first row 0"),
+        ({"age": 1e300}, "'age' holds 1e.300 in row 0, too far from the training mean"),
+        ({"extra": 1}, r"the columns .* lacks \[\] and has the extra \['extra'\]"),
+    ],
+)
+def test_values_that_cannot_be_encoded(
+    schema: Schema, frame: pd.DataFrame, changed: dict, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        schema.encode(frame.assign(**changed))
+
+
+def test_missing_columns(schema: Schema, frame: pd.DataFrame) -> None:
+    with pytest.raises(ValueError, match=r"it lacks \['age'\]"):
+        schema.encode(frame.drop(columns="age"))
+
+
+def test_what_cannot_be_decoded(schema: Schema) -> None:
+    with pytest.raises(ValueError, match=r"shape \(rows, 10\) but got \(2, 9\)"):
+        schema.decode(torch.zeros(2, 9))
+    with pytest.raises(ValueError, match="`x` without NaN"):
+        schema.decode(torch.full((1, 10), float("nan")))

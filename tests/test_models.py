@@ -1,0 +1,195 @@
+"""Models to explain: what they return is told apart, checked, and made log-probabilities."""
+
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.naive_bayes import CategoricalNB, GaussianNB
+from sklearn.svm import LinearSVC
+from torch import Tensor, nn
+
+from manifold_shap.models import Model, as_model, warn_of_zeros
+
+X = torch.randn(50, 3, generator=torch.Generator().manual_seed(0))
+LOGITS = X @ torch.tensor([[1.0, -1.0], [0.5, 2.0], [0.0, 1.0]])
+
+
+def logits(x: Tensor) -> Tensor:
+    return x @ torch.tensor([[1.0, -1.0], [0.5, 2.0], [0.0, 1.0]])
+
+
+@pytest.mark.parametrize(
+    ("function", "returns"),
+    [
+        (logits, "logits"),
+        (lambda x: logits(x).softmax(-1), "probabilities"),
+        (lambda x: logits(x).softmax(-1).double(), "probabilities"),
+    ],
+)
+def test_logits_and_probabilities_are_told_apart(
+    function: Callable[[Tensor], Tensor], returns: str
+) -> None:
+    model = as_model(function, X)
+    assert model.returns == returns
+    assert model.classes == ("0", "1")
+    torch.testing.assert_close(model(X), LOGITS.log_softmax(-1))
+
+
+def test_log_probabilities_and_values_are_named_by_the_caller() -> None:
+    log_p = as_model(lambda x: logits(x).log_softmax(-1), X, returns="log_probabilities")
+    torch.testing.assert_close(log_p(X), LOGITS.log_softmax(-1))
+    values = as_model(logits, X, classes=["u", "v"], returns="values")
+    assert torch.equal(values(X), LOGITS)
+    assert values.classes == ("u", "v")
+
+
+def test_log_probabilities_may_hold_exact_zeros() -> None:
+    model = as_model(lambda x: torch.eye(2)[[0] * len(x)].log(), X, returns="log_probabilities")
+    assert model(X)[0].tolist() == [0, -torch.inf]
+
+
+def test_torch_module_is_evaluated_without_dropout_and_gradients() -> None:
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(3, 2), nn.Dropout(0.5))
+    model = as_model(module.train(), X)
+    assert torch.equal(model(X), model(X))
+    assert not model(X).requires_grad
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_sklearn_classifier(named: bool) -> None:
+    rows = X.numpy()
+    table = pd.DataFrame(rows, columns=["a", "b", "c"]) if named else rows
+    labels = np.array(["no", "yes"])[LOGITS.argmax(1).numpy()]
+    estimator = LogisticRegression().fit(table, labels)
+    # scikit-learn warns when a model that was fitted with names gets none, or the reverse.
+    model = as_model(estimator, X)
+    assert model.classes == ("no", "yes")
+    assert model(X).dtype == torch.float32
+    expected = torch.from_numpy(estimator.predict_proba(table)).float()
+    torch.testing.assert_close(model(X).exp(), expected)
+
+
+def test_a_model_passes_unchanged_and_is_checked() -> None:
+    model = as_model(logits, X)
+    assert as_model(model, X) is model
+    with pytest.raises(ValueError, match="Expected finite numbers from the model"):
+        as_model(model, X / 0)
+
+
+@pytest.mark.parametrize(
+    ("function", "kind", "message"),
+    [
+        (lambda x: x.numpy(), TypeError, "Expected the model to return a tensor but got ndarray"),
+        (lambda x: x[:, 0], ValueError, r"shape \(50, classes\) for 50 rows but got \(50,\)"),
+        (lambda x: x[:10], ValueError, r"shape \(50, classes\) for 50 rows but got \(10, 3\)"),
+        (lambda x: x / 0 * 0, ValueError, "finite numbers from the model but row 0 of 50 gave"),
+        (lambda x: x[:, :1], ValueError, r"got one column; .* `torch.cat\(\(torch.zeros_like\(z"),
+        (lambda x: x[:, :1].sigmoid(), ValueError, r"got one column; .* `torch.cat\(\(1 - p, p\)"),
+        (lambda x: x.sigmoid(), ValueError, "Expected the model to return a distribution"),
+    ],
+)
+def test_errors_of_what_a_model_returns(
+    function: Callable[[Tensor], object], kind: type[Exception], message: str
+) -> None:
+    with pytest.raises(kind, match=message):
+        as_model(function, X)
+
+
+@pytest.mark.parametrize("returns", ["logits", "probabilities", "log_probabilities"])
+def test_one_column_is_a_constant_whatever_it_is_called(returns: str) -> None:
+    with pytest.raises(ValueError, match="a column for every class but got one column"):
+        as_model(nn.Linear(3, 1), X, returns=returns)
+    with pytest.raises(ValueError, match="a column for every class but got one column"):
+        as_model(Model(nn.Linear(3, 1), ["yes"], returns), X)
+
+
+def test_the_advised_columns_are_the_model() -> None:
+    z = LOGITS[:, :1]
+    logit = as_model(lambda x: torch.cat((torch.zeros_like(z), z), -1), X)
+    probability = as_model(lambda x: torch.cat((1 - z.sigmoid(), z.sigmoid()), -1), X)
+    torch.testing.assert_close(logit(X), probability(X))
+    assert as_model(nn.Linear(3, 1), X, returns="values")(X).shape == (50, 1)
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_sklearn_regressor_gives_values(outputs: int) -> None:
+    target = LOGITS.numpy() if outputs == 2 else LOGITS[:, 0].numpy()
+    model = as_model(LinearRegression().fit(X.numpy(), target), X, returns="values")
+    torch.testing.assert_close(model(X), LOGITS[:, :outputs], rtol=1e-4, atol=1e-5)
+
+
+def test_sklearn_estimators_without_probabilities() -> None:
+    labels = LOGITS.argmax(1).numpy()
+    regressor = LinearRegression().fit(X.numpy(), labels)
+    with pytest.raises(TypeError, match=r"LinearRegression has `predict` only; .*'identity'"):
+        as_model(regressor, X)
+    for returns in (None, "values"):
+        with pytest.raises(TypeError, match=r"LinearSVC has `predict` only; .*`CalibratedClass"):
+            as_model(LinearSVC().fit(X.numpy(), labels), X, returns=returns)
+
+
+def test_sklearn_estimators_must_be_fitted() -> None:
+    with pytest.raises(ValueError, match="this LogisticRegression is not; call `fit` first"):
+        as_model(LogisticRegression(), X)
+    # scikit-learn's own message says it as well.
+    with pytest.raises(ValueError, match=r"LinearRegression instance is not fitted .* Call 'fit'"):
+        as_model(LinearRegression(), X, returns="values")
+
+
+@pytest.mark.parametrize("returns", ["probabilities", "log_probabilities"])
+def test_what_is_called_a_distribution_must_be_one(returns: str) -> None:
+    with pytest.raises(ValueError, match=r"Expected the model to return a distribution .* softmax"):
+        as_model(lambda x: torch.ones(len(x), 2), X, returns=returns)
+
+
+def test_negative_probabilities_are_no_distribution() -> None:
+    def sums_to_one(x: Tensor) -> Tensor:
+        return torch.tensor([1.5, -0.5]).expand(len(x), 2)
+
+    with pytest.raises(ValueError, match=r"entries from -0.5 to 1.5 and row sums from 1 to 1"):
+        as_model(sums_to_one, X, returns="probabilities")
+
+
+def test_other_errors() -> None:
+    with pytest.raises(TypeError, match=r"Expected `model` to be a torch module, .* but got str"):
+        as_model("model", X)
+    with pytest.raises(ValueError, match=r"Expected `returns` to be one of .* but got 'odds'"):
+        Model(logits, ("a", "b"), "odds")
+    with pytest.raises(ValueError, match=r"Expected 3 columns, one per name .* returned 2"):
+        as_model(logits, X, classes=("a", "b", "c"))
+
+
+def test_zeros_are_counted_in_a_warning() -> None:
+    log_p = torch.tensor([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0]]).log()
+    with pytest.warns(UserWarning, match=r"3 of 6 probabilities .* exactly zero; .* 1.0e-03"):
+        warn_of_zeros(log_p, 1e-3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_of_zeros(log_p[:, :1], 1e-3)
+
+
+def test_naive_bayes_is_read_beyond_the_reach_of_probabilities() -> None:
+    # Two classes of one far feature: 1e4 nats apart.
+    bayes = GaussianNB().fit([[0.0], [1.0], [100.0], [101.0]], [0, 0, 1, 1])
+    x = torch.tensor([[0.5], [100.5]])
+    log_p = as_model(bayes, x)(x)
+    assert bool(log_p.isfinite().all())
+    torch.testing.assert_close(
+        (log_p[:, 0] - log_p[:, 1]).double(),
+        torch.from_numpy(bayes.predict_joint_log_proba(x.numpy()) @ [1.0, -1.0]),
+        rtol=1e-4,
+        atol=0,
+    )
+
+
+@pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")
+def test_naive_bayes_may_have_zeros() -> None:
+    bayes = CategoricalNB(alpha=0, force_alpha=True).fit([[0], [1], [1], [2]], [0, 0, 1, 1])
+    x = torch.tensor([[0.0], [1.0], [2.0]])
+    p = as_model(bayes, x)(x).exp()
+    torch.testing.assert_close(p, torch.tensor([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]]))

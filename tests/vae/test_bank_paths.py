@@ -1,0 +1,304 @@
+"""Values along orders and around coalitions of a bank: those of the coalitions one by one."""
+
+import copy
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+import manifold_shap as ms
+from benchmarks import bank
+from manifold_shap.vae import imputer as vae
+from manifold_shap.vae.imputer import RunningLikelihood, VAEImputer
+from manifold_shap.vae.network import MaskedVAE
+from manifold_shap.values import ImputedValue
+
+# Forty players: thirty of a number each, four of two numbers, and six categories of three elements.
+NUMBERS, PAIRS, CATEGORIES = 30, 4, 6
+ELEMENTS = NUMBERS + 2 * PAIRS + 3 * CATEGORIES
+INDEX = torch.tensor(
+    [
+        *range(NUMBERS),
+        *(NUMBERS + k // 2 for k in range(2 * PAIRS)),
+        *(NUMBERS + PAIRS + k // 3 for k in range(3 * CATEGORIES)),
+    ]
+)
+PLAYERS = ms.Players(tuple(f"p{k}" for k in range(NUMBERS + PAIRS + CATEGORIES)), INDEX)
+FAMILIES = [
+    ["Bernoulli", [*range(10)]],
+    *(["Categorical", [*range(first, first + 3)]] for first in range(38, ELEMENTS, 3)),
+    ["Quantile", [10], [-0.5, 0.0, 0.5]],
+    ["Normal", [*range(11, 38)]],
+]
+
+
+def rows(count: int = 300, seed: int = 0) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    hidden = torch.randn(count, 1, generator=generator)
+    numbers = hidden + torch.randn(count, 38, generator=generator)
+    numbers[:, :10] = (numbers[:, :10] > 0).float()
+    chosen = torch.randint(3, (count, CATEGORIES), generator=generator)
+    return torch.cat((numbers, torch.eye(3)[chosen].flatten(1)), dim=1)
+
+
+def imputer(**settings: object) -> VAEImputer:
+    torch.manual_seed(0)
+    network = MaskedVAE(FAMILIES, INDEX.tolist(), 4, (16,), 2)
+    network.likelihood.describe(rows())
+    return VAEImputer(network, rows(), PLAYERS, **{"bank_size": 200, **settings})  # type: ignore[arg-type]
+
+
+def value(made: ms.Imputer | None = None, draws: int = 3) -> ImputedValue:
+    weight = torch.randn(ELEMENTS, 3, generator=torch.Generator().manual_seed(1))
+    return ms.imputed_value(
+        lambda x: (x @ weight / 3).softmax(-1), made or imputer(), "ilr", draws=draws
+    )
+
+
+def orders(batch: int, count: int, seed: int = 0) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.rand(batch, count, len(PLAYERS), generator=generator).argsort(-1)
+
+
+def grown(order: Tensor) -> Tensor:
+    """The coalitions of an order, player by player."""
+    mask = torch.zeros(len(order) - 1, len(order), dtype=torch.bool)
+    for size in range(1, len(order)):
+        mask[size - 1, order[:size]] = True
+    return mask
+
+
+def around(mask: Tensor) -> Tensor:
+    """A coalition, and those with one player toggled."""
+    every = [mask.clone() for _ in range(len(mask) + 1)]
+    for player in range(len(mask)):
+        every[player + 1][player] ^= True
+    return torch.stack(every)
+
+
+def runs(kind: str, seed: int = 0) -> Tensor:
+    """Coalitions `[2 rows, 3 runs, run, players]`."""
+    if kind == "along":
+        return torch.stack([torch.stack([grown(o) for o in own]) for own in orders(2, 3, seed)])
+    generator = torch.Generator().manual_seed(seed)
+    mask = torch.rand(2, 3, len(PLAYERS), generator=generator) < 0.5
+    return torch.stack([torch.stack([around(m) for m in own]) for own in mask])
+
+
+both = pytest.mark.parametrize("kind", ["along", "around"])
+
+
+def posterior(made: VAEImputer, x: Tensor, mask: Tensor, run: int) -> Tensor:
+    return torch.cat(list(made._weights(x, mask, run)))
+
+
+@given(st.integers(0, 2**31), st.integers(1, 70), st.integers(1, 90), st.floats(0, 1))
+@settings(deadline=None, max_examples=30)
+def test_running_likelihoods_are_matrix_products(
+    seed: int, block: int, part: int, moving: float
+) -> None:
+    # Any walk over coalitions will do, also one that jumps from time to time.
+    generator = torch.Generator().manual_seed(seed)
+    eta = torch.randn(20, 60, generator=generator)
+    changes = torch.rand(80, 60, generator=generator) < 0.05
+    changes[10] |= torch.rand(60, generator=generator) < moving
+    present = (changes.cumsum(0) % 2).bool()
+    statistics = present * torch.randn(60, generator=generator)
+    running = RunningLikelihood(eta)
+    running.block = block
+    found = torch.cat([running(some) for some in statistics.split(part)])
+    torch.testing.assert_close(found, statistics @ eta.T, rtol=1e-5, atol=1e-4)
+
+
+def test_a_running_likelihood_keeps_nothing_of_what_it_gave() -> None:
+    statistics = torch.ones(4, 20).tril()
+    eta = torch.randn(5, 20, generator=torch.Generator().manual_seed(0))
+    running = RunningLikelihood(eta)
+    running(statistics[:2]).fill_(torch.nan)
+    torch.testing.assert_close(running(statistics[2:]), statistics[2:] @ eta.T)
+
+
+def test_running_likelihoods_round_no_worse_than_products() -> None:
+    # Around a coalition players come and go hundreds of times; their terms are large.
+    generator = torch.Generator().manual_seed(0)
+    eta = torch.randn(50, 800, generator=generator) * 10
+    x, present = torch.randn(800, generator=generator), torch.rand(800, generator=generator) < 0.5
+    statistics = around(present) * x
+    exact = statistics.double() @ eta.T.double()
+    plain = (statistics @ eta.T - exact).abs().mean()
+    assert (RunningLikelihood(eta)(statistics) - exact).abs().mean() < 4 * plain
+
+
+@both
+@pytest.mark.parametrize(("block", "weights"), [(1, 200), (8, 7 * 200), (8, 10**9), (64, 10**9)])
+def test_weights_of_runs_are_those_of_single_coalitions(
+    kind: str, block: int, weights: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, x, mask = imputer(), rows(2, seed=1), runs(kind)
+    plain = posterior(made, x, mask.flatten(1, 2), run=1)
+    monkeypatch.setattr(vae, "_BLOCK_CPU", block)
+    monkeypatch.setattr(vae, "_WEIGHT_ELEMENTS_CPU", weights)
+    found = posterior(made, x, mask.flatten(1, 2), mask.shape[2])
+    torch.testing.assert_close(found, plain, rtol=1e-4, atol=1e-7)
+
+
+@both
+def test_a_run_is_the_same_alone_and_among_others(kind: str) -> None:
+    made, x, mask = imputer(), rows(2, seed=1), runs(kind)
+    run = mask.shape[2]
+    together = posterior(made, x, mask.flatten(1, 2), run).unflatten(0, mask.shape[:3])
+    for b, k in ((0, 0), (0, 2), (1, 1)):
+        alone = posterior(made, x[b : b + 1], mask[b : b + 1, k], run)
+        assert torch.equal(alone, together[b, k])
+
+
+def ask(v: ImputedValue, kind: str, x: Tensor, keys: Tensor, **more: int) -> Tensor:
+    if kind == "along":
+        return v.values_along(x, orders(2, 3), keys, **more)
+    return v.values_around(x, runs(kind)[:, :, 0], keys, **more)
+
+
+KEYS = torch.tensor([[1, 2, 3], [1, 5, 6]])
+ENCODER = {"posterior": "encoder"}
+
+
+@both
+@pytest.mark.parametrize("batch_size", [None, 1, 50, 6 * 3 * 41])
+def test_values_of_runs_are_those_of_single_coalitions(kind: str, batch_size: int | None) -> None:
+    v, x, mask = value(), rows(2, seed=1), runs(kind)
+    plain = v.proper_values(x, mask.flatten(1, 2), KEYS.repeat_interleave(mask.shape[2], 1))
+    more = {} if batch_size is None else {"batch_size": batch_size}
+    found = ask(v, kind, x, KEYS, **more)
+    torch.testing.assert_close(found, plain, rtol=1e-4, atol=1e-5)
+    assert found.std() > 0.05
+
+
+@both
+@pytest.mark.parametrize("settings", [{}, ENCODER, {**ENCODER, "importance": True, "temper": 0.1}])
+def test_few_players_and_encoders_are_asked_one_by_one(
+    kind: str, settings: dict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not settings:
+        monkeypatch.setattr(vae, "_LEAST_PLAYERS", len(PLAYERS) + 1)
+    v, x, mask = value(imputer(**settings)), rows(2, seed=1), runs(kind)
+    assert not v.walks
+    assert not v.surrounds
+    plain = v.proper_values(x, mask.flatten(1, 2), KEYS.repeat_interleave(mask.shape[2], 1))
+    torch.testing.assert_close(ask(v, kind, x, KEYS), plain)
+
+
+@both
+def test_any_imputer_has_values_of_runs(kind: str) -> None:
+    v, x, mask = value(ms.MarginalImputer(rows(), PLAYERS)), rows(2, seed=1), runs(kind)
+    assert not v.walks
+    plain = v.proper_values(x, mask.flatten(1, 2), KEYS.repeat_interleave(mask.shape[2], 1))
+    torch.testing.assert_close(ask(v, kind, x, KEYS, batch_size=100), plain)
+
+
+@both
+def test_the_bank_walks_and_asks_for_no_products_of_single_coalitions(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    v = value()
+    assert v.walks
+    assert v.surrounds
+    assert not v.linearizes
+
+    def refuse(*arguments: Tensor) -> Tensor:
+        raise AssertionError
+
+    monkeypatch.setattr(VAEImputer, "bank_weights", refuse)
+    assert ask(v, kind, rows(2, seed=1), KEYS).isfinite().all()
+
+
+@both
+def test_rows_at_a_time_are_bounded(kind: str) -> None:
+    v, seen = value(), []
+    model = v.model
+
+    def counted(x: Tensor) -> Tensor:
+        seen.append(len(x))
+        return model(x)
+
+    v.model = counted  # type: ignore[assignment]
+    ask(v, kind, rows(2, seed=1), KEYS, batch_size=50)
+    assert max(seen) == 48
+    assert sum(seen) == 2 * 3 * 3 * runs(kind).shape[2]
+
+
+def test_who_has_not_arrived_is_never_looked_at() -> None:
+    v, x = value(), rows(1, seed=1)
+    last = orders(1, 1)[0, 0, -1]
+    other = torch.where(last == INDEX, 7.0, x)
+    keys = torch.zeros(1, 1, dtype=torch.int64)
+    # A number far outside must not even leave rounding behind.
+    found = [v.values_along(some, orders(1, 1), keys) for some in (x, other)]
+    assert torch.equal(*found)
+
+
+def test_permutations_walk_and_no_batch_size_changes_their_values(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    v, x, walked = value(), rows(2, seed=1), []
+    along = ImputedValue.values_along
+
+    def counted(
+        self: ImputedValue, x: Tensor, some: Tensor, keys: Tensor, batch_size: int
+    ) -> Tensor:
+        walked.append(some.shape[0] * some.shape[1])
+        return along(self, x, some, keys, batch_size)
+
+    monkeypatch.setattr(ImputedValue, "values_along", counted)
+    first = ms.permutation_shapley(v, x, permutations=4)
+    assert sum(walked) == 2 * 4
+    assert first.efficiency_gap < 1e-5
+    for batch_size in (1, 150, 500):
+        again = ms.permutation_shapley(v, x, permutations=4, batch_size=batch_size)
+        torch.testing.assert_close(again.phi, first.phi, rtol=1e-4, atol=1e-6)
+    monkeypatch.setattr(ImputedValue, "walks", False)
+    by_masks = ms.permutation_shapley(v, x, permutations=4)
+    torch.testing.assert_close(by_masks.phi, first.phi, rtol=1e-4, atol=1e-5)
+
+
+def test_log_ratios_of_means_walk_along() -> None:
+    x, keys, weight = rows(2, seed=1), KEYS, torch.ones(ELEMENTS, 3).tril()
+    v = ms.imputed_value(lambda x: (x @ weight / 9).softmax(-1), imputer(), draws=3)
+    ratio = ms.LogRatioOfMean(v)
+    assert ratio.walks
+    found = ratio.values_along(x, orders(2, 3), keys)
+    mask = runs("along")
+    plain = ratio.proper_values(x, mask.flatten(1, 2), keys.repeat_interleave(mask.shape[2], 1))
+    torch.testing.assert_close(found, plain, rtol=1e-4, atol=1e-4)
+
+
+def test_codes_are_columns_in_memory_wherever_the_imputer_goes() -> None:
+    made = imputer()
+    assert made.bank.shape == (200, len(made.network.owner_of_statistic))
+    for other in (made, copy.deepcopy(made), made.to(torch.device("cpu"))):
+        assert other.bank.T.is_contiguous()
+
+
+@pytest.mark.gpu
+@both
+def test_values_of_runs_on_an_accelerator(kind: str) -> None:
+    here, x = value(), rows(2, seed=1)
+    expected = ask(here, kind, x, KEYS)
+    weight = torch.randn(ELEMENTS, 3, generator=torch.Generator().manual_seed(1)).cuda()
+    made = imputer().cuda()
+    there = ms.imputed_value(lambda x: (x @ weight / 3).softmax(-1), made, "ilr", draws=3)
+    keys, mask, order = KEYS.cuda(), runs(kind)[:, :, 0].cuda(), orders(2, 3).cuda()
+    if kind == "along":
+        found = there.values_along(x.cuda(), order, keys)
+    else:
+        found = there.values_around(x.cuda(), mask, keys)
+    # A code may be another one where two uniform numbers are equal to rounding.
+    assert ((found.cpu() - expected).abs() > 1e-3).float().mean() < 0.02
+
+
+@pytest.mark.parametrize("around", [False, True])
+def test_the_benchmark_compares_the_same_values(around: bool) -> None:
+    found = bank.measure(codes=60, draws=2, repeats=1, around=around)
+    assert found["mean_difference"] < 1e-5
+    assert found["ratio"] == pytest.approx(found["plain"] / found["running"])

@@ -1,0 +1,76 @@
+"""The power of a VAE imputer's weights: what it is chosen by."""
+
+import pytest
+import torch
+from torch import Tensor
+
+import manifold_shap as ms
+from manifold_shap.vae.families import choose_families
+from manifold_shap.vae.imputer import VAEImputer
+from manifold_shap.vae.network import MaskedVAE
+from manifold_shap.vae.tempering import TEMPERS, choose_temper, largest_good, spread
+
+
+def rows(count: int = 300, seed: int = 0) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    hidden = torch.randn(count, 1, generator=generator)
+    return hidden + 0.5 * torch.randn(count, 4, generator=generator)
+
+
+def imputer(sharpness: float = 1.0) -> VAEImputer:
+    torch.manual_seed(0)
+    network = MaskedVAE(choose_families(rows()), range(4), 2, (16,), 2)
+    network.likelihood.describe(rows())
+    made = VAEImputer(network, rows(), bank_size=300)
+    made.bank *= sharpness
+    return made
+
+
+@pytest.mark.parametrize("model", [None, "sum"])
+def test_no_other_power_is_known_to_be_better(model: str | None) -> None:
+    made, x = imputer(sharpness=100), rows(200, seed=5)
+    chosen_model = None
+    if model is not None:
+        chosen_model = ms.as_model(lambda x: x.sum(1, keepdim=True), x, returns="values")
+    chosen = choose_temper(made, x, chosen_model, "identity")
+    mask = ms.SizeUniform(4).sample((200, 11), torch.Generator().manual_seed(0))
+    keys = torch.arange(200 * 11).reshape(200, 11)
+    errors = {}
+    for temper in TEMPERS:
+        made.temper = temper
+        if model is None:
+            gap = (made.mean(x, mask, keys) - x[:, None]) / spread(rows())
+            errors[temper] = (gap.square() * ~mask).flatten(1).mean(1)
+        else:
+            value = ms.imputed_value(chosen_model, made, "identity")
+            errors[temper] = (
+                (value(x, mask, keys) - value.prediction(x)[:, None]).square().mean((1, 2))
+            )
+    best = min(TEMPERS, key=lambda temper: errors[temper].mean().item())
+    good = [
+        temper
+        for temper in TEMPERS
+        if (gap := errors[temper] - errors[best]).mean() <= gap.std() / 200**0.5
+    ]
+    assert chosen == max(good)
+    assert len(good) < len(TEMPERS)
+
+
+def test_one_standard_error_of_the_difference_is_not_held_against_a_larger_power() -> None:
+    generator = torch.Generator().manual_seed(0)
+    noise = torch.randn(100, generator=generator)
+    errors = torch.ones(7, 100)
+    # 0.4 is best by a hair, 0.6 and 1.0 worse on all rows, 0.8 worse by less than its noise.
+    for k, extra in enumerate((0.3, 0.2, -0.01, 0.1, 0.2, 0.0, 0.4)):
+        errors[k] += extra
+    errors[5] += noise - noise.mean()
+    assert largest_good(errors) == 0.8
+    errors[5] += 0.5
+    assert largest_good(errors) == 0.4
+
+
+def test_the_spread_of_images_is_one_unit() -> None:
+    images = torch.zeros(10, 1, 2, 2)
+    images[::2, 0, 0, 0] = 1
+    assert len(spread(images).unique()) == 1
+    assert spread(torch.ones(5, 3)).tolist() == [1, 1, 1]

@@ -1,0 +1,310 @@
+"""The masked-encoder VAE and its imputer: the bound, the posteriors, and what is kept."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+from torch.distributions import Normal, kl_divergence
+
+import manifold_shap as ms
+from manifold_shap.coalitions import all_coalitions
+from manifold_shap.vae.families import choose_families
+from manifold_shap.vae.fit import fit_imputer, load_imputer
+from manifold_shap.vae.imputer import VAEImputer
+from manifold_shap.vae.network import MaskedVAE, sample_mixture
+
+
+def rows(count: int = 40, seed: int = 0) -> Tensor:
+    """Four columns that follow one hidden number; the last is binary."""
+    generator = torch.Generator().manual_seed(seed)
+    hidden = torch.randn(count, 1, generator=generator)
+    numbers = hidden + 0.5 * torch.randn(count, 3, generator=generator)
+    return torch.cat((numbers, (hidden > 0).float()), dim=1)
+
+
+def network(components: int = 3, fill: float | None = None, seed: int = 0) -> MaskedVAE:
+    torch.manual_seed(seed)
+    made = MaskedVAE(choose_families(rows()), range(4), 2, (16, 16), components, fill)
+    made.likelihood.describe(rows())
+    return made
+
+
+def masks(count: int) -> Tensor:
+    return all_coalitions(4).expand(count, -1, -1)
+
+
+@pytest.mark.parametrize("components", [1, 3])
+def test_every_parameter_is_trained(components: int) -> None:
+    made = network(components)
+    made.loss(rows(8), masks(8), torch.randn(8, 2)).mean().backward()
+    still = [name for name, p in made.named_parameters() if p.grad is None or not p.grad.any()]
+    # Of a single component nothing chooses, but its weight is part of the last layer.
+    assert not still
+
+
+def test_the_loss_is_the_bound() -> None:
+    made, x = network(1), rows(3)
+    q = made.encode(x)
+    z = q.base_dist.loc + q.base_dist.scale * 0.3
+    r = made.encode_masked(x, masks(3)).component_distribution.base_dist
+    own = Normal(q.base_dist.loc[:, None], q.base_dist.scale[:, None])
+    to_r = kl_divergence(own, Normal(r.loc[:, :, 0], r.scale[:, :, 0])).sum(2)
+    prior = Normal(torch.zeros(3, 2), torch.ones(3, 2))
+    to_prior = kl_divergence(q.base_dist, prior).sum(1)
+    log_p = made.decode(z).log_prob(made.likelihood.statistics(x))
+    expected = to_r.mean(1) + 0.5 * to_prior - log_p
+    loss = made.loss(x, masks(3), torch.full((3, 2), 0.3), beta=0.5)
+    torch.testing.assert_close(loss, expected)
+
+
+def test_one_component_and_a_mixture_have_one_kl_on_average() -> None:
+    made, x = network(1), rows(1).expand(4000, -1)
+    q, r = made.encode(x), made.encode_masked(x, masks(4000)[:, 5:6])
+    z = q.base_dist.loc + q.base_dist.scale * torch.randn(
+        4000, 2, generator=torch.Generator().manual_seed(0)
+    )
+    sampled = q.log_prob(z) - r.log_prob(z[:, None])[:, 0]
+    only = r.component_distribution.base_dist
+    closed = kl_divergence(q.base_dist, Normal(only.loc[:, 0, 0], only.scale[:, 0, 0])).sum(1)
+    assert abs(sampled.mean() - closed[0]) < 4 * sampled.std() / 4000**0.5
+
+
+def test_detached_the_masked_encoder_does_not_move_the_encoder() -> None:
+    made = network()
+    gradients = []
+    for beta, detach, mask in ((0.0, True, masks(8)), (0.0, True, masks(8)[:, :1])):
+        made.zero_grad()
+        made.loss(rows(8), mask, torch.zeros(8, 2), beta, detach).sum().backward()
+        gradients.append([p.grad.clone() for p in made.encoder.parameters() if p.grad is not None])
+    assert all(torch.equal(a, b) for a, b in zip(*gradients, strict=True))
+    made.zero_grad()
+    made.loss(rows(8), masks(8), torch.zeros(8, 2), 0.0, False).sum().backward()
+    moved = [p.grad for p in made.encoder.parameters()]
+    assert any(not torch.equal(a, b) for a, b in zip(gradients[0], moved, strict=True))
+
+
+@pytest.mark.parametrize("fill", [None, -1.0])
+def test_the_masked_encoder_never_sees_what_is_absent(fill: float | None) -> None:
+    made, x = network(fill=fill), rows(1).requires_grad_()
+    for k in (0, 5, 10):
+        r = made.encode_masked(x, masks(1)[:, k : k + 1])
+        total = r.component_distribution.base_dist.loc.sum() + r.mixture_distribution.logits.sum()
+        (gradient,) = torch.autograd.grad(total, x)
+        present = masks(1)[0, k]
+        assert not gradient[0, ~present].any()
+        assert bool(present.any()) == bool(gradient[0, present].any())
+
+
+def test_mixture_draws_follow_the_mixture() -> None:
+    mixture = network().encode_masked(rows(1), masks(1)[:, 5:6])
+    generator = torch.Generator().manual_seed(0)
+    u = torch.rand(1, 1, 20_000, generator=generator)
+    noise = torch.randn(1, 1, 20_000, 2, generator=generator)
+    z = sample_mixture(mixture, u, noise)
+    gap = (z.mean(2) - mixture.mean).abs()
+    assert (gap < 4 * mixture.variance.sqrt() / 20_000**0.5).all()
+    torch.testing.assert_close(z.var(2), mixture.variance, rtol=0.1, atol=0.01)
+
+
+def imputer(posterior: str = "bank", **settings: object) -> VAEImputer:
+    return VAEImputer(network(), rows(), posterior=posterior, **settings)  # type: ignore[arg-type]
+
+
+def impute(made: ms.Imputer, draws: range = range(6), keys: int = 3) -> Tensor:
+    x = rows(3, seed=1)
+    numbers = torch.full((3, 16), keys) + torch.arange(3)[:, None]
+    return made.impute(x, masks(3), draws, numbers).rows
+
+
+POSTERIORS = {"bank": {}, "encoder": {}, "weighted": {"posterior": "encoder", "importance": True}}
+every = pytest.mark.parametrize("kind", POSTERIORS)
+
+
+def make(kind: str) -> VAEImputer:
+    return imputer(**{"posterior": kind, **POSTERIORS[kind]})  # type: ignore[arg-type]
+
+
+@every
+def test_present_players_stay_and_absent_ones_are_never_looked_at(kind: str) -> None:
+    made, x = make(kind), rows(3, seed=1)
+    keys = torch.zeros(3, 16, dtype=torch.int64)
+    completed = made.impute(x, masks(3), range(5), keys)
+    for k, mask in enumerate(all_coalitions(4)):
+        kept = completed.rows[:, k][..., mask]
+        assert torch.equal(kept, x[:, None, mask].expand_as(kept))
+        other = torch.where(mask, x, 7.0)
+        again = made.impute(other, mask.expand(3, 1, -1), range(5), keys[:, :1])
+        torch.testing.assert_close(again.rows[:, 0], completed.rows[:, k])
+    assert set(completed.rows[..., 3].unique().tolist()) <= {0.0, 1.0}
+
+
+@every
+def test_draws_do_not_depend_on_what_else_is_asked_for(kind: str) -> None:
+    made = make(kind)
+    together = impute(made)
+    parts = torch.cat((impute(made, range(2)), impute(made, range(2, 6))), dim=2)
+    torch.testing.assert_close(together, parts)
+    assert torch.equal(together, impute(made))
+    assert not torch.allclose(together, impute(made, keys=4))
+
+
+def test_samples_follow_the_weights() -> None:
+    made, x = imputer("encoder", importance=True), rows(1, seed=1)
+    mask = masks(1)[:, 5:6].expand(1, 4000, -1)
+    keys = torch.arange(4000)[None]
+    one_each = made.sample(x, mask, range(1), keys)[0, :, 0]
+    expected = made.mean(x, mask[:, :1], keys[:, :1], draws=20_000)[0, 0]
+    absent = ~mask[0, 0]
+    error = one_each.std(0) / 4000**0.5
+    gap = (one_each.mean(0) - expected).abs() - 4 * error
+    assert (gap[absent] < 0.03).all()
+    several = made.sample(x, mask[:, :3], range(70), keys[:, :3])
+    alone = made.sample(x, mask[:, :3], range(66, 68), keys[:, :3])
+    assert torch.equal(several[:, :, 66:68], alone)
+
+
+def test_bank_weights_are_the_posterior_over_codes() -> None:
+    made, x = imputer(temper=0.7, bank_size=40), rows(2, seed=1)
+    weights = made.bank_weights(x.repeat_interleave(16, 0), masks(2).flatten(0, 1)).unflatten(
+        0, (2, 16)
+    )
+    likelihood = made.network.likelihood
+    statistics = likelihood.statistics(x)
+    for b, k in ((0, 5), (1, 12), (0, 0)):
+        present = all_coalitions(4)[k][likelihood.statistic_of]
+        log_p = (made.bank * statistics[b] * present).sum(1)
+        torch.testing.assert_close(weights[b, k], (0.7 * log_p).softmax(0))
+    assert torch.allclose(weights[:, 0], torch.tensor(1 / len(made.bank)))
+
+
+def test_importance_weights_correct_the_masked_encoder() -> None:
+    # Whatever r proposes, many weighted draws estimate the mean under p(z|x_S) ∝ p(x_S|z) p(z).
+    made, x, mask = imputer("encoder", importance=True), rows(1, seed=1), masks(1)[:, 5:6]
+    keys = torch.zeros(1, 1, dtype=torch.int64)
+    mean = made.mean(x, mask, keys, draws=20_000)
+    grid = torch.cartesian_prod(*[torch.linspace(-6, 6, 121)] * 2)
+    decoded = made.network.decode(grid)
+    present = mask[0, 0][made.network.owner_of_statistic]
+    log_p = decoded.log_prob(made.network.likelihood.statistics(x) * present)
+    weights = (log_p - grid.square().sum(1) / 2).softmax(0)
+    torch.testing.assert_close(mean[0, 0], weights @ decoded.mean, rtol=0.05, atol=0.05)
+
+
+def test_weights_of_the_bank_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, seen = imputer(bank_size=40), []
+    plain = impute(made)
+    weights = VAEImputer.bank_weights
+
+    def counted(self: VAEImputer, x: Tensor, mask: Tensor) -> Tensor:
+        seen.append(len(x))
+        return weights(self, x, mask)
+
+    monkeypatch.setattr(VAEImputer, "bank_weights", counted)
+    monkeypatch.setattr("manifold_shap.vae.imputer._WEIGHT_ELEMENTS_CPU", 5 * 40)
+    torch.testing.assert_close(impute(made), plain)
+    assert sum(seen) == 3 * 16
+    assert max(seen) == 5
+
+
+def test_the_bank_knows_how_many_codes_are_behind_its_draws() -> None:
+    x, keys = rows(3, seed=1), torch.zeros(3, 16, dtype=torch.int64)
+    wide = imputer(bank_size=40).impute(x, masks(3), range(2), keys).effective_draws
+    sharp = imputer(bank_size=40, temper=50.0).impute(x, masks(3), range(2), keys).effective_draws
+    assert wide is not None
+    assert sharp is not None
+    torch.testing.assert_close(wide[:, 0], torch.full((3,), 40.0))
+    assert (sharp[:, 1:] < wide[:, 1:]).all()
+    assert sharp[:, -1].mean() < 2
+
+
+def test_bank_size_bounds_the_bank() -> None:
+    # Forty rows give many codes each: the bank is fine enough for any coalition.
+    assert len(imputer().bank) == 30_000
+    assert len(imputer(bank_size=7).bank) == 7
+    assert len(imputer("encoder").bank) == 0
+
+
+def test_one_imputer_explains_several_models() -> None:
+    made = fit_imputer(rows(), latent=2, hidden=(8,), components=2, max_epochs=1, batch_size=20)
+    before = {name: entry.clone() for name, entry in made.state_dict().items()}
+    for weight in (torch.ones(4, 2), torch.arange(12.0).reshape(4, 3)):
+        value = ms.imputed_value(lambda x, w=weight: (x @ w).softmax(-1), made, "ilr", draws=4)
+        explanation = ms.exact_shapley(value, rows(2, seed=1))
+        assert explanation.efficiency_gap < 1e-5
+    assert all(torch.equal(before[name], entry) for name, entry in made.state_dict().items())
+
+
+def test_save_and_load(tmp_path: Path) -> None:
+    made = fit_imputer(rows(), latent=2, hidden=(8,), components=2, max_epochs=1, temper=0.6)
+    made.save(tmp_path / "vae.ckpt")
+    loaded = load_imputer(tmp_path / "vae.ckpt", made.reference)
+    assert loaded.temper == 0.6
+    assert torch.equal(impute(made), impute(loaded))
+    with pytest.raises(ValueError, match="this one has no checkpoint"):
+        imputer().save(tmp_path / "none.ckpt")
+    with pytest.raises(ValueError, match=r"`reference` of shape \(rows, 4\) but got \(5, 3\)"):
+        load_imputer(tmp_path / "vae.ckpt", torch.zeros(5, 3))
+
+
+def test_training_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    settings = {"latent": 2, "hidden": (8,), "components": 2, "batch_size": 16}
+    whole = fit_imputer(rows(), max_epochs=2, **settings)  # type: ignore[arg-type]
+    assert whole.training_record["epochs"] == 2
+    again = fit_imputer(rows(), max_epochs=2, directory=tmp_path, **settings)  # type: ignore[arg-type]
+    assert torch.equal(impute(whole), impute(again))
+    with pytest.raises(ValueError, match="differs in: latent"):
+        fit_imputer(rows(), max_epochs=2, directory=tmp_path, **{**settings, "latent": 3})  # type: ignore[arg-type]
+
+
+def test_what_does_not_fit_is_said_before_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    def train(*_: object, **__: object) -> None:
+        pytest.fail("it was trained")
+
+    monkeypatch.setattr("manifold_shap.vae.fit.train_on", train)
+    with pytest.raises(ValueError, match=r"`posterior` to be one of .*, got 'bnak'"):
+        fit_imputer(rows(), posterior="bnak")
+    with pytest.raises(ValueError, match="Expected `temper` to be at least 0"):
+        fit_imputer(rows(), temper=-1.0)
+    with pytest.raises(ValueError, match="Expected `importance` with posterior='encoder'"):
+        fit_imputer(rows(), importance=True)
+    with pytest.raises(ValueError, match="Expected `hidden` to list layer widths"):
+        fit_imputer(rows(), hidden=())
+    with pytest.raises(ValueError, match="Expected rows of 1 elements, as `schema` encodes them"):
+        fit_imputer(rows(), schema=ms.Schema((ms.Column("a", "continuous"),)))
+    with pytest.raises(ValueError, match=r"no negative entry, rows that sum to one"):
+        fit_imputer(rows(), model=ms.as_model(lambda x: x, rows(), returns="probabilities"))
+
+
+def test_reference_rows_of_other_units_are_refused(tmp_path: Path) -> None:
+    made = fit_imputer(rows(), latent=2, hidden=(8,), components=2, max_epochs=1)
+    made.save(tmp_path / "vae.ckpt")
+    with pytest.raises(ValueError, match=r"the means of [1-4] of 4 elements are more than three"):
+        load_imputer(tmp_path / "vae.ckpt", 1000 * rows())
+    stored = torch.load(tmp_path / "vae.ckpt", weights_only=True)["state_dict"]
+    kept = torch.cat([entry.flatten() for entry in stored.values()])
+    assert not torch.isin(rows()[:, 0], kept).any()
+
+
+def test_a_temper_is_forgotten_with_the_posterior_it_was_chosen_for(tmp_path: Path) -> None:
+    made = fit_imputer(rows(), latent=2, hidden=(8,), components=2, max_epochs=1)
+    made.save(tmp_path / "vae.ckpt")
+    same = load_imputer(tmp_path / "vae.ckpt", rows())
+    other = load_imputer(tmp_path / "vae.ckpt", rows(), posterior="encoder", importance=True)
+    assert same.settings == made.settings
+    assert other.temper == 1.0
+    unweighted = fit_imputer(rows(), latent=2, hidden=(8,), max_epochs=1, posterior="encoder")
+    assert unweighted.temper == 1.0
+
+
+def test_errors() -> None:
+    with pytest.raises(ValueError, match=r"Expected `posterior` to be one of .*, got 'prior'"):
+        imputer("prior")
+    with pytest.raises(ValueError, match=r"Expected `temper` to be at least 0 but got -1.0"):
+        imputer(temper=-1.0)
+    with pytest.raises(ValueError, match="Expected `bank_size` of at least 1 but got 0"):
+        imputer(bank_size=0)
+    with pytest.raises(ValueError, match="Expected `latent` to be at least 1 but got 0"):
+        fit_imputer(rows(), latent=0)
+    with pytest.raises(ValueError, match=r"Expected `beta` to be at least 0 but got -1.0"):
+        fit_imputer(rows(), beta=-1.0)

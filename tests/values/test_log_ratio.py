@@ -1,0 +1,67 @@
+"""Log-ratios of the mean: a game of its own, efficient and named for what it is."""
+
+import pytest
+import torch
+from torch import Tensor
+
+import manifold_shap as ms
+from manifold_shap.simplex.geometry import ilr
+
+WEIGHT = torch.tensor([[1.0, -1.0, 0.5], [0.0, 2.0, -1.0], [-1.0, 0.0, 1.0]])
+
+
+def softmax(x: Tensor) -> Tensor:
+    return (x @ WEIGHT.T).softmax(-1)
+
+
+def rows(count: int = 40) -> Tensor:
+    return torch.randn(count, 3, generator=torch.Generator().manual_seed(0))
+
+
+def on_probabilities(draws: int = 40) -> ms.ImputedValue:
+    return ms.imputed_value(softmax, ms.MarginalImputer(rows()), "probability", draws=draws)
+
+
+def test_values_are_the_log_ratios_of_the_values() -> None:
+    inner = on_probabilities()
+    value = ms.LogRatioOfMean(inner)
+    x, mask = rows(5), torch.rand(5, 6, 3, generator=torch.Generator().manual_seed(1)) < 0.5
+    torch.testing.assert_close(value(x, mask), ilr(inner(x, mask).log()))
+    torch.testing.assert_close(value.base, ilr(softmax(rows()).mean(0).log()))
+    torch.testing.assert_close(value.prediction(x), ilr(softmax(x).log()))
+
+
+def test_it_is_another_game_than_the_mean_of_log_ratios() -> None:
+    of_mean = ms.exact_shapley(ms.LogRatioOfMean(on_probabilities()), rows(5))
+    mean_of = ms.imputed_value(softmax, ms.MarginalImputer(rows()), "ilr", draws=40)
+    assert (of_mean.phi - ms.exact_shapley(mean_of, rows(5)).phi).abs().max() > 0.1
+    assert of_mean.efficiency_gap < 1e-5
+    assert of_mean.partition == ms.Partition.sequential("012")
+    assert of_mean.made_by["value_function"] == "log-ratio of marginal"
+    assert of_mean.compositions().sum(-1).allclose(torch.ones(5, 3))
+
+
+def test_what_draws_leave_open_is_not_known() -> None:
+    value = ms.LogRatioOfMean(on_probabilities(draws=4))
+    assert value.noisy
+    mask = torch.tensor([[[True, False, False]]])
+    assert bool(value.estimate(rows(1), mask).variance.isnan().all())
+    exact = ms.LogRatioOfMean(on_probabilities())
+    assert not exact.noisy
+    assert bool((exact.estimate(rows(1), mask).variance == 0).all())
+
+
+def test_a_surrogate_of_probabilities_serves() -> None:
+    quick = {"hidden": [16], "max_epochs": 1, "trainer": {"accelerator": "cpu"}}
+    surrogate = ms.fit_surrogate(softmax, rows(200), **quick)
+    explanation = ms.permutation_shapley(ms.LogRatioOfMean(surrogate), rows(3), permutations=8)
+    assert explanation.space == "ilr"
+    assert explanation.efficiency_gap < 1e-5
+    assert bool(explanation.norm_errors().isfinite().all())
+
+
+@pytest.mark.parametrize("output", ["ilr", "identity"])
+def test_only_probabilities_have_log_ratios(output: str) -> None:
+    value = ms.imputed_value(softmax, ms.MarginalImputer(rows()), output, draws=4)
+    with pytest.raises(ValueError, match=f"output='probability' .* output='{output}'"):
+        ms.LogRatioOfMean(value)

@@ -1,0 +1,559 @@
+"""Value functions: exact anchors, the contract, and every error at their door."""
+
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+import torch
+from sklearn.linear_model import LinearRegression
+from torch import Tensor
+
+import manifold_shap as ms
+from manifold_shap import _random as noise
+from manifold_shap import models as classifiers
+from manifold_shap.coalitions import all_coalitions
+from manifold_shap.imputers import Completions
+from manifold_shap.imputers.empirical import EmpiricalImputer
+from manifold_shap.imputers.exact_match import ExactMatchImputer
+from manifold_shap.spaces import SPACES
+from manifold_shap.values import imputed, model_for, reference_outputs
+
+KINDS = ("surrogate", "marginal")
+MASKS = all_coalitions(4)
+MakeValue = Callable[..., ms.ValueFunction]
+
+every_space = pytest.mark.parametrize("space", SPACES)
+every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+def rows(count: int = 3) -> Tensor:
+    return torch.randn(count, 4, generator=torch.Generator().manual_seed(1))
+
+
+def masks(count: int = 3) -> Tensor:
+    return MASKS.expand(count, -1, -1)
+
+
+@every_space
+@every_kind
+def test_nobody_and_everybody_are_exact(make_value: MakeValue, kind: str, space: str) -> None:
+    value, x = make_value(kind, space), rows()
+    values = value(x, masks())
+    assert values.shape == (3, 16, len(value.outputs))
+    assert torch.equal(values[:, 0], value.base.expand(3, -1))
+    assert torch.equal(values[:, -1], value.space(value.model(x)))
+    assert torch.equal(values[:, -1], value.prediction(x))
+    assert not torch.allclose(values[:, 1], values[:, 0])
+
+
+@every_space
+def test_base_is_the_mean_output_over_the_reference(make_value: MakeValue, space: str) -> None:
+    value = make_value("marginal", space)
+    assert isinstance(value, ms.ImputedValue)
+    outputs = value.prediction(value.imputer.reference)
+    torch.testing.assert_close(value.base, outputs.mean(0))
+
+
+@every_space
+def test_imputed_value_is_the_mean_over_spliced_rows(make_value: MakeValue, space: str) -> None:
+    value, x = make_value("marginal", space), rows()
+    assert isinstance(value, ms.ImputedValue)
+    values = value(x, masks())
+    for b, k in ((0, 1), (1, 6), (2, 14)):
+        spliced = value.imputer.reference.clone()
+        spliced[:, MASKS[k]] = x[b, MASKS[k]]
+        expected = value.space(value.model(spliced)).mean(0)
+        torch.testing.assert_close(values[b, k], expected)
+
+
+@every_kind
+def test_chunks_and_repeats_give_the_same_values(make_value: MakeValue, kind: str) -> None:
+    value, x = make_value(kind, draws=5), rows()
+    values = value(x, masks())
+    assert torch.equal(value(x, masks()), values)
+    by_row = torch.cat([value(x[k : k + 1], masks(1)) for k in range(3)])
+    torch.testing.assert_close(by_row, values)
+    by_coalition = torch.cat([value(x, part) for part in masks().split(3, dim=1)], dim=1)
+    torch.testing.assert_close(by_coalition, values)
+
+
+class Watched(torch.nn.Module):
+    """Logits of three classes, and a record of how many rows were seen at a time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[int] = []
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.seen.append(len(x))
+        return 3 * x[:, :3]
+
+
+@pytest.mark.parametrize("as_function", [False, True])
+def test_models_see_no_more_rows_than_fit_a_cache(
+    as_function: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network = Watched()
+    model = (lambda x: network(x)) if as_function else network
+    value = ms.imputed_value(model, ms.MarginalImputer(rows(9)), draws=5)
+    whole = value(rows(), masks())
+    monkeypatch.setattr(classifiers, "_CPU_ROWS", 7)
+    network.seen.clear()
+    torch.testing.assert_close(value(rows(), masks()), whole)
+    assert network.seen.count(7) == 3 * 16 * 5 // 7
+    assert max(network.seen) == 7
+
+
+def test_scikit_learn_sees_all_rows_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, seen = rows(20), []
+
+    class Regressor(LinearRegression):
+        def predict(self, X):  # noqa: N803
+            seen.append(len(X))
+            return super().predict(X)
+
+    regressor = Regressor().fit(x.numpy(), x.sum(1).numpy())
+    value = ms.imputed_value(regressor, ms.MarginalImputer(x), "identity", draws=5)
+    monkeypatch.setattr(classifiers, "_CPU_ROWS", 7)
+    seen.clear()
+    value(rows(), masks()[:, 1:-1])
+    assert seen == [3 * 14 * 5]
+
+
+def test_another_seed_takes_other_donors(make_value: MakeValue) -> None:
+    value, x = make_value("marginal", draws=5), rows()
+    assert isinstance(value, ms.ImputedValue)
+    before = value(x, masks())
+    value.seed = 1
+    assert not torch.allclose(value(x, masks())[:, 1:-1], before[:, 1:-1])
+
+
+@every_kind
+def test_inputs_are_not_changed(make_value: MakeValue, kind: str) -> None:
+    x, mask = rows(), masks().contiguous()
+    before = x.clone(), mask.clone()
+    make_value(kind)(x, mask)
+    assert torch.equal(x, before[0])
+    assert torch.equal(mask, before[1])
+
+
+def test_no_gradients_are_recorded(make_value: MakeValue) -> None:
+    assert not make_value("surrogate")(rows(), masks()).requires_grad
+
+
+@pytest.mark.parametrize("kind", ["surrogate", "marginal"])
+def test_proper_values_are_the_values_of_a_call(make_value: MakeValue, kind: str) -> None:
+    value, x = make_value(kind, draws=7), rows()
+    proper = masks()[:, 1:-1]
+    keys = torch.arange(3 * 14).reshape(3, 14)
+    assert torch.equal(value.proper_values(x, proper, keys), value(x, proper, keys))
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_estimate_gives_the_variance_of_the_mean_of_its_draws(
+    make_value: MakeValue, keyed: bool
+) -> None:
+    value, x = make_value("marginal", draws=7), rows()
+    assert isinstance(value, ms.ImputedValue)
+    keys = torch.arange(3 * 16).reshape(3, 16) if keyed else torch.zeros(3, 16, dtype=torch.int64)
+    values, variance, effective = value.estimate(x, masks(), keys if keyed else None)
+    assert torch.equal(values, value(x, masks(), keys))
+    torch.testing.assert_close(effective, torch.full((3, 16), 7.0))
+    completed = value.imputer.impute(x, masks(), range(7), noise.fold(keys, value.seed)).rows
+    for b, k in ((0, 1), (2, 9)):
+        outputs = value.space(value.model(completed[b, k]))
+        torch.testing.assert_close(values[b, k], outputs.mean(0))
+        spread = (outputs - outputs.mean(0)).square().sum(0) / 6
+        # 7 of the 20 reference rows are drawn, and no row twice.
+        torch.testing.assert_close(variance[b, k], spread / 7 * (1 - 7 / 20))
+
+
+class Weighted(ms.Imputer):
+    """Draw number k is a row of k's that counts k + 1 times."""
+
+    name = "weighted"
+
+    def impute(self, x: Tensor, mask: Tensor, draws: range, keys: Tensor) -> Completions:
+        numbers = torch.arange(draws.start, draws.stop, dtype=torch.float32)
+        drawn = numbers[:, None].expand(*mask.shape[:2], -1, 4)
+        log_weights = (numbers + 1).log().expand(*mask.shape[:2], -1)
+        return Completions(self.splice(x, mask, drawn), log_weights)
+
+
+def test_estimate_of_weighted_draws() -> None:
+    value = ms.imputed_value(lambda x: x, Weighted(rows(9)), "identity", draws=4)
+    mask = torch.zeros(3, 1, 4, dtype=torch.bool)
+    mask[..., 0] = True
+    values, variance, effective = value.estimate(rows(), mask)
+    weights, outputs = torch.tensor([0.1, 0.2, 0.3, 0.4]), torch.arange(4.0)
+    torch.testing.assert_close(values[:, 0, 0], rows()[:, 0])
+    torch.testing.assert_close(values[:, 0, 1], torch.full((3,), 2.0))
+    left = (weights.square() * (outputs - 2).square()).sum() * 4 / 3
+    torch.testing.assert_close(variance[:, 0, 0], torch.zeros(3))
+    torch.testing.assert_close(variance[:, 0, 1], left.expand(3))
+    torch.testing.assert_close(effective, torch.full((3, 1), 1 / 0.3))
+
+
+class Codes(ms.MarginalImputer):
+    """Equally weighted draws, behind which stand so many codes where k players are present."""
+
+    def __init__(self, reference: Tensor, effective: Sequence[float]) -> None:
+        super().__init__(reference)
+        self.effective = torch.tensor(effective, dtype=torch.float32)
+
+    def impute(self, x: Tensor, mask: Tensor, draws: range, keys: Tensor) -> Completions:
+        completed = super().impute(x, mask, draws, keys)
+        return completed._replace(effective_draws=self.effective[mask.sum(-1)])
+
+
+def test_estimate_tells_the_effective_codes(monkeypatch: pytest.MonkeyPatch) -> None:
+    imputer = Codes(rows(30), [900, 12, 5, 1.5, 1])
+    value = ms.imputed_value(lambda x: x, imputer, "identity", draws=7)
+    expected = torch.tensor([7, 7, 5, 1.5, 1])[masks().sum(-1)]
+    torch.testing.assert_close(value.estimate(rows(), masks()).effective_draws, expected)
+    monkeypatch.setattr(imputed, "_MOST_ELEMENTS", 2 * 3 * 16 * 4)
+    torch.testing.assert_close(value.estimate(rows(), masks()).effective_draws, expected)
+    assert ms.mean_squared_error(value, rows(), masks()).effective_draws == pytest.approx(
+        expected.mean().item()
+    )
+
+
+def test_collapsed_codes_are_warned_of_once() -> None:
+    value = ms.imputed_value(lambda x: x, Codes(rows(30), [900, 1.1, 1, 1, 1]), "identity", 7)
+    x = rows(6)
+    with pytest.warns(UserWarning, match=r"'marginal' collapse: 1\.03 are .* 84 coal.* than 1\.2"):
+        value(x, masks(6))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        value(x, masks(6))
+
+
+@pytest.mark.parametrize("batch_size", [1, 10, 1000])
+def test_single_codes_of_large_coalitions_are_not_a_collapse(batch_size: int) -> None:
+    # As a bank: the more is known, the fewer codes fit. Calls of any size hold but some sizes.
+    value = ms.imputed_value(lambda x: x, Codes(rows(30), [30, 4, 1, 1, 1]), "identity", 7)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ms.exact_shapley(value, rows(40), batch_size=7 * batch_size)
+        ms.permutation_shapley(value, rows(40), batch_size=7 * batch_size, permutations=4)
+        ms.mean_squared_error(value, rows(40), masks(40), batch_size=7 * batch_size)
+        value(rows(1), masks(1)[:, 13:15])
+
+
+class Collapsed(Weighted):
+    """Draw number 0 counts for nearly all, or as the rest where few players are present."""
+
+    def impute(self, x: Tensor, mask: Tensor, draws: range, keys: Tensor) -> Completions:
+        rest = torch.where(mask.sum(-1, keepdim=True) < 2, 0.0, -20.0)
+        log_weights = torch.where(torch.arange(draws.start, draws.stop) == 0, 0.0, rest)
+        return super().impute(x, mask, draws, keys)._replace(log_weights=log_weights)
+
+
+def test_collapsed_samples_are_warned_of_once() -> None:
+    value = ms.imputed_value(lambda x: x, Collapsed(rows(9)), "identity", draws=4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        # Coalitions of nobody and everybody are known; those of one player have four draws each.
+        value(rows(), masks()[:, [0, 1, 2, 15]])
+    # Twelve pairs of one player, and thirty of more with a single draw.
+    mean = (12 * 4 + 30) / 42
+    with pytest.warns(UserWarning, match=rf"'weighted' collapse: {mean:.2f} are .* 42 .* than 2,"):
+        value(rows(), masks()[:, [3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        value(rows(), masks())
+
+
+def test_one_matching_donor_is_no_collapse() -> None:
+    table = torch.cartesian_prod(*[torch.arange(3.0)] * 4)
+    value = ms.imputed_value(lambda x: x, ExactMatchImputer(table), "identity")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        estimate = value.estimate(table[:5], masks(5)[:, 14:15])
+    torch.testing.assert_close(estimate.effective_draws, torch.full((5, 1), 3.0))
+    narrow = ms.imputed_value(lambda x: x, EmpiricalImputer(table, bandwidth=0.01), "identity")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert narrow.estimate(table[:5], masks(5)[:, -2:]).effective_draws.min() == 1
+
+
+def test_draws_are_capped_at_the_population_but_what_was_asked_for_is_kept() -> None:
+    value = ms.imputed_value(lambda x: x, ms.MarginalImputer(rows(9)), "identity", draws=50)
+    assert (value.draws, value.requested) == (9, 50)
+
+
+@pytest.mark.parametrize("make", [Weighted, ms.MarginalImputer, ms.GaussianImputer])
+def test_more_draws_than_memory_holds_are_made_in_parts(
+    make: Callable[..., ms.Imputer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    imputer, asked = make(rows(30)), []
+    value = ms.imputed_value(lambda x: x.exp(), imputer, "identity", draws=23)
+    whole = value.estimate(rows(), masks())
+    impute = imputer.impute
+
+    def counted(x: Tensor, mask: Tensor, draws: range, keys: Tensor) -> Completions:
+        completed = impute(x, mask, draws, keys)
+        asked.append((len(draws), completed.rows.numel()))
+        return completed
+
+    monkeypatch.setattr(imputer, "impute", counted)
+    monkeypatch.setattr(imputed, "_MOST_ELEMENTS", 5 * 3 * 16 * 4 + 1)
+    for part, expected in zip(value.estimate(rows(), masks()), whole, strict=True):
+        torch.testing.assert_close(part, expected)
+    assert [count for count, _ in asked] == [5, 5, 5, 5, 3]
+    assert max(elements for _, elements in asked) <= 5 * 3 * 16 * 4
+
+
+def test_keys_are_one_integer_per_coalition(make_value: MakeValue) -> None:
+    value = make_value("marginal", draws=3)
+    for keys in (torch.zeros(3, 16), torch.zeros(3, dtype=torch.int64)):
+        with pytest.raises(ValueError, match=r"Expected `keys` to be int64 of shape \(3, 16\)"):
+            value(rows(), masks(), keys)
+
+
+def test_estimate_of_one_draw_has_no_variance_to_tell() -> None:
+    value = ms.imputed_value(lambda x: x, ms.MarginalImputer(rows(9)), "identity", draws=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert value.estimate(rows(), masks()).variance.isnan().all()
+
+
+def test_players_of_several_elements() -> None:
+    players = ms.Players(("a", "b"), torch.tensor([0, 1, 0, 1]))
+    imputer = ms.MarginalImputer(rows(9), players)
+    value = ms.imputed_value(lambda x: x, imputer, "identity", draws=9)
+    x, mask = rows(1), torch.tensor([[[True, False]]])
+    expected = torch.where(torch.tensor([True, False, True, False]), x, imputer.reference.mean(0))
+    torch.testing.assert_close(value(x, mask)[:, 0], expected)
+
+
+def test_zeros_are_warned_of_once() -> None:
+    def forest(x: Tensor) -> Tensor:
+        return torch.nn.functional.one_hot((x[:, 0] > 0).long(), 3).float()
+
+    with pytest.warns(UserWarning, match="18 of 27 probabilities of the model are exactly zero"):
+        value = ms.imputed_value(forest, ms.MarginalImputer(rows(9)), "ilr")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert value(rows(), masks()).isfinite().all()
+        ms.imputed_value(forest, ms.MarginalImputer(rows(9)), "probability")
+
+
+def test_a_space_keeps_its_replacement_of_zeros() -> None:
+    def forest(x: Tensor) -> Tensor:
+        return torch.nn.functional.one_hot((x[:, 0] > 0).long(), 2).float()
+
+    space, imputer = ms.Space("log_odds", zero_replacement=0.2), ms.MarginalImputer(rows(9))
+    with pytest.warns(UserWarning, match="1.0e-01"):
+        value = ms.imputed_value(forest, imputer, space)
+    assert value.space is space
+    expected = torch.full((9,), 9.0).log()
+    torch.testing.assert_close(value.prediction(rows(9)).abs().flatten(), expected)
+
+
+def test_a_regressor_is_explained_by_its_values() -> None:
+    x = rows(20)
+    regressor = LinearRegression().fit(x.numpy(), x.sum(1).numpy())
+    value = ms.imputed_value(regressor, ms.MarginalImputer(x), "identity")
+    torch.testing.assert_close(value.prediction(x), x.sum(1, keepdim=True), rtol=0, atol=1e-5)
+    model = model_for(regressor, x, "identity")
+    with pytest.raises(ValueError, match=r"class probabilities for output='probability'.*identity"):
+        ms.imputed_value(model, ms.MarginalImputer(x), "probability")
+
+
+class Holed:
+    """Probabilities that are NaN on a row that begins with 7."""
+
+    def __call__(self, x: Tensor) -> Tensor:
+        p = x[:, :1].sigmoid().masked_fill(x[:, :1] == 7, torch.nan)
+        return torch.cat((1 - p, p), -1)
+
+
+@every_space
+def test_no_row_of_the_reference_may_give_nan(space: str) -> None:
+    reference = rows(9_001)
+    reference[9_000, 0] = 7
+    with pytest.raises(ValueError, match=r"numbers from the model but row 9000 of 9001 gave \[nan"):
+        ms.imputed_value(Holed(), ms.MarginalImputer(reference), space)
+
+
+@every_space
+def test_no_explained_row_may_give_nan(space: str) -> None:
+    value, x = ms.imputed_value(Holed(), ms.MarginalImputer(rows(9)), space), rows()
+    x[1, 0] = 7
+    calls = (
+        lambda: value.prediction(x),
+        lambda: value(x, masks()),
+        lambda: ms.permutation_shapley(value, x),
+    )
+    for call in calls:
+        with pytest.raises(ValueError, match=r"Expected finite numbers .* row 1 of 3 gave"):
+            call()
+
+
+def test_exact_zeros_are_finite_probabilities() -> None:
+    value = ms.imputed_value(
+        lambda x: torch.tensor([[1.0, 0.0]]).expand(len(x), 2), ms.MarginalImputer(rows(9))
+    )
+    assert value.prediction(rows(1)).tolist() == [[1, 0]]
+
+
+def test_only_surrogates_with_a_checkpoint_are_saved(make_value: MakeValue, tmp_path: Path) -> None:
+    value = make_value("surrogate")
+    assert isinstance(value, ms.SurrogateValue)
+    with pytest.raises(ValueError, match="Expected a surrogate from `fit_surrogate`"):
+        value.save(tmp_path / "empty.ckpt")
+    assert list(tmp_path.iterdir()) == []
+
+
+@every_kind
+@pytest.mark.parametrize(
+    ("x", "kind_of_error", "message"),
+    [
+        (
+            torch.tensor([[0.0, torch.nan, 0, 0]]),
+            ValueError,
+            "1 entries of `x` are NaN or infinite",
+        ),
+        (torch.tensor([[0.0] * 4, [0, 0, torch.inf, 0]]), ValueError, "first in row 1, element 2"),
+        (torch.zeros(2, 5), ValueError, r"`x` of shape \(rows, 4\) but got \(2, 5\)"),
+        (torch.zeros(4), ValueError, r"`x` of shape \(rows, 4\) but got \(4,\); .* `x\[:1\]`"),
+        (torch.tensor(1.0), ValueError, r"`x` of shape \(rows, 4\) but got \(\)"),
+        (torch.zeros(0, 4), ValueError, "Expected at least one row in `x` but got none"),
+    ],
+)
+def test_errors_of_rows(
+    make_value: MakeValue, kind: str, x: Tensor, kind_of_error: type[Exception], message: str
+) -> None:
+    value = make_value(kind)
+    mask = torch.ones(max(1, len(x.shape) and len(x)), 1, 4, dtype=torch.bool)
+    for call in (lambda: value(x, mask), lambda: value.prediction(x)):
+        with pytest.raises(kind_of_error, match=message):
+            call()
+
+
+@every_kind
+@pytest.mark.parametrize(
+    ("mask", "kind_of_error", "message"),
+    [
+        (torch.ones(3, 2, 4), TypeError, "Expected `mask` to be a bool tensor"),
+        (torch.ones(3, 2, 5) > 0, ValueError, "Expected `mask` with 4 players on its last axis"),
+        (torch.ones(3, 4) > 0, ValueError, r"Expected `mask` of shape \(3, m, 4\).*`mask\[:, None"),
+        (torch.ones(1, 2, 4) > 0, ValueError, r"Expected `mask` of shape \(3, m, 4\)"),
+    ],
+)
+def test_errors_of_masks(
+    make_value: MakeValue, kind: str, mask: Tensor, kind_of_error: type[Exception], message: str
+) -> None:
+    with pytest.raises(kind_of_error, match=message):
+        make_value(kind)(rows(), mask)
+
+
+def test_errors_of_construction() -> None:
+    imputer = ms.MarginalImputer(rows(9))
+    with pytest.raises(ValueError, match="Expected `draws` of at least 1 but got 0"):
+        ms.imputed_value(lambda x: x, imputer, "identity", draws=0)
+    for draws in (2.5, "64", True, None):
+        with pytest.raises(TypeError, match="Expected `draws` to be a whole number such as 64"):
+            ms.imputed_value(lambda x: x, imputer, "identity", draws=draws)
+    for wrong in (rows(9), lambda x: x):
+        with pytest.raises(TypeError, match=r"to be an imputer but got .*ms.MarginalImputer\(x\)"):
+            ms.imputed_value(lambda x: x, wrong)
+    with pytest.raises(TypeError, match=r"to be an imputer but got function"):
+        ms.imputed_value(imputer, lambda x: x)
+    with pytest.raises(ValueError, match="Expected `output` to be one of"):
+        ms.imputed_value(lambda x: x, imputer, "logits")
+    with pytest.raises(ValueError, match="Expected two classes for output='log_odds' but got 4"):
+        ms.imputed_value(lambda x: x, imputer, "log_odds")
+    model = ms.as_model(lambda x: x, rows())
+    with pytest.raises(ValueError, match="Expected at least one reference row but got none"):
+        reference_outputs(model, ms.Space("probability"), rows(0))
+
+
+@every_kind
+def test_arrays_are_rows_too(make_value: MakeValue, kind: str) -> None:
+    value, x, array = make_value(kind), rows(), rows().double().numpy()
+    assert torch.equal(value(array, masks()), value(x, masks()))
+    assert torch.equal(value.prediction(array), value.prediction(x))
+    if isinstance(value, ms.ImputedValue):
+        assert torch.equal(value.estimate(array, masks())[1], value.estimate(x, masks())[1])
+
+
+class DrawsOfTheirOwn:
+    """The same value function, but no two coalitions share their draws."""
+
+    def __init__(self, value: ms.ImputedValue) -> None:
+        self.value = value
+        self.players, self.draws, self.base = value.players, value.draws, value.base
+        self.prediction = value.prediction
+
+    def __call__(self, x: Tensor, mask: Tensor) -> Tensor:
+        return self.value(x, mask)
+
+    def proper_values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+        codes = (mask * 2 ** torch.arange(mask.shape[-1])).sum(-1)
+        return self.value.proper_values(x, mask, noise.fold(keys, codes))
+
+
+def sampled_game(
+    draws: int, make: Callable[..., ms.Imputer] = ms.MarginalImputer
+) -> tuple[ms.ImputedValue, Tensor]:
+    """A curved model of seven players with 100 reference rows, and two rows to explain."""
+    generator = torch.Generator().manual_seed(0)
+    donors = torch.randn(102, 7, generator=generator)
+    weight = torch.randn(7, 3, generator=generator)
+    return ms.imputed_value(lambda x: x @ weight, make(donors[2:]), draws=draws), donors[:2]
+
+
+@pytest.mark.parametrize("make", [ms.MarginalImputer, ms.GaussianImputer])
+@pytest.mark.parametrize("draws", [1, 8])
+def test_common_random_numbers_along_an_order_save_variance(
+    draws: int, make: Callable[..., ms.Imputer]
+) -> None:
+    value, x = sampled_game(draws, make)
+    shared, own = (
+        ms.permutation_shapley(game, x, permutations=2000)
+        for game in (value, DrawsOfTheirOwn(value))
+    )
+    spread = (shared.standard_error.square() + own.standard_error.square()).sqrt()
+    assert ((shared.phi - own.phi).abs() < 4.5 * spread).all()
+    saved = own.standard_error.square().mean() / shared.standard_error.square().mean()
+    assert saved > 1.5
+
+
+def test_draws_of_different_orders_are_independent() -> None:
+    many, x = sampled_game(draws=100)
+    exact = ms.exact_shapley(many, x).phi
+    one, _ = sampled_game(draws=1)
+    squares = []
+    for seed in range(5):
+        estimated = ms.permutation_shapley(one, x, permutations=1000, seed=seed)
+        squares.append(((estimated.phi - exact) / estimated.standard_error).square())
+    # Errors as large as their standard errors say.
+    assert 0.6 < torch.stack(squares).mean() < 1.5
+
+
+def test_products_in_half_precision_are_close_and_said(make_value: MakeValue) -> None:
+    value = make_value("surrogate", "ilr")
+    assert isinstance(value, ms.SurrogateValue)
+    half = value.in_precision("bf16-mixed")
+    exact = ms.permutation_shapley(value, rows(), permutations=8)
+    found = ms.permutation_shapley(half, rows(), permutations=8)
+    gap = (found.phi - exact.phi).abs().max()
+    assert 0 < gap < 0.02 * (exact.prediction - exact.base).abs().max()
+    assert torch.equal(found.base, exact.base)
+    assert torch.equal(found.prediction, exact.prediction)
+    assert found.efficiency_gap < 1e-5
+    assert found.made_by["precision"] == "bf16-mixed"
+    assert value.precision == "32-true"
+    assert "precision" not in exact.made_by
+
+
+def test_precisions_that_there_are(make_value: MakeValue) -> None:
+    value = make_value("surrogate", "ilr")
+    assert isinstance(value, ms.SurrogateValue)
+    with pytest.raises(ValueError, match=r"`precision` to be one of \('32-true', .* got 'half'"):
+        value.in_precision("half")
+    with pytest.raises(ValueError, match=r"CUDA device for precision='16-mixed' .* on cpu"):
+        value.in_precision("16-mixed")

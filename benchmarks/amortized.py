@@ -56,7 +56,7 @@ def measure(
     on = torch.device(device)
     where = {"accelerator": "gpu", "devices": [on.index or 0]} if on.type == "cuda" else CPU
     trainer = {**where, "precision": precision}
-    explainer = ms.fit_explainer(value, data.x_train, **settings, trainer=trainer)
+    explainer = ms.fit_amortized(value, data.x_train, **settings, trainer=trainer)
     x = data.x_test[:rows]
     if len(value.players) <= 13:
         reference = ms.exact_shapley(value, x)

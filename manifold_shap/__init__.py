@@ -61,7 +61,7 @@ from manifold_shap.values import (
 
 if TYPE_CHECKING:
     from manifold_shap import plots
-    from manifold_shap.amortized.fit import fit_explainer, load_explainer
+    from manifold_shap.amortized.fit import fit_amortized, load_amortized
     from manifold_shap.io.streaming import explain_rows
     from manifold_shap.surrogate.fit import fit_surrogate, load_surrogate
     from manifold_shap.vae.fit import fit_imputer, load_imputer
@@ -102,13 +102,13 @@ __all__ = [
     "coalition_shapley",
     "exact_shapley",
     "explain_rows",
-    "fit_explainer",
+    "fit_amortized",
     "fit_imputer",
     "fit_surrogate",
     "global_values",
     "imputed_value",
     "kernel_shapley",
-    "load_explainer",
+    "load_amortized",
     "load_imputer",
     "load_surrogate",
     "mean_squared_error",
@@ -126,8 +126,8 @@ __all__ = [
 # Lightning and matplotlib take seconds to import: only those who train or draw wait for them.
 _LAZY = {
     "explain_rows": "manifold_shap.io.streaming",
-    "fit_explainer": "manifold_shap.amortized.fit",
-    "load_explainer": "manifold_shap.amortized.fit",
+    "fit_amortized": "manifold_shap.amortized.fit",
+    "load_amortized": "manifold_shap.amortized.fit",
     "fit_imputer": "manifold_shap.vae.fit",
     "load_imputer": "manifold_shap.vae.fit",
     "fit_surrogate": "manifold_shap.surrogate.fit",

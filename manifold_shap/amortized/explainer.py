@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap._checks import check_rows
-from manifold_shap.amortized.network import Explainer
+from manifold_shap.amortized.network import AmortizedNetwork
 from manifold_shap.estimators.evaluator import Game
 from manifold_shap.explanation import Explanation
 from manifold_shap.io.files import save_checkpoint
@@ -24,14 +24,17 @@ class AmortizedExplainer:
 
     Attributes:
         value: the surrogate that it explains.
-        network: see `Explainer`.
+        network: see `AmortizedNetwork`.
         relative_error: on held-out rows, against a long run of an estimator; NaN if not measured.
         training: epochs and seconds, where it was trained in this process.
         checkpoint: what `save` writes beside the error: tensors and plain data.
     """
 
     def __init__(
-        self, value: SurrogateValue, network: Explainer, checkpoint: dict[str, Any] | None = None
+        self,
+        value: SurrogateValue,
+        network: AmortizedNetwork,
+        checkpoint: dict[str, Any] | None = None,
     ) -> None:
         self.value, self.network = value, network.eval()
         self.relative_error = math.nan
@@ -84,7 +87,7 @@ class AmortizedExplainer:
         return self.relative_error
 
     def save(self, path: str | Path) -> None:
-        """Write the explainer, not the surrogate, to one file; `load_explainer` reads it.
+        """Write the explainer, not the surrogate, to one file; `load_amortized` reads it.
 
         Raises:
             OSError: no space or no permission; what stood at `path` is left as it was.
@@ -109,7 +112,7 @@ def amortized_shapley(
     Args:
         value: the surrogate that the explainer was trained for.
         x: rows to explain, `[instances, *event]`.
-        explainer: from `fit_explainer`, or a file that its `save` wrote.
+        explainer: from `fit_amortized`, or a file that its `save` wrote.
         batch_size: rows per pass; 512 by default.
         seed, progress: as of other estimators; nothing is drawn, and nothing takes long.
 
@@ -126,13 +129,13 @@ def amortized_shapley(
         )
     if not isinstance(explainer, AmortizedExplainer):
         # Here, since Lightning takes seconds to import.
-        from manifold_shap.amortized.fit import load_explainer
+        from manifold_shap.amortized.fit import load_amortized
 
-        explainer = load_explainer(explainer, value)
+        explainer = load_amortized(explainer, value)
     elif explainer.value.surrogate is not value.surrogate:
         raise ValueError(
             "Expected the surrogate that the explainer was trained for but `value` is another one; "
-            "train an explainer for it by `ms.fit_explainer`."
+            "train an explainer for it by `ms.fit_amortized`."
         )
     # The value function given may have another precision.
     found = AmortizedExplainer(value, explainer.network)

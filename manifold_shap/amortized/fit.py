@@ -12,7 +12,7 @@ from torch import Tensor
 from torchmetrics import MeanMetric
 
 from manifold_shap.amortized.explainer import AmortizedExplainer
-from manifold_shap.amortized.network import Explainer
+from manifold_shap.amortized.network import AmortizedNetwork
 from manifold_shap.coalitions import sample_stratified_pairs, stratum_weights
 from manifold_shap.nn import check_hidden
 from manifold_shap.surrogate.network import Surrogate
@@ -32,7 +32,7 @@ _EXACT_EVERY = 16
 _CACHED = 2**21
 
 
-class ExplainerTask(Task):
+class AmortizedTask(Task):
     """An explainer, by squared error against single noisy estimates of Shapley values.
 
     Batches are `(x, v(N) - v(∅))`. Every row meets one coalition and its complement per step: the
@@ -44,7 +44,7 @@ class ExplainerTask(Task):
         index: player that owns each of the flattened input elements.
         outputs: number of outputs of T.
         surrogate_hidden: hidden layers of the surrogate.
-        hidden, activation, shares: see `Explainer`.
+        hidden, activation, shares: see `AmortizedNetwork`.
         learning_rate, weight_decay, schedule: see `ClassifierTask`.
         seed: of the coalitions.
         loop: settings of the training loop, for the record.
@@ -69,7 +69,9 @@ class ExplainerTask(Task):
     ) -> None:
         super().__init__()
         self.save_hyperparameters()
-        self.explainer = Explainer(index, outputs, surrogate_hidden, hidden, activation, shares)
+        self.explainer = AmortizedNetwork(
+            index, outputs, surrogate_hidden, hidden, activation, shares
+        )
         # Of the surrogate that it was trained for, to tell it from others.
         self.register_buffer("probe", torch.zeros(surrogate_hidden[0]))
         self.validation = MeanMetric()
@@ -156,7 +158,7 @@ class ExplainerTask(Task):
         return torch.Generator(self.device).manual_seed(seed)
 
 
-def fit_explainer(
+def fit_amortized(
     value: Any,
     x_train: Any,
     *,
@@ -210,7 +212,7 @@ def fit_explainer(
         "weight_averaging": weight_averaging,
     }
     with seeded(seed):
-        task = ExplainerTask(
+        task = AmortizedTask(
             **_game(value),
             hidden=list(hidden),
             activation=activation,
@@ -241,7 +243,7 @@ def fit_explainer(
     return explainer
 
 
-def load_explainer(path: str | Path, value: Any) -> AmortizedExplainer:
+def load_amortized(path: str | Path, value: Any) -> AmortizedExplainer:
     """The explainer that `AmortizedExplainer.save` wrote.
 
     Args:
@@ -254,7 +256,7 @@ def load_explainer(path: str | Path, value: Any) -> AmortizedExplainer:
         ValueError: it is damaged or foreign, or was trained for another surrogate.
     """
     _check_surrogate(value)
-    task, checkpoint = load_task(path, ExplainerTask)
+    task, checkpoint = load_task(path, AmortizedTask)
     known = _fingerprint(value.surrogate).cpu()
     if task.probe.shape != known.shape or not torch.allclose(task.probe, known, atol=1e-4):
         raise ValueError(
@@ -283,7 +285,7 @@ def _fingerprint(surrogate: Surrogate) -> Float[Tensor, " width"]:
     return surrogate.first.weight.sum(1) + surrogate.first.bias + about
 
 
-def _explainer(task: ExplainerTask, value: SurrogateValue) -> AmortizedExplainer:
+def _explainer(task: AmortizedTask, value: SurrogateValue) -> AmortizedExplainer:
     checkpoint = {
         "kind": task.kind,
         "hyper_parameters": dict(task.hparams),

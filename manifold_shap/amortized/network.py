@@ -33,7 +33,7 @@ _SMALL = 1e-6
 _FIRST_SHARES = (0.15, 0.85)
 
 
-class Explainer(nn.Module):
+class AmortizedNetwork(nn.Module):
     """phi(x) of all players and outputs, which sums to v(N) - v(∅) by construction.
 
     The product with the second layer's weights is the dearest on the way back. So the slopes for

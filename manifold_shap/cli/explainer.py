@@ -8,7 +8,7 @@ from typing import Any
 
 from manifold_shap.amortized import amortized_shapley
 from manifold_shap.amortized.explainer import AmortizedExplainer
-from manifold_shap.amortized.fit import fit_explainer, load_explainer
+from manifold_shap.amortized.fit import fit_amortized, load_amortized
 from manifold_shap.cli import directories
 from manifold_shap.cli.run import Run, Settings, classifier_directory
 from manifold_shap.estimators import auto_shapley
@@ -47,7 +47,7 @@ def with_explainer(
     # What to do without a surrogate, the estimator says.
     if function is not amortized_shapley or not isinstance(value, SurrogateValue):
         return estimator
-    return partial(estimator, explainer=load_explainer(settings["explainer"], value))
+    return partial(estimator, explainer=load_amortized(settings["explainer"], value))
 
 
 def _unwrapped(
@@ -119,7 +119,7 @@ def _trained(run: Run, settings: Settings, work: Path) -> AmortizedExplainer:
     own = {key: entry for key, entry in settings.items() if key != "name"}
     if (work / "last.ckpt").exists():
         print("explainer: going on with an interrupted training")
-    return fit_explainer(
+    return fit_amortized(
         surrogate_of(run),
         run.data.x_train,
         x_validation=run.data.x_validation,

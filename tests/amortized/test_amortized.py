@@ -13,8 +13,8 @@ import explain as explain_command
 import manifold_shap as ms
 import train as train_command
 from manifold_shap.amortized.explainer import AmortizedExplainer
-from manifold_shap.amortized.fit import ExplainerTask
-from manifold_shap.amortized.network import Explainer, _chance, _moments, _Reach
+from manifold_shap.amortized.fit import AmortizedTask
+from manifold_shap.amortized.network import AmortizedNetwork, _chance, _moments, _Reach
 from manifold_shap.nn import ACTIVATIONS
 from manifold_shap.surrogate.network import Surrogate
 from tests.cli.test_commands import QUICK_CLASSIFIER, composed, train
@@ -23,7 +23,7 @@ from tests.estimators.test_coalition import network, rows
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> AmortizedExplainer:
-    explainer = ms.fit_explainer(
+    explainer = ms.fit_amortized(
         network(8), rows(8, 2000), hidden=[64, 64], max_epochs=5, trainer={"accelerator": "cpu"}
     )
     explainer.measure(ms.exact_shapley(explainer.value, held_out()))
@@ -48,7 +48,7 @@ def test_labels_are_unbiased_for_any_batch_size(batch_size: int) -> None:
     """Means over 4,000 or so labels, of 24 numbers: beyond 4.5 errors once in 6,000 times."""
     value = network(8)
     x = rows(8, 1).expand(batch_size, -1)
-    task = ExplainerTask(range(8), 3, [16, 16])
+    task = AmortizedTask(range(8), 3, [16, 16])
     task.describe(value.surrogate, value.prediction(x) - value.base)
     generator = torch.Generator().manual_seed(3)
     steps = range(max(60, 4000 // batch_size))
@@ -62,11 +62,11 @@ def test_labels_are_unbiased_for_any_batch_size(batch_size: int) -> None:
     assert (((labels.mean(0) - wanted) / error).abs() < 4.5).all()
 
 
-def started(surrogate: Surrogate, change: torch.Tensor, shares: int = 4) -> Explainer:
+def started(surrogate: Surrogate, change: torch.Tensor, shares: int = 4) -> AmortizedNetwork:
     """An explainer before any training."""
     widths = [layer.in_features for layer in surrogate.rest if isinstance(layer, nn.Linear)]
     index = surrogate.first.index.tolist()
-    explainer = Explainer(index, change.shape[1], widths, hidden=(8,), shares=shares)
+    explainer = AmortizedNetwork(index, change.shape[1], widths, hidden=(8,), shares=shares)
     explainer.start(surrogate, change)
     return explainer
 
@@ -149,7 +149,7 @@ def test_training_improves_on_the_start() -> None:
     exact = ms.exact_shapley(value, held_out())
     words = {"hidden": [64], "trainer": {"accelerator": "cpu"}}
     short, long = (
-        ms.fit_explainer(value, x, max_epochs=epochs, learning_rate=rate, **words)
+        ms.fit_amortized(value, x, max_epochs=epochs, learning_rate=rate, **words)
         for epochs, rate in ((1, 1e-9), (3, 2e-3))
     )
     assert long.measure(exact) < 0.7 * short.measure(exact)
@@ -167,7 +167,7 @@ def test_an_explanation_says_what_it_is(trained: AmortizedExplainer) -> None:
 def test_the_file_brings_it_back(trained: AmortizedExplainer, tmp_path: Path) -> None:
     path = tmp_path / "explainer.ckpt"
     trained.save(path)
-    loaded = ms.load_explainer(path, trained.value)
+    loaded = ms.load_amortized(path, trained.value)
     assert torch.equal(loaded(held_out()), trained(held_out()))
     assert loaded.relative_error == trained.relative_error
     found = ms.amortized_shapley(trained.value, held_out(), explainer=path)
@@ -179,15 +179,15 @@ def test_another_surrogate_is_refused(trained: AmortizedExplainer, tmp_path: Pat
     trained.save(path)
     other = network(8, scale=1)
     with pytest.raises(ValueError, match=r"for which the explainer .* was trained but this is ano"):
-        ms.load_explainer(path, other)
+        ms.load_amortized(path, other)
     with pytest.raises(FileNotFoundError, match="Expected an explainer checkpoint"):
-        ms.load_explainer(tmp_path / "none.ckpt", other)
+        ms.load_amortized(tmp_path / "none.ckpt", other)
 
 
 def test_the_seed_decides() -> None:
     def fit(seed: int) -> torch.Tensor:
         words = {"hidden": [8], "max_epochs": 1, "batch_size": 8, "trainer": {"accelerator": "cpu"}}
-        explainer = ms.fit_explainer(network(4), rows(4, 100), seed=seed, **words)
+        explainer = ms.fit_amortized(network(4), rows(4, 100), seed=seed, **words)
         return explainer(rows(4, 5))
 
     assert torch.equal(fit(1), fit(1))
@@ -217,19 +217,19 @@ def test_errors_at_the_door(trained: AmortizedExplainer) -> None:
     model = ms.as_model(torch.nn.Linear(4, 3), x, returns="logits")
     marginal = ms.imputed_value(model, ms.MarginalImputer(x))
     with pytest.raises(TypeError, match="Expected `value` to be a surrogate but got ImputedValue"):
-        ms.fit_explainer(marginal, x)
+        ms.fit_amortized(marginal, x)
     with pytest.raises(TypeError, match="that an explainer was trained for but got 'marginal'"):
         ms.amortized_shapley(marginal, x, explainer=trained)
     with pytest.raises(ValueError, match="Expected `x`"):
         trained(torch.randn(3, 5))
     with pytest.raises(ValueError, match="Expected `hidden` to list layer widths"):
-        ms.fit_explainer(trained.value, rows(8, 100), hidden=[])
+        ms.fit_amortized(trained.value, rows(8, 100), hidden=[])
     with pytest.raises(ValueError, match="Expected `shares` to be a whole number from 1 on"):
-        ms.fit_explainer(trained.value, rows(8, 100), shares=0)
+        ms.fit_amortized(trained.value, rows(8, 100), shares=0)
     with pytest.raises(ValueError, match="Expected `batch_size` of at least 1 but got 0"):
         trained.explain(held_out(), batch_size=0)
     with pytest.raises(TypeError, match="Expected `value` to be a surrogate"):
-        ms.load_explainer("none.ckpt", marginal)
+        ms.load_amortized("none.ckpt", marginal)
 
 
 QUICK = ["explainer=amortized", "explainer.hidden=[32]", "explainer.max_epochs=1"]

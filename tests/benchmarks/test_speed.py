@@ -403,7 +403,7 @@ def test_a_changed_byte_or_a_missing_file_is_seen(tmp_path: Path) -> None:
 
 def test_amortized_writes_its_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scaling, "HIDDEN", (32, 32))
-    monkeypatch.setattr(ms, "fit_explainer", partial(ms.fit_explainer, hidden=[32], batch_size=8))
+    monkeypatch.setattr(ms, "fit_amortized", partial(ms.fit_amortized, hidden=[32], batch_size=8))
     generator = torch.Generator().manual_seed(0)
     sizes = {"x_train": 512, "x_validation": 64, "x_test": 64}
     parts = {name: torch.randn(size, 8, generator=generator) for name, size in sizes.items()}

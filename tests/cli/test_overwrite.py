@@ -10,7 +10,7 @@ import torch
 
 import explain as explain_command
 import manifold_shap as ms
-from manifold_shap.amortized.fit import ExplainerTask
+from manifold_shap.amortized.fit import AmortizedTask
 from manifold_shap.cli import explainer as steps
 from tests.cli.test_commands import composed
 from tests.cli.test_commands import train as train_with
@@ -67,7 +67,7 @@ def test_an_interruption_after_the_training_loses_nothing(
             train(explained, *words)
     best = home.with_name("surrogate.explainer.partial") / "best.ckpt"
     trained = torch.load(best, weights_only=True)["state_dict"]
-    monkeypatch.setattr(ExplainerTask, "training_step", interrupt)
+    monkeypatch.setattr(AmortizedTask, "training_step", interrupt)
     train(explained, *words)
     assert "going on with an interrupted training" in capsys.readouterr().out
     kept = torch.load(home / "explainer.ckpt", weights_only=True)
@@ -117,14 +117,14 @@ def test_what_is_left_for_another_surrogate_is_in_nobodys_way(
 def test_an_explainer_is_read_once_for_all_blocks(
     explained: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read, load = list[Any](), steps.load_explainer
+    read, load = list[Any](), steps.load_amortized
 
     def loaded(*given: Any) -> Any:
         read.append(given)
         return load(*given)
 
-    monkeypatch.setattr(steps, "load_explainer", loaded)
-    monkeypatch.setattr("manifold_shap.amortized.fit.load_explainer", loaded)
+    monkeypatch.setattr(steps, "load_amortized", loaded)
+    monkeypatch.setattr("manifold_shap.amortized.fit.load_amortized", loaded)
     words = ["estimator=amortized", "instances=all", "block=10", "compare=[]", "progress=false"]
     config = composed("explain", f"data={DATA}", f"runs_dir={explained}", *words)
     given = ["estimator", "instances", "block", "compare"]

@@ -1,36 +1,210 @@
-"""The door for rows: tensors and arrays of finite numbers, in the shape that the players own."""
+"""Checks arguments and words the errors: numbers, choices, seeds, rows and coalition masks.
 
+Every check returns what it was given in the form that the package computes with, or raises an
+error that says what was expected, what came and the usual fix. `name` is what the error calls the
+argument: its name in the caller's signature, or an expression such as `value(x, mask)`.
+"""
+
+import difflib
+import math
+import numbers
+from collections.abc import Collection, Iterable, Sized
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 if TYPE_CHECKING:
     from manifold_shap.players import Players
 
+_LARGEST_SEED = 2**63 - 1
+_MOST_COMPARED = 10_000
+_Bound = float | int | None
 
-def to_tensor(x: Any, name: str = "x") -> Tensor:
-    """A tensor or an array of numbers as a float32 tensor; `name` is what an error calls it.
+
+def shown(values: Iterable[Any], most: int = 20) -> str:
+    """A list for an error message: the first values, and how many more there are.
+
+    >>> shown(range(5), most=3)
+    '[0, 1, 2] and 2 more'
+    """
+    every = values if isinstance(values, list | tuple) else list(values)
+    rest = f" and {len(every) - most} more" if len(every) > most else ""
+    return f"{list(every[:most])}{rest}"
+
+
+def closest(word: Any, known: Collection[str]) -> str:
+    """The end of an error message that offers the word most like `word`, or nothing.
+
+    >>> closest("cosin", ["cosine", "constant"])
+    "; did you mean 'cosine'?"
+    """
+    by_lower = {str(name).lower(): name for name in list(known)[:_MOST_COMPARED]}
+    found = difflib.get_close_matches(str(word).lower()[:200], by_lower, n=1)
+    return f"; did you mean {by_lower[found[0]]!r}?" if found else ""
+
+
+def check_whole(
+    name: str, value: Any, least: int = 1, most: int | None = None, fix: str = ""
+) -> int:
+    """A whole number from `least` to `most`, as `int`.
+
+    Numbers of numpy are taken; bools, floats and text are not.
+
+    >>> check_whole("draws", np.int64(8))
+    8
 
     Raises:
-        TypeError: `x` is something else, such as a table.
+        TypeError: `value` is no whole number.
+        ValueError: it is out of range.
     """
-    if isinstance(x, np.ndarray) and x.dtype.kind in "biuf":
+    span = f"of at least {least}" if most is None else f"from {least} to {most}"
+    expected = f"Expected `{name}` to be a whole number {span}"
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool):
+        raise TypeError(f"{expected} but got {_short(value)} ({type(value).__name__}){_end(fix)}")
+    number = int(value)
+    if number < least or (most is not None and number > most):
+        raise ValueError(f"{expected} but got {number}{_end(fix)}")
+    return number
+
+
+def check_number(
+    name: str,
+    value: Any,
+    low: _Bound = None,
+    high: _Bound = None,
+    *,
+    above: _Bound = None,
+    below: _Bound = None,
+    infinite: bool = False,
+    fix: str = "",
+) -> float:
+    """A number as `float`; NaN, bools and text are refused, and infinity unless `infinite`.
+
+    The range is closed at `low` and `high`, open at `above` and `below`.
+
+    >>> check_number("validation", 0.25, above=0, below=1)
+    0.25
+
+    Raises:
+        TypeError: `value` is no number.
+        ValueError: it is NaN, infinite or out of range.
+    """
+    bounds = {"above": above, "of at least": low, "below": below, "of at most": high}
+    span = " and ".join(f"{word} {bound:g}" for word, bound in bounds.items() if bound is not None)
+    expected = f"Expected `{name}` to be a {'' if infinite else 'finite '}number"
+    expected = f"{expected} {span}" if span else expected
+    if not isinstance(value, numbers.Real) or isinstance(value, bool):
+        raise TypeError(f"{expected} but got {_short(value)} ({type(value).__name__}){_end(fix)}")
+    number = float(value)
+    if (
+        math.isnan(number)
+        or (math.isinf(number) and not infinite)
+        or (low is not None and number < low)
+        or (high is not None and number > high)
+        or (above is not None and number <= above)
+        or (below is not None and number >= below)
+    ):
+        raise ValueError(f"{expected} but got {value}{_end(fix)}")
+    return number
+
+
+def check_choice(name: str, value: Any, choices: Collection[str], fix: str = "") -> str:
+    """One of the words in `choices`; the error offers the closest.
+
+    >>> check_choice("schedule", "cosine", ("cosine", "constant"))
+    'cosine'
+
+    Raises:
+        ValueError: `value` is none of them.
+    """
+    if isinstance(value, str) and value in choices:
+        return str(value)
+    raise ValueError(
+        f"Expected `{name}` to be one of {shown(choices)} but got {_short(value)}"
+        f"{_end(fix) if fix else closest(value, choices) or '.'}"
+    )
+
+
+def check_known(words: Iterable[Any], known: Collection[str], what: str) -> None:
+    """Refuse words that are not known, all at once, each with the closest that is.
+
+    Args:
+        words: keywords of a call, keys of a configuration, names of columns.
+        known: those that there are.
+        what: what the words should be, in the plural: "options of `fit_surrogate`".
+
+    >>> check_known({"seed": 1}, ("seed", "patience"), "options of `fit_surrogate`")
+
+    Raises:
+        ValueError: one of `words` is not among `known`.
+    """
+    there = frozenset(known)
+    unknown = [word for word in words if word not in there]
+    if unknown:
+        hints = [(word, closest(word, known)) for word in unknown[:5]]
+        hint = "".join(f"{end[:-1]} for {word!r}?" for word, end in hints if end)
+        raise ValueError(
+            f"Expected {what} among {shown(known)} but got {shown(unknown)}{hint or '.'}"
+        )
+
+
+def check_seed(seed: Any, name: str = "seed") -> int:
+    """The seed of a random number generator: a whole number from 0 to 2^63 - 1.
+
+    >>> check_seed(7)
+    7
+
+    Raises:
+        TypeError: `seed` is no whole number.
+        ValueError: it is negative or has more than 63 bits.
+    """
+    return check_whole(name, seed, 0, _LARGEST_SEED, "0 is as good as any other")
+
+
+def to_tensor(x: Any, name: str = "x") -> Tensor:
+    """A tensor or an array of numbers as a float32 tensor, detached from any graph.
+
+    >>> to_tensor(np.array([[1, 2]]))
+    tensor([[1., 2.]])
+
+    Raises:
+        TypeError: `x` is something else, such as a table, or a sparse, meta or masked one.
+        ValueError: it holds a number that does not fit float32.
+    """
+    _check_dense(x, name)
+    wide: Tensor | None = None
+    if isinstance(x, Tensor) and not x.is_complex():
+        result = x.detach().float()
+        wide = x.detach() if x.dtype == torch.float64 else None
+    elif isinstance(x, np.ndarray) and x.dtype.kind in "biuf":
         # A copy: torch warns of the read-only arrays of pandas, and refuses reversed ones.
-        x = torch.from_numpy(x.astype(np.float32, order="C"))
-    if not isinstance(x, Tensor):
-        kind = f"an array of {x.dtype}" if isinstance(x, np.ndarray) else type(x).__name__
+        with np.errstate(over="ignore"):
+            result = torch.from_numpy(x.astype(np.float32, order="C"))
+            if x.dtype.kind == "f" and x.dtype.itemsize > 4:
+                wide = torch.from_numpy(x.astype(np.float64, order="C"))
+    else:
+        kind = f"one of {x.dtype}" if isinstance(x, np.ndarray | Tensor) else type(x).__name__
         raise TypeError(
             f"Expected `{name}` to be a tensor or an array of numbers but got {kind}; a table "
             "becomes one by `Schema.fit(frame).encode(frame)` or, where every column is a number, "
             "by `frame.to_numpy(dtype='float32')`."
         )
-    return x.detach().float()
+    beyond = result.isinf() & wide.isfinite() if wide is not None else None
+    if wide is not None and beyond is not None and bool(beyond.any()):
+        first = tuple(beyond.nonzero()[0].tolist())
+        raise ValueError(
+            f"Expected numbers in `{name}` that fit float32 (at most 3.4e38) but "
+            f"{wide[first].item():g} does not fit float32, the first of {int(beyond.sum())} at "
+            f"{list(first)}; correct it, or change the unit."
+        )
+    return result
 
 
-def check_rows(x: Any, players: "Players", name: str = "x") -> Tensor:
-    """Rows as a float32 tensor, or an error.
+def check_rows(x: Any, players: "Players", name: str = "x") -> Float[Tensor, "rows *event"]:
+    """Rows of the shape that `players` own, finite, as a float32 tensor.
 
     Raises:
         TypeError: `x` is no tensor or array of numbers.
@@ -43,54 +217,99 @@ def check_rows(x: Any, players: "Players", name: str = "x") -> Tensor:
             f"but got {tuple(rows.shape)}; pass rows of the shape that `players` own, and one row "
             f"as `{name}[:1]`."
         )
+    check_some(rows, name)
+    return check_finite(rows, name, "impute or drop these rows first")
+
+
+def check_some(rows: Sized, name: str = "x") -> None:
+    """Raise ValueError where there is no row."""
     if len(rows) == 0:
         raise ValueError(f"Expected at least one row in `{name}` but got none.")
-    _check_finite(rows, name)
-    return rows
 
 
-def check_pairs(x: Any, mask: Tensor, players: "Players") -> tuple[Tensor, Tensor]:
-    """Rows, and m coalitions for each of them, or an error.
+def check_mask(mask: Any, players: int, name: str = "mask") -> Bool[Tensor, "*batch players"]:
+    """Coalitions as a bool tensor whose last axis has one entry per player.
+
+    >>> check_mask(np.array([[True, False]]), players=2)
+    tensor([[ True, False]])
+
+    Raises:
+        TypeError: `mask` is no bool tensor or array, or a sparse, meta or masked one.
+        ValueError: its last axis has another length.
+    """
+    _check_dense(mask, name)
+    if isinstance(mask, np.ndarray) and mask.dtype == bool:
+        mask = torch.from_numpy(mask.copy())
+    if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
+        kind = mask.dtype if isinstance(mask, Tensor | np.ndarray) else type(mask).__name__
+        raise TypeError(
+            f"Expected `{name}` to be a bool tensor or array (True = in the coalition) but got "
+            f"{kind}; compare a number with a threshold, as in `{name} > 0`."
+        )
+    if mask.ndim == 0 or mask.shape[-1] != players:
+        raise ValueError(
+            f"Expected `{name}` with {players} players on its last axis but got shape "
+            f"{tuple(mask.shape)}; a mask has one entry per player, not per input element."
+        )
+    return mask
+
+
+def check_pairs(
+    x: Any, mask: Any, players: "Players"
+) -> tuple[Float[Tensor, "rows *event"], Bool[Tensor, "rows m players"]]:
+    """Rows, and at least one coalition for each of them.
 
     Raises:
         TypeError, ValueError: as `check_rows` and `check_mask`, or not `[rows, m, players]`.
     """
     rows = check_rows(x, players)
-    check_mask(mask, len(players))
-    if mask.ndim != 3 or len(mask) != len(rows):
+    mask = check_mask(mask, len(players))
+    if mask.ndim != 3 or len(mask) != len(rows) or mask.shape[1] == 0:
         raise ValueError(
-            f"Expected `mask` of shape ({len(rows)}, m, {len(players)}), m coalitions for each "
-            f"row, but got {tuple(mask.shape)}; one per row is `mask[:, None]`."
+            f"Expected `mask` of shape ({len(rows)}, m, {len(players)}), m >= 1 coalitions for "
+            f"each row, but got {tuple(mask.shape)}; one per row is `mask[:, None]`."
         )
     return rows, mask
 
 
-def _check_finite(rows: Tensor, name: str) -> None:
-    bad = ~rows.isfinite()
-    if bool(bad.any()):
-        row = int(bad.flatten(1).any(1).nonzero()[0])
-        element = int(bad[row].flatten().nonzero()[0])
-        raise ValueError(
-            f"Expected finite features but {int(bad.sum())} entries of `{name}` are NaN or "
-            f"infinite, the first in row {row}, element {element}; impute or drop these rows first."
-        )
-
-
-def check_mask(mask: Tensor, players: int) -> None:
-    """Raise unless `mask` is a bool tensor whose last axis has one entry per player.
+def check_finite(
+    values: Float[Tensor, "rows *event"], name: str, fix: str = ""
+) -> Float[Tensor, "rows *event"]:
+    """The same values, where all are finite; the error names the first row with one that is not.
 
     Raises:
-        TypeError: `mask` is not a bool tensor.
-        ValueError: its last axis has another length.
+        ValueError: a value is NaN or infinite.
     """
-    if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
-        kind = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
-        raise TypeError(
-            f"Expected `mask` to be a bool tensor (True = in the coalition) but got {kind}; "
-            "compare a number with a threshold, as in `mask > 0`."
-        )
-    if mask.ndim == 0 or mask.shape[-1] != players:
+    bad = ~values.isfinite()
+    if bool(bad.any()):
+        first = bad.nonzero()[0].tolist()
+        place = f"row {first[0]}"
+        if values.ndim > 1:
+            place += f", element {first[1] if values.ndim == 2 else tuple(first[1:])}"
         raise ValueError(
-            f"Expected `mask` with {players} players on its last axis but got shape "
-            f"{tuple(mask.shape)}; a mask has one entry per player, not per input element."
+            f"Expected finite numbers but {int(bad.sum())} of {values.numel()} entries of "
+            f"`{name}` are NaN or infinite, the first ({values[tuple(first)].item()}) in {place}"
+            f"{_end(fix)}"
         )
+    return values
+
+
+def _check_dense(x: Any, name: str) -> None:
+    odd = ""
+    if isinstance(x, np.ma.MaskedArray):
+        odd = "a masked array; fill its masked entries by `.filled(...)`"
+    elif isinstance(x, Tensor) and x.is_meta:
+        odd = "a tensor on the meta device, which holds no numbers; load its data first"
+    elif isinstance(x, Tensor) and (x.layout != torch.strided or x.is_nested):
+        odd = f"a tensor of layout {x.layout}; make it dense by `.to_dense()`"
+    if odd:
+        raise TypeError(f"Expected `{name}` to be a dense tensor or array but got {odd}.")
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 100 else f"{text[:100]}..."
+
+
+def _end(fix: str) -> str:
+    return f"; {fix}." if fix else "."

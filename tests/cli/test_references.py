@@ -95,7 +95,7 @@ def test_errors() -> None:
         BaselineImputer(rows(1), players)
     with pytest.raises(ValueError, match=r"Expected `point` of shape \(\*event\).* got \(\)"):
         BaselineImputer(torch.tensor(1.0))
-    with pytest.raises(ValueError, match="1 entries of `point` are NaN or infinite"):
+    with pytest.raises(ValueError, match="entries of `point` are NaN or infinite"):
         BaselineImputer(torch.tensor([0, torch.nan, 1]))
     with pytest.raises(TypeError, match="Expected `point` to be a tensor or an array"):
         BaselineImputer([0.0, 1.0, 2.0])

@@ -609,7 +609,7 @@ def test_errors_at_the_door(estimator: Estimator) -> None:
     holed = rows(3)
     holed[2, 1] = torch.nan
     with pytest.raises(
-        ValueError, match="1 entries of `x` are NaN or infinite, the first in row 2"
+        ValueError, match="entries of `x` are NaN or infinite, the first in row 2"
     ):
         estimator(game, holed)
 

@@ -252,7 +252,7 @@ def test_loading_an_incomplete_checkpoint_is_refused(tmp_path: Path) -> None:
         ({"activation": "tanh"}, ValueError, "Expected `activation` to be one of"),
         ({"output": "logits"}, ValueError, "Expected `output` to be one of"),
         ({"hidden": []}, ValueError, "Expected `hidden` to list layer widths, at least 1 of them"),
-        ({"x_train": TABLE / 0}, ValueError, "Expected finite features but 300 entries"),
+        ({"x_train": TABLE / 0}, ValueError, "300 of 300 entries of `x_train` are"),
         (
             {"x_validation": TABLE[:, :2]},
             ValueError,

@@ -414,7 +414,7 @@ def test_only_surrogates_with_a_checkpoint_are_saved(make_value: MakeValue, tmp_
         (
             torch.tensor([[0.0, torch.nan, 0, 0]]),
             ValueError,
-            "1 entries of `x` are NaN or infinite",
+            "entries of `x` are NaN or infinite",
         ),
         (torch.tensor([[0.0] * 4, [0, 0, torch.inf, 0]]), ValueError, "first in row 1, element 2"),
         (torch.zeros(2, 5), ValueError, r"`x` of shape \(rows, 4\) but got \(2, 5\)"),

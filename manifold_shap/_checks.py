@@ -8,7 +8,7 @@ argument: its name in the caller's signature, or an expression such as `value(x,
 import difflib
 import math
 import numbers
-from collections.abc import Collection, Iterable, Sized
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -186,7 +186,8 @@ def to_tensor(x: Any, name: str = "x") -> Tensor:
             if x.dtype.kind == "f" and x.dtype.itemsize > 4:
                 wide = torch.from_numpy(x.astype(np.float64, order="C"))
     else:
-        kind = f"one of {x.dtype}" if isinstance(x, np.ndarray | Tensor) else type(x).__name__
+        array = {np.ndarray: "an array", Tensor: "a tensor"}.get(type(x))
+        kind = f"{array} of {x.dtype}" if array else type(x).__name__
         raise TypeError(
             f"Expected `{name}` to be a tensor or an array of numbers but got {kind}; a table "
             "becomes one by `Schema.fit(frame).encode(frame)` or, where every column is a number, "
@@ -217,14 +218,9 @@ def check_rows(x: Any, players: "Players", name: str = "x") -> Float[Tensor, "ro
             f"but got {tuple(rows.shape)}; pass rows of the shape that `players` own, and one row "
             f"as `{name}[:1]`."
         )
-    check_some(rows, name)
-    return check_finite(rows, name, "impute or drop these rows first")
-
-
-def check_some(rows: Sized, name: str = "x") -> None:
-    """Raise ValueError where there is no row."""
     if len(rows) == 0:
         raise ValueError(f"Expected at least one row in `{name}` but got none.")
+    return check_finite(rows, name, "impute or drop these rows first")
 
 
 def check_mask(mask: Any, players: int, name: str = "mask") -> Bool[Tensor, "*batch players"]:
@@ -288,7 +284,7 @@ def check_finite(
             place += f", element {first[1] if values.ndim == 2 else tuple(first[1:])}"
         raise ValueError(
             f"Expected finite numbers but {int(bad.sum())} of {values.numel()} entries of "
-            f"`{name}` are NaN or infinite, the first ({values[tuple(first)].item()}) in {place}"
+            f"`{name}` are NaN or infinite, the first in {place} ({values[tuple(first)].item()})"
             f"{_end(fix)}"
         )
     return values

@@ -608,9 +608,7 @@ def test_errors_at_the_door(estimator: Estimator) -> None:
         estimator(game, torch.zeros(3))
     holed = rows(3)
     holed[2, 1] = torch.nan
-    with pytest.raises(
-        ValueError, match="entries of `x` are NaN or infinite, the first in row 2"
-    ):
+    with pytest.raises(ValueError, match="entries of `x` are NaN or infinite, the first in row 2"):
         estimator(game, holed)
 
 

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 
 import manifold_shap as ms
-from manifold_shap.amortized.network import Explainer
+from manifold_shap.amortized.explainer import AmortizedExplainer
+from manifold_shap.amortized.network import AmortizedNetwork
 from manifold_shap.models import as_model
 from manifold_shap.surrogate.network import Surrogate
 from manifold_shap.surrogate.value import SurrogateValue
@@ -260,14 +261,14 @@ def vae(part: Inputs, **settings: Any) -> ms.VAEImputer:
     return ms.VAEImputer(net, part["reference"], players, **settings)
 
 
-def amortized(value: SurrogateValue, made: Inputs) -> ms.AmortizedExplainer:
+def amortized(value: SurrogateValue, made: Inputs) -> AmortizedExplainer:
     """The amortised explainer of the stored weights."""
     widths = [layer.in_features for layer in value.surrogate.behind]
-    net = Explainer(
+    net = AmortizedNetwork(
         value.players.index.flatten().tolist(), len(value.outputs), widths, hidden=made["hidden"]
     )
     net.load_state_dict(made["weights"])
-    return ms.AmortizedExplainer(value, net)
+    return AmortizedExplainer(value, net)
 
 
 PARTS: dict[str, Callable[[Inputs], Iterator[tuple[str, Tensor]]]] = {

@@ -154,7 +154,7 @@ def _trained(
     weights = _classifier(x, y, classes)
     short: dict[str, Any] = {"players": players, "seed": 0, "max_epochs": 6}
     value = ms.fit_surrogate(network(weights), x, hidden=(48, 48), **short)
-    amortized = ms.fit_explainer(value, x, hidden=(24, 16), max_epochs=2)
+    amortized = ms.fit_amortized(value, x, hidden=(24, 16), max_epochs=2)
     vae = ms.fit_imputer(
         x, schema=schema, hidden=(32, 32), latent=4, components=2, temper=1.0, **short
     )

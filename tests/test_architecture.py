@@ -1,0 +1,270 @@
+"""Modules import downwards only, and functions stay small: read from the source, not run."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "manifold_shap"
+
+# From the ground up. A module may import what stands in its own line or above it; a folder's name
+# stands for all of its modules that have no line of their own.
+LAYERS = (
+    ("_checks", "_random", "_version", "io", "nn"),
+    ("players",),
+    ("coalitions",),
+    ("ordering",),
+    ("simplex",),
+    ("spaces",),
+    ("models", "tables", "naive_bayes_models"),
+    ("values", "imputers"),
+    ("io.zarr", "simplex.compositions"),
+    ("explanation",),
+    ("simplex.dendrogram", "global_values", "metrics", "naive_bayes"),
+    ("estimators",),
+    ("training",),
+    ("surrogate", "vae", "amortized"),
+    ("io.streaming", "io.work", "io.ledger", "io.blocks", "data", "plots", "training.classifier"),
+    ("cli",),
+)
+
+# Packages that only some rooms import, wherever in a module.
+RESERVED = {
+    "lightning": ("training", "data", "surrogate", "vae", "amortized", "io.streaming", "cli"),
+    "matplotlib": ("plots", "cli.report"),
+    "plotly": ("plots",),
+    "torchvision": ("data",),
+    "xarray": ("io", "explanation"),
+    "zarr": ("io",),
+}
+
+# What `import manifold_shap` leaves for those who need it.
+LEFT_OUT = ("lightning", "matplotlib", "hydra", "sklearn", "skops", "torchvision", "xarray", "zarr")
+
+SLOW = "takes a noticeable part of a second to import, and few calls need it"
+FRAMES = "pandas is slow to import, and only frames need it"
+# Every import inside a function, and why it is not at the top of its module.
+DEFERRED = {
+    ("amortized.explainer", "amortized.fit"): "reading a file needs Lightning, explaining does not",
+    ("data.components", "sklearn.datasets"): SLOW,
+    ("data.components", "sklearn.decomposition"): SLOW,
+    ("data.images", "sklearn.datasets"): SLOW,
+    ("data.images", "torchvision"): SLOW,
+    ("data.sources", "sklearn.datasets"): SLOW,
+    ("data.tables", "sklearn.datasets"): SLOW,
+    ("explanation", "pandas"): FRAMES,
+    ("explanation", "shap"): "an optional dependency",
+    ("global_values", "pandas"): FRAMES,
+    ("io.files", "fcntl"): "not on every system",
+    ("io.zarr", "xarray"): SLOW,
+    ("io.zarr", "zarr"): SLOW,
+    ("models", "pandas"): FRAMES,
+    ("naive_bayes_models", "sklearn"): SLOW,
+    ("plots.interactive", "plotly.graph_objects"): "an optional dependency",
+    ("plots.parallel", "sklearn.isotonic"): SLOW,
+    ("simplex.compositions", "pandas"): FRAMES,
+    ("simplex.dendrogram", "sklearn.cluster"): SLOW,
+    ("training.classifier", "skops.io"): SLOW,
+    ("values.retrained", "sklearn.base"): SLOW,
+}
+
+
+class Import(NamedTuple):
+    """One imported name of a module.
+
+    Attributes:
+        target: the module that is imported, of this package without its name.
+        inside: whether it stands inside a function.
+    """
+
+    target: str
+    inside: bool
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """Source files by name, without the package's own; a folder's `__init__` has its name."""
+    paths = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        paths[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    paths.pop("")
+    return paths
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def imports(module: str) -> tuple[Import, ...]:
+    """Of a module, but for those that only type checkers see."""
+    return tuple(_imports(tree_of(modules()[module]), inside=False))
+
+
+def _imports(node: ast.AST, inside: bool) -> Iterator[Import]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+            continue
+        if isinstance(child, ast.Import):
+            for alias in child.names:
+                yield Import(_own(alias.name), inside)
+        elif isinstance(child, ast.ImportFrom):
+            assert child.level == 0, "imports name the whole path"
+            for alias in child.names:
+                whole = _own(f"{child.module}.{alias.name}")
+                yield Import(whole if whole in modules() else _own(child.module or ""), inside)
+        deeper = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+        yield from _imports(child, inside or deeper)
+
+
+def _own(name: str) -> str:
+    return name.removeprefix("manifold_shap.")
+
+
+def own_imports(module: str) -> set[str]:
+    """Modules of this package that a module imports when it is imported itself.
+
+    A module inside a folder comes with the folder's `__init__`, except for its neighbours.
+    """
+    found = {each.target for each in imports(module) if not each.inside} & set(modules())
+    folders = {target.rpartition(".")[0] for target in found} - {"", module.rpartition(".")[0]}
+    return (found | folders) - {module}
+
+
+def layer(module: str) -> int:
+    """The line of the longest name in `LAYERS` that a module is, or is inside of."""
+    places = {name: place for place, names in enumerate(LAYERS) for name in names}
+    while module not in places:
+        module = module.rpartition(".")[0]
+        assert module, "every module has its place in LAYERS"
+    return places[module]
+
+
+def test_every_module_has_a_layer_and_every_layer_a_module() -> None:
+    for module in modules():
+        assert layer(module) >= 0
+    for name in (name for names in LAYERS for name in names):
+        assert any(f"{module}.".startswith(f"{name}.") for module in modules()), name
+
+
+def test_no_import_runs_up() -> None:
+    up = [
+        f"{module} imports {target}"
+        for module in modules()
+        for target in own_imports(module)
+        if layer(target) > layer(module)
+    ]
+    assert not up
+
+
+def test_no_circle_of_imports() -> None:
+    graph = {module: own_imports(module) for module in modules()}
+    assert sum(map(len, graph.values())) > 100
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" imports ".join(reversed(error.args[1])))
+
+
+def test_imports_inside_functions_are_listed() -> None:
+    found = {
+        (module, each.target) for module in modules() for each in imports(module) if each.inside
+    }
+    assert found == set(DEFERRED)
+
+
+@pytest.mark.parametrize("package", RESERVED)
+def test_few_rooms_import(package: str) -> None:
+    rooms = RESERVED[package]
+    users = {
+        module
+        for module in modules()
+        for each in imports(module)
+        if each.target.partition(".")[0] == package
+    }
+    assert users
+    strangers = {u for u in users if not any(f"{u}.".startswith(f"{room}.") for room in rooms)}
+    assert not strangers
+
+
+def test_the_package_imports_in_little_time() -> None:
+    code = f"import sys, manifold_shap; print(*({set(LEFT_OUT)!r} & set(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert done.stdout.split() == []
+
+
+class Function(NamedTuple):
+    """Size of a function.
+
+    Attributes:
+        name: module, line and name.
+        lines: without its docstring.
+        parameters: without `self` and `cls`.
+    """
+
+    name: str
+    lines: int
+    parameters: int
+
+
+def functions() -> list[Function]:
+    return [
+        _measured(module, node)
+        for module, path in modules().items()
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    ]
+
+
+def _measured(module: str, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Function:
+    lines = (node.end_lineno or 0) - node.lineno + 1
+    if ast.get_docstring(node) is not None:
+        lines -= (node.body[0].end_lineno or 0) - node.body[0].lineno + 1
+    given = node.args
+    names = [each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+    counted = [name for name in names if name not in ("self", "cls")]
+    return Function(f"{module}:{node.lineno} {node.name}", lines, len(counted))
+
+
+LONGEST_FUNCTION = 93
+MOST_PARAMETERS = 31
+LONGEST_MODULE = 372
+MOST_LOOKUPS = 47
+
+
+def test_functions_are_short() -> None:
+    found = functions()
+    assert not [each for each in found if each.lines > LONGEST_FUNCTION]
+    lines = sorted(each.lines for each in found)
+    assert lines[len(lines) * 9 // 10] <= 18
+
+
+def test_functions_have_few_parameters() -> None:
+    assert not [each for each in functions() if each.parameters > MOST_PARAMETERS]
+
+
+def test_modules_are_short() -> None:
+    lines = {name: len(path.read_text().splitlines()) for name, path in modules().items()}
+    assert not {name: count for name, count in lines.items() if count > LONGEST_MODULE}
+
+
+def test_objects_are_hardly_asked_what_they_have() -> None:
+    """Base classes have defaults, so that `getattr` and `hasattr` are seldom needed."""
+    lookups = [
+        f"{module}:{node.lineno}"
+        for module, path in modules().items()
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Name) and node.id in ("getattr", "hasattr")
+    ]
+    assert len(lookups) <= MOST_LOOKUPS, lookups

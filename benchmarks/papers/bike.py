@@ -139,8 +139,8 @@ class Bench:
             draws: of a repeat; by default those of all.
         """
         order = self.ordering if asymmetric else None
-        draws = imputer.population or draws or self.draws
-        repeats = self.repeats if imputer.noisy(draws) else 1
+        draws = imputer.support or draws or self.draws
+        repeats = self.repeats if imputer.left_out(draws) > 0 else 1
         found = [
             ms.exact_shapley(
                 ms.imputed_value(self.model, imputer, "identity", draws, seed),

@@ -37,7 +37,7 @@ def scores(values: Mapping[str, ValueFunction], data: TensorDataModule) -> dict[
 
 def scored(value: ValueFunction) -> ValueFunction:
     """The value function with as many draws as others, where their noise is part of an error."""
-    if not isinstance(value, ImputedValue) or value.imputer.undrawn(value.draws) == 0:
+    if not isinstance(value, ImputedValue) or value.imputer.left_out(value.draws) == 0:
         return value
     own = (value.imputer, value.model, value.space, value.base)
     return ImputedValue(*own, _DRAWS, value.seed, value.name)

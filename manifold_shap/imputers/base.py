@@ -1,6 +1,6 @@
-"""What every imputer offers: draws of the absent features, given the present ones."""
+"""Defines the contract of an imputer: it draws the absent features given the present ones."""
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -12,12 +12,12 @@ from manifold_shap import _random
 from manifold_shap._checks import check_rows, to_tensor
 from manifold_shap.players import Players
 
-# The stream of random numbers by which weighted draws are resampled.
+# The stream of random numbers that resamples weighted draws.
 _RESAMPLING = -2
 
-# With fewer players the orders of a call have most of their coalitions in common, and `impute`
-# factorises each of these once.
-LEAST_PLAYERS = 8
+# With fewer players most nested runs of a call have their coalitions in common, and `impute`, which
+# factorises each distinct coalition once, is faster than one factorisation per run.
+LEAST_NESTED_PLAYERS = 8
 
 
 class Completions(NamedTuple):
@@ -29,25 +29,30 @@ class Completions(NamedTuple):
             for all of its draws, asked for at once or in parts; None where all count the same.
         effective_draws: `[batch, m]`, the effective sample size of the weights behind equally
             weighted draws, such as those of a bank; None where there are none.
+        correction: `[batch, m]`, for draws up to `draws.stop` that are the heaviest of some
+            donors: the share of the variance of a weighted mean over them that is left about the
+            mean over all donors (a finite-population correction); None where draws are random.
     """
 
     rows: Tensor
     log_weights: Tensor | None = None
     effective_draws: Tensor | None = None
+    correction: Tensor | None = None
 
 
-class Imputer(nn.Module):
+class Imputer(nn.Module, ABC):
     """A conditional distribution p(x' | x_S) of the data, for every coalition S.
+
+    A subclass defines `impute`. It overrides `impute_nested` and `impute_around` where similar
+    coalitions share computations; these change the time that completions take, never their law.
 
     Attributes:
         name: as in the configuration.
-        players: who plays; by default every element of a row on its own.
-        reference: a copy of the rows of the data distribution that it was made from,
-            `[rows, *event]`; they give v(∅).
-        proposals: weighted draws among which equally weighted ones are chosen; 1 where draws have
-            no weights.
-        population: how many different draws there are, after which they repeat; None for no end.
-        walks: whether `impute_runs` takes less than `impute` for coalitions along an order.
+        players: who plays; by default every element of a row is a player.
+        reference: a copy of the background data, `[rows, *event]`; v(∅) is the mean over it.
+        proposals: number of weighted draws among which `sample` chooses each equally weighted one;
+            1 where draws have no weights.
+        support: number of distinct draws, after which they repeat; None where it is infinite.
 
     Raises:
         TypeError, ValueError: `reference` is no tensor or array of finite rows of the shape that
@@ -57,8 +62,7 @@ class Imputer(nn.Module):
     name: str
     reference: Tensor
     proposals: int = 1
-    population: int | None = None
-    walks: bool = False
+    support: int | None = None
 
     def __init__(self, reference: Any, players: Players | None = None) -> None:
         super().__init__()
@@ -68,20 +72,7 @@ class Imputer(nn.Module):
         # Not persistent: a checkpoint must not hold the data.
         self.register_buffer("reference", rows, persistent=False)
 
-    @property
-    def provenance(self) -> dict[str, Any]:
-        """What an explanation records of it: plain numbers and strings."""
-        return {}
-
-    @property
-    def surrounds(self) -> bool:
-        """Whether `impute_runs` takes less than `impute` for coalitions around one."""
-        return self.walks
-
-    @property
-    def device(self) -> torch.device:
-        """Where rows are completed."""
-        return self.reference.device
+    # Must be defined.
 
     @abstractmethod
     def impute(
@@ -94,63 +85,24 @@ class Imputer(nn.Module):
         """Complete m coalitions of every row.
 
         Args:
-            x: rows; what absent players have in them is never looked at.
+            x: rows; the values of absent players in them are never read.
             mask: `True` = in the coalition; empty and full ones are allowed.
             draws: numbers of the draws. Draw number k is the same whether asked for alone or
                 with others.
-            keys: coalitions with equal keys share their random numbers (see `noise`).
+            keys: coalitions with equal keys share their random numbers (common random numbers).
         """
 
-    def impute_runs(
-        self,
-        x: Float[Tensor, "batch *event"],
-        mask: Bool[Tensor, "batch m players"],
-        draws: range,
-        keys: Int64[Tensor, "batch m"],
-        run: int,
-        most: int,
-    ) -> Iterator[Completions]:
-        """`impute` for runs of coalitions in which each is like the one before, part by part.
+    # May be overridden.
 
-        What neighbours have in common need not be worked out again. Each run is completed as if it
-        were alone: the numbers do not depend on how many come at once.
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """Settings that an explanation records: plain numbers and strings."""
+        return {}
 
-        Args:
-            x, mask, draws, keys: as for `impute`; all coalitions of a run have one key.
-            run: coalitions in a run, of which m is a multiple.
-            most: coalitions of each row in a part.
-
-        Yields:
-            The completions of the next coalitions of all rows, `most` or fewer.
-        """
-        if not (self.walks and _grow(mask.unflatten(1, (-1, run)))):
-            for some, own in zip(mask.split(most, 1), keys.split(most, 1), strict=True):
-                yield self.impute(x, some, draws, own)
-            return
-        # Several whole runs, or a piece of one: it grows, too, from a larger coalition.
-        runs, piece = max(1, most // run), min(run, most)
-        for some, own in zip(mask.split(runs * run, 1), keys.split(runs * run, 1), strict=True):
-            for grown in some.unflatten(1, (-1, run)).split(piece, 2):
-                yield self.impute_along(x, grown, draws, own[:, ::run])
-
-    def impute_along(
-        self,
-        x: Float[Tensor, "batch *event"],
-        mask: Bool[Tensor, "batch runs run players"],
-        draws: range,
-        keys: Int64[Tensor, "batch runs"],
-    ) -> Completions:
-        """`impute` for coalitions each of which contains the one before it in its run.
-
-        Args:
-            x, draws: as for `impute`.
-            mask: coalitions; some players may be there from the start, others never come.
-            keys: one per run.
-
-        Returns:
-            The completions of run after run, as `impute` has them.
-        """
-        return self.impute(x, mask.flatten(1, 2), draws, keys.repeat_interleave(mask.shape[2], 1))
+    @property
+    def device(self) -> torch.device:
+        """Where rows are completed."""
+        return self.reference.device
 
     def sample(
         self,
@@ -177,16 +129,63 @@ class Imputer(nn.Module):
         index = chosen.reshape(*chosen.shape, *(1,) * len(self.players.event))
         return completed.rows.gather(2, index.expand(-1, -1, -1, *self.players.event))
 
-    def undrawn(self, draws: int) -> float:
-        """Share of the population that so many draws leave out, and may err about.
+    # Overridden for speed.
 
-        0 where the draws are all there is, 1 for fresh samples.
+    def impute_nested(
+        self,
+        x: Float[Tensor, "batch *event"],
+        mask: Bool[Tensor, "batch runs run players"],
+        draws: range,
+        keys: Int64[Tensor, "batch runs"],
+        most: int,
+    ) -> Iterator[Completions]:
+        """`impute` for nested coalitions, part by part; by default each coalition on its own.
+
+        Args:
+            x, draws: as for `impute`.
+            mask: within a run each coalition contains the one before it; some players may be
+                present from the start, others never join.
+            keys: one per run, which all of its coalitions share.
+            most: the largest number of coalitions of a row in a part.
+
+        Yields:
+            The completions of the next coalitions of all rows, run after run.
         """
-        return 1.0
+        run = mask.shape[2]
+        yield from self._in_parts(
+            x, mask.flatten(1, 2), draws, keys.repeat_interleave(run, 1), most
+        )
 
-    def noisy(self, draws: int) -> bool:
-        """Whether another seed would give another mean over so many draws."""
-        return self.undrawn(draws) > 0
+    def impute_around(
+        self,
+        x: Float[Tensor, "batch *event"],
+        mask: Bool[Tensor, "batch m players"],
+        draws: range,
+        keys: Int64[Tensor, "batch m"],
+        most: int,
+    ) -> Iterator[Completions]:
+        """`impute` for coalitions and their neighbours; by default each coalition on its own.
+
+        Args:
+            x, draws, most: as for `impute_nested`.
+            mask: coalitions; each stands for itself and for those with player 0, 1, ... toggled.
+            keys: one per coalition, which its neighbours share.
+
+        Yields:
+            The completions of the next coalitions of all rows, players + 1 for each one of `mask`.
+        """
+        around = toggled(mask)
+        own = keys.repeat_interleave(around.shape[2], 1)
+        yield from self._in_parts(x, around.flatten(1, 2), draws, own, most)
+
+    # Final.
+
+    def left_out(self, draws: int) -> float:
+        """Share of the support that so many draws leave out: 1 where it is infinite.
+
+        Where it is 0 the draws are all there are, and no seed changes the mean over them.
+        """
+        return 1.0 if self.support is None else max(0.0, 1 - draws / self.support)
 
     def splice(
         self,
@@ -201,18 +200,40 @@ class Imputer(nn.Module):
         present = self.players.expand(mask)[:, :, None]
         return torch.where(present, x[:, None, None], drawn)
 
+    def _in_parts(
+        self, x: Tensor, mask: Tensor, draws: range, keys: Tensor, most: int
+    ) -> Iterator[Completions]:
+        for some, own in zip(mask.split(most, 1), keys.split(most, 1), strict=True):
+            yield self.impute(x, some, draws, own)
+
+
+def toggled(mask: Bool[Tensor, "*shape players"]) -> Bool[Tensor, "*shape places players"]:
+    """Each coalition, then the same with player 0, 1, ... toggled: players + 1 places."""
+    players = mask.shape[-1]
+    toggle = torch.eye(players + 1, players, dtype=torch.bool, device=mask.device).roll(1, 0)
+    return mask[..., None, :] ^ toggle
+
+
+def nested_parts(
+    mask: Bool[Tensor, "batch runs run players"], keys: Int64[Tensor, "batch runs"], most: int
+) -> Iterator[tuple[Bool[Tensor, "batch some piece players"], Int64[Tensor, "batch some"]]]:
+    """Nested coalitions in parts of at most `most` a row: whole runs, or a piece of a single one.
+
+    A piece of a run is a run: its coalitions are nested, from a larger one on.
+    """
+    run = mask.shape[2]
+    runs, piece = max(1, most // run), min(run, most)
+    for some, own in zip(mask.split(runs, 1), keys.split(runs, 1), strict=True):
+        for nested in some.split(piece, 2):
+            yield nested, own
+
 
 def arrivals(
     present: Bool[Tensor, "runs run elements"],
 ) -> tuple[Int64[Tensor, "runs elements"], Int64[Tensor, "runs elements"]]:
-    """Elements of growing coalitions as they arrive, and when each of these does.
+    """Elements of nested coalitions in the order in which they join, and when each of them does.
 
-    One that is there from the start arrives at 0, one that never comes at the length of the run.
+    One that is present from the start joins at 0, one that never does at the length of the run.
     """
     arrival, order = (~present).sum(1).sort(dim=-1, stable=True)
     return order, arrival
-
-
-def _grow(mask: Bool[Tensor, "batch runs run players"]) -> bool:
-    """Whether no player leaves."""
-    return not bool((mask[:, :, :-1] & ~mask[:, :, 1:]).any())

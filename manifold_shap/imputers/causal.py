@@ -64,9 +64,9 @@ class CausalImputer(Imputer):
         self.name = f"causal {imputer.name}"
         self.ordering = Ordering.of(ordering, imputer.players)
         self.confounding = _checked(confounding, self.ordering)
-        # Draws through several components are fresh ones, which never repeat.
-        self._fresh = len(self.ordering) > 1 and imputer.noisy(1)
-        self.population = None if self._fresh else imputer.population
+        # Several random components: new samples, which never repeat.
+        fresh = len(self.ordering) > 1 and imputer.left_out(1) > 0
+        self.support = None if fresh else imputer.support
         self.register_buffer(
             "component", self.ordering.component.to(imputer.device), persistent=False
         )
@@ -82,31 +82,9 @@ class CausalImputer(Imputer):
         return {"imputer": self.imputer.name, **self.imputer.provenance, **mine}
 
     @property
-    def walks(self) -> bool:  # type: ignore[override]
-        """As the imputer, where it is asked for the coalitions themselves.
-
-        Several components have nothing to keep along an order: each draw of an earlier component is
-        a row of its own, of which a single coalition is completed.
-        """
-        return self._conditional and self.imputer.walks
-
-    @property
-    def surrounds(self) -> bool:
-        """As the imputer, where it is asked for the coalitions themselves."""
-        return self._conditional and self.imputer.surrounds
-
-    @property
     def _conditional(self) -> bool:
-        """Whether this is the game of the imputer itself."""
+        """Whether interventions condition: one component, whose players share no hidden cause."""
         return len(self.ordering) == 1 and not self.confounding[0]
-
-    def undrawn(self, draws: int) -> float:
-        """That of the imputer for one component; further ones are fresh samples."""
-        return 1.0 if self._fresh else self.imputer.undrawn(draws)
-
-    def noisy(self, draws: int) -> bool:
-        """As the imputer for one component; further ones are fresh samples."""
-        return self._fresh or self.imputer.noisy(draws)
 
     @torch.no_grad()
     def impute(
@@ -127,18 +105,30 @@ class CausalImputer(Imputer):
         return Completions(rows)
 
     @torch.no_grad()
-    def impute_runs(
+    def impute_nested(
+        self,
+        x: Float[Tensor, "batch *event"],
+        mask: Bool[Tensor, "batch runs run players"],
+        draws: range,
+        keys: Int64[Tensor, "batch runs"],
+        most: int,
+    ) -> Iterator[Completions]:
+        """Nested coalitions of the imputer, where its distribution is this one."""
+        nested = self.imputer.impute_nested if self._conditional else super().impute_nested
+        yield from nested(x, mask, draws, keys, most)
+
+    @torch.no_grad()
+    def impute_around(
         self,
         x: Float[Tensor, "batch *event"],
         mask: Bool[Tensor, "batch m players"],
         draws: range,
         keys: Int64[Tensor, "batch m"],
-        run: int,
         most: int,
     ) -> Iterator[Completions]:
-        """The runs of the imputer, if they are the same; see `Imputer.impute_runs`."""
-        runs = self.imputer.impute_runs if self._conditional else super().impute_runs
-        yield from runs(x, mask, draws, keys, run, most)
+        """Neighbouring coalitions of the imputer, where its distribution is this one."""
+        around = self.imputer.impute_around if self._conditional else super().impute_around
+        yield from around(x, mask, draws, keys, most)
 
     @torch.no_grad()
     def sample(

@@ -1,12 +1,18 @@
 """The Gaussian copula: a normal dependence between features of any marginal distributions."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor
 
-from manifold_shap.imputers.base import LEAST_PLAYERS, Completions, Imputer
+from manifold_shap.imputers.base import (
+    LEAST_NESTED_PLAYERS,
+    Completions,
+    Imputer,
+    nested_parts,
+)
 from manifold_shap.imputers.covariance import REGULARISATION, regularised_moments
 from manifold_shap.imputers.gaussian import ConditionalNormal
 from manifold_shap.players import Players
@@ -35,7 +41,6 @@ class CopulaImputer(Imputer):
     """
 
     name = "copula"
-    surrounds = False
     order_statistics: Tensor
     stepwise: Tensor
 
@@ -46,7 +51,6 @@ class CopulaImputer(Imputer):
         regularisation: float = REGULARISATION,
     ) -> None:
         super().__init__(reference, players)
-        self.walks = len(self.players) >= LEAST_PLAYERS
         ordered = self.reference.flatten(1).mT.contiguous().sort(-1).values
         distinct = (ordered.diff(dim=-1) > 0).sum(-1) + 1
         self.register_buffer("order_statistics", ordered, persistent=False)
@@ -73,17 +77,22 @@ class CopulaImputer(Imputer):
         drawn = self.conditional.draw(scores, mask, self.players, draws, keys)
         return self._back(x, mask, drawn)
 
-    def impute_along(
+    def impute_nested(
         self,
         x: Float[Tensor, "batch *event"],
         mask: Bool[Tensor, "batch runs run players"],
         draws: range,
         keys: Int64[Tensor, "batch runs"],
-    ) -> Completions:
-        """The same of coalitions that grow, by one factorisation for each run."""
+        most: int,
+    ) -> Iterator[Completions]:
+        """Complete nested coalitions by one factorisation for each run."""
+        if len(self.players) < LEAST_NESTED_PLAYERS:
+            yield from super().impute_nested(x, mask, draws, keys, most)
+            return
         scores = self.normal_scores(x.flatten(1)).to(x.dtype)
-        drawn = self.conditional.draw_along(scores, mask, self.players, draws, keys)
-        return self._back(x, mask.flatten(1, 2), drawn)
+        for some, own in nested_parts(mask, keys, most):
+            drawn = self.conditional.draw_along(scores, some, self.players, draws, own)
+            yield self._back(x, some.flatten(1, 2), drawn)
 
     def _back(
         self,

@@ -36,7 +36,7 @@ class DonorImputer(Imputer):
 
     def _set_donors(self, donors: Float[Tensor, "donors *event"]) -> None:
         turns = torch.randperm(len(donors), generator=torch.Generator().manual_seed(0))
-        self.population = len(donors)
+        self.support = len(donors)
         self.register_buffer("donors", donors, persistent=False)
         self.register_buffer("turns", turns.to(donors.device), persistent=False)
 
@@ -82,7 +82,24 @@ class DonorImputer(Imputer):
             index.flatten(0, 1)[some, :count] = heaviest
             log_weights.flatten(0, 1)[some, :count] = largest.float()
         completed = self.splice(x, mask, self.donors[index[..., draws.start :]])
-        return Completions(completed, log_weights[..., draws.start :])
+        correction = self._correction(log_weights[..., :count].exp())
+        return Completions(completed, log_weights[..., draws.start :], correction=correction)
+
+    def _correction(self, weights: Float[Tensor, "batch m count"]) -> Float[Tensor, "batch m"]:
+        """Finite-population correction of the mean over the heaviest donors, from their weights.
+
+        Let u be these weights in proportion, and r the share of all weight w that is left out. If
+        outputs are independent of the weights, of variance s², the error of the mean has variance
+        s² (r² Σu² + Σ_left w²), and Σ_left w² ≤ r (1 - r) min u. Over s² Σu² that is r (r + (1 - r)
+        min u / Σu²): for equal weights the share of the donors that is left out.
+        """
+        if weights.shape[-1] == len(self.donors):
+            return torch.zeros_like(weights[..., 0])
+        drawn, lightest = weights.sum(-1), weights[..., -1]
+        left = (1 - drawn / self.share).clamp(min=0)
+        # Nothing is left after a donor of no weight, whatever the rounding of the sum.
+        left = torch.where(lightest > 0, left, 0)
+        return left * (left + (1 - left) * lightest * drawn / weights.square().sum(-1))
 
     def sample(
         self,
@@ -98,14 +115,6 @@ class DonorImputer(Imputer):
             upper = self._counted(weights).exp().double().cumsum(-1)
             index[some] = torch.searchsorted(upper, wanted[some] * upper[:, -1:])
         return self.splice(x, mask, self.donors[index.unflatten(0, mask.shape[:2])])
-
-    def undrawn(self, draws: int) -> float:
-        """0: which donors count is not drawn, so that fewer are a bias rather than a variance."""
-        return 0.0
-
-    def noisy(self, draws: int) -> bool:
-        """Whether donors are left out: among those of equal weight, chance says which."""
-        return draws < len(self.donors)
 
     def _heaviest(
         self, log_weights: Float[Tensor, "pairs donors"], keys: Int64[Tensor, " pairs"], count: int

@@ -10,7 +10,7 @@ from torch import Tensor
 from manifold_shap._checks import to_tensor
 from manifold_shap.coalitions import distinct_coalitions
 from manifold_shap.imputers.bandwidth import choose_bandwidths
-from manifold_shap.imputers.base import LEAST_PLAYERS, Completions
+from manifold_shap.imputers.base import LEAST_NESTED_PLAYERS, Completions, nested_parts
 from manifold_shap.imputers.covariance import REGULARISATION, regularised_moments
 from manifold_shap.imputers.donors import DonorImputer
 from manifold_shap.imputers.mahalanobis import Mahalanobis
@@ -44,7 +44,6 @@ class EmpiricalImputer(DonorImputer):
     """
 
     name = "empirical"
-    surrounds = False
     bandwidth: Tensor
 
     def __init__(
@@ -57,7 +56,6 @@ class EmpiricalImputer(DonorImputer):
         regularisation: float = REGULARISATION,
     ) -> None:
         super().__init__(reference, players)
-        self.walks = len(self.players) >= LEAST_PLAYERS
         _check(bandwidth, share, targets)
         self.share = share
         self._set_donors(self.reference)
@@ -89,16 +87,22 @@ class EmpiricalImputer(DonorImputer):
         for some, squared in self.distance.parts(pairs, present, which):
             yield some, (squared / (-2 * sigma[some, None].square())).log_softmax(-1)
 
-    def impute_along(
+    def impute_nested(
         self,
         x: Float[Tensor, "batch *event"],
         mask: Bool[Tensor, "batch runs run players"],
         draws: range,
         keys: Int64[Tensor, "batch runs"],
-    ) -> Completions:
-        """Complete growing coalitions as `impute` does, by one factorisation for each run."""
-        own = keys.repeat_interleave(mask.shape[2], 1)
-        return self._complete(x, mask.flatten(1, 2), draws, own, self._weigh_along(x, mask))
+        most: int,
+    ) -> Iterator[Completions]:
+        """Complete nested coalitions by one factorisation for each run."""
+        if len(self.players) < LEAST_NESTED_PLAYERS:
+            yield from super().impute_nested(x, mask, draws, keys, most)
+            return
+        for some, own in nested_parts(mask, keys, most):
+            single = own.repeat_interleave(some.shape[2], 1)
+            weights = self._weigh_along(x, some)
+            yield self._complete(x, some.flatten(1, 2), draws, single, weights)
 
     def _weigh_along(
         self, x: Float[Tensor, "batch *event"], mask: Bool[Tensor, "batch runs run players"]

@@ -10,6 +10,7 @@ z = L⁻¹ (x - μ) and z⁰ = L⁻¹ (x⁰ - μ): what is new in each element, 
 x' = μ + L (z_S, z⁰_{S̄}) for every coalition of the order.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -18,7 +19,13 @@ from torch import Tensor, nn
 
 from manifold_shap import _random
 from manifold_shap.coalitions import distinct_coalitions
-from manifold_shap.imputers.base import LEAST_PLAYERS, Completions, Imputer, arrivals
+from manifold_shap.imputers.base import (
+    LEAST_NESTED_PLAYERS,
+    Completions,
+    Imputer,
+    arrivals,
+    nested_parts,
+)
 from manifold_shap.imputers.covariance import REGULARISATION, regularised_moments
 from manifold_shap.players import Players
 
@@ -204,7 +211,6 @@ class GaussianImputer(Imputer):
     """
 
     name = "gaussian"
-    surrounds = False
 
     def __init__(
         self,
@@ -213,7 +219,6 @@ class GaussianImputer(Imputer):
         regularisation: float = REGULARISATION,
     ) -> None:
         super().__init__(reference, players)
-        self.walks = len(self.players) >= LEAST_PLAYERS
         moments = regularised_moments(self.reference.flatten(1), regularisation)
         self.ridge = moments.ridge
         self.conditional = ConditionalNormal(moments.mean, moments.scale, moments.correlation)
@@ -233,13 +238,18 @@ class GaussianImputer(Imputer):
         rows = self.conditional.draw(x.flatten(1), mask, self.players, draws, keys)
         return Completions(rows.unflatten(-1, self.players.event))
 
-    def impute_along(
+    def impute_nested(
         self,
         x: Float[Tensor, "batch *event"],
         mask: Bool[Tensor, "batch runs run players"],
         draws: range,
         keys: Int64[Tensor, "batch runs"],
-    ) -> Completions:
-        """The same of coalitions that grow, by one factorisation for each run."""
-        rows = self.conditional.draw_along(x.flatten(1), mask, self.players, draws, keys)
-        return Completions(rows.unflatten(-1, self.players.event))
+        most: int,
+    ) -> Iterator[Completions]:
+        """Complete nested coalitions by one factorisation for each run."""
+        if len(self.players) < LEAST_NESTED_PLAYERS:
+            yield from super().impute_nested(x, mask, draws, keys, most)
+            return
+        for some, own in nested_parts(mask, keys, most):
+            rows = self.conditional.draw_along(x.flatten(1), some, self.players, draws, own)
+            yield Completions(rows.unflatten(-1, self.players.event))

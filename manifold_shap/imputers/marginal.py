@@ -28,13 +28,9 @@ class MarginalImputer(Imputer):
 
     def __init__(self, reference: Any, players: Players | None = None) -> None:
         super().__init__(reference, players)
-        self.population = len(self.reference)
+        self.support = len(self.reference)
         shuffled = torch.randperm(len(self.reference), generator=torch.Generator().manual_seed(0))
         self.register_buffer("order", shuffled.to(self.reference.device), persistent=False)
-
-    def undrawn(self, draws: int) -> float:
-        """Share of the reference rows that so many draws leave out, and may err about."""
-        return max(0.0, 1 - draws / len(self.reference))
 
     def impute(
         self,

@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from manifold_shap import _random
-from manifold_shap.imputers.base import Completions, Imputer
+from manifold_shap.imputers.base import Completions, Imputer, toggled
 from manifold_shap.io.files import save_checkpoint
 from manifold_shap.players import Players
 from manifold_shap.vae.likelihood import Product
@@ -125,11 +125,6 @@ class VAEImputer(Imputer):
         """Whether draws depend on weights, and so on `temper`."""
         return self.posterior == "bank" or self.importance
 
-    @property
-    def walks(self) -> bool:  # type: ignore[override]
-        """Whether log p(x_S|z) of a run of coalitions is a running sum."""
-        return self.posterior == "bank" and len(self.players) >= _LEAST_PLAYERS
-
     @torch.no_grad()
     def impute(
         self,
@@ -147,23 +142,53 @@ class VAEImputer(Imputer):
         decoded, log_weights = self._from_encoder(x.flatten(1), mask, u, keys, draws)
         return Completions(self._complete(x, mask, decoded, draws, keys), log_weights)
 
-    @torch.no_grad()
-    def impute_runs(
+    def impute_nested(
+        self,
+        x: Float[Tensor, "batch *event"],
+        mask: Bool[Tensor, "batch runs run players"],
+        draws: range,
+        keys: Int64[Tensor, "batch runs"],
+        most: int,
+    ) -> Iterator[Completions]:
+        """Decode codes drawn given x_S: along a run log p(x_S|z) is a running sum."""
+        if not self._keeps_running_sums:
+            yield from super().impute_nested(x, mask, draws, keys, most)
+            return
+        yield from self._impute_runs(x, mask, draws, keys, most)
+
+    def impute_around(
         self,
         x: Float[Tensor, "batch *event"],
         mask: Bool[Tensor, "batch m players"],
         draws: range,
         keys: Int64[Tensor, "batch m"],
-        run: int,
         most: int,
     ) -> Iterator[Completions]:
-        """Decode codes drawn given x_S; see `Imputer.impute_runs`."""
-        if not self.walks:
-            yield from super().impute_runs(x, mask, draws, keys, run, most)
+        """Decode codes drawn given x_S: from neighbour to neighbour log p(x_S|z) is updated."""
+        if not self._keeps_running_sums:
+            yield from super().impute_around(x, mask, draws, keys, most)
             return
+        yield from self._impute_runs(x, toggled(mask), draws, keys, most)
+
+    @property
+    def _keeps_running_sums(self) -> bool:
+        return self.posterior == "bank" and len(self.players) >= _LEAST_PLAYERS
+
+    @torch.no_grad()
+    def _impute_runs(
+        self,
+        x: Float[Tensor, "batch *event"],
+        mask: Bool[Tensor, "batch runs run players"],
+        draws: range,
+        keys: Int64[Tensor, "batch runs"],
+        most: int,
+    ) -> Iterator[Completions]:
+        """Coalitions of which each is like the one before it in its run."""
+        run, coalitions = mask.shape[2], mask.flatten(1, 2)
+        keys = keys.repeat_interleave(run, 1)
         u = _random.uniform(_random.fold(keys, _COMPONENT), (), draws)
-        drawn = self._chosen(self._weights(x, mask, run), u)
-        parts = (part.split(most, 1) for part in (mask, keys, *drawn))
+        drawn = self._chosen(self._weights(x, coalitions, run), u)
+        parts = (part.split(most, 1) for part in (coalitions, keys, *drawn))
         for some, own, chosen, effective in zip(*parts, strict=True):
             rows = self._complete(x, some, self._decoded(chosen), draws, own)
             yield Completions(rows, None, effective)
@@ -209,7 +234,7 @@ class VAEImputer(Imputer):
         return (self._tempered(x, mask) @ self.bank.T).softmax(-1)
 
     def _weights(self, x: Tensor, mask: Tensor, run: int) -> Iterator[Float[Tensor, "some codes"]]:
-        """p(z|x_S) of all coalitions in turn, a part at a time; see `impute_runs`."""
+        """p(z|x_S) of all coalitions in turn, a part at a time; see `_impute_runs`."""
         if run == 1:
             for pairs in self._pairs(x, mask):
                 yield self.bank_weights(*pairs)

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from manifold_shap import _random
-from manifold_shap.imputers.base import Imputer
+from manifold_shap.imputers.base import Completions, Imputer, toggled
 from manifold_shap.models import Model
 from manifold_shap.spaces import Space
 from manifold_shap.values.base import (
@@ -59,6 +59,8 @@ class ImputedValue(ValueFunction):
 
     # A call completes rows besides asking the model, so that fewer calls pay.
     batch_size = 65_536
+    walks = True
+    surrounds = True
 
     def __init__(
         self,
@@ -75,7 +77,7 @@ class ImputedValue(ValueFunction):
             raise ValueError(f"Expected `draws` of at least 1 but got {draws}.")
         self.imputer = imputer
         self.requested = draws
-        self.draws = min(draws, imputer.population or draws)
+        self.draws = min(draws, imputer.support or draws)
         self.seed = seed
         self.name = name or imputer.name
         self._warned = False
@@ -84,17 +86,7 @@ class ImputedValue(ValueFunction):
     @property
     def noisy(self) -> bool:  # type: ignore[override]
         """Whether another seed would give other values."""
-        return self.imputer.noisy(self.draws)
-
-    @property
-    def walks(self) -> bool:  # type: ignore[override]
-        """Whether the imputer takes less for coalitions along an order than one by one."""
-        return self.imputer.walks
-
-    @property
-    def surrounds(self) -> bool:  # type: ignore[override]
-        """Whether it takes less for coalitions around one; these values are never approximate."""
-        return self.imputer.surrounds
+        return self.imputer.left_out(self.draws) > 0
 
     @property
     def provenance(self) -> dict[str, Any]:
@@ -111,17 +103,20 @@ class ImputedValue(ValueFunction):
         """Values, and what their draws leave open. Arguments as for a call.
 
         The variance is that of a weighted mean, Σ w²(t - v)² · K/(K-1), which is s²/K for equal
-        weights, times the share of the population that was not drawn. For equally weighted draws
-        from weighted codes the effective draws are those of the codes, K at most.
+        weights, times the finite-population correction where the distinct draws are finitely many:
+        the share of them that was not drawn or, for the heaviest donors, that of
+        `Completions.correction`. For equally weighted draws from weighted codes the effective draws
+        are those of the codes, K at most.
         """
         rows, mask = self._checked(x, mask)
-        outputs, weights, effective = self._drawn(rows, mask, keys_for(mask, keys))
+        outputs, weights, effective, correction = self._drawn(rows, mask, keys_for(mask, keys))
         values = _mean(outputs, weights)
-        share = self.imputer.undrawn(self.draws)
-        variance = torch.full_like(values, torch.nan if share else 0.0)
-        if share and self.draws > 1:
-            deviation = (outputs - values[:, :, None]) * weights[..., None]
-            variance = deviation.square().sum(2) * (share * self.draws / (self.draws - 1))
+        if correction is None:
+            correction = values.new_full(mask.shape[:2], self.imputer.left_out(self.draws))
+        deviation = (outputs - values[:, :, None]) * weights[..., None]
+        scale = self.draws / (self.draws - 1) if self.draws > 1 else torch.nan
+        variance = deviation.square().sum(2) * (scale * correction[..., None])
+        variance = torch.where(correction[..., None] > 0, variance, 0)
         return Estimate(self._anchored(rows, mask, values), variance, effective)
 
     @torch.no_grad()
@@ -145,7 +140,10 @@ class ImputedValue(ValueFunction):
         """
         arrival = orders.argsort(-1)[:, :, None]
         last = torch.arange(orders.shape[2] - 1, device=orders.device)[:, None]
-        return self._of_runs(x, arrival <= last, keys, batch_size)
+        mask, own = arrival <= last, _random.fold(keys, self.seed)
+        most = self._most_coalitions(x, batch_size)
+        parts = self.imputer.impute_nested(x, mask, range(self.draws), own, most)
+        return self._means(x, parts, mask, keys)
 
     @torch.no_grad()
     def values_around(
@@ -167,33 +165,39 @@ class ImputedValue(ValueFunction):
             For each coalition in turn its value, and those with player 0, 1, ... toggled. The
             values of nobody and of everybody are sampled, too.
         """
-        players = mask.shape[2]
-        toggled = torch.eye(players + 1, players, dtype=torch.bool, device=mask.device).roll(1, 0)
-        return self._of_runs(x, mask[:, :, None] ^ toggled, keys, batch_size)
+        own = _random.fold(keys, self.seed)
+        most = self._most_coalitions(x, batch_size)
+        parts = self.imputer.impute_around(x, mask, range(self.draws), own, most)
+        return self._means(x, parts, toggled(mask), keys)
 
-    def _of_runs(
+    def _most_coalitions(self, x: Tensor, batch_size: int | None) -> int:
+        rows = min(batch_size or self.batch_size, _MOST_ELEMENTS // self.players.index.numel())
+        return max(1, rows // (len(x) * self.draws))
+
+    def _means(
         self,
         x: Tensor,
+        parts: Iterator[Completions],
         mask: Bool[Tensor, "batch runs run players"],
         keys: Int64[Tensor, "batch runs"],
-        batch_size: int | None,
     ) -> Float[Tensor, "batch m outputs"]:
-        run, coalitions = mask.shape[2], mask.flatten(1, 2)
-        rows = min(batch_size or self.batch_size, _MOST_ELEMENTS // self.players.index.numel())
-        most = max(1, rows // (len(x) * self.draws))
-        keys = _random.fold(keys, self.seed).repeat_interleave(run, 1)
-        parts = self.imputer.impute_runs(x, coalitions, range(self.draws), keys, run, most)
+        """Values of the runs' coalitions from their completions, which come in these parts."""
+        coalitions = mask.flatten(1, 2)
+        if len(x) * self.draws * self.players.index.numel() > _MOST_ELEMENTS:
+            # Not even one coalition of each row has all of its draws completed at once.
+            single = coalitions.split(1, 1), keys.repeat_interleave(mask.shape[2], 1).split(1, 1)
+            return torch.cat([self._values(x, *own) for own in zip(*single, strict=True)], dim=1)
         values, done = [], 0
         for completed in parts:
             some = coalitions[:, done : done + completed.rows.shape[1]]
             done += some.shape[1]
             outputs = self._outputs(completed.rows)
-            weights, _ = self._weights(outputs, *completed[1:], some)
+            weights, _ = self._weights(outputs, completed, some)
             values.append(_mean(outputs, weights))
         return torch.cat(values, dim=1)
 
     def _values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
-        outputs, weights, _ = self._drawn(x, mask, keys)
+        outputs, weights, _, _ = self._drawn(x, mask, keys)
         return _mean(outputs, weights)
 
     def _drawn(
@@ -202,8 +206,9 @@ class ImputedValue(ValueFunction):
         Float[Tensor, "batch m draws outputs"],
         Float[Tensor, "batch m draws"],
         Float[Tensor, "batch m"],
+        Float[Tensor, "batch m"] | None,
     ]:
-        """Outputs of the completed rows, normalised weights, and the effective number of draws."""
+        """Outputs of the completed rows, normalised weights, effective draws, correction."""
         keys = _random.fold(keys, self.seed)
         outputs: list[Tensor] = []
         log_weights: list[Tensor] = []
@@ -213,8 +218,9 @@ class ImputedValue(ValueFunction):
             if completed.log_weights is not None:
                 log_weights.append(completed.log_weights)
         together = torch.cat(outputs, dim=2) if len(outputs) > 1 else outputs[0]
-        logs = torch.cat(log_weights, dim=2) if log_weights else None
-        return together, *self._weights(together, logs, completed.effective_draws, mask)
+        if log_weights:
+            completed = completed._replace(log_weights=torch.cat(log_weights, dim=2))
+        return together, *self._weights(together, completed, mask), completed.correction
 
     def _outputs(
         self, rows: Float[Tensor, "batch m draws *event"]
@@ -224,16 +230,16 @@ class ImputedValue(ValueFunction):
     def _weights(
         self,
         outputs: Float[Tensor, "batch m draws outputs"],
-        log_weights: Float[Tensor, "batch m draws"] | None,
-        effective: Float[Tensor, "batch m"] | None,
+        completed: Completions,
         mask: Bool[Tensor, "batch m players"],
     ) -> tuple[Float[Tensor, "batch m draws"], Float[Tensor, "batch m"]]:
         """Normalised weights of all draws, and their effective number; warns of a collapse."""
-        if log_weights is not None:
-            weights = log_weights.softmax(-1)
+        effective = completed.effective_draws
+        if completed.log_weights is not None:
+            weights = completed.log_weights.softmax(-1)
             effective = 1 / weights.square().sum(-1)
             # Weights of donors that are not drawn are the conditional distribution itself.
-            if self.imputer.undrawn(self.draws) > 0:
+            if completed.correction is None:
                 self._watch(effective, mask, LEAST_EFFECTIVE_DRAWS, 1)
             return weights, effective
         weights = outputs.new_full(outputs.shape[:3], 1 / self.draws)

@@ -1,6 +1,7 @@
 """Coalitions that grow along an order, of the imputers of moments: the same as one by one."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -10,8 +11,8 @@ from torch import Tensor
 
 import manifold_shap as ms
 from benchmarks import along_imputers
-from manifold_shap.imputers import gaussian, mahalanobis
-from manifold_shap.imputers.base import LEAST_PLAYERS
+from manifold_shap.imputers import base, copula, empirical, gaussian, mahalanobis
+from manifold_shap.imputers.base import Completions
 from manifold_shap.imputers.causal import CausalImputer
 from manifold_shap.imputers.copula import CopulaImputer
 from manifold_shap.imputers.empirical import EmpiricalImputer
@@ -63,9 +64,17 @@ def plainly(v: ImputedValue, x: Tensor, mask: Tensor) -> Tensor:
     return v.proper_values(x, mask.flatten(1, 2), KEYS.repeat_interleave(mask.shape[2], 1))
 
 
+def complete(
+    imputer: ms.Imputer, x: Tensor, mask: Tensor, draws: range, keys: Tensor
+) -> Completions:
+    """Completions of nested coalitions in one part."""
+    (found,) = imputer.impute_nested(x, mask, draws, keys, most=10_000)
+    return found
+
+
 def compare(imputer: ms.Imputer, x: Tensor, mask: Tensor, draws: range) -> None:
     keys = KEYS[:, :1].expand(-1, mask.shape[1])
-    found = imputer.impute_along(x, mask, draws, keys)
+    found = complete(imputer, x, mask, draws, keys)
     own = keys.repeat_interleave(mask.shape[2], 1)
     plain = imputer.impute(x, mask.flatten(1, 2), draws, own)
     torch.testing.assert_close(found.rows, plain.rows, rtol=1e-4, atol=2e-4)
@@ -88,9 +97,12 @@ def test_runs_are_completed_as_single_coalitions(
 ) -> None:
     index = torch.tensor(owners).unique(return_inverse=True)[1]
     players = ms.Players(tuple(f"p{k}" for k in range(int(index.max()) + 1)), index)
-    imputer = make(rows(40, len(owners), seed), players)
-    mask = grown(2, run, len(players), seed)
-    compare(imputer, rows(2, len(owners), seed + 1), mask, range(first, first + draws))
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (gaussian, copula, empirical):
+            patch.setattr(module, "LEAST_NESTED_PLAYERS", 0)
+        imputer = make(rows(40, len(owners), seed), players)
+        mask = grown(2, run, len(players), seed)
+        compare(imputer, rows(2, len(owners), seed + 1), mask, range(first, first + draws))
 
 
 @every_imputer
@@ -106,7 +118,6 @@ def test_collinear_and_constant_columns(make: Make) -> None:
 @pytest.mark.parametrize("most", [1, 5, 8, 19, 10_000])
 def test_values_along_orders_are_those_of_single_coalitions(make: Make, most: int) -> None:
     v, x = value(make(rows(200), PLAYERS)), rows(2, seed=1)
-    assert v.walks
     found = v.values_along(x, orders(), KEYS, batch_size=most * 2 * v.draws)
     torch.testing.assert_close(found, plainly(v, x, along(orders())), rtol=1e-4, atol=1e-5)
     assert found.std() > 0.05
@@ -131,10 +142,10 @@ def test_rows_at_a_time_are_bounded(make: Make) -> None:
 def test_few_runs_are_factorised_at_a_time(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     imputer, x = make(rows(200), PLAYERS), rows(2, seed=1)
     mask = along(orders())
-    whole = imputer.impute_along(x, mask, range(4), KEYS).rows
+    whole = complete(imputer, x, mask, range(4), KEYS).rows
     for module in (gaussian, mahalanobis):
         monkeypatch.setattr(module, "_MOST_ELEMENTS", 2 * len(INDEX) ** 2)
-    parts = imputer.impute_along(x, mask, range(4), KEYS).rows
+    parts = complete(imputer, x, mask, range(4), KEYS).rows
     torch.testing.assert_close(parts, whole, rtol=1e-5, atol=1e-5)
 
 
@@ -161,7 +172,7 @@ def test_who_has_not_arrived_is_never_looked_at_and_others_stay(make: Make) -> N
     missing = ~PLAYERS.expand(mask[:, 0, -1])
     keys = KEYS[:, :1]
     first, other = (
-        imputer.impute_along(some, mask, range(3), keys).rows
+        complete(imputer, some, mask, range(3), keys).rows
         for some in (x, torch.where(missing, -1e30, x))
     )
     assert torch.equal(first, other)
@@ -172,32 +183,52 @@ def test_who_has_not_arrived_is_never_looked_at_and_others_stay(make: Make) -> N
 @every_imputer
 def test_coalitions_around_one_are_asked_one_by_one(make: Make) -> None:
     v, x = value(make(rows(200), PLAYERS)), rows(2, seed=1)
-    assert not v.surrounds
     start = along(orders())[:, :, 3]
     toggled = torch.eye(len(PLAYERS) + 1, len(PLAYERS), dtype=torch.bool).roll(1, 0)
     plain = plainly(v, x, start[:, :, None] ^ toggled)
     torch.testing.assert_close(v.values_around(x, start, KEYS), plain)
 
 
+@pytest.mark.parametrize("most", [1, 3, 5, 7, 12, 100])
+def test_parts_of_nested_coalitions_are_bounded_and_nested(most: int) -> None:
+    mask, seen = grown(3, 5, len(PLAYERS), seed=0), []
+    for part, keys in base.nested_parts(mask, KEYS, most):
+        assert part.shape[1] * part.shape[2] <= most
+        assert not (part[:, :, :-1] & ~part[:, :, 1:]).any()
+        assert keys.shape == part.shape[:2]
+        seen.append((part.flatten(1, 2), keys.repeat_interleave(part.shape[2], 1)))
+    coalitions, keys = (torch.cat(some, dim=1) for some in zip(*seen, strict=True))
+    assert torch.equal(coalitions, mask.flatten(1, 2))
+    assert torch.equal(keys, KEYS.repeat_interleave(5, 1))
+
+
 @every_imputer
-def test_few_players_are_asked_one_by_one(make: Make) -> None:
-    x = rows(40, LEAST_PLAYERS)
-    assert make(x).walks
-    assert not make(x[:, 1:]).walks
+def test_few_players_are_completed_one_by_one(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    impute = make.impute  # type: ignore[attr-defined]
 
+    def counted(self: ms.Imputer, x: Tensor, mask: Tensor, *others: Any) -> Completions:
+        asked.append(mask.shape[1])
+        return impute(self, x, mask, *others)
 
-def test_donors_spliced_have_nothing_to_keep() -> None:
-    assert not ms.MarginalImputer(rows(20)).walks
+    monkeypatch.setattr(make, "impute", counted)
+    few = base.LEAST_NESTED_PLAYERS - 1
+    for players, expected in ((few + 1, []), (few, [6, 6, 3])):
+        x = rows(40, players)
+        list(make(x).impute_nested(x[:2], grown(3, 5, players, 0), range(2), KEYS, most=6))
+        assert asked == expected
 
 
 @every_imputer
-def test_permutations_walk(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_permutations_ask_for_nested_coalitions(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     v, x = value(make(rows(200), PLAYERS)), rows(2, seed=1)
     walked = ms.permutation_shapley(v, x, permutations=4)
     assert walked.efficiency_gap < 1e-5
     small = ms.permutation_shapley(v, x, permutations=4, batch_size=60)
     torch.testing.assert_close(small.phi, walked.phi, rtol=1e-4, atol=1e-5)
-    monkeypatch.setattr(ImputedValue, "walks", False)
+    monkeypatch.setattr(make, "impute_nested", ms.Imputer.impute_nested)
     by_masks = ms.permutation_shapley(v, x, permutations=4)
     torch.testing.assert_close(by_masks.phi, walked.phi, rtol=1e-4, atol=1e-5)
 
@@ -206,8 +237,6 @@ def test_permutations_walk(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_one_causal_component_walks_as_its_imputer(make: Make) -> None:
     imputer, x = make(rows(200), PLAYERS), rows(2, seed=1)
     causal = value(CausalImputer(imputer, [[*PLAYERS.names]]))
-    assert causal.walks
-    assert not causal.surrounds
     found = causal.values_along(x, orders(), KEYS)
     assert torch.equal(found, value(imputer).values_along(x, orders(), KEYS))
 
@@ -218,8 +247,6 @@ def test_one_causal_component_walks_as_its_imputer(make: Make) -> None:
 def test_other_causal_games_are_asked_one_by_one(names: list, confounding: list | None) -> None:
     x = rows(2, seed=1)
     v = value(CausalImputer(GaussianImputer(rows(200), PLAYERS), names, confounding))
-    assert not v.walks
-    assert not v.surrounds
     found = v.values_along(x, orders(), KEYS)
     torch.testing.assert_close(found, plainly(v, x, along(orders())))
 

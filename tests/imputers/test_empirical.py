@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import manifold_shap as ms
+from manifold_shap import _random
 from manifold_shap.coalitions import all_coalitions
 from manifold_shap.data import Drug
 from manifold_shap.imputers import Imputer, exact_match, mahalanobis
@@ -511,3 +512,55 @@ def test_errors_of_rows() -> None:
         ExactMatchImputer(torch.cat((gaussian(20)[:, :3], torch.ones(20, 1)), 1))
     half = torch.cat((gaussian(20)[:, :2], torch.ones(20, 2)), 1)
     assert len(ExactMatchImputer(half).donors) == 20
+
+
+@pytest.mark.parametrize(("draws", "sigma"), [(8, 0.1), (64, 0.1), (64, 0.3)])
+def test_the_variance_of_a_value_is_that_of_leaving_out_donors(draws: int, sigma: float) -> None:
+    mixing = torch.linalg.cholesky(torch.full((5, 5), 0.5) + 0.5 * torch.eye(5))
+    mask = torch.ones(4, 5, dtype=torch.bool).tril().expand(60, 4, 5)
+    error, variance = 0.0, 0.0
+    # Rows explained by one table err together, so that there are several tables.
+    for seed in range(8):
+        generator = torch.Generator().manual_seed(seed)
+        rows = torch.randn(1060, 5, generator=generator) @ mixing.mT
+        imputer = EmpiricalImputer(rows[:1000], bandwidth=sigma)
+        few, every = (
+            ms.imputed_value(wavy, imputer, "identity", count).estimate(rows[1000:], mask)
+            for count in (draws, 1000)
+        )
+        assert (every.variance == 0).all()
+        error += (few.values - every.values).square().mean().item()
+        variance += few.variance.mean().item()
+    assert error / 8 > 1e-3
+    assert 0.8 < variance / error < 1.25
+
+
+def wavy(x: Tensor) -> Tensor:
+    total = x.sum(1, keepdim=True)
+    return total + total.sin()
+
+
+def test_a_single_donor_says_nothing_of_the_others() -> None:
+    v = ms.imputed_value(wavy, EmpiricalImputer(gaussian(50), bandwidth=1.0), "identity", 1)
+    assert v.estimate(gaussian(1), torch.tensor([[[True, False, False, False]]])).variance.isnan()
+
+
+@pytest.mark.parametrize("draws", [2, 7, 30, 50])
+def test_donors_of_equal_weight_have_the_variance_of_a_finite_population(draws: int) -> None:
+    rows, x = gaussian(50), gaussian(3, seed=1)
+    mask = torch.tensor([[True, False, True, False], [False, True, False, False]]).expand(3, 2, 4)
+    imputer = EmpiricalImputer(rows, bandwidth=1e6, share=1.0)
+    v = ms.imputed_value(lambda x: x.square().sum(1, keepdim=True), imputer, "identity", draws)
+    keys = _random.fold(torch.zeros(3, 2, dtype=torch.int64), v.seed)
+    outputs = v.model(imputer.impute(x, mask, range(draws), keys).rows.flatten(0, 2))
+    spread = outputs.unflatten(0, (3, 2, draws)).var(2)
+    torch.testing.assert_close(v.estimate(x, mask).variance, spread / draws * (1 - draws / 50))
+
+
+def test_nothing_is_left_out_once_all_matching_rows_are_drawn() -> None:
+    table = torch.tensor([[0.0, k] for k in range(5)] + [[1.0, k] for k in range(20)])
+    imputer, mask = ExactMatchImputer(table), torch.tensor([[[True, False]]])
+    v = ms.imputed_value(lambda x: x[:, 1:], imputer, "identity", draws=6)
+    matched = v.estimate(torch.tensor([[0.0, 0.0]]), mask)
+    assert (matched.values, matched.variance) == (2, 0)
+    assert v.estimate(torch.tensor([[1.0, 0.0]]), mask).variance > 0

@@ -183,8 +183,6 @@ def test_few_players_and_encoders_are_asked_one_by_one(
     if not settings:
         monkeypatch.setattr(vae, "_LEAST_PLAYERS", len(PLAYERS) + 1)
     v, x, mask = value(imputer(**settings)), rows(2, seed=1), runs(kind)
-    assert not v.walks
-    assert not v.surrounds
     plain = v.proper_values(x, mask.flatten(1, 2), KEYS.repeat_interleave(mask.shape[2], 1))
     torch.testing.assert_close(ask(v, kind, x, KEYS), plain)
 
@@ -192,7 +190,6 @@ def test_few_players_and_encoders_are_asked_one_by_one(
 @both
 def test_any_imputer_has_values_of_runs(kind: str) -> None:
     v, x, mask = value(ms.MarginalImputer(rows(), PLAYERS)), rows(2, seed=1), runs(kind)
-    assert not v.walks
     plain = v.proper_values(x, mask.flatten(1, 2), KEYS.repeat_interleave(mask.shape[2], 1))
     torch.testing.assert_close(ask(v, kind, x, KEYS, batch_size=100), plain)
 
@@ -202,8 +199,6 @@ def test_the_bank_walks_and_asks_for_no_products_of_single_coalitions(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     v = value()
-    assert v.walks
-    assert v.surrounds
     assert not v.linearizes
 
     def refuse(*arguments: Tensor) -> Tensor:
@@ -257,7 +252,7 @@ def test_permutations_walk_and_no_batch_size_changes_their_values(
     for batch_size in (1, 150, 500):
         again = ms.permutation_shapley(v, x, permutations=4, batch_size=batch_size)
         torch.testing.assert_close(again.phi, first.phi, rtol=1e-4, atol=1e-6)
-    monkeypatch.setattr(ImputedValue, "walks", False)
+    monkeypatch.setattr(VAEImputer, "impute_nested", ms.Imputer.impute_nested)
     by_masks = ms.permutation_shapley(v, x, permutations=4)
     torch.testing.assert_close(by_masks.phi, first.phi, rtol=1e-4, atol=1e-5)
 

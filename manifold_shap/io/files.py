@@ -1,29 +1,90 @@
-"""Safe files: whole or not at all, and checkpoints that hold tensors and plain data only."""
+"""Writes files and directories whole or not at all, and reads checkpoints without running code."""
 
+import hashlib
 import io
+import json
 import os
 import pickle
+import re
+import shutil
+import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 from uuid import uuid4
 
+import numpy as np
 import torch
+from torch import Tensor
+
+
+def digest(*parts: Any) -> str:
+    """A SHA-256 checksum of numbers, text and plain data, in the order given.
+
+    Args:
+        parts: tensors, arrays of numbers, bytes, or anything that JSON can hold. An iterator over
+            arrays counts as these joined along their first axis, wherever they are cut, and is
+            read one piece at a time. All NaNs are the same number.
+
+    Raises:
+        TypeError: a part is none of these.
+
+    >>> digest(torch.arange(4)) == digest(torch.arange(4))
+    True
+    >>> digest(np.arange(4)) == digest(np.arange(4.0))
+    False
+    """
+    total = hashlib.sha256()
+    for part in parts:
+        size = 0
+        for piece in part if isinstance(part, Iterator) else (part,):
+            kind, content = _content(piece, whole=piece is part)
+            size += len(content)
+            total.update(kind)
+            total.update(content)
+        total.update(b"%d;" % size)
+    return total.hexdigest()
+
+
+def _content(piece: Any, whole: bool) -> tuple[bytes, Any]:
+    """What a piece is, and its bytes; pieces of a longer array are told apart by neither."""
+    if isinstance(piece, bytes):
+        return b"", piece
+    if isinstance(piece, Tensor):
+        piece = piece.detach().cpu()
+        piece = (piece.float() if piece.dtype == torch.bfloat16 else piece).numpy()
+    if not isinstance(piece, np.ndarray) or piece.dtype.kind not in "biufc":
+        return b"", json.dumps(piece, sort_keys=True).encode()
+    kind = f"{piece.dtype}{piece.shape}".encode() if whole else b""
+    if piece.dtype.kind == "f" and np.isnan(piece).any():
+        piece = np.where(np.isnan(piece), np.nan, piece)
+    return kind, memoryview(np.ascontiguousarray(piece).reshape(-1).view(np.uint8))
 
 
 def write_whole(path: str | Path, write: Callable[[Path], object]) -> None:
-    """Let `write` fill a file beside `path`, then rename it: `path` is never half-written.
+    """Let `write` make a file or a directory beside `path`, then rename it to `path`.
 
     Raises:
         OSError: no space or no permission; what stood at `path` is left as it was.
+
+    >>> import tempfile
+    >>> place = tempfile.TemporaryDirectory()
+    >>> path = Path(place.name) / "new" / "notes.txt"
+    >>> write_whole(path, lambda beside: beside.write_text("all of it"))
+    >>> path.read_text()
+    'all of it'
+    >>> place.cleanup()
     """
     path = Path(path)
     beside = path.with_name(f".{path.name}.{uuid4().hex}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write(beside)
-        os.replace(beside, path)
+        if beside.is_dir():
+            remove(swap_in(beside, path))
+        else:
+            os.replace(beside, path)
     except OSError as error:
         raise type(error)(
             error.errno,
@@ -31,61 +92,14 @@ def write_whole(path: str | Path, write: Callable[[Path], object]) -> None:
             "another place. Nothing there was changed.",
         ) from error
     finally:
-        with suppress(OSError):
-            beside.unlink(missing_ok=True)
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold a lock, which ends with this context or the process, however it ends.
-
-    A process that was forked meanwhile, and outlives this one, keeps it until it ends. Where there
-    are no such locks, as on Windows and some network drives, anyone may enter.
-
-    Args:
-        path: a file, which is there only as long as the lock is held.
-
-    Raises:
-        BlockingIOError: it is held already.
-        OSError: the file cannot be written.
-    """
-    try:
-        import fcntl
-    except ImportError:
-        yield
-        return
-    while True:
-        with path.open("ab") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise
-            except OSError:  # Of a file system that has none.
-                pass
-            # The one who held it may have removed this file since: others lock a new one.
-            if not _is_at(path, file):
-                continue
-            try:
-                yield
-            finally:
-                if _is_at(path, file):
-                    path.unlink(missing_ok=True)
-            return
-
-
-def _is_at(path: Path, file: IO[bytes]) -> bool:
-    """Whether an open file is the one that stands at `path`."""
-    try:
-        return os.path.samestat(os.fstat(file.fileno()), path.stat())
-    except FileNotFoundError:
-        return False
+        remove(beside)
 
 
 def swap_in(new: Path, path: Path) -> Path | None:
-    """Rename a directory to `path`.
+    """Rename a directory to `path`, and what stands there to something else.
 
     Returns:
-        Where what stood there is now, for the caller to remove; None if nothing did.
+        Where what stood at `path` is now, for the caller to remove; None if nothing did.
 
     Raises:
         OSError: it cannot be renamed; what stood at `path` is left as it was.
@@ -100,6 +114,15 @@ def swap_in(new: Path, path: Path) -> Path | None:
             old.rename(path)
         raise
     return old
+
+
+def remove(path: Path | None) -> None:
+    """Remove a file or a directory, as far as there is one and it can be removed."""
+    if path is not None and path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    elif path is not None:
+        with suppress(OSError):
+            path.unlink()
 
 
 def save_checkpoint(path: str | Path, checkpoint: dict[str, Any]) -> None:
@@ -122,42 +145,42 @@ def load_checkpoint(path: str | Path, kind: str) -> dict[str, Any]:
         kind: what it should hold, e.g. `"surrogate"`.
 
     Returns:
-        A dict with at least `hyper_parameters` and `state_dict`.
+        A dict with at least `kind`, `hyper_parameters` and `state_dict`.
 
     Raises:
         FileNotFoundError: no file is there.
         ValueError: the file is damaged, would run code, or holds something else.
     """
     path = Path(path)
+    expected = f"Expected {'an' if kind[0] in 'aeiou' else 'a'} {kind} checkpoint at {path} but"
     if not path.is_file():
-        raise FileNotFoundError(
-            f"Expected {_article(kind)} checkpoint at {path} but no file is there; `train.py` "
-            "writes one."
-        )
+        raise FileNotFoundError(f"{expected} no file is there; `train.py` writes one.")
+    damaged = f"{expected} the file is damaged or of another format; train again, or name another."
+    # torch's own errors advise to load the file unsafely: none of them is repeated or chained.
     try:
-        checkpoint = torch.load(path, map_location="cpu", weights_only=True)
+        with zipfile.ZipFile(path) as archive:
+            intact = archive.testzip() is None  # torch reads flipped bits without a word.
+        checkpoint = torch.load(path, map_location="cpu", weights_only=True) if intact else None
+    except PermissionError:
+        raise
     except pickle.UnpicklingError as error:
+        code = re.search(r"GLOBAL (\S+)", str(error))
         raise ValueError(
-            f"Refused to load {path}: it is no checkpoint of tensors and plain data, and code from "
-            f"a file is never run ({_first_line(error)}). Train again, or name the right file."
-        ) from error
-    except (RuntimeError, EOFError, KeyError, OSError) as error:
-        raise ValueError(
-            f"Expected {_article(kind)} checkpoint at {path} but the file is damaged or of "
-            f"another format ({_first_line(error)}). Train again, or name the right file."
-        ) from error
+            f"Refused to load {path}: it asks to run {code[1]}, and code from a file is never run; "
+            "train again, or name another."
+            if code
+            else damaged
+        ) from None
+    except Exception:  # A damaged file makes the readers fail in any way.
+        raise ValueError(damaged) from None
+    if not intact:
+        raise ValueError(damaged)
     found = checkpoint.get("kind") if isinstance(checkpoint, dict) else None
     if found != kind:
         raise ValueError(
             f"Expected a manifold_shap {kind} checkpoint at {path} but it holds "
             f"{found or 'something of another program'}; name the file that `train.py` wrote."
         )
+    if not all(isinstance(checkpoint.get(key), dict) for key in ("hyper_parameters", "state_dict")):
+        raise ValueError(damaged)
     return checkpoint
-
-
-def _article(kind: str) -> str:
-    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0]

@@ -15,13 +15,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 from uuid import uuid4
 
 from manifold_shap.explanation import Explanation
 from manifold_shap.io import zarr as storage
 from manifold_shap.io.blocks import Rows
-from manifold_shap.io.files import locked, write_whole
+from manifold_shap.io.files import write_whole
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -296,3 +296,49 @@ def _write_json(path: Path, content: Mapping[str, Any]) -> None:
 def _remove_empty(path: Path) -> None:
     with suppress(OSError):
         path.rmdir()
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold a lock, which ends with this context or the process, however it ends.
+
+    A process that was forked meanwhile, and outlives this one, keeps it until it ends. Where there
+    are no such locks, as on Windows and some network drives, anyone may enter.
+
+    Args:
+        path: a file, which is there only as long as the lock is held.
+
+    Raises:
+        BlockingIOError: it is held already.
+        OSError: the file cannot be written.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    while True:
+        with path.open("ab") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise
+            except OSError:  # Of a file system that has none.
+                pass
+            # The one who held it may have removed this file since: others lock a new one.
+            if not _is_at(path, file):
+                continue
+            try:
+                yield
+            finally:
+                if _is_at(path, file):
+                    path.unlink(missing_ok=True)
+            return
+
+
+def _is_at(path: Path, file: IO[bytes]) -> bool:
+    """Whether an open file is the one that stands at `path`."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False

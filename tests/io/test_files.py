@@ -1,15 +1,26 @@
-"""Checkpoints: whole or not at all, and no code from a file is ever run."""
+"""Files are written whole or not at all, and checkpoints are read without running code."""
 
+import traceback
+import warnings
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from PIL import Image
 
-from manifold_shap.io.files import load_checkpoint, locked, save_checkpoint, swap_in
+from manifold_shap.io.files import (
+    digest,
+    load_checkpoint,
+    remove,
+    save_checkpoint,
+    swap_in,
+    write_whole,
+)
 
 CHECKPOINT = {
     "kind": "surrogate",
@@ -45,13 +56,45 @@ def test_missing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
-def test_truncated(tmp_path: Path, share: float) -> None:
+def test_a_file_that_was_cut_short(tmp_path: Path, share: float) -> None:
     path = tmp_path / "surrogate.ckpt"
     save_checkpoint(path, CHECKPOINT)
     whole = path.read_bytes()
     path.write_bytes(whole[: int(share * len(whole))])
-    with pytest.raises(ValueError, match=r"surrogate\.ckpt"):
+    with pytest.raises(ValueError, match=r"surrogate\.ckpt .* damaged") as raised:
         load_checkpoint(path, "surrogate")
+    assert "PytorchStreamReader" not in shown(raised.value)
+
+
+def test_a_file_with_a_changed_bit(tmp_path: Path) -> None:
+    path, noticed = tmp_path / "surrogate.ckpt", 0
+    save_checkpoint(path, CHECKPOINT)
+    whole = path.read_bytes()
+    for place in range(0, len(whole), len(whole) // 30):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x20]) + whole[place + 1 :])
+        try:
+            loaded = load_checkpoint(path, "surrogate")
+        except ValueError:
+            noticed += 1
+        else:  # It was padding.
+            assert digest(loaded["hyper_parameters"]) == digest(CHECKPOINT["hyper_parameters"])
+            assert torch.equal(loaded["state_dict"]["weight"], CHECKPOINT["state_dict"]["weight"])
+    assert noticed > 20
+
+
+def shown(error: BaseException) -> str:
+    """All that a traceback says, with the errors that caused this one."""
+    return "".join(traceback.format_exception(error)[1:])
+
+
+def test_a_scripted_module_is_refused_without_the_advice_to_run_it(tmp_path: Path) -> None:
+    path = tmp_path / "surrogate.ckpt"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.jit.save(torch.jit.trace(torch.nn.Linear(2, 2), torch.ones(1, 2)), path)
+    with pytest.raises(ValueError, match="of another format") as raised:
+        load_checkpoint(path, "surrogate")
+    assert "arbitrary code" not in shown(raised.value)
 
 
 def test_text_and_images_are_no_checkpoints(tmp_path: Path) -> None:
@@ -66,24 +109,27 @@ def test_text_and_images_are_no_checkpoints(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "found"),
     [
-        ({"weight": torch.ones(2)}, "something of another program"),
-        ([1, 2], "something of another program"),
-        ({**CHECKPOINT, "kind": "classifier"}, "classifier"),
+        ({"weight": torch.ones(2)}, "holds something of another program"),
+        ([1, 2], "holds something of another program"),
+        ({**CHECKPOINT, "kind": "classifier"}, "holds classifier"),
+        ({"kind": "surrogate", "state_dict": {}}, "the file is damaged"),
+        ({**CHECKPOINT, "hyper_parameters": [1]}, "the file is damaged"),
     ],
 )
 def test_foreign(tmp_path: Path, content: object, found: str) -> None:
     path = tmp_path / "foreign.ckpt"
     torch.save(content, path)
-    with pytest.raises(ValueError, match=f"manifold_shap surrogate checkpoint .* holds {found}"):
+    with pytest.raises(ValueError, match=f"surrogate checkpoint .* {found}"):
         load_checkpoint(path, "surrogate")
 
 
 def test_code_in_a_file_is_not_run(tmp_path: Path) -> None:
     trace, path = tmp_path / "trace", tmp_path / "evil.ckpt"
     torch.save({**CHECKPOINT, "more": RunsCode(trace)}, path)
-    with pytest.raises(ValueError, match=r"Refused to load .*code from a file is never run"):
+    with pytest.raises(ValueError, match=r"Refused to load .* to run getattr.* never") as raised:
         load_checkpoint(path, "surrogate")
     assert not trace.exists()
+    assert "Weights only" not in shown(raised.value)
     # The file is dangerous indeed: an unsafe load runs it.
     torch.load(path, weights_only=False)
     assert trace.exists()
@@ -108,6 +154,25 @@ def test_an_unwritable_place(tmp_path: Path) -> None:
     assert file.read_text() == "mine"
 
 
+def test_a_directory_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    def write(beside: Path, text: str) -> None:
+        beside.mkdir()
+        (beside / "part").write_text(text)
+        if text == "torn":
+            raise OSError(28, "No space left on device")
+
+    path = tmp_path / "new" / "results"
+    for text in ("first", "second"):
+        write_whole(path, partial(write, text=text))
+    with pytest.raises(OSError, match=r"Could not write .*results \(No space left on device\)"):
+        write_whole(path, partial(write, text="torn"))
+    assert [entry.name for entry in path.parent.rglob("*")] == ["results", "part"]
+    assert (path / "part").read_text() == "second"
+    remove(path)
+    remove(path)
+    assert not any(path.parent.iterdir())
+
+
 def test_a_directory_that_cannot_be_swapped_in_leaves_the_earlier_one(tmp_path: Path) -> None:
     path = tmp_path / "results"
     path.mkdir()
@@ -122,42 +187,39 @@ def test_a_directory_that_cannot_be_swapped_in_leaves_the_earlier_one(tmp_path: 
     assert list(path.iterdir()) == []
 
 
-def test_a_lock_is_held_by_one_and_given_back(tmp_path: Path) -> None:
-    pytest.importorskip("fcntl")
-    path = tmp_path / "lock"
-    for _ in range(2):
-        with locked(path):
-            with pytest.raises(BlockingIOError), locked(path):
-                pass
-            assert path.exists()
-        assert not path.exists()
+def test_digests_tell_apart_what_differs() -> None:
+    zeros = torch.zeros(2, 3)
+    parts: list[tuple[Any, ...]] = [
+        (zeros,),
+        (zeros.double(),),
+        (zeros.T,),
+        (zeros, zeros),
+        (-zeros,),
+        (zeros.bool(),),
+        (zeros.bfloat16(), 0),
+        (np.zeros(0),),
+        (np.float32(0) * np.ones(()),),
+        ("ab", "c"),
+        ("a", "bc"),
+        (b"abc",),
+        ({"a": 1},),
+        ({"a": "1"},),
+        ([1, None],),
+        (),
+    ]
+    assert len({digest(*part) for part in parts}) == len(parts)
+    assert digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
+    with pytest.raises(TypeError, match="not JSON serializable"):
+        digest(object())
 
 
-def test_a_lock_on_a_file_that_was_opened_before_its_release_is_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fcntl, path, earlier = pytest.importorskip("fcntl"), tmp_path / "lock", ExitStack()
-    earlier.enter_context(locked(path))
-    flock, opened = fcntl.flock, list[int]()
-
-    def late(file: Any, operation: int) -> None:
-        opened.append(file.fileno())
-        earlier.close()  # Which removes the file that was opened just now.
-        flock(file, operation)
-
-    monkeypatch.setattr(fcntl, "flock", late)
-    with locked(path):
-        assert len(opened) == 2
-        with pytest.raises(BlockingIOError), locked(path):
-            pass
-        assert path.exists()
-    assert not path.exists()
-
-
-def test_a_lock_removes_no_other_one(tmp_path: Path) -> None:
-    pytest.importorskip("fcntl")
-    path = tmp_path / "lock"
-    with locked(path):
-        path.rename(tmp_path / "moved")
-        path.write_text("of another call")
-    assert path.read_text() == "of another call"
+def test_digests_depend_neither_on_layout_nor_on_the_kind_of_nan_nor_on_cuts() -> None:
+    numbers = np.random.default_rng(0).standard_normal((6, 4))
+    assert digest(np.asfortranarray(numbers)) == digest(numbers) == digest(torch.tensor(numbers))
+    numbers[2, 1] = np.nan
+    other = numbers.copy()
+    other[2, 1] = -np.nan
+    assert other.tobytes() != numbers.tobytes()
+    assert digest(other) == digest(numbers)
+    whole, cut = iter([numbers]), (numbers[k : k + 4] for k in (0, 4))
+    assert digest(whole) == digest(cut) != digest(iter([numbers[:4]]))

@@ -59,7 +59,7 @@ def _content(piece: Any, whole: bool) -> tuple[bytes, Any]:
     kind = f"{piece.dtype}{piece.shape}".encode() if whole else b""
     if piece.dtype.kind == "f" and np.isnan(piece).any():
         piece = np.where(np.isnan(piece), np.nan, piece)
-    return kind, memoryview(np.ascontiguousarray(piece).reshape(-1).view(np.uint8))
+    return kind, np.ascontiguousarray(piece).reshape(-1).view(np.uint8)
 
 
 def write_whole(path: str | Path, write: Callable[[Path], object]) -> None:
@@ -159,8 +159,9 @@ def load_checkpoint(path: str | Path, kind: str) -> dict[str, Any]:
     # torch's own errors advise to load the file unsafely: none of them is repeated or chained.
     try:
         with zipfile.ZipFile(path) as archive:
-            intact = archive.testzip() is None  # torch reads flipped bits without a word.
-        checkpoint = torch.load(path, map_location="cpu", weights_only=True) if intact else None
+            if archive.testzip() is not None:  # torch reads flipped bits without a word.
+                raise zipfile.BadZipFile
+        checkpoint = torch.load(path, map_location="cpu", weights_only=True)
     except PermissionError:
         raise
     except pickle.UnpicklingError as error:
@@ -173,8 +174,6 @@ def load_checkpoint(path: str | Path, kind: str) -> dict[str, Any]:
         ) from None
     except Exception:  # A damaged file makes the readers fail in any way.
         raise ValueError(damaged) from None
-    if not intact:
-        raise ValueError(damaged)
     found = checkpoint.get("kind") if isinstance(checkpoint, dict) else None
     if found != kind:
         raise ValueError(

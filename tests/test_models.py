@@ -77,17 +77,18 @@ def test_sklearn_classifier(named: bool) -> None:
 def test_a_model_passes_unchanged_and_is_checked() -> None:
     model = as_model(logits, X)
     assert as_model(model, X) is model
-    with pytest.raises(ValueError, match="Expected finite numbers from the model"):
+    with pytest.raises(ValueError, match=r"100 of 100 entries of .* are NaN or inf"):
         as_model(model, X / 0)
 
 
 @pytest.mark.parametrize(
     ("function", "kind", "message"),
     [
-        (lambda x: x.numpy(), TypeError, "Expected the model to return a tensor but got ndarray"),
+        (lambda x: x.tolist(), TypeError, "return a tensor or an array of numbers but got list"),
+        (lambda x: x.numpy().astype(str), TypeError, "an array of numbers but got ndarray"),
         (lambda x: x[:, 0], ValueError, r"shape \(50, classes\) for 50 rows but got \(50,\)"),
         (lambda x: x[:10], ValueError, r"shape \(50, classes\) for 50 rows but got \(10, 3\)"),
-        (lambda x: x / 0 * 0, ValueError, "finite numbers from the model but row 0 of 50 gave"),
+        (lambda x: x / 0 * 0, ValueError, "the first in row 0, element 0 .nan.; look for an ov"),
         (lambda x: x[:, :1], ValueError, r"got one column; .* `torch.cat\(\(torch.zeros_like\(z"),
         (lambda x: x[:, :1].sigmoid(), ValueError, r"got one column; .* `torch.cat\(\(1 - p, p\)"),
         (lambda x: x.sigmoid(), ValueError, "Expected the model to return a distribution"),
@@ -193,3 +194,87 @@ def test_naive_bayes_may_have_zeros() -> None:
     x = torch.tensor([[0.0], [1.0], [2.0]])
     p = as_model(bayes, x)(x).exp()
     torch.testing.assert_close(p, torch.tensor([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]]))
+
+
+def test_a_random_model_is_asked_twice_and_named() -> None:
+    noisy = Model(lambda x: nn.functional.dropout(logits(x), 0.5), ("a", "b"), "logits")
+    with pytest.warns(UserWarning, match=r"other outputs .* same rows \(by up to .* dropout"):
+        noisy.check(X)
+    # Once is enough, and warnings are errors here; modules are put into evaluation mode.
+    as_model(noisy, X)
+    module = nn.Sequential(nn.Linear(3, 2), nn.Dropout(0.5))
+    for model in (module.train(), Model(module.train(), ("a", "b"), "logits")):
+        as_model(model, X)
+
+
+@pytest.mark.parametrize("kind", ["module", "function", "array"])
+def test_a_model_that_works_in_place_leaves_the_rows_alone(kind: str) -> None:
+    def doubled(x: Tensor) -> Tensor:
+        return logits(x.mul_(2))
+
+    def shifted(x: Tensor) -> np.ndarray:
+        array = x.numpy()
+        array += 1
+        return array
+
+    models = {"module": nn.Sequential(nn.ReLU(inplace=True)), "function": doubled, "array": shifted}
+    x = X.clone()
+    model = as_model(models[kind], x, returns="logits")
+    first = model(x)
+    assert torch.equal(x, X)
+    assert torch.equal(model(x), first)
+
+
+def test_arrays_of_numpy_are_taken_and_given() -> None:
+    labels = LOGITS.argmax(1).numpy()
+    estimator = LogisticRegression().fit(X.numpy(), labels)
+    of_array = as_model(estimator, X.numpy().astype(np.float64))
+    assert torch.equal(of_array(X), as_model(estimator, X)(X))
+    function = as_model(lambda x: estimator.predict_proba(x.numpy()), X)
+    torch.testing.assert_close(function(X), of_array(X))
+    assert torch.equal(as_model(lambda x: x.numpy()[::-1], X, returns="values")(X), X.flip(0))
+
+
+def test_a_regression_model_may_give_one_number_per_row() -> None:
+    model = as_model(lambda x: x[:, 0], X, returns="values")
+    assert torch.equal(model(X), X[:, :1])
+    assert model.classes == ("0",)
+
+
+@pytest.mark.parametrize("most", [1, 7, 50, 64])
+def test_calls_of_at_most_so_many_rows(most: int) -> None:
+    sizes: list[int] = []
+
+    def limited(x: Tensor) -> Tensor:
+        sizes.append(len(x))
+        return logits(x)
+
+    model = as_model(limited, X, batch_size=most)
+    torch.testing.assert_close(model(X), LOGITS.log_softmax(-1))
+    assert max(sizes) == min(most, 50)
+    estimator = LinearRegression().fit(X.numpy(), LOGITS.numpy())
+    values = as_model(estimator, X, returns="values", batch_size=most)
+    torch.testing.assert_close(values(X), LOGITS, rtol=1e-4, atol=1e-5)
+    with pytest.raises(ValueError, match="`batch_size` to be a whole number of at least 1"):
+        as_model(logits, X, batch_size=0)
+
+
+def test_a_classifier_gives_no_plain_values() -> None:
+    estimator = GaussianNB().fit(X.numpy(), LOGITS.argmax(1).numpy())
+    with pytest.raises(ValueError, match=r"for the classifier GaussianNB .* 'values'; explain its"):
+        as_model(estimator, X, returns="values")
+    model = as_model(lambda x: estimator.predict_proba(x.numpy())[:, 1], X, returns="values")
+    assert model(X).shape == (50, 1)
+
+
+@pytest.mark.parametrize("given", [{"returns": "values"}, {"batch_size": 8}])
+def test_a_model_keeps_its_own_settings(given: dict) -> None:
+    model = as_model(logits, X)
+    assert as_model(model, X, returns="logits") is model
+    with pytest.raises(ValueError, match="to keep its returns='logits' and batch_size=None but"):
+        as_model(model, X, **given)
+
+
+def test_names_of_classes_are_plain_text() -> None:
+    model = as_model(logits, X, classes=[np.str_("a"), np.str_("b")])
+    assert [type(name) for name in model.classes] == [str, str]

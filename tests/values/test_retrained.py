@@ -250,7 +250,12 @@ def fewer_classes(x: Tensor, y: Any) -> Callable[[Tensor], Tensor]:
         ({"x_train": X.repeat(1, 4)}, ValueError, r"2\^16 = 65,536 .* `max_models` is 4,096"),
         ({"x_train": X / 0}, ValueError, "entries of `x_train` are NaN or infinite"),
         ({"output": "logits"}, ValueError, "Expected `output` to be one of"),
-        ({"output": "identity"}, ValueError, "`y_train` of 3 numbers per row, one per output"),
+        ({"output": "identity"}, ValueError, "for the classifier GaussianNB but got 'values'"),
+        (
+            {"fit": lambda x, y: lambda rows: rows[:, :3], "output": "identity"},
+            ValueError,
+            "`y_train` of 3 numbers per row, one per output",
+        ),
         ({"fit": fewer_classes}, ValueError, r"to hold the 4 classes .* with 3 distinct entries"),
     ],
 )

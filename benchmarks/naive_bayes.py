@@ -48,7 +48,7 @@ def exact_sides(features: pd.DataFrame, x: np.ndarray, y: np.ndarray) -> dict[st
     """Exact values of every row, by classifier and output space."""
     schema = ms.Schema.fit(features)
     encoded = schema.encode(features).numpy()
-    players = ms.Players(schema.names, schema.player_of_element)
+    players = schema.players
     categorical = CategoricalNB().fit(x, y)
     gaussian = GaussianNB(var_smoothing=1e-3).fit(encoded, y)
     shapley = ms.naive_bayes_shapley

@@ -8,8 +8,8 @@ argument: its name in the caller's signature, or an expression such as `value(x,
 import difflib
 import math
 import numbers
-from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 _LARGEST_SEED = 2**63 - 1
 _MOST_COMPARED = 10_000
+_MOST_PROBLEMS = 20
 _Bound = float | int | None
+S = TypeVar("S")
+T = TypeVar("T")
 
 
 def shown(values: Iterable[Any], most: int = 20) -> str:
@@ -149,6 +152,35 @@ def check_known(words: Iterable[Any], known: Collection[str], what: str) -> None
         raise ValueError(
             f"Expected {what} among {shown(known)} but got {shown(unknown)}{hint or '.'}"
         )
+
+
+def all_at_once(step: Callable[[S], T], items: Iterable[S]) -> list[T]:
+    """What `step` returns for the items; where it fails for several, one error says all.
+
+    >>> all_at_once(lambda name: check_whole(name, 0), ("draws", "block"))
+    Traceback (most recent call last):
+    ValueError: 2 problems.
+    1. Expected `draws` to be a whole number of at least 1 but got 0.
+    2. Expected `block` to be a whole number of at least 1 but got 0.
+
+    Raises:
+        TypeError, ValueError: of `step`, unchanged where it fails for one item, else a ValueError.
+    """
+    results: list[T] = []
+    problems: list[TypeError | ValueError] = []
+    for item in items:
+        try:
+            results.append(step(item))
+        except (TypeError, ValueError) as error:
+            problems.append(error)
+    if len(problems) == 1:
+        raise problems[0]
+    if problems:
+        some = [f"{k}. {error}" for k, error in enumerate(problems[:_MOST_PROBLEMS], 1)]
+        rest = len(problems) - len(some)
+        more = [f"And {rest} more."] if rest else []
+        raise ValueError("\n".join([f"{len(problems)} problems.", *some, *more]))
+    return results
 
 
 def check_seed(seed: Any, name: str = "seed") -> int:

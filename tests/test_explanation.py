@@ -50,7 +50,7 @@ def table() -> tuple[ms.Schema, ms.Explanation]:
     """An explanation of a table with a categorical column of three elements."""
     frame = pd.DataFrame({"age": [20.0, 40.0, 60.0], "colour": ["red", "grün", "blue"]})
     schema = ms.Schema.fit(frame)
-    players = ms.Players(schema.names, schema.player_of_element)
+    players = schema.players
     explanation = make(
         players=players,
         x=schema.encode(frame[:2]),

@@ -10,8 +10,8 @@ from lightning.pytorch import LightningDataModule
 from torch import Tensor
 from torch.utils.data import DataLoader
 
+from manifold_shap._checks import shown
 from manifold_shap.players import Players
-from manifold_shap.tables.columns import shown
 from manifold_shap.tables.schema import Schema
 from manifold_shap.training.batches import epoch_rows, loader
 

@@ -8,7 +8,6 @@ import pandas as pd
 import torch
 
 from manifold_shap.data.base import Loaded, Settings, TensorDataModule, split_rows
-from manifold_shap.players import Players
 from manifold_shap.tables.schema import Schema
 
 _DIGITS, _PIXELS = tuple("0123456789"), 64
@@ -69,5 +68,5 @@ class DigitComponents(TensorDataModule):
         schema = Schema.fit(frame.iloc[parts[0].numpy()], categories_from=frame)
         x = schema.encode(frame)
         train, validation, test = ((x[part], y[part]) for part in parts)
-        players = Players(schema.names, schema.player_of_element)
+        players = schema.players
         return Loaded(train, validation, test, self.digits, players, schema)

@@ -18,7 +18,6 @@ from torch import Tensor
 
 from manifold_shap.data import sources
 from manifold_shap.data.base import Loaded, Settings, TensorDataModule, split_rows
-from manifold_shap.players import Players
 from manifold_shap.tables.columns import check_numerals
 from manifold_shap.tables.schema import Schema, check_distinct
 
@@ -86,7 +85,7 @@ class TableDataModule(TensorDataModule):
         )
         x, y = schema.encode(table.features), table.labels
         train, validation, test = ((x[rows], y[rows]) for rows in parts)
-        players = Players(schema.names, schema.player_of_element)
+        players = schema.players
         return Loaded(train, validation, test, table.classes, players, schema)
 
     def _split(self, table: Table) -> tuple[Tensor, ...]:

@@ -1,7 +1,6 @@
-"""One column of a table: its kind, and how it is encoded as elements of a float row."""
+"""Infers the kind of a table's column, and encodes the column as elements of a float row."""
 
 import numbers
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -10,9 +9,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
+from manifold_shap._checks import shown
+
 Kind = Literal["continuous", "binary", "categorical"]
 
-_SHOWN = 20
 _IDENTIFIER_LEAST = 100
 _IDENTIFIER_SHARE = 0.9
 _IDENTIFIER_ROWS = 20
@@ -26,6 +26,9 @@ _DATE = r"\w+(?:[-/. ]|, )\w+(?:[-/. ]|, )\w+.*"
 class Column:
     """One column of a table, and how it is encoded.
 
+    >>> Column("colour", "categorical", ("blue", "green", "red")).width
+    3
+
     Attributes:
         name: its name in the table.
         kind: "continuous", "binary" or "categorical".
@@ -34,6 +37,10 @@ class Column:
         mean: training mean, in the column's own units (continuous only).
         scale: training standard deviation, in the same units; 1 where the column is constant.
         numeric: whether the two values of a binary column are numbers rather than text.
+
+    Raises:
+        ValueError: an unknown kind, categories that do not suit it, or a mean or scale that is
+            not finite.
     """
 
     name: str
@@ -44,18 +51,20 @@ class Column:
     numeric: bool = False
 
     def __post_init__(self) -> None:
-        allowed = get_args(Kind)
-        if self.kind not in allowed:
+        # Text of numpy could not be read back from a checkpoint.
+        object.__setattr__(self, "name", str(self.name))
+        object.__setattr__(self, "categories", tuple(str(label) for label in self.categories))
+        if self.kind not in get_args(Kind):
             raise ValueError(
-                f"Expected the kind of column {self.name!r} to be one of {allowed} "
+                f"Expected the kind of column {self.name!r} to be one of {get_args(Kind)} "
                 f"but got {self.kind!r}."
             )
         count, distinct = len(self.categories), len(set(self.categories))
-        fits = {"continuous": count == 0, "binary": count == 2, "categorical": count >= 2}
+        fits = {"continuous": count == 0, "binary": count == 2, "categorical": count >= 1}
         if not fits[self.kind] or distinct < count:
             raise ValueError(
                 f"Expected distinct categories for column {self.name!r} (none if continuous, two "
-                f"if binary, two or more if categorical) but got {shown(self.categories)} for a "
+                f"if binary, one or more if categorical) but got {shown(self.categories)} for a "
                 f"{self.kind} column."
             )
         if not (np.isfinite(self.mean) and np.isfinite(self.scale) and self.scale > 0):
@@ -71,37 +80,50 @@ class Column:
         return len(self.categories) if self.kind == "categorical" else 1
 
 
-def shown(values: Iterable[Any]) -> str:
-    """A list for an error message: the first values, and how many more there are."""
-    every = list(values)
-    rest = f" and {len(every) - _SHOWN} more" if len(every) > _SHOWN else ""
-    return f"{every[:_SHOWN]}{rest}"
-
-
 def fit_column(rows: pd.Series, whole: pd.Series, forced: bool) -> Column:
-    """The column `whole` is, with the statistics of `rows`."""
+    """The column that `whole` is, with the mean and scale of `rows`; `forced`: categorical.
+
+    Raises:
+        TypeError, ValueError: see `Schema.fit`.
+    """
     name = str(rows.name)
     for series in (whole, rows):
         _check_present(series)
     whole = whole.infer_objects()
-    _check_type(whole)
-    if _is_number(whole):
+    if whole.dtype.kind in "mMc":
+        raise TypeError(
+            f"Expected numbers, text or bools in column {name!r} but got {whole.dtype}; "
+            "turn it into numbers (days since a date, say) or drop it."
+        )
+    is_number = types.is_numeric_dtype(whole.dtype) and not types.is_bool_dtype(whole.dtype)
+    if is_number:
         _numbers(whole)
         if not forced and whole.nunique() != 2:
             return _fit_continuous(name, _numbers(rows))
     elif not forced:
         check_numerals(whole)
         _check_dates(whole)
-        _check_identifier(whole)
-    kind = "categorical" if forced else "binary"
-    categories = _categories(whole)
-    if len(categories) != 2:
-        kind = "categorical"
-    return Column(name, kind, categories, numeric=kind == "binary" and _is_number(whole))
+        if _is_mostly_distinct(whole):
+            # Text that is almost never the same twice cannot be a category.
+            raise ValueError(
+                f"Column {name!r} looks like an identifier: {whole.nunique()} distinct texts "
+                f"in {len(whole)} rows; drop it, or name it in `categorical` if it is a category."
+            )
+    if types.is_bool_dtype(whole.dtype):
+        labels = {"False", "True"}
+    else:
+        labels = {_text(value) for value in whole.unique()}
+    categories = tuple(sorted(labels, key=float if is_number else None))
+    kind = "binary" if len(categories) == 2 and not forced else "categorical"
+    return Column(name, kind, categories, numeric=kind == "binary" and is_number)
 
 
 def encode_column(series: pd.Series, column: Column) -> NDArray[np.float32]:
-    """Its elements, `[rows, column.width]`."""
+    """Its elements, `[rows, column.width]`.
+
+    Raises:
+        ValueError: see `Schema.encode`.
+    """
     if column.kind == "continuous":
         return _standardise(series, column)[:, None]
     codes = _codes(series, column)
@@ -120,6 +142,33 @@ def decode_column(block: NDArray[np.float64], column: Column) -> NDArray[Any]:
     values = np.array([float(label) for label in column.categories])
     whole = values.astype(np.int64) if np.abs(values).max() < 2**53 else values
     return (whole if (whole == values).all() else values)[codes]
+
+
+def check_numerals(series: pd.Series) -> None:
+    """Refuse text that was meant to be numbers.
+
+    Raises:
+        ValueError: most values are numbers, and the rest are words for a missing one, or some are
+            written with a decimal comma, or there are too many distinct ones for a category.
+    """
+    text = series.astype(str)
+    plain, pointed = _is_numeral(text), _is_numeral(text.str.replace(",", ".", regex=False))
+    odd, commas = text[~plain], text[pointed & ~plain]
+    if pointed.mean() <= _MOST:
+        return
+    if len(commas):
+        raise ValueError(
+            f"Column {series.name!r} is text although {pointed.sum()} of its {len(text)} values "
+            f"look like numbers, {len(commas)} with a decimal comma, first {commas.iloc[0]!r} in "
+            f"row {commas.index[0]}; write them with a decimal point (or, where they are "
+            "categories, with another separator)."
+        )
+    if _is_mostly_distinct(series) or (len(odd) and odd.str.lower().isin(_MISSING_WORDS).all()):
+        example = f", but not {odd.iloc[0]!r} in row {odd.index[0]}" if len(odd) else ""
+        raise ValueError(
+            f"Column {series.name!r} is text although {plain.sum()} of its {len(series)} values "
+            f"are numbers{example}; correct or drop the others and convert it with `pd.to_numeric`."
+        )
 
 
 def _row(series: pd.Series, bad: NDArray[np.bool_]) -> Any:
@@ -166,10 +215,6 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-def _is_number(series: pd.Series) -> bool:
-    return types.is_numeric_dtype(series.dtype) and not types.is_bool_dtype(series.dtype)
-
-
 def _fit_continuous(name: str, values: NDArray[np.float64]) -> Column:
     # The computed spread of a constant column is rounding noise, not exactly 0.
     if values.min() == values.max():
@@ -177,54 +222,6 @@ def _fit_continuous(name: str, values: NDArray[np.float64]) -> Column:
     with np.errstate(over="ignore", invalid="ignore"):
         mean, spread = float(values.mean()), float(values.std())
     return Column(name, "continuous", mean=mean, scale=spread if spread != 0 else 1.0)
-
-
-def _categories(series: pd.Series) -> tuple[str, ...]:
-    if types.is_bool_dtype(series.dtype):
-        return ("False", "True")
-    labels = {_text(value) for value in series.unique()}
-    if len(labels) < 2:
-        raise ValueError(
-            f"Expected at least two distinct values in column {series.name!r} but every row holds "
-            f"{labels.pop()!r}; a constant column explains nothing: drop it."
-        )
-    return tuple(sorted(labels, key=float if _is_number(series) else None))
-
-
-def _check_type(series: pd.Series) -> None:
-    kind = series.dtype.kind
-    if kind in "mMc":
-        raise TypeError(
-            f"Expected numbers, text or bools in column {series.name!r} but got {series.dtype}; "
-            "turn it into numbers (days since a date, say) or drop it."
-        )
-
-
-def check_numerals(series: pd.Series) -> None:
-    """Refuse text that was meant to be numbers.
-
-    Raises:
-        ValueError: most values are numbers, and the rest are words for a missing one, or some are
-            written with a decimal comma, or there are too many distinct ones for a category.
-    """
-    text = series.astype(str)
-    plain, pointed = _is_numeral(text), _is_numeral(text.str.replace(",", ".", regex=False))
-    odd, commas = text[~plain], text[pointed & ~plain]
-    if pointed.mean() <= _MOST:
-        return
-    if len(commas):
-        raise ValueError(
-            f"Column {series.name!r} is text although {pointed.sum()} of its {len(text)} values "
-            f"look like numbers, {len(commas)} with a decimal comma, first {commas.iloc[0]!r} in "
-            f"row {commas.index[0]}; write them with a decimal point (or, where they are "
-            "categories, with another separator)."
-        )
-    if _is_mostly_distinct(series) or (len(odd) and odd.str.lower().isin(_MISSING_WORDS).all()):
-        example = f", but not {odd.iloc[0]!r} in row {odd.index[0]}" if len(odd) else ""
-        raise ValueError(
-            f"Column {series.name!r} is text although {plain.sum()} of its {len(series)} values "
-            f"are numbers{example}; correct or drop the others and convert it with `pd.to_numeric`."
-        )
 
 
 def _is_numeral(text: pd.Series) -> pd.Series:
@@ -247,15 +244,6 @@ def _is_mostly_distinct(series: pd.Series) -> bool:
     rows, distinct = len(series), series.nunique()
     every = rows >= _IDENTIFIER_ROWS and distinct == rows
     return every or distinct > max(_IDENTIFIER_LEAST, _IDENTIFIER_SHARE * rows)
-
-
-def _check_identifier(series: pd.Series) -> None:
-    """Text that is almost never the same twice cannot be a category."""
-    if _is_mostly_distinct(series):
-        raise ValueError(
-            f"Column {series.name!r} looks like an identifier: {series.nunique()} distinct texts "
-            f"in {len(series)} rows; drop it, or name it in `categorical` if it is a category."
-        )
 
 
 def _codes(series: pd.Series, column: Column) -> NDArray[np.int64]:

@@ -1,7 +1,7 @@
-"""Columns of a table: their kinds, and the encoding between a data frame and a float tensor.
+"""Encodes a data frame as rows of floats by the kinds of its columns, and decodes rows again.
 
 A continuous column becomes one standardised element, a binary column one 0/1 element, and a
-categorical column a one-hot block. One *player* per original column: a block moves as one.
+categorical column a one-hot block. Each column is one player: a block moves as one.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,15 +11,32 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Float
 from torch import Tensor
 
-from manifold_shap.tables.columns import Column, decode_column, encode_column, fit_column, shown
+from manifold_shap._checks import all_at_once, check_known, shown
+from manifold_shap.players import Players
+from manifold_shap.tables.columns import Column, decode_column, encode_column, fit_column
 
 
 @dataclass(frozen=True)
 class Schema:
-    """The columns of a table in order, and the encoding they define."""
+    """The columns of a table in order, and the encoding they define.
+
+    >>> frame = pd.DataFrame({"age": [20, 30, 40], "colour": ["red", "green", "blue"]})
+    >>> schema = Schema.fit(frame)
+    >>> schema.encode(frame)
+    tensor([[-1.2247,  0.0000,  0.0000,  1.0000],
+            [ 0.0000,  0.0000,  1.0000,  0.0000],
+            [ 1.2247,  1.0000,  0.0000,  0.0000]])
+    >>> schema.players.names
+    ('age', 'colour')
+    >>> schema.decode(schema.encode(frame))["colour"].tolist()
+    ['red', 'green', 'blue']
+
+    Raises:
+        ValueError: no column, or a name that occurs twice.
+    """
 
     columns: tuple[Column, ...]
 
@@ -38,7 +55,7 @@ class Schema:
         """Infer the kinds and categories of a table, and standardise by its statistics.
 
         Numbers with exactly two distinct values are binary, other numbers continuous. Text, bool
-        and `category` columns are binary with two distinct values and categorical with more.
+        and `category` columns are binary with two distinct values and otherwise categorical.
 
         Args:
             frame: the training rows: means and scales come from here and nowhere else.
@@ -50,23 +67,20 @@ class Schema:
         Raises:
             TypeError: `frame` is no data frame, or a column holds dates or complex numbers.
             ValueError: no rows or columns, duplicate or unknown names, missing or infinite
-                values, text that looks like numbers, dates or an identifier, a text column of one
-                value.
+                values, text that looks like numbers, dates or an identifier. What is wrong with
+                several columns is said at once.
         """
         whole = frame if categories_from is None else categories_from
-        names = list(categorical)
+        forced = frozenset(categorical)
         for table in (frame, whole):
-            _check_frame(table)
+            _check_filled(table)
         _check_names(whole, tuple(frame.columns), "`categories_from`")
-        unknown = [name for name in names if name not in frame.columns]
-        if unknown:
-            raise ValueError(
-                f"Expected `categorical` to name columns of the table but got {unknown}; "
-                f"the columns are {shown(frame.columns)}."
-            )
-        return cls(
-            tuple(fit_column(frame[name], whole[name], name in names) for name in frame.columns)
-        )
+        check_known(forced, tuple(frame.columns), "`categorical` to name columns of the table")
+
+        def fit(name: str) -> Column:
+            return fit_column(frame[name], whole[name], name in forced)
+
+        return cls(tuple(all_at_once(fit, frame.columns)))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -79,10 +93,10 @@ class Schema:
         return sum(column.width for column in self.columns)
 
     @property
-    def player_of_element(self) -> Int64[Tensor, " width"]:
-        """The index of the column that owns each element of an encoded row."""
+    def players(self) -> Players:
+        """Each column as a player, who owns its elements of an encoded row."""
         widths = torch.tensor([column.width for column in self.columns])
-        return torch.repeat_interleave(widths)
+        return Players(self.names, torch.repeat_interleave(widths))
 
     def encode(self, frame: pd.DataFrame) -> Float[Tensor, "rows width"]:
         """A table in original units as float32 rows; columns are matched by name.
@@ -94,7 +108,7 @@ class Schema:
         """
         _check_table(frame)
         _check_names(frame, self.names, "the table")
-        blocks = [encode_column(frame[column.name], column) for column in self.columns]
+        blocks = all_at_once(lambda column: encode_column(frame[column.name], column), self.columns)
         return torch.from_numpy(np.concatenate(blocks, axis=1))
 
     def decode(self, x: Tensor) -> pd.DataFrame:
@@ -146,8 +160,9 @@ def check_distinct(names: Iterable[Any]) -> None:
     index = pd.Index(names)
     if index.has_duplicates:
         raise ValueError(
-            f"Expected distinct column names but got {index[index.duplicated()].unique().tolist()} "
-            "more than once; rename or drop the copies."
+            "Expected distinct column names but got "
+            f"{shown(index[index.duplicated()].unique().tolist())} more than once; rename or drop "
+            "the copies."
         )
 
 
@@ -169,7 +184,7 @@ def _check_encoded(x: Any, width: int) -> None:
         raise ValueError("Expected `x` without NaN; fill absent elements before decoding.")
 
 
-def _check_frame(frame: pd.DataFrame) -> None:
+def _check_filled(frame: pd.DataFrame) -> None:
     _check_table(frame)
     if frame.empty:
         raise ValueError(
@@ -185,8 +200,9 @@ def _check_frame(frame: pd.DataFrame) -> None:
 
 
 def _check_names(frame: pd.DataFrame, names: tuple[str, ...], where: str) -> None:
+    known = frozenset(names)
     missing = [name for name in names if name not in frame.columns]
-    extra = [name for name in frame.columns if name not in names]
+    extra = [name for name in frame.columns if name not in known]
     if missing or extra:
         raise ValueError(
             f"Expected {where} to have the columns {shown(names)} but it lacks {shown(missing)} "

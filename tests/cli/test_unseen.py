@@ -34,13 +34,13 @@ def unseen() -> pd.DataFrame:
 TRAINING = frame(120)
 SCHEMA = ms.Schema.fit(TRAINING, categories_from=pd.concat([TRAINING, unseen()]))
 REFERENCE, X = SCHEMA.encode(TRAINING), SCHEMA.encode(unseen())
-PLAYERS = ms.Players(SCHEMA.names, SCHEMA.player_of_element)
+PLAYERS = SCHEMA.players
 PINK = SCHEMA.columns[0].categories.index("pink")
 
 
 def vae(**settings: object) -> ms.VAEImputer:
     torch.manual_seed(0)
-    index = SCHEMA.player_of_element.tolist()
+    index = SCHEMA.players.index.tolist()
     network = MaskedVAE(choose_families(REFERENCE, SCHEMA), index, 2, (16, 16), 2)
     network.likelihood.describe(REFERENCE)
     return ms.VAEImputer(network, REFERENCE, PLAYERS, **settings)  # type: ignore[arg-type]

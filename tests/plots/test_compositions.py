@@ -524,7 +524,7 @@ def test_players_are_called_by_name_and_value_in_original_units() -> None:
     explanation = replace(
         explained(3, rows=3),
         x=schema.encode(frame),
-        players=Players(schema.names, schema.player_of_element),
+        players=schema.players,
         schema=schema,
     )
     shown = torch.tensor([2, 1])

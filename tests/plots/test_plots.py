@@ -70,7 +70,7 @@ def people() -> Explanation:
         }
     )
     schema = Schema.fit(frame)
-    players = Players(schema.names, schema.player_of_element)
+    players = schema.players
     return explained(schema.encode(frame), players, ("poor", "rich"), schema=schema)
 
 
@@ -306,7 +306,7 @@ def test_alone_the_sign_has_a_colour(people: Explanation) -> None:
 def test_rounding_errors_of_zero_print_as_zero() -> None:
     frame = pd.DataFrame({"gain": [0.0] * 50 + [99_999.0], "age": np.arange(51.0)})
     schema = Schema.fit(frame)
-    players = Players(schema.names, schema.player_of_element)
+    players = schema.players
     explanation = explained(schema.encode(frame), players, ("a",), schema=schema)
     assert "gain = 0" in tick_labels(bars(explanation).axes[0])
 

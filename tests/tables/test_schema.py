@@ -55,8 +55,8 @@ def test_encoding_has_the_written_values(schema: Schema, frame: pd.DataFrame) ->
 
 
 def test_a_one_hot_block_is_one_player(schema: Schema) -> None:
-    assert schema.player_of_element.tolist() == [0, 1, 2, 2, 2, 3, 4, 5, 5, 5]
-    assert schema.names == ("age", "smoker", "colour", "sex", "member", "rooms")
+    assert schema.players.index.tolist() == [0, 1, 2, 2, 2, 3, 4, 5, 5, 5]
+    assert schema.players.names == ("age", "smoker", "colour", "sex", "member", "rooms")
 
 
 def test_category_dtype_is_a_category_even_of_numbers() -> None:
@@ -98,6 +98,22 @@ def test_a_constant_number_encodes_to_zero(constant: float) -> None:
     assert schema.columns[0].scale == 1
     assert (schema.encode(frame)[:, 0] == 0).all()
     assert schema.decode(schema.encode(frame))["a"].tolist() == [constant] * 7
+
+
+@pytest.mark.parametrize("categorical", [[], ["a"]])
+def test_a_constant_text_is_kept_as_a_constant_number_is(categorical: list[str]) -> None:
+    frame = pd.DataFrame({"a": ["red"] * 7, "b": range(7)})
+    schema = Schema.fit(frame, categorical)
+    assert (schema.columns[0].kind, schema.columns[0].categories) == ("categorical", ("red",))
+    assert (schema.encode(frame)[:, 0] == 1).all()
+    assert schema.decode(schema.encode(frame))["a"].tolist() == ["red"] * 7
+
+
+def test_names_are_plain_text() -> None:
+    column = Column(np.str_("a"), "binary", (np.str_("x"), np.str_("y")))
+    assert {type(text) for text in (column.name, *column.categories)} == {str}
+    schema = Schema.fit(pd.DataFrame({np.str_("a"): [1, 2, 3]}))
+    assert type(schema.names[0]) is type(schema.players.names[0]) is str
 
 
 def test_columns_are_matched_by_name_and_the_frame_is_left_alone(
@@ -178,7 +194,7 @@ def test_decode_inverts_encode(frame: pd.DataFrame) -> None:
     schema = Schema.fit(frame, categorical=["flag"])
     x = schema.encode(frame)
     back = schema.decode(x)
-    assert x.shape == (len(frame), schema.width) == (len(frame), len(schema.player_of_element))
+    assert x.shape == (len(frame), schema.width) == (len(frame), len(schema.players.index))
     for name in ("number", "count"):
         # float32 keeps seven digits of a value in units of its column's scale.
         tolerance = 1e-6 * (frame[name].max() - frame[name].min())
@@ -215,6 +231,7 @@ def test_from_dict_refuses_other_plain_data(bad: dict) -> None:
         ({"kind": "binary", "categories": ("x",)}, "distinct categories for column 'a'"),
         ({"kind": "categorical", "categories": ("x", "x")}, "distinct categories for column 'a'"),
         ({"kind": "continuous", "categories": ("x", "y")}, "got .* for a continuous column"),
+        ({"kind": "categorical"}, "one or more if categorical"),
         ({"kind": "continuous", "scale": 0.0}, "positive scale for column 'a' but got mean 0.0"),
     ],
 )
@@ -234,7 +251,10 @@ def test_a_schema_has_columns() -> None:
         ({"age": [1, np.nan, 3, np.nan]}, r"'age' without missing .* 2 of 4 rows .* first row 1"),
         ({"age": [1.0, 2.0, np.inf, 3.0]}, r"column 'age' but 1 of 4 .* first inf in row 2"),
         ({"colour": ["red", None, "red", "blue"]}, "column 'colour' without missing"),
-        ({"colour": ["red"] * 4}, "distinct values in column 'colour' .* holds 'red'"),
+        (
+            {"age": [1, np.nan, 3, 4], "day": ["2020-01-31"] * 4},
+            r"2 problems.\n1. .*column 'age' without missing .*\n2. Column 'day' looks like dates",
+        ),
     ],
 )
 def test_values_that_cannot_be_fitted(frame: pd.DataFrame, changed: dict, message: str) -> None:
@@ -268,7 +288,7 @@ def test_column_names_are_text() -> None:
 
 
 def test_categorical_names_a_column(frame: pd.DataFrame) -> None:
-    with pytest.raises(ValueError, match=r"`categorical` to name columns .* got \['room'\]"):
+    with pytest.raises(ValueError, match=r"`categorical` .* columns .* 'room'.*mean 'rooms' for"):
         Schema.fit(frame, categorical=["room"])
 
 

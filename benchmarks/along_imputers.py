@@ -20,9 +20,8 @@ from torch import Tensor
 import manifold_shap as ms
 from benchmarks.timing import seconds
 from manifold_shap.data import Abalone, Census
-from manifold_shap.imputers.copula import CopulaImputer
 from manifold_shap.imputers.empirical import EmpiricalImputer
-from manifold_shap.imputers.gaussian import GaussianImputer
+from manifold_shap.imputers.gaussian import CopulaImputer, GaussianImputer
 from manifold_shap.nn import MLP
 
 IMPUTERS = {

@@ -19,6 +19,14 @@ _RESAMPLING = -2
 # factorises each distinct coalition once, is faster than one factorisation per run.
 LEAST_NESTED_PLAYERS = 8
 
+# Shapes that imputers share.
+Rows = Float[Tensor, "batch *event"]
+Mask = Bool[Tensor, "batch m players"]
+NestedMask = Bool[Tensor, "batch runs run players"]
+Keys = Int64[Tensor, "batch m"]
+RunKeys = Int64[Tensor, "batch runs"]
+CompletedRows = Float[Tensor, "batch m draws *event"]
+
 
 class Completions(NamedTuple):
     """Completed rows, and what each of them counts for.
@@ -57,6 +65,15 @@ class Imputer(nn.Module, ABC):
     Raises:
         TypeError, ValueError: `reference` is no tensor or array of finite rows of the shape that
             `players` own.
+
+    >>> class MeanImputer(Imputer):
+    ...     name, support = "mean", 1
+    ...     def impute(self, x, mask, draws, keys):
+    ...         mean = self.reference.mean(0).expand(1, 1, len(draws), *self.players.event)
+    ...         return Completions(self.splice(x, mask, mean))
+    >>> x, mask = torch.zeros(1, 2), torch.tensor([[[True, False]]])
+    >>> MeanImputer(torch.tensor([[1.0, 2.0], [3.0, 4.0]])).sample(x, mask, range(1), mask.sum(-1))
+    tensor([[[[0., 3.]]]])
     """
 
     name: str
@@ -75,13 +92,7 @@ class Imputer(nn.Module, ABC):
     # Must be defined.
 
     @abstractmethod
-    def impute(
-        self,
-        x: Float[Tensor, "batch *event"],
-        mask: Bool[Tensor, "batch m players"],
-        draws: range,
-        keys: Int64[Tensor, "batch m"],
-    ) -> Completions:
+    def impute(self, x: Rows, mask: Mask, draws: range, keys: Keys) -> Completions:
         """Complete m coalitions of every row.
 
         Args:
@@ -104,13 +115,7 @@ class Imputer(nn.Module, ABC):
         """Where rows are completed."""
         return self.reference.device
 
-    def sample(
-        self,
-        x: Float[Tensor, "batch *event"],
-        mask: Bool[Tensor, "batch m players"],
-        draws: range,
-        keys: Int64[Tensor, "batch m"],
-    ) -> Float[Tensor, "batch m draws *event"]:
+    def sample(self, x: Rows, mask: Mask, draws: range, keys: Keys) -> CompletedRows:
         """Equally weighted draws; weighted ones are resampled in proportion to their weights.
 
         Draw number k is one of the proposals of its block, the k // `proposals`-th, so that it is
@@ -132,12 +137,7 @@ class Imputer(nn.Module, ABC):
     # Overridden for speed.
 
     def impute_nested(
-        self,
-        x: Float[Tensor, "batch *event"],
-        mask: Bool[Tensor, "batch runs run players"],
-        draws: range,
-        keys: Int64[Tensor, "batch runs"],
-        most: int,
+        self, x: Rows, mask: NestedMask, draws: range, keys: RunKeys, most: int
     ) -> Iterator[Completions]:
         """`impute` for nested coalitions, part by part; by default each coalition on its own.
 
@@ -151,18 +151,11 @@ class Imputer(nn.Module, ABC):
         Yields:
             The completions of the next coalitions of all rows, run after run.
         """
-        run = mask.shape[2]
-        yield from self._in_parts(
-            x, mask.flatten(1, 2), draws, keys.repeat_interleave(run, 1), most
-        )
+        own = keys.repeat_interleave(mask.shape[2], 1)
+        yield from self._in_parts(x, mask.flatten(1, 2), draws, own, most)
 
     def impute_around(
-        self,
-        x: Float[Tensor, "batch *event"],
-        mask: Bool[Tensor, "batch m players"],
-        draws: range,
-        keys: Int64[Tensor, "batch m"],
-        most: int,
+        self, x: Rows, mask: Mask, draws: range, keys: Keys, most: int
     ) -> Iterator[Completions]:
         """`impute` for coalitions and their neighbours; by default each coalition on its own.
 
@@ -187,13 +180,8 @@ class Imputer(nn.Module, ABC):
         """
         return 1.0 if self.support is None else max(0.0, 1 - draws / self.support)
 
-    def splice(
-        self,
-        x: Float[Tensor, "batch *event"],
-        mask: Bool[Tensor, "batch m players"],
-        drawn: Float[Tensor, "..."],
-    ) -> Float[Tensor, "batch m draws *event"]:
-        """Rows that keep what is present in `x` and take the rest from `drawn`.
+    def splice(self, x: Rows, mask: Mask, drawn: Float[Tensor, "..."]) -> CompletedRows:
+        """Rows of `x` whose absent elements are those of `drawn`.
 
         `drawn` is `[batch, m, draws, *event]`, or broadcasts to it.
         """
@@ -215,7 +203,7 @@ def toggled(mask: Bool[Tensor, "*shape players"]) -> Bool[Tensor, "*shape places
 
 
 def nested_parts(
-    mask: Bool[Tensor, "batch runs run players"], keys: Int64[Tensor, "batch runs"], most: int
+    mask: NestedMask, keys: RunKeys, most: int
 ) -> Iterator[tuple[Bool[Tensor, "batch some piece players"], Int64[Tensor, "batch some"]]]:
     """Nested coalitions in parts of at most `most` a row: whole runs, or a piece of a single one.
 

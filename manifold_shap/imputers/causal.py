@@ -1,13 +1,13 @@
-"""Imputation under intervention: x'_{S̄} ~ p(x' | do(x_S)), from any imputer and a causal order.
+"""Imputes under interventions, x'_{S̄} ~ p(x' | do(x_S)), by any imputer and a causal order.
 
 For components τ in causal order (Heskes et al. 2020, Theorem 1)
 
     p(x_{S̄} | do(x_S)) = Π_τ p(x_{τ∩S̄} | earlier components, x_{τ∩S})    τ not confounded
                          Π_τ p(x_{τ∩S̄} | earlier components)              τ confounded
 
-so that what is set acts on what comes later, and never on what comes before. Inside a component
-that is not confounded (its players act on each other) it acts as what is seen does; inside a
-confounded one (they share hidden causes) it does not act at all.
+so that an intervention affects later components, and never earlier ones. Inside a component that
+is not confounded (its players cause each other) it affects the others as conditioning does; inside
+a confounded one (they share hidden causes) it does not affect them at all.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,18 +19,27 @@ from torch import Tensor, nn
 
 from manifold_shap import _random
 from manifold_shap.coalitions import distinct_coalitions
-from manifold_shap.imputers.base import Completions, Imputer
+from manifold_shap.imputers.base import (
+    CompletedRows,
+    Completions,
+    Imputer,
+    Keys,
+    Mask,
+    NestedMask,
+    Rows,
+    RunKeys,
+)
 from manifold_shap.ordering import Ordering
 
-# Rows that are completed at a time where each has draws of its own to go by.
+# Rows completed at a time where each row is conditioned on draws of its own.
 _MOST_ROWS = 2**14
 
-# Later components draw by keys of their own: -3, -4, ...; an imputer names its streams from 1 on.
+# Later components fold these numbers into their keys: -3, -4, ...; streams of imputers are from 1.
 _STREAM = -2
 
 
 class CausalImputer(Imputer):
-    """Causal draws, component by component, each from `imputer` given what precedes it.
+    """Draws under interventions, component by component, each by `imputer` given earlier ones.
 
     A single component that is not confounded gives the draws of `imputer`, weights included; a
     single confounded one gives its unconditional draws, spliced. v(∅) stays the mean over the
@@ -39,7 +48,7 @@ class CausalImputer(Imputer):
     Args:
         imputer: draws from p(x' | x_S), for all players.
         ordering: names of the players, component after component in causal order, as in
-            `[["a", "b"], ["c"]]`.
+            `[["a", "b"], ["c"]]`, or an `Ordering`.
         confounding: for each component, whether its players share hidden causes; by default none
             do.
 
@@ -47,24 +56,25 @@ class CausalImputer(Imputer):
         TypeError: a component is not a list of names, or `confounding` no list of bools.
         ValueError: an `ordering` that does not name every player once, or another number of flags
             than of components.
+
+    >>> from manifold_shap import GaussianImputer, Players
+    >>> players = Players.of_elements((3,), ["a", "b", "c"])
+    >>> imputer = CausalImputer(GaussianImputer(torch.randn(100, 3), players), [["a"], ["b", "c"]])
+    >>> imputer.provenance["causal_ordering"]
+    [['a'], ['b', 'c']]
     """
 
     component: Tensor
 
-    def __init__(
-        self,
-        imputer: Imputer,
-        ordering: Any,
-        confounding: Any = None,
-    ) -> None:
-        # Not that of Imputer: the reference rows are the imputer's, and are not copied.
+    def __init__(self, imputer: Imputer, ordering: Any, confounding: Any = None) -> None:
+        # Not Imputer's: the reference rows are those of the inner imputer, and are not copied.
         nn.Module.__init__(self)
         self.imputer = imputer
         self.players = imputer.players
         self.name = f"causal {imputer.name}"
         self.ordering = Ordering.of(ordering, imputer.players)
-        self.confounding = _checked(confounding, self.ordering)
-        # Several random components: new samples, which never repeat.
+        self.confounding = _checked_confounding(confounding, len(self.ordering))
+        # Draws of several random components never repeat.
         fresh = len(self.ordering) > 1 and imputer.left_out(1) > 0
         self.support = None if fresh else imputer.support
         self.register_buffer(
@@ -83,18 +93,12 @@ class CausalImputer(Imputer):
 
     @property
     def _conditional(self) -> bool:
-        """Whether interventions condition: one component, whose players share no hidden cause."""
+        """Whether interventions are conditions: a single component, not confounded."""
         return len(self.ordering) == 1 and not self.confounding[0]
 
     @torch.no_grad()
-    def impute(
-        self,
-        x: Float[Tensor, "batch *event"],
-        mask: Bool[Tensor, "batch m players"],
-        draws: range,
-        keys: Int64[Tensor, "batch m"],
-    ) -> Completions:
-        """Complete m coalitions of every row; draws are weighted for one component at most."""
+    def impute(self, x: Rows, mask: Mask, draws: range, keys: Keys) -> Completions:
+        """Complete m coalitions of every row; only a single component has weighted draws."""
         if len(self.ordering) == 1:
             completed = self.imputer.impute(x, self._given(mask, 0), draws, keys)
             return completed._replace(rows=self.splice(x, mask, completed.rows))
@@ -106,39 +110,23 @@ class CausalImputer(Imputer):
 
     @torch.no_grad()
     def impute_nested(
-        self,
-        x: Float[Tensor, "batch *event"],
-        mask: Bool[Tensor, "batch runs run players"],
-        draws: range,
-        keys: Int64[Tensor, "batch runs"],
-        most: int,
+        self, x: Rows, mask: NestedMask, draws: range, keys: RunKeys, most: int
     ) -> Iterator[Completions]:
-        """Nested coalitions of the imputer, where its distribution is this one."""
+        """By the inner imputer, where its distribution is this one."""
         nested = self.imputer.impute_nested if self._conditional else super().impute_nested
         yield from nested(x, mask, draws, keys, most)
 
     @torch.no_grad()
     def impute_around(
-        self,
-        x: Float[Tensor, "batch *event"],
-        mask: Bool[Tensor, "batch m players"],
-        draws: range,
-        keys: Int64[Tensor, "batch m"],
-        most: int,
+        self, x: Rows, mask: Mask, draws: range, keys: Keys, most: int
     ) -> Iterator[Completions]:
-        """Neighbouring coalitions of the imputer, where its distribution is this one."""
+        """By the inner imputer, where its distribution is this one."""
         around = self.imputer.impute_around if self._conditional else super().impute_around
         yield from around(x, mask, draws, keys, most)
 
     @torch.no_grad()
-    def sample(
-        self,
-        x: Float[Tensor, "batch *event"],
-        mask: Bool[Tensor, "batch m players"],
-        draws: range,
-        keys: Int64[Tensor, "batch m"],
-    ) -> Float[Tensor, "batch m draws *event"]:
-        """Equally weighted draws; for one component, those that the imputer itself samples."""
+    def sample(self, x: Rows, mask: Mask, draws: range, keys: Keys) -> CompletedRows:
+        """Equally weighted draws; of a single component, those that the inner imputer samples."""
         if len(self.ordering) > 1:
             return self.impute(x, mask, draws, keys).rows
         return self.splice(x, mask, self.imputer.sample(x, self._given(mask, 0), draws, keys))
@@ -146,27 +134,22 @@ class CausalImputer(Imputer):
     def _given(
         self, mask: Bool[Tensor, "*shape players"], component: int
     ) -> Bool[Tensor, "*shape players"]:
-        """Players by whose values this component is drawn."""
+        """Players that the draws of this component are conditioned on."""
         earlier = (self.component < component).expand_as(mask)
         if self.confounding[component]:
             return earlier
         return earlier | mask & (self.component == component)
 
     def _draw(
-        self,
-        rows: Float[Tensor, "batch m draws *event"],
-        mask: Bool[Tensor, "batch m players"],
-        component: int,
-        draws: range,
-        keys: Int64[Tensor, "batch m"],
+        self, rows: CompletedRows, mask: Mask, component: int, draws: range, keys: Keys
     ) -> None:
-        """Draw the absent players of a component into `rows`, where earlier ones stand."""
+        """Draw the absent players of a component into `rows`, which hold the earlier components."""
         absent = ~mask & (self.component == component)
         where = absent.any(-1).nonzero(as_tuple=True)
         if len(where[0]) == 0:
             return
         given, own = self._given(mask[where], component), keys[where]
-        # Coalitions of a row that agree on what is given, and share their key, share the draws.
+        # Coalitions of a row with equal conditions and equal keys share their draws.
         chosen, position = _distinct(where[0], own, given & mask[where])
         before = rows[where[0][chosen], where[1][chosen]]
         drawn = self._sample(before, given[chosen], component, draws, own[chosen])
@@ -181,7 +164,7 @@ class CausalImputer(Imputer):
         draws: range,
         keys: Int64[Tensor, " some"],
     ) -> Float[Tensor, "some draws *event"]:
-        """One draw for each of the rows before it; of the first component, from the same row."""
+        """One draw given each draw of earlier components; the first component has the row alone."""
         if component == 0:
             return self.imputer.sample(before[:, 0], given[:, None], draws, keys[:, None])[:, 0]
         numbers = torch.arange(draws.start, draws.stop, device=keys.device)
@@ -201,7 +184,7 @@ class CausalImputer(Imputer):
 def _distinct(
     row: Int64[Tensor, " some"], keys: Int64[Tensor, " some"], mask: Bool[Tensor, "some players"]
 ) -> tuple[Int64[Tensor, " distinct"], Int64[Tensor, " some"]]:
-    """One place of each distinct (row, key, coalition), and where each given one stands there."""
+    """One place of each distinct (row, key, coalition), and the number of each given one."""
     key, coalition = keys.unique(return_inverse=True)[1], distinct_coalitions(mask)[1]
     number = (row * len(keys) + key) * len(keys) + coalition
     distinct, position = number.unique(return_inverse=True)
@@ -209,18 +192,18 @@ def _distinct(
     return torch.empty_like(distinct).scatter_(0, position, places), position
 
 
-def _checked(confounding: Any, ordering: Ordering) -> tuple[bool, ...]:
+def _checked_confounding(confounding: Any, components: int) -> tuple[bool, ...]:
     if confounding is None:
-        return (False,) * len(ordering)
+        return (False,) * components
     listed = isinstance(confounding, Sequence)
     if not listed or not all(isinstance(flag, bool) for flag in confounding):
         raise TypeError(
             "Expected `confounding` to be a list of True and False, one per component of the "
             f"ordering, but got {confounding!r}."
         )
-    if len(confounding) != len(ordering):
+    if len(confounding) != components:
         raise ValueError(
-            f"Expected `confounding` with one flag for each of the {len(ordering)} components of "
+            f"Expected `confounding` with one flag for each of the {components} components of "
             f"the ordering but got {len(confounding)}: {list(confounding)}."
         )
     return tuple(confounding)

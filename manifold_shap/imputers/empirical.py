@@ -1,39 +1,171 @@
-"""The empirical conditional: rows of the data, weighted by a kernel around x_S."""
+"""Imputes from rows of the data that resemble x on S: by a kernel, or by exact matches."""
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Float, Int64
 from torch import Tensor
 
-from manifold_shap._checks import to_tensor
+from manifold_shap import _random
+from manifold_shap._checks import check_finite, check_number, to_tensor
 from manifold_shap.coalitions import distinct_coalitions
-from manifold_shap.imputers.bandwidth import choose_bandwidths
-from manifold_shap.imputers.base import LEAST_NESTED_PLAYERS, Completions, nested_parts
-from manifold_shap.imputers.covariance import REGULARISATION, regularised_moments
-from manifold_shap.imputers.donors import DonorImputer
-from manifold_shap.imputers.mahalanobis import Mahalanobis
+from manifold_shap.imputers.base import (
+    LEAST_NESTED_PLAYERS,
+    CompletedRows,
+    Completions,
+    Imputer,
+    Keys,
+    Mask,
+    NestedMask,
+    Rows,
+    RunKeys,
+    nested_parts,
+)
+from manifold_shap.imputers.kernel import Mahalanobis, choose_bandwidths
+from manifold_shap.imputers.normal import REGULARISATION, regularised_moments
 from manifold_shap.players import Players
+
+# Weights whose logarithms differ by less count as equal.
+_TIE = 1e-6
+
+# The stream of random numbers by which samples choose their donors.
+_CHOICE = -2
+
+# Comparisons, and weights, held at a time: 16 MiB each.
+_MOST_ELEMENTS = 2**22
+
+_Weights = Iterator[tuple[Int64[Tensor, " some"], Float[Tensor, "some donors"]]]
+
+
+class DonorImputer(Imputer):
+    """x' = x_S ⊔ z_{S̄} with z one of the donors, weighted by how well z_S fits x_S.
+
+    Draw number k is the donor of the k-th largest weight; only the order of donors of equal weight
+    is random. Fewer draws than donors are therefore the donors nearest to x_S, and
+    `Completions.correction` tells what the others leave open. `sample` draws from all donors in
+    proportion to their weights instead.
+
+    Attributes:
+        donors: `[donors, *event]`.
+        turns: a random permutation, in whose order donors of equal weight come.
+        share: only the largest weights that together make up this share of all count.
+    """
+
+    donors: Tensor
+    turns: Tensor
+    share: float = 1.0
+
+    def _set_donors(self, donors: Float[Tensor, "donors *event"]) -> None:
+        turns = torch.randperm(len(donors), generator=torch.Generator().manual_seed(0))
+        self.support = len(donors)
+        self.register_buffer("donors", donors, persistent=False)
+        self.register_buffer("turns", turns.to(donors.device), persistent=False)
+
+    @abstractmethod
+    def weigh(self, x: Rows, mask: Mask) -> _Weights:
+        """Logarithms of the weights of all donors, which sum to 1, for some pairs at a time.
+
+        Yields:
+            The numbers of some of the batch · m pairs (row, coalition), and their log-weights: no
+            more at a time than fit in memory, however many rows and coalitions there are.
+        """
+
+    def impute(self, x: Rows, mask: Mask, draws: range, keys: Keys) -> Completions:
+        """Complete each coalition from its heaviest donors; see `Imputer.impute`.
+
+        Draws beyond the number of donors, or beyond the share of the weight that counts, have a
+        weight of zero.
+        """
+        return self._complete(x, mask, draws, keys, self.weigh(x, mask))
+
+    def sample(self, x: Rows, mask: Mask, draws: range, keys: Keys) -> CompletedRows:
+        """Equally weighted draws: donors chosen in proportion to their weights."""
+        wanted = _random.uniform(_random.fold(keys, _CHOICE), (), draws).flatten(0, 1).double()
+        index = torch.zeros(wanted.shape, dtype=torch.int64, device=x.device)
+        for some, weights in self.weigh(x, mask):
+            upper = self._counted(weights).exp().double().cumsum(-1)
+            index[some] = torch.searchsorted(upper, wanted[some] * upper[:, -1:])
+        return self.splice(x, mask, self.donors[index.unflatten(0, mask.shape[:2])])
+
+    def _complete(
+        self, x: Rows, mask: Mask, draws: range, keys: Keys, weights: _Weights
+    ) -> Completions:
+        """Completions by the heaviest donors, given the weights of all."""
+        count = min(draws.stop, len(self.donors))
+        index = torch.zeros(*mask.shape[:2], draws.stop, dtype=torch.int64, device=x.device)
+        log_weights = torch.full(index.shape, -torch.inf, device=x.device)
+        for some, own in weights:
+            heaviest, largest = self._heaviest(own, keys.flatten()[some], count)
+            index.flatten(0, 1)[some, :count] = heaviest
+            log_weights.flatten(0, 1)[some, :count] = largest.float()
+        completed = self.splice(x, mask, self.donors[index[..., draws.start :]])
+        correction = self._correction(log_weights[..., :count].exp())
+        return Completions(completed, log_weights[..., draws.start :], correction=correction)
+
+    def _heaviest(
+        self, log_weights: Float[Tensor, "pairs donors"], keys: Int64[Tensor, " pairs"], count: int
+    ) -> tuple[Int64[Tensor, "pairs count"], Float[Tensor, "pairs count"]]:
+        """Donors sorted by weight; those of equal weight in an order that the key decides."""
+        donors = len(self.donors)
+        distinct, position = keys.unique(return_inverse=True)
+        begin = (_random.uniform(distinct, ()).double() * donors).long()
+        later = (self.turns + begin[:, None]) % donors * (_TIE / donors)
+        # Scores are distinct, so that the largest are the same for any `count`.
+        score = log_weights.double() - later.double()[position]
+        index = score.topk(count, dim=-1).indices
+        largest = log_weights.gather(-1, index)
+        if self.share == 1:
+            return index, largest
+        # A donor counts unless those before it make up the share already.
+        before = largest.exp().cumsum(-1) - largest.exp()
+        return index, largest.masked_fill(before >= self.share, -torch.inf)
+
+    def _correction(self, weights: Float[Tensor, "batch m count"]) -> Float[Tensor, "batch m"]:
+        """Finite-population correction of the mean over the heaviest donors, from their weights.
+
+        Let u be these weights in proportion, and r the share of all weight w that is left out. If
+        outputs are independent of the weights, of variance s², the error of the mean has variance
+        s² (r² Σu² + Σ_left w²), and Σ_left w² ≤ r (1 - r) min u. Over s² Σu² that is r (r + (1 - r)
+        min u / Σu²): for equal weights the share of the donors that is left out.
+        """
+        if weights.shape[-1] == len(self.donors):
+            return torch.zeros_like(weights[..., 0])
+        drawn, lightest = weights.sum(-1), weights[..., -1]
+        left = (1 - drawn / self.share).clamp(min=0)
+        # Nothing is left after a donor of no weight, whatever the rounding of the sum.
+        left = torch.where(lightest > 0, left, 0)
+        return left * (left + (1 - left) * lightest * drawn / weights.square().sum(-1))
+
+    def _counted(self, log_weights: Float[Tensor, "pairs donors"]) -> Tensor:
+        """Log-weights with no weight for donors beyond the share; equal ones count together."""
+        if self.share == 1:
+            return log_weights
+        falling = log_weights.sort(-1, descending=True).values
+        before = falling.exp().cumsum(-1) - falling.exp()
+        last = (before < self.share).sum(-1, keepdim=True) - 1
+        return log_weights.masked_fill(log_weights < falling.gather(-1, last), -torch.inf)
 
 
 class EmpiricalImputer(DonorImputer):
     """Reference rows z, weighted by exp(-ρ² / 2σ²) with ρ the scaled Mahalanobis distance on S.
 
-    Aas, Jullum & Løland (2021), Section 3.3; Carballo, Eqs. 3.4.5-3.4.7. Only the largest weights
-    that together make up the share η of all count. As many draws as reference rows give the whole
-    of them, fewer the nearest rows only.
+    Aas, Jullum & Løland (2021), Section 3.3; Carballo (2022), Eqs. 3.4.5-3.4.7. Only the largest
+    weights that together make up the share η of all count. With as many draws as reference rows
+    values are exact; fewer are the nearest rows only, and `ImputedValue.estimate` reports the
+    variance of leaving out the others.
 
     Args:
-        reference: rows of the data distribution `[rows, *event]`, at least two.
-        players: who plays; by default every element of a row on its own.
+        reference: at least two rows of background data, `[rows, *event]`.
+        players: who plays; by default every element of a row is a player.
         bandwidth: σ, in units in which the mean ρ² of two random rows is about 2; or "aicc", by
             the corrected Akaike criterion, one for each number of present players.
         share: η; 1 keeps every row.
         targets: what the kernel should predict well, `[rows, outputs]`, for bandwidth="aicc": give
             T(f(reference)) to choose σ for one model. By default the absent features themselves,
             which suits every model.
-        regularisation: see `regularised_moments`.
+        regularisation: as for `GaussianImputer`.
 
     Attributes:
         bandwidth: σ for each number of present players, `[players + 1]`.
@@ -41,6 +173,12 @@ class EmpiricalImputer(DonorImputer):
     Raises:
         TypeError, ValueError: `reference` or `targets` is no tensor or array of finite rows of the
             right shape, or another argument is out of range.
+
+    >>> imputer = EmpiricalImputer(torch.randn(100, 3), bandwidth=0.3)
+    >>> x, mask = torch.zeros(1, 3), torch.tensor([[[True, False, True]]])
+    >>> completed = imputer.impute(x, mask, range(5), keys=torch.tensor([[0]]))
+    >>> bool((completed.log_weights.diff() <= 0).all())
+    True
     """
 
     name = "empirical"
@@ -56,8 +194,14 @@ class EmpiricalImputer(DonorImputer):
         regularisation: float = REGULARISATION,
     ) -> None:
         super().__init__(reference, players)
-        _check(bandwidth, share, targets)
-        self.share = share
+        if bandwidth != "aicc":
+            check_number("bandwidth", bandwidth, above=0, fix="'aicc' chooses one")
+            if targets is not None:
+                raise ValueError(
+                    f"Expected no `targets` with bandwidth={bandwidth!r}, since they only choose "
+                    "one; use bandwidth='aicc'."
+                )
+        self.share = check_number("share", share, above=0, high=1)
         self._set_donors(self.reference)
         rows = self.reference.flatten(1)
         moments = regularised_moments(rows, regularisation)
@@ -65,7 +209,7 @@ class EmpiricalImputer(DonorImputer):
         self.distance = Mahalanobis(rows, moments)
         self._rule = bandwidth
         if isinstance(bandwidth, str):
-            wanted = self._targets(targets)
+            wanted = None if targets is None else self._checked(targets)
             chosen = choose_bandwidths(rows, moments, self.players, wanted)
         else:
             chosen = torch.full((len(self.players) + 1,), bandwidth)
@@ -75,10 +219,8 @@ class EmpiricalImputer(DonorImputer):
     def provenance(self) -> dict[str, Any]:
         return {"bandwidth": self._rule, "share": self.share, "ridge": self.ridge}
 
-    def weigh(
-        self, x: Float[Tensor, "batch *event"], mask: Bool[Tensor, "batch m players"]
-    ) -> Iterator[tuple[Int64[Tensor, " some"], Float[Tensor, "some donors"]]]:
-        """See `DonorImputer.weigh`: the kernel at each reference row, the sum of all being 1."""
+    def weigh(self, x: Rows, mask: Mask) -> _Weights:
+        """See `DonorImputer.weigh`: the kernel at each reference row, normalised."""
         pairs = x.repeat_interleave(mask.shape[1], 0).flatten(1)
         players = mask.flatten(0, 1)
         coalitions, which = distinct_coalitions(players)
@@ -88,12 +230,7 @@ class EmpiricalImputer(DonorImputer):
             yield some, (squared / (-2 * sigma[some, None].square())).log_softmax(-1)
 
     def impute_nested(
-        self,
-        x: Float[Tensor, "batch *event"],
-        mask: Bool[Tensor, "batch runs run players"],
-        draws: range,
-        keys: Int64[Tensor, "batch runs"],
-        most: int,
+        self, x: Rows, mask: NestedMask, draws: range, keys: RunKeys, most: int
     ) -> Iterator[Completions]:
         """Complete nested coalitions by one factorisation for each run."""
         if len(self.players) < LEAST_NESTED_PLAYERS:
@@ -101,24 +238,20 @@ class EmpiricalImputer(DonorImputer):
             return
         for some, own in nested_parts(mask, keys, most):
             single = own.repeat_interleave(some.shape[2], 1)
-            weights = self._weigh_along(x, some)
+            weights = self._weigh_nested(x, some)
             yield self._complete(x, some.flatten(1, 2), draws, single, weights)
 
-    def _weigh_along(
-        self, x: Float[Tensor, "batch *event"], mask: Bool[Tensor, "batch runs run players"]
-    ) -> Iterator[tuple[Int64[Tensor, " some"], Float[Tensor, "some donors"]]]:
-        """As `weigh`, of coalitions that grow within each run."""
+    def _weigh_nested(self, x: Rows, mask: NestedMask) -> _Weights:
+        """As `weigh`, for coalitions that are nested within each run."""
         given = x.repeat_interleave(mask.shape[1], 0).flatten(1)
         present = self.players.expand(mask.flatten(0, 1)).flatten(2)
         sigma, first = self.bandwidth.double()[mask.sum(-1)].flatten(), 0
-        for squared in self.distance.parts_along(given, present):
+        for squared in self.distance.parts_nested(given, present):
             some = torch.arange(first, first + len(squared), device=x.device)
             yield some, (squared / (-2 * sigma[some, None].square())).log_softmax(-1)
             first += len(squared)
 
-    def _targets(self, targets: Any) -> Tensor | None:
-        if targets is None:
-            return None
+    def _checked(self, targets: Any) -> Float[Tensor, "rows outputs"]:
         numbers = to_tensor(targets, "targets").to(self.device)
         if numbers.ndim != 2 or len(numbers) != len(self.reference):
             raise ValueError(
@@ -126,23 +259,70 @@ class EmpiricalImputer(DonorImputer):
                 f"reference row, but got {tuple(numbers.shape)}; a single output is "
                 "`targets[:, None]`."
             )
-        if not bool(numbers.isfinite().all()):
+        return check_finite(numbers, "targets", "drop the rows where the model is not finite")
+
+
+class ExactMatchImputer(DonorImputer):
+    """p(x' | x_S) of a discrete table itself: its rows with z_S = x_S, equally likely.
+
+    Where no row agrees with x on all of S, the rows that disagree in the fewest players of S count
+    instead. A player agrees when all of its elements do, so a one-hot block counts once. Equal rows
+    are one donor, weighted by their number: as many draws as distinct rows give the exact
+    conditional mean of the table.
+
+    Args:
+        reference: rows of the table, `[rows, *event]`.
+        players: who plays; by default every element of a row is a player.
+
+    Raises:
+        TypeError, ValueError: `reference` is no tensor or array of finite rows of the shape that
+            `players` own; or it is continuous: in most players no value occurs twice.
+
+    >>> imputer = ExactMatchImputer(torch.tensor([[0.0, 1.0], [0.0, 1.0], [0.0, 2.0], [1.0, 2.0]]))
+    >>> x, mask = torch.zeros(1, 2), torch.tensor([[[True, False]]])
+    >>> imputer.impute(x, mask, range(3), keys=torch.tensor([[0]])).log_weights.exp()
+    tensor([[[0.6667, 0.3333, 0.0000]]])
+    """
+
+    name = "exact_match"
+    log_count: Tensor
+    owners: Tensor
+
+    def __init__(self, reference: Any, players: Players | None = None) -> None:
+        super().__init__(reference, players)
+        distinct, counts = self.reference.flatten(1).unique(dim=0, return_counts=True)
+        self._set_donors(distinct.reshape(-1, *self.players.event))
+        self.register_buffer("log_count", counts.float().log(), persistent=False)
+        index = self.players.index.flatten().to(self.device)
+        owners = torch.nn.functional.one_hot(index, len(self.players)).float()
+        self.register_buffer("owners", owners, persistent=False)
+        self._check_discrete()
+
+    def weigh(self, x: Rows, mask: Mask) -> _Weights:
+        """See `DonorImputer.weigh`: the shares of the distinct rows that agree with x."""
+        donors = len(self.donors)
+        numbers = torch.arange(mask.shape[0] * mask.shape[1], device=x.device)
+        by_row = numbers.unflatten(0, mask.shape[:2])
+        rows = max(1, _MOST_ELEMENTS // (donors * len(self.owners)))
+        for first in range(0, len(x), rows):
+            some = slice(first, first + rows)
+            unequal = x[some].flatten(1)[:, None] != self.donors.flatten(1)
+            differs = (unequal.float() @ self.owners > 0).float()
+            coalitions = max(1, _MOST_ELEMENTS // (donors * len(differs)))
+            parts = mask[some].split(coalitions, 1), by_row[some].split(coalitions, 1)
+            for own, which in zip(*parts, strict=True):
+                mismatches = own.float() @ differs.mT
+                worse = mismatches > mismatches.amin(-1, keepdim=True)
+                weights = self.log_count.masked_fill(worse, -torch.inf).log_softmax(-1)
+                yield which.flatten(), weights.flatten(0, 1)
+
+    def _check_discrete(self) -> None:
+        rows, table = len(self.reference), self.reference.flatten(1)
+        columns = [table[:, self.owners[:, k] > 0] for k in range(len(self.players))]
+        continuous = sum(len(column.unique(dim=0)) == rows for column in columns)
+        if rows > 1 and continuous > len(self.players) / 2:
             raise ValueError(
-                f"Expected finite `targets` but {int((~numbers.isfinite()).sum())} entries are NaN "
-                "or infinite; leave out the rows where the model is not finite."
+                f"Expected a discrete table but in {continuous} of {len(self.players)} players no "
+                f"value occurs twice among the {rows} reference rows, so that none would match; "
+                "bin these columns, or use `EmpiricalImputer`, which weights by distance."
             )
-        return numbers
-
-
-def _check(bandwidth: float | str, share: float, targets: Any) -> None:
-    if bandwidth != "aicc" and (isinstance(bandwidth, str) or not 0 < bandwidth < float("inf")):
-        raise ValueError(
-            f"Expected `bandwidth` to be a positive number or 'aicc' but got {bandwidth!r}."
-        )
-    if not 0 < share <= 1:
-        raise ValueError(f"Expected `share` in (0, 1] but got {share}.")
-    if targets is not None and bandwidth != "aicc":
-        raise ValueError(
-            f"Expected no `targets` with bandwidth={bandwidth!r}, since they only choose one; use "
-            "bandwidth='aicc'."
-        )

@@ -1,213 +1,96 @@
-"""The multivariate normal conditional: absent features regressed on the present ones, with noise.
+"""Imputes by multivariate normal conditionals, of the features or of their normal scores."""
 
-One joint draw per key serves every coalition: x' = x⁰ + Σ_{·S} Σ_SS⁻¹ (x_S - x⁰_S) with
-x⁰ ~ N(μ, Σ) has the law of Eqs. (3.4.1)-(3.4.2) of the thesis (conditioning by kriging, Journel
-1974; Matheron's rule). So draws change as little as they can while a coalition grows, and only the
-regression depends on the coalition.
-
-Along an order none of the regressions is needed. Let L L' = Σ with the elements as they arrive,
-z = L⁻¹ (x - μ) and z⁰ = L⁻¹ (x⁰ - μ): what is new in each element, given those before it. Then
-x' = μ + L (z_S, z⁰_{S̄}) for every coalition of the order.
-"""
-
+from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Float64, Int64
-from torch import Tensor, nn
+from jaxtyping import Float, Float64
+from torch import Tensor
 
-from manifold_shap import _random
-from manifold_shap.coalitions import distinct_coalitions
 from manifold_shap.imputers.base import (
     LEAST_NESTED_PLAYERS,
     Completions,
     Imputer,
-    arrivals,
+    Keys,
+    Mask,
+    NestedMask,
+    Rows,
+    RunKeys,
     nested_parts,
 )
-from manifold_shap.imputers.covariance import REGULARISATION, regularised_moments
+from manifold_shap.imputers.normal import REGULARISATION, ConditionalNormal, regularised_moments
 from manifold_shap.players import Players
 
-# Elements of the matrices of distinct coalitions that are held at a time: 64 MiB each.
-_MOST_ELEMENTS = 2**23
 
+class _NormalImputer(Imputer):
+    """Imputes scores of the rows that follow a multivariate normal distribution.
 
-class ConditionalNormal(nn.Module):
-    """p(z_{S̄} | z_S) of one multivariate normal distribution, for every S.
-
-    Args:
-        mean: of each element.
-        scale: standard deviations; an element of scale 0 is always drawn at its mean.
-        correlation: of the elements, positive definite with a unit diagonal.
+    Attributes:
+        conditional: the distribution of the scores.
+        ridge: λ if the covariance was regularised, otherwise 0.
     """
 
-    mean: Tensor
-    scale: Tensor
-    correlation: Tensor
-    root: Tensor
+    conditional: ConditionalNormal
+    ridge: float
 
-    def __init__(
-        self,
-        mean: Float64[Tensor, " elements"],
-        scale: Float64[Tensor, " elements"],
-        correlation: Float64[Tensor, "elements elements"],
-    ) -> None:
-        super().__init__()
-        for name, statistic in (("mean", mean), ("scale", scale), ("correlation", correlation)):
-            self.register_buffer(name, statistic, persistent=False)
-        self.register_buffer("root", torch.linalg.cholesky(correlation), persistent=False)
-        self._drawn: tuple[range, Tensor, Tensor] | None = None
+    @abstractmethod
+    def _scores(self, x: Float[Tensor, "batch elements"]) -> Float[Tensor, "batch elements"]:
+        """Normal scores of rows."""
 
-    def draw(
-        self,
-        x: Float[Tensor, "batch elements"],
-        mask: Bool[Tensor, "batch m players"],
-        players: Players,
-        draws: range,
-        keys: Int64[Tensor, "batch m"],
-    ) -> Float[Tensor, "batch m draws elements"]:
-        """Rows that keep the present elements of `x`, the others drawn given these."""
-        given, elements = x.repeat_interleave(mask.shape[1], 0), x.shape[1]
-        coalitions, which = distinct_coalitions(mask.flatten(0, 1))
-        present = players.expand(coalitions).flatten(1)
-        distinct, position = keys.flatten().unique(return_inverse=True)
-        numbers = self._numbers(distinct, draws)
-        most = max(1, _MOST_ELEMENTS // elements**2)
-        if len(given) <= most:
-            rows = self._complete(given, present, which, numbers, position)
-            return rows.unflatten(0, mask.shape[:2])
-        rows = x.new_empty(len(given), len(draws), elements)
-        # Equal coalitions stand side by side, so that they are factorised together.
-        for some in which.argsort().split(most):
-            first, last = int(which[some[0]]), int(which[some[-1]])
-            own = present[first : last + 1], which[some] - first
-            rows[some] = self._complete(given[some], *own, numbers, position[some])
-        return rows.unflatten(0, mask.shape[:2])
+    @abstractmethod
+    def _completions(
+        self, x: Rows, mask: Mask, scores: Float[Tensor, "batch m draws elements"]
+    ) -> Completions:
+        """Completed rows with these scores."""
 
-    def draw_along(
-        self,
-        x: Float[Tensor, "batch elements"],
-        mask: Bool[Tensor, "batch runs run players"],
-        players: Players,
-        draws: range,
-        keys: Int64[Tensor, "batch runs"],
-    ) -> Float[Tensor, "batch m draws elements"]:
-        """The same rows, for coalitions that grow within each run."""
-        given, elements = x.repeat_interleave(mask.shape[1], 0), x.shape[1]
-        distinct, position = keys.flatten().unique(return_inverse=True)
-        numbers = self._numbers(distinct, draws)
-        rows = x.new_empty(len(given), mask.shape[2], len(draws), elements)
-        step = max(1, _MOST_ELEMENTS // elements**2)
-        parts = (part.split(step) for part in (given, mask.flatten(0, 1), position, rows))
-        for some, coalitions, which, out in zip(*parts, strict=True):
-            self._walk(some, players.expand(coalitions).flatten(2), numbers[which], out)
-        return rows.view(len(x), -1, len(draws), elements)
+    @property
+    def provenance(self) -> dict[str, Any]:
+        return {"ridge": self.ridge}
 
-    def _walk(
-        self,
-        x: Float[Tensor, "runs elements"],
-        present: Bool[Tensor, "runs run elements"],
-        numbers: Float[Tensor, "runs elements draws"],
-        rows: Float[Tensor, "runs run draws elements"],
-    ) -> None:
-        """Complete growing coalitions into `rows`."""
-        order, arrival = arrivals(present)
-        factor = torch.linalg.cholesky(self.correlation[order[:, :, None], order[:, None]])
-        own = self._standardised(x).gather(1, order)[..., None]
-        innovations = torch.linalg.solve_triangular(
-            factor, torch.cat((self.root[order], own), dim=-1), upper=False
-        )
-        place = order.argsort(-1)[..., None].expand_as(factor)
-        factor = factor.gather(1, place) * self.scale[:, None]
-        late = arrival[:, None] > torch.arange(present.shape[1], device=x.device)[:, None]
-        known = torch.where(late, 0, innovations[:, None, :, -1])
-        expected = (known @ factor.mT + self.mean).to(x.dtype)
-        location = torch.where(present, x[:, None], expected)
-        drawn = innovations[..., :-1].to(x.dtype) @ numbers
-        root = factor.to(x.dtype)[:, None]
-        step = max(1, _MOST_ELEMENTS // root.numel())
-        parts = (part.split(step, 1) for part in (rows, location, late))
-        for out, middle, absent in zip(*parts, strict=True):
-            # What arrives early owes nothing to what comes late: present elements stay, to the bit.
-            own_root = (root * absent[:, :, None]).flatten(1, 2)
-            completed = torch.baddbmm(middle.flatten(1)[..., None], own_root, drawn)
-            out.copy_(completed.unflatten(1, middle.shape[1:]).mT)
+    def impute(self, x: Rows, mask: Mask, draws: range, keys: Keys) -> Completions:
+        """Complete each coalition from one joint draw per key and number, conditioned on x_S."""
+        scores = self._scores(x.flatten(1))
+        drawn = self.conditional.draw(scores, mask, self.players, draws, keys)
+        return self._completions(x, mask, drawn)
 
-    def _numbers(
-        self, keys: Int64[Tensor, " keys"], draws: range
-    ) -> Float[Tensor, "keys elements draws"]:
-        # An estimator asks for a row's coalitions in many calls that share one key.
-        if self._drawn is not None:
-            before, same_keys, numbers = self._drawn
-            if before == draws and same_keys.device == keys.device and same_keys.equal(keys):
-                return numbers
-        numbers = _random.normal(keys, (len(self.mean),), draws).mT.contiguous()
-        self._drawn = draws, keys, numbers
-        return numbers
-
-    def _complete(
-        self,
-        x: Float[Tensor, "pairs elements"],
-        coalitions: Bool[Tensor, "coalitions elements"],
-        which: Int64[Tensor, " pairs"],
-        numbers: Float[Tensor, "keys elements draws"],
-        position: Int64[Tensor, " pairs"],
-    ) -> Float[Tensor, "pairs draws elements"]:
-        present = coalitions[which]
-        regression, root = (factor[which] for factor in self._factors(coalitions))
-        known = torch.where(present, self._standardised(x), 0)
-        expected = (regression @ known[..., None]).squeeze(-1) * self.scale + self.mean
-        # The root has zeros in the rows of present elements: they stay as they are, to the bit.
-        location = torch.where(present, x, expected.to(x.dtype))
-        one_key = len(numbers) == 1
-        numbers = numbers.expand(len(x), -1, -1) if one_key else numbers[position]
-        # Long rows of draws: with the few elements last, the product takes ten times as long.
-        return torch.baddbmm(location[..., None], root.to(x.dtype), numbers).mT
-
-    def _standardised(
-        self, x: Float[Tensor, "*shape elements"]
-    ) -> Float64[Tensor, "*shape elements"]:
-        return (x - self.mean) / torch.where(self.scale > 0, self.scale, 1)
-
-    def _factors(
-        self, present: Bool[Tensor, "coalitions elements"]
-    ) -> tuple[
-        Float64[Tensor, "coalitions elements elements"],
-        Float64[Tensor, "coalitions elements elements"],
-    ]:
-        """Σ_{S̄S} Σ_SS⁻¹ between standardised elements, and a square root of Σ_{S̄|S}, zero-padded.
-
-        Eq. (3.4.1) of the thesis prints Σ_{S̄S̄} for Σ_{S̄S}.
-        """
-        rows, columns = present[:, :, None], present[:, None]
-        own = torch.where(rows & columns, self.correlation, 0)
-        own = own + torch.diag_embed((~present).double())
-        cross = torch.where(rows & ~columns, self.correlation, 0)
-        regression = torch.cholesky_solve(cross, torch.linalg.cholesky(own)).mT
-        residual = (self.root - regression @ self.root) * self.scale[:, None]
-        return regression, torch.where(rows, 0, residual)
+    def impute_nested(
+        self, x: Rows, mask: NestedMask, draws: range, keys: RunKeys, most: int
+    ) -> Iterator[Completions]:
+        """Complete nested coalitions by one factorisation for each run."""
+        if len(self.players) < LEAST_NESTED_PLAYERS:
+            yield from super().impute_nested(x, mask, draws, keys, most)
+            return
+        scores = self._scores(x.flatten(1))
+        for some, own in nested_parts(mask, keys, most):
+            drawn = self.conditional.draw_nested(scores, some, self.players, draws, own)
+            yield self._completions(x, some.flatten(1, 2), drawn)
 
 
-class GaussianImputer(Imputer):
-    """x'_{S̄} ~ N(μ_{S̄|S}, Σ_{S̄|S}), μ and Σ those of the reference rows (thesis, 3.4.1).
+class GaussianImputer(_NormalImputer):
+    """x'_{S̄} ~ N(μ_{S̄|S}, Σ_{S̄|S}), with the mean and covariance of the reference rows.
 
-    Elements are taken for continuous ones: draws of a binary or one-hot column are any numbers, not
-    members of its support, and the model has to read them. A constant column is drawn at its
-    constant.
+    Aas, Jullum & Løland (2021), Section 3.1; Carballo (2022), Eqs. 3.4.1-3.4.2. Elements are taken
+    as continuous: draws of a binary or one-hot column are real numbers outside its support, which
+    the model has to accept. A constant column is drawn at its constant.
 
     Args:
-        reference: at least two rows.
-        players: who plays; by default every element of a row on its own.
-        regularisation: λ, a ridge of λ times the variance of every column, for covariances whose
-            correlations have an eigenvalue below λ: collinear columns (one-hot ones sum to 1), or
-            no more rows than columns. A warning says so, once. Where rows are few, a larger λ
-            (0.01, 0.1) also keeps the regressions from following chance.
+        reference: at least two rows of background data, `[rows, *event]`.
+        players: who plays; by default every element of a row is a player.
+        regularisation: λ, a ridge of λ times the variance of every column, added if the smallest
+            eigenvalue of the correlations is below λ: collinear columns (one-hot columns sum to 1),
+            or no more rows than columns. A warning says so, once. With few rows a larger λ (0.01,
+            0.1) also reduces the variance of the regressions.
 
     Raises:
         TypeError, ValueError: `reference` is no tensor or array of at least two finite rows of the
             shape that `players` own; λ is negative, or too small to make the covariance positive
             definite.
+
+    >>> imputer = GaussianImputer(torch.randn(100, 3))
+    >>> x, mask = torch.zeros(1, 3), torch.tensor([[[True, False, True]]])
+    >>> imputer.impute(x, mask, range(5), keys=torch.tensor([[0]])).rows.shape
+    torch.Size([1, 1, 5, 3])
     """
 
     name = "gaussian"
@@ -223,33 +106,90 @@ class GaussianImputer(Imputer):
         self.ridge = moments.ridge
         self.conditional = ConditionalNormal(moments.mean, moments.scale, moments.correlation)
 
-    @property
-    def provenance(self) -> dict[str, Any]:
-        return {"ridge": self.ridge}
+    def _scores(self, x: Float[Tensor, "batch elements"]) -> Float[Tensor, "batch elements"]:
+        return x
 
-    def impute(
-        self,
-        x: Float[Tensor, "batch *event"],
-        mask: Bool[Tensor, "batch m players"],
-        draws: range,
-        keys: Int64[Tensor, "batch m"],
-    ) -> Completions:
-        """Complete each coalition by one joint draw per key and number, corrected for x_S."""
-        rows = self.conditional.draw(x.flatten(1), mask, self.players, draws, keys)
-        return Completions(rows.unflatten(-1, self.players.event))
+    def _completions(self, x: Tensor, mask: Tensor, scores: Tensor) -> Completions:
+        return Completions(scores.unflatten(-1, self.players.event))
 
-    def impute_nested(
+
+class CopulaImputer(_NormalImputer):
+    """Normal conditionals of V_j = Φ⁻¹(F_j(X_j)), mapped back by F_j⁻¹: a Gaussian copula.
+
+    Aas, Jullum & Løland (2021), Section 3.2; Carballo (2022), Section 3.4.2. F_j is the empirical
+    distribution of column j in the N reference rows: (rank - 1/2) / N, with the mean rank for ties,
+    and from 1/(2N) to 1 - 1/(2N) for values outside their range. V is standard normal with the
+    correlations of the reference rows' normal scores, so that columns keep their marginal
+    distributions under any coalition.
+
+    Draws of a column whose values repeat, twice on average or more, are observed values (the
+    inverse of F_j as a step function); others are interpolated linearly between the order
+    statistics, and stay within their range. Between columns of few values the dependence is
+    underestimated: their normal scores vary less than a normal variable.
+
+    Args:
+        reference: at least two rows of background data, `[rows, *event]`.
+        players: who plays; by default every element of a row is a player.
+        regularisation: as for `GaussianImputer`, of the correlations of V.
+
+    Raises:
+        TypeError, ValueError: as for `GaussianImputer`.
+
+    >>> imputer = CopulaImputer(torch.randn(100, 3).exp())
+    >>> x, mask = torch.ones(1, 3), torch.tensor([[[True, False, True]]])
+    >>> bool((imputer.impute(x, mask, range(5), keys=torch.tensor([[0]])).rows > 0).all())
+    True
+    """
+
+    name = "copula"
+    order_statistics: Tensor
+    stepwise: Tensor
+
+    def __init__(
         self,
-        x: Float[Tensor, "batch *event"],
-        mask: Bool[Tensor, "batch runs run players"],
-        draws: range,
-        keys: Int64[Tensor, "batch runs"],
-        most: int,
-    ) -> Iterator[Completions]:
-        """Complete nested coalitions by one factorisation for each run."""
-        if len(self.players) < LEAST_NESTED_PLAYERS:
-            yield from super().impute_nested(x, mask, draws, keys, most)
-            return
-        for some, own in nested_parts(mask, keys, most):
-            rows = self.conditional.draw_along(x.flatten(1), some, self.players, draws, own)
-            yield Completions(rows.unflatten(-1, self.players.event))
+        reference: Any,
+        players: Players | None = None,
+        regularisation: float = REGULARISATION,
+    ) -> None:
+        super().__init__(reference, players)
+        ordered = self.reference.flatten(1).mT.contiguous().sort(-1).values
+        distinct = (ordered.diff(dim=-1) > 0).sum(-1) + 1
+        self.register_buffer("order_statistics", ordered, persistent=False)
+        self.register_buffer("stepwise", 2 * distinct <= ordered.shape[1], persistent=False)
+        scores = self.normal_scores(self.reference.flatten(1))
+        moments = regularised_moments(scores, regularisation)
+        self.ridge = moments.ridge
+        mean = torch.zeros_like(moments.mean)
+        self.conditional = ConditionalNormal(mean, mean + 1, moments.correlation)
+
+    def normal_scores(
+        self, x: Float[Tensor, "batch elements"]
+    ) -> Float64[Tensor, "batch elements"]:
+        """Φ⁻¹(F_j(x_j))."""
+        columns, rows = x.mT.contiguous(), len(self.reference)
+        below = torch.searchsorted(self.order_statistics, columns)
+        up_to = torch.searchsorted(self.order_statistics, columns, right=True)
+        share = (below + up_to).double() / (2 * rows)
+        return torch.special.ndtri(share.clamp(0.5 / rows, 1 - 0.5 / rows)).mT
+
+    def quantiles(
+        self, scores: Float[Tensor, "*shape elements"]
+    ) -> Float[Tensor, "*shape elements"]:
+        """F_j⁻¹(Φ(v_j))."""
+        columns, rows = self.order_statistics.shape
+        smooth = (~self.stepwise).to(scores.dtype)
+        place = torch.special.ndtr(scores).mul_(rows).sub_(0.5 * smooth).clamp_(0, rows - 1)
+        low = place.long()
+        share = place.sub_(low).mul_(smooth)
+        index = low.add_(torch.arange(0, columns * rows, rows, device=low.device))
+        below = self.order_statistics.take(index)
+        # The last row has a share of zero, whatever comes after it.
+        above = self.order_statistics.take(index.add_(1).clamp_(max=columns * rows - 1))
+        return torch.lerp(below, above, share.to(below.dtype))
+
+    def _scores(self, x: Float[Tensor, "batch elements"]) -> Float[Tensor, "batch elements"]:
+        return self.normal_scores(x).to(x.dtype)
+
+    def _completions(self, x: Tensor, mask: Tensor, scores: Tensor) -> Completions:
+        values = self.quantiles(scores).unflatten(-1, self.players.event)
+        return Completions(self.splice(x, mask, values))

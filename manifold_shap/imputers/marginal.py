@@ -1,26 +1,40 @@
-"""Off-manifold splicing: absent features come from another row, whatever x_S says."""
+"""Imputes off the manifold: absent features come from background rows, whatever x_S is."""
 
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from manifold_shap import _random
-from manifold_shap.imputers.base import Completions, Imputer
+from manifold_shap._checks import check_rows, to_tensor
+from manifold_shap.imputers.base import (
+    Completions,
+    Imputer,
+    Keys,
+    Mask,
+    Rows,
+)
 from manifold_shap.players import Players
 
 
 class MarginalImputer(Imputer):
-    """x' = x_S ⊔ x''_{S̄} with x'' a row of the reference data (Frye et al. 2021, Eq. 2).
+    """x' = x_S ⊔ x''_{S̄} with x'' a row of the background data (Frye et al. 2021, Eq. 2).
 
-    Attributes:
-        reference: a copy of the rows that donate, `[rows, *event]`.
-        players: who plays; by default every element of a row on its own.
+    With as many draws as there are rows, or more, values are exact.
+
+    Args:
+        reference: background data, `[rows, *event]`.
+        players: who plays; by default every element of a row is a player.
 
     Raises:
         TypeError, ValueError: `reference` is no tensor or array of finite rows of the shape that
             `players` own.
+
+    >>> imputer = MarginalImputer(torch.tensor([[1.0, 10.0], [2.0, 20.0]]))
+    >>> x, mask = torch.tensor([[7.0, 70.0]]), torch.tensor([[[True, False]]])
+    >>> imputer.impute(x, mask, range(2), keys=torch.tensor([[0]])).rows.sort(2).values
+    tensor([[[[ 7., 10.],
+              [ 7., 20.]]]])
     """
 
     name = "marginal"
@@ -32,25 +46,78 @@ class MarginalImputer(Imputer):
         shuffled = torch.randperm(len(self.reference), generator=torch.Generator().manual_seed(0))
         self.register_buffer("order", shuffled.to(self.reference.device), persistent=False)
 
-    def impute(
-        self,
-        x: Float[Tensor, "batch *event"],
-        mask: Bool[Tensor, "batch m players"],
-        draws: range,
-        keys: Int64[Tensor, "batch m"],
-    ) -> Completions:
-        """Complete each coalition from distinct donors, until every row has donated.
+    def impute(self, x: Rows, mask: Mask, draws: range, keys: Keys) -> Completions:
+        """Complete each coalition from distinct background rows until every row has been used.
 
-        The donors are neighbours in one random order of the reference rows; the key says where
-        they begin.
+        Draws are consecutive rows in one random order of the background data; the key decides
+        which row is the first.
         """
         rows = len(self.reference)
         begin = (_random.uniform(keys, ()).double() * rows).long()
         numbers = torch.arange(draws.start, draws.stop, device=keys.device)
-        donors = self.order[(begin[..., None] + numbers) % rows]
+        chosen = self.order[(begin[..., None] + numbers) % rows]
         # Both are finite, so that a product with zero is zero; this is faster than `where`.
         present = self.players.expand(mask)[:, :, None].float()
-        drawn = self.reference.index_select(0, donors.flatten()).view(
-            *donors.shape, *self.players.event
+        drawn = self.reference.index_select(0, chosen.flatten()).view(
+            *chosen.shape, *self.players.event
         )
         return Completions(torch.addcmul(x[:, None, None] * present, drawn, 1 - present))
+
+
+class BaselineImputer(MarginalImputer):
+    """Absent features take the values of one baseline, e.g. the mean row or a blank image.
+
+    v(∅) is the model's output at the baseline, and a single draw is exact.
+
+    Args:
+        point: the baseline, `[*event]`: one row without a batch axis.
+        players: who plays; by default every element of the baseline is a player.
+
+    Raises:
+        TypeError, ValueError: `point` is no tensor or array of finite numbers of the shape that
+            `players` own.
+
+    >>> imputer = BaselineImputer(torch.zeros(3))
+    >>> x, mask = torch.ones(1, 3), torch.tensor([[[True, False, True]]])
+    >>> imputer.impute(x, mask, range(1), keys=torch.tensor([[0]])).rows
+    tensor([[[[1., 0., 1.]]]])
+    """
+
+    name = "baseline"
+
+    def __init__(self, point: Any, players: Players | None = None) -> None:
+        row = to_tensor(point, "point")
+        players = players or Players.of_elements(row.shape)
+        if row.ndim == 0 or tuple(row.shape) != players.event:
+            raise ValueError(
+                f"Expected `point` of shape ({', '.join(map(str, players.event)) or '*event'}), "
+                f"one row without a batch axis, but got {tuple(row.shape)}; take one as `x[0]`."
+            )
+        super().__init__(check_rows(row[None], players, "point"), players)
+
+
+class ContrastiveImputer(MarginalImputer):
+    """Absent features come from contrast rows: why this outcome rather than theirs?
+
+    v(∅) is the mean output over these rows, so that a row's Shapley values add up to its difference
+    from that mean. With as many draws as there are rows, or more, values are exact.
+
+    Args:
+        rows: contrast rows, `[rows, *event]`, e.g. those of another class; a single one as
+            `x[:1]`.
+        players: who plays; by default every element of a row is a player.
+
+    Raises:
+        TypeError, ValueError: `rows` is no tensor or array of finite rows of the shape that
+            `players` own.
+
+    >>> ContrastiveImputer(torch.zeros(5, 3)).support
+    5
+    """
+
+    name = "contrastive"
+
+    def __init__(self, rows: Any, players: Players | None = None) -> None:
+        tensor = to_tensor(rows, "rows")
+        players = players or Players.of_elements(tensor.shape[1:])
+        super().__init__(check_rows(tensor, players, "rows"), players)

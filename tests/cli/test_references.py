@@ -7,7 +7,7 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap.coalitions import all_coalitions
-from manifold_shap.imputers.references import BaselineImputer, ContrastiveImputer
+from manifold_shap.imputers.marginal import BaselineImputer, ContrastiveImputer
 
 
 def rows(count: int, seed: int = 0) -> Tensor:

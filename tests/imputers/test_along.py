@@ -11,12 +11,11 @@ from torch import Tensor
 
 import manifold_shap as ms
 from benchmarks import along_imputers
-from manifold_shap.imputers import base, copula, empirical, gaussian, mahalanobis
+from manifold_shap.imputers import base, empirical, gaussian, kernel, normal
 from manifold_shap.imputers.base import Completions
 from manifold_shap.imputers.causal import CausalImputer
-from manifold_shap.imputers.copula import CopulaImputer
 from manifold_shap.imputers.empirical import EmpiricalImputer
-from manifold_shap.imputers.gaussian import GaussianImputer
+from manifold_shap.imputers.gaussian import CopulaImputer, GaussianImputer
 from manifold_shap.values import ImputedValue
 
 # Nine players own fourteen elements, which stand in no order.
@@ -98,7 +97,7 @@ def test_runs_are_completed_as_single_coalitions(
     index = torch.tensor(owners).unique(return_inverse=True)[1]
     players = ms.Players(tuple(f"p{k}" for k in range(int(index.max()) + 1)), index)
     with pytest.MonkeyPatch.context() as patch:
-        for module in (gaussian, copula, empirical):
+        for module in (gaussian, empirical):
             patch.setattr(module, "LEAST_NESTED_PLAYERS", 0)
         imputer = make(rows(40, len(owners), seed), players)
         mask = grown(2, run, len(players), seed)
@@ -143,7 +142,7 @@ def test_few_runs_are_factorised_at_a_time(make: Make, monkeypatch: pytest.Monke
     imputer, x = make(rows(200), PLAYERS), rows(2, seed=1)
     mask = along(orders())
     whole = complete(imputer, x, mask, range(4), KEYS).rows
-    for module in (gaussian, mahalanobis):
+    for module in (normal, kernel):
         monkeypatch.setattr(module, "_MOST_ELEMENTS", 2 * len(INDEX) ** 2)
     parts = complete(imputer, x, mask, range(4), KEYS).rows
     torch.testing.assert_close(parts, whole, rtol=1e-5, atol=1e-5)

@@ -17,12 +17,11 @@ import manifold_shap as ms
 from manifold_shap import _random
 from manifold_shap.coalitions import all_coalitions
 from manifold_shap.data import Drug
-from manifold_shap.imputers import Imputer, exact_match, mahalanobis
-from manifold_shap.imputers.bandwidth import corrected_akaike
+from manifold_shap.imputers import Imputer, empirical, kernel
 from manifold_shap.imputers.causal import CausalImputer
-from manifold_shap.imputers.covariance import regularised_moments
-from manifold_shap.imputers.empirical import EmpiricalImputer
-from manifold_shap.imputers.exact_match import ExactMatchImputer
+from manifold_shap.imputers.empirical import EmpiricalImputer, ExactMatchImputer
+from manifold_shap.imputers.kernel import corrected_akaike
+from manifold_shap.imputers.normal import regularised_moments
 
 FOLDER = os.environ.get("MANIFOLD_SHAP_DATA")
 PAIRED = ms.Players(("a", "b", "c"), torch.tensor([0, 1, 1, 2]))
@@ -127,7 +126,7 @@ def test_any_chunk_gives_the_same_completions(first: int, width: int, kind: str)
 def test_small_parts_of_the_pairs_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     imputer, x = EmpiricalImputer(gaussian(50), bandwidth=0.5), gaussian(5, seed=1)
     whole = every(imputer, x, range(50))
-    monkeypatch.setattr(mahalanobis, "_MOST_ELEMENTS", 7 * 50 * 4)
+    monkeypatch.setattr(kernel, "_MOST_ELEMENTS", 7 * 50 * 4)
     parts = every(imputer, x, range(50))
     assert torch.equal(parts.rows, whole.rows)
     torch.testing.assert_close(parts.log_weights, whole.log_weights)
@@ -143,7 +142,7 @@ def test_equal_coalitions_share_one_factorisation(monkeypatch: pytest.MonkeyPatc
         return cholesky(matrix)
 
     # Distances of three pairs at a time: the thirty rows of a coalition come in ten parts.
-    monkeypatch.setattr(mahalanobis, "_MOST_ELEMENTS", 3 * 50)
+    monkeypatch.setattr(kernel, "_MOST_ELEMENTS", 3 * 50)
     monkeypatch.setattr(torch.linalg, "cholesky", counted)
     parts = every(imputer, x, range(50))
     assert sum(factorised) == 16
@@ -162,8 +161,8 @@ def test_weights_of_few_pairs_are_held_at_a_time(
     keys = torch.arange(rows * coalitions).reshape(rows, coalitions)
     most = 5 * len(imputer.donors)
     whole = imputer.impute(x, mask, range(9), keys), imputer.sample(x, mask, range(9), keys)
-    monkeypatch.setattr(exact_match, "_MOST_ELEMENTS", most)
-    monkeypatch.setattr(mahalanobis, "_MOST_ELEMENTS", most)
+    monkeypatch.setattr(empirical, "_MOST_ELEMENTS", most)
+    monkeypatch.setattr(kernel, "_MOST_ELEMENTS", most)
     parts = list(imputer.weigh(x, mask))
     assert max(weights.numel() for _, weights in parts) <= most
     assert torch.equal(torch.cat([some for some, _ in parts]).sort().values, keys.flatten())
@@ -479,12 +478,15 @@ def test_values_of_a_table_are_its_conditional_means() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"bandwidth": 0.0}, "`bandwidth` to be a positive number or 'aicc' but got 0.0"),
-        ({"bandwidth": math.nan}, "`bandwidth` to be a positive number or 'aicc' but got nan"),
-        ({"bandwidth": "aic"}, "`bandwidth` to be a positive number or 'aicc' but got 'aic'"),
-        ({"share": 0.0}, r"Expected `share` in \(0, 1\] but got 0.0"),
-        ({"share": 1.2}, r"Expected `share` in \(0, 1\] but got 1.2"),
-        ({"regularisation": -0.1}, "`regularisation` of at least 0 and finite but got -0.1"),
+        ({"bandwidth": 0.0}, "`bandwidth` to be a finite number above 0 but got 0.0; 'aicc'"),
+        ({"bandwidth": math.nan}, "`bandwidth` to be a finite number above 0 but got nan"),
+        ({"bandwidth": "aic"}, "number above 0 but got 'aic' .*; 'aicc' chooses one"),
+        ({"share": 0.0}, r"`share` to be a finite number above 0 and of at most 1 but got 0.0"),
+        ({"share": 1.2}, r"`share` to be .* and of at most 1 but got 1.2"),
+        (
+            {"regularisation": -0.1},
+            "`regularisation` to be a finite number of at least 0 but got -0.1",
+        ),
         ({"targets": torch.ones(20, 1)}, "Expected no `targets` with bandwidth=0.1"),
         (
             {"bandwidth": "aicc", "targets": torch.ones(20)},
@@ -492,12 +494,12 @@ def test_values_of_a_table_are_its_conditional_means() -> None:
         ),
         (
             {"bandwidth": "aicc", "targets": torch.full((20, 1), math.inf)},
-            "finite `targets` but 20 entries",
+            "20 of 20 entries of `targets` are NaN",
         ),
     ],
 )
 def test_errors_of_arguments(arguments: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         EmpiricalImputer(gaussian(20), **arguments)
 
 

@@ -14,9 +14,8 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap.coalitions import all_coalitions
-from manifold_shap.imputers import gaussian
-from manifold_shap.imputers.copula import CopulaImputer
-from manifold_shap.imputers.gaussian import GaussianImputer
+from manifold_shap.imputers import normal
+from manifold_shap.imputers.gaussian import CopulaImputer, GaussianImputer
 
 MEAN = torch.tensor([1.0, -2.0, 0.5, 0.0], dtype=torch.float64)
 COVARIANCE = torch.tensor(
@@ -216,7 +215,7 @@ def test_few_coalitions_are_factorised_at_a_time(
     mask = MASKS.expand(3, -1, -1)
     keys = torch.arange(48).reshape(3, 16) % 5
     whole = imputer.impute(x, mask, range(6), keys).rows
-    monkeypatch.setattr(gaussian, "_MOST_ELEMENTS", 5 * 4**2)
+    monkeypatch.setattr(normal, "_MOST_ELEMENTS", 5 * 4**2)
     torch.testing.assert_close(imputer.impute(x, mask, range(6), keys).rows, whole)
 
 
@@ -317,7 +316,9 @@ def test_errors(make: Make) -> None:
     with pytest.raises(ValueError, match=r"Expected at least two rows in `reference`.* but got 1"):
         make(rows(1))
     for negative in (-1e-6, float("nan"), float("inf")):
-        with pytest.raises(ValueError, match="`regularisation` of at least 0 and finite but got"):
+        with pytest.raises(
+            ValueError, match="`regularisation` to be a finite number of at least 0 but got"
+        ):
             make(rows(9), regularisation=negative)
     collinear = rows(50)
     collinear[:, 3] = collinear[:, 0]

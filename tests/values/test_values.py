@@ -14,8 +14,7 @@ from manifold_shap import _random as noise
 from manifold_shap import models as classifiers
 from manifold_shap.coalitions import all_coalitions
 from manifold_shap.imputers import Completions
-from manifold_shap.imputers.empirical import EmpiricalImputer
-from manifold_shap.imputers.exact_match import ExactMatchImputer
+from manifold_shap.imputers.empirical import EmpiricalImputer, ExactMatchImputer
 from manifold_shap.spaces import SPACES
 from manifold_shap.values import imputed, model_for, reference_outputs
 

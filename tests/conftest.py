@@ -4,17 +4,34 @@ import resource
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import pytest
 import torch
-from jaxtyping import install_import_hook
+from jaxtyping import _import_hook
 
 if TYPE_CHECKING:
     from manifold_shap import ValueFunction
 
-install_import_hook("manifold_shap", "beartype.beartype")
+
+def _execute(loader: Any, module: ModuleType) -> None:
+    """As the loader of jaxtyping, but modules of other packages keep their compiled files.
+
+    That loader names compiled files otherwise as long as a module runs, and so those of all that
+    the module imports: thousands of files of torch, Lightning and pandas were compiled again.
+    """
+    name = partial(_import_hook._optimized_cache_from_source, loader._typechecker.get_hash())
+    with patch("importlib._bootstrap_external.cache_from_source", name):
+        code = loader.get_code(module.__name__)
+    exec(code, module.__dict__)
+
+
+_import_hook._JaxtypingLoader.exec_module = _execute  # type: ignore[method-assign]
+_import_hook.install_import_hook("manifold_shap", "beartype.beartype")
 
 # Tests are small: on a busy machine, waiting for a second thread costs more than it brings.
 torch.set_num_threads(1)

@@ -59,7 +59,7 @@ def measure(
     own = keys.repeat_interleave(players - 1, 1)
     completed = imputer.impute(x, masks, range(value.draws), own).rows.flatten(0, 2)
     works = {
-        "plain": lambda: value.proper_values(x, masks, own),
+        "plain": lambda: value.values(x, masks, own),
         "along": lambda: value.values_along(x, order, keys),
         "model": lambda: value.space(value.model(completed)),
     }

@@ -61,7 +61,7 @@ def measure(codes: int, draws: int, repeats: int, around: bool = False) -> dict[
         return value.values_along(x, order[None, None], keys)
 
     def by_masks() -> Tensor:
-        return value.proper_values(x, masks, shared)
+        return value.values(x, masks, shared)
 
     def choose(run: int) -> None:
         u = torch.rand(*masks.shape[:2], draws, generator=generator)

@@ -38,7 +38,7 @@ from benchmarks.figures import Panel, draw, machine, markdown, number, write
 from benchmarks.peers import surrogate_on
 from manifold_shap.estimators.auto import auto_shapley
 from manifold_shap.estimators.coalition import affordable
-from manifold_shap.estimators.evaluator import Game
+from manifold_shap.estimators.evaluator import Evaluator
 from manifold_shap.estimators.kernel import kernel_shapley
 from manifold_shap.estimators.sample_reuse import sample_reuse_shapley
 
@@ -65,7 +65,7 @@ def exact(value: Any, x: Tensor, budget: int, seed: int) -> ms.Explanation:
 
 
 def coalition(value: Any, x: Tensor, budget: int, seed: int) -> ms.Explanation:
-    coalitions = affordable(Game(value, x[:1]), budget)
+    coalitions = affordable(Evaluator(value, x[:1]), budget)
     return ms.coalition_shapley(value, x, coalitions=coalitions, seed=seed)
 
 

@@ -28,10 +28,10 @@ BATCH_SIZES = [2**k for k in range(8, 17)]
 
 def make_value(data: MNIST) -> ms.SurrogateValue:
     torch.manual_seed(0)
-    surrogate = Surrogate(data.players.event, range(784), 10, "probability")
+    surrogate = Surrogate(data.players.event, range(784), 10, True)
     model = Model(MLP(784, [512], 10), data.classes, "logits")
     base = torch.full((10,), 0.1)
-    return ms.SurrogateValue(surrogate, model, data.players, ms.Space("probability"), base)
+    return ms.SurrogateValue(surrogate, model, data.players, ms.as_space("probability"), base)
 
 
 @torch.no_grad()

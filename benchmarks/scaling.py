@@ -66,12 +66,12 @@ Point = dict[str, Any]
 
 def random_value(players: int, classes: int) -> ms.SurrogateValue:
     torch.manual_seed(0)
-    surrogate = Surrogate((players,), range(players), classes, "probability", HIDDEN)
+    surrogate = Surrogate((players,), range(players), classes, True, HIDDEN)
     weight = torch.randn(players, classes) / players**0.5
     model = ms.as_model(lambda x: x @ weight, torch.randn(2, players), returns="logits")
     named = ms.Players.of_elements((players,))
     base = torch.full((classes,), 1 / classes)
-    return ms.SurrogateValue(surrogate, model, named, ms.Space("probability"), base)
+    return ms.SurrogateValue(surrogate, model, named, ms.as_space("probability"), base)
 
 
 def peak_memory() -> float:

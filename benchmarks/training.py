@@ -54,8 +54,7 @@ def make_task(data: MNIST, target: torch.Tensor) -> SurrogateTask:
         index=data.players.index.flatten().tolist(),
         players=list(data.players.names),
         outputs=list(data.classes),
-        space="probability",
-        zero_replacement=1e-3,
+        space={"output": "probability"},
     )
     task.describe(data.x_train, target)
     return task

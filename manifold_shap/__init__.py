@@ -45,16 +45,18 @@ from manifold_shap.ordering import Ordering
 from manifold_shap.players import Players
 from manifold_shap.simplex.dendrogram import cluster_classes
 from manifold_shap.simplex.partition import Partition
-from manifold_shap.spaces import Space
+from manifold_shap.spaces import ILR, Identity, LogOdds, OutputSpace, Probability, as_space
 from manifold_shap.surrogate import SurrogateValue
 from manifold_shap.tables.columns import Column
 from manifold_shap.tables.schema import Schema
 from manifold_shap.vae import VAEImputer
 from manifold_shap.values import (
+    GroupedValue,
     ImputedValue,
     LogRatioOfMean,
     RetrainedValue,
     ValueFunction,
+    as_value_function,
     imputed_value,
     retrained_value,
 )
@@ -67,6 +69,7 @@ if TYPE_CHECKING:
     from manifold_shap.vae.fit import fit_imputer, load_imputer
 
 __all__ = [
+    "ILR",
     "BaselineImputer",
     "CausalImputer",
     "Column",
@@ -77,26 +80,32 @@ __all__ = [
     "Explanation",
     "GaussianImputer",
     "GlobalValues",
+    "GroupedValue",
+    "Identity",
     "ImputedValue",
     "Imputer",
     "LeverageScores",
+    "LogOdds",
     "LogRatioOfMean",
     "MarginalImputer",
     "Model",
     "Ordering",
+    "OutputSpace",
     "Partition",
     "Players",
+    "Probability",
     "RetrainedValue",
     "Schema",
     "ShapleyKernel",
     "SizeUniform",
-    "Space",
     "SurrogateValue",
     "VAEImputer",
     "ValueFunction",
     "adaptive_shapley",
     "amortized_shapley",
     "as_model",
+    "as_space",
+    "as_value_function",
     "auto_shapley",
     "cluster_classes",
     "coalition_shapley",

@@ -229,3 +229,10 @@ def all_orders(players: int) -> Int64[Tensor, "orders players"]:
         ]
         orders = torch.cat(places)
     return orders
+
+
+def toggled(mask: Bool[Tensor, "*shape players"]) -> Bool[Tensor, "*shape places players"]:
+    """Each coalition, then the same with player 0, 1, ... toggled: players + 1 places."""
+    players = mask.shape[-1]
+    toggle = torch.eye(players + 1, players, dtype=torch.bool, device=mask.device).roll(1, 0)
+    return mask[..., None, :] ^ toggle

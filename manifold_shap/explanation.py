@@ -1,4 +1,4 @@
-"""The one result: Shapley values with labelled axes (instances, players, outputs)."""
+"""Holds the result of every estimator: Shapley values over instances, players and outputs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from manifold_shap import simplex
+from manifold_shap._checks import shown
 from manifold_shap.io import zarr as storage
 from manifold_shap.players import Players
 from manifold_shap.simplex import compositions
 from manifold_shap.simplex.partition import Partition, Tree
+from manifold_shap.spaces import OutputSpace, Probability, as_space
 from manifold_shap.tables.schema import Schema
 
 if TYPE_CHECKING:
@@ -23,47 +25,57 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
     """Shapley values of a model's outputs for some rows, and how they were made.
 
     `phi` sums over players to `prediction - base`, for every row and output.
 
+    Where rows have players of their own (`Players.of_rows`), the axis of players is as long as the
+    most that a row can have, and the entries of players that a row lacks are NaN.
+
     Attributes:
         phi: Shapley values `[instances, players, outputs]`, in units of the output space.
-        standard_error: of `phi`, same shape, from the sampling of orders, and of the draws that
-            each takes afresh, not from other errors of the value function; zero where every order
-            was taken, NaN where not known.
-        base: v(∅), the mean output over the reference data, `[outputs]`.
-        prediction: v(N), the model's output for each row, `[instances, outputs]`.
+        standard_error: of `phi`, same shape: from the sampling of orders or coalitions and of the
+            draws that each takes afresh, not from other errors of the value function; zero where
+            all were taken, NaN where not known.
+        base: v(empty coalition) of each row, `[instances, outputs]`.
+        prediction: v(grand coalition) of each row, `[instances, outputs]`.
         x: the rows explained, as the model sees them, `[instances, *event]`.
         players: names, and the player that owns each element of a row.
         outputs: names of the outputs.
-        space: the output space (`outputs.SPACES`).
+        space: the output space; a name is converted by `as_space`.
         instances: labels of the rows; by default 0, 1, ...
         made_by: version of this package, estimator, value function and their settings: plain
             numbers and strings.
         schema: columns of the table that the rows come from, if they come from one.
-        partition: of the classes, what each output compares; in the space `ilr`, there only.
+        partition: of the classes, what each output compares; for log-ratio coordinates only.
         covariance: of the errors of each player's outputs, `[instances, players, outputs,
             outputs]`, where it was kept; `standard_error` is the root of its diagonal.
+        owners: int64 `[instances, *event]`, the player that owns each element of each row, -1 for
+            padding; where rows have players of their own, and there only.
+
+    Raises:
+        ValueError: shapes, names, space or owners that do not fit together.
     """
 
     phi: Float[Tensor, "instances players outputs"]
     standard_error: Float[Tensor, "instances players outputs"]
-    base: Float[Tensor, " outputs"]
+    base: Float[Tensor, "instances outputs"]
     prediction: Float[Tensor, "instances outputs"]
     x: Float[Tensor, "instances *event"]
     players: Players
     outputs: tuple[str, ...]
-    space: str = "probability"
+    space: OutputSpace = Probability()  # noqa: RUF009
     instances: tuple[int, ...] = ()
     made_by: Mapping[str, Any] = field(default_factory=dict)
     schema: Schema | None = None
     partition: Partition | None = None
     covariance: Float[Tensor, "instances players outputs outputs"] | None = None
+    owners: Int64[Tensor, "instances *event"] | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "space", as_space(self.space))
         if not self.instances:
             object.__setattr__(self, "instances", tuple(range(len(self.phi))))
         instances, players, outputs = (
@@ -74,12 +86,14 @@ class Explanation:
         expected = {
             "phi": (instances, players, outputs),
             "standard_error": (instances, players, outputs),
-            "base": (outputs,),
+            "base": (instances, outputs),
             "prediction": (instances, outputs),
             "x": (instances, *self.players.event),
         }
         if self.covariance is not None:
             expected["covariance"] = (instances, players, outputs, outputs)
+        if self.owners is not None:
+            expected["owners"] = (instances, *self.players.event)
         for name, shape in expected.items():
             got = tuple(getattr(self, name).shape)
             if got != shape:
@@ -87,14 +101,78 @@ class Explanation:
                     f"Expected `{name}` of shape {shape} for {instances} instances, {players} "
                     f"players and {outputs} outputs but got {got}."
                 )
+        if self.players.by_row != (self.owners is not None):
+            raise ValueError(
+                "Expected `owners` where rows have players of their own, and there only, but got "
+                f"{'none' if self.owners is None else 'some'} for {self.players}."
+            )
         _check_partition(self.partition, self.space, self.outputs)
 
     @property
     def efficiency_gap(self) -> float:
-        """Largest |Σ phi - (prediction - base)|, relative to the largest |prediction - base|."""
+        """Largest |Σ phi - (prediction - base)|, relative to the largest |prediction - base|.
+
+        The sum is over the players that a row has.
+        """
         change = (self.prediction - self.base).double()
-        gap = (self.phi.double().sum(1) - change).abs().max()
+        total = self.phi.double().where(self.present[..., None], 0.0).sum(1)
+        gap = (total - change).abs().max()
         return (gap / change.abs().max().clamp(min=torch.finfo(torch.float32).tiny)).item()
+
+    @property
+    def counts(self) -> Int64[Tensor, " instances"]:
+        """How many players each row has."""
+        if self.owners is None:
+            return torch.full((len(self.phi),), len(self.players))
+        return self.owners.flatten(1).amax(1) + 1
+
+    @property
+    def present(self) -> Bool[Tensor, "instances players"]:
+        """The players that each row has."""
+        return torch.arange(len(self.players)) < self.counts[:, None]
+
+    @property
+    def unit(self) -> str:
+        """Of `phi`, `base` and `prediction`."""
+        return self.space.unit
+
+    def __repr__(self) -> str:
+        made = self.made_by.get("estimator", "unknown estimator")
+        return (
+            f"Explanation({len(self.phi)} instances, {len(self.players)} players, outputs "
+            f"{shown(self.outputs, 10)} in {self.space.name!r}, by {made!r})"
+        )
+
+    @classmethod
+    def of_ragged(
+        cls, parts: Sequence["Explanation"], order: Int64[Tensor, " instances"], players: Players
+    ) -> "Explanation":
+        """One explanation of rows that have players of their own, from parts of equal count.
+
+        Args:
+            parts: explanations of the rows with 1, 2, ... players, or of some of these counts.
+            order: the place, among the rows of all parts, of each row of the result.
+            players: of the row with the most players, and names for them.
+        """
+
+        def joined(name: str) -> Any:
+            tensors = [getattr(part, name) for part in parts]
+            if tensors[0] is None:
+                return None
+            if name in ("phi", "standard_error", "covariance"):
+                tensors = [_padded(tensor, len(players)) for tensor in tensors]
+            return torch.cat(tensors)[order]
+
+        tensors = ("phi", "standard_error", "covariance", "base", "prediction", "x", "owners")
+        made_by = {
+            key: entry
+            if all(part.made_by.get(key) == entry for part in parts)
+            else {str(len(part.players)): part.made_by.get(key) for part in parts}
+            for key, entry in parts[0].made_by.items()
+        }
+        made_by["evaluations"] = sum(part.made_by["evaluations"] for part in parts)
+        fields: dict[str, Any] = {name: joined(name) for name in tensors}
+        return replace(parts[0], players=players, instances=(), made_by=made_by, **fields)
 
     def __getitem__(self, index: int | np.integer | slice | Sequence[int]) -> "Explanation":
         """Some of the instances."""
@@ -105,8 +183,10 @@ class Explanation:
             phi=self.phi[where],
             standard_error=self.standard_error[where],
             covariance=None if self.covariance is None else self.covariance[where],
+            base=self.base[where],
             prediction=self.prediction[where],
             x=self.x[where],
+            owners=None if self.owners is None else self.owners[where],
             instances=tuple(chosen.tolist()),
         )
 
@@ -123,17 +203,54 @@ class Explanation:
     def features(self) -> "pd.DataFrame | None":
         """What each player was, in original units `[instances, players]`.
 
-        None where a player owns several elements that no schema describes (superpixels).
+        A player of several columns has them all, as in "street=Elm, number=7"; one that a row
+        lacks has NaN. None where a player owns several elements that no schema describes, as a
+        superpixel does.
         """
         import pandas as pd
 
+        names, index = list(self.players.names), list(self.instances)
         if self.schema is not None:
-            return self.schema.decode(self.x).set_axis(list(self.instances))
-        if self.x[0].numel() != len(self.players):
+            return self._columns().set_axis(index)
+        flat = self.x.flatten(1)
+        if self.owners is None:
+            if flat.shape[1] != len(names):
+                return None
+            values = flat[:, self.players.index.flatten().argsort()]
+            return pd.DataFrame(values.numpy(), index=index, columns=names)
+        owners = self.owners.flatten(1)
+        if not torch.equal((owners >= 0).sum(1), self.counts):
             return None
-        by_player = self.players.index.flatten().argsort()
-        values = self.x.flatten(1)[:, by_player].numpy()
-        return pd.DataFrame(values, index=list(self.instances), columns=list(self.players.names))
+        # Padding is written to a place of its own, and left out.
+        values = flat.new_full((len(flat), len(names) + 1), torch.nan)
+        values.scatter_(1, owners.where(owners >= 0, len(names)), flat)
+        return pd.DataFrame(values[:, :-1].numpy(), index=index, columns=names)
+
+    def _columns(self) -> "pd.DataFrame":
+        """The columns of the table, those of one player together."""
+        import pandas as pd
+
+        assert self.schema is not None
+        frame = self.schema.decode(self.x)
+        column = self.schema.player_of_element
+        first = torch.searchsorted(column, torch.arange(len(self.schema.names)))
+        owner = self.players.index[first]
+        if len(owner) == len(self.players):
+            names = list(self.players.names)
+            return frame.iloc[:, owner.argsort().tolist()].set_axis(names, axis=1)
+        members = {
+            name: [str(frame.columns[k]) for k in (owner == player).nonzero()[:, 0].tolist()]
+            for player, name in enumerate(self.players.names)
+        }
+        texts = {
+            name: frame[columns[0]]
+            if len(columns) == 1
+            else frame[columns].apply(
+                lambda row: ", ".join(f"{column}={value}" for column, value in row.items()), axis=1
+            )
+            for name, columns in members.items()
+        }
+        return pd.DataFrame(texts)
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -261,15 +378,21 @@ class Explanation:
     def _on_simplex(self) -> Partition:
         if self.partition is None:
             raise ValueError(
-                f"Expected an explanation with output='ilr' but this one is in {self.space!r}; "
-                "make the value function with output='ilr'."
+                "Expected an explanation with output='ilr' but this one is in "
+                f"{self.space.name!r}; make the value function with output='ilr'."
             )
         return self.partition
 
     def to_dataframe(self) -> "pd.DataFrame":
-        """One line per (instance, player, output): `phi`, `standard_error`."""
+        """One line per (instance, player, output): `phi`, `standard_error`.
+
+        Players that a row lacks are left out.
+        """
         dataset = self.to_xarray()[["phi", "standard_error"]]
-        return dataset.to_dataframe(dim_order=["instances", "players", "outputs"]).reset_index()
+        order = ["instances", "players", "outputs"]
+        frame = dataset.to_dataframe(dim_order=order).reset_index()
+        there = self.present[..., None].expand_as(self.phi).flatten().numpy()
+        return frame[there].reset_index(drop=True)
 
     def to_shap(self) -> "shap.Explanation":
         """A `shap.Explanation`, for the plots of shap (install `manifold_shap[shap]`).
@@ -284,10 +407,9 @@ class Explanation:
                 "Explanation.to_shap needs the package shap: pip install 'manifold_shap[shap]'."
             ) from error
         features = self.features()
-        base = np.broadcast_to(self.base.numpy(), self.prediction.shape).copy()
         return shap.Explanation(
             values=storage.copied(self.phi),
-            base_values=base,
+            base_values=storage.copied(self.base),
             data=None if features is None else features.to_numpy(),
             feature_names=list(self.players.names),
             output_names=list(self.outputs),
@@ -295,18 +417,26 @@ class Explanation:
         )
 
 
-def _check_partition(partition: Partition | None, space: str, outputs: tuple[str, ...]) -> None:
-    if (partition is not None) != (space == "ilr"):
-        got = "none" if partition is None else "one"
+def _check_partition(
+    partition: Partition | None, space: OutputSpace, outputs: tuple[str, ...]
+) -> None:
+    wanted = space.partition(partition.classes if partition else ("a", "b")) is not None
+    if (partition is not None) != wanted:
         raise ValueError(
-            f"Expected a `partition` in the space 'ilr', and there only, but got {got} in "
-            f"{space!r}."
+            "Expected a `partition` where outputs are log-ratio coordinates, and there only, but "
+            f"got {'none' if partition is None else 'one'} in {space.name!r}."
         )
     if partition is not None and partition.names != outputs:
         raise ValueError(
             f"Expected the balances of `partition` as `outputs`, {partition.names}, but got "
             f"{outputs}."
         )
+
+
+def _padded(tensor: Float[Tensor, "rows some *errors"], players: int) -> Tensor:
+    """NaN for the players that rows lack."""
+    shape = (len(tensor), players - tensor.shape[1], *tensor.shape[2:])
+    return torch.cat((tensor, tensor.new_full(shape, torch.nan)), dim=1)
 
 
 def _root(

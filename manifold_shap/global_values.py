@@ -72,10 +72,10 @@ def global_values(explanation: Explanation, y: Sequence[Any] | np.ndarray | Tens
         ValueError: another number of labels than of rows, a class that is no output, or an output
             space other than `probability`.
     """
-    if explanation.space != "probability":
+    if not explanation.space.on_simplex:
         raise ValueError(
             f"Expected the probabilities of classes but this explanation is in the space "
-            f"{explanation.space!r}; explain with output='probability'."
+            f"{explanation.space.name!r}; explain with output='probability'."
         )
     true = _positions(y, explanation.outputs)
     if len(true) != len(explanation.phi):
@@ -88,7 +88,7 @@ def global_values(explanation: Explanation, y: Sequence[Any] | np.ndarray | Tens
         phi=phi.mean(0),
         standard_error=phi.std(0) / len(true) ** 0.5 if len(true) > 1 else phi[0] * torch.nan,
         accuracy=explanation.prediction.double()[rows, true].mean().item(),
-        offset=explanation.base.double()[true].mean().item(),
+        offset=explanation.base.double()[rows, true].mean().item(),
         players=explanation.players.names,
         rows=len(true),
     )

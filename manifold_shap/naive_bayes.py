@@ -22,8 +22,7 @@ from manifold_shap._version import __version__
 from manifold_shap.explanation import Explanation
 from manifold_shap.naive_bayes_models import NaiveBayes, float64, read_model
 from manifold_shap.players import Players
-from manifold_shap.simplex.partition import Partition
-from manifold_shap.spaces import Space
+from manifold_shap.spaces import OutputSpace, as_space
 
 # Log-likelihoods that are held at a time: 2 MiB, what a cache holds.
 _MOST_ELEMENTS = 2**18
@@ -36,7 +35,7 @@ def naive_bayes_shapley(
     model: Any,
     x: Any,
     x_reference: Any,
-    output: str | Space = "log_odds",
+    output: str | OutputSpace = "log_odds",
     *,
     weights: Any = None,
     players: Players | None = None,
@@ -53,7 +52,7 @@ def naive_bayes_shapley(
             as the model has features, or a table, whose columns are matched by name if the model
             knows names. Everything is computed in float64.
         x_reference: rows over which v(∅) is the mean, as `x`.
-        output: `"log_odds"` (two classes), `"ilr"` (any number of them), or such a `Space`.
+        output: `"log_odds"` (two classes), `"ilr"` (any number of them), or such an `OutputSpace`.
         weights: w_m of each feature, from 0 to 1; by default all 1, which is the model itself. A
             feature of weight 0 gets exactly 0.
         players: who plays; by default every feature, by its name. The value of a group of features
@@ -69,7 +68,7 @@ def naive_bayes_shapley(
             width, none, or of entries that are NaN, infinite or unknown to the model; a likelihood
             of zero; `weights` out of range, or `weights` or `players` of another shape.
     """
-    space = Space.of(output)
+    space = as_space(output)
     game = _Additive.of(model, weights, space)
     return _explanation(game, space, x, game.mean(x_reference), players, "naive_bayes")
 
@@ -77,7 +76,7 @@ def naive_bayes_shapley(
 def weight_of_evidence(
     model: Any,
     x: Any,
-    output: str | Space = "log_odds",
+    output: str | OutputSpace = "log_odds",
     *,
     weights: Any = None,
     players: Players | None = None,
@@ -90,7 +89,7 @@ def weight_of_evidence(
 
     Arguments, result and errors are those of `naive_bayes_shapley`, without a reference.
     """
-    space = Space.of(output)
+    space = as_space(output)
     game = _Additive.of(model, weights, space)
     return _explanation(game, space, x, game.nothing(), players, "weight_of_evidence")
 
@@ -137,7 +136,7 @@ class _Additive:
     outputs: tuple[str, ...]
 
     @classmethod
-    def of(cls, model: Any, weights: Any, space: Space | None = None) -> "_Additive":
+    def of(cls, model: Any, weights: Any, space: OutputSpace | None = None) -> "_Additive":
         """On the scale of a space; without one, on that of each class against the rest."""
         bayes = read_model(model)
         checked = _checked_weights(weights, bayes)
@@ -170,7 +169,7 @@ class _Additive:
         return self.scale(torch.zeros(len(self.weights), len(self.bayes.classes)).double())
 
 
-def _scale(space: Space, classes: int) -> Callable[[Tensor], Tensor]:
+def _scale(space: OutputSpace, classes: int) -> Callable[[Tensor], Tensor]:
     if not space.takes_logarithms:
         raise ValueError(
             "Expected `output` to be 'log_odds' or 'ilr', on which naive Bayes is a sum over its "
@@ -228,7 +227,7 @@ def _checked_weights(weights: Any, bayes: NaiveBayes) -> Float[Tensor, " feature
 
 def _explanation(
     game: _Additive,
-    space: Space,
+    space: OutputSpace,
     x: Any,
     reference: Float[Tensor, "features outputs"],
     players: Players | None,
@@ -253,8 +252,8 @@ def _explanation(
         x=rows.to(torch.float32, copy=True),
         players=players,
         outputs=game.outputs,
-        space=space.name,
-        partition=Partition.sequential(game.bayes.classes) if space.name == "ilr" else None,
+        space=space,
+        partition=space.partition(game.bayes.classes),
         made_by={**made_by, "weights": game.weights.tolist()} if weighted else made_by,
     )
 

@@ -1,76 +1,112 @@
-"""Players: who plays, and which elements of an input row each of them owns."""
+"""Defines who plays: names, and the player that owns each element of an input row."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
 
-@dataclass(frozen=True, eq=False)
 class Players:
-    """Who plays: names, and which player owns each element of one input row.
+    """The players of a game, and the input elements that each of them owns.
 
     Elements of one player (a one-hot block, the channels of a pixel, a superpixel) enter and
     leave a coalition together.
 
+        >>> players = Players(["size", "colour"], [0, 1, 1])
+        >>> players.expand(torch.tensor([True, False]))
+        tensor([ True, False, False])
+
     Attributes:
         names: one per player.
-        index: int64, shaped as one input row (`*event`): the player that owns each element.
+        index: int64, shaped as one input row (`*event`): the player that owns each element. -1
+            throughout where rows have players of their own, see `of_rows`.
+
+    Args:
+        names: one per player; converted by `str`.
+        index: tensor, array or nested list of whole numbers, as the attribute.
+
+    Raises:
+        ValueError: a name that occurs more than once, or an `index` that does not hold every
+            player.
     """
 
-    names: tuple[str, ...]
-    index: Tensor
-
-    def __post_init__(self) -> None:
-        check_names(self.names)
-        owners = torch.unique(self.index)
-        if self.index.is_floating_point() or not torch.equal(
+    def __init__(self, names: Sequence[object], index: object) -> None:
+        self.names = tuple(str(name) for name in names)
+        if len(set(self.names)) < len(self.names):
+            twice = sorted({name for name in self.names if self.names.count(name) > 1})
+            raise ValueError(
+                f"Expected every player to have a name of its own but {twice[:10]} occur more than "
+                "once; number them, or let one player own their elements."
+            )
+        given = torch.as_tensor(index)
+        owners = torch.unique(given)
+        if given.is_floating_point() or not torch.equal(
             owners.cpu(), torch.arange(len(self.names))
         ):
             raise ValueError(
                 f"Expected `index` to hold every integer from 0 to {len(self.names) - 1}, one per "
                 f"name in `names`, but got {owners.tolist()[:20]} for {len(self.names)} names."
             )
+        self.index = given.long()
 
     @classmethod
-    def of_elements(cls, event: Sequence[int], names: Sequence[str] | None = None) -> "Players":
-        """One player per element of an input row of shape `event`."""
+    def of_elements(cls, event: Sequence[int], names: Sequence[object] | None = None) -> "Players":
+        """One player per element of an input row of shape `event`.
+
+        >>> Players.of_elements((2, 2)).names
+        ('x0', 'x1', 'x2', 'x3')
+        """
         count = math.prod(event)
-        names = tuple(names) if names is not None else tuple(f"x{i}" for i in range(count))
+        names = names if names is not None else [f"x{i}" for i in range(count)]
         return cls(names, torch.arange(count).reshape(tuple(event)))
+
+    @classmethod
+    def of_rows(
+        cls, event: Sequence[int], count: int, names: Sequence[object] | None = None
+    ) -> "Players":
+        """Players that differ from row to row: superpixels of a picture, words of a sentence.
+
+        Which elements they own is told by `ValueFunction.owners`. A row has the first of these
+        players, as many as it needs.
+
+            >>> players = Players.of_rows((4,), 3)
+            >>> players.names, players.by_row
+            (('player 0', 'player 1', 'player 2'), True)
+
+        Args:
+            event: shape of one input row.
+            count: the most players that a row can have.
+            names: of the players; by default "player 0", "player 1", ...
+        """
+        players = cls(
+            names if names is not None else [f"player {i}" for i in range(count)],
+            torch.arange(count),
+        )
+        players.index = torch.full(tuple(event), -1)
+        return players
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(self.names[:5]) + (", ..." if len(self) > 5 else "")
+        return f"Players({len(self)}: {shown}; event {self.event})"
 
     @property
     def event(self) -> tuple[int, ...]:
         """Shape of one input row."""
         return tuple(self.index.shape)
 
+    @property
+    def by_row(self) -> bool:
+        """Whether rows have players of their own (`of_rows`)."""
+        return len(self) > 0 and bool((self.index < 0).any())
+
+    def first(self, count: int) -> "Players":
+        """The first players of those that differ from row to row."""
+        return Players.of_rows(self.event, count, self.names[:count])
+
     def expand(self, mask: Tensor) -> Tensor:
         """A mask over players `[..., players]` as a mask over input elements `[..., *event]`."""
         return mask[..., self.index.to(mask.device)]
-
-
-def check_names(names: Sequence[Any]) -> None:
-    """Raise unless every player has a name of its own.
-
-    Raises:
-        TypeError: a name is no string.
-        ValueError: a name occurs more than once.
-    """
-    for name in names:
-        if not isinstance(name, str):
-            raise TypeError(
-                f"Expected the names of players to be strings but got {name!r}; convert it with "
-                "`str`."
-            )
-    if len(set(names)) < len(names):
-        twice = sorted({name for name in names if names.count(name) > 1})
-        raise ValueError(
-            f"Expected every player to have a name of its own but {twice[:10]} occur more than "
-            "once; number them, or let one player own their elements."
-        )

@@ -1,7 +1,10 @@
-"""Output spaces T: the scale on which a prediction is shared out among the players."""
+"""Defines the output spaces T: the scales on which Shapley values share out a prediction."""
 
+import difflib
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float
@@ -10,81 +13,231 @@ from torch import Tensor
 from manifold_shap import simplex
 from manifold_shap.simplex.partition import Partition
 
-SPACES = ("probability", "log_odds", "ilr", "identity")
+# Every output space by its name; `OutputSpace.__init_subclass__` enters them.
+SPACES: dict[str, type["OutputSpace"]] = {}
+
+
+class OutputSpace(ABC):
+    """T, which maps what a model returns to the outputs in which values add up.
+
+    A subclass with a `name` can be asked for by it everywhere, on the command line too.
+
+    Attributes:
+        name: as in the configuration.
+        unit: of values and Shapley values, for the axes of figures.
+        on_simplex: whether outputs are probabilities of the classes.
+        regression: whether T takes the plain values of a model, not log-probabilities.
+        takes_logarithms: whether an exact zero among the probabilities needs replacement.
+        zero_replacement: probability mass given to exact zeros; each becomes
+            `zero_replacement / K` (multiplicative replacement). Networks give no exact zeros;
+            forests and nearest neighbours do.
+    """
+
+    name: ClassVar[str]
+    unit: ClassVar[str]
+    on_simplex: ClassVar[bool] = False
+    regression: ClassVar[bool] = False
+    takes_logarithms: ClassVar[bool] = False
+    zero_replacement: float
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "name" in cls.__dict__:
+            SPACES[cls.name] = cls
+
+    @abstractmethod
+    def __call__(
+        self, prediction: Float[Tensor, "*batch classes"]
+    ) -> Float[Tensor, "*batch outputs"]:
+        """T of log-probabilities; where `regression`, of the model's plain values."""
+
+    @abstractmethod
+    def outputs(self, classes: Sequence[str]) -> tuple[str, ...]:
+        """Names of the outputs for a model with these classes.
+
+        Raises:
+            ValueError: a number of classes that T is not defined for.
+        """
+
+    def partition(self, classes: Sequence[str]) -> Partition | None:
+        """What each output compares, where outputs are log-ratio coordinates; None elsewhere."""
+        return None
+
+    def label(self, output: str) -> str:
+        """What an output is, for the axes of figures."""
+        return output
+
+    def amount(self, value: float) -> str | None:
+        """How a single output is written where the space has a way of its own; None elsewhere."""
+        return None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Plain data: `as_space(**settings)` makes this space again."""
+        return {"output": self.name}
 
 
 @dataclass(frozen=True)
-class Space:
-    """T, which maps a model's log-probabilities to the outputs in which values add up.
+class Probability(OutputSpace):
+    """Probabilities of the K classes.
 
-    Attributes:
-        name: `probability` (K outputs), `log_odds` (binary classifiers, 1 output: nats in favour
-            of the second class), `ilr` (K-1 coordinates of the Aitchison simplex) or `identity`
-            (regression: the model's own outputs).
-        zero_replacement: probability mass that exact zeros of a model receive before logarithms
-            are taken: each becomes `zero_replacement / K` (multiplicative replacement). Networks
-            give no exact zeros; forests and nearest neighbours do.
+    >>> Probability()(torch.tensor([[0.2, 0.8]]).log())
+    tensor([[0.2000, 0.8000]])
     """
 
-    name: str
+    name = "probability"
+    unit = "probability"
+    on_simplex = True
+
+    def __call__(self, prediction: Tensor) -> Tensor:
+        return prediction.exp()
+
+    def outputs(self, classes: Sequence[str]) -> tuple[str, ...]:
+        return tuple(classes)
+
+    def label(self, output: str) -> str:
+        return f"probability of {output}"
+
+    def amount(self, value: float) -> str:
+        if 0.995 <= value < 1:
+            return "> 0.99"
+        return "< 0.01" if 0 < value < 0.005 else f"{value:.2f}"
+
+
+@dataclass(frozen=True)
+class Identity(OutputSpace):
+    """The plain values of a regression model.
+
+    >>> Identity()(torch.tensor([[3.0]]))
+    tensor([[3.]])
+    """
+
+    name = "identity"
+    unit = "model output"
+    regression = True
+
+    def __call__(self, prediction: Tensor) -> Tensor:
+        return prediction
+
+    def outputs(self, classes: Sequence[str]) -> tuple[str, ...]:
+        return tuple(classes)
+
+    def label(self, output: str) -> str:
+        # A function without names for its outputs numbers them.
+        return "model output" if output == "0" else output
+
+
+@dataclass(frozen=True)
+class _LogRatios(OutputSpace):
+    """A space of log-ratios of probabilities.
+
+    Raises:
+        ValueError: `zero_replacement` is not between 0 and 1.
+    """
+
     zero_replacement: float = 1e-3
+    takes_logarithms = True
 
     def __post_init__(self) -> None:
-        if self.name not in SPACES:
-            raise ValueError(f"Expected `output` to be one of {SPACES} but got {self.name!r}.")
         if not 0 < self.zero_replacement < 1:
             raise ValueError(
                 "Expected `zero_replacement` to be a share of probability between 0 and 1 but "
                 f"got {self.zero_replacement}."
             )
 
-    @classmethod
-    def of(cls, output: "str | Space") -> "Space":
-        """The space of this name, or the space itself."""
-        return output if isinstance(output, Space) else cls(output)
-
     @property
-    def takes_logarithms(self) -> bool:
-        """Whether an exact zero of the model needs replacement."""
-        return self.name in ("log_odds", "ilr")
+    def settings(self) -> dict[str, Any]:
+        return {"output": self.name, **asdict(self)}
 
-    def __call__(
-        self, prediction: Float[Tensor, "*batch classes"]
-    ) -> Float[Tensor, "*batch outputs"]:
-        """T of log-probabilities (for `identity`: of the model's own outputs)."""
-        if self.name == "identity":
-            return prediction
-        if self.name == "probability":
-            return prediction.exp()
-        log_p = self._without_zeros(prediction)
-        return (
-            log_p[..., 1:] - log_p[..., :1]
-            if self.name == "log_odds"
-            else simplex.coordinates(log_p)
-        )
-
-    def outputs(self, classes: Sequence[str]) -> tuple[str, ...]:
-        """Names of the outputs for a model with these classes.
-
-        Raises:
-            ValueError: `log_odds` for other than two classes, `ilr` for fewer than two.
-        """
-        if self.name in ("probability", "identity"):
-            return tuple(classes)
-        if self.name == "log_odds":
-            if len(classes) != 2:
-                raise ValueError(
-                    f"Expected two classes for output='log_odds' but got {len(classes)}; use "
-                    "output='ilr', which is the log-ratio space of any number of classes."
-                )
-            return (f"log-odds of {classes[1]}",)
-        if len(classes) < 2:
-            raise ValueError(f"Expected at least two classes for output='ilr', got {classes}.")
-        return Partition.sequential(classes).names
-
-    def _without_zeros(
+    def without_zeros(
         self, log_p: Float[Tensor, "*batch classes"]
     ) -> Float[Tensor, "*batch classes"]:
+        """Log-probabilities in which exact zeros are replaced."""
         replaced = simplex.replace_zeros(log_p.exp(), self.zero_replacement / log_p.shape[-1])
         has_zero = torch.isneginf(log_p).any(-1, keepdim=True)
         return torch.where(has_zero, replaced.log(), log_p)
+
+
+@dataclass(frozen=True)
+class LogOdds(_LogRatios):
+    """Log-odds of the second of two classes, in nats.
+
+    >>> LogOdds()(torch.tensor([[0.5, 0.5]]).log())
+    tensor([[0.]])
+    """
+
+    name = "log_odds"
+    unit = "log-odds"
+
+    def __call__(self, prediction: Tensor) -> Tensor:
+        log_p = self.without_zeros(prediction)
+        return log_p[..., 1:] - log_p[..., :1]
+
+    def outputs(self, classes: Sequence[str]) -> tuple[str, ...]:
+        if len(classes) != 2:
+            raise ValueError(
+                f"Expected two classes for output='log_odds' but got {len(classes)}; use "
+                "output='ilr', which is the log-ratio space of any number of classes."
+            )
+        return (f"log-odds of {classes[1]}",)
+
+
+@dataclass(frozen=True)
+class ILR(_LogRatios):
+    """The K-1 isometric log-ratio coordinates of the simplex (Egozcue et al. 2003).
+
+    Shapley values in it are Shapley compositions (Noé et al. 2024).
+
+        >>> ILR().outputs(["a", "b", "c"])
+        ('a : b', 'a+b : c')
+    """
+
+    name = "ilr"
+    unit = "log-ratio"
+
+    def __call__(self, prediction: Tensor) -> Tensor:
+        return simplex.coordinates(self.without_zeros(prediction))
+
+    def outputs(self, classes: Sequence[str]) -> tuple[str, ...]:
+        return self.partition(classes).names
+
+    def partition(self, classes: Sequence[str]) -> Partition:
+        if len(classes) < 2:
+            raise ValueError(f"Expected at least two classes for output='ilr', got {classes}.")
+        return Partition.sequential(classes)
+
+    def label(self, output: str) -> str:
+        return f"log-ratio {output}"
+
+
+def as_space(output: "str | OutputSpace", zero_replacement: float | None = None) -> OutputSpace:
+    """The output space of this name, or the space itself.
+
+        >>> as_space("ilr", zero_replacement=1e-6)
+        ILR(zero_replacement=1e-06)
+
+    Args:
+        output: a name in `SPACES`, or an output space.
+        zero_replacement: of a named space that takes logarithms; see `OutputSpace`.
+
+    Raises:
+        TypeError: neither a name nor an output space.
+        ValueError: no space has this name, or `zero_replacement` is out of range.
+    """
+    if isinstance(output, OutputSpace):
+        return output
+    if not isinstance(output, str):
+        raise TypeError(
+            f"Expected `output` to be one of {tuple(SPACES)}, or an output space such as "
+            f"`ms.ILR()`, but got {output!r}."
+        )
+    if output not in SPACES:
+        close = difflib.get_close_matches(output, SPACES, 1)
+        raise ValueError(
+            f"Expected `output` to be one of {tuple(SPACES)} but got {output!r}"
+            + (f"; did you mean {close[0]!r}?" if close else ".")
+        )
+    named: Any = SPACES[output]
+    if zero_replacement is None or not named.takes_logarithms:
+        return named()
+    return named(zero_replacement)

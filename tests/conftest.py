@@ -71,12 +71,14 @@ def _make_value(kind: str = "surrogate", space: str = "probability", draws: int 
     model = model_for(lambda x: 3 * x @ weight, reference, space)
     if kind == "marginal":
         return ms.imputed_value(model, ms.MarginalImputer(reference), space, draws)
-    target = reference_outputs(model, ms.Space(space), reference)
+    target = reference_outputs(model, ms.as_space(space), reference)
     torch.manual_seed(0)
-    network = Surrogate((4,), range(4), target.shape[1], space, hidden=(16,))
+    network = Surrogate(
+        (4,), range(4), target.shape[1], ms.as_space(space).on_simplex, hidden=(16,)
+    )
     network.standardise(reference, target)
     return ms.SurrogateValue(
-        network, model, ms.Players.of_elements((4,)), ms.Space(space), target.mean(0)
+        network, model, ms.Players.of_elements((4,)), ms.as_space(space), target.mean(0)
     )
 
 

@@ -395,7 +395,7 @@ def test_an_explanation_owns_its_numbers(kind: str) -> None:
 def test_an_explanation_says_how_it_was_made_and_is_kept(tmp_path: Path) -> None:
     x, y = table("gaussian", 3)
     model = GaussianNB().fit(x, np.array(["no", "yes", "perhaps"])[y])
-    explanation = ms.naive_bayes_shapley(model, x[ROWS], x, ms.Space("ilr"), weights=WEIGHTS)
+    explanation = ms.naive_bayes_shapley(model, x[ROWS], x, ms.as_space("ilr"), weights=WEIGHTS)
     assert explanation.made_by == {
         "version": ms.__version__,
         "estimator": "naive_bayes",

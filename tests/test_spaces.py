@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from manifold_shap.spaces import SPACES, Space
+from manifold_shap.spaces import SPACES, as_space
 
 CLASSES = ("a", "b", "c")
 P = torch.tensor([[0.2, 0.3, 0.5], [0.7, 0.1, 0.2]])
@@ -13,29 +13,29 @@ BINARY = torch.tensor([[0.2, 0.8], [0.5, 0.5]])
 
 
 def test_probability() -> None:
-    torch.testing.assert_close(Space("probability")(P.log()), P)
+    torch.testing.assert_close(as_space("probability")(P.log()), P)
 
 
 def test_identity_returns_what_the_model_gave() -> None:
     prediction = torch.tensor([[-3.0], [7.0]])
-    assert torch.equal(Space("identity")(prediction), prediction)
+    assert torch.equal(as_space("identity")(prediction), prediction)
 
 
 def test_log_odds_are_in_favour_of_the_second_class() -> None:
     expected = torch.tensor([[math.log(4)], [0.0]])
-    torch.testing.assert_close(Space("log_odds")(BINARY.log()), expected)
+    torch.testing.assert_close(as_space("log_odds")(BINARY.log()), expected)
 
 
 def test_ilr_compares_the_first_classes_with_the_next() -> None:
     p = P[0].tolist()
     first = math.log(p[0] / p[1]) / math.sqrt(2)
     second = math.log(p[0] * p[1] / p[2] ** 2) / math.sqrt(6)
-    torch.testing.assert_close(Space("ilr")(P.log())[0], torch.tensor([first, second]))
+    torch.testing.assert_close(as_space("ilr")(P.log())[0], torch.tensor([first, second]))
 
 
 def test_ilr_of_two_classes_is_scaled_log_odds() -> None:
     log_p = BINARY.log()
-    torch.testing.assert_close(Space("ilr")(log_p), -Space("log_odds")(log_p) / math.sqrt(2))
+    torch.testing.assert_close(as_space("ilr")(log_p), -as_space("log_odds")(log_p) / math.sqrt(2))
 
 
 @pytest.mark.parametrize(
@@ -48,40 +48,40 @@ def test_ilr_of_two_classes_is_scaled_log_odds() -> None:
     ],
 )
 def test_outputs_are_named(space: str, classes: tuple[str, ...], names: tuple[str, ...]) -> None:
-    assert Space(space).outputs(classes) == names
+    assert as_space(space).outputs(classes) == names
 
 
 @pytest.mark.parametrize("space", SPACES)
 def test_there_is_one_name_per_output(space: str) -> None:
     log_p = (BINARY if space == "log_odds" else P).log()
     classes = CLASSES[: log_p.shape[1]]
-    assert len(Space(space).outputs(classes)) == Space(space)(log_p).shape[1]
+    assert len(as_space(space).outputs(classes)) == as_space(space)(log_p).shape[1]
 
 
 def test_zeros_are_replaced_before_logarithms() -> None:
     log_p = torch.tensor([[1.0, 0.0, 0.0], [0.2, 0.3, 0.5]]).log()
-    coordinates = Space("ilr", zero_replacement=0.3)(log_p)
+    coordinates = as_space("ilr", zero_replacement=0.3)(log_p)
     expected = math.log(0.8 / 0.1) / math.sqrt(2), math.log(0.8 / 0.1) / math.sqrt(6)
     torch.testing.assert_close(coordinates[0], torch.tensor(expected))
     # A row without zeros is not touched.
-    assert torch.equal(coordinates[1], Space("ilr")(log_p[1:])[0])
-    odds = Space("log_odds", zero_replacement=0.2)(torch.tensor([[1.0, 0.0]]).log())
+    assert torch.equal(coordinates[1], as_space("ilr")(log_p[1:])[0])
+    odds = as_space("log_odds", zero_replacement=0.2)(torch.tensor([[1.0, 0.0]]).log())
     torch.testing.assert_close(odds, torch.tensor([[math.log(0.1 / 0.9)]]))
 
 
 def test_zeros_stay_where_no_logarithm_is_taken() -> None:
     p = torch.tensor([[1.0, 0.0, 0.0]])
-    assert torch.equal(Space("probability")(p.log()), p)
-    assert [Space(name).takes_logarithms for name in SPACES] == [False, True, True, False]
+    assert torch.equal(as_space("probability")(p.log()), p)
+    assert [as_space(name).takes_logarithms for name in SPACES] == [False, True, True, False]
 
 
 def test_errors() -> None:
     with pytest.raises(ValueError, match=r"Expected `output` to be one of .* but got 'logit'"):
-        Space("logit")
+        as_space("logit")
     for amount in (0.0, 1.0, -0.1):
         with pytest.raises(ValueError, match="Expected `zero_replacement` to be a share"):
-            Space("ilr", amount)
+            as_space("ilr", amount)
     with pytest.raises(ValueError, match="Expected two classes for output='log_odds' but got 3"):
-        Space("log_odds").outputs(CLASSES)
+        as_space("log_odds").outputs(CLASSES)
     with pytest.raises(ValueError, match="Expected at least two classes for output='ilr'"):
-        Space("ilr").outputs(("a",))
+        as_space("ilr").outputs(("a",))

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from manifold_shap._checks import check_rows
 from manifold_shap.amortized.network import AmortizedNetwork
-from manifold_shap.estimators.evaluator import Game
+from manifold_shap.estimators.evaluator import Evaluator
 from manifold_shap.explanation import Explanation
 from manifold_shap.io.files import save_checkpoint
 from manifold_shap.surrogate.value import SurrogateValue
@@ -55,7 +55,7 @@ class AmortizedExplainer:
         """
         if batch_size < 1:
             raise ValueError(f"Expected `batch_size` of at least 1 but got {batch_size}.")
-        game = Game(self.value, x)
+        game = Evaluator(self.value, x)
         with torch.no_grad():
             phi = self._values(game.x, game.prediction, batch_size)
         made_by: dict[str, Any] = {"estimator": "amortized"}
@@ -66,7 +66,7 @@ class AmortizedExplainer:
     def _values(self, rows: Tensor, prediction: Tensor, batch_size: int) -> Tensor:
         # The value function may have moved since.
         self.network.to(self.value.device)
-        surrogate, change = self.value.surrogate, prediction - self.value.base
+        surrogate, change = self.value.surrogate, prediction - self.value.expectation
         # As the network makes them: players are last in memory.
         phi = change.new_empty(*change.shape, len(self.value.players)).mT
         # One context, in which weights are cast to half precision once.

@@ -223,7 +223,9 @@ def fit_amortized(
             seed=seed,
             loop=loop,
         )
-    train, validation = ((x, value.prediction(x) - value.base) for x in (x_train, x_validation))
+    train, validation = (
+        (x, value.prediction(x) - value.expectation) for x in (x_train, x_validation)
+    )
     task.describe(value.surrogate, train[1])
     if directory is not None:
         check_continues(Path(directory) / "last.ckpt", task.kind, task, ("probe",))

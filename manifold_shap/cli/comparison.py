@@ -39,7 +39,7 @@ def scored(value: ValueFunction) -> ValueFunction:
     """The value function with as many draws as others, where their noise is part of an error."""
     if not isinstance(value, ImputedValue) or value.imputer.left_out(value.draws) == 0:
         return value
-    own = (value.imputer, value.model, value.space, value.base)
+    own = (value.imputer, value.model, value.space, value.expectation)
     return ImputedValue(*own, _DRAWS, value.seed, value.name)
 
 

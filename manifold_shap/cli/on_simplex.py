@@ -11,7 +11,7 @@ from manifold_shap.explanation import Explanation
 from manifold_shap.plots.subspace import positions
 from manifold_shap.simplex.dendrogram import cluster_classes
 from manifold_shap.simplex.partition import Partition
-from manifold_shap.spaces import Space
+from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.values import LogRatioOfMean, ValueFunction
 
 DENDROGRAM = "dendrogram"
@@ -43,8 +43,10 @@ class OnSimplex:
             ValueError: it is in another output space than these settings are for.
         """
         if self.log_ratio_of_mean:
-            return LogRatioOfMean(value, value.space.zero_replacement)
-        if value.space.name != "ilr" and (self.basis is not None or self.balances is not None):
+            return LogRatioOfMean(value)
+        if value.space.partition(value.classes) is None and (
+            self.basis is not None or self.balances is not None
+        ):
             raise ValueError(
                 "Expected a value function with output='ilr' together with `basis` or `balances` "
                 f"but {value.name!r} has output={value.space.name!r}; train it with "
@@ -52,7 +54,7 @@ class OnSimplex:
             )
         return value
 
-    def partition(self, source: Source, space: Space) -> Partition | None:
+    def partition(self, source: Source, space: OutputSpace) -> Partition | None:
         """The partition of the classes that `basis` means; None for the sequential one.
 
         Args:
@@ -68,12 +70,14 @@ class OnSimplex:
             self._check_balances(names)
         return chosen
 
-    def _chosen(self, source: Source, space: Space) -> Partition | None:
+    def _chosen(self, source: Source, space: OutputSpace) -> Partition | None:
         model, data = source.model, source.data
         if self.basis is None:
             return None
         if self.basis == DENDROGRAM:
-            log_ratios = Space("ilr", space.zero_replacement)(model(data.x_train))
+            log_ratios = as_space("ilr", space.settings.get("zero_replacement"))(
+                model(data.x_train)
+            )
             return cluster_classes(simplex.ilr_inv(log_ratios), data.y_train, model.classes)
         if isinstance(self.basis, str):
             raise ValueError(
@@ -131,7 +135,7 @@ def pages(explanation: Explanation) -> dict[str, str]:
 def table(explanation: Explanation, most: int = 10, players: int = 3) -> str:
     """A short table: each row's predicted class, and the players of the largest norms."""
     p = simplex.ilr_inv(explanation.prediction, explanation.basis).exp()
-    base = simplex.ilr_inv(explanation.base, explanation.basis).exp()
+    base = simplex.ilr_inv(explanation.base[0], explanation.basis).exp()
     norms, errors = explanation.norms(), explanation.norm_errors()
     towards = explanation.projections().argmax(-1)
     names, classes = explanation.players.names, explanation.classes

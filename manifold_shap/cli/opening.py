@@ -14,7 +14,7 @@ from manifold_shap.cli.run import (
 )
 from manifold_shap.cli.value_functions import TRAINED, Source, Trained, make, own_part
 from manifold_shap.data.base import TensorDataModule
-from manifold_shap.spaces import Space
+from manifold_shap.spaces import OutputSpace
 from manifold_shap.training.classifier import load_classifier
 from manifold_shap.values import ValueFunction
 
@@ -48,7 +48,7 @@ def open_value(
     given: Sequence[str] = (),
     checkpoint: str | Path | None = None,
     source: Source | None = None,
-    space: Space | None = None,
+    space: OutputSpace | None = None,
 ) -> Opened:
     """The value function of a run, or one made on the spot for the classifier of the run.
 
@@ -148,10 +148,10 @@ def _agreed(place: Path, settings: Settings, given: Sequence[str]) -> Settings:
     return {**settings, **recorded, **{key: settings[key] for key in chosen}}
 
 
-def _in_space(settings: Settings, space: Space | None) -> Settings:
+def _in_space(settings: Settings, space: OutputSpace | None) -> Settings:
     if space is None:
         return settings
-    return {**settings, "output": space.name, "zero_replacement": space.zero_replacement}
+    return {**settings, **space.settings}
 
 
 def _check_players(value: ValueFunction, data: TensorDataModule, path: Path) -> None:

@@ -75,7 +75,7 @@ class Orders:
             )
         imputer = CausalImputer(value.imputer, self.ordering, self.confounding)
         draws = value.requested
-        return ImputedValue(imputer, value.model, value.space, value.base, draws, value.seed)
+        return ImputedValue(imputer, value.model, value.space, value.expectation, draws, value.seed)
 
 
 def _named(component: Any) -> Any:

@@ -34,7 +34,7 @@ def table(explanation: Explanation, most: int = 10, players: int = 3) -> str:
         ]
         lines.append(
             f"{explanation.instances[k]:>6}  {explanation.outputs[output]:<12.12}"
-            f"{explanation.base[output]:>8.3f}{explanation.prediction[k, output]:>12.3f}  "
+            f"{explanation.base[k, output]:>8.3f}{explanation.prediction[k, output]:>12.3f}  "
             f"{', '.join(named)}"
         )
     if len(explanation.phi) > most:

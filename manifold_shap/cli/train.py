@@ -21,7 +21,7 @@ from manifold_shap.cli.value_functions import (
 from manifold_shap.io.files import load_checkpoint
 from manifold_shap.metrics import Score, mean_squared_error, shapley_pairs
 from manifold_shap.models import Model
-from manifold_shap.spaces import Space
+from manifold_shap.spaces import as_space
 from manifold_shap.training.classifier import accuracy, fit_classifier, load_classifier
 from manifold_shap.values import ValueFunction
 
@@ -179,7 +179,7 @@ def _teacher(run: Run, source: Source) -> ValueFunction | None:
     if run.teacher is None:
         return None
     settings = run.settings["value_function"]
-    space = Space(settings["output"], settings["zero_replacement"])
+    space = as_space(settings["output"], settings["zero_replacement"])
     opened = open_value(
         run.home,
         run.data,

@@ -28,7 +28,7 @@ from manifold_shap.imputers import (
 )
 from manifold_shap.io.files import load_checkpoint
 from manifold_shap.models import Model, as_model
-from manifold_shap.spaces import Space
+from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.surrogate.fit import fit_surrogate, load_surrogate
 from manifold_shap.training.classifier import load_estimator
 from manifold_shap.vae import VAEImputer
@@ -176,11 +176,13 @@ def _own_arguments(settings: Settings) -> dict[str, Any]:
     return {key: entry for key, entry in settings.items() if key not in shared}
 
 
-def _space(settings: Settings) -> Space:
-    return Space(settings["output"], settings["zero_replacement"])
+def _space(settings: Settings) -> OutputSpace:
+    return as_space(settings["output"], settings["zero_replacement"])
 
 
-def splicing(model: Model, data: TensorDataModule, output: str | Space, draws: int) -> ImputedValue:
+def splicing(
+    model: Model, data: TensorDataModule, output: str | OutputSpace, draws: int
+) -> ImputedValue:
     """The off-manifold value function that others are compared with."""
     return imputed_value(model, MarginalImputer(data.x_train, data.players), output, draws)
 
@@ -241,7 +243,7 @@ def _common(source: Source, training: Training) -> dict[str, Any]:
     }
 
 
-def _retrained(source: Source, space: Space) -> ValueFunction:
+def _retrained(source: Source, space: OutputSpace) -> ValueFunction:
     try:
         estimator: Any = load_estimator(source.classifier)
     except FileNotFoundError as error:

@@ -6,9 +6,8 @@ it is, the errors so far decide (Noé et al. 2024, Algorithms 1 and 2, after Št
 the end (Eqs. 28-29).
 """
 
-import operator
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -17,8 +16,9 @@ from torch import Tensor
 from tqdm import tqdm
 
 from manifold_shap import _random
+from manifold_shap._checks import check_number, check_seed, check_whole
 from manifold_shap.estimators.allocation import allocate, weights
-from manifold_shap.estimators.evaluator import Game
+from manifold_shap.estimators.evaluator import Evaluator, by_player_count, check_one
 from manifold_shap.estimators.moments import PlayerMoments, diagonal
 from manifold_shap.explanation import Explanation
 from manifold_shap.ordering import Ordering
@@ -32,10 +32,12 @@ _MOST_NUMBERS = 2**22
 _ARRIVALS = 0x61727269
 
 
+@by_player_count
 def adaptive_shapley(
-    value: Callable[[Tensor, Tensor], Tensor],
+    value: Any,
     x: Any,
     *,
+    evaluations: int | None = None,
     samples: int | None = None,
     least: int = 16,
     target_error: float | None = None,
@@ -57,9 +59,10 @@ def adaptive_shapley(
     `permutation_shapley`, which is at least as precise elsewhere.
 
     Args:
-        value: any callable from rows `[batch, *event]` and a bool mask `[batch, m, players]` to
-            values `[batch, m, outputs]`; see `Game`.
+        value: a `ValueFunction`, or a callable from rows `[batch, *event]` and a bool mask
+            `[batch, m, players]` to values `[batch, m, outputs]`.
         x: rows to explain, `[instances, *event]`.
+        evaluations: values of v per row; the budget in place of `samples`, which take two each.
         samples: contributions per row, of all players together; by default 64 times the players.
         least: contributions of each player, at least 2. With few, those of a player may happen to
             be alike, and its error be taken for small.
@@ -83,8 +86,12 @@ def adaptive_shapley(
             is not positive, an `ordering` that does not name every player once.
         TypeError: `samples` or `least` is no whole number; an `ordering` that is no list of lists.
     """
-    game = Game(value, x, batch_size)
+    game = Evaluator(value, x, batch_size)
     order = Ordering.of(ordering, game.players)
+    if evaluations is not None:
+        check_one("samples", samples, evaluations)
+        samples = check_whole("evaluations", evaluations, 2) // 2
+    seed = check_seed(seed)
     plan = _plan(samples, least, len(game.players), target_error)
     sampler = _Sampler(game, order, seed)
     with tqdm(total=len(game.x) * plan.most, desc="samples", delay=2, disable=not progress) as bar:
@@ -154,18 +161,14 @@ class _Plan(NamedTuple):
 
 
 def _plan(samples: Any, least: Any, players: int, target_error: float | None) -> _Plan:
-    if target_error is not None and not target_error > 0:
-        raise ValueError(f"Expected `target_error` to be positive but got {target_error}.")
-    least = _whole("least", least)
-    if least < 2:
-        raise ValueError(
-            f"Expected `least` of at least 2 but got {least}; a variance takes two contributions."
-        )
+    if target_error is not None:
+        check_number("target_error", target_error, above=0)
+    least = check_whole("least", least, 2, fix="a variance takes two contributions")
     first = players * least
     if samples is None:
         each = SAMPLES_PER_PLAYER if target_error is None else MAX_SAMPLES_PER_PLAYER
         return _Plan(least, first, max(first, players * each))
-    samples = _whole("samples", samples)
+    samples = check_whole("samples", samples)
     if samples < first:
         raise ValueError(
             f"Expected `samples` of at least {first}, {least} (`least`) for each of {players} "
@@ -174,18 +177,12 @@ def _plan(samples: Any, least: Any, players: int, target_error: float | None) ->
     return _Plan(least, first, samples)
 
 
-def _whole(name: str, number: Any) -> int:
-    if isinstance(number, bool) or not hasattr(number, "__index__"):
-        raise TypeError(f"Expected `{name}` to be a whole number but got {number!r}.")
-    return operator.index(number)
-
-
 class _Sampler:
     """Contributions of single players, and what they come to so far."""
 
-    def __init__(self, game: Game, order: Ordering, seed: int) -> None:
+    def __init__(self, game: Evaluator, order: Ordering, seed: int) -> None:
         self.game = game
-        shape = (len(game.x), len(game.players), len(game.base))
+        shape = (len(game.x), len(game.players), game.outputs)
         self.moments = PlayerMoments(*shape, game.device, game.crossed)
         self._component = order.component.double().to(game.device)
         self._keys = game.keys(torch.arange(len(game.x)), seed).to(game.device)
@@ -211,7 +208,7 @@ class _Sampler:
     ) -> tuple[Float[Tensor, "rows players outputs"], Tensor, Tensor | None]:
         """Values that sum to v(N) - v(∅), their standard errors and, where kept, covariances."""
         where = rows.to(self.game.device)
-        total = (self.game.prediction[where] - self.game.base).double()
+        total = self.game.total[where].double()
         phi, covariance = adjust(self.moments.mean[where], self.moments.covariance(where), total)
         error = diagonal(covariance).clamp(min=0).sqrt()
         return phi, error, covariance if self.game.crossed else None
@@ -267,6 +264,7 @@ class _Sampler:
         twice = keys.repeat_interleave(2, 1)
         values = game.evaluate(rows, lambda start, stop: mask[:, start:stop], len(twice[0]), twice)
         without, together = values.unflatten(1, (-1, 2)).unbind(2)
-        prediction = game.prediction[rows.to(game.device), None]
-        known = torch.where(empty, game.base, without), torch.where(full, prediction, together)
+        where = rows.to(game.device)
+        base, prediction = game.base[where, None], game.prediction[where, None]
+        known = torch.where(empty, base, without), torch.where(full, prediction, together)
         return torch.stack(known, dim=2)

@@ -1,19 +1,17 @@
 """The estimator that suits a game: by its players, its outputs and what its values cost."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from torch import Tensor
-
-from manifold_shap._checks import to_tensor
+from manifold_shap._checks import check_number, check_whole, to_tensor
 from manifold_shap.estimators.coalition import (
     DEFAULT_COALITIONS,
     affordable,
     coalition_shapley,
-    pays_to_linearize,
+    linearization,
 )
-from manifold_shap.estimators.evaluator import Game
+from manifold_shap.estimators.evaluator import Evaluator, by_player_count
 from manifold_shap.estimators.exact import MAX_PLAYERS, exact_shapley
 from manifold_shap.estimators.kernel import kernel_shapley
 from manifold_shap.estimators.permutation import permutation_shapley
@@ -34,8 +32,9 @@ _LEAST_FITTED = 32
 _LEAST_SHARE = 1 / 4
 
 
+@by_player_count
 def auto_shapley(
-    value: Callable[[Tensor, Tensor], Tensor],
+    value: Any,
     x: Any,
     *,
     evaluations: int | None = None,
@@ -63,8 +62,8 @@ def auto_shapley(
     drawn, draws cancel in contributions, but not between a coalition and its complement.
 
     Args:
-        value: any callable from rows `[batch, *event]` and a bool mask `[batch, m, players]` to
-            values `[batch, m, outputs]`; see `Game`.
+        value: a `ValueFunction`, or a callable from rows `[batch, *event]` and a bool mask
+            `[batch, m, players]` to values `[batch, m, outputs]`.
         x: rows to explain, `[instances, *event]`.
         evaluations: what may be spent on a row, in values v(S), about; by default 256 for each
             player, 128 where contributions are linearized, or what 8,192 model rows are enough for.
@@ -82,15 +81,15 @@ def auto_shapley(
         TypeError: an `ordering` that is no list of lists, `evaluations` that are no whole number.
     """
     _check(evaluations, target_error)
-    game = Game(value, to_tensor(x)[:1], batch_size)
+    game = Evaluator(value, to_tensor(x)[:1], batch_size)
     order = Ordering.of(ordering, game.players)
     players = len(game.players)
-    each = _EVALUATIONS_LINEARIZED if pays_to_linearize(game) else _EVALUATIONS
+    each = _EVALUATIONS_LINEARIZED if linearization(game) else _EVALUATIONS
     budget = evaluations or max(each * (players + 1), _LEAST_ROWS // game.draws)
     common: dict[str, Any] = {"batch_size": batch_size, "progress": progress}
-    drawn = game.noisy and players > 1
+    drawn = game.sampled and players > 1
     if order.coalitions_count - 2 <= budget and not drawn and order.largest <= MAX_PLAYERS:
-        found = exact_shapley(value, x, ordering=ordering, **common)
+        found = exact_shapley(value, x, ordering=ordering, seed=seed, **common)
         return _said(found, f"exact: all {order.coalitions_count} coalitions")
     common["seed"] = seed
     if len(order) == 1 and target_error is None and _suits_regression(game, budget):
@@ -110,24 +109,22 @@ def auto_shapley(
     return _said(found, f"permutation: orders of {players} players, since {why}")
 
 
-def _suits_regression(game: Game, budget: int) -> bool:
+def _suits_regression(game: Evaluator, budget: int) -> bool:
     """Whether a regression makes more of the budget than contributions at coalitions.
 
     Coalitions that leave values open need not be feared: 144 pairs for 9 players are the fewest.
     """
     players = len(game.players)
-    if game.noisy or players > _MOST_FITTED or budget < _LEAST_FITTED * players:
+    if game.sampled or players > _MOST_FITTED or budget < _LEAST_FITTED * players:
         return False
-    return not game.linearizes or budget >= _LEAST_SHARE * 2**players
+    return game.value.linearized() is None or budget >= _LEAST_SHARE * 2**players
 
 
 def _check(evaluations: int | None, target_error: float | None) -> None:
-    if evaluations is not None and not isinstance(evaluations, int):
-        raise TypeError(f"Expected `evaluations` to be a whole number but got {evaluations!r}.")
-    if evaluations is not None and evaluations < 1:
-        raise ValueError(f"Expected `evaluations` of at least 1 but got {evaluations}.")
-    if target_error is not None and not target_error > 0:
-        raise ValueError(f"Expected `target_error` to be positive but got {target_error}.")
+    if evaluations is not None:
+        check_whole("evaluations", evaluations)
+    if target_error is not None:
+        check_number("target_error", target_error, above=0)
 
 
 def _said(explanation: Explanation, choice: str) -> Explanation:

@@ -15,6 +15,7 @@ for the same number of values:
   their cost (Giles 2015, Section 1.3). So nothing is lost but time.
 """
 
+import math
 import warnings
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
@@ -26,10 +27,12 @@ from torch import Tensor
 from tqdm import tqdm
 
 from manifold_shap import _random
+from manifold_shap._checks import check_number, check_seed, check_whole
 from manifold_shap.coalitions import sample_stratified_pairs, stratum_weights
-from manifold_shap.estimators.evaluator import Game
+from manifold_shap.estimators.evaluator import Evaluator, by_player_count, check_one
 from manifold_shap.estimators.moments import StratifiedMoments, above_target, diagonal, with_sum
 from manifold_shap.explanation import Explanation
+from manifold_shap.values.base import Linearized
 
 # Of exact contributions a value function pays n values; of linearized ones a few. With fewer than
 # 256 their errors are skewed.
@@ -44,10 +47,12 @@ _PAIRS_PER_ROUND = 64
 _EXACT_PAIRS, _EXACT_STRATA = 8, 4
 
 
+@by_player_count
 def coalition_shapley(
-    value: Callable[[Tensor, Tensor], Tensor],
+    value: Any,
     x: Any,
     *,
+    evaluations: int | None = None,
     coalitions: int | None = None,
     target_error: float | None = None,
     seed: int = 0,
@@ -61,9 +66,10 @@ def coalition_shapley(
     standard error with 64 of them, less with more.
 
     Args:
-        value: any callable from rows `[batch, *event]` and a bool mask `[batch, m, players]` to
-            values `[batch, m, outputs]`; see `Game`.
+        value: a `ValueFunction`, or a callable from rows `[batch, *event]` and a bool mask
+            `[batch, m, players]` to values `[batch, m, outputs]`.
         x: rows to explain, `[instances, *event]`.
+        evaluations: values of v per row, about; the budget in place of `coalitions`.
         coalitions: per row, a multiple of 32 (eight strata, two of each, each with its complement).
             Each takes as many values as there are players; where a value function linearizes for
             less than a third of that, 16 of every 128 do, or fewer where the variance of what is
@@ -78,7 +84,7 @@ def coalition_shapley(
         progress: show a bar with the time left on work of more than two seconds.
 
     Returns:
-        An explanation with standard errors over coalitions, and draws of a noisy value function.
+        An explanation with standard errors over coalitions, and draws of a sampled value function.
         Two of them either way covered 92 to 95 % of the exact values from 256 coalitions on, but 90
         to 93 % with 128 and 83 to 91 % with 64 (random games and networks of 6 and 12 players).
         Where a small network is nearly linear, errors are small and skewed: 87 % with 256, 92 %
@@ -89,9 +95,12 @@ def coalition_shapley(
         ValueError: `coalitions` that are no multiple of 32, or a `target_error` that is not
             positive.
     """
+    game = Evaluator(value, x, batch_size)
+    if evaluations is not None:
+        coalitions = _afforded(game, coalitions, evaluations)
     _check(coalitions, target_error)
-    game = Game(value, x, batch_size)
-    default = DEFAULT_LINEARIZED if pays_to_linearize(game) else DEFAULT_COALITIONS
+    seed = check_seed(seed)
+    default = DEFAULT_LINEARIZED if linearization(game) else DEFAULT_COALITIONS
     most = coalitions or (default if target_error is None else MAX_COALITIONS)
     parts = _Parts(game, most // 2, seed)
     active = torch.arange(len(game.x))
@@ -121,7 +130,7 @@ def coalition_shapley(
     made_by = {
         "estimator": "coalition",
         "coalitions": 2 * pairs.stop,
-        "linearized": parts.linearized,
+        "linearized": parts.linearization is not None,
         "seed": seed,
         **({} if target_error is None else {"target_error": target_error}),
     }
@@ -129,12 +138,13 @@ def coalition_shapley(
     return game.explanation(phi, error, made_by, covariance if game.crossed else None)
 
 
-def pays_to_linearize(game: Game) -> bool:
-    """Whether linearized contributions of all players cost well less than exact ones."""
-    return game.linearizes and game.linearized_cost < (len(game.players) + 1) / 3
+def linearization(game: Evaluator) -> Linearized | None:
+    """The value function's linearized contributions, where they cost well less than exact ones."""
+    found = game.value.linearized()
+    return found if found and found.cost < (len(game.players) + 1) / 3 else None
 
 
-def affordable(game: Game, evaluations: int) -> int:
+def affordable(game: Evaluator, evaluations: int) -> int:
     """The most coalitions that cost no more than so many values v(S); 0 where none do.
 
     Even if those of every round were evaluated in full, where linearized ones need it.
@@ -144,13 +154,26 @@ def affordable(game: Game, evaluations: int) -> int:
     return counts[several - 1] if several else 0
 
 
-def _cost(game: Game, coalitions: int) -> float:
+def _afforded(game: Evaluator, coalitions: int | None, evaluations: int) -> int:
+    check_one("coalitions", coalitions, evaluations)
+    several = affordable(game, check_whole("evaluations", evaluations))
+    if several == 0:
+        least = math.ceil(_cost(game, LEAST_COALITIONS))
+        raise ValueError(
+            f"Expected `evaluations` of at least {least}, for {LEAST_COALITIONS} coalitions, "
+            f"but got {evaluations}; `permutation_shapley` takes fewer."
+        )
+    return several
+
+
+def _cost(game: Evaluator, coalitions: int) -> float:
     exact = len(game.players) + 1.0
-    if not pays_to_linearize(game):
+    linearized = linearization(game)
+    if linearized is None:
         return coalitions * exact
     rounds = -(-coalitions // (2 * _PAIRS_PER_ROUND))
     in_full = 2 * _EXACT_PAIRS * rounds
-    return coalitions * game.linearized_cost + in_full * (exact + game.linearized_cost)
+    return coalitions * linearized.cost + in_full * (exact + linearized.cost)
 
 
 class _Parts:
@@ -163,25 +186,25 @@ class _Parts:
         seed: of the coalitions.
     """
 
-    def __init__(self, game: Game, pairs: int, seed: int) -> None:
+    def __init__(self, game: Evaluator, pairs: int, seed: int) -> None:
         self.game = game
-        self.linearized = pays_to_linearize(game)
-        self.total = game.prediction - game.base
+        self.linearization = linearization(game)
+        self.total = game.total
         self.keys = game.keys(torch.arange(len(game.x)), seed)
         self.generator = torch.Generator().manual_seed(seed)
         self.spread = self.total.abs()
-        shape = (len(game.x), len(game.players), len(game.base))
+        shape = (len(game.x), len(game.players), game.outputs)
         self.moments = [
             StratifiedMoments(*shape, stratum_weights(strata), game.device, game.crossed)
-            for strata in ((_STRATA, _EXACT_STRATA) if self.linearized else (_STRATA,))
+            for strata in ((_STRATA, _EXACT_STRATA) if self.linearization else (_STRATA,))
         ]
 
     def take(self, rows: Tensor, pairs: range) -> None:
         """Take in the pairs of a round."""
-        if not self.linearized:
+        if self.linearization is None:
             self._take(self.moments[0], self._contributions, rows, pairs)
             return
-        due = self._due(rows)
+        due = self._due(rows, self.linearization.cost)
         self._take(self.moments[0], self._linearized, rows, pairs)
         self._take(self.moments[1], self._missed, rows, pairs[:_EXACT_PAIRS], due)
 
@@ -196,10 +219,9 @@ class _Parts:
         counts = torch.full((len(rows),), taken)
         return above_target(rows, error[where], self.spread[where], counts, target_error)
 
-    def _due(self, rows: Tensor) -> Bool[Tensor, " rows"]:
+    def _due(self, rows: Tensor, cost: float) -> Bool[Tensor, " rows"]:
         """Rows where coalitions in full lower the error more, for their cost, than others do."""
         linearized, missed = (part.gain()[rows.to(self.game.device)] for part in self.moments)
-        cost = self.game.linearized_cost
         in_full = cost + len(self.game.players) + 1
         return ~(missed / in_full < linearized / cost)
 
@@ -235,14 +257,14 @@ class _Parts:
     def _contributions(
         self, rows: Tensor, mask: Bool[Tensor, "rows m players"], keys: Int64[Tensor, "rows m"]
     ) -> Float[Tensor, "rows m players outputs"]:
-        values = self.game.evaluate_around(rows, mask, keys)
+        values = self.game.around(rows, mask, keys)
         where = rows.to(values.device)
         seen = values.amax((1, 2)) - values.amin((1, 2))
         self.spread[where] = self.spread[where].maximum(seen)
         return _of_players(values, mask)
 
     def _linearized(self, rows: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
-        return _of_players(self.game.evaluate_around(rows, mask, keys, linearized=True), mask)
+        return _of_players(self.game.around(rows, mask, keys, self.linearization), mask)
 
     def _missed(self, rows: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
         return self._contributions(rows, mask, keys) - self._linearized(rows, mask, keys)
@@ -263,11 +285,9 @@ def _rounds(pairs: int) -> Iterator[range]:
 
 
 def _check(coalitions: int | None, target_error: float | None) -> None:
-    if target_error is not None and not target_error > 0:
-        raise ValueError(f"Expected `target_error` to be positive but got {target_error}.")
-    if coalitions is not None and not isinstance(coalitions, int):
-        raise TypeError(f"Expected `coalitions` to be a whole number but got {coalitions!r}.")
-    if coalitions is not None and (coalitions < 1 or coalitions % LEAST_COALITIONS):
+    if target_error is not None:
+        check_number("target_error", target_error, above=0)
+    if coalitions is not None and check_whole("coalitions", coalitions) % LEAST_COALITIONS:
         raise ValueError(
             f"Expected `coalitions` to be a multiple of {LEAST_COALITIONS} ({_STRATA} strata, two "
             f"of each, with their complements) but got {coalitions}."

@@ -1,23 +1,22 @@
-"""The door of every estimator: a callable and its rows, opened for evaluation in chunks."""
+"""Evaluates a value function in chunks of at most `batch_size` model rows, with exact anchors."""
 
-import math
+import functools
 import warnings
 from collections.abc import Callable
-from functools import partial
-from typing import Any
+from typing import Any, Concatenate, ParamSpec
 
 import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from manifold_shap import _random
-from manifold_shap._checks import check_rows, to_tensor
+from manifold_shap._checks import check_rows, check_whole
 from manifold_shap._version import __version__
 from manifold_shap.explanation import Explanation
-from manifold_shap.players import Players
-from manifold_shap.simplex.partition import Partition
+from manifold_shap.values.base import Linearized, as_value_function
 
 Coalitions = Callable[[int, int], Tensor]
+Settings = ParamSpec("Settings")
 
 # What fits a processor's cache is fastest there; an accelerator wants to be filled.
 BATCH_SIZE_CPU = 8192
@@ -27,19 +26,23 @@ BATCH_SIZE_ACCELERATOR = 65_536
 _MOST_CROSSED = 64
 
 
-class Game:
-    """One game per row, from any callable `value(x, mask)` that keeps the contract.
+class Evaluator:
+    """The game of each row, evaluated chunk by chunk for an estimator.
 
-    What the callable does not know is filled in: `players` (one per element of a row), `outputs`
-    (numbered), `base` and `prediction` (by calling it with nobody and with everybody). It sees
-    rows where `x` is, and records no gradients.
+    Attributes:
+        value: the value function.
+        players: who plays on these rows.
+        x: the rows.
+        prediction: v(grand coalition) of each row, `[instances, outputs]`.
+        base: v(empty coalition) of each row, `[instances, outputs]`.
+        batch_size: model rows per call; halved when memory runs out.
+        evaluations: values asked for so far, over all rows.
 
     Args:
-        value: maps rows `[batch, *event]` and a bool mask `[batch, m, players]` to values
-            `[batch, m, outputs]`.
-        x: rows `[instances, *event]`.
+        value: a `ValueFunction`, or a callable; see `as_value_function`.
+        x: rows `[instances, *event]`; where they have players of their own, equally many.
         batch_size: model rows per call; by default what suits the value function and the device.
-            Changes memory, not the numbers; out of memory halves it.
+            Changes memory, not the numbers.
 
     Raises:
         TypeError: `x` is no tensor or array of numbers, or `value` returns no tensor.
@@ -47,30 +50,36 @@ class Game:
             none; values of another shape, or not finite.
     """
 
-    def __init__(
-        self, value: Callable[[Tensor, Tensor], Tensor], x: Any, batch_size: int | None = None
-    ) -> None:
-        if batch_size is not None and batch_size < 1:
-            raise ValueError(f"Expected `batch_size` of at least 1 but got {batch_size}.")
-        self.value = value
+    def __init__(self, value: Any, x: Any, batch_size: int | None = None) -> None:
+        if batch_size is not None:
+            batch_size = check_whole("batch_size", batch_size)
+        self.value = as_value_function(value, x)
+        self.x = check_rows(x, self.value.players)
+        self.players = self.value.players
+        if self.players.by_row:
+            self.players = self.players.first(int(self.value.counts(self.x[:1])))
+        self.draws, self.sampled = self.value.draws, self.value.sampled
         self.evaluations = 0
         self._warned = False
-        rows = to_tensor(x)
-        own = getattr(value, "players", None)
-        self.players: Players = own or Players.of_elements(rows.shape[1:])
-        self.x = check_rows(rows, self.players)
-        device = getattr(value, "device", self.x.device)
-        self.draws: int = getattr(value, "draws", 1)
-        self.noisy: bool = getattr(value, "noisy", False)
-        default = BATCH_SIZE_CPU if device.type == "cpu" else BATCH_SIZE_ACCELERATOR
-        self.batch_size = batch_size or getattr(value, "batch_size", None) or default
-        self.prediction = self._prediction()
-        self.base = self._base()
+        own = BATCH_SIZE_CPU if self.value.device.type == "cpu" else BATCH_SIZE_ACCELERATOR
+        self.batch_size = batch_size or self.value.batch_size or own
+        self.prediction = self._anchor(self.value.prediction)
+        self.base = self._anchor(self.value.base)
 
     @property
     def device(self) -> torch.device:
         """Where the values come from."""
         return self.prediction.device
+
+    @property
+    def outputs(self) -> int:
+        """How many outputs a value has."""
+        return self.prediction.shape[1]
+
+    @property
+    def total(self) -> Float[Tensor, "instances outputs"]:
+        """What the players of each row share: prediction less base."""
+        return self.prediction - self.base
 
     def evaluate(
         self, rows: Tensor, coalitions: Coalitions, count: int, keys: Tensor
@@ -81,243 +90,195 @@ class Game:
             rows: indices of rows.
             coalitions: gives the masks `[rows, stop - start, players]` of those numbered from
                 start to stop; they are built chunk by chunk, since all of them may not fit. None
-                of them is empty or full: those values are `base` and `prediction`.
+                of them is empty or full.
             count: number of coalitions per row.
             keys: `[rows, count]` or `[rows, 1]`; coalitions with equal keys share the random
                 numbers of a sampled value function.
         """
         x = self.x[rows].to(self.device)
         keys = keys.expand(-1, count).to(self.device)
-        values = self.base.new_empty(len(rows), count, len(self.base))
+        values = self.base.new_empty(len(rows), count, self.outputs)
         start = 0
         while start < count:
             step = max(1, self.batch_size // (len(rows) * self.draws))
             stop = min(start + step, count)
-            values[:, start:stop] = self._call(
-                self._proper_values, x, coalitions(start, stop), keys[:, start:stop]
+            values[:, start:stop] = self._chunked(
+                self.value.values, x, coalitions(start, stop), keys[:, start:stop]
             )
             start = stop
         _check_finite(values, rows)
         self.evaluations += len(rows) * count
         return values
 
-    @property
-    def walks(self) -> bool:
-        """Whether the value function itself has values along orders."""
-        return getattr(self.value, "walks", False)
-
-    @property
-    def linearizes(self) -> bool:
-        """Whether the value function itself has approximate values around coalitions."""
-        return getattr(self.value, "linearizes", False)
-
-    def evaluate_along(
+    def along(
         self,
         rows: Tensor,
         orders: Int64[Tensor, "rows orders players"],
         keys: Int64[Tensor, "rows orders"],
     ) -> Float[Tensor, "rows orders sizes outputs"]:
-        """Values of the first 1, 2, ... n-1 players of each order, by `value.values_along`.
+        """Values of the first 0, 1, ..., n players of each order, the anchors included.
 
         Args:
             rows: indices of rows.
             orders: players as they arrive, on the device of the values.
-            keys: one per order.
+            keys: one per order; its coalitions share the random numbers of a sampled value
+                function.
         """
-        x, sizes = self.x[rows].to(self.device), len(self.players) - 1
-        keys = keys.to(self.device)
+        sizes, where = orders.shape[2] - 1, rows.to(self.device)
+        shape = (*orders.shape[:2], 1, self.outputs)
+        ends = [end[where][:, None, None].expand(shape) for end in (self.base, self.prediction)]
+        if sizes == 0:
+            return torch.cat(ends, dim=2)
+        x, keys = self.x[rows].to(self.device), keys.to(self.device)
 
-        def along(x: Tensor, some: Tensor, own: Tensor) -> Any:
-            # An order is asked for whole; what its values hold in memory they cut themselves.
-            value: Any = self.value
-            return value.values_along(x, some, own, batch_size=self.batch_size)
+        def along(x: Tensor, some: Tensor, own: Tensor) -> Tensor:
+            return self.value.values_along(x, some, own, self.batch_size).flatten(1, 2)
 
         step = max(1, self.batch_size // (len(rows) * sizes * self.draws))
-        values = torch.cat(
-            [
-                self._call(along, x, some, own, sizes)
-                for some, own in zip(orders.split(step, 1), keys.split(step, 1), strict=True)
-            ],
-            dim=1,
-        )
+        parts = [
+            self._chunked(along, x, some, own, sizes)
+            for some, own in zip(orders.split(step, 1), keys.split(step, 1), strict=True)
+        ]
+        values = torch.cat(parts, dim=1)
         _check_finite(values, rows)
         self.evaluations += values.shape[0] * values.shape[1]
-        return values.unflatten(1, (-1, sizes))
+        return torch.cat((ends[0], values.unflatten(1, (-1, sizes)), ends[1]), dim=2)
 
-    @property
-    def linearized_cost(self) -> float:
-        """What a linearized coalition costs, in values."""
-        return getattr(self.value, "linearized_cost", math.inf)
-
-    def evaluate_around(
+    def around(
         self,
         rows: Tensor,
         mask: Bool[Tensor, "rows m players"],
         keys: Int64[Tensor, "rows m"],
-        linearized: bool = False,
+        linearized: Linearized | None = None,
     ) -> Float[Tensor, "rows m places outputs"]:
-        """Values of coalitions, and of each with player 0, 1, ... toggled: players + 1 of them.
+        """Values of coalitions, then of each with player 0, 1, ... toggled.
 
         Args:
             rows: indices of rows.
             mask: coalitions, on the device of the values.
             keys: one per coalition.
-            linearized: approximately, by a value function that `linearizes`.
+            linearized: what gives them approximately, instead of exactly.
         """
         x, keys, places = self.x[rows].to(self.device), keys.to(self.device), mask.shape[2] + 1
-        around = partial(self._turned, linearized) if self._surrounds else self._around
+
+        def around(x: Tensor, some: Tensor, own: Tensor) -> Tensor:
+            if linearized is not None:
+                return linearized.values_around(x, some, own).flatten(1, 2)
+            return self.value.values_around(x, some, own, self.batch_size).flatten(1, 2)
+
         step = max(1, self.batch_size // (len(rows) * places * self.draws))
-        values = torch.cat(
-            [
-                self._call(around, x, some, own, places)
-                for some, own in zip(mask.split(step, 1), keys.split(step, 1), strict=True)
-            ],
-            dim=1,
-        )
-        _check_finite(values, rows)
-        self.evaluations += values.shape[0] * (mask.shape[1] if linearized else values.shape[1])
-        return self._anchored(rows, mask, values.unflatten(1, (-1, places)))
-
-    @property
-    def _surrounds(self) -> bool:
-        return self.linearizes or getattr(self.value, "surrounds", False)
-
-    def _turned(self, linearized: bool, x: Tensor, mask: Tensor, keys: Tensor) -> Any:
-        value: Any = self.value
-        if linearized:
-            return value.values_around(x, mask, keys, linearized=True)
-        return value.values_around(x, mask, keys, batch_size=self.batch_size)
-
-    def _around(self, x: Tensor, mask: Tensor, keys: Tensor) -> Any:
-        players = mask.shape[2]
-        toggles = torch.eye(players + 1, players, dtype=torch.bool, device=mask.device).roll(1, 0)
-        around = (mask[:, :, None] ^ toggles).flatten(1, 2)
-        size = around.sum(2)
-        # These values are known, and any proper coalition may stand in.
-        around[(size == 0) | (size == players)] = toggles[1]
-        return self._proper_values(x, around, keys.repeat_interleave(players + 1, 1))
-
-    def _anchored(
-        self,
-        rows: Tensor,
-        mask: Bool[Tensor, "rows m players"],
-        values: Float[Tensor, "rows m places outputs"],
-    ) -> Float[Tensor, "rows m places outputs"]:
-        """The known values in the places of nobody and of everybody."""
+        parts = [
+            self._chunked(around, x, some, own, places)
+            for some, own in zip(mask.split(step, 1), keys.split(step, 1), strict=True)
+        ]
+        values = torch.cat(parts, dim=1).unflatten(1, (-1, places))
         size = mask.sum(2, keepdim=True)
         sizes = torch.cat((size, size + torch.where(mask, -1, 1)), dim=2)[..., None]
-        prediction = self.prediction[rows.to(self.device), None, None]
-        values = torch.where(sizes == 0, self.base, values)
-        return torch.where(sizes == mask.shape[2], prediction, values)
+        where = rows.to(self.device)
+        values = torch.where(sizes == 0, self.base[where, None, None], values)
+        values = torch.where(sizes == mask.shape[2], self.prediction[where, None, None], values)
+        _check_finite(values, rows)
+        self.evaluations += mask.shape[0] * mask.shape[1] * (1 if linearized else places)
+        return values
 
     def keys(self, rows: Tensor, seed: int = 0) -> Int64[Tensor, " rows"]:
-        """A key for each row: its sampled values owe nothing to the other rows."""
+        """A key for each row, so that its draws are independent of those of other rows."""
         return _random.fold(rows, seed)
 
     def error_of_enumeration(self, phi: Tensor) -> Tensor:
-        """Standard errors where all orders count: those of the draws, which share their numbers.
+        """Standard errors where all coalitions or orders are evaluated, all with the same draws.
 
-        Zero for a value function without noise; NaN, not known, for one whose draws leave some.
+        Zero for a value function without draws; NaN, not known, for a sampled one.
         """
         # A single player has no coalition that anything would be drawn for.
-        unknown = self.noisy and len(self.players) > 1
+        unknown = self.sampled and len(self.players) > 1
         return torch.full_like(phi, torch.nan if unknown else 0.0)
 
     @property
     def crossed(self) -> bool:
-        """Whether errors of outputs are wanted together: in log-ratio space, to be rotated."""
-        return self._on_simplex and len(self.base) <= _MOST_CROSSED
+        """Whether covariances between outputs are wanted: log-ratio coordinates may be rotated."""
+        return self._partition is not None and self.outputs <= _MOST_CROSSED
 
     def explanation(
-        self, phi: Tensor, standard_error: Tensor, made_by: dict, covariance: Tensor | None = None
+        self,
+        phi: Tensor,
+        standard_error: Tensor,
+        made_by: dict[str, Any],
+        covariance: Tensor | None = None,
     ) -> Explanation:
-        """The labelled result."""
-        space, classes = getattr(self.value, "space", None), getattr(self.value, "classes", ())
+        """The labelled result, on the CPU and in the precision of the value function."""
+        dtype = torch.promote_types(self.prediction.dtype, torch.float32)
+
+        def own(tensor: Tensor) -> Tensor:
+            return tensor.to("cpu", dtype, copy=True)
+
         return Explanation(
-            phi=_own(phi),
-            standard_error=_own(standard_error),
-            covariance=None if covariance is None else _own(covariance),
-            partition=Partition.sequential(classes) if self._on_simplex else None,
-            base=_own(self.base),
-            prediction=_own(self.prediction),
-            x=_own(self.x),
+            phi=own(phi),
+            standard_error=own(standard_error),
+            covariance=None if covariance is None else own(covariance),
+            partition=self._partition,
+            base=own(self.base),
+            prediction=own(self.prediction),
+            x=self.x.to("cpu", copy=True),
             players=self.players,
-            outputs=getattr(self.value, "outputs", None)
-            or tuple(str(k) for k in range(phi.shape[-1])),
-            space=space.name if space else "identity",
-            schema=getattr(self.value, "schema", None),
+            owners=self.value.owners(self.x).cpu() if self.players.by_row else None,
+            outputs=self.value.outputs,
+            space=self.value.space,
+            schema=self.value.schema,
             made_by={
                 "version": __version__,
-                **getattr(self.value, "provenance", {"value_function": "callable"}),
+                **self.value.provenance,
                 "evaluations": self.evaluations,
                 **made_by,
             },
         )
 
-    @property
-    def _on_simplex(self) -> bool:
-        space = getattr(self.value, "space", None)
-        return space is not None and space.name == "ilr"
+    @functools.cached_property
+    def _partition(self) -> Any:
+        return self.value.space.partition(self.value.classes)
 
-    def _proper_values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Any:
-        proper = getattr(self.value, "proper_values", None)
-        return self.value(x, mask) if proper is None else proper(x, mask, keys)
+    def _anchor(self, anchor: Callable[[Tensor], Tensor]) -> Float[Tensor, "instances outputs"]:
+        def value(x: Tensor, asked: Tensor, keys: Tensor) -> Tensor:
+            return anchor(x)[:, None]
 
-    def _prediction(self) -> Float[Tensor, "instances outputs"]:
-        known = getattr(self.value, "prediction", None)
-
-        def value(x: Tensor, mask: Tensor, keys: Tensor) -> Any:
-            return self.value(x, mask) if known is None else known(x)[:, None]
-
-        everybody = self.x.new_ones(len(self.x), 1, len(self.players), dtype=torch.bool)
-        prediction = self._call(value, self.x, everybody, _no_keys(everybody))
-        _check_finite(prediction, torch.arange(len(self.x)))
-        return prediction[:, 0]
-
-    def _base(self) -> Float[Tensor, " outputs"]:
-        base = getattr(self.value, "base", None)
-        if base is not None:
-            return base
-        nobody = self.x.new_zeros(1, 1, len(self.players), dtype=torch.bool)
-        values = self._call(self._values, self.x[:1], nobody, _no_keys(nobody))
-        _check_finite(values, torch.arange(1))
-        return values[0, 0]
-
-    def _values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Any:
-        return self.value(x, mask)
+        asked = torch.zeros(len(self.x), 1, 0, dtype=torch.bool)
+        keys = torch.zeros(len(self.x), 1, dtype=torch.int64)
+        values = self._chunked(value, self.x.to(self.value.device), asked, keys)
+        _check_finite(values, torch.arange(len(self.x)))
+        return values[:, 0]
 
     @torch.no_grad()
-    def _call(
+    def _chunked(
         self,
-        value: Callable[[Tensor, Tensor, Tensor], Any],
+        function: Callable[[Tensor, Tensor, Tensor], Tensor],
         x: Tensor,
         asked: Tensor,
         keys: Tensor,
         each: int = 1,
     ) -> Float[Tensor, "rows m outputs"]:
-        """`value(x, asked, keys)` by calls of at most `batch_size` model rows, or for one of them.
+        """`function(x, asked, keys)` in calls of at most `batch_size` model rows.
 
         Args:
-            value: gives `each` values for everything that is asked for.
+            function: gives `each` values for everything that is asked for.
             x: rows.
-            asked: coalitions, or orders, `[rows, m, players]`.
+            asked: coalitions, or orders, `[rows, m, players]`; one of them is never split.
             keys: `[rows, m]`.
             each: 1 for coalitions.
         """
         count = len(x) * asked.shape[1]
         if count == 1 or count * each * self.draws <= self.batch_size:
             try:
-                return _shaped(value(x, asked, keys), len(x), asked.shape[1] * each)
+                return _shaped(function(x, asked, keys), len(x), asked.shape[1] * each)
             except (RuntimeError, MemoryError) as error:
                 self._halve_or_raise(error, count, each)
         # Only here, outside of `except`, is the memory of a failed call free again.
         if count == 1:
-            return self._call(value, x, asked, keys, each)
+            return self._chunked(function, x, asked, keys, each)
         if asked.shape[1] > 1:
             halves = zip(asked.chunk(2, 1), keys.chunk(2, 1), strict=True)
-            return torch.cat([self._call(value, x, *half, each) for half in halves], dim=1)
+            return torch.cat([self._chunked(function, x, *half, each) for half in halves], dim=1)
         by_rows = zip(x.chunk(2), asked.chunk(2), keys.chunk(2), strict=True)
-        return torch.cat([self._call(value, *half, each) for half in by_rows])
+        return torch.cat([self._chunked(function, *half, each) for half in by_rows])
 
     def _halve_or_raise(self, error: Exception, count: int, each: int) -> None:
         known = isinstance(error, (torch.OutOfMemoryError, MemoryError))
@@ -336,26 +297,49 @@ class Game:
             torch.cuda.empty_cache()
 
 
-def _no_keys(mask: Tensor) -> Int64[Tensor, "rows m"]:
-    return torch.zeros(mask.shape[:2], dtype=torch.int64, device=mask.device)
-
-
-def _shaped(values: Any, rows: int, m: int) -> Tensor:
-    """Values as floating-point numbers, or an error where they are not `[rows, m, outputs]`."""
-    if not isinstance(values, Tensor):
-        raise TypeError(
-            f"Expected the value function to return a tensor but got {type(values).__name__}."
+def check_one(unit: str, given: int | None, evaluations: int) -> None:
+    """Raise ValueError where a budget is given twice, in `evaluations` and in another unit."""
+    if given is not None:
+        raise ValueError(
+            f"Expected one budget but got evaluations={evaluations} and {unit}={given}; leave one "
+            "of them out."
         )
+
+
+def by_player_count(
+    estimator: Callable[Concatenate[Any, Any, Settings], Explanation],
+) -> Callable[Concatenate[Any, Any, Settings], Explanation]:
+    """Lets an estimator take rows with players of their own: rows of equal count go together.
+
+    The players that a row lacks are never asked for, and are NaN in the explanation.
+    """
+
+    @functools.wraps(estimator)
+    def explain(
+        value: Any, x: Any, *args: Settings.args, **settings: Settings.kwargs
+    ) -> Explanation:
+        value = as_value_function(value, x)
+        if not value.players.by_row:
+            return estimator(value, x, *args, **settings)
+        rows = check_rows(x, value.players)
+        counts = value.counts(rows.to(value.device)).cpu()
+        groups = [(counts == count).nonzero()[:, 0] for count in counts.unique()]
+        parts = [estimator(value, rows[group], *args, **settings) for group in groups]
+        return Explanation.of_ragged(parts, torch.cat(groups).argsort(), value.players)
+
+    return explain
+
+
+def _shaped(values: Tensor, rows: int, m: int) -> Float[Tensor, "rows m outputs"]:
     if values.ndim != 3 or tuple(values.shape[:2]) != (rows, m):
         raise ValueError(
-            f"Expected the value function to return shape ({rows}, {m}, outputs) for {rows} rows "
-            f"with {m} coalitions each but got {tuple(values.shape)}; a single output is "
-            "`values[..., None]`."
+            f"Expected the value function to return {m} values for each of {rows} rows but got "
+            f"shape {tuple(values.shape)}."
         )
-    return values if values.is_floating_point() else values.float()
+    return values
 
 
-def _check_finite(values: Float[Tensor, "rows m outputs"], rows: Tensor) -> None:
+def _check_finite(values: Float[Tensor, "rows m *outputs"], rows: Tensor) -> None:
     if not bool(values.isfinite().all()):
         bad = ~values.isfinite().flatten(1).all(1)
         raise ValueError(
@@ -363,8 +347,3 @@ def _check_finite(values: Float[Tensor, "rows m outputs"], rows: Tensor) -> None
             f"{int(bad.sum())} rows, the first of them row {int(rows[bad.cpu()][0])} of `x`; look "
             "for an overflow or a logarithm of zero in it."
         )
-
-
-def _own(tensor: Tensor) -> Tensor:
-    """A float32 copy on the CPU: an explanation shares no memory with what it was made from."""
-    return tensor.to("cpu", torch.float32, copy=True)

@@ -1,7 +1,7 @@
 """Exact Shapley values by enumeration of all coalitions: 2^n, or those that an order allows."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -9,19 +9,23 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from tqdm import tqdm
 
+from manifold_shap._checks import check_seed, check_whole
 from manifold_shap.coalitions import all_coalitions
-from manifold_shap.estimators.evaluator import Game
+from manifold_shap.estimators.evaluator import Evaluator, by_player_count
 from manifold_shap.explanation import Explanation
 from manifold_shap.ordering import Ordering
 
 MAX_PLAYERS = 16
 
 
+@by_player_count
 def exact_shapley(
-    value: Callable[[Tensor, Tensor], Tensor],
+    value: Any,
     x: Any,
     *,
+    evaluations: int | None = None,
     ordering: Ordering | Sequence[Sequence[str]] | None = None,
+    seed: int = 0,
     batch_size: int | None = None,
     progress: bool = False,
 ) -> Explanation:
@@ -32,27 +36,31 @@ def exact_shapley(
     This takes 2^k coalitions for a component of k players.
 
     Args:
-        value: any callable from rows `[batch, *event]` and a bool mask `[batch, m, players]` to
-            values `[batch, m, outputs]`; see `Game`.
+        value: a `ValueFunction`, or a callable from rows `[batch, *event]` and a bool mask
+            `[batch, m, players]` to values `[batch, m, outputs]`.
         x: rows to explain, `[instances, *event]`.
+        evaluations: the most values of v per row; by default as many as it takes.
         ordering: names of the players, component after component, as in `[["a", "b"], ["c"]]`:
             only orders in which earlier components come first count. By default all do.
+        seed: of the draws of a sampled value function. Same seed, same answer.
         batch_size: model rows per call; by default what suits the value function and the device.
             Changes memory, not the numbers.
         progress: show a bar on work of more than two seconds.
 
     Returns:
         An explanation whose standard errors are zero; NaN, not known, where the value function is
-        noisy: values are exact for its draws. `permutation_shapley` estimates the errors of both.
+        sampled: values are exact for its draws. `permutation_shapley` estimates the errors of both.
 
     Raises:
-        ValueError: more than `MAX_PLAYERS` = 16 players (65,536 coalitions per row) in all or, with
+        ValueError: more coalitions than `evaluations`; more than `MAX_PLAYERS` = 16 players
+            (65,536 coalitions per row) in all or, with
             an ordering, in one component; an `ordering` that does not name every player once.
         TypeError: an `ordering` that is no list of lists.
     """
-    game = Game(value, x, batch_size)
+    game = Evaluator(value, x, batch_size)
     order = Ordering.of(ordering, game.players)
-    _check_size(order)
+    _check_size(order, evaluations)
+    seed = check_seed(seed)
     masks = order.coalitions().to(game.device)
     weights = [_weights(all_coalitions(len(members))).to(game.device) for members in order.members]
     step = max(1, game.batch_size // (len(masks) * game.draws))
@@ -60,14 +68,20 @@ def exact_shapley(
     rows = torch.arange(len(game.x))
     with tqdm(total=len(rows), desc="exact", unit="row", delay=2, disable=not progress) as bar:
         for some in rows.split(step):
-            phi.append(_by_component(_all_values(game, some, masks).double(), order, weights))
+            phi.append(_by_component(_all_values(game, some, masks, seed).double(), order, weights))
             bar.update(len(some))
     result = torch.cat(phi)
     made_by = {"estimator": "exact", **order.provenance}
     return game.explanation(result, game.error_of_enumeration(result), made_by)
 
 
-def _check_size(order: Ordering) -> None:
+def _check_size(order: Ordering, evaluations: int | None) -> None:
+    needed = order.coalitions_count - 2
+    if evaluations is not None and needed > check_whole("evaluations", evaluations):
+        raise ValueError(
+            f"Expected `evaluations` of at least {needed}, which all coalitions take, but got "
+            f"{evaluations}; `ms.auto_shapley` chooses an estimator that suits a budget."
+        )
     if order.largest > MAX_PLAYERS:
         where = " in one component of `ordering`" if len(order) > 1 else ""
         raise ValueError(
@@ -90,18 +104,17 @@ def _by_component(
 
 
 def _all_values(
-    game: Game, rows: Tensor, masks: Bool[Tensor, "coalitions players"]
+    game: Evaluator, rows: Tensor, masks: Bool[Tensor, "coalitions players"], seed: int
 ) -> Float[Tensor, "rows coalitions outputs"]:
-    # Nobody and everybody, the first and the last mask, are anchors: known, not evaluated.
+    # The empty and the grand coalition, first and last, are anchors: known, not evaluated.
     inner = masks[1:-1]
 
     def coalitions(start: int, stop: int) -> Tensor:
         return inner[start:stop].expand(len(rows), -1, -1)
 
-    values = game.evaluate(rows, coalitions, len(inner), game.keys(rows)[:, None])
-    nobody = game.base.expand(len(rows), 1, -1)
-    everybody = game.prediction[rows.to(game.device), None]
-    return torch.cat((nobody, values, everybody), dim=1)
+    values = game.evaluate(rows, coalitions, len(inner), game.keys(rows, seed)[:, None])
+    where = rows.to(game.device)
+    return torch.cat((game.base[where, None], values, game.prediction[where, None]), dim=1)
 
 
 def _weights(masks: Tensor) -> Float[Tensor, "coalitions players"]:

@@ -5,13 +5,13 @@ They are the weighted least-squares fit of v by an additive game with the same e
 leverage of the fit (Musco & Witter 2025).
 """
 
-from collections.abc import Callable
 from typing import Any
 
 from jaxtyping import Float
 from torch import Tensor
 
-from manifold_shap.estimators.evaluator import Game
+from manifold_shap._checks import check_choice
+from manifold_shap.estimators.evaluator import Evaluator, by_player_count
 from manifold_shap.estimators.regression import (
     LAWS,
     Estimate,
@@ -22,8 +22,9 @@ from manifold_shap.estimators.regression import (
 from manifold_shap.explanation import Explanation
 
 
+@by_player_count
 def kernel_shapley(
-    value: Callable[[Tensor, Tensor], Tensor],
+    value: Any,
     x: Any,
     *,
     evaluations: int | None = None,
@@ -40,12 +41,12 @@ def kernel_shapley(
     1/evaluations; that of `sample_reuse_shapley` has none.
 
     Args:
-        value: any callable from rows `[batch, *event]` and a bool mask `[batch, m, players]` to
-            values `[batch, m, outputs]`; see `Game`.
+        value: a `ValueFunction`, or a callable from rows `[batch, *event]` and a bool mask
+            `[batch, m, players]` to values `[batch, m, outputs]`.
         x: rows to explain, `[instances, *event]`. All are evaluated at the same coalitions.
         evaluations: coalitions per row, an even number, at least two for each player; by default
             64 for each player but one. With 2^n - 2 or more, all are taken and the result is exact,
-            for the draws of a noisy value function.
+            for the draws of a sampled value function.
         law: of the sizes of coalitions: `leverage`, all alike (Musco & Witter 2025), or `kernel`,
             small and large ones more often (Lundberg & Lee 2017).
         seed: of the coalitions. Same seed, same answer, for any `batch_size` and device.
@@ -56,14 +57,13 @@ def kernel_shapley(
     Returns:
         An explanation with standard errors over pairs, of coalitions and draws alike; NaN, not
         known, where a single pair is drawn or the fit hangs on one, or where all coalitions share
-        the draws of a noisy value function.
+        the draws of a sampled value function.
 
     Raises:
         ValueError: an odd `evaluations`, one that leaves values undetermined, or another `law`.
     """
-    if law not in LAWS:
-        raise ValueError(f"Expected `law` to be one of {sorted(LAWS)} but got {law!r}.")
-    game = Game(value, x, batch_size)
+    check_choice("law", law, LAWS)
+    game = Evaluator(value, x, batch_size)
     regression = Regression(choose_pairs(game, evaluations, law, seed))
     made_by = {"estimator": "kernel", "law": law}
     return explain_pairs(game, regression, _least_squares, made_by, seed, progress)

@@ -20,7 +20,8 @@ from torch import Tensor
 from tqdm import tqdm
 
 from manifold_shap import _random
-from manifold_shap.estimators.evaluator import Game
+from manifold_shap._checks import check_number, check_seed, check_whole
+from manifold_shap.estimators.evaluator import Evaluator, by_player_count, check_one
 from manifold_shap.estimators.moments import Moments
 from manifold_shap.explanation import Explanation
 from manifold_shap.ordering import Ordering
@@ -33,10 +34,12 @@ _PAIRS_PER_ROUND = 32
 _FIRST_ROUND = 8
 
 
+@by_player_count
 def permutation_shapley(
-    value: Callable[[Tensor, Tensor], Tensor],
+    value: Any,
     x: Any,
     *,
+    evaluations: int | None = None,
     permutations: int | None = None,
     target_error: float | None = None,
     ordering: Ordering | Sequence[Sequence[str]] | None = None,
@@ -47,16 +50,17 @@ def permutation_shapley(
     """Estimate Shapley values from orders of the players and their reverses.
 
     Args:
-        value: any callable from rows `[batch, *event]` and a bool mask `[batch, m, players]` to
-            values `[batch, m, outputs]`; see `Game`.
+        value: a `ValueFunction`, or a callable from rows `[batch, *event]` and a bool mask
+            `[batch, m, players]` to values `[batch, m, outputs]`.
         x: rows to explain, `[instances, *event]`.
+        evaluations: values of v per row, about; the budget in place of `permutations`.
         permutations: orders per row, an even number (an order and its reverse are a pair); 64 by
             default. With n! (or as many as `ordering` allows) or more and no `target_error`, every
-            order is walked once and the result is exact, for the draws of a noisy value function.
+            order is walked once and the result is exact, for the draws of a sampled value function.
         target_error: stop a row when its largest standard error falls below this share of the
             range of v on that row; `permutations` is then the most that a row may take (by
-            default 65,536). Few orders are all walked instead, unless the value function is noisy:
-            then draws go on until their error, too, is below.
+            default 65,536). Where orders are few all of them are taken instead, unless the value
+            function is sampled: its draws go on until their error, too, is below.
         ordering: names of the players, component after component, as in `[["a", "b"], ["c"]]`:
             only orders in which earlier components come first are taken. By default all are.
         seed: of the orders. Same seed, same answer, for any `batch_size` and device.
@@ -66,20 +70,23 @@ def permutation_shapley(
 
     Returns:
         An explanation with standard errors over pairs, of orders and draws alike; NaN, not known,
-        where there is one pair only, or where all orders share the draws of a noisy value function.
+        for a single pair, or where all orders share the draws of a sampled value function.
 
     Raises:
         ValueError: an odd or non-positive `permutations`, a `target_error` that is not positive,
             an `ordering` that does not name every player once.
         TypeError: an `ordering` that is no list of lists.
     """
+    game = Evaluator(value, x, batch_size)
+    if evaluations is not None:
+        permutations = _affordable(permutations, evaluations, len(game.players))
     most = _most(permutations, target_error)
-    game = Game(value, x, batch_size)
+    seed = check_seed(seed)
     order = Ordering.of(ordering, game.players)
     # A target is met by far fewer than all n! orders, unless they are very few.
     worthwhile = most if target_error is None else min(most, DEFAULT_PERMUTATIONS)
     every = order.orders if order.orders <= _MOST_ORDERS else math.inf
-    if game.noisy and target_error is not None:
+    if game.sampled and target_error is not None:
         every = math.inf  # Only draws afresh tell, and lessen, their own error.
     if every <= worthwhile:
         return _every_order(game, order, progress)
@@ -101,7 +108,12 @@ def permutation_shapley(
 
 
 def _sampled(
-    game: Game, order: Ordering, limit: int, target_error: float | None, seed: int, progress: bool
+    game: Evaluator,
+    order: Ordering,
+    limit: int,
+    target_error: float | None,
+    seed: int,
+    progress: bool,
 ) -> tuple[Moments, Tensor]:
     """Moments over at most `limit` pairs, and the rows that have not met a target by then."""
     generator = torch.Generator().manual_seed(seed)
@@ -122,12 +134,18 @@ def _sampled(
     return moments, active
 
 
+def _affordable(permutations: int | None, evaluations: int, players: int) -> int:
+    """The permutations that a budget pays for."""
+    check_one("permutations", permutations, evaluations)
+    return max(2, check_whole("evaluations", evaluations) // max(1, players - 1) // 2 * 2)
+
+
 def _most(permutations: int | None, target_error: float | None) -> int:
-    if target_error is not None and not target_error > 0:
-        raise ValueError(f"Expected `target_error` to be positive but got {target_error}.")
+    if target_error is not None:
+        check_number("target_error", target_error, above=0)
     if permutations is None:
         return DEFAULT_PERMUTATIONS if target_error is None else MAX_PERMUTATIONS
-    if permutations < 2 or permutations % 2:
+    if check_whole("permutations", permutations) % 2:
         raise ValueError(
             "Expected `permutations` to be a positive even number (orders come with their "
             f"reverses) but got {permutations}."
@@ -135,7 +153,7 @@ def _most(permutations: int | None, target_error: float | None) -> int:
     return permutations
 
 
-def _every_order(game: Game, order: Ordering, progress: bool) -> Explanation:
+def _every_order(game: Evaluator, order: Ordering, progress: bool) -> Explanation:
     pairs = order.all_pairs()
     moments = _moments(game)
     rows = torch.arange(len(game.x))
@@ -147,8 +165,8 @@ def _every_order(game: Game, order: Ordering, progress: bool) -> Explanation:
     return game.explanation(moments.mean, error, _made_by(moments, order))
 
 
-def _moments(game: Game) -> Moments:
-    rows, players, outputs = len(game.x), len(game.players), len(game.base)
+def _moments(game: Evaluator) -> Moments:
+    rows, players, outputs = len(game.x), len(game.players), game.outputs
     return Moments(rows, players, outputs, game.device, crossed=game.crossed)
 
 
@@ -180,7 +198,7 @@ def _sample(
 
 
 def _walk_round(
-    game: Game,
+    game: Evaluator,
     moments: Moments,
     rows: Tensor,
     orders_for: Callable[[int], Tensor],
@@ -197,7 +215,7 @@ def _walk_round(
 
 
 def _walk(
-    game: Game,
+    game: Evaluator,
     rows: Tensor,
     orders: Int64[Tensor, "rows pairs 2 players"],
     keys: Int64[Tensor, "rows pairs"],
@@ -206,63 +224,8 @@ def _walk(
     orders = orders.flatten(1, 2)
     rank = orders.argsort(-1)
     # An order and its reverse share their draws, too.
-    values = values_along(game, rows, orders, rank, keys.repeat_interleave(2, 1))
+    values = game.along(rows, orders, keys.repeat_interleave(2, 1))
     arrival = values.diff(dim=2)
     by_player = arrival.gather(2, rank[..., None].expand(-1, -1, -1, values.shape[-1]))
     spread = values.amax((1, 2)) - values.amin((1, 2))
     return by_player.unflatten(1, (-1, 2)).mean(2), spread
-
-
-def values_along(
-    game: Game,
-    rows: Tensor,
-    orders: Int64[Tensor, "rows orders players"],
-    rank: Int64[Tensor, "rows orders players"],
-    keys: Int64[Tensor, "rows orders"],
-) -> Float[Tensor, "rows orders players+1 outputs"]:
-    """v of the coalitions that grow along each order, from nobody to everybody.
-
-    Args:
-        game: the opened value function.
-        rows: indices of its rows.
-        orders: players as they arrive.
-        rank: place of each player in each order.
-        keys: one per order; its coalitions share the random numbers of a sampled value function.
-    """
-    if len(game.players) > 1 and game.walks:
-        inner = game.evaluate_along(rows, orders, keys)
-    else:
-        inner = _by_masks(game, rows, rank, keys)
-    prediction = game.prediction[rows.to(game.device)]
-    shape = (len(rows), orders.shape[1], 1, -1)
-    return torch.cat(
-        (game.base.expand(shape), inner, prediction[:, None, None].expand(shape)), dim=2
-    )
-
-
-def _by_masks(
-    game: Game,
-    rows: Tensor,
-    rank: Int64[Tensor, "rows orders players"],
-    keys: Int64[Tensor, "rows orders"],
-) -> Float[Tensor, "rows orders sizes outputs"]:
-    """The same without the ends, one coalition at a time."""
-    count, players = rank.shape[1:]
-    per_order = players - 1
-    # Narrow integers make the memory-bound comparison cheaper.
-    narrow = rank.to(torch.int16) if players < 2**15 else rank
-    last = torch.arange(per_order, device=rank.device).to(narrow.dtype)[:, None]
-
-    def grown(start: int, stop: int) -> Tensor:
-        if stop - start < per_order:
-            # A whole order takes n(n-1) bytes a row, whatever the batch.
-            at = torch.arange(start, stop, device=rank.device)
-            return narrow[:, at // per_order] <= last[at % per_order]
-        # Whole orders are compared at once, and the ends cut to size.
-        first = start // per_order
-        orders = narrow[:, first : -(-stop // per_order), None]
-        nested = (orders <= last).flatten(1, 2)
-        return nested[:, start - first * per_order : stop - first * per_order]
-
-    inner = game.evaluate(rows, grown, count * per_order, keys.repeat_interleave(per_order, 1))
-    return inner.unflatten(1, (count, per_order))

@@ -24,8 +24,9 @@ from torch import Tensor
 from tqdm import tqdm
 
 from manifold_shap import _random
+from manifold_shap._checks import check_seed, check_whole
 from manifold_shap.coalitions import LeverageScores, ShapleyKernel, all_coalitions, sample_subsets
-from manifold_shap.estimators.evaluator import Game
+from manifold_shap.estimators.evaluator import Evaluator
 from manifold_shap.estimators.moments import diagonal
 from manifold_shap.explanation import Explanation
 
@@ -69,7 +70,7 @@ class Pairs(NamedTuple):
 
 
 def choose_pairs(
-    game: Game, evaluations: int | None, law: str, seed: int, fitted: bool = True
+    game: Evaluator, evaluations: int | None, law: str, seed: int, fitted: bool = True
 ) -> Pairs:
     """All pairs that there are, where the budget covers them, or some by the law.
 
@@ -84,7 +85,7 @@ def choose_pairs(
         ValueError: an odd number of coalitions per row, or fewer than are needed.
     """
     players = len(game.players)
-    count = _count(evaluations, players, fitted)
+    count, seed = _count(evaluations, players, fitted), check_seed(seed)
     if count >= 2 ** (players - 1) - 1:
         # Every coalition without the last player; the complements are those with that player.
         mask = all_coalitions(players - 1)[1:]
@@ -93,16 +94,14 @@ def choose_pairs(
     else:
         generator = torch.Generator().manual_seed(seed)
         # Sizes taken whole would hide the noise of their values from errors over draws.
-        pairs = _draw(LAWS[law](players), count, generator, whole_sizes=not game.noisy)
+        pairs = _draw(LAWS[law](players), count, generator, whole_sizes=not game.sampled)
     return Pairs(pairs.mask.to(game.device), pairs.weight.to(game.device), pairs.sampled)
 
 
 def _count(evaluations: int | None, players: int, fitted: bool) -> int:
-    if evaluations is not None and not isinstance(evaluations, int):
-        raise TypeError(f"Expected `evaluations` to be a whole number but got {evaluations!r}.")
     if evaluations is None:
         evaluations = max(2, EVALUATIONS_PER_PLAYER * (players - 1))
-    if evaluations < 1 or evaluations % 2:
+    if check_whole("evaluations", evaluations) % 2:
         raise ValueError(
             "Expected `evaluations` to be a positive even number (coalitions come with their "
             f"complements) but got {evaluations}."
@@ -272,7 +271,7 @@ Estimator = Callable[[Any, Float[Tensor, "rows pairs outputs"], bool], Estimate]
 
 
 def explain_pairs(
-    game: Game,
+    game: Evaluator,
     design: Design,
     estimator: Estimator,
     made_by: dict[str, Any],
@@ -285,14 +284,14 @@ def explain_pairs(
     Args:
         game: the opened value function.
         design: the pairs.
-        estimator: from the design, y and `Game.crossed` to β and the covariance of its errors.
+        estimator: from the design, y and `Evaluator.crossed` to β and the covariance of its errors.
         made_by: what the explanation records.
-        seed: of the draws of a noisy value function.
+        seed: of the draws of a sampled value function.
         progress: show a bar.
         start: β that is known before. The estimator sees what it leaves of y, and it is added.
     """
     pairs, rows = design.pairs, torch.arange(len(game.x))
-    count, outputs = len(pairs.mask), len(game.base)
+    count, outputs = len(pairs.mask), game.outputs
     keys = _keys(game, rows, pairs, seed)
     per_row = max(1, count * outputs ** (2 if game.crossed else 1))
     found = []
@@ -305,7 +304,7 @@ def explain_pairs(
     beta, covariance = (torch.cat(parts) for parts in zip(*found, strict=True))
     if start is not None:
         beta = beta + start
-    phi = beta + (game.prediction - game.base).double()[:, None] / len(game.players)
+    phi = beta + game.total.double()[:, None] / len(game.players)
     made_by = {**made_by, "pairs": count}
     if not pairs.sampled:
         return game.explanation(phi, game.error_of_enumeration(phi), made_by)
@@ -315,7 +314,7 @@ def explain_pairs(
     return game.explanation(phi, error, made_by, covariance if game.crossed else None)
 
 
-def _keys(game: Game, rows: Tensor, pairs: Pairs, seed: int) -> Int64[Tensor, "rows pairs"]:
+def _keys(game: Evaluator, rows: Tensor, pairs: Pairs, seed: int) -> Int64[Tensor, "rows pairs"]:
     number = torch.arange(len(pairs.mask))
     if not pairs.sampled:  # Values are exact for draws that are the same for all coalitions.
         return game.keys(rows)[:, None].expand(-1, len(number))
@@ -328,7 +327,7 @@ def _bar(total: int, progress: bool) -> tqdm:
 
 
 def _targets(
-    game: Game, pairs: Pairs, rows: Tensor, keys: Int64[Tensor, "rows pairs"], bar: tqdm
+    game: Evaluator, pairs: Pairs, rows: Tensor, keys: Int64[Tensor, "rows pairs"], bar: tqdm
 ) -> Float[Tensor, "rows pairs outputs"]:
     """y: half of what a coalition has over its complement, less what equal shares make of it."""
     count = len(pairs.mask)
@@ -340,12 +339,12 @@ def _targets(
         halves.append((coalition - complement) / 2)
         bar.update(len(some) * count)
     share = pairs.mask.sum(1).double() / len(game.players) - 0.5
-    change = (game.prediction[rows.to(game.device)] - game.base).double()
+    change = game.total[rows.to(game.device)].double()
     return torch.cat(halves) - share[:, None] * change[:, None]
 
 
 def _values(
-    game: Game, pairs: Pairs, rows: Tensor, keys: Int64[Tensor, "rows pairs"]
+    game: Evaluator, pairs: Pairs, rows: Tensor, keys: Int64[Tensor, "rows pairs"]
 ) -> Float[Tensor, "rows pairs 2 outputs"]:
     def coalitions(start: int, stop: int) -> Tensor:
         return pairs.coalitions(start, stop).expand(len(rows), -1, -1)

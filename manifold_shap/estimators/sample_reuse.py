@@ -15,7 +15,6 @@ left out have a closed form, so all of this takes one factorisation; and a fit t
 less to estimate than one to a half.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -23,7 +22,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap._checks import to_tensor
-from manifold_shap.estimators.evaluator import Game
+from manifold_shap.estimators.evaluator import Evaluator, by_player_count
 from manifold_shap.estimators.regression import (
     Design,
     Estimate,
@@ -34,8 +33,9 @@ from manifold_shap.estimators.regression import (
 from manifold_shap.explanation import Explanation
 
 
+@by_player_count
 def sample_reuse_shapley(
-    value: Callable[[Tensor, Tensor], Tensor],
+    value: Any,
     x: Any,
     *,
     evaluations: int | None = None,
@@ -52,12 +52,12 @@ def sample_reuse_shapley(
     corrections of all players sum to zero, coalition by coalition.
 
     Args:
-        value: any callable from rows `[batch, *event]` and a bool mask `[batch, m, players]` to
-            values `[batch, m, outputs]`; see `Game`.
+        value: a `ValueFunction`, or a callable from rows `[batch, *event]` and a bool mask
+            `[batch, m, players]` to values `[batch, m, outputs]`.
         x: rows to explain, `[instances, *event]`. All are evaluated at the same coalitions.
         evaluations: coalitions per row, an even number, at least two for each player; by default
             64 for each player but one. With 2^n - 2 or more, all are taken and the result is exact,
-            for the draws of a noisy value function.
+            for the draws of a sampled value function.
         start: Shapley values that are nearly right, as an amortised explainer gives them, `[rows,
             players, outputs]`. They take the place of the regression: any even number of
             `evaluations` is enough to make them unbiased, and to tell the errors of that.
@@ -68,14 +68,14 @@ def sample_reuse_shapley(
 
     Returns:
         An explanation with standard errors over pairs, of coalitions and draws alike; NaN, not
-        known, where a single pair is drawn, or where all coalitions share the draws of a noisy
+        known, where a single pair is drawn, or where all coalitions share the draws of a sampled
         value function.
 
     Raises:
         ValueError: an odd `evaluations`, or one that leaves values undetermined, if only when a
             single pair is left out; a `start` of another shape, or not finite.
     """
-    game = Game(value, x, batch_size)
+    game = Evaluator(value, x, batch_size)
     if start is not None:
         design = Design(choose_pairs(game, evaluations, "leverage", seed, fitted=False))
         made_by = {"estimator": "sample_reuse", "start": "given"}
@@ -95,9 +95,9 @@ def _check_cross_fits(regression: Regression) -> None:
         )
 
 
-def _centred(start: Any, game: Game) -> Float[Tensor, "rows players outputs"]:
+def _centred(start: Any, game: Evaluator) -> Float[Tensor, "rows players outputs"]:
     """What a start has over equal shares."""
-    shape = (len(game.x), len(game.players), len(game.base))
+    shape = (len(game.x), len(game.players), game.outputs)
     start = to_tensor(start, "start")
     if tuple(start.shape) != shape or not bool(start.isfinite().all()):
         raise ValueError(

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from manifold_shap import _random
 from manifold_shap._checks import check_rows, to_tensor
+from manifold_shap.coalitions import toggled
 from manifold_shap.players import Players
 
 # The stream of random numbers that resamples weighted draws.
@@ -193,13 +194,6 @@ class Imputer(nn.Module, ABC):
     ) -> Iterator[Completions]:
         for some, own in zip(mask.split(most, 1), keys.split(most, 1), strict=True):
             yield self.impute(x, some, draws, own)
-
-
-def toggled(mask: Bool[Tensor, "*shape players"]) -> Bool[Tensor, "*shape places players"]:
-    """Each coalition, then the same with player 0, 1, ... toggled: players + 1 places."""
-    players = mask.shape[-1]
-    toggle = torch.eye(players + 1, players, dtype=torch.bool, device=mask.device).roll(1, 0)
-    return mask[..., None, :] ^ toggle
 
 
 def nested_parts(

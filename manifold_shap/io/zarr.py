@@ -15,6 +15,7 @@ from torch import Tensor
 from manifold_shap.io.files import swap_in
 from manifold_shap.players import Players
 from manifold_shap.simplex.partition import Partition
+from manifold_shap.spaces import as_space
 from manifold_shap.tables.schema import Schema
 
 if TYPE_CHECKING:
@@ -39,11 +40,13 @@ def to_dataset(explanation: "Explanation") -> "xr.Dataset":
     variables = {
         "phi": (by_player, copied(explanation.phi)),
         "standard_error": (by_player, copied(explanation.standard_error)),
-        "base": ("outputs", copied(explanation.base)),
+        "base": (("instances", "outputs"), copied(explanation.base)),
         "prediction": (("instances", "outputs"), copied(explanation.prediction)),
         "x": (("instances", *event), copied(explanation.x)),
         "player_of_element": (event, copied(explanation.players.index)),
     }
+    if explanation.owners is not None:
+        variables["owners"] = (("instances", *event), copied(explanation.owners))
     if explanation.covariance is not None:
         variables["covariance"] = ((*by_player, "outputs_too"), copied(explanation.covariance))
     return xr.Dataset(
@@ -74,9 +77,10 @@ def fields(dataset: "xr.Dataset") -> dict[str, Any]:
     return {
         **{name: _tensor(dataset, name) for name in _TENSORS},
         "covariance": _tensor(dataset, "covariance") if "covariance" in dataset else None,
-        "players": Players(names, _tensor(dataset, "player_of_element")),
+        "players": _players(names, _tensor(dataset, "player_of_element")),
         "outputs": tuple(map(str, dataset["outputs"].values)),
-        "space": dataset.attrs["space"],
+        "owners": _tensor(dataset, "owners") if "owners" in dataset else None,
+        "space": as_space(**json.loads(dataset.attrs["space"])),
         "instances": tuple(int(k) for k in dataset["instances"].values),
         "made_by": json.loads(dataset.attrs["made_by"]),
         "schema": Schema.from_dict(json.loads(schema)) if schema else None,
@@ -278,7 +282,7 @@ def copied(tensor: Tensor) -> np.ndarray:
 def _attributes(explanation: "Explanation") -> dict[str, str]:
     attributes = {
         "format": _FORMAT,
-        "space": explanation.space,
+        "space": json.dumps(explanation.space.settings),
         "made_by": json.dumps(explanation.made_by),
     }
     if explanation.schema is not None:
@@ -294,6 +298,12 @@ def _attributes(explanation: "Explanation") -> dict[str, str]:
 
 def _tensor(dataset: "xr.Dataset", name: str) -> Tensor:
     return torch.from_numpy(np.array(dataset[name].values))
+
+
+def _players(names: tuple[str, ...], index: Tensor) -> Players:
+    if bool((index < 0).any()):
+        return Players.of_rows(index.shape, len(names), names)
+    return Players(names, index)
 
 
 def _hash(dataset: "xr.Dataset") -> str:

@@ -59,7 +59,7 @@ def bars(
     axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
     label = words.shapley_axis(first, k, kinds=words.kinds(first))
     axes.set_xlabel(label, fontsize=style.TEXT, color=style.INK)
-    bases = [words.amount(e.base[k].item(), e.space) for e in by_name.values()]
+    bases = [words.amount(e.base[row, k].item(), e.space) for e in by_name.values()]
     names = list(by_name)
     if len(set(bases)) > 1:
         names = [f"{name} (base {said})" for name, said in zip(names, bases, strict=True)]

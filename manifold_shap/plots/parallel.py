@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from manifold_shap.explanation import Explanation
 from manifold_shap.plots import style, words
 from manifold_shap.plots.players import Moves
+from manifold_shap.spaces import Probability
 
 # Points.
 _LABEL = 110.0
@@ -84,7 +85,7 @@ def _looks(states: Float[np.ndarray, "states classes"]) -> list[dict[str, Any]]:
 
 
 def _end_labels(moves: Moves) -> list[str]:
-    said = [words.amount(p, "probability") for p in moves.states[-1].tolist()]
+    said = [words.amount(p, Probability()) for p in moves.states[-1].tolist()]
     names = [style.shorten(name, _CLASS) for name in moves.explanation.classes]
     return [f"{name}  {amount}" for name, amount in zip(names, said, strict=True)]
 

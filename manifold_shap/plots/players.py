@@ -10,6 +10,7 @@ from torch import Tensor
 from manifold_shap import simplex
 from manifold_shap.explanation import Explanation
 from manifold_shap.plots import selection, style, words
+from manifold_shap.spaces import Probability
 from manifold_shap.tables.schema import Schema
 
 
@@ -57,7 +58,7 @@ class Moves:
     @property
     def states(self) -> Float[Tensor, "states classes"]:
         """Probabilities of the classes at the base, and after each step."""
-        start = self.explanation.base.double()[None]
+        start = self.explanation.base.double()
         path = torch.cat((start, start + self.phi.cumsum(0)))
         return simplex.ilr_inv(path, self.explanation.basis).exp()
 
@@ -69,7 +70,7 @@ class Moves:
     def headline(self) -> str:
         """The class predicted, and the row."""
         k = int(self.prediction.argmax())
-        said = words.amount(self.prediction[k].item(), "probability")
+        said = words.amount(self.prediction[k].item(), Probability())
         row = self.explanation.instances[0]
         return f"Predicted probability of {self.explanation.classes[k]}: {said} (row {row})"
 

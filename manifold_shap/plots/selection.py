@@ -48,7 +48,7 @@ def _difference(first: Explanation, other: Explanation) -> str:
         return f"players ({len(first.players)} and {len(other.players)})"
     if first.space != other.space or first.outputs != other.outputs:
         return (
-            f"outputs ({first.space} of {list(first.outputs)[:10]} and {other.space} of "
+            f"outputs ({first.space.name} of {list(first.outputs)[:10]} and {other.space.name} of "
             f"{list(other.outputs)[:10]})"
         )
     if first.x.shape != other.x.shape:
@@ -81,7 +81,7 @@ def outputs_of_rows(explanation: Explanation, output: str | None) -> Int64[Tenso
     rows = len(explanation.phi)
     if output is not None:
         return torch.full((rows,), output_index(explanation, output))
-    if explanation.space == "ilr":
+    if explanation.partition is not None:
         return (explanation.prediction - explanation.base).abs().argmax(1)
     return explanation.prediction.argmax(1)
 

@@ -126,7 +126,7 @@ def _label_values(figure: Figure, panels: Sequence[Axes], label: str) -> None:
 def _output(explanation: Explanation, output: str | None) -> int:
     if output is not None:
         return selection.output_index(explanation, output)
-    if explanation.space == "probability" and len(explanation.outputs) == 2:
+    if explanation.space.on_simplex and len(explanation.outputs) == 2:
         return 1
     return int(explanation.phi.abs().mean((0, 1)).argmax())
 

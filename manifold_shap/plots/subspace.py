@@ -56,7 +56,7 @@ class Subspace:
     @property
     def points(self) -> Float[np.ndarray, "states axes"]:
         """The base, and where each step leads from there."""
-        start = self.explanation.base.double()[None]
+        start = self.explanation.base.double()
         path = torch.cat((start, start + self.moves.phi.cumsum(0)))
         return path[:, list(self.balances)].numpy()
 

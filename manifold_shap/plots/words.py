@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from manifold_shap.explanation import Explanation
-
-UNITS = {"probability": "probability", "log_odds": "log-odds", "ilr": "log-ratio"}
+from manifold_shap.spaces import OutputSpace
 
 
 def kinds(explanation: Explanation) -> list[str]:
@@ -21,7 +20,8 @@ def shapley_axis(
     explanation: Explanation, output: int = 0, per: str = "", kinds: Sequence[str] = ()
 ) -> str:
     """Label of an axis or colour bar of Shapley values of one output, with their unit."""
-    unit = UNITS.get(explanation.space) or quantity(explanation, output)
+    space = explanation.space
+    unit = quantity(explanation, output) if space.regression else space.unit
     label = " ".join([*kinds, f"Shapley value{per} ({unit})"])
     return label[0].upper() + label[1:]
 
@@ -48,24 +48,14 @@ def feature_value(value: Any) -> str:
     return number(float(value)) if is_number else str(value)
 
 
-def amount(value: float, space: str) -> str:
+def amount(value: float, space: OutputSpace) -> str:
     """A base or prediction: a probability with two decimals, anything else with three digits."""
-    if space != "probability":
-        return number(value)
-    if 0.995 <= value < 1:
-        return "> 0.99"
-    return "< 0.01" if 0 < value < 0.005 else f"{value:.2f}"
+    return space.amount(value) or number(value)
 
 
 def quantity(explanation: Explanation, output: int) -> str:
     """What the Shapley values of one output share out."""
-    name = explanation.outputs[output]
-    if explanation.space == "probability":
-        return f"probability of {name}"
-    if explanation.space == "ilr":
-        return f"log-ratio {name}"
-    # The one output of a function that has no names for any.
-    return "model output" if name == "0" and len(explanation.outputs) == 1 else name
+    return explanation.space.label(explanation.outputs[output])
 
 
 def count(many: int, what: str) -> str:

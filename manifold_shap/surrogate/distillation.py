@@ -19,7 +19,7 @@ from manifold_shap import _random
 from manifold_shap.coalitions import SizeUniform
 from manifold_shap.io.files import load_checkpoint, save_checkpoint
 from manifold_shap.players import Players
-from manifold_shap.spaces import Space
+from manifold_shap.spaces import OutputSpace
 from manifold_shap.values import ValueFunction
 
 LESSONS_KIND = "lessons"
@@ -108,7 +108,7 @@ def check_teacher(teacher: Any, pairs: Any, share: float) -> None:
 def check_same_game(
     teacher: ValueFunction,
     players: Players,
-    space: Space,
+    space: OutputSpace,
     x: Float[Tensor, "rows *event"],
     target: Float[Tensor, "rows outputs"],
 ) -> None:
@@ -130,7 +130,7 @@ def check_same_game(
             f"{players.names[:5]} but it has {len(theirs)}, {theirs.names[:5]}, or they own other "
             "elements; give the same `players` to both."
         )
-    if teacher.space.name != space.name:
+    if type(teacher.space) is not type(space):
         raise ValueError(
             f"Expected `teacher` to have output={space.name!r}, as the surrogate, but it has "
             f"{teacher.space.name!r}; choose one for both."

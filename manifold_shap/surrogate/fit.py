@@ -14,7 +14,7 @@ from manifold_shap.coalitions import SizeUniform
 from manifold_shap.models import Model, as_model
 from manifold_shap.nn import check_hidden
 from manifold_shap.players import Players
-from manifold_shap.spaces import Space
+from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.surrogate.distillation import (
     LESSONS_KIND,
     Lessons,
@@ -61,8 +61,7 @@ class SurrogateTask(Task):
         index: player that owns each of the flattened input elements.
         players: names.
         outputs: names of the outputs of T.
-        space: name of the output space.
-        zero_replacement: see `Space`.
+        space: settings of the output space, see `as_space`.
         hidden, activation: see `Surrogate`.
         learning_rate, weight_decay, schedule: see `ClassifierTask`.
         seed: of the coalitions.
@@ -83,8 +82,7 @@ class SurrogateTask(Task):
         index: Sequence[int],
         players: Sequence[str],
         outputs: Sequence[str],
-        space: str,
-        zero_replacement: float,
+        space: Mapping[str, Any],
         hidden: Sequence[int] = (512, 512),
         activation: str = "relu",
         learning_rate: float = 2e-3,
@@ -97,7 +95,8 @@ class SurrogateTask(Task):
     ) -> None:
         super().__init__()
         self.save_hyperparameters()
-        self.surrogate = Surrogate(event, index, len(outputs), space, hidden, activation)
+        on_simplex = as_space(**space).on_simplex
+        self.surrogate = Surrogate(event, index, len(outputs), on_simplex, hidden, activation)
         self.register_buffer("base", torch.zeros(len(outputs)))
         self.register_buffer("probe", torch.zeros(_PROBE_ROWS, *event))
         self.register_buffer("probe_outputs", torch.zeros(_PROBE_ROWS, len(outputs)))
@@ -159,7 +158,7 @@ def fit_surrogate(
     model: Any,
     x_train: Tensor | np.ndarray,
     *,
-    output: str = "probability",
+    output: str | OutputSpace = "probability",
     x_validation: Tensor | np.ndarray | None = None,
     players: Players | None = None,
     hidden: Sequence[int] = (512, 512),
@@ -171,7 +170,6 @@ def fit_surrogate(
     max_epochs: int = 30,
     patience: int = 20,
     weight_averaging: float | None = 0.99,
-    zero_replacement: float = 1e-3,
     teacher: ValueFunction | None = None,
     teacher_pairs: int = 240_000,
     teacher_share: float = 0.5,
@@ -195,7 +193,6 @@ def fit_surrogate(
         max_epochs: epochs, at most; on small data one is 100 batches long.
         patience: epochs without a smaller validation error before training stops.
         weight_averaging: decay of the averaged weights that are kept; None for plain ones.
-        zero_replacement: see `Space`.
         teacher: a value function of the same game, such as `imputed_value(model, imputer)`, whose
             averaged predictions are targets of less noise than the single f(x). It helps where it
             is more accurate than a surrogate alone. An imputer that keeps rows should keep others
@@ -220,8 +217,8 @@ def fit_surrogate(
     players = players or getattr(teacher, "players", None)
     players = players or Players.of_elements(to_tensor(x_train, "x_train").shape[1:])
     x_train, x_validation = training_rows(x_train, x_validation, players, seed)
-    space = Space(output, zero_replacement)
-    wrapped = model_for(model, x_train, output)
+    space = as_space(output)
+    wrapped = model_for(model, x_train, space)
     target = reference_outputs(wrapped, space, x_train)
     check_hidden(hidden)
     loop: dict[str, Any] = {
@@ -267,15 +264,16 @@ def fit_surrogate(
     return value
 
 
-def _game(players: Players, space: Space, model: Model, schema: Schema | None) -> dict[str, Any]:
+def _game(
+    players: Players, space: OutputSpace, model: Model, schema: Schema | None
+) -> dict[str, Any]:
     """What is explained, in plain numbers and strings."""
     return {
         "event": list(players.event),
         "index": players.index.flatten().tolist(),
         "players": list(players.names),
         "outputs": list(space.outputs(model.classes)),
-        "space": space.name,
-        "zero_replacement": space.zero_replacement,
+        "space": space.settings,
         "schema": schema.to_dict() if schema else None,
     }
 
@@ -320,7 +318,7 @@ def load_surrogate(path: str | Path, model: Any) -> SurrogateValue:
         ValueError: it is damaged or foreign, or was trained for another model.
     """
     task, _ = load_task(path, SurrogateTask)
-    returns = "values" if task.hparams["space"] == "identity" else None
+    returns = "values" if as_space(**task.hparams["space"]).regression else None
     try:
         wrapped = as_model(model, task.probe, returns=returns)
     except RuntimeError as error:
@@ -344,7 +342,7 @@ def _value(task: SurrogateTask, model: Model) -> SurrogateValue:
         task.surrogate,
         model,
         players,
-        Space(settings["space"], settings["zero_replacement"]),
+        as_space(**settings["space"]),
         task.base,
         schema=Schema.from_dict(schema) if schema else None,
         checkpoint={

@@ -32,13 +32,12 @@ class Surrogate(nn.Module):
     """A network g(x_S) on `(x ⊙ mask, mask)`.
 
     Inputs and outputs are standardised inside, so that learning rates mean the same for any unit.
-    With `space="probability"` the outputs lie on the simplex.
 
     Args:
         event: shape of one input row.
         index: player that owns each of the flattened input elements.
         outputs: number of outputs of T.
-        space: name of the output space.
+        on_simplex: whether outputs are probabilities of classes: then a softmax ends the network.
         hidden: width of each hidden layer.
         activation: one of `nn.ACTIVATIONS`.
     """
@@ -53,14 +52,14 @@ class Surrogate(nn.Module):
         event: Sequence[int],
         index: Sequence[int],
         outputs: int,
-        space: str,
+        on_simplex: bool,
         hidden: Sequence[int] = (512, 512),
         activation: str = "relu",
     ) -> None:
         super().__init__()
         check_hidden(hidden)
         players = max(index) + 1
-        self.on_simplex = space == "probability"
+        self.on_simplex = on_simplex
         self.first = MaskedLinear(index, players, hidden[0])
         layers: list[nn.Module] = [make_activation(activation)]
         for before, after in pairwise(hidden):

@@ -2,25 +2,25 @@
 
 import copy
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap.io.files import save_checkpoint
 from manifold_shap.models import Model
 from manifold_shap.players import Players
-from manifold_shap.spaces import Space
+from manifold_shap.spaces import OutputSpace
 from manifold_shap.surrogate.network import Surrogate
 from manifold_shap.tables.schema import Schema
-from manifold_shap.values.base import ValueFunction
+from manifold_shap.values.base import Linearized, ModelValue
 
 # As Lightning names them, and what products are computed in.
 PRECISIONS = {"32-true": torch.float32, "bf16-mixed": torch.bfloat16, "16-mixed": torch.float16}
 
 
-class SurrogateValue(ValueFunction):
+class SurrogateValue(ModelValue):
     """v(S) = g(x_S), one network call per coalition (Frye et al. Eq. 17).
 
     Attributes:
@@ -33,22 +33,19 @@ class SurrogateValue(ValueFunction):
 
     name = "surrogate"
     precision = "32-true"
-    walks = True
-    surrounds = True
-    linearizes = True
 
     def __init__(
         self,
         surrogate: Surrogate,
         model: Model,
         players: Players,
-        space: Space,
-        base: Tensor,
+        space: OutputSpace,
+        expectation: Tensor,
         *,
         schema: Schema | None = None,
         checkpoint: dict[str, Any] | None = None,
     ) -> None:
-        super().__init__(model, players, space, base)
+        super().__init__(model, players, space, expectation)
         self.surrogate = surrogate.eval()
         self.schema = schema
         self.checkpoint = checkpoint or {}
@@ -68,7 +65,7 @@ class SurrogateValue(ValueFunction):
             )
         save_checkpoint(path, self.checkpoint)
 
-    def to(self, device: torch.device | str) -> "SurrogateValue":
+    def to(self, device: torch.device | str) -> Self:
         super().to(device)
         self.surrogate.to(device)
         return self
@@ -79,7 +76,7 @@ class SurrogateValue(ValueFunction):
         Half precision is faster where the hardware has it: `bf16-mixed` on processors with AMX or
         AVX-512 and on accelerators, `16-mixed` on CUDA only. It moves single values by about 0.3 %
         of their range, which is far less than what is drawn by tens of permutations leaves open;
-        sums over players are exact as ever, for `base` and `prediction` stay in single precision.
+        sums over players are exact all the same: the anchors stay in single precision.
 
         Raises:
             ValueError: `precision` is not known, or the device has no products in it.
@@ -102,12 +99,7 @@ class SurrogateValue(ValueFunction):
         half = {"precision": self.precision} if self.precision != "32-true" else {}
         return {**super().provenance, **half}
 
-    @property
-    def linearized_cost(self) -> float:  # type: ignore[override]
-        """What a linearized coalition costs, in values, by counts of multiplications."""
-        return self.surrogate.linearized_cost
-
-    def _values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
         with self.products():
             return self.surrogate(x, mask).float()
 
@@ -117,51 +109,25 @@ class SurrogateValue(ValueFunction):
         single = dtype == torch.float32
         return torch.autocast(self.device.type, None if single else dtype, enabled=not single)
 
-    @torch.no_grad()
     def values_along(
-        self,
-        x: Tensor,
-        orders: Int64[Tensor, "batch orders players"],
-        keys: Tensor,
-        batch_size: int | None = None,
-    ) -> Float[Tensor, "batch m outputs"]:
-        """Values of the coalitions that grow along orders, without their ends; unchecked.
-
-        The first layer is a running sum: see `MaskedLinear.along`.
-
-        Args:
-            x: rows.
-            orders: players as they arrive.
-            keys: of the orders; nothing is drawn here.
-            batch_size: not needed, for all of an order is computed at once.
-
-        Returns:
-            For each order in turn, values of its first 1, 2, ... n-1 players.
-        """
+        self, x: Tensor, orders: Tensor, keys: Tensor, batch_size: int | None = None
+    ) -> Float[Tensor, "batch orders sizes outputs"]:
+        """Values along orders; the first layer is a running sum, see `MaskedLinear.along`."""
         with self.products():
-            return self.surrogate.along(x, orders).flatten(1, 2).float()
+            return self.surrogate.along(x, orders).float()
 
-    @torch.no_grad()
     def values_around(
-        self,
-        x: Tensor,
-        mask: Bool[Tensor, "batch m players"],
-        keys: Tensor,
-        linearized: bool = False,
-        batch_size: int | None = None,
-    ) -> Float[Tensor, "batch places outputs"]:
-        """Values of coalitions, and of each with one player toggled, after the other; unchecked.
-
-        Args:
-            x: rows.
-            mask: coalitions.
-            keys: of the coalitions; nothing is drawn here.
-            linearized: approximately, at the cost of about one value for all players instead of
-                one for each: see `Surrogate.around`.
-            batch_size: not needed, as along orders.
-
-        Returns:
-            For each coalition in turn its value, and those with player 0, 1, ... toggled.
-        """
+        self, x: Tensor, mask: Tensor, keys: Tensor, batch_size: int | None = None
+    ) -> Float[Tensor, "batch m places outputs"]:
+        """Values around coalitions; the first layer changes by one player's terms each."""
         with self.products():
-            return self.surrogate.around(x, mask, linearized).flatten(1, 2).float()
+            return self.surrogate.around(x, mask).float()
+
+    def linearized(self) -> Linearized:
+        """The network behind its first layer replaced by its derivative; see `Surrogate.around`."""
+
+        def around(x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+            with self.products():
+                return self.surrogate.around(x, mask, linearized=True).float()
+
+        return Linearized(self.surrogate.linearized_cost, around)

@@ -12,7 +12,7 @@ from torchmetrics import MeanMetric
 from manifold_shap._checks import check_rows, to_tensor
 from manifold_shap.coalitions import SizeUniform
 from manifold_shap.players import Players
-from manifold_shap.spaces import Space
+from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.tables.schema import Schema
 from manifold_shap.training.loop import (
     Task,
@@ -123,7 +123,7 @@ def fit_imputer(
     posterior: str = "bank",
     temper: float | None = None,
     model: Any = None,
-    output: str | Space = "probability",
+    output: str | OutputSpace = "probability",
     importance: bool = False,
     bank_size: int | None = None,
     continuous: str = "auto",
@@ -200,7 +200,7 @@ def fit_imputer(
     players = players or Players.of_elements(to_tensor(x_train, "x_train").shape[1:])
     x_train, x_validation = training_rows(x_train, x_validation, players, seed)
     if model is not None:
-        model = model_for(model, x_train, Space.of(output).name)
+        model = model_for(model, x_train, as_space(output))
     index = players.index.flatten().tolist()
     families = choose_families(x_train, schema, continuous, bins, least_scale, index)
     usual = _WIDE if len(index) >= _MANY_ELEMENTS else _NARROW

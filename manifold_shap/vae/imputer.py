@@ -15,7 +15,8 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from manifold_shap import _random
-from manifold_shap.imputers.base import Completions, Imputer, toggled
+from manifold_shap.coalitions import toggled
+from manifold_shap.imputers.base import Completions, Imputer
 from manifold_shap.io.files import save_checkpoint
 from manifold_shap.players import Players
 from manifold_shap.vae.likelihood import Product

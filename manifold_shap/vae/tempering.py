@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from manifold_shap.coalitions import SizeUniform
-from manifold_shap.spaces import Space
+from manifold_shap.spaces import OutputSpace
 from manifold_shap.vae.imputer import VAEImputer
 from manifold_shap.values import ImputedValue, imputed_value
 
@@ -25,7 +25,7 @@ def choose_temper(
     imputer: VAEImputer,
     x: Tensor,
     model: Any = None,
-    output: str | Space = "probability",
+    output: str | OutputSpace = "probability",
     seed: int = 0,
 ) -> float:
     """The largest power whose error on these rows is not known to be worse than the least.

@@ -1,16 +1,31 @@
-"""Value functions v(S) = E[T(f(X)) | x_S], with exact values for nobody and for everybody."""
+"""Value functions v(S) = E[T(f(X)) | x_S], with exact values at the anchors."""
 
-from manifold_shap.values.base import Estimate, ValueFunction, model_for, reference_outputs
+from manifold_shap.values.base import (
+    CallableValue,
+    Estimate,
+    Linearized,
+    ModelValue,
+    ValueFunction,
+    as_value_function,
+    model_for,
+    reference_outputs,
+)
+from manifold_shap.values.grouped import GroupedValue
 from manifold_shap.values.imputed import ImputedValue, imputed_value
 from manifold_shap.values.log_ratio import LogRatioOfMean
 from manifold_shap.values.retrained import RetrainedValue, retrained_value
 
 __all__ = [
+    "CallableValue",
     "Estimate",
+    "GroupedValue",
     "ImputedValue",
+    "Linearized",
     "LogRatioOfMean",
+    "ModelValue",
     "RetrainedValue",
     "ValueFunction",
+    "as_value_function",
     "imputed_value",
     "model_for",
     "reference_outputs",

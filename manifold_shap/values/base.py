@@ -1,32 +1,448 @@
-"""Value functions v(S) = E[T(f(X)) | x_S], with exact values for nobody and for everybody."""
+"""Defines the contract of value functions v(S) = E[T(f(X)) | x_S], with exact anchors.
 
-import math
+The anchors are v(grand coalition), the model's own prediction, and v(empty coalition), the base.
+"""
+
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-from manifold_shap._checks import check_pairs, check_rows
+from manifold_shap._checks import check_pairs, check_rows, to_tensor
+from manifold_shap.coalitions import toggled
 from manifold_shap.models import Model, as_model, check_numbers, warn_of_zeros
 from manifold_shap.players import Players
-from manifold_shap.spaces import Space
+from manifold_shap.spaces import Identity, OutputSpace
+from manifold_shap.tables.schema import Schema
+
+if TYPE_CHECKING:
+    from manifold_shap.values.grouped import GroupedValue
 
 
-def reference_outputs(model: Model, space: Space, x: Tensor, batch_size: int = 8192) -> Tensor:
-    """T(f(x)) of reference rows `[rows, outputs]`, after a check that f gives distributions.
+class Estimate(NamedTuple):
+    """Values, and how well the draws behind them determine them.
+
+    Attributes:
+        values: `[batch, m, outputs]`.
+        variance: left in the values by the finite number of draws, `[batch, m, outputs]`; NaN for
+            one draw, 0 where nothing is drawn and at the anchors.
+        effective_draws: effective sample size (Σw)²/Σw² of the draws' weights or, where it is
+            smaller, of the weights that they are drawn by, `[batch, m]`.
+    """
+
+    values: Tensor
+    variance: Tensor
+    effective_draws: Tensor
+
+
+class Linearized(NamedTuple):
+    """An approximation of `ValueFunction.values_around`, and what it costs.
+
+    Attributes:
+        cost: of a coalition, in single values.
+        values_around: as the method, approximately; exact at the coalition itself.
+    """
+
+    cost: float
+    values_around: Callable[[Tensor, Tensor, Tensor], Tensor]
+
+
+class ValueFunction(ABC):
+    """A game for every row: `value(x, mask)` gives v(S) for coalitions S of the players.
+
+    A subclass defines `values`, `prediction` and `base`. It overrides `values_along`,
+    `values_around` and `linearized` where its structure makes them cheaper; nothing asks which
+    subclass it is. The methods it defines get rows and coalitions that were checked before.
+
+        >>> class Sum(ValueFunction):
+        ...     def values(self, x, mask, keys):
+        ...         return (x[:, None] * mask).sum(-1, keepdim=True)
+        ...     def prediction(self, x):
+        ...         return x.sum(-1, keepdim=True)
+        ...     def base(self, x):
+        ...         return torch.zeros(len(x), 1)
+        >>> value = Sum(Players.of_elements((2,)), ["sum"])
+        >>> value(torch.tensor([[1.0, 2.0]]), torch.tensor([[[True, False], [True, True]]]))
+        tensor([[[1.],
+                 [3.]]])
+
+    Attributes:
+        name: as in the configuration and in the provenance of an explanation.
+        players: who plays, and how a mask over players expands to an input row.
+        space: the output space T.
+        classes: names of the model's classes, where it has any.
+        outputs: names of the outputs of T.
+        draws: model rows behind one value.
+        sampled: whether another seed of its draws gives other values.
+        batch_size: model rows per call that suit it; None where only the device matters.
+        schema: columns of the table that rows come from, if they come from one.
+    """
+
+    name: str = "callable"
+    draws: int = 1
+    sampled: bool = False
+    batch_size: int | None = None
+    schema: Schema | None = None
+
+    def __init__(
+        self,
+        players: Players,
+        outputs: Sequence[str],
+        space: OutputSpace | None = None,
+        classes: Sequence[str] = (),
+    ) -> None:
+        self.players = players
+        self.outputs = tuple(outputs)
+        self.space = space or Identity()
+        self.classes = tuple(classes)
+
+    # -- must be defined --------------------------------------------------------------------
+
+    @abstractmethod
+    def values(
+        self,
+        x: Float[Tensor, "batch *event"],
+        mask: Bool[Tensor, "batch m players"],
+        keys: Int64[Tensor, "batch m"],
+    ) -> Float[Tensor, "batch m outputs"]:
+        """Values of coalitions that are neither empty nor full.
+
+        Args:
+            x: rows. Where rows have players of their own, all of these have equally many.
+            mask: `True` = in the coalition, for the players that these rows have.
+            keys: coalitions with equal keys share their random numbers.
+        """
+
+    @abstractmethod
+    def prediction(self, x: Float[Tensor, "batch *event"]) -> Float[Tensor, "batch outputs"]:
+        """v(grand coalition): T(f(x)), from the model itself."""
+
+    @abstractmethod
+    def base(self, x: Float[Tensor, "batch *event"]) -> Float[Tensor, "batch outputs"]:
+        """v(empty coalition), which may differ by row: a blurred image, say, is a row's own."""
+
+    # -- may be overridden ------------------------------------------------------------------
+
+    def owners(self, x: Float[Tensor, "batch *event"]) -> Int64[Tensor, "batch *event"]:
+        """The player that owns each element of each row; -1 for padding that no player owns.
+
+        To be overridden where rows have players of their own (`Players.of_rows`): a row then has
+        the players 0, 1, ... up to the largest one named here.
+        """
+        return self.players.index.to(x.device).expand(len(x), *self.players.event)
+
+    def sampled_values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Estimate:
+        """Values of coalitions, as `values`, with what their draws leave open."""
+        values = self.values(x, mask, keys)
+        draws = values.new_full(values.shape[:2], self.draws)
+        return Estimate(values, torch.zeros_like(values), draws)
+
+    @property
+    def device(self) -> torch.device:
+        """Where values are computed."""
+        return torch.device("cpu")
+
+    def to(self, device: torch.device | str) -> Self:
+        """Move the value function, its model included."""
+        return self
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """What an explanation records of it: plain numbers and strings."""
+        return {"value_function": self.name}
+
+    # -- overridden for speed; by default through `values` ----------------------------------
+
+    def values_along(
+        self,
+        x: Float[Tensor, "batch *event"],
+        orders: Int64[Tensor, "batch orders players"],
+        keys: Int64[Tensor, "batch orders"],
+        batch_size: int | None = None,
+    ) -> Float[Tensor, "batch orders sizes outputs"]:
+        """Values of the nested coalitions along orders: the first 1, 2, ..., n-1 players.
+
+        Args:
+            x: rows.
+            orders: players as they arrive.
+            keys: one per order, whose coalitions share their random numbers.
+            batch_size: the most model rows per call; changes memory, not the numbers.
+        """
+        rank = orders.argsort(-1)
+        count, players = orders.shape[1:]
+        sizes = players - 1
+        # Narrow integers make the memory-bound comparison cheaper.
+        rank = rank.to(torch.int16) if players < 2**15 else rank
+        last = torch.arange(sizes, device=rank.device).to(rank.dtype)[:, None]
+        own = keys.repeat_interleave(sizes, 1)
+
+        def nested(start: int, stop: int) -> Tensor:
+            if stop - start < sizes:
+                # A whole order takes n(n-1) bytes a row, whatever the batch.
+                at = torch.arange(start, stop, device=rank.device)
+                return rank[:, at // sizes] <= last[at % sizes]
+            # Whole orders are compared at once, and the ends cut to size.
+            first = start // sizes
+            whole = (rank[:, first : -(-stop // sizes), None] <= last).flatten(1, 2)
+            return whole[:, start - first * sizes : stop - first * sizes]
+
+        step = _coalitions_per_call(len(x) * self.draws, count * sizes, batch_size)
+        parts = [
+            self.values(x, nested(start, stop), own[:, start:stop])
+            for start, stop in _spans(count * sizes, step)
+        ]
+        return torch.cat(parts, dim=1).unflatten(1, (count, sizes))
+
+    def values_around(
+        self,
+        x: Float[Tensor, "batch *event"],
+        mask: Bool[Tensor, "batch m players"],
+        keys: Int64[Tensor, "batch m"],
+        batch_size: int | None = None,
+    ) -> Float[Tensor, "batch m places outputs"]:
+        """Values of coalitions, then of each with player 0, 1, ... toggled: n+1 of them.
+
+        Values of empty and full coalitions among these may be anything.
+
+        Args:
+            x: rows.
+            mask: coalitions.
+            keys: one per coalition; those around it share its random numbers.
+            batch_size: the most model rows per call; changes memory, not the numbers.
+        """
+        around = toggled(mask)
+        size = around.sum(-1)
+        places = around.shape[2]
+        # The caller knows these values, and any proper coalition may stand in.
+        around[(size == 0) | (size == mask.shape[2])] = torch.arange(mask.shape[2]) == 0
+        flat, own = around.flatten(1, 2), keys.repeat_interleave(places, 1)
+        step = _coalitions_per_call(len(x) * self.draws, flat.shape[1], batch_size)
+        parts = [
+            self.values(x, flat[:, start:stop], own[:, start:stop])
+            for start, stop in _spans(flat.shape[1], step)
+        ]
+        return torch.cat(parts, dim=1).unflatten(1, around.shape[1:3])
+
+    def linearized(self) -> Linearized | None:
+        """A cheap approximation of `values_around`; None where there is none."""
+        return None
+
+    # -- final ------------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def __call__(
+        self, x: Any, mask: Any, keys: Tensor | None = None
+    ) -> Float[Tensor, "batch m outputs"]:
+        """Values of m coalitions per row.
+
+        Args:
+            x: rows `[batch, *event]`.
+            mask: bool `[batch, m, players]`, `True` = in the coalition. What it says of players
+                that a row does not have is ignored.
+            keys: int64 `[batch, m]`; coalitions with equal keys share the random numbers of a
+                sampled value function. By default all of them do.
+
+        Raises:
+            TypeError, ValueError: `x` or `mask` of another type or shape, or not finite.
+        """
+        return self.estimate(x, mask, keys).values
+
+    @torch.no_grad()
+    def estimate(self, x: Any, mask: Any, keys: Tensor | None = None) -> Estimate:
+        """Values, and the variance that their draws leave in them. Arguments as for a call."""
+        x, mask = check_pairs(x, mask, self.players)
+        rows, mask = x.to(self.device), mask.to(self.device)
+        keys = _keys_for(mask, keys)
+        counts = self.counts(rows)
+        found = [
+            (where, self._anchored(rows[where], mask[where, :, :count], keys[where]))
+            for count in counts.unique().tolist()
+            for where in ((counts == count).nonzero()[:, 0],)
+        ]
+        if len(found) == 1:
+            return found[0][1]
+        back = torch.cat([where for where, _ in found]).argsort()
+        parts = zip(*(estimate for _, estimate in found), strict=True)
+        return Estimate(*(torch.cat(part)[back] for part in parts))
+
+    def counts(self, x: Float[Tensor, "batch *event"]) -> Int64[Tensor, " batch"]:
+        """How many players each row has."""
+        if not self.players.by_row:
+            return torch.full((len(x),), len(self.players), device=x.device)
+        return self.owners(x).flatten(1).amax(1) + 1
+
+    def grouped(self, groups: Any, count: int | None = None) -> "GroupedValue":
+        """The same value function with coarser players; see `GroupedValue`."""
+        from manifold_shap.values.grouped import GroupedValue
+
+        return GroupedValue(self, groups, count)
+
+    def _anchored(self, x: Tensor, mask: Tensor, keys: Tensor) -> Estimate:
+        """Values of any coalitions, with the anchors in their places."""
+        # On bytes these are vectorised; `any` and `all` take sixty times as long on a CPU.
+        present = mask.contiguous().view(torch.uint8)
+        empty, full = ~present.amax(-1).bool(), present.amin(-1).bool()
+        proper = ~(empty | full)
+        if bool(proper.any()):
+            # A coalition that is asked for anyway stands in where the value is known.
+            mask = torch.where(proper[..., None], mask, mask[proper][0])
+            values, variance, effective = self.sampled_values(x, mask, keys)
+        else:
+            values = torch.zeros((*mask.shape[:2], len(self.outputs)), device=x.device)
+            variance = torch.zeros_like(values)
+            effective = values.new_full(mask.shape[:2], self.draws)
+        if bool(empty.any()):
+            values = torch.where(empty[..., None], self.base(x)[:, None], values)
+        if bool(full.any()):
+            values = torch.where(full[..., None], self.prediction(x)[:, None], values)
+        variance = torch.where(proper[..., None], variance, 0.0)
+        return Estimate(values, variance, effective)
+
+
+class CallableValue(ValueFunction):
+    """Any callable `function(x, mask)` as a value function; `as_value_function` makes it.
+
+    Rows stay where they are, and no gradients are recorded.
+
+    Args:
+        function: maps rows `[batch, *event]` and a bool mask `[batch, m, players]` to values
+            `[batch, m, outputs]`, as a tensor or an array.
+        players: who plays.
+        outputs: names of the outputs.
+        device: where rows are.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[Tensor, Tensor], Any],
+        players: Players,
+        outputs: Sequence[str],
+        device: torch.device,
+    ) -> None:
+        super().__init__(players, outputs)
+        self.function = function
+        self._device = device
+
+    @property
+    def device(self) -> torch.device:
+        return self._device
+
+    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+        return _shaped(self.function(x, mask), len(x), mask.shape[1])
+
+    def prediction(self, x: Tensor) -> Tensor:
+        return self._at(x, True)
+
+    def base(self, x: Tensor) -> Tensor:
+        return self._at(x, False)
+
+    def _at(self, x: Tensor, everyone: bool) -> Tensor:
+        mask = torch.full((len(x), 1, len(self.players)), everyone, device=x.device)
+        return self.values(x, mask, torch.zeros(mask.shape[:2], dtype=torch.int64))[:, 0]
+
+
+def as_value_function(
+    value: Any,
+    x: Any,
+    players: Players | None = None,
+    outputs: Sequence[str] | None = None,
+) -> ValueFunction:
+    """A value function as it is; a callable `value(x, mask)` wrapped as one.
+
+        >>> x = torch.tensor([[1.0, 2.0]])
+        >>> game = as_value_function(lambda x, mask: (x[:, None] * mask).sum(-1, True), x)
+        >>> game.outputs, len(game.players)
+        (('0',), 2)
+
+    Args:
+        value: a `ValueFunction`, or a callable from rows `[batch, *event]` and a bool mask
+            `[batch, m, players]` to values `[batch, m, outputs]`.
+        x: some rows.
+        players: of a callable; by default every element of a row on its own.
+        outputs: names of a callable's outputs; by default "0", "1", ...
+
+    Raises:
+        TypeError: `value` cannot be called, or does not return a tensor or an array.
+        ValueError: values of another shape.
+    """
+    if isinstance(value, ValueFunction):
+        return value
+    if not callable(value):
+        raise TypeError(
+            "Expected a value function, or a callable from rows and a mask to values, but got "
+            f"{type(value).__name__}; `ms.fit_surrogate` and `ms.imputed_value` make one."
+        )
+    rows = to_tensor(x)
+    players = players or Players.of_elements(rows.shape[1:])
+    rows = check_rows(rows, players)
+    wrapped = CallableValue(value, players, outputs or (), rows.device)
+    with torch.no_grad():
+        found = wrapped.prediction(rows[:1]).shape[-1]
+    names = tuple(outputs) if outputs is not None else tuple(str(k) for k in range(found))
+    if len(names) != found:
+        raise ValueError(
+            f"Expected `outputs` to name the {found} outputs of the value function but got {names}."
+        )
+    wrapped.outputs = names
+    return wrapped
+
+
+class ModelValue(ValueFunction):
+    """A value function of a model f, whose base is the mean of T(f(X)) over reference rows.
+
+    Attributes:
+        model: f.
+        expectation: the mean of T(f(X)) over the reference rows, `[outputs]`.
+    """
+
+    def __init__(
+        self, model: Model, players: Players, space: OutputSpace, expectation: Tensor
+    ) -> None:
+        super().__init__(players, space.outputs(model.classes), space, model.classes)
+        self.model = model
+        self.expectation = expectation
+
+    @property
+    def device(self) -> torch.device:
+        return self.expectation.device
+
+    def to(self, device: torch.device | str) -> Self:
+        self.expectation = self.expectation.to(device)
+        self.model.to(device)
+        return self
+
+    @torch.no_grad()
+    def prediction(self, x: Tensor) -> Float[Tensor, "batch outputs"]:
+        """v(grand coalition) = T(f(x)), from the model itself.
+
+        Raises:
+            ValueError: the model's output is not finite.
+        """
+        outputs = self.space(self.model(x.to(self.device)))
+        check_numbers(outputs)
+        return outputs
+
+    def base(self, x: Tensor) -> Float[Tensor, "batch outputs"]:
+        """v(empty coalition): the mean of T(f(X)) over the reference rows, for every row."""
+        return self.expectation.expand(len(x), -1)
+
+
+def reference_outputs(
+    model: Model, space: OutputSpace, x: Tensor, batch_size: int = 8192
+) -> Float[Tensor, "rows outputs"]:
+    """T(f(x)) of reference rows, after a check that f returns what T takes.
 
     Warns once, with their number, where a log-ratio space has to replace exact zeros.
 
     Raises:
-        ValueError: no row, no distribution, or an output that is NaN or infinite.
+        ValueError: no row, a model of probabilities where T takes plain values or the other way
+            round, no distribution, or an output that is NaN or infinite.
     """
-    if model.returns == "values" and space.name != "identity":
-        raise ValueError(
-            f"Expected a model of class probabilities for output={space.name!r} but this one gives "
-            "plain values (returns='values'); use output='identity'."
-        )
+    _check_task(model, space)
     if len(x) == 0:
         raise ValueError("Expected at least one reference row but got none.")
     model.check(x[:batch_size])
@@ -38,157 +454,44 @@ def reference_outputs(model: Model, space: Space, x: Tensor, batch_size: int = 8
     return outputs
 
 
-def model_for(model: Any, x: Tensor, output: str) -> Model:
-    """`as_model`, with `identity` read as regression: the model's own outputs."""
-    returns = "values" if output == "identity" and not isinstance(model, Model) else None
-    return as_model(model, x[:64], returns=returns)
+def model_for(model: Any, x: Tensor, space: OutputSpace) -> Model:
+    """`as_model` for an output space: where T takes plain values, a model of these.
 
-
-class Estimate(NamedTuple):
-    """Values, and how well the draws behind them pin them down.
-
-    Attributes:
-        values: `[batch, m, outputs]`.
-        variance: left in the values by the finite number of draws, `[batch, m, outputs]`; NaN for
-            one draw, 0 where nothing is drawn.
-        effective_draws: (Σw)²/Σw² of the draws' weights or, where it is less, of the weights that
-            they are drawn by, `[batch, m]`.
+    Raises:
+        ValueError: a classifier where T takes plain values, or the other way round.
     """
-
-    values: Tensor
-    variance: Tensor
-    effective_draws: Tensor
-
-
-class ValueFunction(ABC):
-    """A game over the players for every row: `value(x, mask)`.
-
-    Attributes:
-        players: who plays, and how a mask over players expands to an input row.
-        outputs: names of the outputs of T.
-        space: the output space T.
-        base: v(∅), the mean of T(f(X)) over the reference rows, `[outputs]`.
-        draws: model rows spent on one value.
-        batch_size: model rows per call that suit it; None where only the device matters.
-        noisy: whether another seed of its draws would give other values.
-        walks: whether it has `values_along`: those of the coalitions that grow along an order, for
-            less than one by one.
-        surrounds: whether it has `values_around`: those of a coalition with each of the players
-            toggled, for less than one by one.
-        linearizes: whether it has these approximately, too, for `linearized_cost`.
-        linearized_cost: in values, one by one; about so.
-        name: as in the configuration and in the provenance of an explanation.
-    """
-
-    name: str
-    draws: int = 1
-    batch_size: int | None = None
-    noisy: bool = False
-    walks: bool = False
-    surrounds: bool = False
-    linearizes: bool = False
-    linearized_cost: float = math.inf
-
-    def __init__(self, model: Model, players: Players, space: Space, base: Tensor) -> None:
-        self.model = model
-        self.players = players
-        self.space = space
-        self.outputs = space.outputs(model.classes)
-        self.base = base
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """Names of the model's classes."""
-        return self.model.classes
-
-    @property
-    def device(self) -> torch.device:
-        """Where values are computed."""
-        return self.base.device
-
-    def to(self, device: torch.device | str) -> "ValueFunction":
-        """Move the value function, its model included."""
-        self.base = self.base.to(device)
-        self.model.to(device)
-        return self
-
-    @property
-    def provenance(self) -> dict[str, Any]:
-        """What an explanation records of it: plain numbers and strings."""
-        return {"value_function": self.name}
-
-    def prediction(self, x: Any) -> Float[Tensor, "batch outputs"]:
-        """v(N) = T(f(x)), from the model itself.
-
-        Raises:
-            TypeError, ValueError: `x` is no batch of finite rows, or the model is not finite there.
-        """
-        return self._prediction(check_rows(x, self.players).to(self.device))
-
-    @torch.no_grad()
-    def __call__(
-        self, x: Any, mask: Tensor, keys: Tensor | None = None
-    ) -> Float[Tensor, "batch m outputs"]:
-        """Values of m coalitions per row.
-
-        Args:
-            x: rows `[batch, *event]`.
-            mask: bool `[batch, m, players]`, `True` = in the coalition.
-            keys: int64 `[batch, m]`; coalitions with equal keys share the random numbers of a
-                sampled value function. By default all of them do.
-
-        Raises:
-            TypeError, ValueError: `x` or `mask` of another type or shape, or not finite.
-        """
-        rows, mask = self._checked(x, mask)
-        return self._anchored(rows, mask, self._values(rows, mask, keys_for(mask, keys)))
-
-    @torch.no_grad()
-    def estimate(self, x: Any, mask: Tensor, keys: Tensor | None = None) -> Estimate:
-        """Values, and what their draws leave open. Arguments as for a call."""
-        values = self(x, mask, keys)
-        draws = values.new_full(values.shape[:2], self.draws)
-        return Estimate(values, torch.zeros_like(values), draws)
-
-    def _checked(self, x: Any, mask: Tensor) -> tuple[Tensor, Tensor]:
-        rows, mask = check_pairs(x, mask, self.players)
-        return rows.to(self.device), mask.to(self.device)
-
-    def _prediction(self, rows: Tensor) -> Tensor:
-        outputs = self.space(self.model(rows))
-        check_numbers(outputs)
-        return outputs
-
-    @torch.no_grad()
-    def proper_values(
-        self, x: Tensor, mask: Tensor, keys: Tensor
-    ) -> Float[Tensor, "batch m outputs"]:
-        """A call without its checks, for coalitions known to be neither empty nor full.
-
-        The inner loop of an estimator, which has checked its rows and knows the anchors.
-        """
-        return self._values(x, mask, keys)
-
-    def _anchored(self, x: Tensor, mask: Tensor, values: Tensor) -> Tensor:
-        # On bytes these are vectorised; `any` and `all` take sixty times as long on a CPU.
-        present = mask.view(torch.uint8)
-        somebody, everybody = present.amax(-1).bool(), present.amin(-1).bool()
-        values = torch.where(somebody[..., None], values, self.base)
-        if bool(everybody.any()):
-            prediction = self._prediction(x)
-            values = torch.where(everybody[..., None], prediction[:, None], values)
-        return values
-
-    @abstractmethod
-    def _values(
-        self,
-        x: Float[Tensor, "batch *event"],
-        mask: Bool[Tensor, "batch m players"],
-        keys: Int64[Tensor, "batch m"],
-    ) -> Float[Tensor, "batch m outputs"]: ...
+    returns = "values" if space.regression and not isinstance(model, Model) else None
+    found = as_model(model, x[:64], returns=returns)
+    _check_task(found, space)
+    return found
 
 
-def keys_for(mask: Tensor, keys: Tensor | None) -> Int64[Tensor, "batch m"]:
+def _check_task(model: Model, space: OutputSpace) -> None:
+    if (model.returns == "values") == space.regression:
+        return
+    if space.regression:
+        raise ValueError(
+            f"Expected a regression model for output={space.name!r} but this one returns "
+            f"{model.returns.replace('_', '-')} of {len(model.classes)} classes; use "
+            "output='probability', or wrap the function whose plain values are to be shared out: "
+            "`ms.as_model(function, x, returns='values')`."
+        )
+    raise ValueError(
+        f"Expected a model of class probabilities for output={space.name!r} but this one gives "
+        "plain values (returns='values'); use output='identity'."
+    )
+
+
+def _coalitions_per_call(model_rows: int, count: int, batch_size: int | None) -> int:
+    """Coalitions of each row in a call of at most `batch_size` model rows."""
+    return max(1, count if batch_size is None else batch_size // model_rows)
+
+
+def _spans(count: int, step: int) -> list[tuple[int, int]]:
+    return [(start, min(start + step, count)) for start in range(0, count, step)]
+
+
+def _keys_for(mask: Tensor, keys: Tensor | None) -> Int64[Tensor, "batch m"]:
     if keys is None:
         return torch.zeros(mask.shape[:2], dtype=torch.int64, device=mask.device)
     if keys.dtype != torch.int64 or keys.shape != mask.shape[:2]:
@@ -197,3 +500,21 @@ def keys_for(mask: Tensor, keys: Tensor | None) -> Int64[Tensor, "batch m"]:
             f"got {keys.dtype} of shape {tuple(keys.shape)}."
         )
     return keys.to(mask.device)
+
+
+def _shaped(values: Any, rows: int, m: int) -> Float[Tensor, "rows m outputs"]:
+    """What a callable returned, as floating-point numbers, or an error."""
+    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
+        values = torch.from_numpy(values.copy())
+    if not isinstance(values, Tensor):
+        raise TypeError(
+            "Expected the value function to return a tensor or an array of numbers but got "
+            f"{type(values).__name__}."
+        )
+    if values.ndim != 3 or tuple(values.shape[:2]) != (rows, m):
+        raise ValueError(
+            f"Expected the value function to return shape ({rows}, {m}, outputs) for {rows} rows "
+            f"with {m} coalitions each but got {tuple(values.shape)}; a single output is "
+            "`values[..., None]`."
+        )
+    return values if values.is_floating_point() else values.float()

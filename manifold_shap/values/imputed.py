@@ -1,22 +1,22 @@
-"""A value function that averages a model over completed rows."""
+"""Averages a model over completed rows: the value function of an imputer."""
 
-import operator
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Self
 
 import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from manifold_shap import _random
-from manifold_shap.imputers.base import Completions, Imputer, toggled
+from manifold_shap._checks import check_seed, check_whole
+from manifold_shap.coalitions import toggled
+from manifold_shap.imputers.base import Completions, Imputer
 from manifold_shap.models import Model
-from manifold_shap.spaces import Space
+from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.values.base import (
     Estimate,
-    ValueFunction,
-    keys_for,
+    ModelValue,
     model_for,
     reference_outputs,
 )
@@ -27,31 +27,31 @@ _MOST_ELEMENTS = 2**26
 # Weighted samples warn below this mean effective sample size, (Σw)²/Σw²: about one draw counts.
 LEAST_EFFECTIVE_DRAWS = 2.0
 
-# So do equally weighted draws from weighted codes. With most features present one code is rightly
-# all there is, so that only a mean near 1, over few and many features present, is a collapse.
+# The same for equally weighted draws from weighted codes. With most features present one code is
+# rightly all there is, so that only a mean near 1 over coalitions of all sizes is a collapse.
 LEAST_EFFECTIVE_CODES = 1.2
 
-# Coalitions that are seen before a mean over codes is judged.
+# Coalitions evaluated before a mean over codes is judged.
 _LEAST_SEEN = 64
 
 
-class ImputedValue(ValueFunction):
+class ImputedValue(ModelValue):
     """v(S) = mean over draws of T(f(x')), x' ~ p(x' | x_S) of an imputer (Frye et al. Eqs. 2-3).
 
     Draws are a function of the seed and of the keys of a call, so neither the order of calls nor
-    their size changes a value. An estimator gives one key to the coalitions along an order: they
-    share their draws, and their differences do not drown in noise.
+    their size changes a value. An estimator gives one key to the coalitions along an order: these
+    common random numbers keep the noise of the draws out of marginal contributions.
 
     Attributes:
-        draws: completions per coalition: those asked for or, where there are fewer different ones,
-            as of a single baseline, each of these once.
+        draws: completions per coalition: those asked for or, where the imputer has fewer distinct
+            ones (a single baseline, say), each of these once.
         requested: completions per coalition that were asked for.
 
     Args:
         imputer: see `Imputer`.
         model: see `as_model`.
         space: the output space T.
-        base: v(∅).
+        expectation: mean of T(f(X)) over the reference rows.
         draws: completions per coalition, at most.
         seed: of the draws.
         name: as in the configuration; by default the imputer's.
@@ -59,57 +59,47 @@ class ImputedValue(ValueFunction):
 
     # A call completes rows besides asking the model, so that fewer calls pay.
     batch_size = 65_536
-    walks = True
-    surrounds = True
 
     def __init__(
         self,
         imputer: Imputer,
         model: Model,
-        space: Space,
-        base: Tensor,
+        space: OutputSpace,
+        expectation: Tensor,
         draws: int,
         seed: int = 0,
         name: str | None = None,
     ) -> None:
-        super().__init__(model, imputer.players, space, base)
-        if draws < 1:
-            raise ValueError(f"Expected `draws` of at least 1 but got {draws}.")
+        super().__init__(model, imputer.players, space, expectation)
         self.imputer = imputer
-        self.requested = draws
-        self.draws = min(draws, imputer.support or draws)
-        self.seed = seed
+        self.requested = check_whole("draws", draws)
+        self.draws = min(self.requested, imputer.support or self.requested)
+        self.sampled = imputer.left_out(self.draws) > 0
+        self.seed = check_seed(seed)
         self.name = name or imputer.name
         self._warned = False
         self._effective, self._seen = 0.0, 0
-
-    @property
-    def noisy(self) -> bool:  # type: ignore[override]
-        """Whether another seed would give other values."""
-        return self.imputer.left_out(self.draws) > 0
 
     @property
     def provenance(self) -> dict[str, Any]:
         mine = {"draws": self.draws, "draws_seed": self.seed}
         return {**super().provenance, **mine, **self.imputer.provenance}
 
-    def to(self, device: torch.device | str) -> "ImputedValue":
+    def to(self, device: torch.device | str) -> Self:
         super().to(device)
         self.imputer.to(device)
         return self
 
-    @torch.no_grad()
-    def estimate(self, x: Any, mask: Tensor, keys: Tensor | None = None) -> Estimate:
-        """Values, and what their draws leave open. Arguments as for a call.
+    def sampled_values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Estimate:
+        """Values of coalitions, with the variance that their draws leave.
 
-        The variance is that of a weighted mean, Σ w²(t - v)² · K/(K-1), which is s²/K for equal
-        weights, times the finite-population correction where the distinct draws are finitely many:
-        the share of them that was not drawn or, for the heaviest donors, that of
+        It is that of a weighted mean, Σ w²(t - v)² · K/(K-1), which is s²/K for equal weights,
+        times the finite-population correction where the distinct draws are finitely many: the
+        share of them that was not drawn or, for the heaviest donors, that of
         `Completions.correction`. For equally weighted draws from weighted codes the effective draws
         are those of the codes, K at most.
         """
-        rows, mask = self._checked(x, mask)
-        outputs, weights, effective, correction = self._drawn(rows, mask, keys_for(mask, keys))
+        outputs, weights, effective, correction = self._drawn(x, mask, keys)
         values = _mean(outputs, weights)
         if correction is None:
             correction = values.new_full(mask.shape[:2], self.imputer.left_out(self.draws))
@@ -117,60 +107,32 @@ class ImputedValue(ValueFunction):
         scale = self.draws / (self.draws - 1) if self.draws > 1 else torch.nan
         variance = deviation.square().sum(2) * (scale * correction[..., None])
         variance = torch.where(correction[..., None] > 0, variance, 0)
-        return Estimate(self._anchored(rows, mask, values), variance, effective)
+        return Estimate(values, variance, effective)
 
-    @torch.no_grad()
+    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+        outputs, weights, _, _ = self._drawn(x, mask, keys)
+        return _mean(outputs, weights)
+
     def values_along(
-        self,
-        x: Tensor,
-        orders: Int64[Tensor, "batch orders players"],
-        keys: Int64[Tensor, "batch orders"],
-        batch_size: int | None = None,
-    ) -> Float[Tensor, "batch m outputs"]:
-        """Values of the coalitions that grow along orders, without their ends; unchecked.
-
-        Args:
-            x: rows.
-            orders: players as they arrive.
-            keys: one per order, whose coalitions share its draws.
-            batch_size: model rows at a time; changes memory, not the numbers.
-
-        Returns:
-            For each order in turn, values of its first 1, 2, ... n-1 players.
-        """
-        arrival = orders.argsort(-1)[:, :, None]
-        last = torch.arange(orders.shape[2] - 1, device=orders.device)[:, None]
-        mask, own = arrival <= last, _random.fold(keys, self.seed)
-        most = self._most_coalitions(x, batch_size)
+        self, x: Tensor, orders: Tensor, keys: Tensor, batch_size: int | None = None
+    ) -> Float[Tensor, "batch orders sizes outputs"]:
+        """Values along orders: an imputer may complete nested coalitions for less."""
+        rank = orders.argsort(-1)[:, :, None]
+        mask = rank <= torch.arange(orders.shape[2] - 1, device=orders.device)[:, None]
+        most, own = self._most_coalitions(x, batch_size), _random.fold(keys, self.seed)
         parts = self.imputer.impute_nested(x, mask, range(self.draws), own, most)
         return self._means(x, parts, mask, keys)
 
-    @torch.no_grad()
     def values_around(
-        self,
-        x: Tensor,
-        mask: Bool[Tensor, "batch m players"],
-        keys: Int64[Tensor, "batch m"],
-        batch_size: int | None = None,
-    ) -> Float[Tensor, "batch places outputs"]:
-        """Values of coalitions, and of each with one player toggled, after the other; unchecked.
-
-        Args:
-            x: rows.
-            mask: coalitions.
-            keys: one per coalition; those around it share its draws.
-            batch_size: model rows at a time; changes memory, not the numbers.
-
-        Returns:
-            For each coalition in turn its value, and those with player 0, 1, ... toggled. The
-            values of nobody and of everybody are sampled, too.
-        """
-        own = _random.fold(keys, self.seed)
-        most = self._most_coalitions(x, batch_size)
+        self, x: Tensor, mask: Tensor, keys: Tensor, batch_size: int | None = None
+    ) -> Float[Tensor, "batch m places outputs"]:
+        """Values around coalitions: an imputer may complete similar coalitions for less."""
+        most, own = self._most_coalitions(x, batch_size), _random.fold(keys, self.seed)
         parts = self.imputer.impute_around(x, mask, range(self.draws), own, most)
         return self._means(x, parts, toggled(mask), keys)
 
     def _most_coalitions(self, x: Tensor, batch_size: int | None) -> int:
+        """Coalitions of each row whose completed rows fit one call, and memory."""
         rows = min(batch_size or self.batch_size, _MOST_ELEMENTS // self.players.index.numel())
         return max(1, rows // (len(x) * self.draws))
 
@@ -180,13 +142,14 @@ class ImputedValue(ValueFunction):
         parts: Iterator[Completions],
         mask: Bool[Tensor, "batch runs run players"],
         keys: Int64[Tensor, "batch runs"],
-    ) -> Float[Tensor, "batch m outputs"]:
+    ) -> Float[Tensor, "batch runs run outputs"]:
         """Values of the runs' coalitions from their completions, which come in these parts."""
-        coalitions = mask.flatten(1, 2)
+        coalitions, run = mask.flatten(1, 2), mask.shape[2]
         if len(x) * self.draws * self.players.index.numel() > _MOST_ELEMENTS:
             # Not even one coalition of each row has all of its draws completed at once.
-            single = coalitions.split(1, 1), keys.repeat_interleave(mask.shape[2], 1).split(1, 1)
-            return torch.cat([self._values(x, *own) for own in zip(*single, strict=True)], dim=1)
+            single = coalitions.split(1, 1), keys.repeat_interleave(run, 1).split(1, 1)
+            values = [self.values(x, *own) for own in zip(*single, strict=True)]
+            return torch.cat(values, dim=1).unflatten(1, (-1, run))
         values, done = [], 0
         for completed in parts:
             some = coalitions[:, done : done + completed.rows.shape[1]]
@@ -194,11 +157,7 @@ class ImputedValue(ValueFunction):
             outputs = self._outputs(completed.rows)
             weights, _ = self._weights(outputs, completed, some)
             values.append(_mean(outputs, weights))
-        return torch.cat(values, dim=1)
-
-    def _values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
-        outputs, weights, _, _ = self._drawn(x, mask, keys)
-        return _mean(outputs, weights)
+        return torch.cat(values, dim=1).unflatten(1, (-1, run))
 
     def _drawn(
         self, x: Tensor, mask: Tensor, keys: Tensor
@@ -282,7 +241,7 @@ class ImputedValue(ValueFunction):
 
 
 def _proper(mask: Bool[Tensor, "batch m players"]) -> Bool[Tensor, "batch m"]:
-    """Where somebody is present and somebody absent."""
+    """Coalitions that are neither empty nor full."""
     present = mask.view(torch.uint8)
     return present.amax(-1).bool() & ~present.amin(-1).bool()
 
@@ -296,31 +255,36 @@ def _mean(
 def imputed_value(
     model: Any,
     imputer: Any,
-    output: str | Space = "probability",
-    draws: Any = 64,
+    output: str | OutputSpace = "probability",
+    draws: int = 64,
     seed: int = 0,
     name: str | None = None,
 ) -> ImputedValue:
     """A value function from an imputer and a model.
 
-    Where samples are weighted (an encoder with importance weights) it warns, once, with the figure
-    if fewer than `LEAST_EFFECTIVE_DRAWS` = 2 of them are effective on average over the coalitions
-    asked for so far, the empty and the full one aside; where they are drawn from weighted codes (a
-    bank), if fewer than `LEAST_EFFECTIVE_CODES` = 1.2 codes are. `estimate` and
-    `mean_squared_error` report the number. Donors, whose weights are not sampled, may be single.
+    It warns once, with the figure, where the weights of the draws collapse on average over the
+    coalitions so far: below `LEAST_EFFECTIVE_DRAWS` = 2 effective draws for weighted samples (an
+    encoder with importance weights), below `LEAST_EFFECTIVE_CODES` = 1.2 codes for equally weighted
+    draws from weighted codes (a bank). Weighted donors that are all used are no sample, and may be
+    single. `estimate` and `mean_squared_error` report the number.
+
+        >>> from manifold_shap import MarginalImputer
+        >>> x = torch.tensor([[0.0, 0.0], [1.0, 3.0]])
+        >>> value = imputed_value(lambda x: x @ torch.ones(2, 1), MarginalImputer(x), "identity")
+        >>> value.draws, value(x[1:], torch.tensor([[[True, False]]]))
+        (2, tensor([[[2.5000]]]))
 
     Args:
         model: see `as_model`.
         imputer: e.g. `MarginalImputer(x_train)`; its reference rows give v(∅).
-        output: output space, one of `outputs.SPACES`, or a `Space` with its own replacement of
-            zeros.
-        draws: completions per coalition, at least 1; more than there are different ones are not
-            taken.
+        output: output space: a name in `spaces.SPACES`, or an `OutputSpace`.
+        draws: completions per coalition, at least 1; where the imputer has fewer distinct ones,
+            each of these once.
         seed: of the draws.
         name: for the provenance of explanations; by default the imputer's.
 
     Raises:
-        TypeError: `imputer` is none, such as rows or a model, or `draws` no whole number.
+        TypeError: `imputer` is not an imputer, or `draws` not a whole number.
         ValueError: the model gives no distribution, or an argument is out of range.
     """
     if not isinstance(imputer, Imputer):
@@ -328,14 +292,7 @@ def imputed_value(
             f"Expected `imputer` to be an imputer but got {type(imputer).__name__}; the model "
             "comes first, then for example `ms.MarginalImputer(x)`."
         )
-    whole = _whole(draws)
-    space = Space.of(output)
-    wrapped = model_for(model, imputer.reference, space.name)
-    base = reference_outputs(wrapped, space, imputer.reference).mean(0)
-    return ImputedValue(imputer, wrapped, space, base, whole, seed, name)
-
-
-def _whole(draws: Any) -> int:
-    if isinstance(draws, bool) or not hasattr(draws, "__index__"):
-        raise TypeError(f"Expected `draws` to be a whole number such as 64 but got {draws!r}.")
-    return operator.index(draws)
+    space = as_space(output)
+    wrapped = model_for(model, imputer.reference, space)
+    expectation = reference_outputs(wrapped, space, imputer.reference).mean(0)
+    return ImputedValue(imputer, wrapped, space, expectation, draws, seed, name)

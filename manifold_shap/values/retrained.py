@@ -1,7 +1,7 @@
 """A value function of models that are fitted anew to the features of each coalition."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -13,15 +13,15 @@ from manifold_shap._checks import check_rows, to_tensor
 from manifold_shap.coalitions import distinct_coalitions
 from manifold_shap.models import Model, as_model, check_numbers
 from manifold_shap.players import Players
-from manifold_shap.spaces import Space
-from manifold_shap.values.base import ValueFunction, model_for, reference_outputs
+from manifold_shap.spaces import OutputSpace, as_space
+from manifold_shap.values.base import ModelValue, model_for, reference_outputs
 
 MAX_MODELS = 2**12
 
 Fit = Callable[[Tensor, Any], Any]
 
 
-class RetrainedValue(ValueFunction):
+class RetrainedValue(ModelValue):
     """v(S) = T(g_S(x_S)), with a model g_S fitted to the columns of S (Štrumbelj et al. 2009).
 
     It explains what the features tell about the label, rather than one model: the game of Frye et
@@ -39,7 +39,7 @@ class RetrainedValue(ValueFunction):
             model.
         x: training rows.
         y: their targets.
-        model, players, space, base: see `ValueFunction`.
+        model, players, space, expectation: see `ModelValue`.
         progress: show a bar on fits of more than two seconds.
     """
 
@@ -55,36 +55,35 @@ class RetrainedValue(ValueFunction):
         y: Any,
         model: Model,
         players: Players,
-        space: Space,
-        base: Tensor,
+        space: OutputSpace,
+        expectation: Tensor,
         progress: bool = False,
     ) -> None:
-        super().__init__(model, players, space, base)
+        super().__init__(model, players, space, expectation)
         self.models: dict[tuple[int, ...], Model] = {tuple(range(len(players))): model}
         self._fit = fit
         self._x, self._y = x.flatten(1), y
         self._progress = progress
 
-    def to(self, device: torch.device | str) -> "RetrainedValue":
+    def to(self, device: torch.device | str) -> Self:
         """Move the value function; models fitted from now on follow."""
         super().to(device)
         for model in self.models.values():
             model.to(device)
         return self
 
-    def _prediction(self, rows: Tensor) -> Tensor:
-        return super()._prediction(rows.flatten(1))
+    def prediction(self, x: Tensor) -> Tensor:
+        return super().prediction(x.flatten(1))
 
-    def _values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
         rows, coalitions = x.flatten(1), mask.shape[1]
         distinct, which = distinct_coalitions(mask.flatten(0, 1))
         by_coalition = which.argsort(stable=True).split(which.bincount().tolist())
-        values = self.base.repeat(len(which), 1)
+        values = self.expectation.repeat(len(which), 1)
         bar = tqdm(distinct, "models", delay=2, unit="model", disable=not self._progress)
         for coalition, pairs in zip(bar, by_coalition, strict=True):
-            if bool(coalition.any()):
-                present = rows[pairs // coalitions][:, self._columns(coalition)]
-                values[pairs] = self.space(self._model(coalition)(present))
+            present = rows[pairs // coalitions][:, self._columns(coalition)]
+            values[pairs] = self.space(self._model(coalition)(present))
         check_numbers(values)
         return values.unflatten(0, (len(x), coalitions))
 
@@ -115,7 +114,7 @@ def retrained_value(
     y_train: Tensor | np.ndarray,
     *,
     players: Players | None = None,
-    output: str | Space = "probability",
+    output: str | OutputSpace = "probability",
     max_models: int = MAX_MODELS,
     progress: bool = False,
 ) -> RetrainedValue:
@@ -134,7 +133,8 @@ def retrained_value(
         x_train: training rows `[rows, *event]`.
         y_train: their labels, `[rows]`; for regression numbers, `[rows]` or `[rows, outputs]`.
         players: who plays; by default every element of a row on its own.
-        output: output space, one of `outputs.SPACES` (`identity` for a regressor), or a `Space`.
+        output: output space: a name in `spaces.SPACES` (`identity` for a regressor), or an
+            `OutputSpace`.
         max_models: the most coalitions, 2^players, that there may be: all of them are fitted and
             kept in memory if all are asked for, as `exact_shapley` does.
         progress: show a bar on fits of more than two seconds.
@@ -158,10 +158,10 @@ def retrained_value(
             f"Expected one entry of `y_train` per row of `x_train` but got {len(y_train)} for "
             f"{len(x)} rows."
         )
-    space = Space.of(output)
+    space = as_space(output)
     fit = _fit(fit)
     columns = x.flatten(1)
-    model = model_for(fit(columns, y_train), columns, space.name)
+    model = model_for(fit(columns, y_train), columns, space)
     reference_outputs(model, space, columns)  # For its checks, and its warning of exact zeros.
     prior = _mean_target(y_train, model) if model.returns == "values" else _prior(y_train, model)
     return RetrainedValue(fit, x, y_train, model, players, space, space(prior), progress)

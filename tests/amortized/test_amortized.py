@@ -89,7 +89,9 @@ def test_values_sum_to_the_change_of_the_prediction(
     seed: int,
 ) -> None:
     torch.manual_seed(seed)
-    surrogate = Surrogate((len(index),), index, 2, space, hidden=hidden, activation=activation)
+    surrogate = Surrogate(
+        (len(index),), index, 2, ms.as_space(space).on_simplex, hidden=hidden, activation=activation
+    )
     change = torch.randn(5, 2)
     explainer = started(surrogate, change, shares=shares)
     torch.nn.init.normal_(explainer.head.weight)
@@ -202,7 +204,7 @@ def test_half_precision_is_close(trained: AmortizedExplainer) -> None:
 
 @pytest.mark.parametrize("space", ["probability", "ilr"])
 def test_slopes_of_confident_rows_survive_half_precision(space: str) -> None:
-    surrogate = Surrogate((3,), [0, 1, 2], 2, space, hidden=(4,))
+    surrogate = Surrogate((3,), [0, 1, 2], 2, ms.as_space(space).on_simplex, hidden=(4,))
     explainer = started(surrogate, torch.ones(5, 2))
     out, none = torch.tensor([[[7.0, 0.0]]]), torch.zeros(1, 1, 4)
     exact = explainer._slopes(surrogate, out, none)

@@ -254,7 +254,7 @@ def test_what_was_recorded_without_training_is_explained(
     found = explained(with_vae, "gaussian")
     assert (found.space, found.made_by["draws"]) == ("ilr", 5)
     prediction = _classifier(with_vae, data)(data.x_test[:2])
-    assert torch.allclose(found.prediction, ms.Space("ilr", 0.05)(prediction), atol=1e-5)
+    assert torch.allclose(found.prediction, ms.as_space("ilr", 0.05)(prediction), atol=1e-5)
 
 
 def test_a_record_of_an_earlier_version_is_explained_and_not_overwritten(with_vae: Path) -> None:

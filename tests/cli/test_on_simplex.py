@@ -117,7 +117,7 @@ def test_balances_are_checked_before_anything_is_computed(
 def test_numbers_name_classes_too() -> None:
     model = ms.Model(lambda x: x, ["0", "1", "2"], "logits")
     source = Source(Iris(), model, Path())
-    partition = OnSimplex([[2, 0], 1]).partition(source, ms.Space("ilr"))
+    partition = OnSimplex([[2, 0], 1]).partition(source, ms.as_space("ilr"))
     assert partition is not None
     assert partition.names == ("2 : 0", "0+2 : 1")
 

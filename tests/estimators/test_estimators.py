@@ -280,7 +280,7 @@ def test_errors_go_together_in_log_ratio_space_of_not_too_many_classes(
 ) -> None:
     table = random_table(6, classes)
     game = Table(ms.simplex.ilr(table))
-    game.space = ms.Space("ilr")
+    game.space = ms.as_space("ilr")
     game.classes = [str(k) for k in range(classes)]
     game.outputs = game.space.outputs(game.classes)
     explanation = SAMPLED(game, rows(6), permutations=8)

@@ -15,7 +15,6 @@ from torch import Tensor
 import manifold_shap as ms
 from manifold_shap import _random as noise
 from manifold_shap import kernel_shapley
-from manifold_shap.estimators.evaluator import Game
 from manifold_shap.estimators.regression import LAWS, Pairs, Regression, choose_pairs
 from manifold_shap.surrogate.network import Surrogate
 from manifold_shap.values import model_for, reference_outputs
@@ -62,7 +61,7 @@ def rows(players: int, count: int = 3) -> Tensor:
 def log_ratios(players: int) -> Table:
     """A game in a space where errors of the outputs are wanted together."""
     game = Table(players, 2)
-    game.space = ms.Space("ilr")
+    game.space = ms.as_space("ilr")
     game.classes = ("a", "b", "c")
     game.outputs = game.space.outputs(game.classes)
     return game
@@ -174,7 +173,7 @@ def small_surrogate(players: int) -> ms.SurrogateValue:
     reference = torch.randn(20, players, generator=generator)
     weight = torch.randn(players, 3, generator=generator)
     model = model_for(lambda x: 3 * x @ weight, reference, "probability")
-    space = ms.Space("probability")
+    space = ms.as_space("probability")
     target = reference_outputs(model, space, reference)
     torch.manual_seed(0)
     network = Surrogate((players,), range(players), target.shape[1], "probability", hidden=(16,))

@@ -14,7 +14,6 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap import _random as noise
-from manifold_shap.estimators.evaluator import Game
 from manifold_shap.estimators.kernel import kernel_shapley
 from manifold_shap.estimators.regression import Pairs, choose_pairs
 from manifold_shap.estimators.sample_reuse import sample_reuse_shapley

@@ -249,7 +249,7 @@ def surrogate(part: Inputs) -> SurrogateValue:
         hidden=made["hidden"],
     )
     net.load_state_dict(made["weights"])
-    return SurrogateValue(net, model, players_of(part), ms.Space(made["space"]), made["base"])
+    return SurrogateValue(net, model, players_of(part), ms.as_space(made["space"]), made["base"])
 
 
 def vae(part: Inputs, **settings: Any) -> ms.VAEImputer:

@@ -263,7 +263,7 @@ def test_a_summary_has_the_largest_norm_first() -> None:
 class Composed:
     """A game of compositions, given by a table `[2^n, classes]` of log-probabilities."""
 
-    space = ms.Space("ilr")
+    space = ms.as_space("ilr")
 
     def __init__(self, log_p: Tensor) -> None:
         self.table = simplex.ilr(log_p)

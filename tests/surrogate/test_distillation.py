@@ -43,7 +43,7 @@ class TableValue(ms.ValueFunction):
         self.offset, self.asked = offset, 0
         base = classifier(TABLE).mean(0)
         players = players or ms.Players.of_elements((3,))
-        super().__init__(model, players, ms.Space("probability"), base)
+        super().__init__(model, players, ms.as_space("probability"), base)
 
     def _values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
         self.asked += keys.numel()

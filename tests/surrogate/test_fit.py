@@ -33,7 +33,7 @@ def classifier(x: Tensor) -> Tensor:
 
 def exact_values(space: str) -> Tensor:
     """E[T(f(X)) | x_S] under the joint table, for all 8 rows and 8 coalitions."""
-    outputs = ms.Space(space)(classifier(EVERY_ROW).log())
+    outputs = ms.as_space(space)(classifier(EVERY_ROW).log())
     values = torch.empty(8, 8, outputs.shape[1])
     for b, k in itertools.product(range(8), range(8)):
         agrees = (EVERY_ROW[:, MASKS[k]] == EVERY_ROW[b, MASKS[k]]).all(1)
@@ -209,7 +209,7 @@ def frame_schema() -> ms.Schema:
 
 def test_round_trip_through_a_file(tmp_path: Path) -> None:
     players = ms.Players(("left", "right"), torch.tensor([0, 1, 1]))
-    value = fit(players=players, schema=frame_schema(), output="ilr", zero_replacement=0.01)
+    value = fit(players=players, schema=frame_schema(), output=ms.ILR(0.01))
     value.save(tmp_path / "surrogate.ckpt")
     loaded = ms.load_surrogate(tmp_path / "surrogate.ckpt", classifier)
     mask = all_coalitions(2).expand(8, -1, -1)

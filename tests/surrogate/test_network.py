@@ -14,7 +14,9 @@ from manifold_shap.surrogate.network import Surrogate, squared_error
 def make(space: str = "ilr", outputs: int = 2, event: tuple[int, ...] = (4,)) -> Surrogate:
     torch.manual_seed(0)
     elements = int(torch.tensor(event).prod())
-    return Surrogate(event, list(range(elements)), outputs, space, hidden=(16, 8))
+    return Surrogate(
+        event, list(range(elements)), outputs, ms.as_space(space).on_simplex, hidden=(16, 8)
+    )
 
 
 def some(rows: int = 30, event: tuple[int, ...] = (4,), m: int = 5) -> tuple[Tensor, Tensor]:
@@ -129,7 +131,9 @@ def network(
     """A random surrogate of six players, and two rows."""
     torch.manual_seed(len(more))
     index = [*range(6), *more]
-    surrogate = Surrogate((len(index),), index, 3, space, hidden, activation).to(dtype)
+    surrogate = Surrogate(
+        (len(index),), index, 3, ms.as_space(space).on_simplex, hidden, activation
+    ).to(dtype)
     return surrogate, torch.randn(2, len(index), dtype=dtype)
 
 

@@ -56,7 +56,7 @@ def test_values_are_those_of_models_fitted_by_hand(space: str) -> None:
     estimator = GaussianNB(var_smoothing=0.3)
     value = retrained_value(estimator, train, labels, output=space)
     values = value(rows(), masks())
-    transform = ms.Space(space)
+    transform = ms.as_space(space)
     for k, mask in enumerate(MASKS[1:], start=1):
         fitted = GaussianNB(var_smoothing=0.3).fit(train[:, mask].numpy(), labels)
         p = torch.from_numpy(fitted.predict_proba(rows()[:, mask].numpy())).float()

@@ -343,7 +343,7 @@ def test_a_space_keeps_its_replacement_of_zeros() -> None:
     def forest(x: Tensor) -> Tensor:
         return torch.nn.functional.one_hot((x[:, 0] > 0).long(), 2).float()
 
-    space, imputer = ms.Space("log_odds", zero_replacement=0.2), ms.MarginalImputer(rows(9))
+    space, imputer = ms.as_space("log_odds", zero_replacement=0.2), ms.MarginalImputer(rows(9))
     with pytest.warns(UserWarning, match="1.0e-01"):
         value = ms.imputed_value(forest, imputer, space)
     assert value.space is space
@@ -467,7 +467,7 @@ def test_errors_of_construction() -> None:
         ms.imputed_value(lambda x: x, imputer, "log_odds")
     model = ms.as_model(lambda x: x, rows())
     with pytest.raises(ValueError, match="Expected at least one reference row but got none"):
-        reference_outputs(model, ms.Space("probability"), rows(0))
+        reference_outputs(model, ms.as_space("probability"), rows(0))
 
 
 @every_kind

@@ -1,0 +1,217 @@
+"""Gives any value function coarser players: groups of its own that join and leave together."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Int64
+from torch import Tensor
+
+from manifold_shap.players import Players
+from manifold_shap.values.base import ValueFunction
+
+
+class GroupedValue(ValueFunction):
+    """A value function whose players are groups of the players of another one.
+
+        >>> from manifold_shap.values.base import as_value_function
+        >>> x = torch.tensor([[1.0, 2.0, 4.0]])
+        >>> game = as_value_function(lambda x, mask: (x[:, None] * mask).sum(-1, True), x)
+        >>> pairs = game.grouped({"first two": ["x0", "x1"]})
+        >>> pairs.players.names
+        ('first two', 'x2')
+        >>> pairs(x, torch.tensor([[[True, False]]]))
+        tensor([[[3.]]])
+
+    Attributes:
+        value: the value function whose players are grouped.
+
+    Args:
+        value: any value function.
+        groups: one of
+            - names of the groups and the players in each, `{"address": ["street", "city"]}`;
+              players that are in no group stay on their own;
+            - a label map of whole numbers from 0 on, one for each player or, shaped as an input
+              row, for each element: equal labels, one group;
+            - a callable from rows `[batch, *event]` to a label map for each, `[batch, *event]`,
+              such as a segmentation into superpixels: rows then have players of their own. A row
+              has labels from 0 to as many as it needs; -1 for padding.
+        count: the most groups that a row can have; for a callable only.
+
+    Raises:
+        TypeError: `groups` is none of these.
+        ValueError: an unknown player, one that is in two groups, labels that skip a number or that
+            split a player; `count` missing or too small.
+    """
+
+    def __init__(
+        self,
+        value: ValueFunction,
+        groups: Mapping[str, Any] | Tensor | np.ndarray | Callable[[Tensor], Any],
+        count: int | None = None,
+    ) -> None:
+        self.value = value
+        self._labels: Callable[[Tensor], Any] | None = None
+        if isinstance(groups, Mapping):
+            names, member = _by_name(groups, value.players)
+        elif callable(groups) and not isinstance(groups, Tensor):
+            self._labels = groups
+            names, member = _of_rows(value.players, count), torch.zeros(0, dtype=torch.int64)
+        elif isinstance(groups, (Tensor, np.ndarray, list, tuple)):
+            names, member = _by_label(torch.as_tensor(groups), value.players)
+        else:
+            raise TypeError(
+                "Expected `groups` to be a dictionary of names, a label map or a callable from "
+                f"rows to label maps but got {type(groups).__name__}."
+            )
+        players = (
+            Players(names, member[value.players.index])
+            if self._labels is None
+            else Players.of_rows(value.players.event, len(names), names)
+        )
+        super().__init__(players, value.outputs, value.space, value.classes)
+        self._member = member
+        self.name = value.name
+        self.draws, self.sampled = value.draws, value.sampled
+        self.batch_size, self.schema = value.batch_size, value.schema
+
+    @property
+    def device(self) -> torch.device:
+        return self.value.device
+
+    def to(self, device: torch.device | str) -> Self:
+        self.value.to(device)
+        return self
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        return {**self.value.provenance, "groups": len(self.players)}
+
+    def owners(self, x: Tensor) -> Int64[Tensor, "batch *event"]:
+        if self._labels is None:
+            return super().owners(x)
+        labels = torch.as_tensor(self._labels(x)).to(x.device)
+        if labels.shape != x.shape or labels.is_floating_point():
+            raise ValueError(
+                f"Expected label maps of whole numbers of shape {tuple(x.shape)}, one for each "
+                f"row, but got {labels.dtype} of shape {tuple(labels.shape)}."
+            )
+        labels = labels.long()
+        flat = labels.flatten(1)
+        if int(flat.max()) >= len(self.players):
+            raise ValueError(
+                f"Expected labels below `count`, {len(self.players)}, but got {int(flat.max())}; "
+                "give a larger `count`."
+            )
+        # Every label up to a row's largest must own an element.
+        present = torch.zeros(len(flat), len(self.players) + 1, dtype=torch.bool, device=x.device)
+        present = present.scatter_(1, flat + 1, True)[:, 1:]
+        skipped = present.sum(1) != flat.amax(1) + 1
+        if bool(skipped.any()) or int(flat.amax(1).min()) < 0:
+            row = int(skipped.nonzero()[0]) if bool(skipped.any()) else int(flat.amax(1).argmin())
+            raise ValueError(
+                f"Expected the labels of each row to be 0, 1, ... without a gap but row {row} has "
+                f"{flat[row].unique().tolist()[:20]}."
+            )
+        return labels
+
+    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+        return self.value.values(x, self._ungrouped(x, mask), keys)
+
+    def sampled_values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Any:
+        return self.value.sampled_values(x, self._ungrouped(x, mask), keys)
+
+    def prediction(self, x: Tensor) -> Tensor:
+        return self.value.prediction(x)
+
+    def base(self, x: Tensor) -> Tensor:
+        return self.value.base(x)
+
+    def _ungrouped(
+        self, x: Tensor, mask: Bool[Tensor, "batch m groups"]
+    ) -> Bool[Tensor, "batch m players"]:
+        """The coalitions of the players that are grouped."""
+        if self._labels is None:
+            return mask[..., self._member.to(mask.device)]
+        # The group of the first element of each player: all of its elements have the same one.
+        index = self.value.players.index.flatten().to(x.device)
+        owners = self.owners(x).flatten(1)
+        first = torch.full((len(self.value.players),), len(index), device=x.device)
+        first = first.scatter_reduce(0, index, torch.arange(len(index), device=x.device), "amin")
+        group = owners[:, first]
+        if not torch.equal(group[:, index], owners):
+            raise ValueError(
+                "Expected the elements of one player to have one label in every row; a label map "
+                "may not split the players that it groups."
+            )
+        # Padding is never revealed.
+        padded = torch.cat((mask, mask.new_zeros(*mask.shape[:2], 1)), dim=2)
+        place = group.where(group >= 0, mask.shape[2])[:, None]
+        return padded.gather(2, place.expand(-1, mask.shape[1], -1))
+
+
+def _by_name(groups: Mapping[str, Any], players: Players) -> tuple[list[str], Tensor]:
+    place = {name: k for k, name in enumerate(players.names)}
+    named = [name for members in groups.values() for name in members]
+    unknown = [name for name in named if name not in place]
+    twice = sorted({name for name in named if named.count(name) > 1})
+    if unknown or twice or not all(len(members) for members in groups.values()):
+        problem = (
+            f"{unknown[:10]} are not among them"
+            if unknown
+            else f"{twice[:10]} are in more than one group"
+            if twice
+            else "a group is empty"
+        )
+        raise ValueError(
+            f"Expected `groups` to name players among {list(players.names[:10])}, each once, but "
+            f"{problem}."
+        )
+    names = [*groups, *(name for name in players.names if name not in set(named))]
+    number = {name: k for k, members in enumerate(groups.values()) for name in members}
+    number |= {name: k for k, name in enumerate(names) if k >= len(groups)}
+    return names, torch.tensor([number[name] for name in players.names])
+
+
+def _by_label(labels: Tensor, players: Players) -> tuple[list[str], Tensor]:
+    if labels.shape == players.index.shape and labels.numel() != len(players):
+        labels = _of_players(labels, players)
+    labels = labels.flatten()
+    if labels.is_floating_point() or len(labels) != len(players):
+        raise ValueError(
+            f"Expected a label map of whole numbers, one for each of {len(players)} players or of "
+            f"shape {players.event}, but got {labels.dtype} for {len(labels)}."
+        )
+    count = int(labels.max()) + 1
+    if not torch.equal(labels.unique().cpu().long(), torch.arange(count)):
+        raise ValueError(
+            f"Expected labels 0, 1, ... without a gap but got {labels.unique().tolist()[:20]}."
+        )
+    return [f"group {k}" for k in range(count)], labels.long()
+
+
+def _of_players(labels: Tensor, players: Players) -> Tensor:
+    """Labels of players, from those of their elements."""
+    index, flat = players.index.flatten(), labels.flatten()
+    own = torch.zeros(len(players), dtype=flat.dtype).scatter(0, index, flat)
+    if not torch.equal(own[index], flat):
+        raise ValueError(
+            "Expected the elements of one player to have one label; a label map may not split the "
+            "players that it groups."
+        )
+    return own
+
+
+def _of_rows(players: Players, count: int | None) -> list[str]:
+    if count is None or count < 1:
+        raise ValueError(
+            "Expected `count`, the most groups that a row can have, for a callable that labels "
+            f"each row, but got {count}; for superpixels it is the number of segments asked for."
+        )
+    if players.by_row:
+        raise ValueError(
+            "Expected a value function whose rows have the same players, to group them by row, but "
+            "its rows have players of their own already."
+        )
+    return [f"group {k}" for k in range(count)]

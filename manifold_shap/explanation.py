@@ -16,7 +16,7 @@ from manifold_shap.io import zarr as storage
 from manifold_shap.players import Players
 from manifold_shap.simplex import compositions
 from manifold_shap.simplex.partition import Partition, Tree
-from manifold_shap.spaces import OutputSpace, Probability, as_space
+from manifold_shap.spaces import OutputSpace, Probability
 from manifold_shap.tables.schema import Schema
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Explanation:
         x: the rows explained, as the model sees them, `[instances, *event]`.
         players: names, and the player that owns each element of a row.
         outputs: names of the outputs.
-        space: the output space; a name is converted by `as_space`.
+        space: the output space.
         instances: labels of the rows; by default 0, 1, ...
         made_by: version of this package, estimator, value function and their settings: plain
             numbers and strings.
@@ -75,7 +75,6 @@ class Explanation:
     owners: Int64[Tensor, "instances *event"] | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "space", as_space(self.space))
         if not self.instances:
             object.__setattr__(self, "instances", tuple(range(len(self.phi))))
         instances, players, outputs = (
@@ -142,37 +141,6 @@ class Explanation:
             f"Explanation({len(self.phi)} instances, {len(self.players)} players, outputs "
             f"{shown(self.outputs, 10)} in {self.space.name!r}, by {made!r})"
         )
-
-    @classmethod
-    def of_ragged(
-        cls, parts: Sequence["Explanation"], order: Int64[Tensor, " instances"], players: Players
-    ) -> "Explanation":
-        """One explanation of rows that have players of their own, from parts of equal count.
-
-        Args:
-            parts: explanations of the rows with 1, 2, ... players, or of some of these counts.
-            order: the place, among the rows of all parts, of each row of the result.
-            players: of the row with the most players, and names for them.
-        """
-
-        def joined(name: str) -> Any:
-            tensors = [getattr(part, name) for part in parts]
-            if tensors[0] is None:
-                return None
-            if name in ("phi", "standard_error", "covariance"):
-                tensors = [_padded(tensor, len(players)) for tensor in tensors]
-            return torch.cat(tensors)[order]
-
-        tensors = ("phi", "standard_error", "covariance", "base", "prediction", "x", "owners")
-        made_by = {
-            key: entry
-            if all(part.made_by.get(key) == entry for part in parts)
-            else {str(len(part.players)): part.made_by.get(key) for part in parts}
-            for key, entry in parts[0].made_by.items()
-        }
-        made_by["evaluations"] = sum(part.made_by["evaluations"] for part in parts)
-        fields: dict[str, Any] = {name: joined(name) for name in tensors}
-        return replace(parts[0], players=players, instances=(), made_by=made_by, **fields)
 
     def __getitem__(self, index: int | np.integer | slice | Sequence[int]) -> "Explanation":
         """Some of the instances."""
@@ -431,12 +399,6 @@ def _check_partition(
             f"Expected the balances of `partition` as `outputs`, {partition.names}, but got "
             f"{outputs}."
         )
-
-
-def _padded(tensor: Float[Tensor, "rows some *errors"], players: int) -> Tensor:
-    """NaN for the players that rows lack."""
-    shape = (len(tensor), players - tensor.shape[1], *tensor.shape[2:])
-    return torch.cat((tensor, tensor.new_full(shape, torch.nan)), dim=1)
 
 
 def _root(

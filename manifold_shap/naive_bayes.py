@@ -247,7 +247,7 @@ def _explanation(
     return Explanation(
         phi=phi,
         standard_error=torch.zeros_like(phi),
-        base=(prior + reference.sum(0)).float(),
+        base=(prior + reference.sum(0)).float().repeat(len(phi), 1),
         prediction=prediction,
         x=rows.to(torch.float32, copy=True),
         players=players,

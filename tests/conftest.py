@@ -68,7 +68,7 @@ def _make_value(kind: str = "surrogate", space: str = "probability", draws: int 
     generator = torch.Generator().manual_seed(0)
     reference = torch.randn(20, 4, generator=generator)
     weight = torch.randn(4, 2 if space == "log_odds" else 3, generator=generator)
-    model = model_for(lambda x: 3 * x @ weight, reference, space)
+    model = model_for(lambda x: 3 * x @ weight, reference, ms.as_space(space))
     if kind == "marginal":
         return ms.imputed_value(model, ms.MarginalImputer(reference), space, draws)
     target = reference_outputs(model, ms.as_space(space), reference)

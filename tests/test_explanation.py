@@ -28,7 +28,7 @@ def make(space: str = "probability", names: tuple[str, ...] = ("α", "weight", "
     """Two instances, three players, two outputs, with phi that adds up; covariances for ilr."""
     generator = torch.Generator().manual_seed(0)
     phi = torch.randn(2, 3, 2, generator=generator)
-    base = torch.randn(2, generator=generator)
+    base = torch.randn(2, generator=generator).repeat(2, 1)
     fields = {
         "phi": phi,
         "standard_error": torch.rand(2, 3, 2, generator=generator),
@@ -37,7 +37,7 @@ def make(space: str = "probability", names: tuple[str, ...] = ("α", "weight", "
         "x": torch.randn(2, 3, generator=generator),
         "players": ms.Players.of_elements((3,), names),
         "outputs": ("ja", "größer : 3"),
-        "space": space,
+        "space": ms.as_space(space),
         "made_by": {"estimator": "exact", "permutations": 8, "share": 0.5},
     }
     if space == "ilr":
@@ -156,13 +156,13 @@ def test_indexing_keeps_labels(index: object, rows: list[int], labels: tuple[int
 def test_efficiency_gap_on_numbers_by_hand() -> None:
     explanation = make(
         phi=torch.tensor([[[1.0, 0], [1, 0], [1, 0]], [[0.0, 0], [0, 0], [0, 2]]]),
-        base=torch.tensor([1.0, 0.0]),
+        base=torch.tensor([[1.0, 0.0]]).repeat(2, 1),
         prediction=torch.tensor([[5.0, 0.0], [1.0, 2.5]]),
     )
     # The sums miss 4 by 1 and 2.5 by 0.5; the largest change is 4.
     assert explanation.efficiency_gap == 0.25
     assert make().efficiency_gap < 1e-6
-    constant = make(phi=torch.zeros(2, 3, 2), base=torch.ones(2), prediction=torch.ones(2, 2))
+    constant = make(phi=torch.zeros(2, 3, 2), base=torch.ones(2, 2), prediction=torch.ones(2, 2))
     assert constant.efficiency_gap == 0
 
 

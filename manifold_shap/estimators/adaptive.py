@@ -18,8 +18,9 @@ from tqdm import tqdm
 from manifold_shap import _random
 from manifold_shap._checks import check_number, check_seed, check_whole
 from manifold_shap.estimators.allocation import allocate, weights
-from manifold_shap.estimators.evaluator import Evaluator, by_player_count, check_one
+from manifold_shap.estimators.evaluator import Evaluator, check_one
 from manifold_shap.estimators.moments import PlayerMoments, diagonal
+from manifold_shap.estimators.ragged import by_player_count
 from manifold_shap.explanation import Explanation
 from manifold_shap.ordering import Ordering
 

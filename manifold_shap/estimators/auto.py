@@ -11,10 +11,11 @@ from manifold_shap.estimators.coalition import (
     coalition_shapley,
     linearization,
 )
-from manifold_shap.estimators.evaluator import Evaluator, by_player_count
+from manifold_shap.estimators.evaluator import Evaluator
 from manifold_shap.estimators.exact import MAX_PLAYERS, exact_shapley
 from manifold_shap.estimators.kernel import kernel_shapley
 from manifold_shap.estimators.permutation import permutation_shapley
+from manifold_shap.estimators.ragged import by_player_count
 from manifold_shap.explanation import Explanation
 from manifold_shap.ordering import Ordering
 

@@ -3,7 +3,7 @@
 import functools
 import warnings
 from collections.abc import Callable
-from typing import Any, Concatenate, ParamSpec
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int64
@@ -13,10 +13,10 @@ from manifold_shap import _random
 from manifold_shap._checks import check_rows, check_whole
 from manifold_shap._version import __version__
 from manifold_shap.explanation import Explanation
-from manifold_shap.values.base import Linearized, as_value_function
+from manifold_shap.values.base import Linearized
+from manifold_shap.values.wrapped import as_value_function
 
 Coalitions = Callable[[int, int], Tensor]
-Settings = ParamSpec("Settings")
 
 # What fits a processor's cache is fastest there; an accelerator wants to be filled.
 BATCH_SIZE_CPU = 8192
@@ -304,30 +304,6 @@ def check_one(unit: str, given: int | None, evaluations: int) -> None:
             f"Expected one budget but got evaluations={evaluations} and {unit}={given}; leave one "
             "of them out."
         )
-
-
-def by_player_count(
-    estimator: Callable[Concatenate[Any, Any, Settings], Explanation],
-) -> Callable[Concatenate[Any, Any, Settings], Explanation]:
-    """Lets an estimator take rows with players of their own: rows of equal count go together.
-
-    The players that a row lacks are never asked for, and are NaN in the explanation.
-    """
-
-    @functools.wraps(estimator)
-    def explain(
-        value: Any, x: Any, *args: Settings.args, **settings: Settings.kwargs
-    ) -> Explanation:
-        value = as_value_function(value, x)
-        if not value.players.by_row:
-            return estimator(value, x, *args, **settings)
-        rows = check_rows(x, value.players)
-        counts = value.counts(rows.to(value.device)).cpu()
-        groups = [(counts == count).nonzero()[:, 0] for count in counts.unique()]
-        parts = [estimator(value, rows[group], *args, **settings) for group in groups]
-        return Explanation.of_ragged(parts, torch.cat(groups).argsort(), value.players)
-
-    return explain
 
 
 def _shaped(values: Tensor, rows: int, m: int) -> Float[Tensor, "rows m outputs"]:

@@ -11,7 +11,8 @@ from tqdm import tqdm
 
 from manifold_shap._checks import check_seed, check_whole
 from manifold_shap.coalitions import all_coalitions
-from manifold_shap.estimators.evaluator import Evaluator, by_player_count
+from manifold_shap.estimators.evaluator import Evaluator
+from manifold_shap.estimators.ragged import by_player_count
 from manifold_shap.explanation import Explanation
 from manifold_shap.ordering import Ordering
 

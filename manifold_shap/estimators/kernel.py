@@ -11,7 +11,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap._checks import check_choice
-from manifold_shap.estimators.evaluator import Evaluator, by_player_count
+from manifold_shap.estimators.evaluator import Evaluator
+from manifold_shap.estimators.ragged import by_player_count
 from manifold_shap.estimators.regression import (
     LAWS,
     Estimate,

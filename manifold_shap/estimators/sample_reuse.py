@@ -22,7 +22,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap._checks import to_tensor
-from manifold_shap.estimators.evaluator import Evaluator, by_player_count
+from manifold_shap.estimators.evaluator import Evaluator
+from manifold_shap.estimators.ragged import by_player_count
 from manifold_shap.estimators.regression import (
     Design,
     Estimate,

@@ -2,7 +2,7 @@
 
 import copy
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -14,7 +14,8 @@ from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace
 from manifold_shap.surrogate.network import Surrogate
 from manifold_shap.tables.schema import Schema
-from manifold_shap.values.base import Linearized, ModelValue
+from manifold_shap.values.base import Linearized
+from manifold_shap.values.model import ModelValue
 
 # As Lightning names them, and what products are computed in.
 PRECISIONS = {"32-true": torch.float32, "bf16-mixed": torch.bfloat16, "16-mixed": torch.float16}
@@ -65,7 +66,7 @@ class SurrogateValue(ModelValue):
             )
         save_checkpoint(path, self.checkpoint)
 
-    def to(self, device: torch.device | str) -> Self:
+    def to(self, device: torch.device | str) -> "SurrogateValue":
         super().to(device)
         self.surrogate.to(device)
         return self

@@ -1,19 +1,12 @@
 """Value functions v(S) = E[T(f(X)) | x_S], with exact values at the anchors."""
 
-from manifold_shap.values.base import (
-    CallableValue,
-    Estimate,
-    Linearized,
-    ModelValue,
-    ValueFunction,
-    as_value_function,
-    model_for,
-    reference_outputs,
-)
+from manifold_shap.values.base import Estimate, Linearized, ValueFunction
 from manifold_shap.values.grouped import GroupedValue
 from manifold_shap.values.imputed import ImputedValue, imputed_value
 from manifold_shap.values.log_ratio import LogRatioOfMean
+from manifold_shap.values.model import ModelValue, model_for, reference_outputs
 from manifold_shap.values.retrained import RetrainedValue, retrained_value
+from manifold_shap.values.wrapped import CallableValue, as_value_function
 
 __all__ = [
     "CallableValue",

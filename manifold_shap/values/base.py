@@ -5,16 +5,14 @@ The anchors are v(grand coalition), the model's own prediction, and v(empty coal
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-from manifold_shap._checks import check_pairs, check_rows, to_tensor
+from manifold_shap._checks import check_pairs
 from manifold_shap.coalitions import toggled
-from manifold_shap.models import Model, as_model, check_numbers, warn_of_zeros
 from manifold_shap.players import Players
 from manifold_shap.spaces import Identity, OutputSpace
 from manifold_shap.tables.schema import Schema
@@ -146,7 +144,7 @@ class ValueFunction(ABC):
         """Where values are computed."""
         return torch.device("cpu")
 
-    def to(self, device: torch.device | str) -> Self:
+    def to(self, device: torch.device | str) -> "ValueFunction":
         """Move the value function, its model included."""
         return self
 
@@ -303,185 +301,6 @@ class ValueFunction(ABC):
         return Estimate(values, variance, effective)
 
 
-class CallableValue(ValueFunction):
-    """Any callable `function(x, mask)` as a value function; `as_value_function` makes it.
-
-    Rows stay where they are, and no gradients are recorded.
-
-    Args:
-        function: maps rows `[batch, *event]` and a bool mask `[batch, m, players]` to values
-            `[batch, m, outputs]`, as a tensor or an array.
-        players: who plays.
-        outputs: names of the outputs.
-        device: where rows are.
-    """
-
-    def __init__(
-        self,
-        function: Callable[[Tensor, Tensor], Any],
-        players: Players,
-        outputs: Sequence[str],
-        device: torch.device,
-    ) -> None:
-        super().__init__(players, outputs)
-        self.function = function
-        self._device = device
-
-    @property
-    def device(self) -> torch.device:
-        return self._device
-
-    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
-        return _shaped(self.function(x, mask), len(x), mask.shape[1])
-
-    def prediction(self, x: Tensor) -> Tensor:
-        return self._at(x, True)
-
-    def base(self, x: Tensor) -> Tensor:
-        return self._at(x, False)
-
-    def _at(self, x: Tensor, everyone: bool) -> Tensor:
-        mask = torch.full((len(x), 1, len(self.players)), everyone, device=x.device)
-        return self.values(x, mask, torch.zeros(mask.shape[:2], dtype=torch.int64))[:, 0]
-
-
-def as_value_function(
-    value: Any,
-    x: Any,
-    players: Players | None = None,
-    outputs: Sequence[str] | None = None,
-) -> ValueFunction:
-    """A value function as it is; a callable `value(x, mask)` wrapped as one.
-
-        >>> x = torch.tensor([[1.0, 2.0]])
-        >>> game = as_value_function(lambda x, mask: (x[:, None] * mask).sum(-1, True), x)
-        >>> game.outputs, len(game.players)
-        (('0',), 2)
-
-    Args:
-        value: a `ValueFunction`, or a callable from rows `[batch, *event]` and a bool mask
-            `[batch, m, players]` to values `[batch, m, outputs]`.
-        x: some rows.
-        players: of a callable; by default every element of a row on its own.
-        outputs: names of a callable's outputs; by default "0", "1", ...
-
-    Raises:
-        TypeError: `value` cannot be called, or does not return a tensor or an array.
-        ValueError: values of another shape.
-    """
-    if isinstance(value, ValueFunction):
-        return value
-    if not callable(value):
-        raise TypeError(
-            "Expected a value function, or a callable from rows and a mask to values, but got "
-            f"{type(value).__name__}; `ms.fit_surrogate` and `ms.imputed_value` make one."
-        )
-    rows = to_tensor(x)
-    players = players or Players.of_elements(rows.shape[1:])
-    rows = check_rows(rows, players)
-    wrapped = CallableValue(value, players, outputs or (), rows.device)
-    with torch.no_grad():
-        found = wrapped.prediction(rows[:1]).shape[-1]
-    names = tuple(outputs) if outputs is not None else tuple(str(k) for k in range(found))
-    if len(names) != found:
-        raise ValueError(
-            f"Expected `outputs` to name the {found} outputs of the value function but got {names}."
-        )
-    wrapped.outputs = names
-    return wrapped
-
-
-class ModelValue(ValueFunction):
-    """A value function of a model f, whose base is the mean of T(f(X)) over reference rows.
-
-    Attributes:
-        model: f.
-        expectation: the mean of T(f(X)) over the reference rows, `[outputs]`.
-    """
-
-    def __init__(
-        self, model: Model, players: Players, space: OutputSpace, expectation: Tensor
-    ) -> None:
-        super().__init__(players, space.outputs(model.classes), space, model.classes)
-        self.model = model
-        self.expectation = expectation
-
-    @property
-    def device(self) -> torch.device:
-        return self.expectation.device
-
-    def to(self, device: torch.device | str) -> Self:
-        self.expectation = self.expectation.to(device)
-        self.model.to(device)
-        return self
-
-    @torch.no_grad()
-    def prediction(self, x: Tensor) -> Float[Tensor, "batch outputs"]:
-        """v(grand coalition) = T(f(x)), from the model itself.
-
-        Raises:
-            ValueError: the model's output is not finite.
-        """
-        outputs = self.space(self.model(x.to(self.device)))
-        check_numbers(outputs)
-        return outputs
-
-    def base(self, x: Tensor) -> Float[Tensor, "batch outputs"]:
-        """v(empty coalition): the mean of T(f(X)) over the reference rows, for every row."""
-        return self.expectation.expand(len(x), -1)
-
-
-def reference_outputs(
-    model: Model, space: OutputSpace, x: Tensor, batch_size: int = 8192
-) -> Float[Tensor, "rows outputs"]:
-    """T(f(x)) of reference rows, after a check that f returns what T takes.
-
-    Warns once, with their number, where a log-ratio space has to replace exact zeros.
-
-    Raises:
-        ValueError: no row, a model of probabilities where T takes plain values or the other way
-            round, no distribution, or an output that is NaN or infinite.
-    """
-    _check_task(model, space)
-    if len(x) == 0:
-        raise ValueError("Expected at least one reference row but got none.")
-    model.check(x[:batch_size])
-    predictions = torch.cat([model(rows) for rows in x.split(batch_size)])
-    if space.takes_logarithms:
-        warn_of_zeros(predictions, space.zero_replacement / predictions.shape[-1])
-    outputs = space(predictions)
-    check_numbers(outputs)
-    return outputs
-
-
-def model_for(model: Any, x: Tensor, space: OutputSpace) -> Model:
-    """`as_model` for an output space: where T takes plain values, a model of these.
-
-    Raises:
-        ValueError: a classifier where T takes plain values, or the other way round.
-    """
-    returns = "values" if space.regression and not isinstance(model, Model) else None
-    found = as_model(model, x[:64], returns=returns)
-    _check_task(found, space)
-    return found
-
-
-def _check_task(model: Model, space: OutputSpace) -> None:
-    if (model.returns == "values") == space.regression:
-        return
-    if space.regression:
-        raise ValueError(
-            f"Expected a regression model for output={space.name!r} but this one returns "
-            f"{model.returns.replace('_', '-')} of {len(model.classes)} classes; use "
-            "output='probability', or wrap the function whose plain values are to be shared out: "
-            "`ms.as_model(function, x, returns='values')`."
-        )
-    raise ValueError(
-        f"Expected a model of class probabilities for output={space.name!r} but this one gives "
-        "plain values (returns='values'); use output='identity'."
-    )
-
-
 def _coalitions_per_call(model_rows: int, count: int, batch_size: int | None) -> int:
     """Coalitions of each row in a call of at most `batch_size` model rows."""
     return max(1, count if batch_size is None else batch_size // model_rows)
@@ -500,21 +319,3 @@ def _keys_for(mask: Tensor, keys: Tensor | None) -> Int64[Tensor, "batch m"]:
             f"got {keys.dtype} of shape {tuple(keys.shape)}."
         )
     return keys.to(mask.device)
-
-
-def _shaped(values: Any, rows: int, m: int) -> Float[Tensor, "rows m outputs"]:
-    """What a callable returned, as floating-point numbers, or an error."""
-    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
-        values = torch.from_numpy(values.copy())
-    if not isinstance(values, Tensor):
-        raise TypeError(
-            "Expected the value function to return a tensor or an array of numbers but got "
-            f"{type(values).__name__}."
-        )
-    if values.ndim != 3 or tuple(values.shape[:2]) != (rows, m):
-        raise ValueError(
-            f"Expected the value function to return shape ({rows}, {m}, outputs) for {rows} rows "
-            f"with {m} coalitions each but got {tuple(values.shape)}; a single output is "
-            "`values[..., None]`."
-        )
-    return values if values.is_floating_point() else values.float()

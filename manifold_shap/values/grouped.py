@@ -1,7 +1,7 @@
 """Gives any value function coarser players: groups of its own that join and leave together."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from manifold_shap.values.base import ValueFunction
 class GroupedValue(ValueFunction):
     """A value function whose players are groups of the players of another one.
 
-        >>> from manifold_shap.values.base import as_value_function
+        >>> from manifold_shap.values.wrapped import as_value_function
         >>> x = torch.tensor([[1.0, 2.0, 4.0]])
         >>> game = as_value_function(lambda x, mask: (x[:, None] * mask).sum(-1, True), x)
         >>> pairs = game.grouped({"first two": ["x0", "x1"]})
@@ -80,7 +80,7 @@ class GroupedValue(ValueFunction):
     def device(self) -> torch.device:
         return self.value.device
 
-    def to(self, device: torch.device | str) -> Self:
+    def to(self, device: torch.device | str) -> "GroupedValue":
         self.value.to(device)
         return self
 

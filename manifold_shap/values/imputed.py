@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int64
@@ -14,12 +14,8 @@ from manifold_shap.coalitions import toggled
 from manifold_shap.imputers.base import Completions, Imputer
 from manifold_shap.models import Model
 from manifold_shap.spaces import OutputSpace, as_space
-from manifold_shap.values.base import (
-    Estimate,
-    ModelValue,
-    model_for,
-    reference_outputs,
-)
+from manifold_shap.values.base import Estimate
+from manifold_shap.values.model import ModelValue, model_for, reference_outputs
 
 # Elements of completed rows that are held at a time: 256 MiB.
 _MOST_ELEMENTS = 2**26
@@ -85,7 +81,7 @@ class ImputedValue(ModelValue):
         mine = {"draws": self.draws, "draws_seed": self.seed}
         return {**super().provenance, **mine, **self.imputer.provenance}
 
-    def to(self, device: torch.device | str) -> Self:
+    def to(self, device: torch.device | str) -> "ImputedValue":
         super().to(device)
         self.imputer.to(device)
         return self

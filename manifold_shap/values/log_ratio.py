@@ -1,12 +1,13 @@
 """Takes log-ratios of another value function's probabilities: a game of its own on the simplex."""
 
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from manifold_shap.spaces import ILR
-from manifold_shap.values.base import Estimate, Linearized, ModelValue, ValueFunction
+from manifold_shap.values.base import Estimate, Linearized, ValueFunction
+from manifold_shap.values.model import ModelValue
 
 
 class LogRatioOfMean(ModelValue):
@@ -41,7 +42,7 @@ class LogRatioOfMean(ModelValue):
         self.draws, self.sampled = value.draws, value.sampled
         self.batch_size, self.schema = value.batch_size, value.schema
 
-    def to(self, device: torch.device | str) -> Self:
+    def to(self, device: torch.device | str) -> "LogRatioOfMean":
         super().to(device)
         self.value.to(device)
         return self

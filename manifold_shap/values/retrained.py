@@ -1,7 +1,7 @@
 """A value function of models that are fitted anew to the features of each coalition."""
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from manifold_shap.coalitions import distinct_coalitions
 from manifold_shap.models import Model, as_model, check_numbers
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace, as_space
-from manifold_shap.values.base import ModelValue, model_for, reference_outputs
+from manifold_shap.values.model import ModelValue, model_for, reference_outputs
 
 MAX_MODELS = 2**12
 
@@ -65,7 +65,7 @@ class RetrainedValue(ModelValue):
         self._x, self._y = x.flatten(1), y
         self._progress = progress
 
-    def to(self, device: torch.device | str) -> Self:
+    def to(self, device: torch.device | str) -> "RetrainedValue":
         """Move the value function; models fitted from now on follow."""
         super().to(device)
         for model in self.models.values():

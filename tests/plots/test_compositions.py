@@ -55,7 +55,7 @@ def explained(
 
 
 def explained_probabilities() -> Explanation:
-    return replace(explained(), space="probability", partition=None)
+    return replace(explained(), space=ms.Probability(), partition=None)
 
 
 def distribution(explanation: Explanation, coordinates: torch.Tensor) -> np.ndarray:

@@ -246,7 +246,7 @@ def test_three_classes_have_no_third_dimension() -> None:
 
 @pytest.mark.parametrize("plot", [ilr_plane, ilr_space, interactive])
 def test_probabilities_are_refused(plot) -> None:
-    explanation = replace(explained(4), space="probability", partition=None)
+    explanation = replace(explained(4), space=ms.Probability(), partition=None)
     with pytest.raises(ValueError, match="Expected an explanation with output='ilr'"):
         plot(explanation)
 

@@ -344,7 +344,7 @@ def test_explanations_of_different_things_are_refused(digits: Explanation, plot)
     with pytest.raises(ValueError, match=r"differ in their rows \(`x` by up to 1\)"):
         plot({"a": digits, "b": replace(digits, x=1 - digits.x)})
     with pytest.raises(ValueError, match="differ in their outputs"):
-        plot({"a": digits, "b": replace(digits, space="identity")})
+        plot({"a": digits, "b": replace(digits, space=ms.Identity())})
 
 
 @pytest.mark.parametrize("plot", [bars, sina, pixel_maps])

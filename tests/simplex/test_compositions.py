@@ -58,7 +58,7 @@ def random_explanation(partition: ms.Partition, seed: int = 0, count: int = 3) -
         x=torch.zeros(2, count),
         players=ms.Players.of_elements((count,)),
         outputs=partition.names,
-        space="ilr",
+        space=ms.ILR(),
         partition=partition,
         covariance=covariance,
     )

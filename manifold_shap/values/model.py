@@ -1,0 +1,103 @@
+"""Defines value functions of a model f, whose base is the mean of T(f(X)) over reference rows."""
+
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from manifold_shap.models import Model, as_model, check_numbers, warn_of_zeros
+from manifold_shap.players import Players
+from manifold_shap.spaces import OutputSpace
+from manifold_shap.values.base import ValueFunction
+
+
+class ModelValue(ValueFunction):
+    """A value function of a model f, whose base is the mean of T(f(X)) over reference rows.
+
+    Attributes:
+        model: f.
+        expectation: the mean of T(f(X)) over the reference rows, `[outputs]`.
+    """
+
+    def __init__(
+        self, model: Model, players: Players, space: OutputSpace, expectation: Tensor
+    ) -> None:
+        super().__init__(players, space.outputs(model.classes), space, model.classes)
+        self.model = model
+        self.expectation = expectation
+
+    @property
+    def device(self) -> torch.device:
+        return self.expectation.device
+
+    def to(self, device: torch.device | str) -> "ModelValue":
+        self.expectation = self.expectation.to(device)
+        self.model.to(device)
+        return self
+
+    @torch.no_grad()
+    def prediction(self, x: Tensor) -> Float[Tensor, "batch outputs"]:
+        """v(grand coalition) = T(f(x)), from the model itself.
+
+        Raises:
+            ValueError: the model's output is not finite.
+        """
+        outputs = self.space(self.model(x.to(self.device)))
+        check_numbers(outputs)
+        return outputs
+
+    def base(self, x: Tensor) -> Float[Tensor, "batch outputs"]:
+        """v(empty coalition): the mean of T(f(X)) over the reference rows, for every row."""
+        return self.expectation.expand(len(x), -1)
+
+
+def reference_outputs(
+    model: Model, space: OutputSpace, x: Tensor, batch_size: int = 8192
+) -> Float[Tensor, "rows outputs"]:
+    """T(f(x)) of reference rows, after a check that f returns what T takes.
+
+    Warns once, with their number, where a log-ratio space has to replace exact zeros.
+
+    Raises:
+        ValueError: no row, a model of probabilities where T takes plain values or the other way
+            round, no distribution, or an output that is NaN or infinite.
+    """
+    _check_task(model, space)
+    if len(x) == 0:
+        raise ValueError("Expected at least one reference row but got none.")
+    model.check(x[:batch_size])
+    predictions = torch.cat([model(rows) for rows in x.split(batch_size)])
+    if space.takes_logarithms:
+        warn_of_zeros(predictions, space.zero_replacement / predictions.shape[-1])
+    outputs = space(predictions)
+    check_numbers(outputs)
+    return outputs
+
+
+def model_for(model: Any, x: Tensor, space: OutputSpace) -> Model:
+    """`as_model` for an output space: where T takes plain values, a model of these.
+
+    Raises:
+        ValueError: a classifier where T takes plain values, or the other way round.
+    """
+    returns = "values" if space.regression and not isinstance(model, Model) else None
+    found = as_model(model, x[:64], returns=returns)
+    _check_task(found, space)
+    return found
+
+
+def _check_task(model: Model, space: OutputSpace) -> None:
+    if (model.returns == "values") == space.regression:
+        return
+    if space.regression:
+        raise ValueError(
+            f"Expected a regression model for output={space.name!r} but this one returns "
+            f"{model.returns.replace('_', '-')} of {len(model.classes)} classes; use "
+            "output='probability', or wrap the function whose plain values are to be shared out: "
+            "`ms.as_model(function, x, returns='values')`."
+        )
+    raise ValueError(
+        f"Expected a model of class probabilities for output={space.name!r} but this one gives "
+        "plain values (returns='values'); use output='identity'."
+    )

@@ -200,7 +200,7 @@ class Explanation:
 
         assert self.schema is not None
         frame = self.schema.decode(self.x)
-        column = self.schema.player_of_element
+        column = self.schema.players.index
         first = torch.searchsorted(column, torch.arange(len(self.schema.names)))
         owner = self.players.index[first]
         if len(owner) == len(self.players):

@@ -8,7 +8,7 @@ from typing import Any
 from manifold_shap import plots, simplex
 from manifold_shap.cli.value_functions import Source
 from manifold_shap.explanation import Explanation
-from manifold_shap.plots.subspace import positions
+from manifold_shap.plots.path import positions
 from manifold_shap.simplex.dendrogram import cluster_classes
 from manifold_shap.simplex.partition import Partition
 from manifold_shap.spaces import OutputSpace, as_space

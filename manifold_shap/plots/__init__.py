@@ -1,4 +1,4 @@
-"""Figures of explanations and scores: functions that return a matplotlib `Figure`, save nothing.
+"""Draws explanations and scores: functions that return a matplotlib `Figure` and save nothing.
 
     figure = ms.plots.bars(explanation)
     figure.savefig("bars.pdf")
@@ -10,16 +10,14 @@ a figure that a cell returns.
 from matplotlib.figure import Figure
 
 from manifold_shap.plots.bars import bars
+from manifold_shap.plots.compositions import compositions, cumulative, parallel_coordinates
 from manifold_shap.plots.curve import mse_curve
-from manifold_shap.plots.histograms import compositions, cumulative
-from manifold_shap.plots.ilr_plane import ilr_plane
-from manifold_shap.plots.ilr_space import ilr_space
+from manifold_shap.plots.ilr import ilr_plane, ilr_space
 from manifold_shap.plots.interactive import interactive
-from manifold_shap.plots.parallel import parallel_coordinates
 from manifold_shap.plots.pixels import pixel_maps
+from manifold_shap.plots.selection import kinds
 from manifold_shap.plots.sina import sina
 from manifold_shap.plots.tree import bifurcation_tree
-from manifold_shap.plots.words import kinds
 
 __all__ = [
     "Figure",

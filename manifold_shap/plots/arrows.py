@@ -1,9 +1,13 @@
-"""Arrows from base to prediction, and what stands around them, in two or three dimensions."""
+"""Draws arrows from base to prediction in two or three dimensions, with labels that cover nothing.
+
+Each label takes the cheapest of many places around what it names, the first labels first: well-kept
+libraries push labels apart by forces, and leave some on the arrows.
+"""
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -12,30 +16,37 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch
 from matplotlib.patheffects import withStroke
 from matplotlib.text import Annotation
+from matplotlib.transforms import Bbox
 
 from manifold_shap.plots import style
-from manifold_shap.plots.placement import place
-from manifold_shap.plots.subspace import Subspace
+from manifold_shap.plots.path import View
 
 # Points.
 _CLASS = 80.0
 _LEGEND = 120.0
-_LEGENDS = 280.0
 _BETWEEN = 14.0
 _HEADS = (3.0, 8.0)
 # Shares of the length of an arrow where its number may stand, the best first.
 _ALONG = np.array([0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8])
+# Of the places of labels, in points: around their boxes and around marks, the distances to what
+# they name, and the step of what lines are sampled at.
+_GAP, _MARK = 1.0, 2.0
+_DISTANCES = (2.5, 6.0, 11.0, 18.0, 28.0, 42.0)
+_ANGLES = np.linspace(0, 2 * np.pi, 16, endpoint=False)
+_SPACING = 2.0
+# So close, a label may be taken for that of something else; from so far, a line leads to it.
+_NEAR, _FAR = 4.0, 6.0
 
 
 @dataclass(frozen=True)
 class Canvas:
-    """How points of a subspace come onto axes.
+    """How points of a view come onto axes.
 
     Attributes:
         axes: where all is drawn.
-        project: from points of the subspace to pixels, once the layout is final.
-        arrow: makes an arrow of its start, its end and matplotlib's settings.
-        annotation: makes text of a string, the point that it belongs to, and settings.
+        project: from points of the view to pixels, once the layout is final.
+        arrow: makes an arrow from its start, its end and matplotlib's settings.
+        annotation: makes text from a string, the point that it belongs to, and settings.
     """
 
     axes: Axes
@@ -44,75 +55,77 @@ class Canvas:
     annotation: Callable[..., Annotation] = Annotation
 
 
-@dataclass(frozen=True)
-class _Label:
-    """Text that belongs to one of some points of the subspace, the preferred ones first."""
+class _Label(NamedTuple):
+    """Text that belongs to one of some points of the view, the preferred ones first."""
 
     text: str
     colour: str
     anchors: Float[np.ndarray, "anchors axes"]
 
 
+class Place(NamedTuple):
+    """Where a label stands: the anchor it belongs to, and its middle from there, in points."""
+
+    anchor: int
+    offset: Float[np.ndarray, "2"]
+    leader: bool
+
+
 def class_colour(number: int) -> str:
-    """Of one of the class vectors; labels tell those of the same colour apart."""
+    """Of one of the class vectors; labels distinguish those of the same colour."""
     # The last colour of the series is that of the arrows.
     return style.SERIES[number % (len(style.SERIES) - 1)]
 
 
-def segments(subspace: Subspace) -> Float[np.ndarray, "segments 2 axes"]:
-    """The steps and the class-compositions: from where to where."""
-    points, vectors = subspace.points, subspace.class_vectors()
-    ends = subspace.magnification * np.stack([vector for _, vector in vectors])
-    steps = np.stack((points[:-1], points[1:]), 1)
+def segments(view: View) -> Float[np.ndarray, "segments 2 axes"]:
+    """The starts and ends of the steps and of the class-compositions."""
+    ends = view.magnification * np.stack([vector for _, vector in view.class_vectors()])
+    steps = np.stack((view.points[:-1], view.points[1:]), 1)
     return np.concatenate((steps, np.stack((np.zeros_like(ends), ends), 1)))
 
 
-def corners(subspace: Subspace, border: float) -> Float[np.ndarray, "2 axes"]:
+def corners(view: View, border: float) -> Float[np.ndarray, "2 axes"]:
     """The lowest and the highest of all that is drawn, with a border: a share of the extent."""
-    ends = segments(subspace).reshape(-1, len(subspace.balances))
+    ends = segments(view).reshape(-1, len(view.balances))
     low, high = ends.min(0), ends.max(0)
     room = border * max((high - low).max(), 1e-6)
     return np.stack((low - room, high + room))
 
 
-def legend(axes: Axes, subspace: Subspace) -> None:
+def legend(axes: Axes, view: View) -> None:
     """Over the axes, which feature each number is."""
-    names = subspace.moves.labels(_LEGEND)
-    numbered = [f"{number}: {name}" for number, name in enumerate(names, 1)]
+    numbered = [f"{number}: {name}" for number, name in enumerate(view.path.labels(_LEGEND), 1)]
     nothing = [Line2D([], [], linestyle="") for _ in numbered]
     settings: dict[str, Any] = {"handlelength": 0, "handletextpad": 0, "columnspacing": 1.5}
-    style.legend_above(axes, nothing, numbered, _LEGENDS, handle=_BETWEEN, **settings)
+    style.legend_above(axes, nothing, numbered, handle=_BETWEEN, **settings)
 
 
-def draw(
-    canvas: Canvas, subspace: Subspace, obstacles: Float[np.ndarray, "obstacles 2 axes"]
-) -> None:
+def draw(canvas: Canvas, view: View, obstacles: Float[np.ndarray, "obstacles 2 axes"]) -> None:
     """The class-compositions, the arrows and their labels, once the layout is final.
 
     Args:
         canvas: where.
-        subspace: of the row.
+        view: of the row.
         obstacles: lines that no label should cover, besides what is drawn here.
     """
     axes = canvas.axes
-    for number, (_, vector) in enumerate(subspace.class_vectors()):
-        end = subspace.magnification * vector
+    for number, (_, vector) in enumerate(view.class_vectors()):
+        end = view.magnification * vector
         look: dict[str, Any] = {"color": class_colour(number), "zorder": 3}
         line = np.stack((np.zeros_like(end), end))
         axes.plot(*line.T, linewidth=1.3, linestyle=(0, (3, 1.5)), **look)
         axes.plot(*end[:, None], marker="o", markersize=3, **look)
-    _draw_steps(canvas, subspace)
+    _draw_steps(canvas, view)
     look = {"marker": "o", "markersize": 4, "color": style.INK, "zorder": 5}
-    axes.plot(*subspace.points[0][:, None], markerfacecolor="white", **look)
-    axes.plot(*subspace.prediction[:, None], **look)
-    _write(canvas, _labels(subspace), np.concatenate((segments(subspace), obstacles)))
+    axes.plot(*view.points[0][:, None], markerfacecolor="white", **look)
+    axes.plot(*view.points[-1][:, None], **look)
+    _write(canvas, _labels(view), np.concatenate((segments(view), obstacles)))
 
 
-def _draw_steps(canvas: Canvas, subspace: Subspace) -> None:
-    points = subspace.points
+def _draw_steps(canvas: Canvas, view: View) -> None:
+    points = view.points
     pixels = np.diff(canvas.project(points), axis=0)
     lengths = 72 / canvas.axes.figure.dpi * np.linalg.norm(pixels, axis=1)
-    others = len(subspace.moves.shown)
     for number, length in enumerate(lengths):
         arrow = canvas.arrow(
             points[number],
@@ -123,22 +136,22 @@ def _draw_steps(canvas: Canvas, subspace: Subspace) -> None:
             shrinkA=0,
             shrinkB=0,
             linewidth=1.2,
-            color=style.NEUTRAL if number == others else style.INK,
+            color=style.NEUTRAL if number == len(view.path.shown) else style.INK,
             zorder=4,
         )
         canvas.axes.add_artist(arrow)
 
 
-def _labels(subspace: Subspace) -> list[_Label]:
+def _labels(view: View) -> list[_Label]:
     """Of both ends of the path, of the classes, and the numbers of the steps."""
-    factor, points = subspace.magnification, subspace.points
+    points = view.points
     found = [
         _Label("base", style.INK, points[:1]),
-        _Label("prediction", style.INK, subspace.prediction[None]),
+        _Label("prediction", style.INK, points[-1:]),
     ]
-    for number, (members, vector) in enumerate(subspace.class_vectors()):
-        name = subspace.class_label(members, _CLASS)
-        found.append(_Label(name, class_colour(number), factor * vector[None]))
+    for number, (members, vector) in enumerate(view.class_vectors()):
+        name = view.class_label(members, _CLASS)
+        found.append(_Label(name, class_colour(number), view.magnification * vector[None]))
     for number, (start, end) in enumerate(itertools.pairwise(points), 1):
         found.append(_Label(str(number), style.INK, start + _ALONG[:, None] * (end - start)))
     return found
@@ -147,16 +160,16 @@ def _labels(subspace: Subspace) -> list[_Label]:
 def _write(
     canvas: Canvas, found: list[_Label], obstacles: Float[np.ndarray, "segments 2 axes"]
 ) -> None:
-    """Set labels where they cover nothing, the first ones first."""
     points = 72 / canvas.axes.figure.dpi
     ends = obstacles.reshape(-1, obstacles.shape[-1])
     marks = np.concatenate([label.anchors for label in found if len(label.anchors) == 1])
+    visible: Any = Bbox.intersection(canvas.axes.bbox, canvas.axes.figure.bbox)
     places = place(
         [points * canvas.project(label.anchors) for label in found],
         np.array([(style.text_width(label.text), style.TEXT) for label in found]),
         points * canvas.project(ends).reshape(-1, 2, 2),
         points * canvas.project(marks),
-        points * canvas.axes.bbox.get_points(),
+        points * np.asarray(visible.get_points()),
     )
     leader = {"arrowstyle": "-", "color": style.NEUTRAL, "linewidth": 0.5, "shrinkA": 0}
     for label, where in zip(found, places, strict=True):
@@ -176,3 +189,79 @@ def _write(
         )
         text.set_in_layout(False)
         canvas.axes.add_artist(text)
+
+
+def place(
+    anchors: Sequence[Float[np.ndarray, "_ 2"]],
+    sizes: Float[np.ndarray, "labels 2"],
+    segments: Float[np.ndarray, "segments 2 2"],
+    marks: Float[np.ndarray, "marks 2"],
+    frame: Float[np.ndarray, "2 2"],
+) -> list[Place]:
+    """A place for each label, the first ones choosing first; all lengths are in points.
+
+    Args:
+        anchors: for each label, points that it may stand beside, the preferred ones first.
+        sizes: widths and heights of the labels.
+        segments: lines that no label should cover.
+        marks: points that stand out, which a label should cover even less.
+        frame: lower left and upper right corner of where labels may stand.
+    """
+    obstacles = _sampled(segments)
+    obstacles = obstacles[((obstacles > frame[0]) & (obstacles < frame[1])).all(1)]
+    boxes = np.stack((marks - _MARK, marks + _MARK), 1)
+    places = []
+    for points, size in zip(anchors, sizes, strict=True):
+        half = size / 2 + _GAP
+        number, middles, gaps = _candidates(points, half)
+        from_middle = np.abs(obstacles - middles[:, None])
+        low, high = middles - half, middles + half
+        overlaps = (
+            np.minimum(high[:, None], boxes[:, 1]) > np.maximum(low[:, None], boxes[:, 0])
+        ).all(-1)
+        way = (
+            points[number][:, None]
+            + np.array([[0.4], [0.6], [0.8]]) * (middles - points[number])[:, None]
+        )
+        crossed = (np.abs(obstacles - way[:, :, None]) < _SPACING).all(-1)
+        cost = (
+            gaps
+            + 3.0 * number
+            + 8.0 * (from_middle < half).all(-1).sum(1)
+            + 0.5 * (from_middle < half + _NEAR).all(-1).sum(1)
+            + 1.0 * crossed.sum((1, 2))
+            + 1e3 * overlaps.sum(1)
+            + 1e4 * ((low < frame[0]) | (high > frame[1])).any(-1)
+        )
+        best = int(cost.argmin())
+        anchor, leader = points[number[best]], bool(gaps[best] > _FAR)
+        places.append(Place(int(number[best]), middles[best] - anchor, leader))
+        boxes = np.concatenate((boxes, np.stack((low[best], high[best]))[None]))
+        if leader:
+            line = _sampled(np.stack((anchor, middles[best]))[None])
+            obstacles = np.concatenate((obstacles, line))
+    return places
+
+
+def _sampled(segments: Float[np.ndarray, "segments 2 2"]) -> Float[np.ndarray, "points 2"]:
+    """Points along the segments, so dense that no label slips between two."""
+    points = [np.zeros((0, 2))]
+    for start, end in segments:
+        points.append(np.linspace(start, end, 2 + int(np.linalg.norm(end - start) / _SPACING)))
+    return np.concatenate(points)
+
+
+def _candidates(
+    points: Float[np.ndarray, "anchors 2"], half: Float[np.ndarray, "2"]
+) -> tuple[np.ndarray, Float[np.ndarray, "candidates 2"], Float[np.ndarray, " candidates"]]:
+    """Anchors, middles of boxes around them in all directions, and the gaps between the two."""
+    directions = np.stack((np.cos(_ANGLES), np.sin(_ANGLES)), 1)
+    # As far as the box reaches in that direction, so that it touches the anchor at gap zero.
+    touching = (half / np.maximum(np.abs(directions), 1e-9)).min(1)
+    gap = np.repeat(_DISTANCES, len(_ANGLES))
+    offsets = (
+        np.tile(directions, (len(_DISTANCES), 1))
+        * (np.tile(touching, len(_DISTANCES)) + gap)[:, None]
+    )
+    middles = (points[:, None] + offsets).reshape(-1, 2)
+    return np.arange(len(points)).repeat(len(gap)), middles, np.tile(gap, len(points))

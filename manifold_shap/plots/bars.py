@@ -1,4 +1,4 @@
-"""One row's Shapley values as bars."""
+"""Draws the Shapley values of one row, or global ones, as bars."""
 
 from collections.abc import Mapping
 
@@ -12,7 +12,8 @@ from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
 from manifold_shap.explanation import Explanation
-from manifold_shap.plots import players, selection, style, words
+from manifold_shap.global_values import GlobalValues
+from manifold_shap.plots import selection, style
 
 _LABEL = 150.0
 _LINE = 0.21
@@ -20,7 +21,7 @@ _THICKNESS = 0.72
 
 
 def bars(
-    explanations: Explanation | Mapping[str, Explanation],
+    explanations: Explanation | GlobalValues | Mapping[str, Explanation | GlobalValues],
     instance: int = 0,
     output: str | None = None,
     most: int = 12,
@@ -29,18 +30,34 @@ def bars(
 
     Whiskers reach two standard errors to each side; exact values have none, nor has the sum of
     the other features, whose errors are not independent. Several explanations stand side by side
-    in the order of the first; alone, red bars raise the output and blue bars lower it.
+    in the order of the first; alone, red bars raise the output and blue bars lower it. Global
+    values show what each feature adds to the accuracy.
+
+        >>> import torch
+        >>> import manifold_shap as ms
+        >>> x = torch.tensor([[1.0, -2.0], [3.0, 1.0]])
+        >>> explanation = ms.exact_shapley(lambda x, mask: (x[:, None] * mask).sum(-1, True), x)
+        >>> axes = ms.plots.bars(explanation, instance=0).axes[0]
+        >>> [float(bar.get_width()) for bar in axes.patches]
+        [-2.0, 1.0]
 
     Args:
-        explanations: one, or several of the same rows by name.
-        instance: position of the row.
-        output: name of the output to explain; by default the row's predicted one.
+        explanations: one, or several of the same rows by name; or `global_values` of them.
+        instance: position of the row; not for global values.
+        output: name of the output to explain; by default the row's predicted one. Not for global
+            values.
         most: features to show; the rest is summed.
 
     Raises:
         ValueError: the explanations differ in rows, players or outputs, `most` is not positive,
             or `instance` or `output` name something that is not there.
     """
+    if isinstance(explanations, GlobalValues):
+        explanations = {"global Shapley values": explanations}
+    if isinstance(explanations, Mapping):
+        over_rows = {n: e for n, e in explanations.items() if isinstance(e, GlobalValues)}
+        if over_rows:
+            return _global_bars(over_rows, len(explanations), most)
     by_name = selection.named(explanations)
     first = next(iter(by_name.values()))
     row = selection.row_index(first, instance, "instance")
@@ -48,38 +65,66 @@ def bars(
     phi = torch.stack([e.phi[row, :, k] for e in by_name.values()])
     error = torch.stack([e.standard_error[row, :, k] for e in by_name.values()])
     shown = selection.largest(phi[0].abs(), most)
-    phi, error = _with_rest(phi, error, shown)
-    labels = [style.plain(label) for label in players.labels(first, row, shown, _LABEL)]
-
-    lines = phi.shape[1] * (1 + 0.4 * (len(by_name) - 1))
-    figure, axes = style.one_panel(0.95 + _LINE * lines, grid="x")
-    handles = _draw(axes, phi.numpy(), error.numpy(), len(shown))
-    axes.set_yticks(range(len(labels)), labels)
-    axes.set_ylim(len(labels) - 0.5, -0.5)
-    axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
-    label = words.shapley_axis(first, k, kinds=words.kinds(first))
-    axes.set_xlabel(label, fontsize=style.TEXT, color=style.INK)
-    bases = [words.amount(e.base[row, k].item(), e.space) for e in by_name.values()]
+    bases = [selection.amount(e, e.base[k].item()) for e in by_name.values()]
     names = list(by_name)
-    if len(set(bases)) > 1:
-        names = [f"{name} (base {said})" for name, said in zip(names, bases, strict=True)]
-    style.headline(figure, *_title(first, row, k, bases))
-    if len(by_name) > 1:
-        room = 72 * style.WIDTH - 3 * style.MARGIN - max(map(style.text_width, labels))
-        style.legend_above(axes, handles, names, room, handlelength=1.5)
-    return figure
+    same = len(set(bases)) == 1
+    if not same:
+        names = [f"{name} (base {base})" for name, base in zip(names, bases, strict=True)]
+    prediction = selection.amount(first, first.prediction[row, k].item())
+    return _figure(
+        names, phi, error, shown, selection.labels(first, row, shown, _LABEL),
+        selection.shapley_axis(first, kinds=selection.kinds(first)),
+        f"Predicted {selection.quantity(first, k)}: {prediction}",
+        f"base (mean prediction): {bases[0]}; " * same + f"row {first.instances[row]}",
+        *selection.cautions(by_name),
+    )  # fmt: skip
 
 
-def _with_rest(
+def _global_bars(by_name: Mapping[str, GlobalValues], several: int, most: int) -> Figure:
+    first = next(iter(by_name.values()))
+    if len(by_name) < several or any(e.players != first.players for e in by_name.values()):
+        raise ValueError(
+            "Expected global values of the same players but got others, or explanations, among "
+            f"{several}; plot them apart."
+        )
+    phi, error = (
+        torch.stack([values.phi for values in by_name.values()]),
+        torch.stack([values.standard_error for values in by_name.values()]),
+    )
+    shown = selection.largest(phi[0].abs(), most)
+    labels = [style.shorten(first.players[player], _LABEL) for player in shown]
+    if others := selection.hidden(phi, shown):
+        labels.append(style.count(others, "other feature"))
+    return _figure(
+        list(by_name), phi, error, shown, labels, "Global Shapley value (probability)",
+        f"Mean probability of the true class: {style.number(first.accuracy)}",
+        f"base (class balance): {style.number(first.offset)}; {style.count(first.rows, 'row')}",
+    )  # fmt: skip
+
+
+def _figure(
+    names: list[str],
     phi: Float[Tensor, "several players"],
     error: Float[Tensor, "several players"],
     shown: Int64[Tensor, " shown"],
-) -> tuple[Float[Tensor, "several lines"], Float[Tensor, "several lines"]]:
-    if len(shown) == phi.shape[1]:
-        return phi[:, shown], error[:, shown]
-    rest = phi.sum(1, keepdim=True) - phi[:, shown].sum(1, keepdim=True)
-    unknown = torch.full_like(rest, torch.nan)
-    return torch.cat((phi[:, shown], rest), 1), torch.cat((error[:, shown], unknown), 1)
+    labels: list[str],
+    unit: str,
+    *headline: str,
+) -> Figure:
+    lines = selection.with_rest(phi, shown)
+    unknown = torch.full((len(names), lines.shape[1] - len(shown)), torch.nan)
+    errors = torch.cat((error[:, shown], unknown), 1)
+    thickness = lines.shape[1] * (1 + 0.4 * (len(names) - 1))
+    figure, axes = style.one_panel(0.95 + _LINE * thickness, grid="x")
+    handles = _draw(axes, lines.numpy(), errors.numpy(), len(shown))
+    axes.set_yticks(range(len(labels)), [style.plain(label) for label in labels])
+    axes.set_ylim(len(labels) - 0.5, -0.5)
+    axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
+    axes.set_xlabel(unit, fontsize=style.TEXT, color=style.INK)
+    style.headline(figure, *headline)
+    if len(names) > 1:
+        style.legend_above(axes, handles, names, handlelength=1.5)
+    return figure
 
 
 def _draw(
@@ -111,10 +156,3 @@ def _draw(
         handles.append(container[0])
     axes.axvline(0, color=style.INK, linewidth=0.8)
     return handles
-
-
-def _title(explanation: Explanation, row: int, k: int, bases: list[str]) -> list[str]:
-    prediction = words.amount(explanation.prediction[row, k].item(), explanation.space)
-    label = f"row {explanation.instances[row]}"
-    base = f"base (mean prediction): {bases[0]}; " if len(set(bases)) == 1 else ""
-    return [f"Predicted {words.quantity(explanation, k)}: {prediction}", base + label]

@@ -1,4 +1,4 @@
-"""Mean squared error of value functions against coalition size."""
+"""Draws the mean squared error of value functions against coalition size."""
 
 from collections.abc import Mapping
 
@@ -7,9 +7,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from manifold_shap.metrics import Score
-from manifold_shap.plots import style, words
+from manifold_shap.plots import style
 
-_Y_LABELS = 50.0
+# Points: in the legend, a line of this length and the space around it.
+_HANDLE = 42.0
 _DASHES = ("-", "--", ":", "-.")
 
 
@@ -18,6 +19,14 @@ def mse_curve(scores: Mapping[str, Score], players: int | None = None) -> Figure
 
     Bands reach one standard error to each side. The legend has the error over all coalitions,
     with the number of draws of a value function that samples.
+
+        >>> import torch
+        >>> import manifold_shap as ms
+        >>> x = torch.tensor([[1.0, -2.0], [3.0, 1.0]])
+        >>> value = ms.imputed_value(lambda x: x.sum(1, True), ms.MarginalImputer(x), "identity", 2)
+        >>> score = ms.mean_squared_error(value, x, ms.shapley_pairs(2, 2, least=8))
+        >>> ms.plots.mse_curve({"off manifold": score}, players=2).axes[0].get_ylabel()
+        'mean squared error'
 
     Args:
         scores: of value functions by name, on the same rows and coalitions.
@@ -48,10 +57,9 @@ def mse_curve(scores: Mapping[str, Score], players: int | None = None) -> Figure
         axes.xaxis.set_major_formatter(PercentFormatter(1))
         axes.set_xlim(-0.02, 1.02)
     axes.set_ylabel("mean squared error", fontsize=style.TEXT, color=style.INK)
-    room = 72 * style.WIDTH - _Y_LABELS
-    legend = [_legend_label(name, score, room - style.HANDLE) for name, score in scores.items()]
+    legend = [_legend_label(name, score) for name, score in scores.items()]
     title = "over all coalitions, ± standard error"
-    style.legend_above(axes, lines, legend, room, title=title, handlelength=2.5)
+    style.legend_above(axes, lines, legend, _HANDLE, title=title, handlelength=2.5)
     return figure
 
 
@@ -75,7 +83,8 @@ def _check(scores: Mapping[str, Score], players: int | None) -> None:
             )
 
 
-def _legend_label(name: str, score: Score, room: float) -> str:
+def _legend_label(name: str, score: Score) -> str:
     draws = f", {score.draws} draws" if score.draws > 1 else ""
-    overall = f": {words.with_error(score.mse, score.standard_error)}{draws}"
+    overall = f": {style.with_error(score.mse, score.standard_error)}{draws}"
+    room = 72 * style.WIDTH - 2 * style.MARGIN - _HANDLE
     return style.shorten(name, room - style.text_width(overall)) + overall

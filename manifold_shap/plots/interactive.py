@@ -1,4 +1,4 @@
-"""The path from base to prediction in a log-ratio space that can be turned and asked."""
+"""Draws the path from base to prediction in log-ratios with plotly, to turn and to hover over."""
 
 import html
 from collections.abc import Sequence
@@ -9,9 +9,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap.explanation import Explanation
-from manifold_shap.plots import arrows, style, words
-from manifold_shap.plots.ilr_space import rays, view, viewpoint, walls
-from manifold_shap.plots.subspace import Subspace, require_balances
+from manifold_shap.plots import arrows, style
+from manifold_shap.plots.ilr import angles, rays, towards, walls
+from manifold_shap.plots.path import View
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -46,6 +46,15 @@ def interactive(
     What stands under the pointer tells a feature and its value, the norm of its Shapley
     composition and the composition. Needs `manifold_shap[plotly]`.
 
+        >>> import torch
+        >>> import manifold_shap as ms
+        >>> x = torch.tensor([[1.0, 0.0], [0.0, 2.0]])
+        >>> model = ms.as_model(lambda x: torch.softmax(x @ torch.eye(2, 3), 1), x)
+        >>> value = ms.imputed_value(model, ms.MarginalImputer(x), "ilr", draws=2)
+        >>> figure = ms.plots.interactive(ms.exact_shapley(value, x))
+        >>> figure.layout.xaxis.title.text
+        'log-ratio 0 : 1'
+
     Args:
         explanation: in the space `ilr`, of three classes or more.
         instance: position of the row.
@@ -66,44 +75,42 @@ def interactive(
         ) from error
     if balances is None:
         balances = (1, 2, 3)[: max(2, min(3, len(explanation.classes) - 1))]
-    require_balances(explanation, balances, 3 if len(balances) == 3 else 2)
-    subspace = Subspace.of_row(explanation, instance, balances, most)
-    corners = arrows.corners(subspace, _BORDER)
+    axes = 3 if len(balances) == 3 else 2
+    view = View.of_row(explanation, instance, balances, most, axes)
+    box = arrows.corners(view, _BORDER)
     figure = go.Figure()
-    _add_walls(figure, subspace, corners)
-    _add_classes(figure, subspace)
-    _add_steps(figure, subspace)
-    _add_ends(figure, subspace)
-    _lay_out(figure, subspace, corners)
+    _add_walls(figure, view, box)
+    _add_classes(figure, view)
+    _add_steps(figure, view)
+    _add_ends(figure, view)
+    _lay_out(figure, view, box)
     return figure
 
 
-def _add_walls(
-    figure: "go.Figure", subspace: Subspace, corners: Float[np.ndarray, "2 axes"]
-) -> None:
-    if not subspace.is_whole:
+def _add_walls(figure: "go.Figure", view: View, box: Float[np.ndarray, "2 axes"]) -> None:
+    if not view.is_whole:
         return
-    flat = len(subspace.balances) == 2
+    flat = len(view.balances) == 2
     # Equal units widen the axes of a plane, which cut off what is beyond them.
-    for ray in rays(subspace, _FAR * corners if flat else corners):
+    for ray in rays(view, _FAR * box if flat else box):
         line = {"color": style.NEUTRAL, "dash": "dash", "width": 1.5}
         figure.add_trace(_trace(ray, mode="lines", line=line, hoverinfo="skip"))
     if flat:
         return
-    for wall in walls(subspace, corners):
+    for wall in walls(view, box):
         # Triangles that share a corner: walls are convex.
         last = np.arange(2, len(wall))
         place = {**dict(zip("xyz", wall.T, strict=True)), "i": 0 * last, "j": last - 1, "k": last}
         figure.add_mesh3d(**place, color=style.NEUTRAL, opacity=0.12, hoverinfo="skip")
 
 
-def _add_classes(figure: "go.Figure", subspace: Subspace) -> None:
-    flat = len(subspace.balances) == 2
-    for number, (members, vector) in enumerate(subspace.class_vectors()):
-        names, short = (_plain(subspace.class_label(members, room)) for room in (_NAME, _CLASS))
+def _add_classes(figure: "go.Figure", view: View) -> None:
+    flat = len(view.balances) == 2
+    for number, (members, vector) in enumerate(view.class_vectors()):
+        names, short = (_plain(view.class_label(members, room)) for room in (_NAME, _CLASS))
         colour = {"color": arrows.class_colour(number)}
         trace = _trace(
-            subspace.magnification * np.stack((np.zeros_like(vector), vector)),
+            view.magnification * np.stack((np.zeros_like(vector), vector)),
             mode="lines+markers+text",
             line={**colour, "dash": "dash", "width": 3 if flat else 6},
             marker={**colour, "size": [0, 7 if flat else 3]},
@@ -115,14 +122,14 @@ def _add_classes(figure: "go.Figure", subspace: Subspace) -> None:
         figure.add_trace(trace)
 
 
-def _add_steps(figure: "go.Figure", subspace: Subspace) -> None:
-    points, moves = subspace.points, subspace.moves
-    head = _HEAD * np.ptp(arrows.segments(subspace), axis=(0, 1)).max()
-    norms = zip(moves.phi.norm(dim=1).tolist(), moves.norm_errors.tolist(), strict=True)
-    described = zip(moves.labels(_NAME), norms, moves.compositions, strict=True)
+def _add_steps(figure: "go.Figure", view: View) -> None:
+    points, path = view.points, view.path
+    head = _HEAD * np.ptp(arrows.segments(view), axis=(0, 1)).max()
+    norms = zip(path.phi.norm(dim=1).tolist(), path.norm_errors.tolist(), strict=True)
+    described = zip(path.labels(_NAME), norms, path.compositions, strict=True)
     for number, (name, norm, parts) in enumerate(described):
         start, end = points[number], points[number + 1]
-        colour = style.NEUTRAL if number == len(moves.shown) else style.INK
+        colour = style.NEUTRAL if number == len(path.shown) else style.INK
         line = _trace(
             start + _ALONG[:, None] * (end - start),
             mode="lines+text",
@@ -131,7 +138,7 @@ def _add_steps(figure: "go.Figure", subspace: Subspace) -> None:
             line={"color": colour, "width": 2 if len(start) == 2 else 5},
             text=_at(len(_ALONG) // 2, str(number + 1)),
             textposition="top center",
-            hovertext=_described(subspace, name, f"norm {words.with_error(*norm)}", parts),
+            hovertext=_described(view, name, f"norm {style.with_error(*norm)}", parts),
         )
         for trace in (line, *_heads(start, end, head, colour)):
             figure.add_trace({**trace, "legendgroup": str(number)})
@@ -153,10 +160,10 @@ def _heads(
     return [{**cone, **place, "colorscale": [[0, colour], [1, colour]], "hoverinfo": "skip"}]
 
 
-def _add_ends(figure: "go.Figure", subspace: Subspace) -> None:
+def _add_ends(figure: "go.Figure", view: View) -> None:
     ends = (
-        ("base", subspace.points[0], subspace.moves.states[0], "circle-open"),
-        ("prediction", subspace.prediction, subspace.moves.prediction, "circle"),
+        ("base", view.points[0], view.path.states[0], "circle-open"),
+        ("prediction", view.points[-1], view.path.prediction, "circle"),
     )
     for name, place, parts, symbol in ends:
         trace = _trace(
@@ -165,24 +172,25 @@ def _add_ends(figure: "go.Figure", subspace: Subspace) -> None:
             marker={"color": style.INK, "symbol": symbol, "size": 9 if len(place) == 2 else 4},
             text=[name],
             textposition="bottom center",
-            hovertext=_described(subspace, name, "probabilities", parts),
+            hovertext=_described(view, name, "probabilities", parts),
         )
         figure.add_trace(trace)
 
 
-def _lay_out(figure: "go.Figure", subspace: Subspace, corners: Float[np.ndarray, "2 axes"]) -> None:
-    titles = [_plain(title) for title in subspace.axis_labels(_AXIS)]
-    heading = f"{_plain(subspace.moves.headline())}<br><sup>{subspace.caption()}</sup>"
+def _lay_out(figure: "go.Figure", view: View, box: Float[np.ndarray, "2 axes"]) -> None:
+    titles = [_plain(title) for title in view.axis_labels(_AXIS)]
+    first, *others = map(_plain, view.headline())
+    heading = f"{first}<br><sup>{'; '.join(others)}</sup>"
     figure.update_layout(template="plotly_white", title=heading, height=_HEIGHT, margin=_MARGINS)
     if len(titles) == 2:
-        figure.update_xaxes(title=titles[0], range=corners[:, 0])
-        figure.update_yaxes(title=titles[1], range=corners[:, 1], scaleanchor="x")
+        figure.update_xaxes(title=titles[0], range=box[:, 0])
+        figure.update_yaxes(title=titles[1], range=box[:, 1], scaleanchor="x")
         return
     axes = {
         f"{name}axis": {"title": title, "nticks": 5, "range": limits}
-        for name, title, limits in zip("xyz", titles, corners.T, strict=True)
+        for name, title, limits in zip("xyz", titles, box.T, strict=True)
     }
-    eye = _EYE * viewpoint(*view(np.diff(subspace.points, axis=0)))
+    eye = _EYE * towards(*angles(np.diff(view.points, axis=0)))
     camera = {"projection": {"type": "orthographic"}, "eye": dict(zip("xyz", eye, strict=True))}
     figure.update_layout(scene={**axes, "aspectmode": "data", "camera": camera})
 
@@ -199,11 +207,11 @@ def _at(position: int, text: str) -> list[str]:
     return [text if k == position else "" for k in range(len(_ALONG))]
 
 
-def _described(subspace: Subspace, name: str, what: str, parts: Float[Tensor, " classes"]) -> str:
+def _described(view: View, name: str, what: str, parts: Float[Tensor, " classes"]) -> str:
     """Lines that a pointer shows: the largest parts of a composition, under a name."""
-    classes = subspace.explanation.classes
+    classes = view.explanation.classes
     largest = parts.argsort(descending=True, stable=True)[:_PARTS].tolist()
-    lines = [f"{_plain(classes[k])}: {words.number(parts[k].item())}" for k in largest]
+    lines = [f"{_plain(classes[k])}: {style.number(parts[k].item())}" for k in largest]
     more = [f"and {len(classes) - _PARTS} more"] if len(classes) > _PARTS else []
     return "<br>".join((f"<b>{_plain(name)}</b>", what, *lines, *more))
 

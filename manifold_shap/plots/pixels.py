@@ -1,7 +1,6 @@
-"""Signed maps of the pixels of images (Frye et al. 2021, Fig. 6a)."""
+"""Draws signed maps of the pixels of images (Frye et al. 2021, Fig. 6a)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -14,18 +13,19 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from manifold_shap.explanation import Explanation
-from manifold_shap.plots import selection, style, words
+from manifold_shap.plots import selection, style
 
 # Inches.
 _CELL = 0.95
 _GAP = 0.06
 _TITLE = 0.22
-_HEAD = 0.2
-_HEAD_LINE = 0.13
+_NAMES = 0.16
+_LINE = 0.13
 _MARGIN = 0.1
 _BETWEEN = 0.3
 _FOOT = 0.62
 _NARROWEST = 2.4
+# Lines of images in a column of them; images that are shown by default.
 _LINES = 8
 _IMAGES = 32
 _WITHIN = 0.995
@@ -44,6 +44,15 @@ def pixel_maps(
     grey image. The value of a player with several pixels is spread evenly over its elements, and
     the channels of a pixel are summed: a map always sums to `prediction - base`.
 
+        >>> import torch
+        >>> import manifold_shap as ms
+        >>> x = torch.tensor([[[[0.0, 1.0], [1.0, 0.5]]]])
+        >>> explanation = ms.exact_shapley(
+        ...     lambda x, mask: (x.flatten(1)[:, None] * mask).sum(-1, True), x
+        ... )
+        >>> ms.plots.pixel_maps(explanation).axes[1].images[0].get_array().tolist()
+        [[0.0, 1.0], [1.0, 0.5]]
+
     Args:
         explanations: of the same images, by the names to write above the columns, in several lines
             if they have them.
@@ -60,26 +69,30 @@ def pixel_maps(
     _check_images(first)
     chosen = _chosen(first, rows)
     of_row = selection.outputs_of_rows(first, output)[chosen]
-    maps = torch.stack([_element_values(e, chosen, of_row) for e in by_name.values()], dim=1)
+    maps = torch.stack([_maps(e, chosen, of_row) for e in by_name.values()], dim=1)
     largest = maps.abs().max().item()
-    limit = _limit(maps) or largest or 1.0
-    height, width = first.players.event[-2:]
-    names = ["image", *by_name]
-    written = max(name.count("\n") for name in names)
-    head = _HEAD + _HEAD_LINE * written
-    grid = _Grid(len(chosen), len(names), _CELL * min(1, height / width), head)
-    figure = style.new_figure(grid.width, grid.height)
+    # A few extreme pixels would leave all others pale; ends of the colour bar tell of them.
+    limit = float(np.quantile(maps.abs().numpy(), _WITHIN)) or largest or 1.0
+    height, width = first.x.shape[-2:]
     images = first.x[chosen].reshape(len(chosen), -1, height, width).numpy()
+    cautions = selection.cautions(by_name)
+    figure, cells, foot = _grid(
+        len(chosen), ["image", *by_name], _CELL * min(1, height / width),
+        foot=_FOOT + _LINE * len(cautions),
+    )  # fmt: skip
     for line, (image, signed) in enumerate(zip(images, maps.numpy(), strict=True)):
-        cells = [grid.axes(figure, line, column) for column in range(grid.columns)]
-        _draw_image(cells[0], image)
+        _draw_image(cells[line][0], image)
         outline = _outline(image)
-        for axes, values in zip(cells[1:], signed, strict=True):
+        for axes, values in zip(cells[line][1:], signed, strict=True):
             axes.imshow(values, cmap=style.DIVERGING, vmin=-limit, vmax=limit)
             axes.add_collection(LineCollection(outline, colors="0.3", linewidths=0.5, alpha=0.7))
-        grid.write(figure, line, _line_title(first, chosen[line], int(of_row[line])))
-    grid.write_head(figure, names)
-    _draw_colour_bar(figure, grid.colour_bar(figure), limit, largest > limit, _colour_label(first))
+        title = _line_title(first, chosen[line], int(of_row[line]))
+        title = style.plain(style.shorten(title, 72 * max(len(cells[0]) * _CELL, _NARROWEST - 0.2)))
+        cells[line][0].set_title(title, loc="left", fontsize=style.TEXT, color=style.INK, pad=3)
+    split = len(first.players) < height * width
+    label = selection.shapley_axis(first, per=" per pixel" if split else "")
+    label = "\n".join([label, *map(style.plain, cautions)])
+    _draw_colour_bar(figure, foot, limit, largest > limit, label)
     return figure
 
 
@@ -101,13 +114,62 @@ def _chosen(explanation: Explanation, rows: Sequence[int] | None) -> list[int]:
     return [selection.row_index(explanation, int(row), "rows") for row in rows]
 
 
-def _element_values(
+def _maps(
     explanation: Explanation, rows: list[int], outputs: Tensor
 ) -> Float[Tensor, "rows height width"]:
-    index = explanation.players.index
+    owners = selection.owners(explanation)[rows]
+    owned = (owners >= 0).flatten(1)
+    player = owners.flatten(1).clamp(min=0)
     phi = explanation.phi[rows, :, outputs]
-    shares = phi / torch.bincount(index.flatten())
-    return shares[:, index].reshape(len(rows), -1, *index.shape[-2:]).sum(1)
+    elements = torch.zeros_like(phi).scatter_add_(1, player, owned.to(phi))
+    values = (phi / elements).gather(1, player).where(owned, 0.0)
+    return values.reshape(len(rows), -1, *owners.shape[-2:]).sum(1)
+
+
+def _grid(
+    lines: int, names: Sequence[str], cell_height: float, foot: float
+) -> tuple[Figure, list[list[Axes]], Axes]:
+    """A figure with a line of cells for each image, names above them, and a strip at the foot.
+
+    Images have a fixed shape, so every place is known beforehand, in inches.
+    """
+    blocks = -(-lines // _LINES)
+    per_block = -(-lines // blocks)
+    line_height = _TITLE + cell_height + _GAP
+    block_width = max(len(names) * (_CELL + _GAP) - _GAP, _NARROWEST - 2 * _MARGIN)
+    top = _MARGIN + _NAMES + _LINE * max(name.count("\n") for name in names)
+    size = (
+        2 * _MARGIN + blocks * (block_width + _BETWEEN) - _BETWEEN,
+        top + per_block * line_height + foot,
+    )
+    figure = style.new_figure(*size)
+
+    def place(left: float, top: float, width: float, height: float) -> Axes:
+        x, y = left / size[0], 1 - (top + height) / size[1]
+        return figure.add_axes((x, y, width / size[0], height / size[1]))
+
+    cells = []
+    for line in range(lines):
+        block, within = divmod(line, per_block)
+        left = _MARGIN + block * (block_width + _BETWEEN)
+        y = top + within * line_height + _TITLE
+        cells.append(
+            [place(left + k * (_CELL + _GAP), y, _CELL, cell_height) for k in range(len(names))]
+        )
+        for axes, name in zip(cells[-1], names, strict=True):
+            axes.set(xticks=[], yticks=[])
+            axes.spines[:].set(color=style.NEUTRAL, linewidth=0.5)
+            if within == 0:
+                said = "\n".join(
+                    style.plain(style.shorten(part, 72 * _CELL)) for part in name.split("\n")
+                )
+                axes.annotate(
+                    said, (0.5, 1), (0, 72 * _TITLE), xycoords="axes fraction",
+                    textcoords="offset points", ha="center", va="bottom", fontsize=style.TEXT,
+                    color=style.INK, weight="bold",
+                )  # fmt: skip
+    width = min(size[0] - 0.7, 3.0)
+    return figure, cells, place((size[0] - width) / 2, size[1] - foot + 0.1, width, 0.08)
 
 
 def _draw_image(axes: Axes, image: Float[np.ndarray, "channels height width"]) -> None:
@@ -137,110 +199,8 @@ def _outline(image: Float[np.ndarray, "channels height width"]) -> list[np.ndarr
 
 
 def _line_title(explanation: Explanation, row: int, output: int) -> str:
-    prediction = explanation.prediction[row, output].item()
-    said = words.amount(prediction, explanation.space)
-    return f"predicted {words.quantity(explanation, output)}: {said}"
-
-
-def _colour_label(explanation: Explanation) -> str:
-    index = explanation.players.index
-    pixels = index.shape[-2] * index.shape[-1]
-    split = len(explanation.players) < pixels
-    return words.shapley_axis(explanation, per=" per pixel" if split else "")
-
-
-@dataclass(frozen=True)
-class _Grid:
-    """Places in inches. Images have a fixed shape, so every place is known beforehand."""
-
-    lines: int
-    columns: int
-    cell_height: float
-    head: float = _HEAD
-
-    @property
-    def line_height(self) -> float:
-        return _TITLE + self.cell_height + _GAP
-
-    @property
-    def blocks(self) -> int:
-        return -(-self.lines // _LINES)
-
-    @property
-    def lines_per_block(self) -> int:
-        return -(-self.lines // self.blocks)
-
-    @property
-    def block_width(self) -> float:
-        return max(self.columns * (_CELL + _GAP) - _GAP, _NARROWEST - 2 * _MARGIN)
-
-    @property
-    def width(self) -> float:
-        return 2 * _MARGIN + self.blocks * (self.block_width + _BETWEEN) - _BETWEEN
-
-    @property
-    def height(self) -> float:
-        return _MARGIN + self.head + self.lines_per_block * self.line_height + _FOOT
-
-    def axes(self, figure: Figure, line: int, column: int) -> Axes:
-        """The frame of one map, with no ticks."""
-        left, top = self._corner(line, column)
-        axes = figure.add_axes(self._place(left, top + _TITLE, _CELL, self.cell_height))
-        axes.set_xticks([])
-        axes.set_yticks([])
-        for spine in axes.spines.values():
-            spine.set(color=style.NEUTRAL, linewidth=0.5)
-        return axes
-
-    def write(self, figure: Figure, line: int, text: str) -> None:
-        """The title over a line."""
-        left, top = self._corner(line, 0)
-        text = style.plain(style.shorten(text, 72 * self.block_width))
-        x, y = left / self.width, 1 - (top + _TITLE - 0.05) / self.height
-        figure.text(x, y, text, fontsize=style.TEXT, color=style.INK)
-
-    def write_head(self, figure: Figure, names: Sequence[str]) -> None:
-        """Names of the columns, over every block."""
-        for block in range(self.blocks):
-            for column, name in enumerate(names):
-                left, _ = self._corner(block * self.lines_per_block, column)
-                lines = [style.plain(style.shorten(line, 72 * _CELL)) for line in name.split("\n")]
-                x, y = (left + _CELL / 2) / self.width, 1 - (_MARGIN + self.head) / self.height
-                y += (_HEAD - 0.14) / self.height
-                for line in reversed(lines):
-                    figure.text(
-                        x, y, line, ha="center", fontsize=style.TEXT, color=style.INK, weight="bold"
-                    )
-                    y += _HEAD_LINE / self.height
-
-    def colour_bar(self, figure: Figure) -> Axes:
-        """A strip at the foot."""
-        width = min(self.width - 0.7, 3.0)
-        return figure.add_axes(
-            self._place((self.width - width) / 2, self.height - _FOOT + 0.1, width, 0.08)
-        )
-
-    def _corner(self, line: int, column: int) -> tuple[float, float]:
-        """Left and top of a line's cell, from the top left of the figure."""
-        block, within = divmod(line, self.lines_per_block)
-        left = _MARGIN + block * (self.block_width + _BETWEEN) + column * (_CELL + _GAP)
-        return left, _MARGIN + self.head + within * self.line_height
-
-    def _place(
-        self, left: float, top: float, width: float, height: float
-    ) -> tuple[float, float, float, float]:
-        """As shares of the figure, from its bottom left."""
-        return (
-            left / self.width,
-            1 - (top + height) / self.height,
-            width / self.width,
-            height / self.height,
-        )
-
-
-def _limit(maps: Float[Tensor, "rows several height width"]) -> float:
-    # A few extreme pixels would leave all others pale; ends of the colour bar tell of them.
-    return float(np.quantile(maps.abs().numpy(), _WITHIN))
+    said = selection.amount(explanation, explanation.prediction[row, output].item())
+    return f"predicted {selection.quantity(explanation, output)}: {said}"
 
 
 def _draw_colour_bar(figure: Figure, axes: Axes, limit: float, beyond: bool, label: str) -> None:
@@ -253,7 +213,7 @@ def _draw_colour_bar(figure: Figure, axes: Axes, limit: float, beyond: bool, lab
         orientation="horizontal",
         extend="both" if beyond else "neither",
         ticks=[-end, 0, end],
-        format=lambda value, _: words.number(value),
+        format=lambda value, _: style.number(value),
     )
     bar.outline.set_visible(False)
     bar.set_label(label, fontsize=style.TEXT, color=style.INK)

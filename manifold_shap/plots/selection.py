@@ -1,13 +1,18 @@
-"""What a figure is about: which explanations together, which rows and outputs of theirs."""
+"""Selects what a figure shows, and words it: rows, outputs, players and their feature values."""
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+import pandas as pd
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from manifold_shap.explanation import Explanation
+from manifold_shap.plots import style
+
+# Of a group of unnamed elements of a table, so many values are listed.
+_LISTED = 4
 
 
 def named(explanations: Explanation | Mapping[str, Explanation]) -> dict[str, Explanation]:
@@ -31,8 +36,7 @@ def named(explanations: Explanation | Mapping[str, Explanation]) -> dict[str, Ex
                 f"Expected {name!r} to hold at least one row, player and output but its `phi` has "
                 f"shape {tuple(explanation.phi.shape)}; there is nothing to plot."
             )
-        difference = _difference(first, explanation)
-        if difference:
+        if difference := _difference(first, explanation):
             raise ValueError(
                 f"Expected explanations of the same rows, players and outputs but {first_name!r} "
                 f"and {name!r} differ in their {difference}; explain the same `x` with both, or "
@@ -42,27 +46,30 @@ def named(explanations: Explanation | Mapping[str, Explanation]) -> dict[str, Ex
 
 
 def _difference(first: Explanation, other: Explanation) -> str:
-    if first.players.names != other.players.names or not torch.equal(
-        first.players.index, other.players.index
-    ):
+    if first.x.shape != other.x.shape:
+        return f"rows ({len(first.x)} and {len(other.x)})"
+    if not torch.allclose(first.x, other.x, atol=1e-6, equal_nan=True):
+        return f"rows (`x` by up to {(first.x - other.x).abs().max():.3g})"
+    if first.players.names != other.players.names or not torch.equal(owners(first), owners(other)):
         return f"players ({len(first.players)} and {len(other.players)})"
     if first.space != other.space or first.outputs != other.outputs:
         return (
-            f"outputs ({first.space.name} of {list(first.outputs)[:10]} and {other.space.name} of "
+            f"outputs ({first.space} of {list(first.outputs)[:10]} and {other.space} of "
             f"{list(other.outputs)[:10]})"
         )
-    if first.x.shape != other.x.shape:
-        return f"rows ({len(first.x)} and {len(other.x)})"
-    if not torch.allclose(first.x, other.x, atol=1e-6):
-        return f"rows (`x` by up to {(first.x - other.x).abs().max():.3g})"
     return ""
+
+
+def owners(explanation: Explanation) -> Int64[Tensor, "instances *event"]:
+    """The player that owns each element of each row; -1 where none does."""
+    return explanation.players.index.expand(explanation.x.shape)
 
 
 def output_index(explanation: Explanation, output: str) -> int:
     """The position of an output.
 
     Raises:
-        ValueError: there is none of this name.
+        ValueError: no output has this name.
     """
     if output in explanation.outputs:
         return explanation.outputs.index(output)
@@ -75,12 +82,11 @@ def output_index(explanation: Explanation, output: str) -> int:
 def outputs_of_rows(explanation: Explanation, output: str | None) -> Int64[Tensor, " instances"]:
     """The output to explain for each row: the named one, or each row's predicted one.
 
-    The predicted output is the largest; among ilr coordinates, which have no winner, the one that
-    the row moves furthest from the base.
+    The predicted output is the largest; among log-ratio coordinates, which have no largest class,
+    the one that the row moves furthest from the base.
     """
-    rows = len(explanation.phi)
     if output is not None:
-        return torch.full((rows,), output_index(explanation, output))
+        return torch.full((len(explanation.phi),), output_index(explanation, output))
     if explanation.partition is not None:
         return (explanation.prediction - explanation.base).abs().argmax(1)
     return explanation.prediction.argmax(1)
@@ -102,7 +108,7 @@ def row_index(explanation: Explanation, row: int, argument: str) -> int:
 
 
 def largest(size: Float[Tensor, " players"], most: int) -> Int64[Tensor, " shown"]:
-    """Players in order of size, the largest first, where more than `most` would not fit.
+    """Players in order of size, the largest first; at most `most`, and none of size NaN.
 
     One player too many is shown all the same: its own line takes no more room than "1 other".
 
@@ -111,5 +117,132 @@ def largest(size: Float[Tensor, " players"], most: int) -> Int64[Tensor, " shown
     """
     if most < 1:
         raise ValueError(f"Expected `most` of at least 1 feature but got {most}.")
-    order = size.argsort(descending=True, stable=True)
-    return order if len(size) <= most + 1 else order[:most]
+    order = size.nan_to_num(-1).argsort(descending=True, stable=True)
+    order = order[size[order].isfinite()]
+    return order if len(order) <= most + 1 else order[:most]
+
+
+def with_rest(
+    values: Float[Tensor, "several players"], shown: Int64[Tensor, " shown"]
+) -> Float[Tensor, "several lines"]:
+    """The values of shown players and, if there are others, the sum of those."""
+    lines = values[:, shown]
+    rest = values.nansum(1, keepdim=True) - lines.nansum(1, keepdim=True)
+    return torch.cat((lines, rest), 1) if hidden(values, shown) else lines
+
+
+def hidden(values: Float[Tensor, "several players"], shown: Int64[Tensor, " shown"]) -> int:
+    """How many players that some row has are not shown."""
+    return int(values.isfinite().any(0).sum()) - len(shown)
+
+
+def labels(
+    explanation: Explanation, row: int, shown: Int64[Tensor, " shown"], room: float
+) -> list[str]:
+    """`name = value` of some players of a row, at most `room` points wide; the others' number.
+
+    A group of columns has all of their values.
+    """
+    found = []
+    for player, columns in zip(shown.tolist(), features(explanation[[row]], shown), strict=True):
+        name = " ".join(explanation.players.names[player].split())
+        values = [style.feature_value(column.iloc[0]) for _, column in columns.items()]
+        if values:
+            said = ", ".join(values)
+            said = style.shorten(said, max(0.6 * room, room - style.text_width(f"{name} = ")))
+            name = style.shorten(name, room - style.text_width(f" = {said}"))
+            found.append(f"{name} = {said}")
+        else:
+            found.append(style.shorten(name, room))
+    others = hidden(explanation.phi[row].T, shown)
+    return [*found, style.count(others, "other feature")] if others else found
+
+
+def features(explanation: Explanation, players: Int64[Tensor, " some"]) -> list[pd.DataFrame]:
+    """For each of some players the columns that it owns, in original units, a line for each row.
+
+    Columns of a table have their names. Elements of rows without a schema are numbered; many of
+    one player, such as the pixels of a superpixel, are left out.
+    """
+    owner = owners(explanation).flatten(1)
+    schema = explanation.schema
+    if schema is None:
+        return [_elements(explanation.x, owner == player) for player in players]
+    frame = schema.decode(explanation.x)
+    for column in schema.columns:
+        if column.kind == "continuous":
+            # A decoded zero is a rounding error of float32 in other units.
+            noise = 1e-6 * (abs(column.mean) + column.scale)
+            frame.loc[frame[column.name].abs() < noise, column.name] = 0.0
+    columns = [schema.player_of_element[owner[0] == player].unique() for player in players]
+    return [frame.iloc[:, mine.tolist()] for mine in columns]
+
+
+def _elements(
+    x: Float[Tensor, "instances *event"], owned: Bool[Tensor, "instances elements"]
+) -> pd.DataFrame:
+    """The values of a player's elements, numbered; NaN in rows that have fewer of them."""
+    most = int(owned.sum(1).max())
+    if most > (_LISTED if x.ndim == 2 else 1):
+        most = 0
+    found = {}
+    for number in range(most):
+        at = owned & (owned.cumsum(1) == number + 1)
+        value = x.flatten(1).where(at, 0.0).sum(1)
+        found[number] = value.where(at.any(1), torch.nan).numpy()
+    return pd.DataFrame(found, index=range(len(x)))
+
+
+# How a figure names these.
+
+
+def kinds(explanation: Explanation) -> list[str]:
+    """What distinguishes the values from ordinary ones: "asymmetric" (restricted orders), "causal".
+
+    >>> import torch
+    >>> import manifold_shap as ms
+    >>> x = torch.tensor([[1.0, -2.0], [3.0, 1.0]])
+    >>> value = lambda x, mask: (x[:, None] * mask).sum(-1, True)
+    >>> explanation = ms.permutation_shapley(value, x, ordering=[["x0"], ["x1"]])
+    >>> ms.plots.kinds(explanation)
+    ['asymmetric']
+    """
+    known = {"ordering": "asymmetric", "causal_ordering": "causal"}
+    return [kind for key, kind in known.items() if key in explanation.made_by]
+
+
+def quantity(explanation: Explanation, output: int) -> str:
+    """What the Shapley values of one output share out."""
+    name = explanation.outputs[output]
+    if explanation.space == "probability":
+        return f"probability of {name}"
+    if explanation.space == "ilr":
+        return f"log-ratio {name}"
+    return "model output" if name == "0" else name
+
+
+def amount(explanation: Explanation, value: float) -> str:
+    """A base or prediction of an explanation."""
+    return probability(value) if explanation.space == "probability" else style.number(value)
+
+
+def probability(p: float) -> str:
+    """Two decimals, but a probability is never rounded to certainty."""
+    if 0.995 <= p < 1:
+        return "> 0.99"
+    return "< 0.01" if 0 < p < 0.005 else f"{p:.2f}"
+
+
+def shapley_axis(explanation: Explanation, per: str = "", kinds: Sequence[str] = ()) -> str:
+    """Label of an axis or colour bar of Shapley values, with their unit."""
+    units = {"probability": "probability", "log_odds": "log-odds", "ilr": "log-ratio"}
+    unit = units.get(explanation.space, "model output")
+    label = " ".join([*kinds, f"Shapley value{per} ({unit})"])
+    return label[0].upper() + label[1:]
+
+
+def cautions(by_name: Mapping[str, Explanation]) -> list[str]:
+    """A line about value functions whose training was interrupted, if there are any."""
+    names = [name for name, each in by_name.items() if each.made_by.get("half_trained")]
+    which = f": {', '.join(names)}" if len(by_name) > 1 else ""
+    return [f"Caution: half-trained value function{which}"] if names else []

@@ -1,19 +1,17 @@
-"""Shapley values of many rows, feature by feature: a sina plot, or beeswarm."""
+"""Draws the Shapley values of many rows, feature by feature: a sina plot, or beeswarm."""
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
-import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
-from torch import Tensor
 
 from manifold_shap.explanation import Explanation
-from manifold_shap.plots import selection, style, words
+from manifold_shap.plots import selection, style
 
 _LABEL = 150.0
 _LINE = 0.27
@@ -25,6 +23,8 @@ _BINS = 100
 # A neighbourhood of fewer points than this is not spread over the whole height of its line.
 _CROWD = 10
 _GOLDEN = (5**0.5 - 1) / 2
+# Fewer rows than this say little about all rows.
+_FEW = 20
 
 
 def sina(
@@ -36,9 +36,17 @@ def sina(
 
     One point per row, spread upwards and downwards by how many others are near. Features are
     ordered by mean |phi|. Colour is the feature's value by rank among the rows, from low to high;
-    text with two values is coloured by them, and with more, having no order, is grey.
+    text with two values is coloured by them. What has no order is grey: text with more values, and
+    players of several features.
 
     Several explanations stand side by side, with the features in the order of the first.
+
+        >>> import torch
+        >>> import manifold_shap as ms
+        >>> x = torch.tensor([[1.0, -2.0], [3.0, 1.0]])
+        >>> explanation = ms.exact_shapley(lambda x, mask: (x[:, None] * mask).sum(-1, True), x)
+        >>> [tick.get_text() for tick in ms.plots.sina(explanation).axes[0].get_yticklabels()]
+        ['x0', 'x1']
 
     Args:
         explanations: one, or several of the same rows by name.
@@ -53,36 +61,66 @@ def sina(
     by_name = selection.named(explanations)
     first = next(iter(by_name.values()))
     k = _output(first, output)
-    shown = selection.largest(first.phi[..., k].abs().mean(0), most)
-    names = [first.players.names[player] for player in shown.tolist()]
-    labels, colours = _labels_and_colours(first, names)
-    coloured = ~np.isnan(colours).any(0)
-    if others := len(first.players) - len(shown):
-        labels.append(words.count(others, "other feature"))
+    phi = first.phi[..., k]
+    shown = selection.largest(phi.abs().nanmean(0), most)
+    labels, colours = [], np.full((len(phi), len(shown)), np.nan)
+    for line, columns in enumerate(selection.features(first, shown)):
+        ends = ""
+        if columns.shape[1] == 1:
+            colours[:, line], ends = _place_by_rank(columns.iloc[:, 0])
+        ends = style.shorten(ends, 0.6 * _LABEL)
+        name = first.players.names[shown[line]]
+        name = style.shorten(name, _LABEL - style.text_width(ends))
+        labels.append(style.plain(name + ends))
+    coloured = ~np.isnan(colours).all(0)
+    if others := selection.hidden(phi, shown):
+        labels.append(style.count(others, "other feature"))
         colours = np.column_stack((colours, np.full(len(colours), np.nan)))
 
     figure, panels = _panels(list(by_name), labels)
     for axes, explanation in zip(panels, by_name.values(), strict=True):
-        _draw(axes, _lines(explanation.phi[..., k], shown).double().numpy(), colours)
-    quantity = words.quantity(first, k)
-    title = f"{quantity[0].upper()}{quantity[1:]}, {words.count(len(first.phi), 'row')}"
+        lines = selection.with_rest(explanation.phi[..., k], shown)
+        _draw(axes, lines.double().numpy(), colours)
     mixed = coloured.any() and not coloured.all()
-    style.headline(figure, title, *(["grey: categories, which have no order"] if mixed else []))
-    alone = words.kinds(first) if len(panels) == 1 else ()
-    _label_values(figure, panels, words.shapley_axis(first, k, kinds=alone))
+    hints = [_hint(first, output), "grey: values without order" if mixed else ""]
+    quantity = selection.quantity(first, k)
+    title = f"{quantity[0].upper()}{quantity[1:]}, {style.count(len(phi), 'row')}"
+    said = ["; ".join(filter(None, hints))] if any(hints) else []
+    style.headline(figure, title, *said, *selection.cautions(by_name))
+    alone = selection.kinds(first) if len(panels) == 1 else ()
+    _label_values(figure, panels, selection.shapley_axis(first, kinds=alone))
     if coloured.any():
         _draw_colour_bar(figure, panels)
     return figure
 
 
-def _lines(
-    phi: Float[Tensor, "rows players"], shown: Int64[Tensor, " shown"]
-) -> Float[Tensor, "rows lines"]:
-    """Players with a line of their own and, if there are others, their sum."""
-    lines = phi[:, shown]
-    if len(shown) == phi.shape[1]:
-        return lines
-    return torch.cat((lines, phi.sum(1, keepdim=True) - lines.sum(1, keepdim=True)), 1)
+def _output(explanation: Explanation, output: str | None) -> int:
+    if output is not None:
+        return selection.output_index(explanation, output)
+    if explanation.space == "probability" and len(explanation.outputs) == 2:
+        return 1
+    return int(explanation.phi.abs().nanmean((0, 1)).argmax())
+
+
+def _hint(explanation: Explanation, output: str | None) -> str:
+    """What the figure leaves out: other outputs, and most of the rows there may be."""
+    outputs, rows = len(explanation.outputs), len(explanation.phi)
+    chosen = f"1 of {outputs} outputs, the most moved" * (output is None and outputs > 2)
+    few = "too few rows for a summary" * (rows < _FEW)
+    return "; ".join(filter(None, (chosen, few)))
+
+
+def _place_by_rank(column: pd.Series) -> tuple[Float[np.ndarray, " rows"], str]:
+    """Each row's place between low (0) and high (1), and the names of both ends if it is text."""
+    text = not pd.api.types.is_numeric_dtype(column)
+    found = sorted(column.unique()) if text else []
+    # One row alone has no rank.
+    if len(found) > 2 or len(column) == 1:
+        return np.full(len(column), np.nan), ""
+    rank = column.rank(method="average").to_numpy(dtype=float)
+    low, span = np.nanmin(rank, initial=np.inf), np.ptp(rank[np.isfinite(rank)])
+    place = (rank - low) / span if span > 0 else np.where(np.isfinite(rank), 0.5, np.nan)
+    return place, f": {found[0]} … {found[1]}" if len(found) == 2 else ""
 
 
 def _panels(names: Sequence[str], labels: Sequence[str]) -> tuple[Figure, list[Axes]]:
@@ -94,7 +132,7 @@ def _panels(names: Sequence[str], labels: Sequence[str]) -> tuple[Figure, list[A
     else:
         columns = min(len(names), _COLUMNS)
         rows = -(-len(names) // columns)
-        beside = (max(map(style.text_width, labels)) + style.HANDLE) / 72
+        beside = max(map(style.text_width, labels)) / 72 + 0.6
         figure = style.laid_out(height * rows, _PANEL * columns + beside)
         grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flatten()
         for axes in grid[len(names) :]:
@@ -123,54 +161,18 @@ def _label_values(figure: Figure, panels: Sequence[Axes], label: str) -> None:
         figure.supxlabel(label, fontsize=style.TEXT, color=style.INK)
 
 
-def _output(explanation: Explanation, output: str | None) -> int:
-    if output is not None:
-        return selection.output_index(explanation, output)
-    if explanation.space.on_simplex and len(explanation.outputs) == 2:
-        return 1
-    return int(explanation.phi.abs().mean((0, 1)).argmax())
-
-
-def _labels_and_colours(
-    explanation: Explanation, names: list[str]
-) -> tuple[list[str], Float[np.ndarray, "rows shown"]]:
-    """What stands beside each line, and each point's place between low (0) and high (1)."""
-    features = explanation.features()
-    colours = np.full((len(explanation.phi), len(names)), np.nan)
-    labels = []
-    for line, name in enumerate(names):
-        ends = ""
-        if features is not None and name in features:
-            colours[:, line], ends = _place_by_rank(features[name])
-        ends = style.shorten(ends, 0.6 * _LABEL)
-        short = style.shorten(name, _LABEL - style.text_width(ends))
-        labels.append(style.plain(short + ends))
-    return labels, colours
-
-
-def _place_by_rank(column: pd.Series) -> tuple[Float[np.ndarray, " rows"], str]:
-    text = not pd.api.types.is_numeric_dtype(column)
-    found = sorted(column.unique()) if text else []
-    # One row alone has no rank.
-    if len(found) > 2 or len(column) == 1:
-        return np.full(len(column), np.nan), ""
-    rank = column.rank(method="average").to_numpy(dtype=float)
-    span = rank.max() - rank.min()
-    place = (rank - rank.min()) / span if span > 0 else np.full(len(rank), 0.5)
-    return place, f": {found[0]} … {found[1]}" if len(found) == 2 else ""
-
-
 def _draw(
     axes: Axes, phi: Float[np.ndarray, "rows lines"], colours: Float[np.ndarray, "rows lines"]
 ) -> None:
+    """Points of all rows; those of players that a row lacks have no place and are left out."""
     axes.axvline(0, color=style.NEUTRAL, linewidth=0.8, zorder=1)
-    heights = np.arange(phi.shape[1]) + _jitter(phi)
-    size = float(np.clip(14 - 3.5 * np.log10(len(phi)), 2, 10))
+    low, high = np.nanmin(phi), np.nanmax(phi)
+    heights = [line + _jitter(values, low, high) for line, values in enumerate(phi.T)]
     axes.scatter(
         phi.T.ravel(),
-        heights.T.ravel(),
+        np.concatenate(heights),
         c=colours.T.ravel(),
-        s=size,
+        s=float(np.clip(14 - 3.5 * np.log10(len(phi)), 2, 10)),
         cmap=style.SEQUENTIAL.with_extremes(bad=style.NEUTRAL),
         vmin=0,
         vmax=1,
@@ -181,20 +183,23 @@ def _draw(
     )
 
 
-def _jitter(phi: Float[np.ndarray, "rows lines"]) -> Float[np.ndarray, "rows lines"]:
-    """Offsets within ±0.4, wider where a line has more points; the same for the same values."""
-    low, high = phi.min(), phi.max()
-    bins = ((phi - low) / max(high - low, 1e-300) * (_BINS - 1)).round().astype(int)
-    lines = phi.shape[1]
-    where = (bins + _BINS * np.arange(lines)).ravel()
-    counts = np.bincount(where, minlength=_BINS * lines).reshape(lines, _BINS)
+def _jitter(
+    values: Float[np.ndarray, " rows"], low: float, high: float
+) -> Float[np.ndarray, " rows"]:
+    """Offsets within ±0.4, wider where there are more points; the same for the same values."""
+    offsets = np.full(len(values), np.nan)
+    here = values[np.isfinite(values)]
+    if len(here) == 0:
+        return offsets
+    bins = ((here - low) / max(high - low, 1e-300) * (_BINS - 1)).round().astype(int)
     apart = np.arange(_BINS)[:, None] - np.arange(_BINS)
-    density = counts @ np.exp(-0.5 * (apart / 1.5) ** 2)
-    density = np.take_along_axis(density.T, bins, axis=0)
-    share = density / np.maximum(density.max(0), _CROWD)
+    density = (np.bincount(bins, minlength=_BINS) @ np.exp(-0.5 * (apart / 1.5) ** 2))[bins]
+    share = density / max(density.max(), _CROWD)
     # Multiples of the golden ratio in order of value: neighbours land far apart, and evenly.
-    rank = phi.argsort(0, kind="stable").argsort(0, kind="stable")
-    return _HALF_HEIGHT * share * (2 * ((0.5 + _GOLDEN * rank) % 1) - 1)
+    rank = here.argsort(kind="stable").argsort(kind="stable")
+    spread = _HALF_HEIGHT * share * (2 * ((0.5 + _GOLDEN * rank) % 1) - 1)
+    offsets[np.isfinite(values)] = spread
+    return offsets
 
 
 def _draw_colour_bar(figure: Figure, panels: Sequence[Axes]) -> None:

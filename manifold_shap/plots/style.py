@@ -1,19 +1,25 @@
-"""The look of every figure: colours, type sizes, and text that fits its place.
+"""Sets the look of all figures: colours, type sizes, numbers, and text that fits its place.
 
 Sizes are set on each artist rather than in `matplotlib.rcParams`, which are the caller's.
 """
 
 import math
+import numbers
+import warnings
 from collections.abc import Sequence
+from functools import cache
 from io import BytesIO
 from typing import Any
 
+import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, ListedColormap
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties
+from matplotlib.font_manager import FontProperties, findfont, fontManager, get_font
+from matplotlib.text import Text
 from matplotlib.textpath import text_to_path
+from matplotlib.transforms import blended_transform_factory
 
 # Inches and points: 8 pt at this width is still 6 pt in a column of 3.4 inches.
 WIDTH = 4.5
@@ -21,8 +27,6 @@ TEXT = 8.0
 TITLE = 9.0
 DPI = 200
 MARGIN = 6.0
-# Of a line or bar in a legend, with the space around it.
-HANDLE = 42.0
 # Degrees, of labels too wide to stand side by side.
 _SLANT = 40
 
@@ -36,10 +40,20 @@ RAISES, LOWERS = "#c23b3c", "#2f79b5"
 SEQUENTIAL: Colormap = ListedColormap(colormaps["plasma"](range(206)))
 # Okabe & Ito (2008), less yellow, which is faint on white.
 SERIES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#222222")
+# Tried before other installed fonts for characters that matplotlib's own lacks.
+_WIDE_FONTS = ("Noto Sans", "Source Han Sans", "PingFang", "Microsoft YaHei", "WenQuanYi", "Arial")
+_BOX = "□"
 
 
 class _Figure(Figure):
     """A figure that a notebook shows although pyplot does not know it."""
+
+    def draw(self, renderer: Any) -> None:
+        for text in self.findobj(Text):
+            if others := _other_fonts(text.get_text()):
+                own = text.get_fontfamily()
+                text.set_fontfamily([*own, *(name for name in others if name not in own)])
+        super().draw(renderer)
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
         picture = BytesIO()
@@ -61,10 +75,7 @@ def laid_out(height: float, width: float = WIDTH) -> Figure:
 
 
 def one_panel(height: float, grid: str, width: float = WIDTH) -> tuple[Figure, Axes]:
-    """A figure whose layout keeps all text inside, by default of the usual width, and its axes.
-
-    No box, small ticks, and faint lines across one axis ("x" or "y").
-    """
+    """A laid-out figure and its only axes, with grid lines across one of them ("x" or "y")."""
     figure = laid_out(height, width)
     axes = figure.subplots()
     strip(axes, grid)
@@ -72,7 +83,7 @@ def one_panel(height: float, grid: str, width: float = WIDTH) -> tuple[Figure, A
 
 
 def strip(axes: Axes, grid: str) -> None:
-    """No box, small ticks, and faint lines across one axis ("x" or "y")."""
+    """Remove the box, and draw small ticks and faint lines across one axis ("x" or "y")."""
     axes.set_facecolor("white")
     for side, spine in axes.spines.items():
         spine.set_visible(side == "bottom")
@@ -92,10 +103,58 @@ def headline(figure: Figure, *lines: str) -> None:
     figure.suptitle("\n".join(fitted), x=MARGIN / width, ha="left", fontsize=TITLE, color=INK)
 
 
+def legend_above(
+    axes: Axes, handles: Sequence[Any], labels: Sequence[str], handle: float = 42.0, **settings: Any
+) -> None:
+    """A legend over the axes, where it covers no data, from the left edge of the figure.
+
+    It has as many columns as the figure is wide; each has a `handle` of so many points.
+    """
+    figure: Any = axes.figure
+    width = 72 * figure.get_figwidth()
+    room = width - 2 * MARGIN
+    labels = [shorten(label, room - handle) for label in labels]
+    columns = max(1, int(room // (max(map(text_width, labels)) + handle)))
+    axes.legend(
+        handles,
+        # Before matplotlib 3.10, labels that start with "_" are dropped.
+        [plain(f" {label}" if label.startswith("_") else label) for label in labels],
+        ncols=min(columns, len(labels)),
+        loc="lower left",
+        bbox_to_anchor=(MARGIN / width, 1),
+        bbox_transform=blended_transform_factory(figure.transFigure, axes.transAxes),
+        borderaxespad=0,
+        borderpad=0.3,
+        alignment="left",
+        frameon=False,
+        fontsize=TEXT,
+        title_fontsize=TEXT,
+        labelcolor=INK,
+        **settings,
+    )
+
+
+def below_axis(labels: Sequence[str], room: float) -> tuple[dict[str, Any], float]:
+    """How labels below an axis are written without collisions, and how far down they reach.
+
+    Side by side where they fit into `room`, slanted where their lines do, or else upright; lengths
+    are in points, and labels stand evenly over the whole room.
+    """
+    widest = max(map(text_width, labels))
+    if widest + MARGIN <= room / len(labels):
+        return {"ha": "center"}, TEXT
+    slant = math.radians(_SLANT)
+    # The first of them reaches out to the left, and what is drawn has to make room.
+    if (room - widest * math.cos(slant)) / len(labels) * math.sin(slant) >= 1.1 * TEXT:
+        settings = {"rotation": _SLANT, "ha": "right", "rotation_mode": "anchor"}
+        return settings, widest * math.sin(slant) + TEXT
+    return {"rotation": 90, "ha": "center"}, widest
+
+
 def text_width(text: str, size: float = TEXT) -> float:
-    """Width in points of text in matplotlib's own font."""
-    width, _, _ = text_to_path.get_text_width_height_descent(text, FontProperties(size=size), False)
-    return width
+    """Width of text in points."""
+    font = FontProperties(family=[*FontProperties().get_family(), *_other_fonts(text)], size=size)
+    return text_to_path.get_text_width_height_descent(_drawable(text), font, False)[0]
 
 
 def shorten(text: str, width: float, size: float = TEXT) -> str:
@@ -115,54 +174,70 @@ def shorten(text: str, width: float, size: float = TEXT) -> str:
 
 
 def plain(text: str) -> str:
-    """The text as it is: dollar signs are no formulas to be typeset."""
-    return text.replace("$", r"\$")
+    """The text as matplotlib shows it literally: a dollar sign starts no formula.
 
-
-def below_axis(labels: Sequence[str], room: float) -> tuple[dict[str, Any], float]:
-    """How labels below an axis are written so that they do not collide, and how far down they go.
-
-    Side by side where they go into `room`, slanted where their lines do, or else upright; lengths
-    are in points, and labels stand evenly over the whole room.
+    Characters that no installed font has become boxes, after one warning per process.
     """
-    widest = max(map(text_width, labels))
-    if widest + MARGIN <= room / len(labels):
-        return {"ha": "center"}, TEXT
-    slant = math.radians(_SLANT)
-    # The first of them reaches out to the left, and what is drawn has to make room.
-    if (room - widest * math.cos(slant)) / len(labels) * math.sin(slant) >= 1.1 * TEXT:
-        settings = {"rotation": _SLANT, "ha": "right", "rotation_mode": "anchor"}
-        return settings, widest * math.sin(slant) + TEXT
-    return {"rotation": 90, "ha": "center"}, widest
+    drawable = _drawable(text)
+    if drawable != text:
+        _warn_of_boxes()
+    return drawable.replace("$", r"\$")
 
 
-def legend_above(
-    axes: Axes,
-    handles: Sequence[Any],
-    labels: Sequence[str],
-    room: float,
-    handle: float = HANDLE,
-    **settings: Any,
-) -> None:
-    """A legend over the axes, where it covers no data.
+def _drawable(text: str) -> str:
+    return "".join(_BOX if _other_font(character) is None else character for character in text)
 
-    It has as many columns as go into `room`, in points; each has a `handle` so wide.
-    """
-    labels = [shorten(label, room - handle) for label in labels]
-    columns = max(1, int(room // (max(map(text_width, labels)) + handle)))
-    axes.legend(
-        handles,
-        # Before matplotlib 3.10, labels that start with "_" are dropped.
-        [plain(f" {label}" if label.startswith("_") else label) for label in labels],
-        ncols=min(columns, len(labels)),
-        loc="lower left",
-        bbox_to_anchor=(0, 1),
-        borderaxespad=0,
-        borderpad=0.3,
-        alignment="left",
-        frameon=False,
-        fontsize=TEXT,
-        title_fontsize=TEXT,
-        labelcolor=INK,
-        **settings,
+
+def _other_fonts(text: str) -> list[str]:
+    """Families to draw text with, besides the usual one."""
+    return sorted({_other_font(character) for character in text} - {"", None})
+
+
+@cache
+def _other_font(character: str) -> str | None:
+    """The installed family that has a character; "" if the usual one has it, None if none has."""
+    code = ord(character)
+    if character.isspace() or get_font(findfont(FontProperties())).get_char_index(code):
+        return ""
+    fonts = {font.name: font.fname for font in fontManager.ttflist if font.style == "normal"}
+    for name in sorted(fonts, key=lambda name: (not name.startswith(_WIDE_FONTS), name)):
+        # "Last Resort" has a box for every character.
+        if not name.startswith("Last Resort") and get_font(fonts[name]).get_char_index(code):
+            return name
+    return None
+
+
+@cache
+def _warn_of_boxes() -> None:
+    warnings.warn(
+        "Some characters are drawn as boxes, since no installed font has them; install one that "
+        "does, for example Noto Sans CJK for Chinese, Japanese and Korean.",
+        stacklevel=3,
     )
+
+
+def number(value: float) -> str:
+    """About three significant digits, and no exponent where none is needed."""
+    if not np.isfinite(value):
+        return str(value)
+    digits = f"{value:.0f}" if 1000 <= abs(value) < 1e7 else f"{value:.3g}"
+    return digits.replace("-", "−")
+
+
+def with_error(value: float, error: float) -> str:
+    """`0.0171 ± 0.0011`: both to two digits of the error, if that is known and not zero."""
+    if not (np.isfinite(error) and error > 0):
+        return number(value)
+    decimals = max(0, 1 - int(np.floor(np.log10(error))))
+    return f"{value:.{decimals}f} ± {error:.{decimals}f}"
+
+
+def feature_value(value: Any) -> str:
+    """A number with about three digits; a category as it is."""
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
+    return number(float(value)) if is_number else str(value)
+
+
+def count(many: int, what: str) -> str:
+    """`1 row`, `2 rows`."""
+    return f"{many} {what}" if many == 1 else f"{many} {what}s"

@@ -1,4 +1,4 @@
-"""The bifurcation tree of a partition of the classes (Noé et al. 2024, Figs. 5-6)."""
+"""Draws the bifurcation tree of a partition of the classes (Noé et al. 2024, Figs. 5-6)."""
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -16,6 +16,11 @@ _HEAD = 0.55
 
 def bifurcation_tree(partition: Partition | Tree) -> Figure:
     """Which classes each balance compares: those below its left branch with those below its right.
+
+        >>> import manifold_shap as ms
+        >>> figure = ms.plots.bifurcation_tree([["cat", "dog"], "eel"])
+        >>> len(figure.axes[0].lines)  # two balances of three classes
+        2
 
     Args:
         partition: one, whose balances have the numbers that `str(partition)` shows, or nested pairs
@@ -69,7 +74,7 @@ def _places(partition: Partition, order: list[int]) -> dict[frozenset[int], tupl
 def _draw(
     axes: Axes, partition: Partition, places: dict[frozenset[int], tuple[float, int]]
 ) -> None:
-    for number, (first, second) in enumerate(partition.groups):
+    for number, (first, second) in enumerate(partition.groups, 1):
         (left, left_level), (right, right_level) = (places[frozenset(g)] for g in (first, second))
         middle, level = places[frozenset(first + second)]
         axes.plot(
@@ -77,7 +82,7 @@ def _draw(
             color=style.NEUTRAL, linewidth=1.0, zorder=1, clip_on=False,
         )  # fmt: skip
         axes.text(
-            middle, level, rf"$\tilde{{p}}_{{{number + 1}}}$", fontsize=style.TEXT, color=style.INK,
+            middle, level, rf"$\tilde{{p}}_{{{number}}}$", fontsize=style.TEXT, color=style.INK,
             ha="center", va="center", zorder=2,
             bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none"},
         )  # fmt: skip

@@ -25,10 +25,10 @@ from manifold_shap.plots import (
     compositions,
     cumulative,
     parallel_coordinates,
-    players,
     style,
 )
-from manifold_shap.plots.parallel import _spread
+from manifold_shap.plots.compositions import _spread
+from manifold_shap.plots import selection as players
 from manifold_shap.simplex.partition import Partition
 from manifold_shap.tables.schema import Schema
 
@@ -100,7 +100,8 @@ def assert_nothing_is_cut(figure: Figure) -> None:
 
 def overlapping(texts: list[Text]) -> list[tuple[str, str]]:
     """Pairs of texts, none of them slanted, that cover each other."""
-    boxes = [(text.get_text(), text.get_window_extent()) for text in texts if text.get_text()]
+    # Without what leads to an annotation.
+    boxes = [(t.get_text(), Text.get_window_extent(t)) for t in texts if t.get_text()]
     return [
         (first, second)
         for (first, one), (second, other) in itertools.combinations(boxes, 2)
@@ -261,14 +262,15 @@ def test_every_class_has_its_name_and_probability_at_its_end() -> None:
     explanation = explained(classes=("cat", "dog", "eel"))
     axes = parallel_coordinates(explanation).axes[0]
     prediction = distribution(explanation, explanation.prediction[0])
-    said = {text.get_text(): text.xy[1] for text in axes.texts}
-    assert (np.argsort(list(said.values())) == prediction.argsort()).all()
-    leaders = axes.lines[3:]
-    for leader, name, p, (label, place) in zip(
-        leaders, explanation.classes, prediction, said.items(), strict=True
+    assert len(axes.lines) == 3
+    for text, line, name, p in zip(
+        axes.texts, axes.lines, explanation.classes, prediction, strict=True
     ):
-        assert label == f"{name}  {p:.2f}"
-        np.testing.assert_allclose(leader.get_ydata(), [p, place], rtol=1e-4)
+        assert text.get_text() == f"{name}  {p:.2f}"
+        assert text.get_color() == line.get_color()
+        assert text.xy[1] == pytest.approx(p, rel=1e-4)
+    middles = [Text.get_window_extent(text).y0 for text in axes.texts]
+    assert (np.argsort(middles) == prediction.argsort()).all()
 
 
 def test_labels_of_classes_that_end_together_do_not_collide() -> None:
@@ -281,8 +283,11 @@ def test_labels_of_classes_that_end_together_do_not_collide() -> None:
     axes = figure.axes[0]
     assert len(axes.texts) == 12
     assert overlapping(axes.texts) == []
-    for line, leader, text in zip(axes.lines, axes.lines[12:], axes.texts, strict=False):
-        assert list(leader.get_ydata()) == [line.get_ydata()[-1], text.xy[1]]
+    for line, text in zip(axes.lines, axes.texts, strict=True):
+        assert text.xy == (1, line.get_ydata()[-1])
+        # What leads to a label is no line of data.
+        assert to_hex(text.arrow_patch.get_edgecolor()) == style.NEUTRAL
+        assert text.arrow_patch.get_linewidth() < line.get_linewidth()
 
 
 def test_of_many_classes_those_large_at_an_end_stand_out() -> None:

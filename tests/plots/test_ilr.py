@@ -19,9 +19,9 @@ from matplotlib.text import Annotation, Text
 from manifold_shap.explanation import Explanation
 from manifold_shap.players import Players
 from manifold_shap.plots import ilr_plane, ilr_space, interactive
-from manifold_shap.plots.ilr_space import clipped, view, viewpoint, walls
-from manifold_shap.plots.placement import place
-from manifold_shap.plots.subspace import Subspace
+from manifold_shap.plots.ilr import clipped, angles as view, towards as viewpoint, walls
+from manifold_shap.plots.arrows import place
+from manifold_shap.plots.path import View as Subspace
 from manifold_shap.simplex.geometry import ilr_inv
 from manifold_shap.simplex.partition import Partition
 
@@ -70,20 +70,20 @@ def test_a_path_goes_from_base_to_prediction_by_the_steps(
     classes: int, seed: int, most: int
 ) -> None:
     explanation = explained(classes, 3 + seed)
-    subspace = Subspace.of_row(explanation, 1, (2, 1), most)
+    subspace = Subspace.of_row(explanation, 1, (2, 1), most, 2)
     axes = [1, 0]
     np.testing.assert_allclose(subspace.points[0], explanation.base[axes])
     np.testing.assert_allclose(subspace.points[-1], explanation.prediction[1, axes], atol=1e-9)
     order = explanation.norms()[1].argsort(descending=True)
     steps = np.diff(subspace.points, axis=0)
-    shown = len(subspace.moves.shown)
+    shown = len(subspace.path.shown)
     np.testing.assert_allclose(steps[:shown], explanation.phi[1, order[:shown]][:, axes], atol=1e-9)
 
 
 @pytest.mark.parametrize("classes", [3, 4, 7])
 def test_class_directions_are_unit_vectors_at_equal_angles_in_the_whole_space(classes: int) -> None:
     numbers = tuple(range(1, classes))
-    directions = Subspace.of_row(explained(classes), 0, numbers, 3).directions
+    directions = Subspace.of_row(explained(classes), 0, numbers, 3, classes-1).directions
     expected = (classes * np.eye(classes) - 1) / (classes - 1)
     np.testing.assert_allclose(directions @ directions.T, expected, atol=1e-12)
 
@@ -91,7 +91,7 @@ def test_class_directions_are_unit_vectors_at_equal_angles_in_the_whole_space(cl
 def test_classes_that_no_axis_tells_apart_share_a_vector_and_unseen_ones_have_none() -> None:
     tree = Partition.of_tree(((("0", "6"), "2"), ("1", ("7", "8"))))
     explanation = explained(6, outputs=list("062178")).in_basis(tree)
-    subspace = Subspace.of_row(explanation, 0, ("0 : 6", "1 : 7+8"), 3)
+    subspace = Subspace.of_row(explanation, 0, ("0 : 6", "1 : 7+8"), 3, 2)
     vectors = {
         subspace.class_label(members, 200.0): vector for members, vector in subspace.class_vectors()
     }
@@ -106,7 +106,7 @@ def test_classes_that_no_axis_tells_apart_share_a_vector_and_unseen_ones_have_no
 def test_on_a_wall_two_classes_tie_above_all_others(classes: int) -> None:
     numbers = tuple(range(1, classes))
     explanation = explained(classes)
-    subspace = Subspace.of_row(explanation, 0, numbers, 3)
+    subspace = Subspace.of_row(explanation, 0, numbers, 3, classes-1)
     ties = subspace.walls()
     assert len(ties) == classes * (classes - 1) // 2
     for (first, second), edges in ties:
@@ -124,11 +124,11 @@ def test_class_vectors_are_magnified_by_a_round_factor_to_the_size_of_the_path(
 ) -> None:
     explanation = explained(3, scale=scale)
     explanation = replace(explanation, base=0 * explanation.base, prediction=explanation.phi.sum(1))
-    subspace = Subspace.of_row(explanation, 0, (1, 2), 8)
+    subspace = Subspace.of_row(explanation, 0, (1, 2), 8, 2)
     factor = subspace.magnification
     assert f"{factor:.0e}"[0] in "125"
     assert 0.1 < factor / np.abs(subspace.points).max() < 1
-    assert ("×" in subspace.caption()) == (factor != 1)
+    assert ("×" in subspace.headline()[1]) == (factor != 1)
 
 
 def test_a_path_that_goes_nowhere_is_drawn_all_the_same() -> None:
@@ -291,7 +291,7 @@ def test_arrows_and_labels_follow_the_view() -> None:
 
 
 def test_walls_reach_to_the_box_and_no_further() -> None:
-    subspace = Subspace.of_row(explained(4), 0, (1, 2, 3), 8)
+    subspace = Subspace.of_row(explained(4), 0, (1, 2, 3), 8, 3)
     corners = np.array([[-1.0, -2, -3], [3, 2, 1]])
     six = walls(subspace, corners)
     assert len(six) == 6
@@ -400,7 +400,7 @@ def test_walls_of_the_interactive_figure_fill_its_box() -> None:
     scene = figure.layout.scene
     corners = np.array([scene.xaxis.range, scene.yaxis.range, scene.zaxis.range]).T
     meshes = [trace for trace in figure.data if trace.type == "mesh3d"]
-    expected = walls(Subspace.of_row(explained(4), 0, (1, 2, 3), 8), corners)
+    expected = walls(Subspace.of_row(explained(4), 0, (1, 2, 3), 8, 3), corners)
     assert len(meshes) == len(expected) == 6
     for mesh, wall in zip(meshes, expected, strict=True):
         points = np.stack((mesh.x, mesh.y, mesh.z), 1)

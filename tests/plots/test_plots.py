@@ -22,7 +22,9 @@ from manifold_shap.cli import report
 from manifold_shap.explanation import Explanation
 from manifold_shap.metrics import Score, SizeCurve
 from manifold_shap.players import Players
-from manifold_shap.plots import bars, mse_curve, pixel_maps, sina, style, words
+from manifold_shap.plots import bars, mse_curve, pixel_maps, sina, style
+from manifold_shap.plots import selection
+from manifold_shap.plots import style as words
 from manifold_shap.tables.schema import Schema
 
 
@@ -399,7 +401,7 @@ def test_colours_are_ranks_and_categories_are_grey(people: Explanation) -> None:
     np.testing.assert_allclose(by_label["owner"], [0, 1, 0, 1, 1, 0])
     assert np.isnan(by_label["city"]).all()
     text = written(figure)
-    assert "grey: categories" in text
+    assert "grey: values without order" in text
     assert {"low", "high", "feature value"} <= set(text.split("\n"))
 
 
@@ -615,7 +617,7 @@ def test_values_of_features_keep_categories_as_they_are() -> None:
 
 
 def test_probabilities_are_never_rounded_to_certainty() -> None:
-    said = [words.amount(p, "probability") for p in (0.0, 0.001, 0.5, 0.9993, 1.0)]
+    said = [selection.probability(p) for p in (0.0, 0.001, 0.5, 0.9993, 1.0)]
     assert said == ["0.00", "< 0.01", "0.50", "> 0.99", "1.00"]
 
 

@@ -1,0 +1,267 @@
+"""Draws distributions over the classes: as small bar plots, and as lines (Noé et al. 2024, 6.4)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from torch import Tensor
+
+from manifold_shap.explanation import Explanation
+from manifold_shap.plots import selection, style
+from manifold_shap.plots.path import Path
+
+# Points.
+_CLASS = 80.0
+_TITLE = 150.0
+_LABEL = 110.0
+_BETWEEN = 8.0
+# Inches: a bar, the room around a panel, and head and foot of the figure.
+_BAR = 0.125
+_AROUND = 0.42
+_HEAD_AND_FOOT = 0.85
+_COLUMNS = (2, 4)
+# Of the widest title: losing a letter or two is better than another line of panels.
+_FIT = 0.9
+# An error that three digits of the norm do not show is that of rounding.
+_SHOWN = 5e-4
+# Points, of the lines: a line of text, a step, the axis' own labels, leaders and their gaps.
+_LINE = 10.5
+_SCALE = 45.0
+_LEADER = 14.0
+_GAP = 3.0
+# Of more classes than there are colours, so many stand out.
+_STAND_OUT = 5
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+
+
+def compositions(explanation: Explanation, instance: int = 0, most: int = 8) -> Figure:
+    """The Shapley composition of each feature for one row, the largest norm first (Figs. 8-9).
+
+    A composition of equal parts, at the dashed line, moves nothing. Titles have its norm, with the
+    standard error if that is known and shows. The bar of the predicted class is blue.
+
+        >>> import torch
+        >>> import manifold_shap as ms
+        >>> x = torch.tensor([[1.0, 0.0], [0.0, 2.0]])
+        >>> model = ms.as_model(lambda x: torch.softmax(x @ torch.eye(2, 3), 1), x)
+        >>> value = ms.imputed_value(model, ms.MarginalImputer(x), "ilr", draws=2)
+        >>> figure = ms.plots.compositions(ms.exact_shapley(value, x))
+        >>> len(figure.axes)  # one panel for each feature
+        2
+
+    Args:
+        explanation: in the space `ilr`.
+        instance: position of the row.
+        most: features to show; the rest is perturbed together.
+
+    Raises:
+        ValueError: the output space is not `ilr`, `most` is not positive, or `instance` is out of
+            range.
+    """
+    path = Path.of_row(explanation, instance, most)
+    classes = len(explanation.classes)
+    norms = path.phi.norm(dim=1)
+    errors = torch.where(path.norm_errors > _SHOWN * norms, path.norm_errors, torch.nan)
+    said = [
+        f"norm {style.with_error(*pair)}"
+        for pair in zip(norms.tolist(), errors.tolist(), strict=True)
+    ]
+    figure, panels, room = _grid(path, len(path.phi), said)
+    titles = [f"{label}\n{norm}" for label, norm in zip(path.labels(room), said, strict=True)]
+    for axes, parts, title in zip(panels, path.compositions, titles, strict=True):
+        _draw(axes, parts, title, path)
+        axes.axvline(1 / classes, color=style.INK, linewidth=0.8, linestyle=(0, (3, 2)))
+    figure.supxlabel("part of the composition", fontsize=style.TEXT, color=style.INK)
+    style.headline(figure, *path.headline(f"dashed: all parts equal (1/{classes}), no effect"))
+    return figure
+
+
+def cumulative(explanation: Explanation, instance: int = 0, most: int = 7) -> Figure:
+    """How the features of one row turn the base into the prediction, step by step (Fig. 1).
+
+    Each panel has the probabilities once the feature in its title has perturbed those of the panel
+    before, the largest norm first; upright strokes are the probabilities before. The bar of the
+    predicted class is blue.
+
+        >>> import torch
+        >>> import manifold_shap as ms
+        >>> x = torch.tensor([[1.0, 0.0], [0.0, 2.0]])
+        >>> model = ms.as_model(lambda x: torch.softmax(x @ torch.eye(2, 3), 1), x)
+        >>> value = ms.imputed_value(model, ms.MarginalImputer(x), "ilr", draws=2)
+        >>> figure = ms.plots.cumulative(ms.exact_shapley(value, x))
+        >>> [axes.get_title(loc="left") for axes in figure.axes][0]
+        'base'
+
+    Args:
+        explanation: in the space `ilr`.
+        instance: position of the row.
+        most: features to show; the rest is perturbed together.
+
+    Raises:
+        ValueError: the output space is not `ilr`, `most` is not positive, or `instance` is out of
+            range.
+    """
+    path = Path.of_row(explanation, instance, most)
+    states = path.states
+    figure, panels, room = _grid(path, len(states))
+    labels = path.labels(room - style.text_width("+ "))
+    titles = ["base", *(f"+ {label}" for label in labels)]
+    titles[-1] += "\n= prediction"
+    for axes, state, title in zip(panels, states, titles, strict=True):
+        _draw(axes, state, title, path)
+    places = np.arange(states.shape[1])
+    for axes, before in zip(panels[1:], states.numpy(), strict=False):
+        axes.vlines(before, places - 0.4, places + 0.4, color=style.INK, linewidth=1.0)
+    figure.supxlabel("probability", fontsize=style.TEXT, color=style.INK)
+    style.headline(figure, *path.headline("strokes: before the step"))
+    return figure
+
+
+def _grid(path: Path, count: int, below: Sequence[str] = ()) -> tuple[Figure, list[Axes], float]:
+    """A figure with `count` panels that share their axes, and the room for a title in points.
+
+    Second lines of titles, `below`, are never cut.
+    """
+    classes = [style.shorten(name, _CLASS) for name in path.explanation.classes]
+    room = 72 * style.WIDTH - 3 * style.MARGIN - max(map(style.text_width, classes))
+    first = max(map(style.text_width, path.labels(_TITLE))) + style.text_width("+ ")
+    widest = max(_FIT * first, *map(style.text_width, below), 0.0)
+    columns = min(int(np.clip(room // (widest + _BETWEEN), *_COLUMNS)), count)
+    lines = -(-count // columns)
+    height = _HEAD_AND_FOOT + lines * (_AROUND + _BAR * len(classes))
+    figure = style.laid_out(height)
+    panels = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False).flatten()
+    for axes in panels[count:]:
+        axes.remove()
+    for number, axes in enumerate(panels[:count]):
+        style.strip(axes, grid="x")
+        last = number + columns >= count
+        axes.tick_params(labelleft=number % columns == 0, labelbottom=last)
+    panels[0].set_yticks(range(len(classes)), [style.plain(name) for name in classes])
+    panels[0].set_ylim(len(classes) - 0.5, -0.5)
+    panels[0].xaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 5, 10]))
+    return figure, panels[:count].tolist(), room / columns - _BETWEEN
+
+
+def _draw(axes: Axes, p: Float[Tensor, " classes"], title: str, path: Path) -> None:
+    colours = [style.NEUTRAL] * len(p)
+    colours[int(path.prediction.argmax())] = style.SERIES[0]
+    axes.barh(range(len(p)), p.numpy(), height=0.72, color=colours)
+    axes.set_title(style.plain(title), loc="left", fontsize=style.TEXT, color=style.INK, pad=3)
+
+
+def parallel_coordinates(explanation: Explanation, instance: int = 0, most: int = 12) -> Figure:
+    """How the features of one row turn the base into the prediction: one line per class (Fig. 10).
+
+    From left to right, each feature perturbs the distribution that those before it made, the
+    largest norm first. Of many classes, those with the largest probabilities at the two ends stand
+    out, and the others are grey.
+
+        >>> import torch
+        >>> import manifold_shap as ms
+        >>> x = torch.tensor([[1.0, 0.0], [0.0, 2.0]])
+        >>> model = ms.as_model(lambda x: torch.softmax(x @ torch.eye(2, 3), 1), x)
+        >>> value = ms.imputed_value(model, ms.MarginalImputer(x), "ilr", draws=2)
+        >>> figure = ms.plots.parallel_coordinates(ms.exact_shapley(value, x))
+        >>> len(figure.axes[0].texts)  # the end of each class
+        3
+
+    Args:
+        explanation: in the space `ilr`.
+        instance: position of the row.
+        most: features to show; the rest is perturbed together.
+
+    Raises:
+        ValueError: the output space is not `ilr`, `most` is not positive, or `instance` is out of
+            range.
+    """
+    path = Path.of_row(explanation, instance, most)
+    states = path.states.numpy()
+    labels = ["base", *(f"+ {label}" for label in path.labels(_LABEL))]
+    names = [style.shorten(name, _CLASS) for name in explanation.classes]
+    ends = [
+        f"{name}  {selection.probability(p)}" for name, p in zip(names, states[-1], strict=True)
+    ]
+    sides = _SCALE + _LEADER + 2 * _GAP + max(map(style.text_width, ends)) + style.MARGIN
+    width = max(style.WIDTH, (sides + _LINE * len(labels)) / 72)
+    settings, below = style.below_axis(labels, 72 * width - sides)
+    height = max(2.0, 1.2 * _LINE * len(ends) / 72)
+    figure, axes = style.one_panel(height + 0.7 + below / 72, grid="y", width=width)
+    looks = _looks(states)
+    for line, look in zip(states.T, looks, strict=True):
+        # The ends lie on the border.
+        axes.plot(line, clip_on=False, **look)
+    axes.set_xticks(range(len(labels)), [style.plain(label) for label in labels], **settings)
+    axes.set_xlim(0, len(labels) - 1)
+    axes.set_ylim(bottom=0)
+    axes.set_ylabel("probability", fontsize=style.TEXT, color=style.INK)
+    style.headline(figure, *path.headline())
+    # Settles the layout, which determines how far apart lines of text are on the axis.
+    figure.draw_without_rendering()
+    _label_ends(axes, states[-1], ends, looks)
+    return figure
+
+
+def _looks(states: Float[np.ndarray, "states classes"]) -> list[dict[str, Any]]:
+    """Of the lines: a colour and a marker of its own for every class that matters, or else grey."""
+    classes = states.shape[1]
+    matter = np.arange(classes)
+    if classes > len(style.SERIES):
+        matter = np.sort(np.argsort(-states[[0, -1]].max(0), kind="stable")[:_STAND_OUT])
+    looks: list[dict[str, Any]] = [
+        {"color": style.NEUTRAL, "linewidth": 0.7, "marker": ".", "markersize": 3.0, "zorder": 2}
+        for _ in range(classes)
+    ]
+    for k, colour, marker in zip(matter, style.SERIES, _MARKERS, strict=False):
+        looks[k] = {
+            "color": colour, "linewidth": 1.5, "marker": marker, "markersize": 3.5, "zorder": 3
+        }  # fmt: skip
+    return looks
+
+
+def _label_ends(
+    axes: Axes,
+    ends: Float[np.ndarray, " classes"],
+    labels: list[str],
+    looks: list[dict[str, Any]],
+) -> None:
+    """Labels beside the last points, in the colours of the lines.
+
+    Thin grey leaders, unlike any line of the data, show which label had to give way to others.
+    """
+    panel = axes.get_window_extent()
+    point = axes.figure.get_dpi() / 72
+    low, high = axes.get_ylim()
+    places = _spread(ends, _LINE * point / panel.height * (high - low), low, high)
+    for end, place, label, look in zip(ends, places, labels, looks, strict=True):
+        away = (place - end) / (high - low) * panel.height / point
+        axes.annotate(
+            style.plain(label), (1, end), (_GAP + _LEADER, away), fontsize=style.TEXT,
+            xycoords=axes.get_yaxis_transform(), textcoords="offset points", color=look["color"],
+            va="center", annotation_clip=False,
+            arrowprops={
+                "arrowstyle": "-", "color": style.NEUTRAL, "linewidth": 0.4, "shrinkA": 1,
+                "shrinkB": _GAP, "relpos": (0, 0.5),
+            },
+        )  # fmt: skip
+
+
+def _spread(
+    wanted: Float[np.ndarray, " labels"], gap: float, low: float, high: float
+) -> Float[np.ndarray, " labels"]:
+    """Places at least a gap apart, as close to the wanted ones as least squares can bring them."""
+    # Here: it takes longer to import than the rest of the package.
+    from sklearn.isotonic import isotonic_regression
+
+    order = wanted.argsort(kind="stable")
+    offset = gap * np.arange(len(wanted))
+    places = np.empty_like(wanted)
+    places[order] = offset + isotonic_regression(
+        wanted[order] - offset, y_min=low, y_max=high - offset[-1]
+    )
+    return places

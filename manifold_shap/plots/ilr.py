@@ -1,0 +1,296 @@
+"""Draws the path from base to prediction in a plane or a space of log-ratios."""
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch, Polygon
+from matplotlib.text import Annotation
+from matplotlib.ticker import MaxNLocator
+from matplotlib.transforms import Bbox
+from mpl_toolkits.mplot3d import Axes3D  # type: ignore[import-untyped]
+from mpl_toolkits.mplot3d.art3d import Poly3DCollection  # type: ignore[import-untyped]
+from mpl_toolkits.mplot3d.proj3d import proj_transform  # type: ignore[import-untyped]
+
+from manifold_shap.explanation import Explanation
+from manifold_shap.plots import arrows, style
+from manifold_shap.plots.path import View
+
+# Inches: heights of the figures, and of the panel of a plane.
+_PLANE, _SPACE = 5.0, 4.6
+_PANEL = (2.2, 3.8)
+# Points, for the labels of axes.
+_ROOM = (150.0, 125.0)
+# Of the extent of what is drawn.
+_BORDER = (0.12, 0.06)
+# Degrees from which the view is chosen; along an axis its ticks would be written over each other.
+_ELEVATIONS = (18.0, 28.0)
+_AZIMUTHS = [
+    quadrant + turn for quadrant in (-180.0, -90.0, 0.0, 90.0) for turn in (25, 40, 55, 65)
+]
+_ROUNDS = 3
+# As many times the size of the box is beyond it.
+_FAR = 10.0
+
+
+def ilr_plane(
+    explanation: Explanation,
+    instance: int = 0,
+    balances: Sequence[int | str] = (1, 2),
+    most: int = 8,
+) -> Figure:
+    """How the features of one row move the prediction, as arrows in a plane of log-ratios.
+
+    Each arrow is one feature's Shapley composition, the largest norm first, and starts where the
+    one before ends: from the base to the prediction (Noé et al. 2024, Figs. 2 and 7). Dashed
+    vectors are the class-compositions, straight towards one class, scaled by the factor in the
+    caption. With three classes the plane is the whole space: each region is tinted in the colour of
+    its most probable class, and grey rays run where two tie. With more classes, two balances do
+    not determine the most probable one.
+
+        >>> import torch
+        >>> import manifold_shap as ms
+        >>> x = torch.tensor([[1.0, 0.0], [0.0, 2.0]])
+        >>> model = ms.as_model(lambda x: torch.softmax(x @ torch.eye(2, 3), 1), x)
+        >>> value = ms.imputed_value(model, ms.MarginalImputer(x), "ilr", draws=2)
+        >>> figure = ms.plots.ilr_plane(ms.exact_shapley(value, x))
+        >>> figure.axes[0].get_xlabel()
+        'log-ratio 0 : 1'
+
+    Args:
+        explanation: in the space `ilr`, of three classes or more.
+        instance: position of the row.
+        balances: two for the axes, by number as `str(explanation.partition)` counts them, from 1,
+            or by name.
+        most: features to show; the rest is one arrow.
+
+    Raises:
+        ValueError: the output space is not `ilr`, there are fewer than three classes, a balance is
+            unknown or named twice, `most` is not positive, or `instance` is out of range.
+    """
+    view = View.of_row(explanation, instance, balances, most, axes=2)
+    figure, axes = style.one_panel(_PLANE, grid="y")
+    for axis, label in zip((axes.xaxis, axes.yaxis), view.axis_labels(_ROOM[0]), strict=True):
+        axis.set_label_text(style.plain(label), fontsize=style.TEXT, color=style.INK)
+        axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
+        axis.grid(True, color=style.GRID, linewidth=0.6)
+    arrows.legend(axes, view)
+    style.headline(figure, *view.headline())
+    _shape(figure, axes, view)
+    rays = _draw_regions(axes, view) if view.is_whole else np.zeros((0, 2, 2))
+    arrows.draw(arrows.Canvas(axes, axes.transData.transform), view, rays)
+    return figure
+
+
+def _shape(figure: Figure, axes: Axes, view: View) -> None:
+    """Make the figure as high as its panel needs, and let that hold all with equal units.
+
+    The layout is final then: it determines how large the panel is.
+    """
+    low, high = arrows.corners(view, _BORDER[0])
+    span = high - low
+    figure.draw_without_rendering()
+    width, height = axes.bbox.width / figure.dpi, axes.bbox.height / figure.dpi
+    panel = float(np.clip(width * span[1] / span[0], *_PANEL))
+    figure.set_figheight(_PLANE - height + panel)
+    figure.draw_without_rendering()
+    half = (span / axes.bbox.size).max() * axes.bbox.size / 2
+    middle = (low + high) / 2
+    axes.set_xlim(middle[0] - half[0], middle[0] + half[0])
+    axes.set_ylim(middle[1] - half[1], middle[1] + half[1])
+    axes.set_aspect("equal")
+
+
+def _draw_regions(axes: Axes, view: View) -> Float[np.ndarray, "rays 2 2"]:
+    """Tints of the three regions, and the rays between them, which are returned."""
+    far = 20 * np.abs((axes.get_xlim(), axes.get_ylim())).max()
+    directions = far * view.directions
+    rays = np.stack((np.zeros_like(directions), -directions), 1)
+    for ray in rays:
+        axes.plot(*ray.T, color=style.NEUTRAL, linewidth=0.8, linestyle=(0, (5, 3)), zorder=2)
+    for number, ((k,), _) in enumerate(view.class_vectors()):
+        left, right = -np.delete(directions, k, axis=0)
+        region = np.stack((np.zeros(2), left, 2 * directions[k], right))
+        colour = arrows.class_colour(number)
+        axes.add_patch(Polygon(region, color=colour, alpha=0.08, linewidth=0, zorder=0))
+    return rays
+
+
+def ilr_space(
+    explanation: Explanation,
+    instance: int = 0,
+    balances: Sequence[int | str] = (1, 2, 3),
+    most: int = 8,
+) -> Figure:
+    """How the features of one row move the prediction, as arrows in three log-ratios.
+
+    As `ilr_plane`, with one dimension more (Noé et al. 2024, Fig. 4). With four classes this is the
+    whole space: grey walls part the regions in which one class is the most probable. The view is
+    the one that shows the arrows longest; `figure.axes[-1].view_init` chooses another.
+
+        >>> import torch
+        >>> import manifold_shap as ms
+        >>> x = torch.tensor([[1.0, 0.0], [0.0, 2.0]])
+        >>> model = ms.as_model(lambda x: torch.softmax(x @ torch.eye(2, 4), 1), x)
+        >>> value = ms.imputed_value(model, ms.MarginalImputer(x), "ilr", draws=2)
+        >>> figure = ms.plots.ilr_space(ms.exact_shapley(value, x))
+        >>> figure.axes[-1].get_zlabel()
+        'log-ratio 0+1+2 : 3'
+
+    Args:
+        explanation: in the space `ilr`, of four classes or more.
+        instance: position of the row.
+        balances: three for the axes, by number as `str(explanation.partition)` counts them, from 1,
+            or by name.
+        most: features to show; the rest is one arrow.
+
+    Raises:
+        ValueError: the output space is not `ilr`, there are fewer than four classes, a balance is
+            unknown or named twice, `most` is not positive, or `instance` is out of range.
+    """
+    view = View.of_row(explanation, instance, balances, most, axes=3)
+    figure, panel = style.one_panel(_SPACE, grid="y")
+    panel.set_axis_off()
+    arrows.legend(panel, view)
+    style.headline(figure, *view.headline())
+    figure.draw_without_rendering()
+    # Of another colour than the caller's: such axes take that of their grid from nowhere else.
+    with rc_context({"grid.color": style.GRID, "grid.linewidth": 0.6}):
+        axes = figure.add_axes(
+            panel.get_position().bounds, projection="3d", proj_type="ortho", computed_zorder=False
+        )
+    box = _frame(axes, view)
+    _fit(figure, axes, box)
+    if view.is_whole:
+        _draw_walls(axes, view, box)
+
+    def project(points: np.ndarray) -> np.ndarray:
+        return axes.transData.transform(_projected(axes, points))
+
+    arrows.draw(arrows.Canvas(axes, project, _Arrow, _Label), view, np.zeros((0, 2, 3)))
+    return figure
+
+
+class _Arrow(FancyArrowPatch):
+    """An arrow between two points of the space, from whatever side they are seen."""
+
+    def __init__(
+        self, start: Float[np.ndarray, " 3"], end: Float[np.ndarray, " 3"], **settings: Any
+    ) -> None:
+        super().__init__((0, 0), (0, 0), **settings)
+        self._ends = np.stack((start, end))
+
+    def do_3d_projection(self) -> float:
+        """Called by the axes for every view; what it returns would order artists by depth."""
+        self.set_positions(*_projected(self.axes, self._ends))
+        return 0.0
+
+
+class _Label(Annotation):
+    """Text beside a point of the space, from whatever side that is seen."""
+
+    def __init__(self, text: str, point: Float[np.ndarray, " 3"], **settings: Any) -> None:
+        super().__init__(text, (0, 0), **settings)
+        self._point = point
+
+    def draw(self, renderer: Any) -> None:
+        self.xy = _projected(self.axes, self._point[None])[0]
+        super().draw(renderer)
+
+
+def _projected(axes: Any, points: Float[np.ndarray, "points 3"]) -> Float[np.ndarray, "points 2"]:
+    return np.stack(proj_transform(*points.T, axes.get_proj())[:2], 1)
+
+
+def _frame(axes: Axes3D, view: View) -> Float[np.ndarray, "2 3"]:
+    """Set limits that hold all, which are returned, labels and the viewpoint."""
+    box = arrows.corners(view, _BORDER[1])
+    low, high = box
+    segments = arrows.segments(view)
+    axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), zlim=(low[2], high[2]))
+    axes.view_init(*angles(segments[:, 1] - segments[:, 0]))
+    axes.set_facecolor("none")
+    axes.tick_params(labelsize=style.TEXT, labelcolor=style.INK, pad=-2)
+    three = (axes.xaxis, axes.yaxis, axes.zaxis)
+    for axis, label in zip(three, view.axis_labels(_ROOM[1]), strict=True):
+        axis.set_label_text(style.plain(label), fontsize=style.TEXT, color=style.INK)
+        axis.labelpad = -4
+        axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
+        axis.set_pane_color("none")
+        axis.line.set_color(style.NEUTRAL)
+    return box
+
+
+def _fit(figure: Figure, axes: Axes3D, box: Float[np.ndarray, "2 3"]) -> None:
+    """Make the box as wide as its panel, with what is written around it, and the figure as high."""
+    panel, zoom = axes.bbox.frozen(), 1.0
+    edges = np.array(list(itertools.product(*box.T)))
+    for _ in range(_ROUNDS):
+        axes.set_box_aspect(box[1] - box[0], zoom=zoom)
+        figure.draw_without_rendering()
+        written = [axis.get_tightbbox() for axis in (axes.xaxis, axes.yaxis, axes.zaxis)]
+        seen = axes.transData.transform(_projected(axes, edges))
+        drawn = Bbox.union([*written, Bbox([seen.min(0), seen.max(0)])])
+        zoom *= float((panel.size / drawn.size).min())
+    spare = (panel.height - drawn.height) / figure.dpi
+    figure.set_figheight(figure.get_figheight() - spare)
+    # What is above the panel stays at the top.
+    shift = (panel.min + panel.max - drawn.min - drawn.max) / 2 - (0, spare * figure.dpi / 2)
+    axes.set_position(panel.translated(*shift).transformed(figure.transFigure.inverted()))
+    figure.draw_without_rendering()
+
+
+def angles(steps: Float[np.ndarray, "steps 3"]) -> tuple[float, float]:
+    """Elevation and azimuth in degrees from which the steps look longest, all in all."""
+
+    def seen(pair: tuple[float, float]) -> float:
+        return float(np.linalg.norm(np.cross(steps, towards(*pair)), axis=1).sum())
+
+    return max(itertools.product(_ELEVATIONS, _AZIMUTHS), key=seen)
+
+
+def towards(elevation: float, azimuth: float) -> Float[np.ndarray, " 3"]:
+    """The unit vector towards an observer at these angles, in degrees."""
+    up, around = np.deg2rad((elevation, azimuth))
+    return np.array((np.cos(up) * np.cos(around), np.cos(up) * np.sin(around), np.sin(up)))
+
+
+def _draw_walls(axes: Axes3D, view: View, box: Float[np.ndarray, "2 3"]) -> None:
+    look: dict[str, Any] = {"facecolor": style.NEUTRAL, "alpha": 0.12, "edgecolor": "none"}
+    axes.add_collection3d(Poly3DCollection(walls(view, box), zorder=1, **look))
+    for ray in rays(view, box):
+        axes.plot(*ray.T, color=style.NEUTRAL, linewidth=0.8, linestyle=(0, (5, 3)), zorder=2)
+
+
+def walls(view: View, box: Float[np.ndarray, "2 3"]) -> list[Float[np.ndarray, "_ 3"]]:
+    """Polygons that part the four regions, as far as they lie within the box."""
+    far = _FAR * np.abs(box).max()
+    cones = [np.concatenate((np.zeros((1, 3)), far * edges)) for _, edges in view.walls()]
+    return [clipped(cone, box) for cone in cones]
+
+
+def rays(view: View, box: Float[np.ndarray, "2 axes"]) -> list[Float[np.ndarray, "_ axes"]]:
+    """Lines on which all classes but one tie, as far as they lie within the box."""
+    ends = -_FAR * np.abs(box).max() * view.directions
+    return [clipped(np.stack((np.zeros_like(end), end)), box) for end in ends]
+
+
+def clipped(
+    polygon: Float[np.ndarray, "points axes"], box: Float[np.ndarray, "2 axes"]
+) -> Float[np.ndarray, "clipped axes"]:
+    """What of a convex polygon, or of a line, is within the box (Sutherland & Hodgman 1974)."""
+    for axis, side in itertools.product(range(polygon.shape[1]), (0, 1)):
+        inside = (1 - 2 * side) * (polygon[:, axis] - box[side, axis])
+        kept = []
+        for here, there, a, b in zip(
+            polygon, np.roll(polygon, -1, 0), inside, np.roll(inside, -1), strict=True
+        ):
+            kept += [here] if a >= 0 else []
+            kept += [here + a / (a - b) * (there - here)] if a * b < 0 else []
+        polygon = np.stack(kept)
+    return polygon

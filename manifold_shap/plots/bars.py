@@ -52,13 +52,13 @@ def bars(
         ValueError: the explanations differ in rows, players or outputs, `most` is not positive,
             or `instance` or `output` name something that is not there.
     """
-    if isinstance(explanations, GlobalValues):
-        explanations = {"global Shapley values": explanations}
-    if isinstance(explanations, Mapping):
-        over_rows = {n: e for n, e in explanations.items() if isinstance(e, GlobalValues)}
-        if over_rows:
-            return _global_bars(over_rows, len(explanations), most)
-    by_name = selection.named(explanations)
+    given = explanations if isinstance(explanations, Mapping) else {"Shapley values": explanations}
+    over_rows = {name: each for name, each in given.items() if isinstance(each, GlobalValues)}
+    if over_rows:
+        return _global_bars(over_rows, len(given), most)
+    by_name = selection.named(
+        {name: each for name, each in given.items() if isinstance(each, Explanation)}
+    )
     first = next(iter(by_name.values()))
     row = selection.row_index(first, instance, "instance")
     k = int(selection.outputs_of_rows(first, output)[row])

@@ -190,7 +190,7 @@ def _drawable(text: str) -> str:
 
 def _other_fonts(text: str) -> list[str]:
     """Families to draw text with, besides the usual one."""
-    return sorted({_other_font(character) for character in text} - {"", None})
+    return sorted({found for character in text if (found := _other_font(character))})
 
 
 @cache

@@ -27,8 +27,8 @@ from manifold_shap.plots import (
     parallel_coordinates,
     style,
 )
-from manifold_shap.plots.compositions import _spread
 from manifold_shap.plots import selection as players
+from manifold_shap.plots.compositions import _spread
 from manifold_shap.simplex.partition import Partition
 from manifold_shap.tables.schema import Schema
 
@@ -260,8 +260,10 @@ def test_lines_end_at_the_prediction_however_many_players_are_shown(most: int) -
 
 def test_every_class_has_its_name_and_probability_at_its_end() -> None:
     explanation = explained(classes=("cat", "dog", "eel"))
-    axes = parallel_coordinates(explanation).axes[0]
+    figure = parallel_coordinates(explanation)
+    axes = figure.axes[0]
     prediction = distribution(explanation, explanation.prediction[0])
+    figure.draw_without_rendering()
     assert len(axes.lines) == 3
     for text, line, name, p in zip(
         axes.texts, axes.lines, explanation.classes, prediction, strict=True

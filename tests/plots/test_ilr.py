@@ -19,8 +19,10 @@ from matplotlib.text import Annotation, Text
 from manifold_shap.explanation import Explanation
 from manifold_shap.players import Players
 from manifold_shap.plots import ilr_plane, ilr_space, interactive
-from manifold_shap.plots.ilr import clipped, angles as view, towards as viewpoint, walls
 from manifold_shap.plots.arrows import place
+from manifold_shap.plots.ilr import angles as view
+from manifold_shap.plots.ilr import clipped, walls
+from manifold_shap.plots.ilr import towards as viewpoint
 from manifold_shap.plots.path import View as Subspace
 from manifold_shap.simplex.geometry import ilr_inv
 from manifold_shap.simplex.partition import Partition
@@ -83,7 +85,7 @@ def test_a_path_goes_from_base_to_prediction_by_the_steps(
 @pytest.mark.parametrize("classes", [3, 4, 7])
 def test_class_directions_are_unit_vectors_at_equal_angles_in_the_whole_space(classes: int) -> None:
     numbers = tuple(range(1, classes))
-    directions = Subspace.of_row(explained(classes), 0, numbers, 3, classes-1).directions
+    directions = Subspace.of_row(explained(classes), 0, numbers, 3, classes - 1).directions
     expected = (classes * np.eye(classes) - 1) / (classes - 1)
     np.testing.assert_allclose(directions @ directions.T, expected, atol=1e-12)
 
@@ -106,7 +108,7 @@ def test_classes_that_no_axis_tells_apart_share_a_vector_and_unseen_ones_have_no
 def test_on_a_wall_two_classes_tie_above_all_others(classes: int) -> None:
     numbers = tuple(range(1, classes))
     explanation = explained(classes)
-    subspace = Subspace.of_row(explanation, 0, numbers, 3, classes-1)
+    subspace = Subspace.of_row(explanation, 0, numbers, 3, classes - 1)
     ties = subspace.walls()
     assert len(ties) == classes * (classes - 1) // 2
     for (first, second), edges in ties:

@@ -22,8 +22,7 @@ from manifold_shap.cli import report
 from manifold_shap.explanation import Explanation
 from manifold_shap.metrics import Score, SizeCurve
 from manifold_shap.players import Players
-from manifold_shap.plots import bars, mse_curve, pixel_maps, sina, style
-from manifold_shap.plots import selection
+from manifold_shap.plots import bars, mse_curve, pixel_maps, selection, sina, style
 from manifold_shap.plots import style as words
 from manifold_shap.tables.schema import Schema
 

@@ -174,7 +174,7 @@ def features(explanation: Explanation, players: Int64[Tensor, " some"]) -> list[
             # A decoded zero is a rounding error of float32 in other units.
             noise = 1e-6 * (abs(column.mean) + column.scale)
             frame.loc[frame[column.name].abs() < noise, column.name] = 0.0
-    columns = [schema.player_of_element[owner[0] == player].unique() for player in players]
+    columns = [schema.players.index[owner[0] == player].unique() for player in players]
     return [frame.iloc[:, mine.tolist()] for mine in columns]
 
 

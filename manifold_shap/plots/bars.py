@@ -65,7 +65,7 @@ def bars(
     phi = torch.stack([e.phi[row, :, k] for e in by_name.values()])
     error = torch.stack([e.standard_error[row, :, k] for e in by_name.values()])
     shown = selection.largest(phi[0].abs(), most)
-    bases = [selection.amount(e, e.base[k].item()) for e in by_name.values()]
+    bases = [selection.amount(e, e.base[row, k].item()) for e in by_name.values()]
     names = list(by_name)
     same = len(set(bases)) == 1
     if not same:

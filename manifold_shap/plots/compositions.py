@@ -12,8 +12,9 @@ from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
 from manifold_shap.explanation import Explanation
-from manifold_shap.plots import selection, style
+from manifold_shap.plots import style
 from manifold_shap.plots.path import Path
+from manifold_shap.spaces import Probability
 
 # Points.
 _CLASS = 80.0
@@ -184,9 +185,7 @@ def parallel_coordinates(explanation: Explanation, instance: int = 0, most: int 
     states = path.states.numpy()
     labels = ["base", *(f"+ {label}" for label in path.labels(_LABEL))]
     names = [style.shorten(name, _CLASS) for name in explanation.classes]
-    ends = [
-        f"{name}  {selection.probability(p)}" for name, p in zip(names, states[-1], strict=True)
-    ]
+    ends = [f"{name}  {Probability().amount(p)}" for name, p in zip(names, states[-1], strict=True)]
     sides = _SCALE + _LEADER + 2 * _GAP + max(map(style.text_width, ends)) + style.MARGIN
     width = max(style.WIDTH, (sides + _LINE * len(labels)) / 72)
     settings, below = style.below_axis(labels, 72 * width - sides)

@@ -13,6 +13,7 @@ from torch import Tensor
 from manifold_shap import simplex
 from manifold_shap.explanation import Explanation
 from manifold_shap.plots import selection, style
+from manifold_shap.spaces import Probability
 
 # Length of the class-compositions, relative to the extent of the path.
 _REACH = 0.45
@@ -55,7 +56,7 @@ class Path:
     @property
     def coordinates(self) -> Float[Tensor, "states outputs"]:
         """The base, and where each step leads from there."""
-        start = self.explanation.base.expand_as(self.explanation.prediction).double()
+        start = self.explanation.base.double()
         return torch.cat((start, start + self.phi.cumsum(0)))
 
     @property
@@ -76,7 +77,7 @@ class Path:
     def headline(self, *more: str) -> list[str]:
         """The predicted class and the row, and further lines."""
         k = int(self.prediction.argmax())
-        said = selection.probability(self.prediction[k].item())
+        said = Probability().amount(self.prediction[k].item())
         row = self.explanation.instances[0]
         first = f"Predicted probability of {self.explanation.classes[k]}: {said} (row {row})"
         return [first, *more, *selection.cautions({"": self.explanation})]

@@ -54,7 +54,7 @@ def _difference(first: Explanation, other: Explanation) -> str:
         return f"players ({len(first.players)} and {len(other.players)})"
     if first.space != other.space or first.outputs != other.outputs:
         return (
-            f"outputs ({first.space} of {list(first.outputs)[:10]} and {other.space} of "
+            f"outputs ({first.space.name} of {list(first.outputs)[:10]} and {other.space.name} of "
             f"{list(other.outputs)[:10]})"
         )
     return ""
@@ -62,7 +62,9 @@ def _difference(first: Explanation, other: Explanation) -> str:
 
 def owners(explanation: Explanation) -> Int64[Tensor, "instances *event"]:
     """The player that owns each element of each row; -1 where none does."""
-    return explanation.players.index.expand(explanation.x.shape)
+    if explanation.owners is None:
+        return explanation.players.index.expand(explanation.x.shape)
+    return explanation.owners
 
 
 def output_index(explanation: Explanation, output: str) -> int:
@@ -213,31 +215,18 @@ def kinds(explanation: Explanation) -> list[str]:
 
 def quantity(explanation: Explanation, output: int) -> str:
     """What the Shapley values of one output share out."""
-    name = explanation.outputs[output]
-    if explanation.space == "probability":
-        return f"probability of {name}"
-    if explanation.space == "ilr":
-        return f"log-ratio {name}"
-    return "model output" if name == "0" else name
+    label = explanation.space.label(explanation.outputs[output])
+    return f"output {label}" if label.isdigit() else label
 
 
 def amount(explanation: Explanation, value: float) -> str:
     """A base or prediction of an explanation."""
-    return probability(value) if explanation.space == "probability" else style.number(value)
-
-
-def probability(p: float) -> str:
-    """Two decimals, but a probability is never rounded to certainty."""
-    if 0.995 <= p < 1:
-        return "> 0.99"
-    return "< 0.01" if 0 < p < 0.005 else f"{p:.2f}"
+    return explanation.space.amount(value) or style.number(value)
 
 
 def shapley_axis(explanation: Explanation, per: str = "", kinds: Sequence[str] = ()) -> str:
     """Label of an axis or colour bar of Shapley values, with their unit."""
-    units = {"probability": "probability", "log_odds": "log-odds", "ilr": "log-ratio"}
-    unit = units.get(explanation.space, "model output")
-    label = " ".join([*kinds, f"Shapley value{per} ({unit})"])
+    label = " ".join([*kinds, f"Shapley value{per} ({explanation.unit})"])
     return label[0].upper() + label[1:]
 
 

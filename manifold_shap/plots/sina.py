@@ -97,7 +97,7 @@ def sina(
 def _output(explanation: Explanation, output: str | None) -> int:
     if output is not None:
         return selection.output_index(explanation, output)
-    if explanation.space == "probability" and len(explanation.outputs) == 2:
+    if explanation.space.on_simplex and len(explanation.outputs) == 2:
         return 1
     return int(explanation.phi.abs().nanmean((0, 1)).argmax())
 

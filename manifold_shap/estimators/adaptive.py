@@ -80,7 +80,11 @@ def adaptive_shapley(
         progress: show a bar with the time left on work of more than two seconds.
 
     Returns:
-        An explanation with standard errors over samples, of orders and draws alike.
+        An explanation with standard errors over samples, of orders and draws alike. Who is sampled
+        depends on the contributions seen, which leaves a bias: in simulations of 2,500 rows up to
+        a tenth of a standard deviation by default, four tenths with `least=2`. Where contributions
+        are rare and large, errors are taken for too small: for the conjunction of six players,
+        95 % intervals covered 86 %.
 
     Raises:
         ValueError: `least` below 2, `samples` below `least` for every player, a `target_error` that
@@ -108,7 +112,8 @@ def adaptive_shapley(
     made_by = {"estimator": "adaptive", "samples": taken, "least": plan.least, **order.provenance}
     if target_error is not None:
         made_by["target_error"] = target_error
-    return game.explanation(phi, error, {**made_by, "seed": seed}, covariance)
+    freedom = sampler.moments.counts.amin(1).cpu() - 1.0
+    return game.explanation(phi, error, {**made_by, "seed": seed}, covariance, freedom)
 
 
 def adjust(

@@ -205,6 +205,7 @@ class Evaluator:
         standard_error: Tensor,
         made_by: dict[str, Any],
         covariance: Tensor | None = None,
+        degrees_of_freedom: Tensor | None = None,
     ) -> Explanation:
         """The labelled result, on the CPU and in the precision of the value function."""
         dtype = torch.promote_types(self.prediction.dtype, torch.float32)
@@ -216,6 +217,7 @@ class Evaluator:
             phi=own(phi),
             standard_error=own(standard_error),
             covariance=None if covariance is None else own(covariance),
+            degrees_of_freedom=degrees_of_freedom,
             partition=self._partition,
             base=own(self.base),
             prediction=own(self.prediction),

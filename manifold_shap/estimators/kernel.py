@@ -12,12 +12,11 @@ from torch import Tensor
 
 from manifold_shap._checks import check_choice
 from manifold_shap.estimators.evaluator import Evaluator
+from manifold_shap.estimators.pairs import LAWS
 from manifold_shap.estimators.ragged import by_player_count
 from manifold_shap.estimators.regression import (
-    LAWS,
     Estimate,
     Regression,
-    choose_pairs,
     explain_pairs,
 )
 from manifold_shap.explanation import Explanation
@@ -46,7 +45,8 @@ def kernel_shapley(
             `[batch, m, players]` to values `[batch, m, outputs]`.
         x: rows to explain, `[instances, *event]`. All are evaluated at the same coalitions.
         evaluations: coalitions per row, an even number, at least two for each player; by default
-            64 for each player but one. With 2^n - 2 or more, all are taken and the result is exact,
+            64 for each player but one. So few that they leave values undetermined are drawn
+            again. With 2^n - 2 or more, all are taken and the result is exact,
             for the draws of a sampled value function.
         law: of the sizes of coalitions: `leverage`, all alike (Musco & Witter 2025), or `kernel`,
             small and large ones more often (Lundberg & Lee 2017).
@@ -61,11 +61,11 @@ def kernel_shapley(
         the draws of a sampled value function.
 
     Raises:
-        ValueError: an odd `evaluations`, one that leaves values undetermined, or another `law`.
+        ValueError: an odd `evaluations`, too few of them, or another `law`.
     """
     check_choice("law", law, LAWS)
     game = Evaluator(value, x, batch_size)
-    regression = Regression(choose_pairs(game, evaluations, law, seed))
+    regression = Regression.of_game(game, evaluations, law, seed)
     made_by = {"estimator": "kernel", "law": law}
     return explain_pairs(game, regression, _least_squares, made_by, seed, progress)
 

@@ -105,7 +105,7 @@ def permutation_shapley(
     if target_error is not None:
         made_by["target_error"] = target_error
     error, covariance = moments.standard_error(), moments.covariance()
-    return game.explanation(moments.mean, error, made_by, covariance)
+    return game.explanation(moments.mean, error, made_by, covariance, moments.pairs - 1.0)
 
 
 def _sampled(

@@ -59,6 +59,7 @@ def _joined(
         return rows([_padded(tensor, len(players)) for tensor in tensors])
 
     covariances = [part.covariance for part in parts if part.covariance is not None]
+    freedom = [p.degrees_of_freedom for p in parts if p.degrees_of_freedom is not None]
     made_by = {
         key: entry
         if all(part.made_by.get(key) == entry for part in parts)
@@ -74,6 +75,7 @@ def _joined(
         base=rows([part.base for part in parts]),
         prediction=rows([part.prediction for part in parts]),
         x=rows([part.x for part in parts]),
+        degrees_of_freedom=None if len(freedom) < len(parts) else rows(freedom),
         owners=rows([part.owners for part in parts if part.owners is not None]),
         players=players,
         instances=(),

@@ -14,9 +14,8 @@ alone, which all rows and outputs share: it is factorised once.
 """
 
 import itertools
-import math
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int64
@@ -24,131 +23,19 @@ from torch import Tensor
 from tqdm import tqdm
 
 from manifold_shap import _random
-from manifold_shap._checks import check_seed, check_whole
-from manifold_shap.coalitions import LeverageScores, ShapleyKernel, all_coalitions, sample_subsets
 from manifold_shap.estimators.evaluator import Evaluator
 from manifold_shap.estimators.moments import diagonal
+from manifold_shap.estimators.pairs import Pairs, choose_pairs
 from manifold_shap.explanation import Explanation
 
-EVALUATIONS_PER_PLAYER = 64
-LAWS: dict[str, type[LeverageScores | ShapleyKernel]] = {
-    "leverage": LeverageScores,
-    "kernel": ShapleyKernel,
-}
 # Pairs that are in memory as float64 together, and numbers of all pairs of some rows. They must not
 # depend on `batch_size`, or the rounding of sums would.
 _PAIRS_PER_PART = 4096
 _MOST_NUMBERS = 2**24
+# So few pairs that they often leave values open are drawn again, at most so often.
+_MOST_DRAWS = 10_000
 # Parts of one below which they are taken for none: rounding, in float64.
 _NOTHING = 1e-10
-
-
-class Pairs(NamedTuple):
-    """Coalitions, each of which stands for its complement, too.
-
-    Attributes:
-        mask: one of the two, neither empty nor full, `[pairs, players]`.
-        weight: w in the sum over pairs, `[pairs]`.
-        sampled: how many were drawn, independently: the last ones. Those before are all pairs of
-            their sizes.
-    """
-
-    mask: Bool[Tensor, "pairs players"]
-    weight: Float[Tensor, " pairs"]
-    sampled: int
-
-    @property
-    def drawn(self) -> Bool[Tensor, "pairs 1"]:
-        """Which ones were drawn."""
-        number = torch.arange(len(self.mask), device=self.mask.device)
-        return (number >= len(number) - self.sampled)[:, None]
-
-    def coalitions(self, start: int, stop: int) -> Bool[Tensor, "coalitions players"]:
-        """Those from number start to stop, where a complement follows its coalition."""
-        number = torch.arange(start, stop, device=self.mask.device)
-        return self.mask[number // 2] ^ (number % 2 == 1)[:, None]
-
-
-def choose_pairs(
-    game: Evaluator, evaluations: int | None, law: str, seed: int, fitted: bool = True
-) -> Pairs:
-    """All pairs that there are, where the budget covers them, or some by the law.
-
-    Args:
-        game: the opened value function.
-        evaluations: coalitions per row.
-        law: one of `LAWS`.
-        seed: of the draws.
-        fitted: whether values are fitted to them, for which few are not enough.
-
-    Raises:
-        ValueError: an odd number of coalitions per row, or fewer than are needed.
-    """
-    players = len(game.players)
-    count, seed = _count(evaluations, players, fitted), check_seed(seed)
-    if count >= 2 ** (players - 1) - 1:
-        # Every coalition without the last player; the complements are those with that player.
-        mask = all_coalitions(players - 1)[1:]
-        mask = torch.cat((mask, mask.new_zeros(len(mask), 1)), dim=1)
-        pairs = Pairs(mask, 2 * _weight(mask), 0)
-    else:
-        generator = torch.Generator().manual_seed(seed)
-        # Sizes taken whole would hide the noise of their values from errors over draws.
-        pairs = _draw(LAWS[law](players), count, generator, whole_sizes=not game.sampled)
-    return Pairs(pairs.mask.to(game.device), pairs.weight.to(game.device), pairs.sampled)
-
-
-def _count(evaluations: int | None, players: int, fitted: bool) -> int:
-    if evaluations is None:
-        evaluations = max(2, EVALUATIONS_PER_PLAYER * (players - 1))
-    if check_whole("evaluations", evaluations) % 2:
-        raise ValueError(
-            "Expected `evaluations` to be a positive even number (coalitions come with their "
-            f"complements) but got {evaluations}."
-        )
-    least = min(2 * players, 2**players - 2) if fitted else 2
-    if evaluations < least:
-        raise ValueError(
-            f"Expected `evaluations` of at least {least} for {players} players but got "
-            f"{evaluations}; fewer coalitions do not determine so many values."
-        )
-    return evaluations // 2
-
-
-def _draw(
-    law: LeverageScores | ShapleyKernel, count: int, generator: torch.Generator, whole_sizes: bool
-) -> Pairs:
-    """Pairs of the law; of sizes of which it would draw as many as there are, each pair once."""
-    players, probability = law.players, law.size_probability.clone()
-    taken, left = [torch.zeros(0, players, dtype=torch.bool)], count
-    # Sizes below half of the players: complements have the others, with the same probability. There
-    # are more pairs than are drawn, so that some sizes are always left.
-    for size in range(1, (players + 1) // 2) if whole_sizes else ():
-        expected = 2 * left * float(probability[size - 1] / probability.sum())
-        if expected < math.comb(players, size):
-            break
-        taken.append(_all_of_size(size, players))
-        probability[[size - 1, players - size - 1]] = 0
-        left -= len(taken[-1])
-    whole = torch.cat(taken)
-    probability /= probability.sum()
-    sizes = 1 + torch.multinomial(probability, left, replacement=True, generator=generator)
-    drawn = [sample_subsets(some, players, generator) for some in sizes.split(_PAIRS_PER_PART)]
-    weight = players / (sizes * (players - sizes) * probability[sizes - 1]) / left
-    return Pairs(torch.cat((whole, *drawn)), torch.cat((2 * _weight(whole), weight)), left)
-
-
-def _all_of_size(size: int, players: int) -> Bool[Tensor, "coalitions players"]:
-    members = torch.tensor(list(itertools.combinations(range(players), size)))
-    mask = torch.zeros(len(members), players, dtype=torch.bool)
-    return mask.scatter_(1, members, True)
-
-
-def _weight(mask: Bool[Tensor, "coalitions players"]) -> Float[Tensor, " coalitions"]:
-    """w in the sum over all coalitions."""
-    n = mask.shape[1]
-    by_size = [0.0, *(n / (size * (n - size) * math.comb(n, size)) for size in range(1, n))]
-    return torch.tensor(by_size, dtype=torch.float64)[mask.sum(1)]
 
 
 class Design:
@@ -225,8 +112,7 @@ class Regression(Design):
         leverage: w uᵀ `inverse` u of each pair, the share of its own y in what is fitted to it; 1
             where the fit hangs on it.
 
-    Raises:
-        ValueError: the pairs leave values undetermined.
+        determined: whether the pairs determine all values; else `inverse` and `leverage` are NaN.
     """
 
     def __init__(self, pairs: Pairs) -> None:
@@ -237,14 +123,39 @@ class Regression(Design):
         for _, u, w in self._parts():
             gram += (w[:, None] * u).T @ u
         root, failed = torch.linalg.cholesky_ex(gram)
-        if int(failed) or float(root.diagonal().square().min()) < _NOTHING:
-            raise ValueError(
-                f"Expected coalitions that determine the values of all {players} players but the "
-                f"{2 * len(pairs.mask)} drawn leave some open; give more `evaluations`."
-            )
-        self.inverse = torch.cholesky_inverse(root)
+        self.determined = not int(failed) and float(root.diagonal().square().min()) >= _NOTHING
+        self.inverse = torch.cholesky_inverse(root) if self.determined else gram * torch.nan
         shares = [w * ((u @ self.inverse) * u).sum(1) for _, u, w in self._parts()]
         self.leverage = torch.cat([pairs.weight[:0], *shares])
+
+    @classmethod
+    def of_game(
+        cls, game: Evaluator, evaluations: int | None, law: str, seed: int, spare: int = 0
+    ) -> "Regression":
+        """The regression on the first pairs by a law that determine all values.
+
+        Args:
+            game: the evaluator.
+            evaluations: coalitions per row.
+            law: one of `pairs.LAWS`.
+            seed: of the draws.
+            spare: 1 where values must be determined without any one of the drawn pairs, too.
+
+        Raises:
+            ValueError: an odd number of coalitions per row, or fewer than two for each player and
+                two for a spare pair.
+        """
+        least = 2 * (len(game.players) + spare)
+        for pairs in itertools.islice(
+            choose_pairs(game, evaluations, law, seed, least), _MOST_DRAWS
+        ):
+            found = cls(pairs)
+            if found.determined and not (spare and bool(found.hangs.any())):
+                return found
+        raise ValueError(
+            f"Expected coalitions that determine the values of all {len(game.players)} players but "
+            f"{_MOST_DRAWS} draws of {2 * len(pairs.mask)} left some open; give more `evaluations`."
+        )
 
     @property
     def hangs(self) -> Bool[Tensor, "pairs 1"]:
@@ -311,7 +222,9 @@ def explain_pairs(
     # Of a player who does not vary, rounding may leave less than nothing.
     error = diagonal(covariance).clamp(min=0).sqrt()
     made_by["seed"] = seed
-    return game.explanation(phi, error, made_by, covariance if game.crossed else None)
+    freedom = torch.full((len(rows),), float(pairs.sampled - 1))
+    crossed = covariance if game.crossed else None
+    return game.explanation(phi, error, made_by, crossed, freedom)
 
 
 def _keys(game: Evaluator, rows: Tensor, pairs: Pairs, seed: int) -> Int64[Tensor, "rows pairs"]:

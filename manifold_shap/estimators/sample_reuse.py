@@ -23,12 +23,12 @@ from torch import Tensor
 
 from manifold_shap._checks import to_tensor
 from manifold_shap.estimators.evaluator import Evaluator
+from manifold_shap.estimators.pairs import choose_pairs
 from manifold_shap.estimators.ragged import by_player_count
 from manifold_shap.estimators.regression import (
     Design,
     Estimate,
     Regression,
-    choose_pairs,
     explain_pairs,
 )
 from manifold_shap.explanation import Explanation
@@ -56,9 +56,10 @@ def sample_reuse_shapley(
         value: a `ValueFunction`, or a callable from rows `[batch, *event]` and a bool mask
             `[batch, m, players]` to values `[batch, m, outputs]`.
         x: rows to explain, `[instances, *event]`. All are evaluated at the same coalitions.
-        evaluations: coalitions per row, an even number, at least two for each player; by default
-            64 for each player but one. With 2^n - 2 or more, all are taken and the result is exact,
-            for the draws of a sampled value function.
+        evaluations: coalitions per row, an even number, at least two for each player and two more;
+            by default 64 for each player but one. So few that they leave values undetermined,
+            which happens below about four for each player, are drawn again. With 2^n - 2 or more,
+            all are taken and the result is exact, for the draws of a sampled value function.
         start: Shapley values that are nearly right, as an amortised explainer gives them, `[rows,
             players, outputs]`. They take the place of the regression: any even number of
             `evaluations` is enough to make them unbiased, and to tell the errors of that.
@@ -73,27 +74,18 @@ def sample_reuse_shapley(
         value function.
 
     Raises:
-        ValueError: an odd `evaluations`, or one that leaves values undetermined, if only when a
-            single pair is left out; a `start` of another shape, or not finite.
+        ValueError: an odd `evaluations`, or too few of them; a `start` of another shape, or not
+            finite.
     """
     game = Evaluator(value, x, batch_size)
     if start is not None:
-        design = Design(choose_pairs(game, evaluations, "leverage", seed, fitted=False))
+        design = Design(next(choose_pairs(game, evaluations, "leverage", seed)))
         made_by = {"estimator": "sample_reuse", "start": "given"}
         known = _centred(start, game)
         return explain_pairs(game, design, _reused, made_by, seed, progress, known)
-    regression = Regression(choose_pairs(game, evaluations, "leverage", seed))
-    _check_cross_fits(regression)
+    regression = Regression.of_game(game, evaluations, "leverage", seed, spare=1)
     made_by = {"estimator": "sample_reuse"}
     return explain_pairs(game, regression, _corrected, made_by, seed, progress)
-
-
-def _check_cross_fits(regression: Regression) -> None:
-    if bool(regression.hangs.any()):
-        raise ValueError(
-            "Expected coalitions that determine all values without any one of their pairs but the "
-            f"{2 * len(regression.leverage)} drawn do not; give more `evaluations`."
-        )
 
 
 def _centred(start: Any, game: Evaluator) -> Float[Tensor, "rows players outputs"]:

@@ -45,6 +45,9 @@ def to_dataset(explanation: "Explanation") -> "xr.Dataset":
         "x": (("instances", *event), copied(explanation.x)),
         "player_of_element": (event, copied(explanation.players.index)),
     }
+    if explanation.degrees_of_freedom is not None:
+        freedom = copied(explanation.degrees_of_freedom)
+        variables["degrees_of_freedom"] = (("instances",), freedom)
     if explanation.owners is not None:
         variables["owners"] = (("instances", *event), copied(explanation.owners))
     if explanation.covariance is not None:
@@ -80,6 +83,9 @@ def fields(dataset: "xr.Dataset") -> dict[str, Any]:
         "players": _players(names, _tensor(dataset, "player_of_element")),
         "outputs": tuple(map(str, dataset["outputs"].values)),
         "owners": _tensor(dataset, "owners") if "owners" in dataset else None,
+        "degrees_of_freedom": (
+            _tensor(dataset, "degrees_of_freedom") if "degrees_of_freedom" in dataset else None
+        ),
         "space": as_space(**json.loads(dataset.attrs["space"])),
         "instances": tuple(int(k) for k in dataset["instances"].values),
         "made_by": json.loads(dataset.attrs["made_by"]),

@@ -1,4 +1,4 @@
-"""Players, laws over coalitions, and orders of players.
+"""Defines probability laws over coalitions, and draws orders of the players.
 
 A coalition is a bool mask over players: `True` = the player is in the coalition.
 """

@@ -1,9 +1,9 @@
-"""Shapley values by adaptive sampling: players whose contributions vary more are sampled more.
+"""Estimates Shapley values by adaptive sampling: more samples where contributions vary more.
 
-A sample is the marginal contribution of one player when all arrive in uniformly random order; whose
-it is, the errors so far decide (Noé et al. 2024, Algorithms 1 and 2, after Štrumbelj & Kononenko
-2014). Contributions to different orders do not telescope, so what their sum lacks is shared out in
-the end (Eqs. 28-29).
+A sample is the marginal contribution of one player in a uniformly random order; the errors so far
+decide which player is sampled next (Noé et al. 2024, Algorithms 1 and 2, after Štrumbelj &
+Kononenko 2014). Contributions in different orders do not telescope, so the values are adjusted in
+the end to have the known sum (Eqs. 28-29).
 """
 
 import warnings
@@ -47,16 +47,20 @@ def adaptive_shapley(
     batch_size: int | None = None,
     progress: bool = False,
 ) -> Explanation:
-    """Estimate Shapley values from contributions of single players, most of the uncertain ones.
+    """Estimate Shapley values from marginal contributions, sampled by a Neyman-type allocation.
 
-    First every player is sampled `least` times, then the one for whom a sample takes most from the
-    expected squared error of all: Algorithm 2 of Noé et al. (2024), where the branches of the
-    condition are printed the other way round. Variances are updated after each round of samples,
-    and drawn a little to the mean of all players, so that nobody is left out for good. In the end
-    the values move, in proportion to the variances of their estimates, so that they sum to
+        >>> game = lambda x, mask: (x[:, None] * mask).sum(-1, keepdim=True)
+        >>> adaptive_shapley(game, torch.tensor([[1.0, 2.0, 3.0]]), samples=48).phi.flatten()
+        tensor([1., 2., 3.])
+
+    First every player is sampled `least` times, then the one whose next sample reduces the expected
+    squared error of all most: Algorithm 2 of Noé et al. (2024), where the two branches of the
+    condition are printed in the wrong order. Variances are updated after each round of samples, and
+    shrunk a little towards the mean of all players, so that no player is left out for good. In the
+    end the values are adjusted, in proportion to the variances of their estimates, to sum to
     v(N) - v(∅); see `adjust`.
 
-    It pays where a few of many players vary much. A contribution takes two values here, and one in
+    It pays where few of many players vary much. A contribution costs two values here, and one in
     `permutation_shapley`, which is at least as precise elsewhere.
 
     Args:
@@ -65,16 +69,15 @@ def adaptive_shapley(
         x: rows to explain, `[instances, *event]`.
         evaluations: values of v per row; the budget in place of `samples`, which take two each.
         samples: contributions per row, of all players together; by default 64 times the players.
-        least: contributions of each player, at least 2. With few, those of a player may happen to
-            be alike, and its error be taken for small.
+        least: contributions of each player, at least 2. With few, a player's may be equal by
+            chance, and its error underestimated.
         target_error: stop a row when its largest standard error falls below this share of the
             range of v on that row; `samples` is then the most that a row may take (by default
             65,536 times the players).
         ordering: names of the players, component after component, as in `[["a", "b"], ["c"]]`:
             only orders in which earlier components come first are taken. By default all are.
         seed: of the orders. Same seed, same answer, for any `batch_size` and device, unless the
-            value function's own rounding differs: then a player may be chosen for another that is
-            as good.
+            value function's own rounding differs: then another player, as good, may be chosen.
         batch_size: model rows per call; by default what suits the value function and the device.
             Changes memory, not the numbers.
         progress: show a bar with the time left on work of more than two seconds.

@@ -1,4 +1,4 @@
-"""Who is sampled next: a budget goes where it lowers the errors of all players together most."""
+"""Allocates samples to players greedily (Neyman-type), to reduce the total error most."""
 
 import torch
 from jaxtyping import Float, Int64

@@ -1,4 +1,4 @@
-"""The estimator that suits a game: by its players, its outputs and what its values cost."""
+"""Chooses the estimator that suits a game: by its players, outputs and costs."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,12 +19,11 @@ from manifold_shap.estimators.ragged import by_player_count
 from manifold_shap.explanation import Explanation
 from manifold_shap.ordering import Ordering
 
-# Per player, in general and where contributions are linearized; and model rows that nobody has to
-# wait for.
+# Per player, in general and where contributions are linearized; and model rows that take a moment.
 _EVALUATIONS = DEFAULT_COALITIONS
 _EVALUATIONS_LINEARIZED = 128
 _LEAST_ROWS = 8192
-# Fewer do not tell their errors.
+# Fewer give poor standard errors.
 _FEWEST_COALITIONS = 64
 # Of regressions: players at most and evaluations per player at least; and for networks, the share
 # of all coalitions that they take at least.
@@ -47,6 +46,11 @@ def auto_shapley(
 ) -> Explanation:
     """Shapley values by the estimator that suits the game; `made_by["auto"]` says which and why.
 
+        >>> import torch
+        >>> game = lambda x, mask: (x[:, None] * mask).sum(-1, keepdim=True)
+        >>> auto_shapley(game, torch.tensor([[1.0, 2.0]])).made_by["auto"]
+        'exact: all 4 coalitions'
+
     - All coalitions, where they cost no more than `evaluations` and nothing is drawn: exact.
     - A regression (`kernel_shapley`) of up to 20 players on 32 evaluations or more for each, where
       nothing is drawn and the value function is no network or a quarter of all coalitions is taken.
@@ -66,9 +70,9 @@ def auto_shapley(
         value: a `ValueFunction`, or a callable from rows `[batch, *event]` and a bool mask
             `[batch, m, players]` to values `[batch, m, outputs]`.
         x: rows to explain, `[instances, *event]`.
-        evaluations: what may be spent on a row, in values v(S), about; by default 256 for each
-            player, 128 where contributions are linearized, or what 8,192 model rows are enough for.
-            With `target_error`, the most.
+        evaluations: values of v per row, about; by default 256 for each player, 128 where
+            contributions are linearized, or what 8,192 model rows are enough for. With
+            `target_error`, the most.
         target_error: stop a row when its largest standard error falls below this share of the
             range of v on that row.
         ordering: see `permutation_shapley`.
@@ -111,10 +115,7 @@ def auto_shapley(
 
 
 def _suits_regression(game: Evaluator, budget: int) -> bool:
-    """Whether a regression makes more of the budget than contributions at coalitions.
-
-    Coalitions that leave values open need not be feared: 144 pairs for 9 players are the fewest.
-    """
+    """Whether a regression is more precise for this budget than contributions at coalitions."""
     players = len(game.players)
     if game.sampled or players > _MOST_FITTED or budget < _LEAST_FITTED * players:
         return False

@@ -1,18 +1,19 @@
-"""Shapley values from the contributions of all players at sampled coalitions.
+"""Estimates Shapley values from the contributions of all players at sampled coalitions.
 
 A Shapley value is also the mean of v(T ∪ i) - v(T \\ i) over coalitions T in which every player is
-present with one probability, itself uniform (Owen 1972). One coalition serves all players: it is
-evaluated with each of them toggled. Three things make this more exact than orders of the players
-for the same number of values:
+present with the same probability, itself uniform (Owen 1972). One coalition serves all players: it
+is evaluated with each of them toggled. Three things reduce the variance, compared with orders of
+the players for as many evaluations:
 
-- Coalitions are stratified by their size, with more of the small and of the large ones, where
-  contributions vary most (`sample_stratified_pairs`), and come with their complements.
-- The contributions of all players at one coalition err together, and their sum is known to be
-  v(N) - v(∅) on average: a control variate (`with_sum`), which also makes the result efficient.
-- A value function that `linearizes` gives the contributions of all players approximately for the
-  cost of a few values. Most coalitions are asked only that; some are evaluated in full as well,
-  and tell the mean of what the approximation misses: about as many as lower the error most for
-  their cost (Giles 2015, Section 1.3). So nothing is lost but time.
+- Coalitions are stratified by size, with more small and large ones, where contributions vary most
+  (`sample_stratified_pairs`), and come in antithetic pairs with their complements.
+- The errors of all players at one coalition are correlated, and the expectation of their sum is
+  known, v(N) - v(∅): a control variate (`with_sum`), which also makes the result efficient.
+- Where a value function can be linearized, the contributions of all players cost a few values
+  instead of n. The estimate then has two levels: linearized contributions at most coalitions plus
+  a correction, the mean of what linearization misses at the coalitions that are evaluated in full
+  as well, as many as reduce the error most for their cost (Giles 2015, Section 1.3). It stays
+  unbiased but for what the control variate brings.
 """
 
 import math
@@ -35,16 +36,16 @@ from manifold_shap.estimators.ragged import by_player_count
 from manifold_shap.explanation import Explanation
 from manifold_shap.values.base import Linearized
 
-# Of exact contributions a value function pays n values; of linearized ones a few. With fewer than
-# 256 their errors are skewed.
+# Exact contributions cost n evaluations per coalition, linearized ones a few. With fewer than 256
+# coalitions errors are skewed.
 DEFAULT_COALITIONS = 256
 DEFAULT_LINEARIZED = 512
 MAX_COALITIONS = 2**16
-# Two pairs of each stratum tell its variance.
+# Two pairs per stratum give an unbiased estimate of its variance.
 _STRATA = 8
 LEAST_COALITIONS = 4 * _STRATA
 _PAIRS_PER_ROUND = 64
-# So many of a round may be evaluated in full as well, in fewer strata.
+# Pairs per round that may be evaluated in full as well, in fewer strata.
 _EXACT_PAIRS, _EXACT_STRATA = 8, 4
 
 
@@ -62,9 +63,13 @@ def coalition_shapley(
 ) -> Explanation:
     """Estimate Shapley values from all players' contributions at sampled coalitions.
 
-    Coefficients of the control variate are estimated from the same coalitions, and so is how many
-    of them are evaluated in full. That leaves a bias of the order of 1/coalitions: a fifth of a
-    standard error with 64 of them, less with more.
+        >>> game = lambda x, mask: (x[:, None] * mask).sum(-1, keepdim=True)
+        >>> coalition_shapley(game, torch.tensor([[1.0, 2.0, 3.0]]), coalitions=32).phi.flatten()
+        tensor([1., 2., 3.])
+
+    Coefficients of the control variate are estimated from the same coalitions, and so is the number
+    of those evaluated in full. That leaves a bias of order 1/coalitions: a fifth of a standard
+    error with 64 of them, less with more.
 
     Args:
         value: a `ValueFunction`, or a callable from rows `[batch, *event]` and a bool mask
@@ -72,9 +77,9 @@ def coalition_shapley(
         x: rows to explain, `[instances, *event]`.
         evaluations: values of v per row, about; the budget in place of `coalitions`.
         coalitions: per row, a multiple of 32 (eight strata, two of each, each with its complement).
-            Each takes as many values as there are players; where a value function linearizes for
-            less than a third of that, 16 of every 128 do, or fewer where the variance of what is
-            missed is small. By default 256, or 512 there.
+            Each costs as many values as there are players; where linearized contributions cost less
+            than a third of that, at most 16 of every 128 are evaluated in full. By default 256, or
+            512 where linearized.
         target_error: stop a row when its largest standard error falls below this share of the
             range of v on that row; `coalitions` is then the most that a row may take (by default
             65,536).
@@ -146,9 +151,9 @@ def linearization(game: Evaluator) -> Linearized | None:
 
 
 def affordable(game: Evaluator, evaluations: int) -> int:
-    """The most coalitions that cost no more than so many values v(S); 0 where none do.
+    """The most coalitions that cost at most this many values v(S); 0 where none do.
 
-    Even if those of every round were evaluated in full, where linearized ones need it.
+    The cost is that of all rounds with their coalitions in full.
     """
     counts = range(LEAST_COALITIONS, MAX_COALITIONS + 1, LEAST_COALITIONS)
     several = bisect_right(counts, float(evaluations), key=lambda count: _cost(game, count))
@@ -178,11 +183,10 @@ def _cost(game: Evaluator, coalitions: int) -> float:
 
 
 class _Parts:
-    """What the estimate is the sum of: contributions or, where a value function linearizes,
-    linearized ones and what they miss.
+    """The levels of the estimate: contributions or, linearized, contributions and a correction.
 
     Args:
-        game: the opened value function.
+        game: the evaluator.
         pairs: of coalitions, at most.
         seed: of the coalitions.
     """
@@ -201,7 +205,7 @@ class _Parts:
         ]
 
     def take(self, rows: Tensor, pairs: range) -> None:
-        """Take in the pairs of a round."""
+        """Add the pairs of a round."""
         if self.linearization is None:
             self._take(self.moments[0], self._contributions, rows, pairs)
             return
@@ -214,14 +218,14 @@ class _Parts:
         return with_sum(self.moments, self.total)
 
     def unfinished(self, rows: Tensor, taken: int, target_error: float) -> tuple[Tensor, int]:
-        """Rows above the target, and a guess of the pairs that they still need."""
+        """Rows above the target error, and an estimate of the pairs that they still need."""
         error = diagonal(self.estimate()[1]).clamp(min=0).sqrt()
         where = rows.to(error.device)
         counts = torch.full((len(rows),), taken)
         return above_target(rows, error[where], self.spread[where], counts, target_error)
 
     def _due(self, rows: Tensor, cost: float) -> Bool[Tensor, " rows"]:
-        """Rows where coalitions in full lower the error more, for their cost, than others do."""
+        """Rows where coalitions in full reduce the error more, for their cost."""
         linearized, missed = (part.gain()[rows.to(self.game.device)] for part in self.moments)
         in_full = cost + len(self.game.players) + 1
         return ~(missed / in_full < linearized / cost)
@@ -234,9 +238,10 @@ class _Parts:
         pairs: range,
         due: Bool[Tensor, " rows"] | None = None,
     ) -> None:
-        """Samples of one part: means of pairs, two for each stratum at a time.
+        """Add samples to one level: means of pairs, two per stratum at a time.
 
-        Coalitions are drawn for all rows, so that a row's own do not hang on which others are due.
+        Coalitions are drawn for all rows, so that those of a row do not depend on which others are
+        due.
         """
         game, strata = self.game, len(moments.weights)
         shape = (len(pairs) // (2 * strata), 2)

@@ -1,4 +1,4 @@
-"""Exact Shapley values by enumeration of all coalitions: 2^n, or those that an order allows."""
+"""Computes exact Shapley values by enumeration of all coalitions that an ordering allows."""
 
 import math
 from collections.abc import Sequence
@@ -32,9 +32,13 @@ def exact_shapley(
 ) -> Explanation:
     """Shapley values by the sum of Frye et al. (2021), Eq. (1), over all 2^n coalitions.
 
+        >>> game = lambda x, mask: (x[:, None] * mask).sum(-1, keepdim=True)
+        >>> exact_shapley(game, torch.tensor([[1.0, 2.0, 3.0]])).phi.flatten()
+        tensor([1., 2., 3.])
+
     With an ordering the values are asymmetric (Frye, Rowat & Feige 2020): those of the game that
-    each component plays among its own players, all earlier ones being present and no later one.
-    This takes 2^k coalitions for a component of k players.
+    each component plays among its own players, with all earlier components present and no later
+    one. This takes 2^k coalitions for a component of k players.
 
     Args:
         value: a `ValueFunction`, or a callable from rows `[batch, *event]` and a bool mask
@@ -53,9 +57,9 @@ def exact_shapley(
         sampled: values are exact for its draws. `permutation_shapley` estimates the errors of both.
 
     Raises:
-        ValueError: more coalitions than `evaluations`; more than `MAX_PLAYERS` = 16 players
-            (65,536 coalitions per row) in all or, with
-            an ordering, in one component; an `ordering` that does not name every player once.
+        ValueError: more coalitions than `evaluations`; more than `MAX_PLAYERS` = 16 players (65,536
+            coalitions per row) in all or, with an ordering, in one component; an `ordering` that
+            does not name every player once.
         TypeError: an `ordering` that is no list of lists.
     """
     game = Evaluator(value, x, batch_size)

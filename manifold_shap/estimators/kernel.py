@@ -1,4 +1,4 @@
-"""Shapley values by KernelSHAP's regression, on coalitions and their complements.
+"""Estimates Shapley values by the regression of KernelSHAP, on pairs of complements.
 
 They are the weighted least-squares fit of v by an additive game with the same ends, v(∅) and v(N)
 (Lundberg & Lee 2017); see `regression` for the fit. Sizes of coalitions are by default drawn by the
@@ -34,6 +34,11 @@ def kernel_shapley(
     progress: bool = False,
 ) -> Explanation:
     """Estimate Shapley values by least squares on pairs of complementary coalitions.
+
+        >>> import torch
+        >>> game = lambda x, mask: (x[:, None] * mask).sum(-1, keepdim=True)
+        >>> kernel_shapley(game, torch.tensor([[1.0, 2.0, 3.0]])).phi.flatten()
+        tensor([1., 2., 3.])
 
     Additive games are fitted exactly, and so are those of interactions between two players, whose
     halves a pair tells apart. Of the smallest (and largest) sizes all coalitions are taken, where

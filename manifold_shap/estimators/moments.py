@@ -1,4 +1,4 @@
-"""Running mean and spread of sampled contributions, row by row."""
+"""Accumulates means and covariances of sampled contributions, row by row."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,16 +11,16 @@ _SMALLEST = torch.finfo(torch.float64).tiny
 
 
 class Moments:
-    """Mean of the contributions of the pairs walked so far, and its error, in float64.
+    """Mean of the contributions of the pairs so far, and its standard error, in float64.
 
     Args:
         rows, players, outputs: how many.
         device: where.
-        crossed: keep what outputs have to do with each other, too.
+        crossed: also accumulate covariances between outputs.
 
     Attributes:
         mean: `[rows, players, outputs]`.
-        pairs: walked so far for each row.
+        pairs: so far, for each row.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class Moments:
         contributions: Float[Tensor, "rows pairs players outputs"],
         spread: Float[Tensor, "rows outputs"],
     ) -> None:
-        """Take in new pairs, and the range of v seen on each row (Chan et al. 1983)."""
+        """Add new pairs, and the range of v on each row (Chan et al. 1983)."""
         new = contributions.shape[1]
         before = self.pairs[rows].to(self.mean)
         mean = contributions.mean(1, dtype=torch.float64)
@@ -63,7 +63,7 @@ class Moments:
         return self._of_mean() if self._crossed else None
 
     def unfinished(self, rows: Tensor, target_error: float) -> tuple[Tensor, int]:
-        """Rows above the target, and a guess of the pairs that they still need.
+        """Rows above the target error, and an estimate of the pairs that they still need.
 
         The target is a share of the range of v on the row.
         """
@@ -90,7 +90,7 @@ class PlayerMoments:
     Args:
         rows, players, outputs: how many.
         device: where.
-        crossed: keep what outputs have to do with each other, too.
+        crossed: also accumulate covariances between outputs.
 
     Attributes:
         mean: `[rows, players, outputs]`.
@@ -114,7 +114,7 @@ class PlayerMoments:
         contributions: Float[Tensor, "rows samples outputs"],
         spread: Float[Tensor, "rows outputs"],
     ) -> None:
-        """Take in contributions of these players, and the range of v seen on each row."""
+        """Add contributions of these players, and the range of v on each row."""
         where = rows.to(self.mean.device)
         before, new = self.counts[where], self._sum(torch.ones_like(owner), owner)
         share = new.double() / (before + new).clamp(min=1)
@@ -164,7 +164,7 @@ class StratifiedMoments:
         rows, players, outputs: how many.
         weights: of the strata; they sum to one.
         device: where.
-        crossed: keep what outputs have to do with each other, too.
+        crossed: also accumulate covariances between outputs.
 
     Attributes:
         mean: `[rows, players, outputs]`.
@@ -190,7 +190,7 @@ class StratifiedMoments:
     def add(
         self, rows: Tensor, samples: Float[Tensor, "rows twos 2 strata players outputs"]
     ) -> None:
-        """Take in new samples."""
+        """Add new samples."""
         rows, new = rows.to(self.mean.device), samples.shape[1]
         weighted = samples.double() * self.weights[:, None, None]
         mean = weighted.sum(3).mean((1, 2))

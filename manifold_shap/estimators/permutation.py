@@ -1,11 +1,11 @@
-"""Shapley values from paired permutations: all outputs of many rows at once.
+"""Estimates Shapley values from antithetic pairs of permutations.
 
 A Shapley value is a player's expected marginal contribution when the players arrive in uniformly
 random order; an asymmetric one, when they do so in an order that a partial order allows (Frye,
-Rowat & Feige 2020). An order is walked together with its reverse, inside each component of the
-partial order; the mean of the two is one sample, and standard errors are over these pairs. Along
-one order the contributions telescope, so they sum to v(N) - v(∅) whatever the number of
-permutations.
+Rowat & Feige 2020). An order is evaluated together with its reverse, inside each component of
+the partial order; the mean of the two is one sample, and standard errors are over these pairs.
+Along one order the marginal contributions telescope, so they sum to v(N) - v(∅) whatever the number
+of permutations.
 """
 
 import math
@@ -29,7 +29,7 @@ from manifold_shap.ordering import Ordering
 
 DEFAULT_PERMUTATIONS = 64
 MAX_PERMUTATIONS = 2**16
-# Ten players have 3.6 million orders: more than anybody walks.
+# Ten players have 3.6 million orders, too many to evaluate them all.
 _MOST_ORDERS = math.factorial(9)
 _PAIRS_PER_ROUND = 32
 _FIRST_ROUND = 8
@@ -50,6 +50,11 @@ def permutation_shapley(
 ) -> Explanation:
     """Estimate Shapley values from orders of the players and their reverses.
 
+        >>> game = lambda x, mask: (x[:, None] + mask).prod(-1, keepdim=True)
+        >>> explanation = permutation_shapley(game, torch.tensor([[1.0, 2.0, 3.0]]), seed=1)
+        >>> explanation.phi.flatten()  # Three players have six orders: all of them are taken.
+        tensor([8.8333, 5.3333, 3.8333])
+
     Args:
         value: a `ValueFunction`, or a callable from rows `[batch, *event]` and a bool mask
             `[batch, m, players]` to values `[batch, m, outputs]`.
@@ -57,7 +62,7 @@ def permutation_shapley(
         evaluations: values of v per row, about; the budget in place of `permutations`.
         permutations: orders per row, an even number (an order and its reverse are a pair); 64 by
             default. With n! (or as many as `ordering` allows) or more and no `target_error`, every
-            order is walked once and the result is exact, for the draws of a sampled value function.
+            order is taken once and the result is exact, for the draws of a sampled value function.
         target_error: stop a row when its largest standard error falls below this share of the
             range of v on that row; `permutations` is then the most that a row may take (by
             default 65,536). Where orders are few all of them are taken instead, unless the value
@@ -84,17 +89,17 @@ def permutation_shapley(
     most = _most(permutations, target_error)
     seed = check_seed(seed)
     order = Ordering.of(ordering, game.players)
-    # A target is met by far fewer than all n! orders, unless they are very few.
+    # A target error takes far fewer than all n! orders, unless these are very few.
     worthwhile = most if target_error is None else min(most, DEFAULT_PERMUTATIONS)
     every = order.orders if order.orders <= _MOST_ORDERS else math.inf
     if game.sampled and target_error is not None:
-        every = math.inf  # Only draws afresh tell, and lessen, their own error.
+        every = math.inf  # Only fresh draws estimate and reduce their own error.
     if every <= worthwhile:
         return _every_order(game, order, progress)
     limit = int(min(most, every)) // 2
     moments, active = _sampled(game, order, limit, target_error, seed, progress)
     if target_error is not None and len(active):
-        if every <= most:  # For what sampling has cost, all orders give the exact values.
+        if every <= most:  # At the cost of this sample, all orders give the exact values.
             return _every_order(game, order, progress)
         warnings.warn(
             f"{len(active)} of {len(game.x)} rows are above target_error={target_error} after "
@@ -116,7 +121,7 @@ def _sampled(
     seed: int,
     progress: bool,
 ) -> tuple[Moments, Tensor]:
-    """Moments over at most `limit` pairs, and the rows that have not met a target by then."""
+    """Moments over at most `limit` pairs, and the rows still above the target error."""
     generator = torch.Generator().manual_seed(seed)
     moments = _moments(game)
     active = torch.arange(len(game.x))
@@ -126,7 +131,7 @@ def _sampled(
             sample = partial(_sample, order, len(pairs), generator)
             # Draws are fresh for every pair, so that standard errors are of these, too.
             keys = _random.fold(row_keys, torch.arange(pairs.start, pairs.stop))
-            _walk_round(game, moments, active, sample, keys, bar)
+            _add_round(game, moments, active, sample, keys, bar)
             if target_error is not None:
                 active, remaining = moments.unfinished(active, target_error)
                 bar.total = bar.n + min(remaining, len(active) * limit)
@@ -161,7 +166,7 @@ def _every_order(game: Evaluator, order: Ordering, progress: bool) -> Explanatio
     # Draws are the same for all orders, and the values exact for these draws.
     keys = game.keys(rows)[:, None].expand(-1, len(pairs))
     with _bar(len(rows) * len(pairs), progress) as bar:
-        _walk_round(game, moments, rows, lambda count: pairs.expand(count, -1, -1, -1), keys, bar)
+        _add_round(game, moments, rows, lambda count: pairs.expand(count, -1, -1, -1), keys, bar)
     error = game.error_of_enumeration(moments.mean)
     return game.explanation(moments.mean, error, _made_by(moments, order))
 
@@ -172,8 +177,8 @@ def _moments(game: Evaluator) -> Moments:
 
 
 def _made_by(moments: Moments, order: Ordering) -> dict[str, Any]:
-    walked = 2 * int(moments.pairs.max())
-    return {"estimator": "permutation", "permutations": walked, **order.provenance}
+    taken = 2 * int(moments.pairs.max())
+    return {"estimator": "permutation", "permutations": taken, **order.provenance}
 
 
 def _bar(total: int, progress: bool) -> tqdm:
@@ -182,8 +187,8 @@ def _bar(total: int, progress: bool) -> tqdm:
 
 def _rounds(pairs: int, target_error: float | None) -> Iterator[range]:
     """Numbers of the pairs of each round."""
-    # Small rounds first, so that an easy row can stop early; the sizes must not depend on
-    # `batch_size`, or the orders would.
+    # Small rounds first, so that an easy row stops early. Sizes must not depend on `batch_size`,
+    # or the orders would.
     done, size = 0, _PAIRS_PER_ROUND if target_error is None else _FIRST_ROUND
     while done < pairs:
         size = min(size, pairs - done)
@@ -198,7 +203,7 @@ def _sample(
     return order.sample_pairs((rows, pairs), generator)
 
 
-def _walk_round(
+def _add_round(
     game: Evaluator,
     moments: Moments,
     rows: Tensor,
@@ -206,25 +211,25 @@ def _walk_round(
     keys: Int64[Tensor, "instances pairs"],
     bar: tqdm,
 ) -> None:
-    """Walk the pairs of a round, as many rows at a time as fit one batch."""
+    """Evaluate the pairs of a round, as many rows at a time as fit one batch."""
     pairs = keys.shape[1]
     per_row = 2 * pairs * max(1, len(game.players) - 1) * game.draws
     for some in rows.split(max(1, game.batch_size // per_row)):
         orders = orders_for(len(some)).to(game.device)
-        moments.add(some, *_walk(game, some, orders, keys[some]))
+        moments.add(some, *_contributions(game, some, orders, keys[some]))
         bar.update(len(some) * pairs)
 
 
-def _walk(
+def _contributions(
     game: Evaluator,
     rows: Tensor,
     orders: Int64[Tensor, "rows pairs 2 players"],
     keys: Int64[Tensor, "rows pairs"],
 ) -> tuple[Float[Tensor, "rows pairs players outputs"], Float[Tensor, "rows outputs"]]:
-    """Mean contributions of each pair of orders, and the range of v seen on each row."""
+    """Mean marginal contributions of each pair of orders, and the range of v on each row."""
     orders = orders.flatten(1, 2)
     rank = orders.argsort(-1)
-    # An order and its reverse share their draws, too.
+    # An order and its reverse share their draws (common random numbers).
     values = game.along(rows, orders, keys.repeat_interleave(2, 1))
     arrival = values.diff(dim=2)
     by_player = arrival.gather(2, rank[..., None].expand(-1, -1, -1, values.shape[-1]))

@@ -1,4 +1,4 @@
-"""The regression whose fit are Shapley values, on coalitions and their complements.
+"""Fits Shapley values by least squares to coalitions and their complements.
 
 Shapley values are the weighted least-squares fit of v by an additive game with the same ends, v(∅)
 and v(N) (Lundberg & Lee 2017). A coalition is taken together with its complement, under the same
@@ -110,7 +110,7 @@ class Regression(Design):
     Attributes:
         inverse: of Σ w u uᵀ among vectors that sum to zero, `[players, players]`.
         leverage: w uᵀ `inverse` u of each pair, the share of its own y in what is fitted to it; 1
-            where the fit hangs on it.
+            where the fit depends on it alone.
 
         determined: whether the pairs determine all values; else `inverse` and `leverage` are NaN.
     """
@@ -171,7 +171,7 @@ class Regression(Design):
     ) -> Float[Tensor, "rows pairs outputs"]:
         """Residuals of drawn pairs in the fit to all other pairs, given β, the fit to all.
 
-        Zero for pairs that were not drawn, NaN for one on which the fit hangs.
+        Zero for pairs that were not drawn, NaN for one that the fit depends on alone.
         """
         others = torch.where(self.hangs, torch.nan, 1 - self.leverage[:, None])
         return torch.where(self.pairs.drawn, self.residual(y, beta) / others, 0.0)
@@ -193,7 +193,7 @@ def explain_pairs(
     """Shapley values of all rows from the same pairs of coalitions.
 
     Args:
-        game: the opened value function.
+        game: the evaluator.
         design: the pairs.
         estimator: from the design, y and `Evaluator.crossed` to β and the covariance of its errors.
         made_by: what the explanation records.

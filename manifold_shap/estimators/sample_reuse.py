@@ -1,4 +1,4 @@
-"""Shapley values by maximum sample reuse, with what a regression explains taken out first.
+"""Estimates Shapley values by maximum sample reuse, with a regression as control variate.
 
 Every coalition can serve the values of all players: with m drawn ones, Σ w u y (see `regression`)
 is an unbiased estimate of theirs (maximum sample reuse), but one that varies with all of y. Witter,
@@ -46,6 +46,10 @@ def sample_reuse_shapley(
     progress: bool = False,
 ) -> Explanation:
     """Estimate Shapley values by regression-adjusted sample reuse: as `kernel_shapley`, unbiased.
+
+        >>> game = lambda x, mask: (x[:, None] * mask).sum(-1, keepdim=True)
+        >>> sample_reuse_shapley(game, torch.tensor([[1.0, 2.0, 3.0]])).phi.flatten()
+        tensor([1., 2., 3.])
 
     Coalitions come with their complements, sizes by leverage: see `kernel_shapley`, which is as
     precise where coalitions are many. Without bias, the mean over seeds, or over rows each with a

@@ -281,7 +281,7 @@ class Explanation:
         return compositions.norms(self.phi)
 
     def norm_errors(self) -> Float[Tensor, "instances players"]:
-        """Standard errors of the norms, to first order; NaN where they are not known."""
+        """Standard errors of the norms; NaN where they are not known."""
         self._on_simplex()
         if self.covariance is None:
             return self._exact_or_nan()[..., 0]

@@ -205,7 +205,10 @@ def compositions(iris: Inputs) -> Iterator[tuple[str, Tensor]]:
     yield "iris, cosines", explanation.cosines()
     yield "iris, projections", explanation.projections()
     sampled = ms.permutation_shapley(value, iris["x"], permutations=6, seed=4)
-    yield "iris, norm errors", sampled.norm_errors()
+    # Version 0.1.0 had them to first order.
+    along = torch.nn.functional.normalize(sampled.phi, dim=-1)
+    variance = torch.einsum("...o,...oq,...q->...", along, sampled.covariance, along)
+    yield "iris, norm errors", variance.clamp(min=0).sqrt()
     turned = sampled.in_basis([["0", "2"], "1"])
     yield from explained("iris, other basis", turned)
     of_probabilities = ms.imputed_value(model, ms.MarginalImputer(iris["reference"]), draws=100)

@@ -1,9 +1,9 @@
-"""Random numbers that are a function of a key and a position, not of what was drawn before.
+"""Computes random numbers from a key and a position (a counter-based generator).
 
-A generator gives other numbers when work is cut into other chunks. Here equal keys give equal
-numbers, wherever and whenever they are asked for: coalitions along one order share their draws
-(common random numbers), other orders have draws of their own, and neither the size of a batch nor
-the device matters. Keys are mixed by the finaliser of SplitMix64 (Steele, Lea & Flood 2014).
+A stateful generator gives other numbers when the same work is split into other batches. Here equal
+keys give equal numbers in any call: coalitions along one order share their draws (common random
+numbers), other orders have draws of their own, and neither the batch size nor the device matters.
+Keys are mixed by the finaliser of SplitMix64 (Steele, Lea & Flood 2014).
 """
 
 import math
@@ -21,7 +21,11 @@ _BITS = 23
 
 
 def fold(keys: Int64[Tensor, "..."], number: Tensor | int) -> Int64[Tensor, "..."]:
-    """Keys derived from these keys and a number each, broadcast; they share no numbers."""
+    """New keys from keys and numbers, broadcast, whose random numbers are independent.
+
+    >>> bool((fold(torch.tensor([1, 2]), 0) == fold(torch.tensor([1, 3]), 0))[0])
+    True
+    """
     number = torch.as_tensor(number, dtype=torch.int64, device=keys.device)
     return _mix(_mix(keys) + (number + 1) * _GOLDEN)
 
@@ -32,12 +36,16 @@ def uniform(
     """Uniform numbers strictly between 0 and 1: `[*shape, *size]`, or `[*shape, draws, *size]`.
 
     Args:
-        keys: equal keys, equal numbers.
-        size: of the block of numbers that each key (and each draw) gives.
+        keys: equal keys give equal numbers.
+        size: shape of the block of numbers for each key (and each draw).
         draws: numbers of the draws, where there are several: a draw's block depends on its own
             number only.
+
+    >>> few = uniform(torch.tensor([7]), (2,), range(3))
+    >>> torch.equal(few, uniform(torch.tensor([7]), (2,), range(9))[:, :3])
+    True
     """
-    # Coalitions along an order repeat a key hundreds of times: its numbers are made once.
+    # Coalitions along an order repeat a key hundreds of times: its numbers are computed once.
     distinct, position = keys.unique(return_inverse=True)
     width = math.prod(size)
     first, count = (0, 1) if draws is None else (draws.start, len(draws))
@@ -55,12 +63,20 @@ def uniform(
 def normal(
     keys: Int64[Tensor, "*shape"], size: Sequence[int], draws: range | None = None
 ) -> Float[Tensor, "..."]:
-    """Standard normal numbers, as `uniform` gives uniform ones."""
+    """Standard normal numbers; arguments as for `uniform`.
+
+    >>> torch.equal(normal(torch.tensor([7]), (2,)), to_normal(uniform(torch.tensor([7]), (2,))))
+    True
+    """
     return to_normal(uniform(keys, size, draws))
 
 
 def to_normal(numbers: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    """The standard normal quantile of numbers strictly between 0 and 1."""
+    """The standard normal quantile of numbers strictly between 0 and 1.
+
+    >>> to_normal(torch.tensor([0.5, 0.975]))
+    tensor([0.0000, 1.9600])
+    """
     return torch.erfinv(2 * numbers - 1) * math.sqrt(2)
 
 

@@ -1,4 +1,4 @@
-"""Exact Shapley values of naive Bayes classifiers, in time linear in the number of features.
+"""Computes exact Shapley values of naive Bayes classifiers in time linear in the features.
 
 Features are independent given the class: up to closure, log P(y | x) is a sum over them. On a
 log-ratio scale T the game v(S) = E[T f(x_S, X_S̄)] over reference rows X is therefore additive:
@@ -24,10 +24,10 @@ from manifold_shap.naive_bayes_models import NaiveBayes, float64, read_model
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace, as_space
 
-# Log-likelihoods that are held at a time: 2 MiB, what a cache holds.
+# Log-likelihoods held at a time: 2 MiB, which fit in a processor's cache.
 _MOST_ELEMENTS = 2**18
 
-# A likelihood counts as zero below the exponential of minus this; float32 ends soon after.
+# A log-likelihood below the negative of this counts as that of zero; float32 ends soon after.
 _LARGEST = 1e30
 
 
@@ -43,30 +43,37 @@ def naive_bayes_shapley(
     """Exact Shapley values of naive Bayes: Lemaire et al. (2023), Eq. (10), for any log-ratios.
 
     They equal `exact_shapley` of `imputed_value(model, MarginalImputer(x_reference), output)` with
-    every reference row drawn, in one pass over the rows instead of 2^n coalitions of each.
+    as many draws as reference rows, in one pass over the rows instead of 2^n coalitions of each.
 
     Args:
         model: a fitted `GaussianNB`, `CategoricalNB`, `BernoulliNB` or `MultinomialNB` of
             scikit-learn.
         x: rows to explain, `[instances, *event]`: a tensor or an array of as many elements per row
-            as the model has features, or a table, whose columns are matched by name if the model
-            knows names. Everything is computed in float64.
-        x_reference: rows over which v(∅) is the mean, as `x`.
+            as the model has features, or a data frame, whose columns are matched by name if the
+            model has feature names. All computations are in float64.
+        x_reference: background data, as `x`; v(∅) is the mean over it.
         output: `"log_odds"` (two classes), `"ilr"` (any number of them), or such an `OutputSpace`.
-        weights: w_m of each feature, from 0 to 1; by default all 1, which is the model itself. A
-            feature of weight 0 gets exactly 0.
-        players: who plays; by default every feature, by its name. The value of a group of features
-            is the sum of theirs.
+        weights: w_m of each feature, from 0 to 1; by default all 1, which is the model itself. The
+            Shapley value of a feature of weight 0 is exactly 0.
+        players: who plays; by default every feature, by its name. The Shapley value of a group of
+            features is the sum of theirs.
 
     Returns:
         An explanation whose standard errors are zero.
 
     Raises:
-        TypeError: `model` is no such classifier, or rows are no numbers.
-        ValueError: a model that is not fitted, or with fewer than two classes, or one without
-            prior; another `output`, or `log_odds` for other than two classes; rows of another
-            width, none, or of entries that are NaN, infinite or unknown to the model; a likelihood
-            of zero; `weights` out of range, or `weights` or `players` of another shape.
+        TypeError: `model` is no such classifier, or rows are not numbers.
+        ValueError: a model that is not fitted, with fewer than two classes, or with a class of
+            prior zero; another `output`, or `log_odds` for other than two classes; no rows, rows of
+            another width, or with entries that are NaN, infinite or unknown to the model; a
+            likelihood of zero; `weights` out of range, or `weights` or `players` of another shape.
+
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> x = torch.tensor([[0.0, 0.0], [1.0, 0.0], [3.0, 1.0], [4.0, 1.5]])
+    >>> model = GaussianNB().fit(x.numpy(), ["no", "no", "yes", "yes"])
+    >>> explanation = naive_bayes_shapley(model, x[:1], x)
+    >>> bool(explanation.efficiency_gap < 1e-5)
+    True
     """
     space = as_space(output)
     game = _Additive.of(model, weights, space)
@@ -81,13 +88,20 @@ def weight_of_evidence(
     weights: Any = None,
     players: Players | None = None,
 ) -> Explanation:
-    """What each feature adds to the prior: w_m T ℓ_m(x_m), Lemaire et al. (2023), Eq. (15).
+    """The evidence of each feature against the prior: w_m T ℓ_m(x_m), Lemaire et al., Eq. (15).
 
-    These are exact Shapley values, too: of the game in which absent features are erased from the
+    These are exact Shapley values, too: of the game in which absent features are removed from the
     model (Eq. 18), v(S) = T P(y | x_S), whose `base` is T of the priors. They sum over players to
-    `prediction - base`, and less their means over reference rows are `naive_bayes_shapley`'s.
+    `prediction - base`; centred by their means over background data they are the values of
+    `naive_bayes_shapley`.
 
-    Arguments, result and errors are those of `naive_bayes_shapley`, without a reference.
+    Arguments, result and errors are those of `naive_bayes_shapley`, without background data.
+
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> x = torch.tensor([[0.0, 0.0], [1.0, 0.0], [3.0, 1.0], [4.0, 1.5]])
+    >>> model = GaussianNB().fit(x.numpy(), ["no", "no", "yes", "yes"])
+    >>> bool((weight_of_evidence(model, x).phi[:2] < 0).all())
+    True
     """
     space = as_space(output)
     game = _Additive.of(model, weights, space)
@@ -102,14 +116,20 @@ def multiclass_score(
     weights: Any = None,
     players: Players | None = None,
 ) -> Float[Tensor, "instances players"]:
-    """How much each player matters to all classes together, Lemaire et al. (2023), Section 3.
+    """The importance of each player for all classes together, Lemaire et al. (2023), Section 3.
 
     The sum over classes of |phi_m|, Eq. (10), with the log-odds of the class against the rest,
     where P(x_m | rest) is the mixture of the other classes in proportion to their priors. For two
-    classes it is 2 |phi_m|. A magnitude in nats, it shares out no prediction: for values that do,
-    take `naive_bayes_shapley` with output="ilr", and `Explanation.norms` for their size.
+    classes it is 2 |phi_m|. A magnitude in nats, it does not add up to a prediction: for values
+    that do, use `naive_bayes_shapley` with output="ilr", and `Explanation.norms` for their size.
 
     Arguments and errors are those of `naive_bayes_shapley`, and so is the order of the players.
+
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> x = torch.tensor([[0.0, 0.0], [1.0, 0.0], [3.0, 1.0], [4.0, 1.5]])
+    >>> model = GaussianNB().fit(x.numpy(), ["no", "no", "yes", "yes"])
+    >>> multiclass_score(model, x, x).shape
+    torch.Size([4, 2])
     """
     game = _Additive.of(model, weights)
     rows = game.bayes.rows(x, "x")
@@ -137,7 +157,7 @@ class _Additive:
 
     @classmethod
     def of(cls, model: Any, weights: Any, space: OutputSpace | None = None) -> "_Additive":
-        """On the scale of a space; without one, on that of each class against the rest."""
+        """On the scale of a space; without one, the log-odds of each class against the rest."""
         bayes = read_model(model)
         checked = _checked_weights(weights, bayes)
         if space is None:
@@ -148,7 +168,7 @@ class _Additive:
     def terms(
         self, rows: Float[Tensor, "rows *event"], name: str
     ) -> Iterator[Float[Tensor, "some features outputs"]]:
-        """w_m T ℓ_m(x_m) of all rows, some at a time."""
+        """w_m T ℓ_m(x_m) of all rows, in parts."""
         erased = (self.weights == 0)[:, None]
         step = max(1, _MOST_ELEMENTS // (len(self.weights) * len(self.bayes.classes)))
         for start in range(0, len(rows), step):
@@ -165,7 +185,7 @@ class _Additive:
         return torch.stack(sums).sum(0) / len(rows)
 
     def nothing(self) -> Float[Tensor, "features outputs"]:
-        """T of features that tell no class from another."""
+        """T of features that are equally likely in all classes."""
         return self.scale(torch.zeros(len(self.weights), len(self.bayes.classes)).double())
 
 
@@ -176,7 +196,7 @@ def _scale(space: OutputSpace, classes: int) -> Callable[[Tensor], Tensor]:
             f"features, but got {space.name!r}; for others use `exact_shapley` or "
             "`permutation_shapley` of an `imputed_value`."
         )
-    # Linear in logarithms: what it makes of the unit vectors is its matrix.
+    # Linear in logarithms: its images of the unit vectors are its matrix.
     matrix = space(torch.eye(classes, dtype=torch.float64))
     return lambda log_p: log_p @ matrix
 
@@ -233,7 +253,7 @@ def _explanation(
     players: Players | None,
     value_function: str,
 ) -> Explanation:
-    """The values of rows relative to these terms."""
+    """The Shapley values of rows, given the terms of v(∅)."""
     rows = game.bayes.rows(x, "x")
     players = _players(game.bayes, players, rows)
     prior = game.scale(game.bayes.log_prior)

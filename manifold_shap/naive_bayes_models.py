@@ -1,4 +1,4 @@
-"""Naive Bayes classifiers of scikit-learn, read as log-likelihoods of their features."""
+"""Reads naive Bayes classifiers of scikit-learn as log-likelihoods of their features."""
 
 import math
 from abc import ABC, abstractmethod
@@ -24,16 +24,16 @@ class Likelihood(ABC):
     ) -> Float[Tensor, "rows features classes"]: ...
 
     def invalid(self, rows: Float[Tensor, "rows features"]) -> Bool[Tensor, "rows features"]:
-        """Where finite rows hold what is not `expected`."""
+        """True where the entries of finite rows are not `expected`."""
         return torch.zeros_like(rows, dtype=torch.bool)
 
     def expected(self, feature: int) -> str:
-        """What a feature may be, for the error where it is not."""
+        """The valid entries of a feature, in words for an error."""
         return "a number"
 
 
 class GaussianLikelihood(Likelihood):
-    """Normal, with a mean and a variance for each class."""
+    """Normal densities, with a mean and a variance for each class."""
 
     def __init__(self, model: Any) -> None:
         self.mean, self.variance = float64(model.theta_).T, float64(model.var_).T
@@ -46,12 +46,12 @@ class GaussianLikelihood(Likelihood):
 
 
 class CategoricalLikelihood(Likelihood):
-    """A table of probabilities for each feature, whose entries are numbered by the data."""
+    """Categories: a table of probabilities for each feature, indexed by its entries."""
 
     def __init__(self, model: Any) -> None:
         tables = [float64(table).T for table in model.feature_log_prob_]
         self.categories = torch.tensor([len(table) for table in tables])
-        # One table for all features, so that one look-up serves them.
+        # A single table: one look-up for all features.
         self.table = torch.cat(tables)
         self.first = self.categories.cumsum(0) - self.categories
 
@@ -69,7 +69,7 @@ class CategoricalLikelihood(Likelihood):
 
 
 class BernoulliLikelihood(Likelihood):
-    """A bit: whether a feature is above the model's threshold."""
+    """Binary features: above the model's threshold or not."""
 
     def __init__(self, model: Any) -> None:
         self.present = float64(model.feature_log_prob_).T
@@ -91,7 +91,7 @@ class BernoulliLikelihood(Likelihood):
 
 
 class MultinomialLikelihood(Likelihood):
-    """A count x_m of a feature has log-likelihood x_m log p_m."""
+    """Counts: x_m of a feature has log-likelihood x_m log p_m, up to a constant of the row."""
 
     def __init__(self, model: Any) -> None:
         self.log_p = float64(model.feature_log_prob_).T
@@ -100,7 +100,7 @@ class MultinomialLikelihood(Likelihood):
         self, rows: Float[Tensor, "rows features"]
     ) -> Float[Tensor, "rows features classes"]:
         count = rows.double()[..., None]
-        # What does not occur has likelihood one, even where its probability is zero.
+        # A count of zero has likelihood one, even where the probability is zero.
         return torch.where(count > 0, count * self.log_p, 0.0)
 
     def invalid(self, rows: Float[Tensor, "rows features"]) -> Bool[Tensor, "rows features"]:
@@ -119,7 +119,7 @@ class NaiveBayes:
         log_prior: log P(y), `[classes]`, float64.
         classes: names.
         features: names, the model's own or numbered.
-        named: whether they are the model's own.
+        named: whether the names are the model's own.
     """
 
     likelihood: Likelihood
@@ -129,15 +129,15 @@ class NaiveBayes:
     named: bool
 
     def rows(self, x: Any, name: str) -> Float[Tensor, "rows *event"]:
-        """Rows that have likelihoods, float64 unless they come as float32.
+        """Checked rows, in float64 unless they are float32 already.
 
         Args:
-            x: a table, whose columns are matched by name if the model knows names, or an array or
-                a tensor of as many elements per row as there are features.
-            name: what an error calls it.
+            x: a data frame, whose columns are matched by name if the model has feature names, or
+                an array or a tensor of as many elements per row as there are features.
+            name: of the argument, for errors.
 
         Raises:
-            TypeError: no numbers.
+            TypeError: entries that are not numbers.
             ValueError: another width, no row, or an entry that is not finite or not `expected`.
         """
         rows = self._tensor(x, name)
@@ -175,7 +175,8 @@ class NaiveBayes:
         if not isinstance(x, Tensor) or x.is_complex():
             kind = f"an array of {x.dtype}" if isinstance(x, np.ndarray) else type(x).__name__
             raise TypeError(
-                f"Expected `{name}` to be a table, an array or a tensor of numbers but got {kind}; "
+                f"Expected `{name}` to be a data frame, an array or a tensor of numbers but got "
+                f"{kind}; "
                 "a sparse matrix becomes an array by `.toarray()`."
             )
         x = x.detach().cpu()
@@ -191,21 +192,25 @@ class NaiveBayes:
                     f"lacks {missing[:10]} and has the extra {extra[:10]}."
                 )
             frame = frame[list(self.features)]
-        words = [column for column, kind in frame.dtypes.items() if not is_numeric_dtype(kind)]
-        if words:
+        others = [column for column, kind in frame.dtypes.items() if not is_numeric_dtype(kind)]
+        if others:
             raise TypeError(
-                f"Expected columns of numbers in `{name}` but {words[:10]} hold something else; "
+                f"Expected columns of numbers in `{name}` but {others[:10]} are of other types; "
                 "encode them as for the fit, for example by scikit-learn's `OrdinalEncoder`."
             )
         return frame.to_numpy(np.float64, na_value=np.nan)
 
 
 def read_model(model: Any) -> NaiveBayes:
-    """A classifier of scikit-learn as a sum over its features.
+    """Read a classifier of scikit-learn.
 
     Raises:
         TypeError: it is no naive Bayes classifier.
-        ValueError: it is not fitted, or knows fewer than two classes, or a class without prior.
+        ValueError: it is not fitted, has fewer than two classes, or a class of prior zero.
+
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> read_model(GaussianNB().fit([[0.0], [1.0], [2.0]], ["a", "b", "b"])).log_prior.exp()
+    tensor([0.3333, 0.6667], dtype=torch.float64)
     """
     likelihood = _kind(model)(model)
     classes = tuple(str(name) for name in model.classes_)
@@ -240,7 +245,7 @@ def _kind(model: Any) -> Callable[[Any], Likelihood]:
                 raise ValueError(f"Expected a fitted model but this {name} is not; call `fit`.")
             return likelihood
     if isinstance(model, naive_bayes.ComplementNB):
-        name += ", which scores a class by the features of all others and has no likelihoods"
+        name += ", which scores a class by the counts of all others and has no likelihoods"
     raise TypeError(
         "Expected `model` to be a GaussianNB, CategoricalNB, BernoulliNB or MultinomialNB of "
         f"scikit-learn but got {name}; explain other classifiers by `permutation_shapley`."
@@ -248,5 +253,5 @@ def _kind(model: Any) -> Callable[[Any], Likelihood]:
 
 
 def float64(array: Any) -> Tensor:
-    """A copy of an array of numbers."""
+    """A copy of an array of numbers in double precision."""
     return torch.tensor(np.asarray(array, dtype=np.float64))

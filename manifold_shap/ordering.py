@@ -1,4 +1,4 @@
-"""Partial orders of the players: which of them come before which others."""
+"""Represents partial orders of the players: components that join one after the other."""
 
 import math
 from collections.abc import Sequence
@@ -8,16 +8,17 @@ import torch
 from jaxtyping import Bool, Int64
 from torch import Tensor
 
+from manifold_shap._checks import shown
 from manifold_shap.coalitions import all_coalitions, all_orders, sample_orders
 from manifold_shap.players import Players
 
 
 class Ordering:
-    """Components of players: earlier ones come (or cause) first, inside one there is no order.
+    """Components of players: earlier ones join (or cause) first, inside one there is no order.
 
-    It allows the orders that take component after component, each in any order of its own. Values
-    that average over these alone are asymmetric: an effect that two players share goes to the
-    earlier one (Frye, Rowat & Feige 2020).
+    It allows the orders that go through component after component, each in any order of its own.
+    Shapley values that average over these orders only are asymmetric: an effect that two players
+    share is attributed to the earlier one (Frye, Rowat & Feige 2020).
 
     Args:
         components: names of the players in each component, as in `[["a", "b"], ["c"]]`.
@@ -31,6 +32,14 @@ class Ordering:
     Raises:
         TypeError: `components` is no list, or one of them not a list of names.
         ValueError: an empty component, or a player that is unknown, named twice or left out.
+
+    >>> ordering = Ordering([["a", "b"], ["c"]], Players.of_elements((3,), ["a", "b", "c"]))
+    >>> ordering.coalitions().int()
+    tensor([[0, 0, 0],
+            [1, 0, 0],
+            [0, 1, 0],
+            [1, 1, 0],
+            [1, 1, 1]], dtype=torch.int32)
     """
 
     def __init__(self, components: Any, players: Players) -> None:
@@ -44,7 +53,7 @@ class Ordering:
 
     @classmethod
     def of(cls, ordering: Any, players: Players) -> "Ordering":
-        """The ordering of these players that an argument means; None is no restriction.
+        """The ordering of these players from names, from another `Ordering`, or None: no order.
 
         Raises:
             TypeError, ValueError: as for the class.
@@ -63,50 +72,50 @@ class Ordering:
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """What an explanation records of it: nothing where it restricts nothing."""
+        """What an explanation records: the components, or nothing if there is only one."""
         return {"ordering": self.names} if len(self) > 1 else {}
 
     @property
     def orders(self) -> int:
-        """How many orders it allows."""
+        """Number of orders that it allows."""
         return math.prod(math.factorial(len(members)) for members in self.members)
 
     @property
     def largest(self) -> int:
-        """Players of the largest component."""
+        """Size of the largest component."""
         return max(len(members) for members in self.members)
 
     @property
     def coalitions_count(self) -> int:
-        """How many coalitions there are along the orders that it allows."""
+        """Number of coalitions along the orders that it allows."""
         return 1 + sum(2 ** len(members) - 1 for members in self.members)
 
     def sample_pairs(
         self, shape: Sequence[int], generator: torch.Generator
     ) -> Int64[Tensor, "*shape 2 players"]:
-        """Uniform orders of those allowed, each beside its reverse."""
+        """Uniformly drawn allowed orders, each with its reverse: antithetic pairs."""
         component = self.component.to(generator.device)
         return self._with_reverse(sample_orders(shape, component, generator))
 
     def all_pairs(self) -> Int64[Tensor, "pairs 2 players"]:
-        """All orders allowed, once each, beside their reverses; a single one is its own."""
+        """Every allowed order once, in pairs with its reverse; a single one is its own reverse."""
         orders = torch.zeros(1, 0, dtype=torch.int64)
         for members in self.members:
             own = members[all_orders(len(members))]
             before = orders.repeat_interleave(len(own), 0)
             orders = torch.cat((before, own.repeat(len(orders), 1)), dim=1)
         pairs = self._with_reverse(orders)
-        # Of the two, the one that begins the largest component with the smaller number.
+        # Of each two equal pairs, the one whose largest component begins with the smaller number.
         largest = max(range(len(self)), key=lambda k: len(self.members[k]))
         begin = sum(len(members) for members in self.members[:largest])
         return pairs[pairs[:, 0, begin] <= pairs[:, 1, begin]]
 
     def coalitions(self) -> Bool[Tensor, "coalitions players"]:
-        """All coalitions along the orders allowed: earlier components, and a part of one.
+        """All coalitions along the allowed orders: whole components, then a part of the next one.
 
-        From nobody to everybody, component after component. The 2^k coalitions of a component of
-        k players stand together, as in `all_coalitions`; the last of them is the first of the
-        next component.
+        From the empty to the grand coalition, component by component. The 2^k coalitions of a
+        component of k players are adjacent, as in `all_coalitions`; the last of them is the first
+        one of the next component.
         """
         blocks = [torch.zeros(1, len(self.players), dtype=torch.bool)]
         for members in self.members:
@@ -116,7 +125,7 @@ class Ordering:
         return torch.cat(blocks)
 
     def _with_reverse(self, orders: Int64[Tensor, "*shape players"]) -> Tensor:
-        # Reversed inside each component: the reverse is allowed, too.
+        # Reversed inside each component, so that the reverse is allowed, too.
         return torch.stack((orders, orders[..., self._mirrored.to(orders.device)]), dim=-2)
 
 
@@ -130,41 +139,31 @@ def _check_components(components: Any, players: Players) -> None:
         if isinstance(component, str) or not isinstance(component, Sequence):
             raise TypeError(
                 f"Expected each component of `ordering` to be a list of names but got "
-                f"{component!r}; a player that is alone in its place is [[...], ['name'], [...]]."
+                f"{component!r}; a component of one player is ['name']."
             )
         if len(component) == 0:
             raise ValueError(
-                f"Expected at least one player in each component of `ordering` but got "
-                f"{_plain(components)}; leave the empty one out."
+                "Expected at least one player in each component of `ordering` but got "
+                f"{[list(names) for names in components]}; leave the empty one out."
             )
     named = [name for component in components for name in component]
     known = set(players.names)
     unknown = [name for name in named if not isinstance(name, str) or name not in known]
     if unknown:
         raise ValueError(
-            f"Expected `ordering` to name players among {_some(players.names)} but got "
-            f"{_some(unknown)}."
+            f"Expected `ordering` to name players among {shown(players.names)} but got "
+            f"{shown(unknown)}."
         )
     placed = set(named)
     if len(placed) < len(named):
         twice = sorted({name for name in named if named.count(name) > 1})
         raise ValueError(
-            f"Expected `ordering` to name every player once but got {_some(twice)} more than once; "
-            "a player has one place."
+            f"Expected `ordering` to name every player once but got {shown(twice)} more than once; "
+            "put each player into one component."
         )
     left_out = [name for name in players.names if name not in placed]
     if left_out:
         raise ValueError(
-            f"Expected `ordering` to name every player but it leaves out {_some(left_out)}; "
-            "players without a place of their own share a component."
+            f"Expected `ordering` to name every player but it leaves out {shown(left_out)}; "
+            "players without an order among them share a component."
         )
-
-
-def _plain(components: Sequence[Any]) -> list[list[Any]]:
-    return [list(component) for component in components]
-
-
-def _some(names: Sequence[Any], most: int = 20) -> str:
-    """The first names as a list, and how many more there are."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return f"{list(names[:most])}{more}"

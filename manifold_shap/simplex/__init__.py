@@ -1,4 +1,4 @@
-"""The simplex: Aitchison geometry, partitions of the classes, and compositions."""
+"""Computes on the simplex: Aitchison geometry, partitions of the classes, compositions."""
 
 from manifold_shap.simplex.geometry import (
     class_compositions,

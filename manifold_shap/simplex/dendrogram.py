@@ -1,4 +1,4 @@
-"""A partition of the classes that a model itself suggests: similar classes are split last."""
+"""Clusters the classes by a model's predictions: a partition that splits similar classes last."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,11 +8,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from manifold_shap._checks import check_choice
 from manifold_shap.simplex import geometry
 from manifold_shap.simplex.partition import Partition
 
-# Of the largest squared prediction: less is the rounding of single precision, and no direction in
-# which predictions vary.
+# As a share of the largest squared prediction: a smaller variance is rounding of single precision.
 _LEAST_VARIANCE = 1e-12
 
 LINKAGES = ("complete", "average", "single", "ward")
@@ -27,33 +27,37 @@ def cluster_classes(
     """The partition given by the dendrogram of the classes (Noé et al. 2024, Section 6.2).
 
     The predictions for the rows of each class are modelled by a logistic-normal distribution: a
-    normal one in log-ratio space, with a mean of its own and a covariance that all share. Classes
-    are merged by the Mahalanobis distance of their means, the closest first; balances are numbered
-    in the order of merging.
+    normal one in log-ratio space, with a mean of its own and a covariance that all classes share.
+    Classes are merged by the Mahalanobis distance of their means, the closest first; balances are
+    numbered in the order of merging.
 
     Args:
         log_p: log-probabilities or logits of rows of every class.
         labels: the class of each row, its position in `classes`, `[rows]`.
         classes: names.
-        linkage: how far groups of classes are apart, one of `LINKAGES`, by those they consist of;
-            the default, by the most distant two, chains the least.
+        linkage: distance between groups of classes, one of `LINKAGES`; the default, that of the
+            most distant two classes, chains the least.
 
     Raises:
         ValueError: another shape, an unknown `linkage`, a class without rows, or too few rows for a
             covariance.
+
+    >>> logits = torch.tensor([[5.0, 4.0, 0.0], [4.0, 5.0, 0.0], [0.0, 0.0, 5.0]])
+    >>> noise = torch.randn(30, 3, generator=torch.Generator().manual_seed(0))
+    >>> cluster_classes(logits.repeat(10, 1) + noise, [0, 1, 2] * 10, ["a", "b", "c"]).tree
+    ('c', ('a', 'b'))
     """
-    # Here: it takes longer to import than the rest of the package.
+    # Slower to import than the rest of the package.
     from sklearn.cluster import AgglomerativeClustering
 
-    if linkage not in LINKAGES:
-        raise ValueError(f"Expected `linkage` to be one of {LINKAGES} but got {linkage!r}.")
+    check_choice("linkage", linkage, LINKAGES)
     labels = torch.as_tensor(labels, dtype=torch.int64, device="cpu")
     _check(log_p, labels, classes)
     z = geometry.ilr(log_p.detach().cpu().double())
     means = torch.stack([z[labels == k].mean(0) for k in range(len(classes))])
     apart = z - means[labels]
     covariance = apart.T @ apart / (len(z) - len(classes))
-    # In whitened coordinates the Mahalanobis distance is the ordinary one.
+    # In whitened coordinates the Mahalanobis distance is the Euclidean one.
     values, vectors = torch.linalg.eigh(covariance)
     least = z.square().sum(1).amax() * _LEAST_VARIANCE
     tiny = torch.finfo(values.dtype).tiny

@@ -1,9 +1,9 @@
-"""Aitchison geometry of the simplex: probabilities of K classes in K-1 log-ratio coordinates.
+"""Implements Aitchison geometry: probabilities of K classes in K-1 log-ratio coordinates.
 
 A composition is represented by its logarithms up to a constant, so that log-probabilities and
-logits serve alike: for a softmax `ilr(softmax(z)) = V z`, and rounded probabilities never enter
-(Noé et al. 2024, Section 4; Egozcue et al. 2003). Everything is differentiable, in the precision
-of its arguments.
+logits are equally valid: for a softmax `ilr(softmax(z)) = V z`, and no probability is ever rounded
+(Noé et al. 2024, Section 4; Egozcue et al. 2003). All functions are differentiable, and keep the
+precision of their arguments.
 """
 
 import math
@@ -26,9 +26,12 @@ def from_probabilities(
             K classes; by default they are refused, since a composition has none.
 
     Raises:
-        ValueError: fewer than two classes, or a row that is negative somewhere, not finite, zero
-            everywhere, or does not sum to one within 0.001; a zero that nothing replaces; another
-            `zero_replacement`.
+        ValueError: fewer than two classes; a row with a negative or non-finite entry, with zeros
+            only, or with a sum that differs from one by more than 0.001; zeros without a
+            `zero_replacement`, or one out of range.
+
+    >>> from_probabilities(torch.tensor([0.5, 0.5, 0.0]), zero_replacement=0.1).exp()
+    tensor([0.4500, 0.4500, 0.1000])
     """
     _check_classes(p.shape[-1])
     rows = p.reshape(-1, p.shape[-1])
@@ -47,7 +50,10 @@ def closure(log_p: Float[Tensor, "*batch classes"]) -> Float[Tensor, "*batch cla
     """The log-probabilities with these ratios: parts that sum to one (Noé et al., Eq. 6).
 
     Raises:
-        ValueError: as `clr`; so for all operations on compositions.
+        ValueError: as `clr`; the same holds for all operations on compositions.
+
+    >>> closure(torch.tensor([1.0, 3.0]).log()).exp()
+    tensor([0.2500, 0.7500])
     """
     _check_logits(log_p)
     return log_p.log_softmax(-1)
@@ -56,7 +62,11 @@ def closure(log_p: Float[Tensor, "*batch classes"]) -> Float[Tensor, "*batch cla
 def perturb(
     log_p: Float[Tensor, "*batch classes"], log_q: Float[Tensor, "*batch classes"]
 ) -> Float[Tensor, "*batch classes"]:
-    """p ⊕ q, the addition of the simplex: a prior updated by a likelihood."""
+    """p ⊕ q, the addition of the simplex: a prior updated by a likelihood.
+
+    >>> perturb(torch.tensor([0.5, 0.5]).log(), torch.tensor([0.2, 0.8]).log()).exp()
+    tensor([0.2000, 0.8000])
+    """
     return closure(log_p + log_q)
 
 
@@ -68,6 +78,9 @@ def power(
     Args:
         log_p: compositions.
         exponent: a number, or a tensor that broadcasts over `*batch` with a last axis of 1.
+
+    >>> power(torch.tensor([0.2, 0.8]).log(), -1).exp()
+    tensor([0.8000, 0.2000])
     """
     return closure(exponent * log_p)
 
@@ -77,6 +90,9 @@ def clr(log_p: Float[Tensor, "*batch classes"]) -> Float[Tensor, "*batch classes
 
     Raises:
         ValueError: fewer than two classes, or a NaN or infinite entry.
+
+    >>> clr(torch.tensor([1.0, 3.0]))
+    tensor([-1.,  1.])
     """
     _check_logits(log_p)
     return _centred(log_p)
@@ -89,6 +105,9 @@ def inner(
 
     Raises:
         ValueError: as `clr`.
+
+    >>> inner(torch.tensor([1.0, 3.0]), torch.tensor([0.0, 4.0]))
+    tensor(4.)
     """
     return (clr(log_p) * clr(log_q)).sum(-1)
 
@@ -98,6 +117,9 @@ def norm(log_p: Float[Tensor, "*batch classes"]) -> Float[Tensor, "*batch"]:
 
     Raises:
         ValueError: as `clr`.
+
+    >>> norm(torch.tensor([5.0, 5.0, 5.0]))
+    tensor(0.)
     """
     return clr(log_p).norm(dim=-1)
 
@@ -109,6 +131,9 @@ def distance(
 
     Raises:
         ValueError: as `clr`.
+
+    >>> distance(torch.tensor([0.0, 2.0]), torch.tensor([0.0, 0.0]))
+    tensor(1.4142)
     """
     return (clr(log_p) - clr(log_q)).norm(dim=-1)
 
@@ -120,18 +145,34 @@ def gram_schmidt_basis(classes: int) -> Float[Tensor, "balances classes"]:
 
     Raises:
         ValueError: fewer than two classes.
+
+    >>> gram_schmidt_basis(3)
+    tensor([[ 0.7071, -0.7071,  0.0000],
+            [ 0.4082,  0.4082, -0.8165]], dtype=torch.float64)
     """
     _check_classes(classes)
-    j = torch.arange(1, classes)[:, None]
-    column = torch.arange(classes)
-    return partition_basis((column < j).long() - (column == j).long())
+    return partition_basis(sequential_signs(classes))
+
+
+def sequential_signs(classes: int) -> Int64[Tensor, "balances classes"]:
+    """Signs of the partition whose j-th balance compares the first j classes with the next one.
+
+    >>> sequential_signs(3)
+    tensor([[ 1, -1,  0],
+            [ 1,  1, -1]])
+    """
+    j, column = torch.arange(1, classes)[:, None], torch.arange(classes)
+    return (column < j).long() - (column == j).long()
 
 
 def partition_basis(signs: Int64[Tensor, "balances classes"]) -> Float[Tensor, "balances classes"]:
     """Orthonormal contrast rows of a sequential binary partition, in float64.
 
     A balance of r classes (+1) against s classes (-1) is √(rs/(r+s)) times the log-ratio of their
-    geometric means (Egozcue & Pawlowsky-Glahn 2005). `Partition` checks what is given here.
+    geometric means (Egozcue & Pawlowsky-Glahn 2005). Unchecked: `Partition` checks its signs.
+
+    >>> partition_basis(torch.tensor([[1, -1]]))
+    tensor([[ 0.7071, -0.7071]], dtype=torch.float64)
     """
     first, second = (signs > 0).double(), (signs < 0).double()
     r, s = first.sum(1, keepdim=True), second.sum(1, keepdim=True)
@@ -149,6 +190,9 @@ def ilr(
 
     Raises:
         ValueError: as `clr`.
+
+    >>> ilr(torch.tensor([2.0, 0.0]))
+    tensor([1.4142])
     """
     _check_logits(log_p)
     return coordinates(log_p, basis)
@@ -167,18 +211,26 @@ def ilr_inv(
     coordinates: Float[Tensor, "*batch balances"],
     basis: Float[Tensor, "balances classes"] | None = None,
 ) -> Float[Tensor, "*batch classes"]:
-    """The log-probabilities with these ILR coordinates; arguments as for `ilr`."""
+    """The log-probabilities with these ILR coordinates; arguments as for `ilr`.
+
+    >>> ilr_inv(torch.zeros(2)).exp()
+    tensor([0.3333, 0.3333, 0.3333])
+    """
     basis = gram_schmidt_basis(coordinates.shape[-1] + 1) if basis is None else basis
     return closure(coordinates @ basis.to(coordinates))
 
 
 def class_compositions(classes: int) -> Float[Tensor, "classes classes"]:
-    """Compositions of norm one, the k-th straight towards class k, against all others alike.
+    """Compositions of norm one, the k-th in favour of class k and equally against all others.
 
     Log-probabilities in float64 (Noé et al., Eq. 26).
 
     Raises:
         ValueError: fewer than two classes.
+
+    >>> class_compositions(2).exp()
+    tensor([[0.8044, 0.1956],
+            [0.1956, 0.8044]], dtype=torch.float64)
     """
     _check_classes(classes)
     return closure(math.sqrt(classes / (classes - 1)) * torch.eye(classes, dtype=torch.float64))
@@ -193,8 +245,17 @@ def replace_zeros(
 
     Raises:
         ValueError: an amount that is not between 0 and 1 / K for K classes.
+
+    >>> replace_zeros(torch.tensor([0.5, 0.5, 0.0]), 0.1)
+    tensor([0.4500, 0.4500, 0.1000])
     """
-    _check_amount(amount, p.shape[-1])
+    classes = p.shape[-1]
+    # All but one class may be zero: a larger amount would leave nothing for that one.
+    if not 0 < amount < 1 / classes:
+        raise ValueError(
+            f"Expected `zero_replacement` to be between 0 and 1/{classes} for {classes} classes "
+            f"but got {amount}."
+        )
     zero = p <= 0
     room = 1 - amount * zero.sum(-1, keepdim=True, dtype=p.dtype)
     return torch.where(zero, torch.as_tensor(amount, dtype=p.dtype, device=p.device), p * room)
@@ -209,15 +270,6 @@ def _check_classes(classes: int) -> None:
         raise ValueError(f"Expected at least 2 classes for log-ratios but got {classes}.")
 
 
-def _check_amount(amount: float | None, classes: int) -> None:
-    # All but one class may be zero: more would leave nothing for that one.
-    if amount is not None and not 0 < amount < 1 / classes:
-        raise ValueError(
-            f"Expected `zero_replacement` to be between 0 and 1/{classes} for {classes} classes "
-            f"but got {amount}."
-        )
-
-
 def _check_logits(log_p: Float[Tensor, "*batch classes"]) -> None:
     _check_classes(log_p.shape[-1])
     rows = log_p.reshape(-1, log_p.shape[-1])
@@ -225,12 +277,12 @@ def _check_logits(log_p: Float[Tensor, "*batch classes"]) -> None:
 
 
 def _refuse(bad: Tensor, rows: Float[Tensor, "rows classes"], expected: str, fix: str = "") -> None:
-    """Raise where something is bad, naming the first row, and the class if it is about one."""
+    """Raise where a row or an entry is `bad`, naming the first row, and the class of the entry."""
     if not bool(bad.any()):
         return
     row = int(bad.reshape(len(rows), -1).any(1).nonzero()[0])
     where = f"class {int(bad[row].nonzero()[0])} of " if bad.ndim == 2 else ""
     raise ValueError(
-        f"Expected {expected} but {where}row {row} of {len(rows)} is not so: "
+        f"Expected {expected} but {where}row {row} of {len(rows)} violates this: "
         f"{rows[row].tolist()[:10]}{fix}."
     )

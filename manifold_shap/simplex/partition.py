@@ -1,4 +1,4 @@
-"""Sequential binary partitions of the classes: what each log-ratio coordinate compares."""
+"""Partitions the classes by a binary tree: which groups each log-ratio coordinate compares."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,14 +16,14 @@ Tree = Any
 class Partition:
     """A bifurcation tree of the classes, and the basis of the simplex that it gives.
 
-    All classes are split into two groups, each group into two, until every class stands alone.
-    Each split is a balance: the log-ratio of the geometric means of its groups, which is one
-    coordinate of an isometric log-ratio space (Egozcue & Pawlowsky-Glahn 2005; Noé et al. 2024,
-    Section 6.2). `str(partition)` shows the tree.
+    All classes are split into two groups, and each group again, down to single classes (a
+    sequential binary partition). Each split is a balance: the log-ratio of the geometric means of
+    its groups, which is one coordinate of an isometric log-ratio space (Egozcue & Pawlowsky-Glahn
+    2005; Noé et al. 2024, Section 6.2). `str(partition)` shows the tree.
 
     Args:
         signs: one row per balance, one column per class: 1 in the first group, -1 in the second, 0
-            where the class takes no part.
+            in neither.
         classes: names.
 
     Attributes:
@@ -35,7 +35,14 @@ class Partition:
 
     Raises:
         ValueError: fewer than two classes, names that are not distinct, or signs that are no binary
-            tree: of another shape, with an empty group, or with a group that nothing splits.
+            tree: of another shape, with an empty group, or with a group that no balance splits.
+
+    >>> print(Partition([[1, -1, 0], [1, 1, -1]], ["a", "b", "c"]))
+    [2] a+b : c
+    ├── [1] a : b
+    │   ├── a
+    │   └── b
+    └── c
     """
 
     def __init__(self, signs: Any, classes: Sequence[str]) -> None:
@@ -64,16 +71,17 @@ class Partition:
 
         Raises:
             ValueError: fewer than two classes, or names that are not distinct.
+
+        >>> Partition.sequential(["a", "b", "c"]).names
+        ('a : b', 'a+b : c')
         """
-        count = len(_distinct(classes))
-        j, column = torch.arange(1, count)[:, None], torch.arange(count)
-        return cls((column < j).long() - (column == j).long(), classes)
+        return cls(geometry.sequential_signs(len(_distinct(classes))), classes)
 
     @classmethod
     def of_tree(cls, tree: Tree, classes: Sequence[str] | None = None) -> "Partition":
         """From nested pairs of class names, as in `[["a", "b"], "c"]`; inner splits come first.
 
-        A number stands for the name that reads so.
+        A number is read as the name `str(number)`.
 
         Args:
             tree: a pair whose members are names or pairs.
@@ -81,6 +89,10 @@ class Partition:
 
         Raises:
             ValueError: a node that is not a pair; a class that is unknown, named twice or left out.
+
+        >>> Partition.of_tree([["a", "c"], "b"], ["a", "b", "c"]).signs
+        tensor([[ 1,  0, -1],
+                [ 1, -1,  1]])
         """
         splits: list[tuple[list[str], list[str]]] = []
         leaves = _collect(tree, splits)
@@ -95,7 +107,7 @@ class Partition:
         trees: dict[frozenset[int], Tree] = {
             frozenset([k]): name for k, name in enumerate(self.classes)
         }
-        # Inner groups are smaller than those they are part of.
+        # A group is smaller than the one it is part of.
         for first, second in sorted(self.groups, key=lambda pair: sum(map(len, pair))):
             trees[frozenset(first + second)] = trees[frozenset(first)], trees[frozenset(second)]
         return trees[frozenset(range(len(self.classes)))]
@@ -114,12 +126,12 @@ class Partition:
         return Partition(self.signs[:, [self.classes.index(name) for name in classes]], classes)
 
     def rotation(self, other: "Partition") -> Float[Tensor, "balances balances"]:
-        """What turns coordinates in this basis, as a column, into those in another's."""
+        """The matrix that maps a column of coordinates in this basis to those in another's."""
         return other.aligned(self.classes).basis @ self.basis.T
 
     def __str__(self) -> str:
         lines = []
-        # Groups still to be written, with what stands before them and before what is below them.
+        # Groups still to be written, with the prefixes of their own line and of those below.
         waiting = [(list(range(len(self.classes))), "", "")]
         while waiting:
             members, branch, below = waiting.pop()
@@ -180,7 +192,7 @@ def _check_splits(
     balance_of: dict[frozenset[int], int],
     classes: tuple[str, ...],
 ) -> None:
-    # As many balances as a binary tree of the classes has: it is one if every group is split.
+    # There are as many balances as in a binary tree: it is one if every group is split.
     needed = [list(range(len(classes))), *(side for pair in groups for side in pair)]
     for group in needed:
         if len(group) > 1 and frozenset(group) not in balance_of:
@@ -191,7 +203,7 @@ def _check_splits(
 
 
 def _collect(tree: Tree, splits: list[tuple[list[str], list[str]]]) -> list[str]:
-    """Leaves of a tree; its splits are added to the list, inner ones first."""
+    """The leaves of a tree; appends its splits to the list, inner ones first."""
     if isinstance(tree, str):
         return [tree]
     if isinstance(tree, (int, float)) and not isinstance(tree, bool):

@@ -170,7 +170,7 @@ def test_arguments_are_not_changed_and_gradients_not_needed() -> None:
 
 def test_errors() -> None:
     log_p, labels = sampled(NESTED, rows=2)
-    with pytest.raises(ValueError, match=r"Expected `linkage` to be one of \('complete'.*'median'"):
+    with pytest.raises(ValueError, match=r"Expected `linkage` to be one of \['complete'.*'median'"):
         cluster_classes(log_p, labels, CLASSES, "median")
     with pytest.raises(ValueError, match=r"`log_p` of shape \(rows, 4\) .* got \(10, 5\) and \(10"):
         cluster_classes(log_p, labels, CLASSES[:4])

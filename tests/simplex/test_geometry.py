@@ -383,7 +383,7 @@ def test_logits_that_are_not_finite_are_named(
 ) -> None:
     z = torch.zeros(2, 2, 3)
     z[1, 0, 2] = bad
-    message = "Expected finite log-probabilities or logits but class 2 of row 2 of 4 is not so"
+    message = "Expected finite log-probabilities or logits but class 2 of row 2 of 4 violates this"
     with pytest.raises(ValueError, match=message):
         function(z)
 

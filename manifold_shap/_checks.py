@@ -255,6 +255,21 @@ def check_rows(x: Any, players: "Players", name: str = "x") -> Float[Tensor, "ro
     return check_finite(rows, name, "impute or drop these rows first")
 
 
+def check_same_players(players: "Players", what: str) -> "Players":
+    """Players that own the same elements of every row; `what` needs them.
+
+    Raises:
+        ValueError: they differ from row to row (`Players.of_rows`).
+    """
+    if players.by_row:
+        raise ValueError(
+            f"Expected `players` that own the same elements of every row for {what} but these "
+            "differ from row to row; give `Players(names, index)`, or write a `ValueFunction` with "
+            "`owners`."
+        )
+    return players
+
+
 def check_mask(mask: Any, players: int, name: str = "mask") -> Bool[Tensor, "*batch players"]:
     """Coalitions as a bool tensor whose last axis has one entry per player.
 

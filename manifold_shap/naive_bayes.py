@@ -18,6 +18,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from manifold_shap._checks import check_same_players
 from manifold_shap._version import __version__
 from manifold_shap.explanation import Explanation
 from manifold_shap.naive_bayes_models import NaiveBayes, float64, read_model
@@ -291,6 +292,7 @@ def _players(
     event = tuple(rows.shape[1:])
     if players is None:
         return Players.of_elements(event, bayes.features)
+    check_same_players(players, "naive Bayes")
     if players.event != event:
         raise ValueError(
             f"Expected `players` that own rows of shape {event}, as `x` has them, but they own "

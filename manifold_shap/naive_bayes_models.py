@@ -224,7 +224,7 @@ def read_model(model: Any) -> NaiveBayes:
             f"Expected a prior above zero for every class but {without} have none; fit the model "
             "on rows of every class."
         )
-    own = getattr(model, "feature_names_in_", None)
+    own = vars(model).get("feature_names_in_")
     names = [f"x{m}" for m in range(model.n_features_in_)] if own is None else map(str, own)
     return NaiveBayes(likelihood, log_prior, classes, tuple(names), own is not None)
 
@@ -241,7 +241,7 @@ def _kind(model: Any) -> Callable[[Any], Likelihood]:
     name = type(model).__name__
     for kind, likelihood in kinds.items():
         if isinstance(model, kind):
-            if not hasattr(model, "classes_"):
+            if "classes_" not in vars(model):
                 raise ValueError(f"Expected a fitted model but this {name} is not; call `fit`.")
             return likelihood
     if isinstance(model, naive_bayes.ComplementNB):

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
 from manifold_shap import _random
-from manifold_shap._checks import check_rows, to_tensor
+from manifold_shap._checks import check_rows, check_same_players, to_tensor
 from manifold_shap.coalitions import toggled
 from manifold_shap.players import Players
 
@@ -65,7 +65,7 @@ class Imputer(nn.Module, ABC):
 
     Raises:
         TypeError, ValueError: `reference` is no tensor or array of finite rows of the shape that
-            `players` own.
+            `players` own, or these differ from row to row.
 
     >>> class MeanImputer(Imputer):
     ...     name, support = "mean", 1
@@ -85,7 +85,8 @@ class Imputer(nn.Module, ABC):
     def __init__(self, reference: Any, players: Players | None = None) -> None:
         super().__init__()
         rows = to_tensor(reference, "reference")
-        self.players = players or Players.of_elements(rows.shape[1:])
+        players = players or Players.of_elements(rows.shape[1:])
+        self.players = check_same_players(players, "an imputer")
         rows = check_rows(rows, self.players, "reference").clone()
         # Not persistent: a checkpoint must not hold the data.
         self.register_buffer("reference", rows, persistent=False)

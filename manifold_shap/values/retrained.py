@@ -1,4 +1,4 @@
-"""A value function of models that are fitted anew to the features of each coalition."""
+"""Fits a model to the features of each coalition: a value function of the data, not of a model."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 from tqdm import tqdm
 
-from manifold_shap._checks import check_rows, to_tensor
+from manifold_shap._checks import check_rows, check_same_players, to_tensor
 from manifold_shap.coalitions import distinct_coalitions
 from manifold_shap.models import Model, as_model, check_numbers
 from manifold_shap.players import Players
@@ -24,28 +24,28 @@ Fit = Callable[[Tensor, Any], Any]
 class RetrainedValue(ModelValue):
     """v(S) = T(g_S(x_S)), with a model g_S fitted to the columns of S (Štrumbelj et al. 2009).
 
-    It explains what the features tell about the label, rather than one model: the game of Frye et
-    al. (2021), Eq. (10). Each model is fitted when its coalition is first asked for, and kept;
-    g_∅ predicts the frequencies of the classes, for regression the mean. The rows of a call that
-    share a coalition go to its model together: give estimators a large `batch_size`, such as
+    It explains the information of the features about the label, rather than one model: the game of
+    Frye et al. (2021), Eq. (10). Each model is fitted when its coalition is first evaluated, and
+    kept; g_∅ predicts the frequencies of the classes, for regression the mean. The rows of a call
+    that share a coalition go to its model together: give estimators a large `batch_size`, such as
     `len(x) * 2**len(players)` for `exact_shapley`, and every model is called once.
 
     Attributes:
-        model: g_N, whose output is v(N).
+        model: g_N, the model of all features, whose output is v(grand coalition).
         models: those fitted so far, by the numbers of the players in the coalition.
 
     Args:
-        fit: from the flattened columns of a coalition `[rows, columns]` and the targets to a
-            model.
+        fit: takes the columns of a coalition, flattened to `[rows, columns]`, and the targets;
+            returns a model.
         x: training rows.
         y: their targets.
         model, players, space, expectation: see `ModelValue`.
-        progress: show a bar on fits of more than two seconds.
+        progress: show a progress bar once fits take more than two seconds.
     """
 
     name = "retrained"
 
-    # Every call asks each of its coalitions' models: the more rows each gets, the better.
+    # A call runs one model per coalition: the more rows each gets, the better.
     batch_size = 2**20
 
     def __init__(
@@ -118,10 +118,10 @@ def retrained_value(
     max_models: int = MAX_MODELS,
     progress: bool = False,
 ) -> RetrainedValue:
-    """A value function that fits a model to each coalition's own features, when it is needed.
+    """A value function that fits a model to the features of each coalition, when it is needed.
 
-    There is no single model f that it explains: v(N) is the output of the model of all features,
-    and `mean_squared_error` scores against that one. For the true class, and with
+    It does not explain a single model f: v(grand coalition) is the output of the model of all
+    features, and `mean_squared_error` scores against that one. For the true class, and with
     `output="probability"`, the mean of v(S) over labelled rows is the accuracy A(g_S) of labels
     drawn from g_S; the mean of phi for the true class is then the sum of Eq. (10).
 
@@ -132,25 +132,32 @@ def retrained_value(
             anything that `as_model` takes.
         x_train: training rows `[rows, *event]`.
         y_train: their labels, `[rows]`; for regression numbers, `[rows]` or `[rows, outputs]`.
-        players: who plays; by default every element of a row on its own.
+        players: who plays; by default every element of a row is a player.
         output: output space: a name in `spaces.SPACES` (`identity` for a regressor), or an
             `OutputSpace`.
-        max_models: the most coalitions, 2^players, that there may be: all of them are fitted and
-            kept in memory if all are asked for, as `exact_shapley` does.
-        progress: show a bar on fits of more than two seconds.
+        max_models: the largest number of coalitions, 2^players: a model of each is fitted and kept
+            in memory if all of them are evaluated, as by `exact_shapley`.
+        progress: show a progress bar once fits take more than two seconds.
 
     Raises:
         TypeError: `fit` is neither an estimator nor a callable.
-        ValueError: too many players, rows or targets that do not fit together, or a model that
-            gives no distribution over the classes of `y_train`.
+        ValueError: too many players, or players that differ from row to row; rows and targets of
+            different lengths; a model that gives no distribution over the classes of `y_train`.
+
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> x = torch.tensor([[0.0, 0.0], [1.0, 0.0], [3.0, 1.0], [4.0, 1.5]])
+    >>> value = retrained_value(GaussianNB(), x, np.array(["no", "no", "yes", "yes"]))
+    >>> value(x[:1], torch.tensor([[[False, False]]]))
+    tensor([[[0.5000, 0.5000]]])
     """
     players = players or Players.of_elements(to_tensor(x_train, "x_train").shape[1:])
+    check_same_players(players, "models of single coalitions")
     if 2 ** len(players) > max_models:
         raise ValueError(
             f"Expected few players, since each of the 2^{len(players)} = {2 ** len(players):,} "
             f"coalitions may need a model of its own, but `max_models` is {max_models:,}; group "
-            "features into fewer players, raise `max_models`, or learn the value function of one "
-            "model by `fit_surrogate`."
+            "features into fewer players, raise `max_models`, or learn the value function of a "
+            "single model by `fit_surrogate`."
         )
     x = check_rows(x_train, players, "x_train")
     if len(y_train) != len(x):
@@ -168,16 +175,17 @@ def retrained_value(
 
 
 def _fit(fit: Any) -> Fit:
-    if isinstance(fit, type) or not (callable(fit) or hasattr(fit, "fit")):
+    estimator = hasattr(fit, "fit")
+    if isinstance(fit, type) or not (callable(fit) or estimator):
         raise TypeError(
             "Expected `fit` to be a scikit-learn estimator or a callable fit(x, y) -> model but "
             f"got {fit!r}; pass an instance, such as `RandomForestClassifier(random_state=0)`."
         )
-    return _CloneAndFit(fit) if hasattr(fit, "fit") else fit
+    return _CloneAndFit(fit) if estimator else fit
 
 
 class _CloneAndFit:
-    """Fits of fresh copies of one scikit-learn estimator."""
+    """Fits fresh copies of one scikit-learn estimator."""
 
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
@@ -190,7 +198,7 @@ class _CloneAndFit:
 
 
 def _prior(y: Any, model: Model) -> Float[Tensor, " classes"]:
-    """Log-frequencies of the classes: what a model that sees nothing predicts."""
+    """Log-frequencies of the classes: the prediction of a model without features."""
     labels = np.asarray(y.cpu() if isinstance(y, Tensor) else y)
     names, counts = np.unique(labels, return_counts=True)
     classes = len(model.classes)
@@ -206,7 +214,7 @@ def _prior(y: Any, model: Model) -> Float[Tensor, " classes"]:
 
 
 def _mean_target(y: Any, model: Model) -> Float[Tensor, " outputs"]:
-    """The mean of the targets: what a regression that sees nothing predicts."""
+    """The mean of the targets: the prediction of a regression without features."""
     targets = torch.as_tensor(y, dtype=torch.float64)
     mean = targets.reshape(len(targets), -1).mean(0).cpu()
     if not bool(mean.isfinite().all()):

@@ -34,10 +34,10 @@ from benchmarks.figures import Panel, draw, machine, markdown, write
 from manifold_shap.data import MNIST
 from manifold_shap.models import Model
 from manifold_shap.surrogate.fit import SurrogateTask
-from manifold_shap.surrogate.network import squared_error
 from manifold_shap.training.batches import loader
 from manifold_shap.training.classifier import MLPClassifier, fit_classifier, load_classifier
 from manifold_shap.training.loop import train
+from manifold_shap.training.task import training_options
 
 PARTS = ("throughput", "time_to_error")
 DECAY = 0.99
@@ -49,13 +49,16 @@ PAIRS = 50_000
 
 def make_task(data: MNIST, target: torch.Tensor) -> SurrogateTask:
     torch.manual_seed(0)
-    task = SurrogateTask(
-        event=list(data.players.event),
-        index=data.players.index.flatten().tolist(),
-        players=list(data.players.names),
-        outputs=list(data.classes),
-        space={"output": "probability"},
-    )
+    settings = {
+        "event": data.players.event,
+        "index": data.players.index.flatten().tolist(),
+        "players": data.players.names,
+        "outputs": data.classes,
+        "space": {"name": "probability"},
+        "hidden": (512, 512),
+        "activation": "relu",
+    }
+    task = SurrogateTask({**settings, **training_options(make_task, {}, patience=20)})
     task.describe(data.x_train, target)
     return task
 
@@ -72,7 +75,7 @@ def bare(task: SurrogateTask, batches: DataLoader, validation: DataLoader, epoch
         for x, target in batches:
             generator = torch.Generator().manual_seed(step)
             mask = law.sample_antithetic((len(x),), generator)
-            squared_error(surrogate(x, mask), target).mean().backward()
+            (surrogate(x, mask) - target[:, None]).square().mean().backward()
             optimizer.step()
             optimizer.zero_grad()
             schedule.step()
@@ -80,24 +83,19 @@ def bare(task: SurrogateTask, batches: DataLoader, validation: DataLoader, epoch
             step += 1
         with torch.no_grad():
             generator = torch.Generator().manual_seed(-1)
+            masks = [law.sample_antithetic((len(x),), generator) for x, _ in validation]
+            pairs = zip(masks, validation, strict=True)
             errors = [
-                squared_error(average(x, law.sample_antithetic((len(x),), generator)), target)
-                for x, target in validation
+                (average(x, mask) - target[:, None]).square().flatten()
+                for mask, (x, target) in pairs
             ]
     return torch.cat(errors).mean().item()
 
 
 def ours(task: SurrogateTask, batches: DataLoader, validation: DataLoader, epochs: int) -> float:
-    with tempfile.TemporaryDirectory() as directory:
-        result = train(
-            task,
-            batches,
-            validation,
-            directory,
-            max_epochs=epochs,
-            weight_averaging=DECAY,
-            trainer={"accelerator": "cpu"},
-        )
+    given = {"max_epochs": epochs, "weight_averaging": DECAY, "trainer": {"accelerator": "cpu"}}
+    options = training_options(ours, given, progress=False)
+    result = train(task, batches, validation, options)
     return result.validation
 
 

@@ -1,15 +1,14 @@
-"""Training an amortised explainer: from a surrogate and unlabelled rows to phi(x) in one pass."""
+"""Trains an amortised explainer: from a surrogate and unlabelled rows to phi(x) in one pass."""
 
 import copy
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
-from torchmetrics import MeanMetric
 
 from manifold_shap.amortized.explainer import AmortizedExplainer
 from manifold_shap.amortized.network import AmortizedNetwork
@@ -17,14 +16,8 @@ from manifold_shap.coalitions import sample_stratified_pairs, stratum_weights
 from manifold_shap.nn import check_hidden
 from manifold_shap.surrogate.network import Surrogate
 from manifold_shap.surrogate.value import SurrogateValue
-from manifold_shap.training.loop import (
-    Task,
-    check_continues,
-    load_task,
-    seeded,
-    train_on,
-    training_rows,
-)
+from manifold_shap.training.loop import seeded, train_on, training_rows
+from manifold_shap.training.task import Task, TrainingOptions, load_task, training_options
 
 _STRATA = 8
 # One in so many rows of a batch is evaluated in full as well.
@@ -33,48 +26,30 @@ _CACHED = 2**21
 
 
 class AmortizedTask(Task):
-    """An explainer, by squared error against single noisy estimates of Shapley values.
+    """An amortised explainer, by squared error against single noisy estimates of Shapley values.
 
     Batches are `(x, v(N) - v(∅))`. Every row meets one coalition and its complement per step: the
-    linearized contributions of all players there, see `Surrogate.around`, and for a few rows what
-    these miss. Eight rows share the strata of `sample_stratified_pairs`. The network that is
-    explained is told by `describe`.
+    linearized contributions of all players there, see `Surrogate.around`, and for a few rows the
+    error of the linearization. Eight rows share the strata of `sample_stratified_pairs`. The
+    surrogate itself is given by `describe`.
 
-    Args:
-        index: player that owns each of the flattened input elements.
-        outputs: number of outputs of T.
-        surrogate_hidden: hidden layers of the surrogate.
-        hidden, activation, shares: see `AmortizedNetwork`.
-        learning_rate, weight_decay, schedule: see `ClassifierTask`.
-        seed: of the coalitions.
-        loop: settings of the training loop, for the record.
+    Settings: `index`, the player that owns each of the flattened input elements; the number of
+    `outputs`; `surrogate_hidden`, the hidden layers of the surrogate; `hidden`, `activation` and
+    `shares`, see `AmortizedNetwork`; and the options of the training.
     """
 
     kind = "explainer"
+    described = ("probe",)
     probe: Tensor
 
-    def __init__(
-        self,
-        index: Sequence[int],
-        outputs: int,
-        surrogate_hidden: Sequence[int],
-        hidden: Sequence[int] = (512, 256),
-        activation: str = "gelu",
-        shares: int = 4,
-        learning_rate: float = 2e-3,
-        weight_decay: float = 0.01,
-        schedule: str = "one_cycle",
-        seed: int = 0,
-        loop: Mapping[str, Any] | None = None,
-    ) -> None:
-        super().__init__()
-        self.save_hyperparameters()
-        self.explainer = AmortizedNetwork(
-            index, outputs, surrogate_hidden, hidden, activation, shares
-        )
-        # Of the surrogate that it was trained for, to tell it from others.
-        self.register_buffer("probe", torch.zeros(surrogate_hidden[0]))
-        self.validation = MeanMetric()
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        super().__init__(settings)
+        own = self.hparams
+        network = ("index", "outputs", "hidden", "activation", "shares")
+        widths = own["surrogate_hidden"]
+        self.explainer = AmortizedNetwork(widths=widths, **{name: own[name] for name in network})
+        # Recognises the surrogate that it was trained for.
+        self.register_buffer("probe", torch.zeros(widths[0]))
         self._surrogate: tuple[Surrogate, ...] = ()
 
     @torch.no_grad()
@@ -90,19 +65,8 @@ class AmortizedTask(Task):
         # Its owner may go on using it where it is.
         self._surrogate = (copy.deepcopy(surrogate).requires_grad_(False).to(self.device),)
 
-    def training_step(self, batch: tuple[Tensor, Tensor], batch_idx: int) -> Tensor:
-        return self._loss(batch, self._generator(self.global_step)).mean()
-
-    def validation_step(self, batch: tuple[Tensor, Tensor], batch_idx: int) -> None:
-        # Negative numbers are never a training step: the same fixed coalitions every epoch.
-        self.validation.update(self._loss(batch, self._generator(-2 - batch_idx)))
-
-    def on_validation_epoch_end(self) -> None:
-        self.log("validation", self.validation.compute())
-        self.validation.reset()
-
-    def _loss(
-        self, batch: tuple[Tensor, Tensor], generator: torch.Generator
+    def loss(
+        self, batch: tuple[Tensor, ...], generator: torch.Generator
     ) -> Float[Tensor, " batch"]:
         x, change = batch
         noisy = self._contributions(x, generator)
@@ -153,10 +117,6 @@ class AmortizedTask(Task):
             found.append(torch.where(pairs[..., None], -change, change).mean(1))
         return torch.cat(found).float()
 
-    def _generator(self, step: int) -> torch.Generator:
-        seed = (self.hparams["seed"] * 1_000_003 + step) % 2**63
-        return torch.Generator(self.device).manual_seed(seed)
-
 
 def fit_amortized(
     value: Any,
@@ -166,80 +126,50 @@ def fit_amortized(
     hidden: Sequence[int] = (512, 256),
     activation: str = "gelu",
     shares: int = 4,
-    learning_rate: float = 2e-3,
-    weight_decay: float = 0.01,
-    schedule: str = "one_cycle",
-    batch_size: int = 128,
-    max_epochs: int = 10,
-    weight_averaging: float | None = 0.99,
-    seed: int = 0,
-    directory: str | Path | None = None,
-    trainer: Mapping[str, Any] | None = None,
-    progress: bool = False,
+    **options: Unpack[TrainingOptions],
 ) -> AmortizedExplainer:
     """Learn the Shapley values of a surrogate, to have those of any row in one pass.
+
+    The labels are unbiased estimates of Shapley values with a high variance (stochastic
+    amortisation, Covert et al. 2024).
 
     Args:
         value: from `fit_surrogate` or `load_surrogate`.
         x_train: rows of the data distribution, `[rows, *event]`; labels are not needed.
         x_validation: rows to validate on; by default a tenth of `x_train`, held out.
-        hidden, activation: layers of the network that corrects.
-        shares: probabilities of presence for which the surrogate is looked at.
-        learning_rate, weight_decay, schedule: AdamW; `one_cycle`, `cosine` or `constant`.
-        batch_size: rows per step; each meets a coalition and its complement.
-        max_epochs: epochs; on small data one is 100 batches long.
-        weight_averaging: decay of the averaged weights that are kept; None for plain ones.
-        seed: of the initial weights, batches and coalitions.
-        directory: keeps checkpoints, and continues an interrupted training found there.
-        trainer: arguments of `lightning.Trainer`.
-        progress: show a bar on work of more than two seconds.
+        hidden, activation: layers of the network that corrects the moments of the surrogate.
+        shares: number of probabilities of presence at which the surrogate's moments are computed.
+        options: of the training, see `TrainingOptions`; by default 10 epochs of batches of 128,
+            and no early stopping.
 
     Returns:
-        An explainer on the CPU, whose `measure` tells how good it is.
+        An explainer on the CPU, whose `measure` finds its error.
 
     Raises:
         TypeError: `value` is no surrogate.
-        ValueError: rows that are not finite or of another shape, an argument out of range, a
-            `directory` with another training.
+        ValueError: rows that are not finite or of another shape, an argument that is unknown or
+            out of range, a training that diverges, a `directory` with another training.
         KeyboardInterrupt: on Ctrl-C; the last checkpoint stays in `directory`.
     """
+    chosen = training_options(fit_amortized, options, batch_size=128, max_epochs=10, patience=None)
     _check_surrogate(value)
     check_hidden(hidden)
-    x_train, x_validation = training_rows(x_train, x_validation, value.players, seed)
-    loop: dict[str, Any] = {
-        "batch_size": batch_size,
-        "max_epochs": max_epochs,
-        "weight_averaging": weight_averaging,
+    x_train, x_validation = training_rows(x_train, x_validation, value.players, chosen["seed"])
+    settings = {
+        "index": value.players.index.flatten().tolist(),
+        "outputs": len(value.outputs),
+        "surrogate_hidden": [layer.in_features for layer in value.surrogate.behind],
+        "hidden": hidden,
+        "activation": activation,
+        "shares": shares,
     }
-    with seeded(seed):
-        task = AmortizedTask(
-            **_game(value),
-            hidden=list(hidden),
-            activation=activation,
-            shares=shares,
-            learning_rate=learning_rate,
-            weight_decay=weight_decay,
-            schedule=schedule,
-            seed=seed,
-            loop=loop,
-        )
+    with seeded(chosen["seed"]):
+        task = AmortizedTask({**settings, **chosen})
     train, validation = (
         (x, value.prediction(x) - value.expectation) for x in (x_train, x_validation)
     )
     task.describe(value.surrogate, train[1])
-    if directory is not None:
-        check_continues(Path(directory) / "last.ckpt", task.kind, task, ("probe",))
-    training = train_on(
-        task,
-        train,
-        validation,
-        directory,
-        seed=seed,
-        trainer=trainer,
-        progress=progress,
-        patience=None,
-        **loop,
-    )
+    training = train_on(task, train, validation, chosen)
     explainer = _explainer(task, value)
     explainer.training = {"epochs": training.epochs, "train_seconds": training.seconds}
     return explainer
@@ -288,18 +218,5 @@ def _fingerprint(surrogate: Surrogate) -> Float[Tensor, " width"]:
 
 
 def _explainer(task: AmortizedTask, value: SurrogateValue) -> AmortizedExplainer:
-    checkpoint = {
-        "kind": task.kind,
-        "hyper_parameters": dict(task.hparams),
-        "state_dict": {name: each.cpu() for name, each in task.state_dict().items()},
-    }
+    checkpoint = task.checkpoint()
     return AmortizedExplainer(value, task.explainer.to(value.device), checkpoint)
-
-
-def _game(value: SurrogateValue) -> dict[str, Any]:
-    """What is explained, in plain numbers."""
-    return {
-        "index": value.players.index.flatten().tolist(),
-        "outputs": len(value.outputs),
-        "surrogate_hidden": [layer.in_features for layer in value.surrogate.behind],
-    }

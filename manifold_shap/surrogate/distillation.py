@@ -1,8 +1,8 @@
-"""Targets for a surrogate from a slower value function: its teacher.
+"""Makes training targets for a surrogate from a slower value function: its teacher.
 
-A single f(x) is a target of full noise: over the rows that share x_S it scatters around v(S) as
-widely as f does. A teacher that averages K completions gives v(S) with a K-th of that variance,
-plus an error of its own, which fresh single targets in every batch keep in check.
+A single f(x) is an unbiased but high-variance target for v(S): over the rows that share x_S it
+varies as much as f does. A teacher that averages K completions gives v(S) with a K-th of that
+variance plus a bias of its own, which the single targets in every batch limit.
 """
 
 import time
@@ -16,6 +16,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from manifold_shap import _random
+from manifold_shap._checks import check_number, check_whole
 from manifold_shap.coalitions import SizeUniform
 from manifold_shap.io.files import load_checkpoint, save_checkpoint
 from manifold_shap.players import Players
@@ -24,16 +25,16 @@ from manifold_shap.values import ValueFunction
 
 LESSONS_KIND = "lessons"
 
-# Model rows of a teacher's call; changes memory, not the values.
+# Model rows in one call of the teacher: changes memory, not the values.
 _ROWS_PER_CALL = 8192
-# Coalitions drawn at once: the times they are made from take several times their memory.
+# Coalitions drawn at once: drawing them takes several times the memory that they take.
 _PAIRS_PER_DRAW = 4096
-# The same model, or the same teacher, may differ by so much from itself on another machine.
+# Largest difference between a model, or a teacher, and itself on another machine.
 _TOLERANCE = 1e-3
 
 
 class Lesson(NamedTuple):
-    """Rows, two coalitions of each, and a teacher's values of them.
+    """Rows, two coalitions of each, and the teacher's values of these.
 
     Attributes:
         x: `[batch, *event]`.
@@ -48,14 +49,14 @@ class Lesson(NamedTuple):
 
 @dataclass(frozen=True)
 class Lessons:
-    """All targets of a teacher, made before the training.
+    """The teacher's values of pairs of coalitions, computed before the training.
 
     Attributes:
         x: training rows.
         row: number of the row of each pair of coalitions.
         mask: antithetic pairs of coalitions `[lessons, 2, players]`.
         target: the teacher's values `[lessons, 2, outputs]`.
-        seconds: what they took.
+        seconds: wall time that they took.
     """
 
     x: Tensor
@@ -65,11 +66,11 @@ class Lessons:
     seconds: float
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Lessons":
-        # Lightning copies a task to average its weights; this much data nobody changes.
+        # Lightning copies a task to average its weights; data that never change need no copy.
         return self
 
     def save(self, path: Path, record: dict[str, Any]) -> None:
-        """Write the values, with what else the file should say; `kept_lessons` reads them.
+        """Write the values and a record of the training to one file; `kept_lessons` reads it.
 
         Raises:
             OSError: no space or no permission.
@@ -78,18 +79,18 @@ class Lessons:
         save_checkpoint(path, {**kept, **record})
 
     def sample(self, count: int, generator: torch.Generator) -> Lesson:
-        """So many of them at random, with replacement, on the generator's device."""
+        """A random sample of so many of them, with replacement, on the generator's device."""
         device = generator.device
         chosen = torch.randint(len(self.row), (count,), generator=generator, device=device).cpu()
         taken = self.x[self.row[chosen]], self.mask[chosen], self.target[chosen]
         return Lesson(*(tensor.to(device) for tensor in taken))
 
 
-def check_teacher(teacher: Any, pairs: Any, share: float) -> None:
+def check_teacher(teacher: Any, pairs: Any, share: Any) -> None:
     """Raise unless this is a value function, and the numbers are in range.
 
     Raises:
-        TypeError: `teacher` is no value function.
+        TypeError: `teacher` is no value function, or `pairs` or `share` is no number.
         ValueError: `pairs` or `share` is out of range.
     """
     if not isinstance(teacher, ValueFunction):
@@ -97,12 +98,8 @@ def check_teacher(teacher: Any, pairs: Any, share: float) -> None:
             "Expected `teacher` to be a value function, such as one of `imputed_value`, but got "
             f"{type(teacher).__name__}."
         )
-    if not isinstance(pairs, int) or pairs < 2:
-        raise ValueError(
-            f"Expected `teacher_pairs` to be an integer of at least 2 but got {pairs}."
-        )
-    if not 0 < share <= 1:
-        raise ValueError(f"Expected `teacher_share` above 0 and at most 1 but got {share}.")
+    check_whole("teacher_pairs", pairs, least=2)
+    check_number("teacher_share", share, above=0, high=1)
 
 
 def check_same_game(
@@ -112,10 +109,10 @@ def check_same_game(
     x: Float[Tensor, "rows *event"],
     target: Float[Tensor, "rows outputs"],
 ) -> None:
-    """Raise unless the teacher values the game that the surrogate is to learn.
+    """Raise unless the teacher's game is the one that the surrogate is to learn.
 
     Args:
-        teacher: what to check.
+        teacher: a value function.
         players, space: of the surrogate.
         x: a few rows.
         target: T(f(x)) of these rows.
@@ -147,14 +144,14 @@ def check_same_game(
 def ask_teacher(
     teacher: ValueFunction, x: Tensor, pairs: int, seed: int, progress: bool = False
 ) -> Lessons:
-    """A teacher's values of random (row, coalition) pairs, each from draws of its own.
+    """Evaluate a teacher at random (row, coalition) pairs, each with draws of its own.
 
     Args:
-        teacher: whose values.
-        x: rows, of which each takes part as often as any other.
-        pairs: how many (row, coalition) pairs, up to the next even number.
+        teacher: the value function.
+        x: rows; each occurs equally often, up to one.
+        pairs: number of (row, coalition) pairs, rounded up to an even one.
         seed: of the pairs and of the teacher's draws.
-        progress: show a bar on work of more than two seconds.
+        progress: whether work of more than two seconds shows a progress bar.
 
     Raises:
         ValueError: the values are not finite.
@@ -166,14 +163,14 @@ def ask_teacher(
 
 
 def kept_lessons(path: Path, teacher: ValueFunction, x: Tensor, pairs: int, seed: int) -> Lessons:
-    """What `Lessons.save` wrote, for the arguments that `ask_teacher` had.
+    """Read what `Lessons.save` wrote, for the arguments that `ask_teacher` was given.
 
     Raises:
-        ValueError: the file is damaged or foreign, or holds the values of another teacher.
+        ValueError: the file is damaged or of something else, or holds values of another teacher.
     """
     kept = load_checkpoint(path, LESSONS_KIND)
     row, mask = _questions(len(x), len(teacher.players), pairs, seed)
-    # The very first call again, of the same size: rounding, too, is then the same.
+    # The first call again, of the same size, so that rounding is the same, too.
     some = slice(_step(teacher))
     target, again = kept["target"], _ask(teacher, x, row[some], mask[some], seed)
     gap = _gap(again, target[some])
@@ -189,7 +186,7 @@ def kept_lessons(path: Path, teacher: ValueFunction, x: Tensor, pairs: int, seed
 def _questions(
     rows: int, players: int, pairs: int, seed: int
 ) -> tuple[Int64[Tensor, " lessons"], Bool[Tensor, "lessons 2 players"]]:
-    """Numbers of rows, and an antithetic pair of coalitions for each."""
+    """Row numbers, and an antithetic pair of coalitions for each."""
     generator = torch.Generator().manual_seed(seed)
     count = -(-pairs // 2)
     passes = range(-(-count // rows))

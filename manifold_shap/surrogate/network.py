@@ -178,10 +178,3 @@ class Surrogate(nn.Module):
         self.target_mean.copy_(target.mean(0))
         deviation = target.std(0, correction=0)
         self.target_scale.copy_(torch.where(deviation > 0, deviation, 1.0))
-
-
-def squared_error(
-    prediction: Float[Tensor, "batch m outputs"], target: Float[Tensor, "batch outputs"]
-) -> Float[Tensor, "batch m"]:
-    """Mean over outputs of |T_y(f(x)) - g_y(x_S)|², the inner part of Eqs. (16)-(17)."""
-    return (prediction - target[:, None]).square().mean(-1)

@@ -1,23 +1,33 @@
-"""The classifiers of the command line: an MLP by Lightning, or any of scikit-learn."""
+"""Trains and loads the classifiers of the command line: an MLP, or one of scikit-learn."""
 
 import importlib
+import math
 import time
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import torch
+import torch.nn.functional as F
+from jaxtyping import Float
 from torch import Tensor, nn
-from torchmetrics import MeanMetric
-from torchmetrics.classification import MulticlassAccuracy
 
-from manifold_shap.data.base import TensorDataModule
+from manifold_shap._checks import check_known
 from manifold_shap.io.files import write_whole
 from manifold_shap.models import Model, SklearnClassifier, as_model
 from manifold_shap.nn import MLP
-from manifold_shap.training.loop import Task, load_task, seeded, train
+from manifold_shap.training.loop import seeded, train
+from manifold_shap.training.task import (
+    DEFAULTS,
+    Task,
+    TrainingOptions,
+    load_task,
+    training_options,
+)
+
+if TYPE_CHECKING:
+    from manifold_shap.data.base import TensorDataModule
 
 _ESTIMATOR = "model.skops"
 
@@ -25,79 +35,59 @@ _ESTIMATOR = "model.skops"
 class ClassifierTask(Task):
     """An MLP classifier, by cross-entropy.
 
-    Args:
-        event: shape of one input row.
-        classes: names.
-        hidden, activation, dropout: see `MLP`.
-        learning_rate: highest learning rate.
-        weight_decay: of AdamW.
-        schedule: one of `SCHEDULES`.
+    Settings: `event`, the shape of one input row; the names of `classes`; `hidden`, `activation`
+    and `dropout`, see `MLP`; and the options of the training.
     """
 
     kind = "classifier"
 
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        super().__init__(settings)
+        own = self.hparams
+        inputs, classes = math.prod(own["event"]), len(own["classes"])
+        self.network = MLP(inputs, own["hidden"], classes, own["activation"], own["dropout"])
+
+    def loss(
+        self, batch: tuple[Tensor, ...], generator: torch.Generator
+    ) -> Float[Tensor, " batch"]:
+        x, y = batch
+        return F.cross_entropy(self.network(x), y, reduction="none")
+
+
+class MLPClassifier:
+    """How to train an MLP classifier: its network, and options of the training.
+
+    Args:
+        hidden, activation, dropout: see `MLP`.
+        options: `learning_rate`, `weight_decay`, `schedule`, `max_epochs`, `patience`,
+            `weight_averaging` and `seed` of `TrainingOptions`; by default a learning rate of 3e-3,
+            10 epochs and a patience of 10.
+
+    Raises:
+        TypeError, ValueError: an unknown option, or a value out of range.
+
+    >>> MLPClassifier(hidden=[64], max_epochs=4).options["learning_rate"]
+    0.003
+    """
+
     def __init__(
         self,
-        event: Sequence[int],
-        classes: Sequence[str],
+        *,
         hidden: Sequence[int] = (512,),
         activation: str = "relu",
         dropout: float = 0.0,
-        learning_rate: float = 1e-3,
-        weight_decay: float = 0.01,
-        schedule: str = "one_cycle",
+        **options: Unpack[TrainingOptions],
     ) -> None:
-        super().__init__()
-        self.save_hyperparameters()
-        inputs = int(torch.tensor(list(event)).prod())
-        self.network = MLP(inputs, hidden, len(classes), activation, dropout)
-        self.loss = nn.CrossEntropyLoss()
-        self.validation = MeanMetric()
-        self.accuracy = MulticlassAccuracy(len(classes), average="micro")
-
-    def training_step(self, batch: tuple[Tensor, Tensor], batch_idx: int) -> Tensor:
-        x, y = batch
-        return self.loss(self.network(x), y)
-
-    def validation_step(self, batch: tuple[Tensor, Tensor], batch_idx: int) -> None:
-        x, y = batch
-        logits = self.network(x)
-        self.validation.update(self.loss(logits, y), len(y))
-        self.accuracy.update(logits, y)
-
-    def on_validation_epoch_end(self) -> None:
-        self.log("validation", self.validation.compute())
-        self.log("accuracy", self.accuracy.compute())
-        self.validation.reset()
-        self.accuracy.reset()
-
-
-@dataclass(frozen=True)
-class MLPClassifier:
-    """How to train an MLP classifier: a recipe, in plain numbers.
-
-    Attributes:
-        hidden, activation, dropout: see `MLP`.
-        learning_rate, weight_decay, schedule: see `ClassifierTask`.
-        max_epochs, patience, weight_averaging: see `train`.
-        seed: of the initial weights.
-    """
-
-    hidden: Sequence[int] = (512,)
-    activation: str = "relu"
-    dropout: float = 0.0
-    learning_rate: float = 3e-3
-    weight_decay: float = 0.01
-    schedule: str = "one_cycle"
-    max_epochs: int = 10
-    patience: int = 10
-    weight_averaging: float | None = 0.99
-    seed: int = 0
+        known = set(DEFAULTS) - {"batch_size", "directory", "trainer", "progress"}
+        check_known(options, known, "options of `MLPClassifier`")
+        usual = {"learning_rate": 3e-3, "max_epochs": 10, "patience": 10}
+        self.network = {"hidden": hidden, "activation": activation, "dropout": dropout}
+        self.options = training_options(MLPClassifier, options, **usual)
 
 
 def fit_classifier(
     recipe: MLPClassifier | Any,
-    data: TensorDataModule,
+    data: "TensorDataModule",
     directory: str | Path,
     trainer: Mapping[str, Any] | None = None,
     progress: bool = False,
@@ -109,7 +99,7 @@ def fit_classifier(
         data: a data module after `setup`.
         directory: receives `model.ckpt` (a network) or `model.skops` (scikit-learn).
         trainer: arguments of `lightning.Trainer`, for a network.
-        progress: show a bar on work of more than two seconds.
+        progress: whether a training of more than two seconds shows a progress bar.
 
     Returns:
         Wall time of the training in seconds.
@@ -117,22 +107,26 @@ def fit_classifier(
     Raises:
         TypeError: `recipe` is neither.
     """
+    import skops.io
+
     directory = Path(directory)
     if isinstance(recipe, MLPClassifier):
         return _fit_network(recipe, data, directory, trainer, progress)
-    if not (hasattr(recipe, "fit") and hasattr(recipe, "predict_proba")):
+    try:
+        fit, _ = recipe.fit, recipe.predict_proba
+    except AttributeError as error:
         raise TypeError(
             "Expected `classifier` to be an MLP recipe or a scikit-learn classifier with `fit` "
             f"and `predict_proba`, but got {type(recipe).__name__}; set `probability=True` where "
             "the class has that option."
-        )
+        ) from error
     start = time.perf_counter()
-    recipe.fit(data.x_train.flatten(1).numpy(), data.y_train.numpy())
-    _save_sklearn(recipe, directory / _ESTIMATOR)
+    fit(data.x_train.flatten(1).numpy(), data.y_train.numpy())
+    write_whole(directory / _ESTIMATOR, lambda beside: skops.io.dump(recipe, beside))
     return time.perf_counter() - start
 
 
-def load_classifier(directory: str | Path, data: TensorDataModule) -> Model:
+def load_classifier(directory: str | Path, data: "TensorDataModule") -> Model:
     """The classifier that `fit_classifier` wrote, checked on rows of the data it was made for.
 
     Raises:
@@ -149,49 +143,27 @@ def load_classifier(directory: str | Path, data: TensorDataModule) -> Model:
 
 
 def accuracy(model: Model, x: Tensor, y: Tensor) -> float:
-    """Share of rows whose most probable class is the label."""
+    """Share of rows whose most probable class is their label."""
     predicted = torch.cat([model(rows).argmax(-1) for rows in x.split(8192)])
     return (predicted == y).double().mean().item()
 
 
 def _fit_network(
     recipe: MLPClassifier,
-    data: TensorDataModule,
+    data: "TensorDataModule",
     directory: Path,
     trainer: Mapping[str, Any] | None,
     progress: bool,
 ) -> float:
-    with seeded(recipe.seed):
-        task = ClassifierTask(
-            list(data.x_train.shape[1:]),
-            list(data.classes),
-            list(recipe.hidden),
-            recipe.activation,
-            recipe.dropout,
-            recipe.learning_rate,
-            recipe.weight_decay,
-            recipe.schedule,
-        )
-        training = train(
-            task,
-            data.train_dataloader(),
-            data.val_dataloader(),
-            directory,
-            max_epochs=recipe.max_epochs,
-            patience=recipe.patience,
-            weight_averaging=recipe.weight_averaging,
-            trainer=trainer,
-            progress=progress,
-        )
-    training.checkpoint.replace(directory / "model.ckpt")
+    where = {"directory": directory, "trainer": trainer, "progress": progress}
+    options = {**recipe.options, "batch_size": data.batch_size, **where}
+    rows = {"event": data.x_train.shape[1:], "classes": data.classes}
+    with seeded(options["seed"]):
+        task = ClassifierTask({**rows, **recipe.network, **options})
+        training = train(task, data.train_dataloader(), data.val_dataloader(), options)
+    (directory / "best.ckpt").replace(directory / "model.ckpt")
     (directory / "last.ckpt").unlink()
     return training.seconds
-
-
-def _save_sklearn(estimator: Any, path: Path) -> None:
-    import skops.io
-
-    write_whole(path, lambda beside: skops.io.dump(estimator, beside))
 
 
 def load_estimator(directory: str | Path) -> SklearnClassifier:
@@ -232,7 +204,7 @@ def _is_sklearn_class(name: str) -> bool:
     if not module.startswith("sklearn."):
         return False
     try:
-        found = getattr(importlib.import_module(module), attribute, None)
+        found = vars(importlib.import_module(module)).get(attribute)
     except ImportError:
         return False
     # A module also holds what it imports from elsewhere.

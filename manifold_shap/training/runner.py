@@ -53,15 +53,15 @@ def quiet() -> Iterator[None]:
 class StepsBar(ProgressBar):
     """One bar over all training steps, shown on trainings of more than two seconds."""
 
-    def __init__(self, every: int = 20) -> None:
+    def __init__(self, name: str, every: int = 20) -> None:
         super().__init__()
-        self.every = every
+        self.name, self.every = name, every
         self.bar: tqdm | None = None
 
     def on_train_start(self, trainer: L.Trainer, task: L.LightningModule) -> None:
         steps = int(trainer.estimated_stepping_batches)
-        name = getattr(task, "kind", "training")
-        self.bar = tqdm(total=steps, initial=trainer.global_step, desc=name, unit="step", delay=2)
+        start = trainer.global_step
+        self.bar = tqdm(total=steps, initial=start, desc=self.name, unit="step", delay=2)
 
     def on_train_batch_end(self, trainer: L.Trainer, *_: Any) -> None:
         if self.bar is not None and trainer.global_step % self.every == 0:

@@ -48,7 +48,9 @@ def test_labels_are_unbiased_for_any_batch_size(batch_size: int) -> None:
     """Means over 4,000 or so labels, of 24 numbers: beyond 4.5 errors once in 6,000 times."""
     value = network(8)
     x = rows(8, 1).expand(batch_size, -1)
-    task = AmortizedTask(range(8), 3, [16, 16])
+    network_settings = {"hidden": [8], "activation": "gelu", "shares": 4}
+    about = {"index": list(range(8)), "outputs": 3, "surrogate_hidden": [16, 16]}
+    task = AmortizedTask({**about, **network_settings})
     task.describe(value.surrogate, value.prediction(x) - value.base)
     generator = torch.Generator().manual_seed(3)
     steps = range(max(60, 4000 // batch_size))

@@ -300,7 +300,11 @@ def test_players_are_those_of_the_teacher() -> None:
 
 
 def test_a_small_share_of_a_small_batch_is_no_lesson() -> None:
-    task = SurrogateTask((3,), range(3), "abc", "01", "probability", 1e-3, teacher={"share": 0.1})
+    settings = {
+        "event": (3,), "index": [0, 1, 2], "players": "abc", "outputs": "01", "hidden": [8],
+        "activation": "relu", "space": {"name": "probability"}, "teacher": {"share": 0.1}, "seed": 0,
+    }  # fmt: skip
+    task = SurrogateTask(settings)
     task.lessons = ask_teacher(TableValue(offset=100.0), TABLE, 20, seed=0)
     batch = TABLE[:4], classifier(TABLE[:4])
     assert task.training_step(batch, 0) < 1
@@ -318,9 +322,9 @@ class Overflowing(TableValue):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"teacher_pairs": 1}, "`teacher_pairs` to be an integer of at least 2 but got 1"),
-        ({"teacher_share": 0.0}, "`teacher_share` above 0 and at most 1 but got 0.0"),
-        ({"teacher_share": 1.5}, "`teacher_share` above 0 and at most 1 but got 1.5"),
+        ({"teacher_pairs": 1}, "`teacher_pairs` to be a whole number of at least 2 but got 1"),
+        ({"teacher_share": 0.0}, "number above 0 and of at most 1 but got 0.0"),
+        ({"teacher_share": 1.5}, "number above 0 and of at most 1 but got 1.5"),
         (
             {"players": ms.Players.of_elements((3,), ("a", "b", "c"))},
             r"the surrogate's 3 players \('a', 'b', 'c'\) but it has 3, \('x0', 'x1', 'x2'\)",
@@ -342,7 +346,7 @@ def test_errors(settings: dict[str, Any], message: str) -> None:
 def test_a_teacher_is_a_value_function_and_its_pairs_are_counted() -> None:
     with pytest.raises(TypeError, match=r"`teacher` to be a value function, .* but got str"):
         check_teacher("vae", 200, 0.5)
-    with pytest.raises(ValueError, match=r"`teacher_pairs` to be an integer .* got 200000.0"):
+    with pytest.raises(TypeError, match=r"`teacher_pairs` to be a whole number .* got 200000.0"):
         check_teacher(TableValue(), 2e5, 0.5)
 
 

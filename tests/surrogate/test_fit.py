@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import Tensor, nn
 
 import manifold_shap as ms
 from manifold_shap.coalitions import all_coalitions
+from manifold_shap.surrogate.fit import SurrogateTask
 from manifold_shap.surrogate.network import Surrogate
 
 MASKS = all_coalitions(3)
@@ -104,6 +106,45 @@ def test_every_space_trains_and_keeps_its_anchors(space: str) -> None:
     assert ms.exact_shapley(value, EVERY_ROW).efficiency_gap < 1e-5
 
 
+def test_the_loss_is_the_mean_squared_error_over_coalitions_and_outputs() -> None:
+    settings = {
+        "event": [3], "index": [0, 1, 2], "players": "abc", "outputs": "01", "hidden": [8],
+        "activation": "relu", "space": {"name": "probability"}, "teacher": None, "seed": 0,
+    }  # fmt: skip
+    task, x, target = SurrogateTask(settings), EVERY_ROW[:5], torch.rand(5, 2)
+    mask = task.law.sample_antithetic((5,), torch.Generator().manual_seed(9))
+    found = task.loss((x, target), torch.Generator().manual_seed(9)).detach().numpy()
+    g, t = task.surrogate(x, mask).detach().numpy(), target.numpy()
+    expected = [np.mean([[(g[b, k] - t[b]) ** 2] for k in range(2)]) for b in range(5)]
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_players_are_the_columns_of_the_schema() -> None:
+    frame = pd.DataFrame({"colour": ["red", "green", "blue", "red"] * 10, "size": range(40)})
+    schema = ms.Schema.fit(frame)
+    rows = schema.encode(frame)
+    model = lambda x: torch.stack((x[:, 0], 1 - x[:, 0]), 1)  # noqa: E731
+    value = fit(model=model, x_train=rows, x_validation=rows[:9], schema=schema, max_epochs=1)
+    assert value.players.names == ("colour", "size")
+    assert value.players.index.tolist() == [0, 0, 0, 1]
+    with pytest.raises(ValueError, match=r"`x_train` with 4 elements in a row, .* \(40, 3\)"):
+        fit(model=model, x_train=rows[:, :3], x_validation=None, schema=schema)
+
+
+def test_names_of_numpy_come_back_from_the_file(tmp_path: Path) -> None:
+    players = ms.Players.of_elements((3,), [np.str_(name) for name in "abc"])
+    value = fit(players=players, max_epochs=1, learning_rate=np.float64(1e-3))
+    value.save(tmp_path / "surrogate.ckpt")
+    loaded = ms.load_surrogate(tmp_path / "surrogate.ckpt", classifier)
+    assert loaded.players.names == ("a", "b", "c")
+
+
+def test_a_training_that_diverges_stops_and_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"Choose a smaller `learning_rate` \(it is 1e\+08\)"):
+        fit(learning_rate=1e8, directory=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_what_the_training_reports() -> None:
     value = fit(max_epochs=2)
     assert value.training.keys() == {"epochs", "train_seconds", "validation"}
@@ -172,7 +213,7 @@ def test_an_interruption_without_averaging(tmp_path: Path) -> None:
     [
         ({"hidden": [16]}, "differs in: hidden"),
         ({"seed": 5}, "differs in: seed"),
-        ({"max_epochs": 2}, "differs in: loop"),
+        ({"max_epochs": 2}, "differs in: max_epochs"),
         ({"x_train": TABLE[:50]}, "the training rows"),
         ({"model": lambda x: classifier(1 - x)}, "the model's outputs"),
     ],
@@ -262,7 +303,7 @@ def test_loading_an_incomplete_checkpoint_is_refused(tmp_path: Path) -> None:
         ({"x_train": TABLE[:1], "x_validation": None}, ValueError, "at least 2 training rows"),
         ({"model": lambda x: x}, ValueError, "Expected the model to return a distribution"),
         ({"model": "model"}, TypeError, "Expected `model` to be a torch module"),
-        ({"batch_size": 0}, ValueError, "Expected `batch_size` to be an integer >= 1"),
+        ({"batch_size": 0}, ValueError, "Expected `batch_size` to be a whole number of at least 1"),
         ({"players": ms.Players.of_elements((2,))}, ValueError, r"`x_train` of shape \(rows, 2\)"),
     ],
 )
@@ -286,7 +327,16 @@ def test_importing_the_package_imports_nothing_optional(root: Path) -> None:
     code = "import sys, manifold_shap; print(*sys.modules)"
     command = [sys.executable, "-W", "error", "-c", code]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
-    # Matplotlib itself is imported by torchmetrics; our plots are not.
-    optional = {"manifold_shap.plots", "shap", "hydra", "sklearn", "skops", "xarray", "zarr"}
+    optional = {
+        "manifold_shap.plots",
+        "lightning",
+        "matplotlib",
+        "shap",
+        "hydra",
+        "sklearn",
+        "skops",
+        "xarray",
+        "zarr",
+    }
     assert "manifold_shap.estimators" in done.stdout.split()
     assert not optional & set(done.stdout.split())

@@ -1,6 +1,5 @@
 """The surrogate network: its outputs, its units, and what it must not see."""
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -8,7 +7,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from manifold_shap.nn import ACTIVATIONS
-from manifold_shap.surrogate.network import Surrogate, squared_error
+from manifold_shap.surrogate.network import Surrogate
 
 
 def make(space: str = "ilr", outputs: int = 2, event: tuple[int, ...] = (4,)) -> Surrogate:
@@ -100,13 +99,6 @@ def test_absent_players_do_not_matter(space: str, m: int) -> None:
 def test_players_of_several_elements() -> None:
     surrogate = Surrogate((3,), [0, 1, 1], 1, "identity", hidden=(8,))
     assert surrogate(torch.randn(2, 3), torch.ones(2, 4, 2, dtype=torch.bool)).shape == (2, 4, 1)
-
-
-def test_squared_error_is_the_mean_over_outputs() -> None:
-    prediction, target = torch.randn(4, 3, 2), torch.randn(4, 2)
-    p, t = prediction.numpy(), target.numpy()
-    expected = np.array([[((p[b, k] - t[b]) ** 2).mean() for k in range(3)] for b in range(4)])
-    torch.testing.assert_close(squared_error(prediction, target), torch.from_numpy(expected))
 
 
 def test_a_surrogate_needs_a_hidden_layer() -> None:

@@ -270,10 +270,23 @@ def test_what_does_not_fit_is_said_before_the_training(monkeypatch: pytest.Monke
         fit_imputer(rows(), importance=True)
     with pytest.raises(ValueError, match="Expected `hidden` to list layer widths"):
         fit_imputer(rows(), hidden=())
-    with pytest.raises(ValueError, match="Expected rows of 1 elements, as `schema` encodes them"):
+    with pytest.raises(ValueError, match="`x_train` with 1 elements in a row, as `schema` enc"):
         fit_imputer(rows(), schema=ms.Schema((ms.Column("a", "continuous"),)))
     with pytest.raises(ValueError, match=r"no negative entry, rows that sum to one"):
         fit_imputer(rows(), model=ms.as_model(lambda x: x, rows(), returns="probabilities"))
+
+
+def test_a_training_that_diverges_says_so() -> None:
+    with pytest.raises(ValueError, match=r"loss of the vae but it is nan .*it is 1e\+06"):
+        fit_imputer(rows(), latent=2, hidden=(8,), max_epochs=1, learning_rate=1e6)
+
+
+def test_players_are_the_columns_of_the_schema() -> None:
+    columns = ms.Column("kind", "categorical", ("a", "b", "c")), ms.Column("size", "continuous")
+    x = torch.cat((torch.eye(3).repeat(20, 1), torch.randn(60, 1)), dim=1)
+    made = fit_imputer(x, schema=ms.Schema(columns), latent=2, hidden=(8,), max_epochs=1)
+    assert made.players.names == ("kind", "size")
+    assert made.players.index.tolist() == [0, 0, 0, 1]
 
 
 def test_reference_rows_of_other_units_are_refused(tmp_path: Path) -> None:
@@ -306,5 +319,9 @@ def test_errors() -> None:
         imputer(bank_size=0)
     with pytest.raises(ValueError, match="Expected `latent` to be at least 1 but got 0"):
         fit_imputer(rows(), latent=0)
-    with pytest.raises(ValueError, match=r"Expected `beta` to be at least 0 but got -1.0"):
+    with pytest.raises(ValueError, match=r"options of `fit_imputer` .*'latent' for 'latnt'"):
+        fit_imputer(rows(), latnt=3)  # type: ignore[call-arg]
+    with pytest.raises(
+        ValueError, match=r"`beta` to be a finite number of at least 0 but got -1.0"
+    ):
         fit_imputer(rows(), beta=-1.0)

@@ -1,0 +1,295 @@
+"""Defines what a training consists of: a loss, an optimiser, and options with their defaults."""
+
+import inspect
+import json
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypedDict, TypeVar
+
+import lightning as L
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.optim import lr_scheduler
+
+from manifold_shap._checks import check_choice, check_known, check_number, check_seed, check_whole
+from manifold_shap.io.files import load_checkpoint
+
+# Learning rate schedules over all steps, by name.
+SCHEDULES: Mapping[str, Callable[[torch.optim.Optimizer, float, int], lr_scheduler.LRScheduler]] = {
+    "one_cycle": lambda optimizer, rate, steps: lr_scheduler.OneCycleLR(optimizer, rate, steps),
+    "cosine": lambda optimizer, _, steps: lr_scheduler.CosineAnnealingLR(optimizer, steps),
+    "constant": lambda optimizer, *_: lr_scheduler.ConstantLR(optimizer, factor=1.0),
+}
+
+# Steps between checks of the training loss: on an accelerator each check waits for its step.
+_CHECK_EVERY = 20
+
+
+class TrainingOptions(TypedDict, total=False):
+    """Options that every training takes.
+
+    `DEFAULTS` holds the values of those that are left out; a training that departs from one says
+    so in its docstring.
+
+    Attributes:
+        learning_rate: the largest that the schedule reaches, for AdamW.
+        weight_decay: of AdamW.
+        schedule: of the learning rate: `one_cycle`, `cosine` or `constant`.
+        batch_size: rows per step.
+        max_epochs: passes over the training rows, at most; one has at least 100 batches.
+        patience: epochs without a smaller validation loss after which training stops; the weights
+            of the best epoch are kept. None trains all epochs and keeps the last weights.
+        weight_averaging: decay of the exponential moving average of the weights, which is what is
+            validated and kept; None for the plain weights.
+        seed: of the initial weights, the batches, and what the loss draws.
+        directory: keeps checkpoints, and an interrupted training found there is continued.
+        trainer: arguments of `lightning.Trainer`, such as `{"accelerator": "gpu"}`.
+        progress: whether a training of more than two seconds shows a progress bar.
+    """
+
+    learning_rate: float
+    weight_decay: float
+    schedule: str
+    batch_size: int
+    max_epochs: int
+    patience: int | None
+    weight_averaging: float | None
+    seed: int
+    directory: str | Path | None
+    trainer: Mapping[str, Any] | None
+    progress: bool
+
+
+DEFAULTS: TrainingOptions = {
+    "learning_rate": 2e-3,
+    "weight_decay": 0.01,
+    "schedule": "one_cycle",
+    "batch_size": 256,
+    "max_epochs": 30,
+    "patience": 20,
+    "weight_averaging": 0.99,
+    "seed": 0,
+    "directory": None,
+    "trainer": None,
+    "progress": True,
+}
+
+# Options that do not decide what is learned, and are not recorded with it.
+_UNRECORDED = ("directory", "trainer", "progress")
+
+
+def training_options(
+    fit: Callable[..., Any], given: Mapping[str, Any], **defaults: Any
+) -> dict[str, Any]:
+    """All options of a training: those given, and defaults for the others.
+
+    Args:
+        fit: the function that was called, whose own keywords an error for a misspelled one names.
+        given: its keywords that are options.
+        defaults: defaults of its own, of further options or in place of those in `DEFAULTS`.
+
+    Raises:
+        TypeError: a number was expected but something else came.
+        ValueError: a word is not known, or a value is out of range.
+
+    >>> def fit(x, *, hidden=(8,), **options): return training_options(fit, options, patience=3)
+    >>> fit(0, max_epochs=5)["patience"]
+    3
+    >>> fit(0, max_epoch=5)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    ValueError: Expected options of `fit` among ...; did you mean 'max_epochs' for 'max_epoch'?
+    """
+    known: dict[str, Any] = {**DEFAULTS, **defaults}
+    own = [
+        word
+        for word, parameter in inspect.signature(fit).parameters.items()
+        if parameter.kind is parameter.KEYWORD_ONLY
+    ]
+    check_known(given, (*own, *known), f"options of `{fit.__name__}`")
+    chosen = {**known, **given}
+    chosen["learning_rate"] = check_number("learning_rate", chosen["learning_rate"], above=0)
+    chosen["weight_decay"] = check_number("weight_decay", chosen["weight_decay"], low=0)
+    for name in ("batch_size", "max_epochs"):
+        chosen[name] = check_whole(name, chosen[name])
+    chosen["schedule"] = check_choice("schedule", chosen["schedule"], tuple(SCHEDULES))
+    chosen["seed"] = check_seed(chosen["seed"])
+    if chosen["patience"] is not None:
+        chosen["patience"] = check_whole("patience", chosen["patience"])
+    if chosen["weight_averaging"] is not None:
+        decay = check_number("weight_averaging", chosen["weight_averaging"], low=0, below=1)
+        chosen["weight_averaging"] = decay
+    if not isinstance(chosen["trainer"], Mapping | None):
+        raise TypeError(
+            "Expected `trainer` to be a dict of arguments of `lightning.Trainer`, such as "
+            f"{{'accelerator': 'gpu'}}, but got {type(chosen['trainer']).__name__}."
+        )
+    return chosen
+
+
+class Task(L.LightningModule, ABC):
+    """A network and its loss; the steps, the optimiser and the random numbers are the same for all.
+
+    What a loss draws is a function of the seed and the step, so that a training that was
+    interrupted and resumed draws the same. In validation it is a function of the seed and the
+    batch: every epoch draws the same.
+
+    Attributes:
+        kind: what is trained, as its checkpoint and errors call it.
+        described: names of the buffers that tell the data of one training from those of another.
+
+    Args:
+        settings: plain numbers, strings, lists and dicts from which `type(task)(task.hparams)` is
+            the same task; among them the options of the training.
+    """
+
+    kind: str
+    described: tuple[str, ...] = ()
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        super().__init__()
+        plain = {word: value for word, value in settings.items() if word not in _UNRECORDED}
+        # By way of JSON: what numpy calls a string or a number, a safe loader would refuse.
+        self.save_hyperparameters(json.loads(json.dumps(plain, default=_plain)))
+        # When the training would have begun had it never been interrupted.
+        self.started = 0.0
+        self._losses: list[Tensor] = []
+
+    @abstractmethod
+    def loss(
+        self, batch: tuple[Tensor, ...], generator: torch.Generator
+    ) -> Float[Tensor, " batch"]:
+        """The loss of each row of a batch.
+
+        Args:
+            batch: one tensor for each of those that the training was given.
+            generator: the one source of random numbers, on the device of the task.
+        """
+
+    def training_step(self, batch: tuple[Tensor, ...], batch_idx: int) -> Tensor:
+        loss = self.loss(batch, self._generator(self.global_step)).mean()
+        if batch_idx % _CHECK_EVERY == 0:
+            self._check_finite(loss, "training")
+        return loss
+
+    def on_validation_epoch_start(self) -> None:
+        self._losses = []
+
+    def validation_step(self, batch: tuple[Tensor, ...], batch_idx: int) -> None:
+        # No training step has a negative number.
+        self._losses.append(self.loss(batch, self._generator(-1 - batch_idx)))
+
+    def on_validation_epoch_end(self) -> None:
+        validation = torch.cat(self._losses).mean()
+        self._check_finite(validation, "validation")
+        self.log("validation", validation)
+
+    def configure_optimizers(self) -> Any:
+        """AdamW, with the learning rate scheduled over all steps."""
+        rate, decay = self.hparams["learning_rate"], self.hparams["weight_decay"]
+        optimizer = torch.optim.AdamW(self.parameters(), rate, weight_decay=decay, fused=True)
+        steps = int(self.trainer.estimated_stepping_batches)
+        scheduler = SCHEDULES[self.hparams["schedule"]](optimizer, rate, steps)
+        return {
+            "optimizer": optimizer,
+            "lr_scheduler": {"scheduler": scheduler, "interval": "step"},
+        }
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Record what the file holds, its validation loss, and the time it took."""
+        checkpoint["kind"] = self.kind
+        checkpoint["validation"] = float(self.trainer.callback_metrics["validation"])
+        checkpoint["seconds"] = time.perf_counter() - self.started
+
+    def checkpoint(self) -> dict[str, Any]:
+        """The part of a checkpoint from which `load_task` makes this task again."""
+        return {
+            "kind": self.kind,
+            "hyper_parameters": dict(self.hparams),
+            "state_dict": self.state_dict(),
+        }
+
+    def interrupted(self, path: Path, kind: str | None = None) -> dict[str, Any] | None:
+        """What an interrupted training of this task left in a file; None where there is no file.
+
+        Args:
+            path: the file.
+            kind: of the file; by default that of the task.
+
+        Raises:
+            ValueError: it was a training with other settings or other data.
+        """
+        if not path.exists():
+            return None
+        checkpoint = load_checkpoint(path, kind or self.kind)
+        here, there = dict(self.hparams), checkpoint["hyper_parameters"]
+        changed = [name for name in here if here[name] != there.get(name)]
+        mine, other = self.state_dict(), checkpoint["state_dict"]
+        if not changed and not all(torch.equal(other[n], mine[n].cpu()) for n in self.described):
+            changed = ["the training rows, or the model's outputs on them"]
+        if changed:
+            raise ValueError(
+                f"Expected {path.parent} to be empty or to hold an interrupted training of this "
+                f"{self.kind}, but it is one that differs in: {', '.join(changed)}. Name another "
+                "`directory`, or remove that one."
+            )
+        return checkpoint
+
+    def _generator(self, step: int) -> torch.Generator:
+        seed = (self.hparams["seed"] * 1_000_003 + step) % 2**63
+        return torch.Generator(self.device).manual_seed(seed)
+
+    def _check_finite(self, loss: Tensor, part: str) -> None:
+        found = loss.item()
+        if not math.isfinite(found):
+            rate = self.hparams["learning_rate"]
+            raise ValueError(
+                f"Expected a finite {part} loss of the {self.kind} but it is {found} in step "
+                f"{self.global_step}: the training diverged, and nothing of it counts as finished. "
+                f"Choose a smaller `learning_rate` (it is {rate:g}), or clip gradients by "
+                "trainer={'gradient_clip_val': 1.0}."
+            )
+
+
+def _plain(value: Any) -> Any:
+    """A list or a dict of another package, or a number of numpy, as JSON knows it."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    return list(value) if isinstance(value, Sequence) else value.item()
+
+
+AnyTask = TypeVar("AnyTask", bound=Task)
+
+
+def load_task(
+    path: str | Path, of: type[AnyTask], name: str | None = None
+) -> tuple[AnyTask, dict[str, Any]]:
+    """The task of which a training wrote this checkpoint; no code in the file is run.
+
+    Args:
+        path: the checkpoint.
+        of: the class of the task.
+        name: what errors call it; by default its kind.
+
+    Returns:
+        The task with its weights, and all that the file holds.
+
+    Raises:
+        FileNotFoundError: no file is there.
+        ValueError: it is damaged, or of something else.
+    """
+    checkpoint = load_checkpoint(path, of.kind)
+    try:
+        task = of(checkpoint["hyper_parameters"])
+        task.load_state_dict(checkpoint["state_dict"])
+    except (AttributeError, LookupError, TypeError, RuntimeError, ValueError) as error:
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        raise ValueError(
+            f"Expected the {name or of.kind} in {path} to be complete but it does not fit together "
+            f"({reason}); train it again."
+        ) from error
+    return task, checkpoint

@@ -1,0 +1,95 @@
+"""The training loop: rows, players, averaged weights, early stopping and resumption."""
+
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import manifold_shap as ms
+from manifold_shap.training.loop import players_of, seeded, training_rows
+from tests.training.test_task import LineTask, X, fit, line
+
+
+def interrupted(monkeypatch: pytest.MonkeyPatch, step: int, **given: Any) -> None:
+    """A training that Ctrl-C ends in the given step."""
+
+    def interrupt(self: LineTask, batch: Any, batch_idx: int) -> None:
+        if self.global_step == step:
+            signal.raise_signal(signal.SIGINT)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LineTask, "on_train_batch_start", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            fit(**given)
+
+
+@pytest.mark.parametrize("weight_averaging", [None, 0.9])
+@pytest.mark.parametrize("step", [2, 7, 14])
+def test_an_interrupted_training_goes_on_as_if_nothing_had_happened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int, weight_averaging: float | None
+) -> None:
+    given = {"max_epochs": 3, "weight_averaging": weight_averaging}
+    whole = fit(**given)
+    interrupted(monkeypatch, step, directory=tmp_path, **given)
+    assert (tmp_path / "best.ckpt").exists() == (step > 5)
+    continued = fit(directory=tmp_path, **given)
+    assert torch.equal(line(continued), line(whole))
+    assert continued.record.keys() == {"epochs", "train_seconds", "validation"}
+    assert continued.epochs == 3
+    assert continued.validation == whole.validation
+
+
+def test_the_best_weights_are_kept_with_patience_and_the_last_without() -> None:
+    # Steps that grow: the first epoch is the best one.
+    given = {"learning_rate": 3.0, "schedule": "constant", "weight_averaging": None}
+    first = fit(max_epochs=1, **given)
+    stopped = fit(max_epochs=9, patience=2, **given)
+    assert stopped.epochs < 9
+    last = fit(max_epochs=stopped.epochs, patience=None, **given)
+    assert stopped.validation <= first.validation
+    assert last.validation > stopped.validation
+    assert not torch.equal(line(last), line(stopped))
+
+
+def test_averaged_weights_are_what_is_kept() -> None:
+    plain, averaged = (fit(weight_averaging=decay) for decay in (None, 0.5))
+    assert not torch.equal(line(plain), line(averaged))
+
+
+def test_the_global_generator_is_left_alone() -> None:
+    state = torch.random.get_rng_state()
+    with seeded(3):
+        torch.rand(4)
+    fit()
+    assert torch.equal(torch.random.get_rng_state(), state)
+
+
+def test_players_by_default() -> None:
+    column = ms.Column("kind", "categorical", ("a", "b")), ms.Column("size", "continuous")
+    schema, x = ms.Schema(column), torch.zeros(5, 3)
+    given = ms.Players(("left", "right"), torch.tensor([0, 0, 1]))
+    assert players_of(x, given, schema) is given
+    assert players_of(x, None, schema).index.tolist() == [0, 0, 1]
+    assert players_of(x, None, schema).names == ("kind", "size")
+    assert players_of(x, None, None).names == ("x0", "x1", "x2")
+    with pytest.raises(ValueError, match=r"with 3 elements in a row, .* got shape \(5, 2\)"):
+        players_of(x[:, :2], None, schema)
+    with pytest.raises(TypeError, match="Expected `x_train` to be a tensor"):
+        players_of([[1.0]], None, None)
+
+
+def test_a_tenth_is_held_out_unless_rows_to_validate_on_are_given() -> None:
+    players = ms.Players.of_elements((3,))
+    train, validation = training_rows(X, None, players, seed=4)
+    assert (len(train), len(validation)) == (36, 4)
+    together = torch.cat((train, validation)).sort(0).values
+    assert torch.equal(together, X.sort(0).values)
+    assert torch.equal(training_rows(X, None, players, seed=4)[1], validation)
+    assert not torch.equal(training_rows(X, None, players, seed=5)[1], validation)
+    assert torch.equal(training_rows(X, X[:1], players, seed=4)[0], X)
+    with pytest.raises(ValueError, match="Expected at least 2 training rows but got 1"):
+        training_rows(X[:1], None, players, seed=0)
+    with pytest.raises(ValueError, match="`x_validation`"):
+        training_rows(X, X[:, :2], players, seed=0)

@@ -1,0 +1,256 @@
+"""The training task: its options, its steps, and what it refuses."""
+
+import inspect
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+import manifold_shap as ms
+from manifold_shap.training.loop import Training, seeded, train_on
+from manifold_shap.training.task import (
+    DEFAULTS,
+    SCHEDULES,
+    Task,
+    TrainingOptions,
+    load_task,
+    training_options,
+)
+
+X = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
+Y = X @ torch.tensor([1.0, -2.0, 0.5])
+
+
+class LineTask(Task):
+    """A line through points, whose loss also draws a number for each row."""
+
+    kind = "line"
+    described = ("mean",)
+    mean: Tensor
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        super().__init__(settings)
+        self.line = torch.nn.Linear(self.hparams["inputs"], 1)
+        self.register_buffer("mean", torch.zeros(self.hparams["inputs"]))
+        self.seen: list[tuple[bool, float]] = []
+
+    def loss(
+        self, batch: tuple[Tensor, ...], generator: torch.Generator
+    ) -> Float[Tensor, " batch"]:
+        x, y = batch
+        noise = torch.rand((), generator=generator)
+        self.seen.append((self.training, noise.item()))
+        return (self.line(x)[:, 0] - y).square() + noise
+
+
+def fit(x: Tensor = X, y: Tensor = Y, *, inputs: Any = 3, **given: Any) -> Training:
+    usual = {"max_epochs": 2, "batch_size": 8, "trainer": {"limit_train_batches": 5}}
+    options = training_options(fit, given, **usual)
+    options["trainer"] = {"accelerator": "cpu", **options["trainer"]}
+    with seeded(options["seed"]):
+        task = LineTask({"inputs": inputs, **options})
+    task.mean.copy_(x.mean(0))
+    return train_on(task, (x, y), (x[:13], y[:13]), options)
+
+
+def line(training: Training) -> Tensor:
+    task = training.task
+    assert isinstance(task, LineTask)
+    return task.line.weight.detach()
+
+
+def test_every_option_has_a_default() -> None:
+    assert DEFAULTS.keys() == TrainingOptions.__annotations__.keys()
+
+
+def test_options_are_typed_once() -> None:
+    """No function that trains names one of them again, except to forward them."""
+    for function in (ms.fit_surrogate, ms.fit_imputer, ms.fit_amortized):
+        named = inspect.signature(function).parameters
+        assert len(named) - 1 <= 12
+        assert not set(DEFAULTS) & set(named)
+        assert named["options"].kind is inspect.Parameter.VAR_KEYWORD
+
+
+def test_given_options_come_before_own_and_common_defaults() -> None:
+    found = training_options(fit, {"seed": 5, "width": 2}, patience=3, width=1)
+    assert found == {**DEFAULTS, "patience": 3, "seed": 5, "width": 2}
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "message"),
+    [
+        ({"max_epoch": 3}, ValueError, r"options of `fit` among .*'max_epochs' for 'max_epoch'"),
+        ({"input": 3}, ValueError, "'inputs' for 'input'"),
+        ({"learning_rate": 0}, ValueError, "`learning_rate` to be a finite number above 0"),
+        ({"learning_rate": float("nan")}, ValueError, "`learning_rate` to be a finite number"),
+        ({"learning_rate": "1e-3"}, TypeError, "`learning_rate` to be a finite number"),
+        ({"weight_decay": -1}, ValueError, "`weight_decay` to be a finite number of at least 0"),
+        ({"schedule": "cosin"}, ValueError, "did you mean 'cosine'"),
+        ({"batch_size": 2.0}, TypeError, "`batch_size` to be a whole number"),
+        ({"max_epochs": 0}, ValueError, "`max_epochs` to be a whole number of at least 1"),
+        ({"patience": 0}, ValueError, "`patience` to be a whole number of at least 1"),
+        ({"weight_averaging": 1.0}, ValueError, "`weight_averaging` to be a .* below 1"),
+        ({"seed": -1}, ValueError, "`seed` to be a whole number from 0"),
+        ({"seed": None}, TypeError, "`seed` to be a whole number from 0"),
+        ({"trainer": "gpu"}, TypeError, "Expected `trainer` to be a dict of arguments"),
+    ],
+)
+def test_options_that_are_refused(
+    given: dict[str, Any], kind: type[Exception], message: str
+) -> None:
+    with pytest.raises(kind, match=message):
+        training_options(fit, given)
+
+
+def test_settings_of_lightning_that_do_not_exist_are_refused() -> None:
+    with pytest.raises(ValueError, match="Expected `trainer` settings that Lightning"):
+        fit(trainer={"acelerator": "cpu"})
+
+
+def test_a_task_without_a_loss_is_no_task() -> None:
+    class Lossless(Task):
+        kind = "lossless"
+
+    with pytest.raises(TypeError, match="abstract"):
+        Lossless({})  # type: ignore[abstract]
+
+
+def test_the_validation_loss_is_the_mean_over_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Batches of 8 and 5: the mean of their means would be another number.
+    monkeypatch.setattr("manifold_shap.training.loop.max", lambda *_: 8, raising=False)
+    trained = fit(weight_averaging=None, max_epochs=1)
+    task = trained.task
+    assert isinstance(task, LineTask)
+    noise = [drawn for training, drawn in task.seen if not training]
+    assert len(noise) == 2
+    errors = (task.line(X[:13])[:, 0] - Y[:13]).square().detach().double()
+    expected = (errors.sum() + 8 * noise[0] + 5 * noise[1]) / 13
+    assert trained.validation == pytest.approx(expected.item(), rel=1e-5)
+
+
+def test_each_step_and_each_validation_batch_draw_numbers_of_their_own() -> None:
+    first, other = fit(max_epochs=3).task, fit(max_epochs=3, seed=1).task
+    assert isinstance(first, LineTask)
+    assert isinstance(other, LineTask)
+    drawn = {part: [n for training, n in first.seen if training is part] for part in (True, False)}
+    assert len(set(drawn[True])) == len(drawn[True]) == 15
+    # The same in every epoch of validation, and in no step of training.
+    assert len(drawn[False]) == 3
+    assert len(set(drawn[False])) == 1
+    assert not set(drawn[False]) & set(drawn[True])
+    assert not {n for _, n in other.seen} & {n for _, n in first.seen}
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_every_schedule_begins_and_ends_as_it_should(schedule: str) -> None:
+    rates: list[float] = []
+
+    class Noted(LineTask):
+        def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:
+            rates.append(self.trainer.optimizers[0].param_groups[0]["lr"])
+
+    options = training_options(fit, {"schedule": schedule, "max_epochs": 1, "learning_rate": 0.1})
+    options["trainer"] = {"accelerator": "cpu", "limit_train_batches": 50}
+    train_on(Noted({"inputs": 3, **options}), (X, Y), (X, Y), options)
+    assert len(rates) == 50
+    assert max(rates) == pytest.approx(0.1, rel=0.01)
+    if schedule == "constant":
+        assert set(rates) == {0.1}
+    else:
+        assert rates[-1] < 0.001
+    assert (rates[0] < 0.01) == (schedule == "one_cycle")
+
+
+def test_a_loss_that_is_not_finite_stops_and_nothing_counts_as_done(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"finite training loss of the line but it is (nan|inf)"):
+        fit(y=Y * torch.inf, directory=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_validation_loss_that_is_not_finite_stops_too(tmp_path: Path) -> None:
+    options = training_options(fit, {"max_epochs": 1, "directory": tmp_path})
+    options["trainer"] = {"accelerator": "cpu", "limit_train_batches": 2}
+    task = LineTask({"inputs": 3, **options})
+    with pytest.raises(ValueError, match="Expected a finite validation loss of the line"):
+        train_on(task, (X, Y), (X, Y / 0), options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_divergence_keeps_the_checkpoints_of_the_epochs_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loss = LineTask.loss
+
+    def later(self: LineTask, batch: tuple[Tensor, ...], generator: torch.Generator) -> Tensor:
+        return loss(self, batch, generator) / (0 if self.training and self.global_step >= 5 else 1)
+
+    monkeypatch.setattr(LineTask, "loss", later)
+    with pytest.raises(ValueError, match="the training diverged"):
+        fit(directory=tmp_path)
+    kept = torch.load(tmp_path / "best.ckpt", weights_only=True)
+    assert kept["epoch"] == 0
+    assert np.isfinite(kept["validation"])
+
+
+def test_settings_come_back_as_plain_numbers_and_strings(tmp_path: Path) -> None:
+    given = {"seed": np.int64(3), "learning_rate": np.float64(0.125), "schedule": np.str_("cosine")}
+    first = fit(inputs=np.int32(3), directory=tmp_path, **given)
+    task, checkpoint = load_task(tmp_path / "best.ckpt", LineTask)
+    assert torch.equal(task.line.weight, line(first))
+    kept = checkpoint["hyper_parameters"]
+    assert [type(kept[name]) for name in ("inputs", *given)] == [int, int, float, str]
+    assert not {"directory", "trainer", "progress"} & set(kept)
+
+
+def test_a_checkpoint_is_read_back_before_the_training_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def foreign(self: LineTask, checkpoint: dict[str, Any]) -> None:
+        Task.on_save_checkpoint(self, checkpoint)
+        checkpoint["path"] = tmp_path
+
+    monkeypatch.setattr(LineTask, "on_save_checkpoint", foreign)
+    with pytest.raises(ValueError, match="Refused to load"):
+        fit(directory=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"seed": 2}, "differs in: seed"),
+        ({"max_epochs": 3, "batch_size": 4}, "differs in: batch_size, max_epochs"),
+        ({"x": X + 1}, "the training rows"),
+    ],
+)
+def test_another_training_is_not_continued(
+    tmp_path: Path, changed: dict[str, Any], message: str
+) -> None:
+    fit(directory=tmp_path)
+    with pytest.raises(ValueError, match=message):
+        fit(directory=tmp_path, **changed)
+    again = fit(directory=tmp_path, progress=False)
+    assert again.epochs == 2
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda checkpoint: checkpoint.pop("hyper_parameters"),
+        lambda checkpoint: checkpoint.update(hyper_parameters=None),
+        lambda checkpoint: checkpoint.update(hyper_parameters={"inputs": -1}),
+        lambda checkpoint: checkpoint.update(state_dict=[]),
+        lambda checkpoint: checkpoint["state_dict"].popitem(),
+    ],
+)
+def test_an_incomplete_checkpoint_is_refused(tmp_path: Path, damage: Any) -> None:
+    checkpoint = fit().task.checkpoint()
+    damage(checkpoint)
+    torch.save(checkpoint, tmp_path / "line.ckpt")
+    with pytest.raises(ValueError, match=r"damaged|line in .* but it does not fit together"):
+        load_task(tmp_path / "line.ckpt", LineTask)

@@ -54,7 +54,7 @@ def make_task(data: MNIST, target: torch.Tensor) -> SurrogateTask:
         "index": data.players.index.flatten().tolist(),
         "players": data.players.names,
         "outputs": data.classes,
-        "space": {"name": "probability"},
+        "space": {"output": "probability"},
         "hidden": (512, 512),
         "activation": "relu",
     }

@@ -188,9 +188,11 @@ def splicing(
 
 
 def _fit_surrogate(source: Source, settings: Settings, training: Training) -> Fitted:
-    own = {key: entry for key, entry in settings.items() if key not in ("name", "teacher_draws")}
+    other = ("name", "output", "zero_replacement", "teacher_draws")
+    own = {key: entry for key, entry in settings.items() if key not in other}
     value = fit_surrogate(
         source.model,
+        output=_space(settings),
         **{**own, "teacher": training.teacher},
         **_common(source, training),
     )

@@ -51,7 +51,7 @@ def test_labels_are_unbiased_for_any_batch_size(batch_size: int) -> None:
     network_settings = {"hidden": [8], "activation": "gelu", "shares": 4}
     about = {"index": list(range(8)), "outputs": 3, "surrogate_hidden": [16, 16]}
     task = AmortizedTask({**about, **network_settings})
-    task.describe(value.surrogate, value.prediction(x) - value.base)
+    task.describe(value.surrogate, value.prediction(x) - value.expectation)
     generator = torch.Generator().manual_seed(3)
     steps = range(max(60, 4000 // batch_size))
     labels = torch.stack([task._contributions(x, generator).mean(0) for _ in steps])
@@ -278,7 +278,7 @@ def test_chances_are_those_of_a_normal_number() -> None:
 
 def test_values_are_written_where_they_are_wanted(trained: AmortizedExplainer) -> None:
     surrogate, x = trained.value.surrogate, held_out()
-    change = trained.value.prediction(x) - trained.value.base
+    change = trained.value.prediction(x) - trained.value.expectation
     seen = surrogate.standardised(x)
     wanted = trained.network(surrogate, seen, change)
     place = torch.full((50, 3, 8), torch.nan).mT

@@ -18,8 +18,7 @@ class TableConditional:
     """v(S) = mean of f over the rows of a table that agree with x on S."""
 
     def __init__(self, model: ms.Model, table: Tensor) -> None:
-        self.table, self.predicted, self.model = table, model(table).exp(), model
-        self.base = self.predicted.mean(0)
+        self.table, self.predicted = table, model(table).exp()
 
     def __call__(self, x: Tensor, mask: Tensor) -> Tensor:
         # Disagreements on S, counted by matrix products: x_i(1-t_i) + (1-x_i)t_i summed over S.
@@ -28,9 +27,6 @@ class TableConditional:
         disagree = ones.sum(-1, keepdim=True) + (known - 2 * ones) @ self.table.T
         agree = (disagree < 0.5).float()
         return agree @ self.predicted / agree.sum(-1, keepdim=True)
-
-    def prediction(self, x: Tensor) -> Tensor:
-        return self.model(x).exp()
 
 
 @pytest.mark.skipif(

@@ -19,6 +19,7 @@ from manifold_shap.surrogate.distillation import ask_teacher, check_teacher
 from manifold_shap.surrogate.fit import SurrogateTask
 from manifold_shap.surrogate.network import Surrogate
 from manifold_shap.values import model_for
+from manifold_shap.values.model import ModelValue
 
 MASKS = all_coalitions(3)
 ROWS = torch.tensor(list(itertools.product([0.0, 1.0], repeat=3)))
@@ -33,19 +34,19 @@ def classifier(x: Tensor) -> Tensor:
     return torch.stack((1 - p, p), dim=-1)
 
 
-class TableValue(ms.ValueFunction):
+class TableValue(ModelValue):
     """v(S) = E[f | x_S] under the table, plus an offset; and how many values were asked for."""
 
     name = "table"
 
     def __init__(self, offset: float = 0.0, players: ms.Players | None = None) -> None:
-        model = model_for(classifier, ROWS, "probability")
+        space = ms.Probability()
         self.offset, self.asked = offset, 0
-        base = classifier(TABLE).mean(0)
         players = players or ms.Players.of_elements((3,))
-        super().__init__(model, players, ms.as_space("probability"), base)
+        model = model_for(classifier, ROWS, space)
+        super().__init__(model, players, space, classifier(TABLE).mean(0))
 
-    def _values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
         self.asked += keys.numel()
         differs = x[:, None, None] != TABLE
         agrees = ~(differs & self.players.expand(mask)[:, :, None]).any(-1)
@@ -134,7 +135,7 @@ def test_anchors_are_the_models_own() -> None:
     value, truth = fit(teacher=TableValue(offset=0.1)), TableValue()
     mask = MASKS.expand(8, -1, -1)
     assert torch.equal(value(ROWS, mask)[:, -1], truth.prediction(ROWS))
-    torch.testing.assert_close(value.base, truth.base)
+    torch.testing.assert_close(value.base(ROWS), truth.base(ROWS))
 
 
 def test_lessons_are_the_teachers_values() -> None:
@@ -147,7 +148,9 @@ def test_lessons_are_the_teachers_values() -> None:
     assert torch.equal(lessons.mask.sum((1, 2)), torch.full((151,), 2))
     assert not (lessons.mask[:, 0] & lessons.mask[:, 1]).any()
     empty = ~lessons.mask.any(-1)
-    torch.testing.assert_close(lessons.target[empty], teacher.base.expand(int(empty.sum()), -1))
+    torch.testing.assert_close(
+        lessons.target[empty], teacher.expectation.expand(int(empty.sum()), -1)
+    )
 
 
 def test_each_lesson_has_draws_of_its_own() -> None:
@@ -205,10 +208,10 @@ def test_an_interruption_while_the_teacher_is_asked_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Interrupted(TableValue):
-        def _values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+        def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
             if self.asked > 100:
                 raise KeyboardInterrupt
-            return super()._values(x, mask, keys)
+            return super().values(x, mask, keys)
 
     monkeypatch.setattr(distillation, "_ROWS_PER_CALL", 20)
     with pytest.raises(KeyboardInterrupt):
@@ -302,7 +305,8 @@ def test_players_are_those_of_the_teacher() -> None:
 def test_a_small_share_of_a_small_batch_is_no_lesson() -> None:
     settings = {
         "event": (3,), "index": [0, 1, 2], "players": "abc", "outputs": "01", "hidden": [8],
-        "activation": "relu", "space": {"name": "probability"}, "teacher": {"share": 0.1}, "seed": 0,
+        "activation": "relu", "space": {"output": "probability"},
+        "teacher": {"share": 0.1}, "seed": 0,
     }  # fmt: skip
     task = SurrogateTask(settings)
     task.lessons = ask_teacher(TableValue(offset=100.0), TABLE, 20, seed=0)
@@ -315,8 +319,8 @@ def test_a_small_share_of_a_small_batch_is_no_lesson() -> None:
 class Overflowing(TableValue):
     """Values that are infinite."""
 
-    def _values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
-        return super()._values(x, mask, keys) / 0
+    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+        return super().values(x, mask, keys) / 0
 
 
 @pytest.mark.parametrize(

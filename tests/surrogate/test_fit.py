@@ -109,7 +109,7 @@ def test_every_space_trains_and_keeps_its_anchors(space: str) -> None:
 def test_the_loss_is_the_mean_squared_error_over_coalitions_and_outputs() -> None:
     settings = {
         "event": [3], "index": [0, 1, 2], "players": "abc", "outputs": "01", "hidden": [8],
-        "activation": "relu", "space": {"name": "probability"}, "teacher": None, "seed": 0,
+        "activation": "relu", "space": {"output": "probability"}, "teacher": None, "seed": 0,
     }  # fmt: skip
     task, x, target = SurrogateTask(settings), EVERY_ROW[:5], torch.rand(5, 2)
     mask = task.law.sample_antithetic((5,), torch.Generator().manual_seed(9))
@@ -262,7 +262,7 @@ def test_round_trip_through_a_file(tmp_path: Path) -> None:
         value.outputs,
         value.schema,
     )
-    assert torch.equal(loaded.base, value.base)
+    assert torch.equal(loaded.expectation, value.expectation)
 
 
 def test_loading_with_another_model_is_refused(tmp_path: Path) -> None:

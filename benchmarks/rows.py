@@ -17,6 +17,7 @@ The sides alternate; times are medians. `--out` names a folder for `rows.json`, 
 
 import argparse
 import json
+import multiprocessing
 import os
 import statistics
 import subprocess
@@ -24,15 +25,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import lightning as L
 import torch
 from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
-from lightning.pytorch.callbacks import Callback
 from omegaconf import OmegaConf
 
 import manifold_shap as ms
@@ -43,18 +44,6 @@ from manifold_shap.training.classifier import fit_classifier, load_classifier
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
 CPU = {"accelerator": "cpu"}
-
-
-class Clock(Callback):
-    """Seconds from the first block to the last of all processes."""
-
-    seconds = 0.0
-
-    def on_predict_start(self, trainer: L.Trainer, task: L.LightningModule) -> None:
-        self._start = time.perf_counter()
-
-    def on_predict_end(self, trainer: L.Trainer, task: L.LightningModule) -> None:
-        self.seconds = time.perf_counter() - self._start
 
 
 def census(*overrides: str) -> tuple[Any, TensorDataModule]:
@@ -82,19 +71,28 @@ def explain(place: Path, store: Path, rows: int, processes: int, pairs: int) -> 
     _, data = census()
     value = ms.load_surrogate(place / "surrogate.ckpt", load_classifier(place, data))
     x = data.x_test[torch.arange(rows) % len(data.x_test)]
-    clock, start = Clock(), time.perf_counter()
-    ms.explain_rows(
-        store,
-        value,
-        x,
-        partial(ms.permutation_shapley, permutations=2 * pairs),
-        trainer={"devices": processes, "callbacks": [clock]},
-        progress=True,
-    )
+    start = time.perf_counter()
+    with ExitStack() as stack:
+        executor = None
+        if processes > 1:
+            spawn = multiprocessing.get_context("spawn")
+            executor = stack.enter_context(ProcessPoolExecutor(processes, mp_context=spawn))
+            for begun in [executor.submit(ms.Players.of_elements, (2,)) for _ in range(processes)]:
+                begun.result()  # Every process has imported the package.
+        started = time.perf_counter()
+        ms.explain_rows(
+            store,
+            value,
+            x,
+            partial(ms.permutation_shapley, permutations=2 * pairs),
+            executor=executor,
+            progress=True,
+        )
+        seconds = time.perf_counter() - started
     return {
         "rows": rows,
         "processes": processes,
-        "seconds": clock.seconds,
+        "seconds": seconds,
         "seconds_of_call": time.perf_counter() - start,
         "peak_megabytes": peak_memory(),
     }

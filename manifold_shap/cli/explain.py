@@ -21,7 +21,7 @@ from manifold_shap.cli.orders import Orders
 from manifold_shap.cli.run import Settings
 from manifold_shap.data.base import TensorDataModule
 from manifold_shap.explanation import Explanation
-from manifold_shap.io.blocks import with_seed
+from manifold_shap.io.blocks import with_known
 from manifold_shap.simplex.partition import Partition
 from manifold_shap.surrogate.value import SurrogateValue
 from manifold_shap.values import ValueFunction
@@ -267,7 +267,7 @@ def _explained(
     made_by: Settings,
     seed: int | None = None,
 ) -> Explanation:
-    estimator = estimator if seed is None else with_seed(estimator, seed)
+    estimator = estimator if seed is None else with_known(estimator, seed=seed)
     explanation = estimator(value, x)
     explanation = explanation.in_basis(tree) if tree else explanation
     return replace(explanation, made_by={**explanation.made_by, **made_by})

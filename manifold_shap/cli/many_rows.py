@@ -1,20 +1,21 @@
 """Explaining more test rows than are drawn: streamed, on several devices, to be continued."""
 
+import multiprocessing
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from lightning.pytorch.utilities import rank_zero_only
 
+from manifold_shap._checks import check_seed, check_whole
 from manifold_shap.cli.run import Settings
 from manifold_shap.data.base import TensorDataModule
 from manifold_shap.explanation import Explanation
 from manifold_shap.io import zarr as storage
-from manifold_shap.io.blocks import check_block, check_seed
-from manifold_shap.io.streaming import check_trainer, explain_rows
+from manifold_shap.io.streaming import explain_rows
 from manifold_shap.values import ValueFunction
 
 # Figures and tables show no more, and other value functions are compared on these.
@@ -52,15 +53,14 @@ class ManyRows:
     progress: bool = False
 
     def __post_init__(self) -> None:
-        check_block(self.block)
+        check_whole("block", self.block)
 
     def check(self, value: ValueFunction, rows: Sequence[int]) -> None:
         """Raise what is wrong with the settings, and say which of them do nothing for these rows.
 
         Raises:
-            ValueError: no seed of 64 bits, or a trainer that Lightning or this machine refuses.
+            ValueError: no seed of 63 bits.
         """
-        check_trainer(value, self._trainer())
         if self.suit(rows):
             check_seed(self.seed)
             return
@@ -95,7 +95,7 @@ class ManyRows:
             block=self.block,
             seed=self.seed,
             resume=self.resume,
-            trainer=self._trainer(),
+            executor=self._executor(),
             instances=rows,
             schema=data.schema,
             progress=self.progress,
@@ -110,6 +110,13 @@ class ManyRows:
         if trainer.get("devices") == 1 and not isinstance(trainer["devices"], bool):
             del trainer["devices"]
         return trainer
+
+    def _executor(self) -> Executor | None:
+        """As many processes as the trainer has devices, if these are several."""
+        devices = self._trainer().get("devices", 1)
+        if devices == 1:
+            return None
+        return ProcessPoolExecutor(devices, mp_context=multiprocessing.get_context("spawn"))
 
     def _read(self, path: Path, rows: int, explained: int, seconds: float) -> Streamed:
         """Look through the store, a block at a time."""
@@ -132,5 +139,5 @@ class ManyRows:
 
 
 def is_first_process() -> bool:
-    """Whether this is the one that draws and prints, where Lightning has started others beside."""
-    return rank_zero_only.rank == 0  # type: ignore[attr-defined]
+    """Whether this is the process that draws and prints."""
+    return True

@@ -1,121 +1,214 @@
-"""Rows cut into blocks, and the seeds of these: the same ones in every process and every call."""
+"""Splits rows into blocks of fixed size, and explains a block in this process or in another one."""
 
-import hashlib
 import inspect
 import json
-from collections.abc import Callable, Iterable, Sequence
+import mmap
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+import zarr
+from torch import Tensor
+from zarr.storage import LocalStore
 
 from manifold_shap import _random
-from manifold_shap._checks import check_rows, to_tensor
+from manifold_shap._checks import check_rows, check_whole, to_tensor
 from manifold_shap.explanation import Explanation
+from manifold_shap.io import transfer
+from manifold_shap.io.files import digest, write_whole
+from manifold_shap.io.transfer import Reference
 from manifold_shap.players import Players
 from manifold_shap.tables.schema import Schema
 
 
-@dataclass(frozen=True)
-class Rows:
-    """Rows to explain, in blocks.
+class Blocks:
+    """Rows to explain, split into blocks of equally many.
 
-    Attributes:
+    Args:
         x: rows `[instances, *event]`, in memory or not.
-        block: rows per block; the last may have fewer.
-        instances: labels; None for 0, 1, ...
-        schema: columns of the table that they come from.
+        size: rows per block; the last may have fewer.
+        labels: of all rows; None for 0, 1, ...
+
+    Raises:
+        TypeError, ValueError: what is wrong with these, without a look at the numbers in `x`.
     """
 
-    x: Any
-    block: int
-    instances: Sequence[int] | None
-    schema: Schema | None
-
-    def __post_init__(self) -> None:
-        check_block(self.block)
-        if not hasattr(self.x, "shape"):
-            to_tensor(self.x)  # Says what was expected.
-        if len(self.x.shape) == 0:
+    def __init__(self, x: Any, size: int, labels: Any = None) -> None:
+        self.x = x if hasattr(x, "shape") else to_tensor(x)
+        self.size = check_whole("block", size, fix="1024 rows suit most tables")
+        if len(self.x.shape) == 0 or len(self) == 0:
             raise ValueError(
-                f"Expected `x` of shape (rows, *event) but got a single number, {self.x!r}; pass "
-                "rows of the shape that `players` own."
+                f"Expected `x` of shape (rows, *event), with at least one row, but got "
+                f"{tuple(self.x.shape)}; pass rows of the shape that `players` own."
             )
-        if len(self) == 0:
-            raise ValueError("Expected at least one row in `x` but got none.")
-        if self.instances is not None and len(self.instances) != len(self):
+        self.labels = range(len(self)) if labels is None else labels
+        given = np.asarray(self.labels)
+        if given.shape != (len(self),) or given.dtype.kind not in "iu":
             raise ValueError(
-                f"Expected `instances` to be {len(self)} labels, one per row, but got "
-                f"{len(self.instances)}."
+                f"Expected `instances` to be {len(self)} whole numbers, one per row, but got "
+                f"{given.dtype} of shape {given.shape}."
             )
 
     def __len__(self) -> int:
         return int(self.x.shape[0])
 
     @property
-    def blocks(self) -> int:
-        """How many there are."""
-        return -(-len(self) // self.block)
-
-    @property
-    def labels(self) -> Sequence[int]:
-        """Of all rows."""
-        return range(len(self)) if self.instances is None else self.instances
+    def numbers(self) -> range:
+        """Of the blocks."""
+        return range(-(-len(self) // self.size))
 
     def where(self, number: int) -> slice:
         """The rows of a block."""
-        return slice(number * self.block, min((number + 1) * self.block, len(self)))
+        return slice(number * self.size, min((number + 1) * self.size, len(self)))
 
     def count(self, numbers: Iterable[int]) -> int:
         """How many rows these blocks have."""
-        parts = map(self.where, numbers)
-        return sum(part.stop - part.start for part in parts)
+        return sum(len(range(len(self))[self.where(number)]) for number in numbers)
 
     def fingerprint(self, players: Players) -> str:
-        """A checksum of rows, labels and columns, after a check of every row.
+        """A checksum of rows and labels, after a check of every row.
 
         Raises:
             TypeError, ValueError: rows that cannot be explained.
         """
-        columns = json.dumps(self.schema.to_dict()) if self.schema else ""
-        digest = hashlib.sha256(columns.encode())
-        digest.update(np.asarray(self.labels, dtype=np.int64).tobytes())
-        for number in range(self.blocks):
-            part = self.where(number)
-            rows = check_rows(self.x[part], players, f"x[{part.start}:{part.stop}]")
-            digest.update(rows.cpu().contiguous().numpy().tobytes())
-        return digest.hexdigest()
+        parts = map(self.where, self.numbers)
+        rows = (check_rows(self.x[k], players, f"x[{k.start}:{k.stop}]").cpu() for k in parts)
+        return digest((each.numpy() for each in rows), np.asarray(self.labels, dtype=np.int64))
+
+    def reopened(self) -> Callable[[], Any] | None:
+        """What opens `x` in another process, if it is a file; None for all that is in memory."""
+        x = self.x
+        # Parts of a mapped array do not know where in the file they begin.
+        if isinstance(x, np.memmap) and isinstance(x.base, mmap.mmap) and x.mode != "c":
+            order = "C" if x.flags.c_contiguous else "F"
+            return partial(np.memmap, x.filename, x.dtype, "r", x.offset, x.shape, order)
+        if isinstance(x, zarr.Array) and isinstance(x.store, LocalStore):
+            return partial(zarr.open_array, x.store.root.absolute(), path=x.path, mode="r")
+        return None
 
 
-def check_block(block: Any) -> None:
-    """Raise ValueError if it is no number of rows."""
-    if not isinstance(block, int) or isinstance(block, bool) or block < 1:
-        raise ValueError(
-            f"Expected `block` to be an integer of at least 1 but got {block!r}; 1024 rows suit "
-            "most tables."
-        )
+@dataclass(frozen=True)
+class Task:
+    """Explains and saves one block after the other, in this process or in another one.
+
+    Attributes:
+        place: where work in progress lives.
+        call: how `owner.json` names the call of `explain_rows` that this is a part of.
+        value: the value function.
+        estimator: from value function and rows to an explanation.
+        seed: of all blocks.
+        schema: columns of the table that the rows come from.
+    """
+
+    place: Path
+    call: str
+    value: Callable[[Tensor, Tensor], Tensor]
+    estimator: Callable[..., Explanation]
+    seed: int
+    schema: Schema | None
+
+    def explain(self, number: int, x: Any, labels: Sequence[int]) -> Explanation:
+        """The explanation of rows of a block."""
+        seed = int(_random.fold(torch.tensor(self.seed), number)) & (2**63 - 1)
+        estimator = with_known(self.estimator, seed=seed, progress=False)
+        return estimator(self.value, x).with_labels(labels, self.schema)
+
+    def store(self, number: int, x: Any, labels: Sequence[int]) -> int:
+        """Explain a block and save it; how many rows it has."""
+        explanation = self.explain(number, x, labels)
+        with self.writing():
+            explanation.save(self.part(number))
+        return len(labels)
+
+    def part(self, number: int) -> Path:
+        """Where a finished block lives."""
+        return self.place / f"{number:06d}.zarr"
+
+    @property
+    def done(self) -> list[int]:
+        """Numbers of the finished blocks."""
+        return sorted(int(part.stem) for part in self.place.glob("[0-9]*.zarr"))
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Make advice of errors of a full or closed disk, and stop if another call took over.
+
+        Raises:
+            FileExistsError: another call has begun on the same path since.
+            OSError: no space or no permission.
+        """
+        self._check_owned()
+        try:
+            yield
+        except OSError as error:
+            self._check_owned()  # Which may have removed what this one would write to.
+            raise type(error)(
+                error.errno,
+                f"Could not write the work in progress in {self.place} "
+                f"({error.strerror or error}); free some space or choose another place. Finished "
+                "rows stay: resume=True goes on from there.",
+            ) from error
+
+    def _check_owned(self) -> None:
+        if (read_json(self.place / "owner.json") or {}).get("call") != self.call:
+            raise FileExistsError(
+                f"Expected to be the only call that works in {self.place} but another one has "
+                "begun since, and owns what is there; this one has stopped. Let the other one "
+                "finish, or choose another path."
+            )
 
 
-def check_seed(seed: Any) -> None:
-    """Raise ValueError if it is no integer of 64 bits."""
-    whole = isinstance(seed, int) and not isinstance(seed, bool)
-    if not whole or not -(2**63) <= seed < 2**63:
-        raise ValueError(
-            f"Expected `seed` to be an integer from -2**63 to 2**63 - 1 but got {seed!r}; 0 is as "
-            "good as any other."
-        )
+def with_known(estimator: Callable[..., Explanation], **settings: Any) -> Callable[..., Any]:
+    """The estimator with those of these settings that it takes.
+
+    >>> def estimator(value, x, seed=0): ...
+    >>> with_known(estimator, seed=3, progress=False).keywords
+    {'seed': 3}
+    """
+    known = inspect.signature(estimator).parameters
+    every = any(each.kind is each.VAR_KEYWORD for each in known.values())
+    taken = {name: entry for name, entry in settings.items() if every or name in known}
+    return partial(estimator, **taken)
 
 
-def with_seed(estimator: Callable[..., Explanation], seed: int) -> Callable[..., Explanation]:
-    """The estimator with this seed, if it takes one."""
-    known = inspect.signature(estimator).parameters.values()
-    takes = any(each.name == "seed" or each.kind is each.VAR_KEYWORD for each in known)
-    return partial(estimator, seed=seed) if takes else estimator
+def store_elsewhere(
+    reference: Reference, threads: int, number: int, x: Any, labels: Sequence[int]
+) -> int:
+    """Explain a block and save it, in a process of an executor; how many rows it has.
+
+    Args:
+        reference: to the task.
+        threads: of torch, as in the process that began: their number moves the last digits.
+        number: of the block.
+        x: rows, pickled; or what opens the file that they are in, and which ones they are.
+        labels: of the rows.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        rows = pickle.loads(x) if isinstance(x, bytes) else x[0]()[x[1]]
+        return transfer.load(reference).store(number, rows, labels)
+    finally:
+        torch.set_num_threads(before)
 
 
-def block_seed(seed: int, number: int) -> int:
-    """The seed of a block."""
-    folded = int(_random.fold(torch.tensor(seed), number))
-    return folded & (2**63 - 1)
+def read_json(path: Path) -> dict[str, Any] | None:
+    """What a file holds; nothing if it is damaged, None if there is none."""
+    try:
+        content = json.loads(path.read_text())
+    except FileNotFoundError:
+        return None
+    except (ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a file whole or not at all."""
+    write_whole(path, lambda beside: beside.write_text(json.dumps(content)))

@@ -1,28 +1,50 @@
-"""Explaining more rows than memory holds: block by block, on several devices, to be continued.
+"""Explains more rows than memory holds: block by block, on any executor, to be resumed.
 
-Lightning starts the processes and moves the value function to their devices; see `work` for why
-the result does not depend on how many there are.
+Work in progress is a directory beside the store to come, `.<name>.partial`. In it, each finished
+block is an `Explanation` of its own, `000000.zarr` and so on, saved whole or not at all. The
+explanation of the first row alone, `first.zarr`, and `settings.json` tell whether a later call
+goes on with the same work; `owner.json` names the call that is at it, which holds the lock `lock`.
 """
 
-import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+import errno
+import os
+import pickle
+import platform
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    Executor,
+    Future,
+    ThreadPoolExecutor,
+    wait,
+)
+from contextlib import contextmanager
+from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
-import lightning as L
 import torch
-from lightning.pytorch.callbacks import Callback
-from lightning.pytorch.utilities.exceptions import SIGTERMException
+from filelock import FileLock, Timeout
 from torch import Tensor
 from tqdm import tqdm
 
+from manifold_shap._checks import check_seed
 from manifold_shap.explanation import Explanation
-from manifold_shap.io.blocks import Rows
-from manifold_shap.io.ledger import Ledger
-from manifold_shap.io.work import Work
+from manifold_shap.io import zarr as storage
+from manifold_shap.io.blocks import Blocks, Task, read_json, store_elsewhere, write_json
+from manifold_shap.io.files import remove, swap_in
+from manifold_shap.io.transfer import refer
 from manifold_shap.tables.schema import Schema
-from manifold_shap.training.runner import QUIET, make_runner, quiet
+
+# Beyond what another number of threads moves a value by.
+_SAME = 1e-3
+# Blocks whose rows may be in memory at once, on their way to an executor.
+_MOST_SENT = 64
 
 
 def explain_rows(
@@ -34,38 +56,38 @@ def explain_rows(
     block: int = 1024,
     seed: int = 0,
     resume: bool = False,
-    trainer: Mapping[str, Any] | None = None,
+    executor: Executor | None = None,
     instances: Sequence[int] | None = None,
     schema: Schema | None = None,
     progress: bool = False,
 ) -> int:
     """Explain rows block by block into a store that `Explanation.load` reads.
 
-    Work in progress lives beside `path`, in `.<name>.partial`, and takes its place by a rename. One
-    call at a time explains into a path, and another one is refused as long as it lives; where files
-    cannot be locked, as on some network drives, the earlier one stops instead.
-
-    With several devices, Lightning starts the script once more for each further one, or forks it
-    (`strategy="ddp_fork"`): see its documentation on `ddp`. The call returns in every process when
-    the store is complete.
+    The finished store takes the place of an earlier one at `path` by a rename, when it is whole. A
+    path is written by one call at a time, and another one is refused while that one lives; where
+    files cannot be locked, as on some network drives, the earlier one stops instead.
 
     Args:
         path: the store.
-        value: see `permutation_shapley`; moved to the devices of the trainer.
-        x: rows `[instances, *event]`: a tensor, or an array that may be a file in disguise
-            (`numpy.memmap`, zarr), of which one block at a time is read.
+        value: the value function.
+        x: rows `[instances, *event]`: a tensor, or an array that may be in a file
+            (`numpy.memmap`, zarr, h5py), of which one block at a time is read.
         estimator: from `value` and rows to an explanation; it is given a `seed` if it takes one.
             For settings: `functools.partial(permutation_shapley, permutations=64)`.
         block: rows explained, and stored, together. Each block has a seed of its own: unlike a
             batch size, this changes the numbers that are drawn.
-        seed: of all blocks. Same seed and block, same bytes, whatever the number of processes, as
-            long as each has the same number of threads.
+        seed: of all blocks. Same seed and block, same bytes, whatever the executor.
         resume: go on with what an interrupted call has left, if it has; otherwise that is removed,
-            with a warning. What was left is read back, and blocks that are not what was written
-            are explained again. Where nothing is left, all rows are explained; if a finished store
-            stands at `path`, with a warning, and it is replaced at the end.
-        trainer: arguments of `lightning.Trainer` (`accelerator`, `devices`, `strategy`, ...); by
-            default the device of `value`.
+            with a warning. What was left is read back, and blocks that are damaged are explained
+            again. Where nothing is left, all rows are explained; if a finished store stands at
+            `path`, with a warning, and it is replaced at the end.
+        executor: explains blocks at the same time: a `ThreadPoolExecutor`, a
+            `ProcessPoolExecutor`, or any other one with their interface (loky's, mpi4py's, a Dask
+            client's by `get_executor`). Other processes get the value function by a file that each
+            reads once, compute on its device with as many threads as this process
+            (`torch.set_num_threads`), and write their blocks beside `path`, which all of them have
+            to see. Rows in a `numpy.memmap` or a zarr directory are read there; others are sent,
+            64 blocks ahead at most. By default this process explains one block after the other.
         instances: labels of the rows; by default 0, 1, ...
         schema: columns of the table that the rows come from.
         progress: show a bar with rate and time left on work of more than two seconds.
@@ -74,146 +96,261 @@ def explain_rows(
         How many rows this call explained: all but those that an interrupted one had done.
 
     Raises:
-        TypeError, ValueError: settings that the estimator or Lightning refuses, rows that are not
-            finite, labels that are not one per row; or an interrupted call to resume that had
-            other rows or settings, or whose store is damaged.
+        TypeError, ValueError: settings that the estimator refuses, rows that are not finite,
+            labels that are not one per row, a value function that cannot be sent to the
+            executor's processes; or an interrupted call to resume that had other rows or
+            settings, or whose record is damaged.
         FileExistsError: something that is not an explanation stands at `path`, or another call
             is explaining into it.
         OSError: no space or no permission; what was finished before stays, to be resumed.
         KeyboardInterrupt: on Ctrl-C, with a message; the same.
+
+    >>> import tempfile
+    >>> from manifold_shap import Explanation, exact_shapley
+    >>> place = tempfile.TemporaryDirectory()
+    >>> store = Path(place.name) / "sums.zarr"
+    >>> def value(x, mask):
+    ...     return (x[:, None] * mask).sum(-1, keepdim=True)
+    >>> explain_rows(store, value, torch.ones(5, 3), exact_shapley, block=2)
+    5
+    >>> Explanation.load(store).phi.shape
+    torch.Size([5, 3, 1])
+    >>> place.cleanup()
     """
-    ledger = Ledger(Path(path), Rows(x, block, instances, schema))
-    work = Work(ledger, value, estimator, seed)
-    bars = [RowsBar()] if progress else []
-    with quiet():
-        runner, task = _runner(value, ledger.path.parent, trainer, bars), BlockTask(work)
-        if not runner.is_global_zero:
-            _predict(runner, task)
-            return task.explained
-        with ledger.claimed():
-            work.begin(resume)
-            # Where processes are forked, only they will know, and this one does not wait for any.
-            left = len(work.rows) - ledger.rows_done()
-            _predict(runner, task)
-        return left
+    path, blocks = Path(path).absolute(), Blocks(x, block, instances)
+    check_seed(seed)
+    storage.check_replaceable(path)
+    with _claimed(path) as (place, call):
+        task = Task(place, call, value, estimator, seed, schema)
+        explain = _explaining(task, blocks, executor)
+        left = _begin(task, blocks, path, resume)
+        count = blocks.count(left)
+        done = len(blocks) - count
+        with (
+            _told(task, blocks),
+            tqdm(None, "rows", len(blocks), initial=done, delay=2, disable=not progress) as bar,
+        ):
+            for rows in explain(left):
+                bar.update(rows)
+            _finish(task, blocks, path)
+    return count
 
 
-def check_trainer(value: Any, trainer: Mapping[str, Any]) -> None:
-    """Raise ValueError if `explain_rows` would refuse these settings."""
-    with quiet():
-        _runner(value, Path(), trainer, [])
+def _explaining(
+    task: Task, blocks: Blocks, executor: Executor | None
+) -> Callable[[Sequence[int]], Iterator[int]]:
+    """What explains blocks, given their numbers, and yields how many rows each has.
 
-
-class BlockTask(L.LightningModule):
-    """One process's share of the blocks: every so manieth of those that are left.
-
-    Args:
-        work: what is to be done; `begin` has been called.
-
-    Attributes:
-        work: the same.
-        explained: rows that all processes of this call explain.
+    Raises:
+        TypeError: the value function or the estimator cannot be sent to another process.
     """
+    here = executor is None or isinstance(executor, ThreadPoolExecutor)
+    reopened = None if here else blocks.reopened()
+    store: Callable[..., int] = task.store
+    if not here:
+        reference = refer(task, task.place / "task.ckpt")
+        store = partial(store_elsewhere, reference, torch.get_num_threads())
 
-    def __init__(self, work: Work) -> None:
-        super().__init__()
-        self.work = work
-        self.explained = 0
+    def arguments(number: int) -> tuple[int, Any, Sequence[int]]:
+        part = blocks.where(number)
+        if reopened is not None:
+            return number, (reopened, part), blocks.labels[part]
+        x = blocks.x[part]
+        if not here:  # Of a part of a tensor, pickle would send the whole.
+            x = pickle.dumps(x.clone() if isinstance(x, Tensor) else x)
+        return number, x, blocks.labels[part]
 
-    def setup(self, stage: str) -> None:
-        # All processes of a call are one: the first has begun in its name.
-        token = self.trainer.strategy.broadcast(self.work.ledger.token)
-        self.work = replace(self.work, ledger=replace(self.work.ledger, token=token))
+    def explain(numbers: Sequence[int]) -> Iterator[int]:
+        if executor is None:
+            yield from (store(*arguments(number)) for number in numbers)
+            return
+        left, waiting = deque(numbers), set[Future[int]]()
+        try:
+            while left or waiting:
+                while left and (reopened is not None or len(waiting) < _MOST_SENT):
+                    waiting.add(executor.submit(store, *arguments(left.popleft())))
+                done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                yield from (future.result() for future in done)
+        finally:
+            for future in waiting:
+                future.cancel()
 
-    def predict_dataloader(self) -> "_Share":
-        """Numbers of blocks. Until all processes have theirs, Lightning lets none of them begin."""
-        left = sorted(set(range(self.work.rows.blocks)) - self.work.ledger.done())
-        self.explained = self.work.rows.count(left)
-        return _Share(left[self.trainer.global_rank :: self.trainer.world_size])
-
-    def on_predict_start(self) -> None:
-        if hasattr(self.work.value, "to"):
-            self.work.value.to(self.device)
-
-    def predict_step(self, batch: int, batch_idx: int) -> int:
-        if self.trainer.received_sigterm:  # Of which Lightning takes notice in a training only.
-            raise SIGTERMException
-        self.work.explain(batch)
-        return batch
-
-    def on_predict_epoch_end(self) -> None:
-        self.trainer.strategy.barrier("all blocks are done")
-
-    def on_predict_end(self) -> None:
-        if self.trainer.is_global_zero:
-            self.work.finish()
-        self.trainer.strategy.barrier("the store is complete")
+    return explain
 
 
-class _Share:
-    """Numbers, without a length: Lightning skips a process that it knows to have none."""
+@contextmanager
+def _claimed(path: Path) -> Iterator[tuple[Path, str]]:
+    """Keep other calls from the work on a store; where it lives, and a name for this call.
 
-    def __init__(self, numbers: Sequence[int]) -> None:
-        self.numbers = numbers
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self.numbers)
-
-
-class RowsBar(Callback):
-    """One bar over the rows of all processes, shown by the first on work of over two seconds."""
-
-    def __init__(self) -> None:
-        self.bar: tqdm | None = None
-
-    def on_predict_start(self, trainer: L.Trainer, task: Any) -> None:
-        if trainer.is_global_zero:
-            total, done = len(task.work.rows), task.work.ledger.rows_done()
-            self.bar = tqdm(total=total, initial=done, desc="rows", unit="row", delay=2)
-
-    def on_predict_batch_end(self, trainer: L.Trainer, task: Any, *_: Any) -> None:
-        if self.bar is not None:
-            self.bar.update(task.work.ledger.rows_done() - self.bar.n)
-
-    def on_predict_end(self, trainer: L.Trainer, task: Any) -> None:
-        self.on_predict_batch_end(trainer, task)
-        self._close()
-
-    def on_exception(self, trainer: L.Trainer, task: Any, error: Any) -> None:
-        self._close()
-
-    def _close(self) -> None:
-        if self.bar is not None:
-            self.bar.close()
-            self.bar = None
-
-
-def _where(value: Any) -> dict[str, Any]:
-    """Trainer arguments for the device that a value function is on."""
-    device = getattr(value, "device", torch.device("cpu"))
-    if device.type == "cpu":
-        return {"accelerator": "cpu", "devices": 1}
-    return {"accelerator": "gpu", "devices": [device.index or 0]}
-
-
-def _runner(
-    value: Any, place: Path, trainer: Mapping[str, Any] | None, bars: Sequence[Callback]
-) -> L.Trainer:
-    # Values decide on their own gradients, and a retrained one needs some.
-    settings = {**QUIET, "inference_mode": False, **_where(value), **(trainer or {})}
-    settings |= {"enable_progress_bar": False, "enable_checkpointing": False}
-    settings["callbacks"] = [*settings.get("callbacks", ()), *bars]
-    return make_runner(default_root_dir=place, **settings)
-
-
-def _predict(runner: L.Trainer, task: BlockTask) -> None:
-    handler, ledger = signal.getsignal(signal.SIGINT), task.work.ledger
+    Raises:
+        FileExistsError: another call is at it, or something that is no directory is in the way.
+        OSError: no space or no permission.
+    """
+    place, call = path.with_name(f".{path.name}.partial"), uuid4().hex
+    if os.path.lexists(place) and not place.is_dir():
+        raise FileExistsError(
+            f"Expected {place} to be a directory, for the work in progress, but it is a file; "
+            "remove it, or choose another path."
+        )
+    lock, owner = FileLock(place / "lock"), place / "owner.json"
     try:
-        runner.predict(task, return_predictions=False)
-    except (SystemExit, KeyboardInterrupt) as error:
-        # Lightning makes an exit of Ctrl-C, which would end a notebook, and is deaf to it then.
-        signal.signal(signal.SIGINT, handler)
-        raise KeyboardInterrupt(
-            f"{ledger.rows_done()} of {len(ledger.rows)} rows are kept in {ledger.path}; "
-            "the same call with resume=True goes on from there."
+        _acquire(lock, place)
+    except Timeout as error:
+        known = read_json(owner)
+        who = "process {process} on {host}, since {since}," if known else "another one"
+        raise FileExistsError(
+            f"Expected to be the only call that explains into {path} but "
+            f"{who.format(**known or {})} is still at it, in {place}; let that one finish, stop "
+            "it, or choose another path."
         ) from error
+    try:
+        since = datetime.now().isoformat(" ", "seconds")
+        about = {"call": call, "process": os.getpid(), "host": platform.node(), "since": since}
+        write_json(owner, about)
+        yield place, call
+    finally:
+        if not (place / "settings.json").exists():  # There is nothing to resume.
+            remove(place)
+        lock.release()
+
+
+def _acquire(lock: Any, place: Path) -> None:
+    while True:
+        place.mkdir(parents=True, exist_ok=True)
+        try:
+            lock.acquire(timeout=0)
+        except FileNotFoundError:
+            continue  # A call that has just ended removed the directory.
+        except Timeout:
+            raise
+        except OSError as error:
+            if error.errno not in (errno.ENOLCK, errno.ENOTSUP):  # A file system without locks.
+                raise
+        return
+
+
+def _begin(task: Task, blocks: Blocks, path: Path, resume: bool) -> list[int]:
+    """Go on with what an interrupted call has left, or begin anew; the blocks to explain.
+
+    Raises:
+        TypeError, ValueError, OSError: see `explain_rows`.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # The first block repeats them.
+        first = task.explain(0, blocks.x[:1], blocks.labels[:1])
+    settings = {
+        "rows": len(blocks),
+        "block": blocks.size,
+        "seed": task.seed,
+        "x or instances": blocks.fingerprint(first.players),
+    }
+    record = read_json(task.place / "settings.json")
+    if resume and record is not None:
+        _check_same(task, record, settings, first)
+        return _unfinished(task, blocks)
+    if record is not None:
+        warnings.warn(
+            f"Removed what an interrupted call had left in {task.place}: {len(task.done)} blocks. "
+            "With resume=True it would have been continued.",
+            stacklevel=3,
+        )
+    elif resume and path.exists():
+        warnings.warn(
+            f"Nothing is left to resume beside the explanation in {path}: all rows are explained "
+            "anew, and take its place at the end.",
+            stacklevel=3,
+        )
+    with task.writing():
+        remove(task.place / "settings.json")
+        for store in task.place.glob("*.zarr"):
+            remove(store)
+        first.save(task.place / "first.zarr")
+        write_json(task.place / "settings.json", settings)
+    return list(blocks.numbers)
+
+
+def _check_same(
+    task: Task, record: Mapping[str, Any], settings: Mapping[str, Any], first: Explanation
+) -> None:
+    """Raise ValueError if it was another call that was interrupted, or its record is damaged."""
+    try:
+        changed = [name for name in settings if settings[name] != record[name]]
+        known = storage.load(task.place / "first.zarr")
+    except (FileNotFoundError, KeyError, ValueError) as error:
+        raise ValueError(
+            f"Expected work in progress that can be resumed in {task.place} but what tells about "
+            "it is lost or damaged; begin anew with resume=False."
+        ) from error
+    changed += storage.differences(known, first.to_xarray(), _SAME)
+    if changed:
+        raise ValueError(
+            "Expected the rows and settings of the interrupted call, which has left "
+            f"{len(task.done)} blocks in {task.place}, but these differ: "
+            f"{', '.join(dict.fromkeys(changed))}. Give the same ones again, or begin anew with "
+            "resume=False."
+        )
+
+
+def _unfinished(task: Task, blocks: Blocks) -> list[int]:
+    """The blocks that an interrupted call has not left whole; those that are damaged go."""
+    damaged = []
+    for number in task.done:
+        try:
+            storage.load(task.part(number))
+        except ValueError:
+            damaged.append(number)
+            remove(task.part(number))
+    if damaged:
+        warnings.warn(
+            f"{blocks.count(damaged)} rows that an interrupted call had left in {task.place} are "
+            "damaged; they are explained again.",
+            stacklevel=4,
+        )
+    return sorted(set(blocks.numbers) - set(task.done))
+
+
+def _finish(task: Task, blocks: Blocks, path: Path) -> None:
+    """Join all blocks, and only then put the store in its place."""
+    joined = task.place / "joined.zarr"
+    with task.writing():
+        remove(joined)
+        try:
+            made_by = partial(_merged, task, blocks)
+            storage.join([task.part(number) for number in blocks.numbers], joined, made_by)
+        except (FileNotFoundError, ValueError) as error:
+            raise ValueError(
+                f"Expected the finished blocks in {task.place} to fit together but they do not "
+                f"(resume=True explains again those that are damaged). {error}"
+            ) from error
+    with task.writing():
+        old = swap_in(joined, path)
+        remove(task.place / "settings.json")
+    remove(old)
+
+
+def _merged(task: Task, blocks: Blocks, records: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """How the whole was made: evaluations add up, and of other numbers the largest counts."""
+    whole: dict[str, Any] = {}
+    for record in records:
+        for name, entry in record.items():
+            known = whole.setdefault(name, entry if name != "evaluations" else 0)
+            if name == "evaluations":
+                whole[name] = known + entry
+            elif isinstance(entry, (int, float)) and isinstance(known, (int, float)):
+                whole[name] = max(known, entry)
+    return whole | {"block": blocks.size} | ({"seed": task.seed} if "seed" in whole else {})
+
+
+@contextmanager
+def _told(task: Task, blocks: Blocks) -> Iterator[None]:
+    """Say what is kept on Ctrl-C, or if a process of the executor dies."""
+    try:
+        yield
+    except (KeyboardInterrupt, BrokenExecutor) as error:
+        kept = (
+            f"{blocks.count(task.done)} of {len(blocks)} rows are kept in {task.place}; the same "
+            "call with resume=True goes on from there."
+        )
+        if isinstance(error, KeyboardInterrupt):
+            raise KeyboardInterrupt(kept) from error
+        raise RuntimeError(f"A process of the executor has ended ({error}). {kept}") from error

@@ -1,18 +1,16 @@
-"""Explanations as labelled datasets, and as zarr stores on disk: whole ones, or by regions."""
+"""Turns explanations into labelled datasets and into zarr stores, and joins stores of blocks."""
 
-import hashlib
 import json
-import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from manifold_shap.io.files import swap_in
+from manifold_shap.io.files import digest, write_whole
 from manifold_shap.players import Players
 from manifold_shap.simplex.partition import Partition
 from manifold_shap.spaces import as_space
@@ -27,8 +25,6 @@ _FORMAT = "manifold_shap explanation"
 _TENSORS = ("phi", "standard_error", "base", "prediction", "x")
 # Rows that are read at once where a store may be larger than memory.
 _ROWS_AT_ONCE = 4096
-# What zarr, xarray and a decompressor raise of a store that has lost a part, or holds a torn one.
-UNREADABLE = (OSError, KeyError, TypeError, ValueError, RuntimeError)
 
 
 def to_dataset(explanation: "Explanation") -> "xr.Dataset":
@@ -102,165 +98,105 @@ def save(dataset: "xr.Dataset", path: Path) -> None:
         OSError: no space or no permission; what stood at `path` is left as it was.
     """
     check_replaceable(path)
-    beside = path.with_name(f".{path.name}.{uuid4().hex}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        dataset.attrs["sha256"] = _hash(dataset)
-        # Version 2 of the format is the one that specifies text.
-        dataset.to_zarr(beside, mode="w", zarr_format=2, consolidated=True)
-        put(beside, path)
-    except OSError as error:
-        raise type(error)(
-            error.errno,
-            f"Could not write the explanation to {path} ({error.strerror}); free some space "
-            "or choose another place. Nothing there was changed.",
-        ) from error
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
-
-
-def put(store: Path, path: Path) -> None:
-    """Rename a finished store to `path`, in place of an earlier one.
-
-    Raises:
-        OSError: it cannot be renamed; what stood at `path` is left as it was.
-    """
-    old = swap_in(store, path)
-    if old is not None:
-        shutil.rmtree(old, ignore_errors=True)
+    dataset.attrs["sha256"] = _checksum(dataset)
+    # Version 2 of the format is the one that specifies text.
+    write_whole(path, lambda beside: dataset.to_zarr(beside, zarr_format=2, consolidated=True))
 
 
 def load(path: Path) -> "xr.Dataset":
-    """Read what `save` wrote.
+    """Read what `save` or `join` wrote.
 
     Raises:
         FileNotFoundError: nothing stands at `path`.
         ValueError: it is no zarr store, or damaged.
     """
-    import xarray as xr
-
-    if not path.exists():
-        raise FileNotFoundError(
-            f"Expected an explanation at {path} but nothing is there; `explain.py` and "
-            "`Explanation.save` write one."
-        )
-    try:
-        with xr.open_zarr(path, consolidated=True) as store:
-            dataset = store.load()
-    except UNREADABLE as error:
+    dataset = _read(path, slice(None))
+    if dataset.attrs.get("format") == _FORMAT and dataset.attrs.get("sha256") != _checksum(dataset):
         raise ValueError(
-            f"Expected a complete explanation store at {path} but it cannot be read ({error}); "
-            "make it again with `explain.py` or `Explanation.save`."
-        ) from error
-    if dataset.attrs.get("format") == _FORMAT and dataset.attrs.get("sha256") != _hash(dataset):
-        raise ValueError(
-            f"Expected a complete explanation store at {path} but some of its numbers or names "
-            "are not those that were saved; make it again with `explain.py` or "
+            f"Expected a complete explanation store at {path} but some of its numbers, names or "
+            "attributes are not those that were saved; make it again with `explain.py` or "
             "`Explanation.save`."
         )
     return dataset
 
 
-def reserve(dataset: "xr.Dataset", path: Path, instances: Sequence[int], block: int) -> None:
-    """Make a store whose regions are to be written: one chunk per block of rows.
-
-    Args:
-        dataset: of one row; names, shapes and attributes are those of the store to come.
-        path: where.
-        instances: labels of all rows.
-        block: rows per chunk.
-    """
-    import zarr
-
-    chunks = {
-        str(name): (block, *variable.shape[1:])
-        for name, variable in dataset.data_vars.items()
-        if "instances" in variable.dims
-    }
-    chunks["instances"] = (len(instances),)
-    encoding = {name: {"chunks": shape} for name, shape in chunks.items()}
-    dataset.to_zarr(path, mode="w", zarr_format=2, consolidated=False, encoding=encoding)
-    group: Any = zarr.open_group(path, mode="r+", use_consolidated=False)
-    for name in chunks:
-        array = group[name]
-        array.resize((len(instances), *array.shape[1:]))
-    group["instances"][:] = np.asarray(instances)
-
-
-def write_region(dataset: "xr.Dataset", path: Path, start: int) -> str:
-    """Write the rows of a dataset to their place in a store that `reserve` made.
-
-    What the store has no place for, as covariances that its first row did not have, is left out.
-    Different processes may do so at the same time, each with blocks of its own.
-
-    Returns:
-        The checksum that `region_checksum` finds as long as nothing of it is lost.
-    """
-    group, digest = _opened(path), hashlib.sha256()
-    for name in _by_rows(group):
-        values = dataset[name].values.astype(group[name].dtype)
-        group[name][start : start + len(values)] = values
-        _add(digest, name, values)
-    return digest.hexdigest()
-
-
-def region_checksum(path: Path, start: int, stop: int) -> str:
-    """A checksum of the rows of a region, as they are read back.
-
-    Raises:
-        UNREADABLE: they cannot be. What is lost altogether is read as NaN, and shows in the sum.
-    """
-    group, digest = _opened(path), hashlib.sha256()
-    for name in _by_rows(group):
-        _add(digest, name, group[name][start:stop])
-    return digest.hexdigest()
-
-
-def frame_checksum(path: Path) -> str:
-    """A checksum of what `reserve` made and no region changes: shapes, names, labels, attributes.
-
-    Raises:
-        UNREADABLE: it cannot be read.
-    """
-    group, digest = _opened(path), hashlib.sha256()
-    of_seal = ("made_by", "sha256")
-    attributes = {key: entry for key, entry in group.attrs.items() if key not in of_seal}
-    digest.update(json.dumps(attributes, sort_keys=True).encode())
-    by_rows = _by_rows(group)
-    for name in sorted(group.array_keys()):
-        array = group[name]
-        digest.update(repr((name, name in by_rows, array.shape, str(array.dtype))).encode())
-        if name not in by_rows:
-            _add(digest, name, array[...])
-    return digest.hexdigest()
-
-
-def seal(path: Path, made_by: Mapping[str, Any]) -> None:
-    """Finish a store whose regions are all written: what `load` checks, and one file of metadata.
-
-    Args:
-        path: of the store.
-        made_by: of the whole explanation.
-    """
-    import xarray as xr
-    import zarr
-
-    group = zarr.open_group(path, mode="r+", use_consolidated=False)
-    with xr.open_zarr(path, consolidated=False, chunks=None) as store:
-        group.attrs.update({"made_by": json.dumps(made_by), "sha256": _hash(store)})
-    zarr.consolidate_metadata(path, zarr_format=2)
-
-
 def load_rows(path: Path, start: int, stop: int) -> "xr.Dataset":
-    """Some rows of a store that `save` or `seal` finished; the others are neither read nor checked.
+    """Some rows of a store; the others are neither read nor checked.
 
     Raises:
         FileNotFoundError: nothing stands at `path`.
+        ValueError: it is no zarr store, or damaged.
+    """
+    return _read(path, slice(start, stop))
+
+
+def join(
+    parts: Sequence[Path],
+    path: Path,
+    made_by: Callable[[list[Mapping[str, Any]]], Mapping[str, Any]],
+) -> None:
+    """Write one store with the rows of several, of which few are in memory at a time.
+
+    Args:
+        parts: stores that `save` wrote, in the order of their rows; all but the last have equally
+            many. Where some have a `covariance`, the others get one that is 0 or NaN.
+        path: where nothing is.
+        made_by: from those of the parts to that of the whole.
+
+    Raises:
+        ValueError: a part is damaged or differs from the first in its names or attributes, or
+            what was written is not what is read back.
+        OSError: no space or no permission.
     """
     import xarray as xr
+    import zarr
 
-    with xr.open_zarr(path, consolidated=True, chunks=None) as store:
-        return store.isel(instances=slice(start, stop)).load()
+    first, records = load(parts[0]), list[Mapping[str, Any]]()
+    size, with_covariance = len(first["phi"]), any((part / "covariance").exists() for part in parts)
+    at_once = max(1, _ROWS_AT_ONCE // size)
+    for number in range(0, len(parts), at_once):
+        blocks = [_alike(part, first, with_covariance) for part in parts[number : number + at_once]]
+        records += [json.loads(block.attrs["made_by"]) for block in blocks]
+        several = xr.concat(
+            blocks,
+            "instances",
+            data_vars="minimal",
+            coords="minimal",
+            compat="override",
+            join="override",
+            combine_attrs="override",
+        )
+        how = {"append_dim": "instances"} if number else {"encoding": _layout(several, size)}
+        several.to_zarr(path, zarr_format=2, consolidated=False, **how)
+        with xr.open_zarr(path, consolidated=False, chunks=None) as store:
+            written = store.isel(instances=slice(number * size, None)).load()
+        if not written.equals(several):
+            raise ValueError(f"Expected to read what was written to {path} but it differs.")
+    group = zarr.open_group(path, mode="r+", use_consolidated=False)
+    group.attrs["made_by"] = json.dumps(made_by(records))
+    with xr.open_zarr(path, consolidated=False, chunks=None) as store:
+        group.attrs["sha256"] = _checksum(store)
+    zarr.consolidate_metadata(path, zarr_format=2)
+
+
+def differences(there: "xr.Dataset", here: "xr.Dataset", tolerance: float) -> list[str]:
+    """Names of what two explanations of the same row do not agree on.
+
+    Args:
+        there, here: their datasets.
+        tolerance: between numbers, relative to the largest one of a kind.
+    """
+    made, makes = (json.loads(dataset.attrs["made_by"]) for dataset in (there, here))
+    names = [name for name in dict.fromkeys([*made, *makes]) if name != "evaluations"]
+    changed = [name for name in names if made.get(name) != makes.get(name)]
+    if not _header(there).identical(_header(here)):
+        return [*changed, "players, outputs, output space or schema"]
+    for name in ("phi", "base", "prediction"):
+        old, new = there[name].values, here[name].values
+        scale = np.nanmax(np.abs(old))
+        if not np.allclose(old, new, rtol=tolerance, atol=tolerance * scale, equal_nan=True):
+            changed.append(name)
+    return changed
 
 
 def check_replaceable(path: Path) -> None:
@@ -271,7 +207,7 @@ def check_replaceable(path: Path) -> None:
         return
     try:
         ours = zarr.open_group(path, mode="r").attrs.get("format") == _FORMAT
-    except (OSError, ValueError):
+    except Exception:  # Whatever it is, zarr cannot read it.
         ours = False
     if not ours:
         raise FileExistsError(
@@ -312,48 +248,70 @@ def _players(names: tuple[str, ...], index: Tensor) -> Players:
     return Players(names, index)
 
 
-def _hash(dataset: "xr.Dataset") -> str:
-    """Of every number and name: zarr itself reads a lost chunk as if it held zeros."""
-    digest = hashlib.sha256()
-    for name in sorted(map(str, dataset.variables)):
-        for values in _parts(dataset[name]):
-            digest.update(_bytes(values))
-    return digest.hexdigest()
+def _read(path: Path, rows: slice) -> "xr.Dataset":
+    import xarray as xr
+
+    if not path.exists():
+        raise FileNotFoundError(
+            f"Expected an explanation at {path} but nothing is there; `explain.py` and "
+            "`Explanation.save` write one."
+        )
+    try:
+        with xr.open_zarr(path, consolidated=True, chunks=None) as store:
+            return (store.isel(instances=rows) if "instances" in store.dims else store).load()
+    except PermissionError:
+        raise
+    except Exception as error:  # A damaged store makes zarr and xarray fail in any way.
+        raise ValueError(
+            f"Expected a complete explanation store at {path} but it cannot be read "
+            f"({type(error).__name__}: {error}); make it again with `explain.py` or "
+            "`Explanation.save`."
+        ) from error
 
 
-def _bytes(values: np.ndarray) -> bytes:
-    numeric = values.dtype.kind in "fi"
-    return values.tobytes() if numeric else "\0".join(map(str, values)).encode()
+def _checksum(dataset: "xr.Dataset") -> str:
+    """Of every number, name and attribute: zarr reads a lost chunk as if it held zeros or NaN."""
+    attributes = {key: entry for key, entry in dataset.attrs.items() if key != "sha256"}
+    variables = sorted(dataset.variables.items(), key=lambda named: str(named[0]))
+    content = (([str(name), each.dims, each.shape], _content(each)) for name, each in variables)
+    return digest(attributes, *chain.from_iterable(content))
 
 
-def _add(digest: Any, name: str, values: np.ndarray) -> None:
-    if values.dtype.kind == "f":
-        # NaN has several bit patterns, and a chunk of nothing else is not written, but read as one.
-        values = np.where(np.isnan(values), np.nan, values)
-    digest.update(name.encode() + b"\0" + _bytes(values))
-
-
-def _opened(path: Path) -> Any:
-    """The store as a group of arrays, to read and to write regions of."""
-    import zarr
-
-    return zarr.open_group(path, mode="r+", use_consolidated=False)
-
-
-def _by_rows(group: Any) -> list[str]:
-    """Names of the arrays that regions are written of."""
-    dimensions = {name: group[name].attrs.get("_ARRAY_DIMENSIONS") for name in group.array_keys()}
-    return sorted(
-        name
-        for name, axes in dimensions.items()
-        if name != "instances" and axes[:1] == ["instances"]
-    )
-
-
-def _parts(variable: "xr.DataArray") -> Iterator[np.ndarray]:
-    """The numbers of a variable, some rows at a time."""
+def _content(variable: "xr.Variable") -> Any:
+    """The names, or the numbers of a variable, some rows at a time."""
+    if variable.dtype.kind not in "biuf":
+        return list(map(str, variable.values.flat))
     if "instances" not in variable.dims:
-        yield variable.values
-        return
-    for start in range(0, len(variable), _ROWS_AT_ONCE):
-        yield variable[start : start + _ROWS_AT_ONCE].values
+        return variable.values
+    starts = range(0, len(variable), _ROWS_AT_ONCE)
+    return (variable[start : start + _ROWS_AT_ONCE].values for start in starts)
+
+
+def _header(dataset: "xr.Dataset") -> "xr.Dataset":
+    """What all blocks of rows have in common."""
+    header = dataset.drop_dims("instances")
+    own = ("made_by", "sha256")
+    header.attrs = {key: entry for key, entry in dataset.attrs.items() if key not in own}
+    return header
+
+
+def _alike(part: Path, first: "xr.Dataset", with_covariance: bool) -> "xr.Dataset":
+    """A block of rows, checked to go with the first one; all have a covariance, or none."""
+    dataset = load(part).drop_encoding()
+    if not _header(dataset).identical(_header(first)):
+        raise ValueError(
+            f"Expected every block to have the players, outputs and attributes of the first one "
+            f"but {part} has others; an estimator gives the same ones for all rows."
+        )
+    if with_covariance and "covariance" not in dataset:
+        # Zero where the standard errors are, and unknown elsewhere.
+        error = dataset["standard_error"]
+        square = np.where(error == 0, error, np.nan)[..., None].repeat(error.sizes["outputs"], -1)
+        dataset["covariance"] = ((*error.dims, "outputs_too"), square)
+    return dataset
+
+
+def _layout(dataset: "xr.Dataset", rows: int) -> dict[Any, Any]:
+    """How a store is begun that has one chunk for so many rows."""
+    by_rows = {name: each for name, each in dataset.variables.items() if "instances" in each.dims}
+    return {name: {"chunks": (rows, *each.shape[1:])} for name, each in by_rows.items()}

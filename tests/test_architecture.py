@@ -31,13 +31,13 @@ LAYERS = (
     ("estimators",),
     ("training",),
     ("surrogate", "vae", "amortized"),
-    ("io.streaming", "io.work", "io.ledger", "io.blocks", "data", "plots", "training.classifier"),
+    ("io.streaming", "io.blocks", "data", "plots", "training.classifier"),
     ("cli",),
 )
 
 # Packages that only some rooms import, wherever in a module.
 RESERVED = {
-    "lightning": ("training", "data", "surrogate", "vae", "amortized", "io.streaming", "cli"),
+    "lightning": ("training", "data", "surrogate", "vae", "amortized", "cli"),
     "matplotlib": ("plots", "cli.report"),
     "plotly": ("plots",),
     "torchvision": ("data",),
@@ -62,7 +62,6 @@ DEFERRED = {
     ("explanation", "pandas"): FRAMES,
     ("explanation", "shap"): "an optional dependency",
     ("global_values", "pandas"): FRAMES,
-    ("io.files", "fcntl"): "not on every system",
     ("io.zarr", "xarray"): SLOW,
     ("io.zarr", "zarr"): SLOW,
     ("models", "pandas"): FRAMES,

@@ -1,0 +1,761 @@
+"""Laws that every value function, imputer and estimator keeps: a class of tests for each.
+
+A contract is inherited by a test class that says, in a fixture, what is tested; those of the
+package are registered in `examples.py`.
+"""
+
+import json
+import math
+import pickle
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+import manifold_shap as ms
+from manifold_shap.coalitions import all_coalitions, toggled
+from tests.examples import (
+    Cramped,
+    Estimator,
+    Made,
+    Ragged,
+    Table,
+    Watched,
+    additive_table,
+    brute_force,
+    random_table,
+    uniform,
+)
+
+devices = pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+
+
+def keys_of(mask: Tensor) -> Tensor:
+    """A key of its own for every coalition."""
+    return torch.arange(mask[..., 0].numel()).reshape(mask.shape[:2])
+
+
+class ValueFunctionContract:
+    """What `ValueFunction` promises. A subclass gives the fixture `made`."""
+
+    @pytest.fixture
+    def made(self) -> Made:
+        """A value function, and rows for it."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def mask(self, made: Made) -> Tensor:
+        """The empty coalition, the grand one, and one with and without each player."""
+        players = len(made.value.players)
+        one = torch.eye(players, dtype=torch.bool)
+        ends = torch.tensor([[False], [True]]).expand(2, players)
+        masks = torch.cat((ends, one, ~one)).unique_consecutive(dim=0)
+        return masks.expand(len(made.x), -1, -1).clone()
+
+    @staticmethod
+    def alike(made: Made) -> tuple[Tensor, int]:
+        """Rows with as many players as the first, and how many these are."""
+        counts = made.value.counts(made.x)
+        return made.x[counts == counts[0]], int(counts[0])
+
+    def test_anchors_are_exact_and_of_each_row(self, made: Made, mask: Tensor) -> None:
+        value, x, _ = made
+        values = value(x, mask)
+        assert values.shape == (*mask.shape[:2], len(value.outputs))
+        assert torch.equal(values[:, 0], value.base(x))
+        assert torch.equal(values[:, 1], value.prediction(x))
+        assert not torch.allclose(values[:, 2], values[:, 0])
+        for row in range(len(x)):
+            assert torch.equal(value.base(x[row : row + 1]), value.base(x)[row : row + 1])
+
+    def test_an_estimate_knows_what_is_drawn(self, made: Made, mask: Tensor) -> None:
+        value, x, _ = made
+        values, variance, effective = value.estimate(x, mask)
+        assert torch.equal(values, value(x, mask))
+        assert variance.shape == values.shape
+        assert (variance[:, :2] == 0).all()
+        assert not (variance < 0).any()
+        if not value.sampled:
+            assert (variance == 0).all()
+        assert ((effective > 0) & (effective < value.draws + 1e-3)).all()
+
+    def test_chunks_do_not_change_a_value(self, made: Made, mask: Tensor) -> None:
+        value, x, _ = made
+        keys = keys_of(mask)
+        whole = value(x, mask, keys)
+        for step in (1, 2):
+            by_row = [
+                value(*part)
+                for part in zip(x.split(step), mask.split(step), keys.split(step), strict=True)
+            ]
+            torch.testing.assert_close(torch.cat(by_row), whole)
+            parts = zip(mask.split(step, 1), keys.split(step, 1), strict=True)
+            torch.testing.assert_close(torch.cat([value(x, *part) for part in parts], 1), whole)
+
+    def test_equal_keys_share_their_draws_and_others_do_not(self, made: Made, mask: Tensor) -> None:
+        value, x, _ = made
+        own = keys_of(mask)
+        assert torch.equal(value(x, mask, own), value(x, mask, own))
+        assert torch.equal(value(x, mask), value(x, mask, torch.zeros_like(own)))
+        gap = (value(x, mask, own + 10_000) - value(x, mask, own)).abs().max()
+        if made.random:
+            assert (gap > 1e-4) == value.sampled
+
+    @pytest.mark.parametrize("batch_size", [None, 1, 13])
+    def test_values_along_orders_are_values(self, made: Made, batch_size: int | None) -> None:
+        x, players = self.alike(made)
+        value = made.value
+        generator = torch.Generator().manual_seed(0)
+        orders = torch.rand(len(x), 3, players, generator=generator).argsort(-1)
+        keys = keys_of(orders)
+        along = value.values_along(x, orders, keys, batch_size)
+        assert along.shape == (len(x), 3, players - 1, len(value.outputs))
+        sizes = torch.arange(1, players)
+        nested = (orders.argsort(-1)[:, :, None] < sizes[:, None]).flatten(1, 2)
+        own = keys.repeat_interleave(players - 1, 1)
+        expected = value.values(x, nested, own).unflatten(1, (3, -1))
+        torch.testing.assert_close(along, expected, rtol=1e-4, atol=1e-5)
+
+    @pytest.mark.parametrize("batch_size", [None, 1, 13])
+    def test_values_around_coalitions_are_values(self, made: Made, batch_size: int | None) -> None:
+        x, players = self.alike(made)
+        value = made.value
+        generator = torch.Generator().manual_seed(0)
+        mask = torch.rand(len(x), 4, players, generator=generator) < 0.5
+        around, keys = toggled(mask), keys_of(mask)
+        found = value.values_around(x, mask, keys, batch_size)
+        assert found.shape == (*around.shape[:3], len(value.outputs))
+        proper = around.any(-1) & ~around.all(-1)
+        around[~proper] = torch.arange(players) == 0
+        own = keys.repeat_interleave(players + 1, 1)
+        expected = value.values(x, around.flatten(1, 2), own).unflatten(1, around.shape[1:3])
+        torch.testing.assert_close(found[proper], expected[proper], rtol=1e-4, atol=1e-5)
+
+    def test_a_linearization_is_exact_at_the_coalition_itself(self, made: Made) -> None:
+        x, players = self.alike(made)
+        linearized = made.value.linearized()
+        if linearized is None:
+            return
+        mask = all_coalitions(players)[1:-1].expand(len(x), -1, -1)
+        found = linearized.values_around(x, mask, keys_of(mask))
+        exact = made.value.values_around(x, mask, keys_of(mask))
+        assert found.shape == exact.shape
+        torch.testing.assert_close(found[:, :, 0], exact[:, :, 0])
+        # Of networks that nothing has trained it misses much, but has no wrong sign.
+        proper = toggled(mask).sum(-1) % players != 0
+        missed, told = (found - exact)[proper], (exact - exact[:, :, :1])[proper]
+        assert missed.norm() < 1.2 * told.norm()
+        assert linearized.cost > 0
+
+    def test_inputs_are_not_changed_and_no_gradients_recorded(
+        self, made: Made, mask: Tensor
+    ) -> None:
+        x, before = made.x.clone(), mask.clone()
+        value = made.value(x.requires_grad_(), mask)
+        assert not value.requires_grad
+        assert torch.equal(x, made.x)
+        assert torch.equal(mask, before)
+
+    def test_arrays_and_other_numbers_are_taken(self, made: Made, mask: Tensor) -> None:
+        value, x, _ = made
+        expected = value(x, mask)
+        assert torch.equal(value(x.numpy(), mask.numpy()), expected)
+        torch.testing.assert_close(value(x.double(), mask), expected, check_dtype=False)
+
+    def test_values_have_the_precision_of_the_anchors(self, made: Made, mask: Tensor) -> None:
+        value, x, _ = made
+        dtypes = {each.dtype for each in (value(x, mask), value.base(x), value.prediction(x))}
+        assert len(dtypes) == 1
+        assert dtypes.pop().is_floating_point
+
+    @devices
+    def test_it_moves_to_a_device(self, made: Made, mask: Tensor, device: str) -> None:
+        expected = made.value(made.x, mask)
+        moved = pickle.loads(pickle.dumps(made.value)).to(device)
+        assert moved.device.type in (device, "cpu")
+        found = moved(made.x, mask)
+        assert found.device.type == moved.device.type
+        torch.testing.assert_close(found.cpu(), expected, rtol=1e-3, atol=1e-4)
+
+    def test_it_is_pickled(self, made: Made, mask: Tensor) -> None:
+        other = pickle.loads(pickle.dumps(made.value))
+        assert torch.equal(other(made.x, mask), made.value(made.x, mask))
+        assert other.players.names == made.value.players.names
+        assert other.outputs == made.value.outputs
+        assert other.space == made.value.space
+
+    def test_it_says_what_it_is_in_plain_data(self, made: Made) -> None:
+        value = made.value
+        assert json.loads(json.dumps(value.provenance)) == value.provenance
+        assert isinstance(value.provenance["value_function"], str)
+        assert value.draws >= 1
+        assert all(isinstance(name, str) for name in (*value.outputs, *value.players.names))
+        if value.classes:
+            assert value.space.outputs(value.classes) == value.outputs
+
+    def test_every_element_has_an_owner_among_the_players(self, made: Made) -> None:
+        value, x, _ = made
+        owners, counts = value.owners(x), value.counts(x)
+        assert owners.shape == x.shape
+        assert counts.max() <= len(value.players)
+        for row, count in zip(owners, counts.tolist(), strict=True):
+            assert sorted(set(row.unique().tolist()) - {-1}) == list(range(count))
+            assert value.players.by_row or row.min() == 0
+
+    def test_what_is_said_of_players_that_a_row_lacks_is_ignored(
+        self, made: Made, mask: Tensor
+    ) -> None:
+        value, x, _ = made
+        lacking = torch.arange(mask.shape[2]) >= value.counts(x)[:, None, None]
+        assert bool(lacking.any()) <= value.players.by_row
+        assert torch.equal(value(x, mask | lacking), value(x, mask & ~lacking))
+
+    def test_players_are_grouped(self, made: Made) -> None:
+        value, x, _ = made
+        names = value.players.names
+        if value.players.by_row or len(names) < 3:
+            return
+        grouped = value.grouped({"group": [names[2], names[0]]})
+        assert grouped.players.names == ("group", names[1], *names[3:])
+        mask = all_coalitions(3)[:, torch.arange(len(names) - 1).clamp(max=2)]
+        apart = torch.cat((mask[:, :1], mask[:, 1:2], mask[:, :1], mask[:, 2:]), 1)
+        masks = [each.expand(len(x), -1, -1) for each in (mask, apart)]
+        torch.testing.assert_close(grouped(x, masks[0]), value(x, masks[1]))
+
+    def test_wrong_rows_masks_and_keys_are_told(self, made: Made, mask: Tensor) -> None:
+        value, x, _ = made
+        with pytest.raises(TypeError, match=r"Expected `mask` to be .*bool"):
+            value(x, mask.float())
+        with pytest.raises(ValueError, match=f"`mask` .*{mask.shape[2]} players"):
+            value(x, mask[..., 1:])
+        with pytest.raises(ValueError, match=r"Expected `mask` of shape .* m >= 1 coalitions"):
+            value(x, mask[:, :0])
+        with pytest.raises(ValueError, match=r"Expected `mask` of shape .* m >= 1 coalitions"):
+            value(x, mask[1:])
+        with pytest.raises(ValueError, match=r"Expected `x` of shape"):
+            value(x[..., 1:], mask)
+        holed = x.clone()
+        holed[1] = math.nan
+        with pytest.raises(ValueError, match="`x` are NaN or infinite, the first in row 1"):
+            value(holed, mask)
+        with pytest.raises(ValueError, match="Expected `keys` to be int64 of shape"):
+            value(x, mask, keys_of(mask)[:, 1:])
+
+
+class ImputerContract:
+    """What `Imputer` promises. A subclass gives the fixture `imputer`."""
+
+    @pytest.fixture
+    def imputer(self) -> ms.Imputer:
+        """An imputer."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def x(self, imputer: ms.Imputer) -> Tensor:
+        """Rows like the reference, but for the exact match among them."""
+        rows = imputer.reference[: min(2, len(imputer.reference))]
+        return rows.repeat(2, *[1] * (rows.ndim - 1))[:2].clone()
+
+    @staticmethod
+    def coalitions(imputer: ms.Imputer) -> Tensor:
+        """The empty coalition, the grand one, and nested ones between, `[2, m, players]`."""
+        players = len(imputer.players)
+        size = torch.tensor([0, players, 1, players // 2, players - 1])
+        order = torch.arange(players).flip(0)
+        return (order < size[:, None]).expand(2, -1, -1)
+
+    def complete(self, imputer: ms.Imputer, x: Tensor, draws: range, key: int = 3) -> Any:
+        """Completions of these coalitions of the rows."""
+        mask = self.coalitions(imputer)
+        return imputer.impute(x, mask, draws, torch.full(mask.shape[:2], key))
+
+    def test_present_players_stay(self, imputer: ms.Imputer, x: Tensor) -> None:
+        completed = self.complete(imputer, x, range(3))
+        mask = self.coalitions(imputer)
+        assert completed.rows.shape == (*mask.shape[:2], 3, *imputer.players.event)
+        present = imputer.players.expand(mask)[:, :, None].expand_as(completed.rows)
+        kept = x[:, None, None].expand_as(completed.rows)
+        assert torch.equal(completed.rows[present], kept[present])
+        assert completed.rows.isfinite().all()
+        assert completed.rows.dtype == x.dtype
+        if completed.log_weights is not None:
+            assert completed.log_weights.shape == (*mask.shape[:2], 3)
+
+    def test_absent_players_are_never_read(self, imputer: ms.Imputer, x: Tensor) -> None:
+        mask = self.coalitions(imputer)
+        keys = torch.zeros(mask.shape[:2], dtype=torch.int64)
+        for k in range(mask.shape[1]):
+            one, own = mask[:, k : k + 1], keys[:, k : k + 1]
+            other = torch.where(imputer.players.expand(one[:, 0]), x, 7.0)
+            found = [imputer.impute(rows, one, range(3), own) for rows in (x, other)]
+            torch.testing.assert_close(found[0].rows, found[1].rows)
+            if found[0].log_weights is not None:
+                torch.testing.assert_close(found[0].log_weights, found[1].log_weights)
+
+    def test_a_draw_is_the_same_alone_and_among_others(
+        self, imputer: ms.Imputer, x: Tensor
+    ) -> None:
+        together = self.complete(imputer, x, range(6))
+        for some in (range(2), range(1, 4), range(5, 6)):
+            part = self.complete(imputer, x, some)
+            torch.testing.assert_close(part.rows, together.rows[:, :, some.start : some.stop])
+        row = self.complete(imputer, x.flip(0), range(6)).rows.flip(0)
+        torch.testing.assert_close(row, together.rows)
+
+    def test_keys_decide(self, imputer: ms.Imputer, x: Tensor) -> None:
+        assert torch.equal(
+            self.complete(imputer, x, range(3)).rows, self.complete(imputer, x, range(3)).rows
+        )
+        keys = range(20)
+        others = [self.complete(imputer, x, range(1), key).rows for key in keys]
+        same = all(torch.equal(others[0], other) for other in others)
+        # Which rows are the likeliest is no matter of chance, but for ties.
+        if self.complete(imputer, x, range(1)).correction is None:
+            assert same == (imputer.support == 1)
+
+    def test_the_whole_support_leaves_nothing_out(self, imputer: ms.Imputer, x: Tensor) -> None:
+        if imputer.support is None:
+            assert imputer.left_out(10_000) == 1
+            return
+        assert imputer.left_out(imputer.support) == 0
+        assert (imputer.left_out(1) == 0) == (imputer.support == 1)
+        means = []
+        for key in (0, 1):
+            completed = self.complete(imputer, x, range(imputer.support), key)
+            logs = completed.log_weights
+            if logs is None:
+                logs = torch.zeros(completed.rows.shape[:3])
+            # Nobody asks what stands for the empty coalition, the first of these.
+            means.append(torch.einsum("bmd,bmd...->bm...", logs.softmax(-1), completed.rows)[:, 1:])
+        torch.testing.assert_close(means[0], means[1], rtol=1e-4, atol=1e-5)
+
+    @pytest.mark.parametrize("most", [1, 3, 1000])
+    def test_nested_coalitions_are_completed_as_single_ones(
+        self, imputer: ms.Imputer, x: Tensor, most: int
+    ) -> None:
+        players = len(imputer.players)
+        order = torch.rand(2, 2, players, generator=torch.Generator().manual_seed(0)).argsort(-1)
+        run = min(4, players - 1)
+        mask = order.argsort(-1)[:, :, None] <= torch.arange(run)[:, None]
+        keys = torch.tensor([[1, 2], [3, 4]])
+        own = keys.repeat_interleave(run, 1)
+        plain = imputer.impute(x, mask.flatten(1, 2), range(3), own)
+        parts = list(imputer.impute_nested(x, mask, range(3), keys, most))
+        assert max(part.rows.shape[1] for part in parts) <= max(most, 1)
+        self.compare(parts, plain)
+
+    def test_coalitions_around_one_are_completed_as_single_ones(
+        self, imputer: ms.Imputer, x: Tensor
+    ) -> None:
+        mask = self.coalitions(imputer)[:, 2:4]
+        keys = torch.tensor([[1, 2], [3, 4]])
+        around = toggled(mask)
+        own = keys.repeat_interleave(around.shape[2], 1)
+        plain = imputer.impute(x, around.flatten(1, 2), range(3), own)
+        self.compare(list(imputer.impute_around(x, mask, range(3), keys, 1000)), plain)
+
+    @staticmethod
+    def compare(parts: list[Any], plain: Any) -> None:
+        """Completions in parts with those of single coalitions."""
+        rows = torch.cat([part.rows for part in parts], 1)
+        torch.testing.assert_close(rows, plain.rows, rtol=1e-3, atol=1e-3)
+        if plain.log_weights is not None:
+            # Up to a constant of each coalition.
+            logs = torch.cat([part.log_weights for part in parts], 1)
+            torch.testing.assert_close(logs.softmax(-1), plain.log_weights.softmax(-1))
+
+    def test_the_reference_is_a_copy_and_is_kept(self, imputer: ms.Imputer, x: Tensor) -> None:
+        before, rows = imputer.reference.clone(), x.clone()
+        self.complete(imputer, x, range(4))
+        assert torch.equal(imputer.reference, before)
+        assert torch.equal(x, rows)
+
+    def test_it_is_pickled(self, imputer: ms.Imputer, x: Tensor) -> None:
+        other = pickle.loads(pickle.dumps(imputer))
+        assert torch.equal(
+            self.complete(other, x, range(4)).rows, self.complete(imputer, x, range(4)).rows
+        )
+
+    @devices
+    def test_it_moves_to_a_device(self, imputer: ms.Imputer, x: Tensor, device: str) -> None:
+        expected = self.complete(imputer, x, range(4)).rows
+        moved = pickle.loads(pickle.dumps(imputer)).to(device)
+        assert moved.device.type == device
+        mask = self.coalitions(imputer).to(device)
+        keys = torch.full(mask.shape[:2], 3, device=device)
+        found = moved.impute(x.to(device), mask, range(4), keys).rows
+        torch.testing.assert_close(found.cpu(), expected, rtol=1e-3, atol=1e-3)
+
+    def test_it_says_what_it_is_in_plain_data(self, imputer: ms.Imputer) -> None:
+        assert json.loads(json.dumps(imputer.provenance)) == imputer.provenance
+        assert isinstance(imputer.name, str)
+
+
+class EstimatorContract:
+    """What an estimator of any game promises. A subclass gives the fixture `estimator`."""
+
+    @pytest.fixture
+    def estimator(self) -> Estimator:
+        """An estimator, and settings to try it with."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def explain(self, estimator: Estimator) -> Callable[..., ms.Explanation]:
+        """The estimator with few samples."""
+
+        def estimate(value: Any, x: Any, **settings: Any) -> ms.Explanation:
+            return estimator.estimate(value, x, **{**estimator.few, **settings})
+
+        return estimate
+
+    # -- axioms -------------------------------------------------------------------------------
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_efficiency(self, explain: Callable[..., ms.Explanation], seed: int) -> None:
+        explanation = explain(Table(random_table(6, seed=seed)), uniform(3, 6), seed=seed)
+        total = explanation.prediction - explanation.base
+        torch.testing.assert_close(explanation.phi.sum(1), total, rtol=1e-4, atol=1e-5)
+        assert explanation.efficiency_gap < 1e-5
+
+    def test_an_additive_game_is_known_exactly(
+        self, explain: Callable[..., ms.Explanation]
+    ) -> None:
+        # Player 1 adds nothing, and players 2 and 3 add the same.
+        worth = torch.tensor([[1.0, -2], [0, 0], [0.5, 3], [0.5, 3], [-1, 0.25], [2, 1]])
+        x = uniform(3, 6)
+        explanation = explain(Table(additive_table(worth)), x)
+        expected = worth * x[:, :1, None]
+        torch.testing.assert_close(explanation.phi, expected, rtol=1e-4, atol=1e-5)
+        assert explanation.standard_error.nan_to_num().max() < 1e-4
+
+    @pytest.mark.parametrize("players", [2, 3, 4])
+    def test_all_coalitions_give_the_mean_over_all_orders(
+        self, estimator: Estimator, players: int
+    ) -> None:
+        if estimator.all is None:
+            return
+        count = {"permutations": max(2, math.factorial(players)), "evaluations": 2**players - 2}
+        settings = {name: count[name] for name in estimator.all}
+        game, x = Table(random_table(players, 3)), uniform(3, players)
+        explanation = estimator.estimate(game, x, **settings)
+        expected = brute_force(game, x, players).to(explanation.phi)
+        torch.testing.assert_close(explanation.phi, expected, rtol=1e-4, atol=1e-5)
+        assert (explanation.standard_error == 0).all()
+
+    def test_estimates_are_as_far_off_as_they_say(
+        self, estimator: Estimator, explain: Callable[..., ms.Explanation]
+    ) -> None:
+        if not estimator.sampled:
+            return
+        off, said = [], []
+        for seed in range(24):
+            game, x = Table(random_table(6, seed=seed)), uniform(2, 6)
+            explanation = explain(game, x, seed=seed)
+            off.append(explanation.phi - ms.exact_shapley(game, x).phi)
+            said.append(explanation.standard_error)
+        ratio = torch.stack(off).square().mean().sqrt() / torch.stack(said).square().mean().sqrt()
+        assert 0.7 < ratio < 1.4
+        # 24 seeds, 2 rows, 6 players, 2 outputs: 576 deviations, of which few are far out.
+        far = (torch.stack(off).abs() > 6 * torch.stack(said)).float().mean()
+        assert far < 0.01
+
+    def test_units_and_offsets_do_not_matter(self, explain: Callable[..., ms.Explanation]) -> None:
+        table, x = random_table(6), uniform(3, 6)
+        once, twice = explain(Table(table), x), explain(Table(2 * table + 3), x)
+        torch.testing.assert_close(twice.phi, 2 * once.phi, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(
+            twice.standard_error, 2 * once.standard_error, rtol=1e-3, atol=1e-4, equal_nan=True
+        )
+
+    def test_linearity(self, estimator: Estimator, explain: Callable[..., ms.Explanation]) -> None:
+        if not estimator.linear:
+            return
+        v, w, x = random_table(6), random_table(6, seed=1), uniform(3, 6)
+        combined = explain(Table(2 * v - 3 * w), x).phi
+        parts = 2 * explain(Table(v), x).phi - 3 * explain(Table(w), x).phi
+        torch.testing.assert_close(combined, parts, rtol=1e-4, atol=1e-4)
+
+    def test_one_player_gets_all(self, estimator: Estimator) -> None:
+        x = uniform(3, 1)
+        explanation = estimator.estimate(Table(random_table(1)), x)
+        change = explanation.prediction - explanation.base
+        torch.testing.assert_close(explanation.phi[:, 0], change)
+
+    def test_a_constant_game_gives_nothing(self, explain: Callable[..., ms.Explanation]) -> None:
+        explanation = explain(Table(torch.full((64, 2), 0.3)), uniform(3, 6))
+        assert explanation.phi.abs().max() < 1e-6
+        assert explanation.standard_error.nan_to_num().abs().max() < 1e-6
+
+    # -- anchors ------------------------------------------------------------------------------
+
+    def test_the_base_is_asked_of_every_row(self, explain: Callable[..., ms.Explanation]) -> None:
+        def own_base(x: Tensor, mask: Tensor) -> Tensor:
+            return ((x[:, None] * mask).sum(-1) + 10 * x.sum(1, keepdim=True))[..., None]
+
+        x = uniform(3, 6)
+        explanation = explain(own_base, x)
+        torch.testing.assert_close(explanation.base, 10 * x.sum(1, keepdim=True))
+        torch.testing.assert_close(explanation.prediction, 11 * x.sum(1, keepdim=True))
+        torch.testing.assert_close(explanation.phi[..., 0], x, rtol=1e-3, atol=1e-3)
+
+    def test_anchors_are_asked_for_once(self, explain: Callable[..., ms.Explanation]) -> None:
+        game = Watched(Table(random_table(6)))
+        explain(game, uniform(5, 6))
+        ends = game.sizes[(game.sizes == 0) | (game.sizes == 6)]
+        # A row more may tell how many outputs there are.
+        assert sorted({0, 6}) == sorted(set(ends.tolist()))
+        assert len(ends) <= 2 * 5 + 2 * 2
+
+    def test_evaluations_are_counted_and_bounded(
+        self, estimator: Estimator, explain: Callable[..., ms.Explanation]
+    ) -> None:
+        game = Watched(Table(random_table(6)))
+        explanation = explain(game, uniform(5, 6))
+        proper = int(((game.sizes > 0) & (game.sizes < 6)).sum())
+        assert explanation.made_by["evaluations"] == proper
+        limited = estimator.estimate(Table(random_table(6)), uniform(5, 6), evaluations=1000)
+        assert limited.made_by["evaluations"] <= 5 * 1000
+
+    # -- invariances --------------------------------------------------------------------------
+
+    @pytest.mark.parametrize("batch_size", [1, 7, 1000])
+    def test_batch_size_does_not_change_a_number(
+        self, explain: Callable[..., ms.Explanation], batch_size: int
+    ) -> None:
+        game, x = Table(random_table(6)), uniform(5, 6)
+        whole = explain(game, x, batch_size=100_000)
+        parts = explain(game, x, batch_size=batch_size)
+        assert torch.equal(parts.phi, whole.phi)
+        torch.testing.assert_close(
+            parts.standard_error, whole.standard_error, rtol=0, atol=0, equal_nan=True
+        )
+
+    def test_the_seed_decides(
+        self, estimator: Estimator, explain: Callable[..., ms.Explanation]
+    ) -> None:
+        game, x = Table(random_table(6)), uniform(3, 6)
+        state = torch.random.get_rng_state()
+        first = explain(game, x, seed=1)
+        assert torch.equal(explain(game, x, seed=1).phi, first.phi)
+        assert torch.equal(explain(game, x, seed=2).phi, first.phi) == (not estimator.sampled)
+        assert torch.equal(torch.random.get_rng_state(), state)
+
+    def test_out_of_memory_halves_the_batch(self, explain: Callable[..., ms.Explanation]) -> None:
+        table, x = Table(random_table(6)), uniform(5, 6)
+        game = Cramped(table, most=20)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            explanation = explain(game, x)
+        assert torch.equal(explanation.phi, explain(table, x).phi)
+        messages = [str(entry.message) for entry in caught]
+        assert len(messages) == 1
+        assert "Out of memory at batch_size=8192: halved" in messages[0]
+        # It remembers what fits: hardly any call fails after the first ones.
+        assert sum(size > 20 for size in game.sizes) < 20
+
+    def test_progress_does_not_change_a_number(
+        self, explain: Callable[..., ms.Explanation], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        game, x = Table(random_table(6)), uniform(3, 6)
+        assert torch.equal(explain(game, x, progress=True).phi, explain(game, x).phi)
+        assert capsys.readouterr().err == ""
+
+    # -- numbers ------------------------------------------------------------------------------
+
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+    def test_the_precision_of_the_game_is_kept(
+        self, explain: Callable[..., ms.Explanation], dtype: torch.dtype
+    ) -> None:
+        large = 1e6 if dtype == torch.float64 else 10.0
+        table = large + random_table(6).to(dtype)
+        explanation = explain(Table(table), uniform(3, 6))
+        for numbers in (explanation.phi, explanation.base, explanation.prediction):
+            assert numbers.dtype == dtype
+        assert explanation.efficiency_gap < 1e-5
+
+    def test_whole_numbers_and_arrays_are_values(
+        self, explain: Callable[..., ms.Explanation]
+    ) -> None:
+        def count(x: Tensor, mask: Tensor) -> Tensor:
+            return mask.sum(-1, keepdim=True)
+
+        def as_array(x: Tensor, mask: Tensor) -> np.ndarray:
+            return count(x, mask).numpy()
+
+        x = uniform(3, 6)
+        for game, rows in ((count, x), (as_array, x), (count, x.numpy())):
+            phi = explain(game, rows).phi
+            torch.testing.assert_close(phi, torch.ones(3, 6, 1))
+
+    def test_images_and_groups_have_players(self, explain: Callable[..., ms.Explanation]) -> None:
+        players = ms.Players("abcdef", torch.arange(12).reshape(1, 3, 4) // 2)
+
+        def total(x: Tensor, mask: Tensor) -> Tensor:
+            return (x[:, None] * players.expand(mask)).flatten(2).sum(-1, keepdim=True)
+
+        x = uniform(3, 12).reshape(3, 1, 3, 4)
+        explanation = explain(ms.as_value_function(total, x, players, ["total"]), x)
+        expected = x.flatten(1).unflatten(1, (6, 2)).sum(2)
+        torch.testing.assert_close(explanation.phi[..., 0], expected, rtol=1e-4, atol=1e-5)
+        assert explanation.players is players
+        assert explanation.outputs == ("total",)
+
+    @devices
+    def test_a_callable_computes_where_the_rows_are(
+        self, explain: Callable[..., ms.Explanation], device: str
+    ) -> None:
+        seen = set()
+
+        def total(x: Tensor, mask: Tensor) -> Tensor:
+            seen.update((x.device.type, mask.device.type))
+            return (x[:, None] * mask).sum(-1, keepdim=True)
+
+        x = uniform(3, 6)
+        explanation = explain(total, x.to(device))
+        assert seen == {device}
+        assert explanation.phi.device.type == "cpu"
+        torch.testing.assert_close(explanation.phi[..., 0], x, rtol=1e-4, atol=1e-5)
+
+    # -- every value function -----------------------------------------------------------------
+
+    def test_every_value_function_is_explained(self, estimator: Estimator, made: Made) -> None:
+        value, x, _ = made
+        settings = dict(estimator.few)
+        if "evaluations" in settings:
+            # Regressions need two coalitions for each player at least.
+            settings["evaluations"] = max(40, 6 * len(value.players))
+        explanation = estimator.estimate(value, x, **settings)
+        present = explanation.present[..., None].expand_as(explanation.phi)
+        assert explanation.phi.shape == (len(x), len(value.players), len(value.outputs))
+        assert torch.equal(explanation.phi.isnan(), ~present)
+        assert explanation.efficiency_gap < 1e-4
+        torch.testing.assert_close(explanation.prediction, value.prediction(x))
+        torch.testing.assert_close(explanation.base, value.base(x))
+        assert explanation.space == value.space
+        assert explanation.made_by["value_function"] == value.name
+
+    def test_rows_with_players_of_their_own(
+        self, estimator: Estimator, explain: Callable[..., ms.Explanation]
+    ) -> None:
+        value, x = Ragged(), Ragged.rows()
+        counts = torch.tensor([3, 1, 4, 3, 2])
+        explanation = explain(value, x)
+        lacking = torch.arange(4) >= counts[:, None]
+        assert torch.equal(explanation.counts, counts)
+        assert torch.equal(explanation.phi.isnan().all(-1), lacking)
+        assert torch.equal(explanation.phi.isnan().any(-1), lacking)
+        assert explanation.owners is not None
+        assert torch.equal(explanation.owners, value.owners(x))
+        change = explanation.prediction - explanation.base
+        torch.testing.assert_close(explanation.phi.nansum(1), change, rtol=1e-4, atol=1e-5)
+        assert torch.equal(explanation.base, value.base(x))
+        if estimator.all is None:
+            return
+        for row, count in enumerate(counts.tolist()):
+            pairs = x[row : row + 1].unflatten(1, (-1, 2)).sum(2)[:, :count]
+
+            def plain(pairs: Tensor, mask: Tensor) -> Tensor:
+                total = (pairs[:, None] * mask).sum(-1)
+                return torch.stack((total.square(), total.tanh()), -1)
+
+            expected = brute_force(plain, pairs, count).to(explanation.phi)
+            alone = estimator.estimate(value, x[row : row + 1])
+            torch.testing.assert_close(alone.phi[:, :count], expected, rtol=1e-4, atol=1e-4)
+
+    # -- the result ---------------------------------------------------------------------------
+
+    def test_an_explanation_says_how_it_was_made(
+        self, explain: Callable[..., ms.Explanation]
+    ) -> None:
+        made_by = explain(Table(random_table(6)), uniform(3, 6)).made_by
+        assert json.loads(json.dumps(dict(made_by))) == made_by
+        assert made_by["version"] == ms.__version__
+        assert made_by["value_function"] == "callable"
+        assert isinstance(made_by["estimator"], str)
+
+    def test_an_explanation_shares_no_memory(self, explain: Callable[..., ms.Explanation]) -> None:
+        x = uniform(3, 6)
+        table = random_table(6)
+        explanation = explain(Table(table), x)
+        explanation.base.zero_()
+        explanation.x.zero_()
+        assert torch.equal(x, uniform(3, 6))
+        assert torch.equal(table, random_table(6))
+
+    def test_no_gradients_are_recorded(self, explain: Callable[..., ms.Explanation]) -> None:
+        weight = torch.ones(6, 2, requires_grad=True)
+        graphs = []
+
+        def linear(x: Tensor, mask: Tensor) -> Tensor:
+            values = (x[:, None] * mask) @ weight
+            graphs.append(values.requires_grad)
+            return values
+
+        explanation = explain(linear, uniform(3, 6).requires_grad_())
+        assert not any(graphs)
+        numbers = (explanation.phi, explanation.base, explanation.prediction, explanation.x)
+        assert not any(each.requires_grad for each in numbers)
+
+    # -- errors -------------------------------------------------------------------------------
+
+    def test_wrong_rows_and_settings_are_told(self, explain: Callable[..., ms.Explanation]) -> None:
+        game = Table(random_table(6))
+        with pytest.raises(
+            ValueError, match="Expected `batch_size` to be a whole number of at least 1"
+        ):
+            explain(game, uniform(3, 6), batch_size=0)
+        with pytest.raises(ValueError, match="Expected `seed` "):
+            explain(game, uniform(3, 6), seed=2**64)
+        with pytest.raises(ValueError, match="Expected at least one row in `x` but got none"):
+            explain(game, torch.zeros(0, 6))
+        with pytest.raises(ValueError, match=r"Expected `x` of shape \(rows, \*event\)"):
+            explain(game, torch.zeros(6))
+        holed = uniform(3, 6)
+        holed[2, 1] = torch.nan
+        with pytest.raises(ValueError, match="`x` are NaN or infinite, the first in row 2"):
+            explain(game, holed)
+        with pytest.raises(TypeError, match="Expected a value function, or a callable"):
+            explain(None, uniform(3, 6))
+
+    def test_values_of_another_kind_are_told(self, explain: Callable[..., ms.Explanation]) -> None:
+        wrong: list[tuple[Callable[[Tensor, Tensor], Any], type[Exception], str]] = [
+            (lambda x, mask: 1.0, TypeError, "to return a tensor or an array .* but got float"),
+            (lambda x, mask: mask.sum(), ValueError, r", outputs\) for .* rows .* but got \(\)"),
+            (lambda x, mask: mask.sum(-1), ValueError, "a single output is `values"),
+            (lambda x, mask: x[:0, None], ValueError, r"but got \(0, 1, 6\)"),
+            # Right for one coalition per row, and wrong for several.
+            (lambda x, mask: x[:, None], ValueError, r"outputs\) .* but got \(\d+, 1, 6\)"),
+        ]
+        for game, kind, message in wrong:
+            with pytest.raises(kind, match=message):
+                explain(game, uniform(3, 6))
+
+    @pytest.mark.parametrize("size", [0, 3, 6])
+    @pytest.mark.parametrize("number", [math.nan, math.inf])
+    def test_values_that_are_not_finite_are_told(
+        self, explain: Callable[..., ms.Explanation], size: int, number: float
+    ) -> None:
+        x = uniform(3, 6)
+        x[1] = 7
+
+        def holed(x: Tensor, mask: Tensor) -> Tensor:
+            bad = (mask.sum(-1) == size) & (x[:, :1] == 7)
+            return torch.zeros(*mask.shape[:2], 2).masked_fill(bad[..., None], number)
+
+        message = "Expected finite values .* for 1 rows, the first of them row 1 of `x`"
+        for batch_size in (1, 1000):
+            with pytest.raises(ValueError, match=message):
+                explain(holed, x, batch_size=batch_size)
+
+    def test_errors_of_a_game_are_its_own(self, explain: Callable[..., ms.Explanation]) -> None:
+        def broken(x: Tensor, mask: Tensor) -> Tensor:
+            raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
+
+        with pytest.raises(RuntimeError, match="mat1 and mat2"):
+            explain(broken, uniform(3, 6))
+        with pytest.raises(torch.OutOfMemoryError):
+            explain(Cramped(Table(random_table(6)), most=0), uniform(1, 6))

@@ -1,0 +1,327 @@
+"""Small games, and one of every kind of value function, imputer and estimator for the contracts."""
+
+import itertools
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, NamedTuple
+
+import torch
+from sklearn.linear_model import LogisticRegression
+from torch import Tensor
+
+import manifold_shap as ms
+from manifold_shap.surrogate.network import Surrogate
+from manifold_shap.vae.families import choose_families
+from manifold_shap.vae.network import MaskedVAE
+from manifold_shap.values.model import model_for, reference_outputs
+
+Game = Callable[[Tensor, Tensor], Tensor]
+
+
+class Table:
+    """A game given by a table `[2^n, outputs]` of values: a bare callable.
+
+    Rows differ: the first element of each scales the table, relative to the empty coalition.
+    """
+
+    def __init__(self, table: Tensor) -> None:
+        self.table = table
+
+    def __call__(self, x: Tensor, mask: Tensor) -> Tensor:
+        table = self.table.to(x.device)
+        code = (mask * 2 ** torch.arange(mask.shape[-1], device=x.device)).sum(-1)
+        return table[0] + (table[code] - table[0]) * x.flatten(1)[:, :1, None]
+
+
+@dataclass
+class Watched:
+    """A game that keeps the coalitions it is asked for, `[batch, m, players]`, call by call."""
+
+    game: Game
+    masks: list[Tensor] = field(default_factory=list)
+
+    def __call__(self, x: Tensor, mask: Tensor) -> Tensor:
+        self.masks.append(mask.clone())
+        return self.game(x, mask)
+
+    @property
+    def sizes(self) -> Tensor:
+        """Of all coalitions asked for."""
+        return torch.cat([mask.sum(-1).flatten() for mask in self.masks])
+
+
+@dataclass
+class Cramped:
+    """A game on a device with room for `most` values per call."""
+
+    game: Game
+    most: int
+    sizes: list[int] = field(default_factory=list)
+
+    def __call__(self, x: Tensor, mask: Tensor) -> Tensor:
+        self.sizes.append(mask.shape[0] * mask.shape[1])
+        if self.sizes[-1] > self.most:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return self.game(x, mask)
+
+
+class Ragged(ms.ValueFunction):
+    """Rows of up to four players, each of two neighbouring elements; zeros at the end are padding.
+
+    v(S) = (Σ² , tanh Σ) of the elements of S, beside 10 times the mean of the row. It raises where
+    players that a row lacks are asked for, or rows of different counts at once.
+    """
+
+    name = "ragged"
+
+    def __init__(self, most: int = 4) -> None:
+        players = ms.Players.of_rows((2 * most,), most)
+        super().__init__(players, ("square", "tanh"))
+
+    def owners(self, x: Tensor) -> Tensor:
+        place = torch.arange(x.shape[1], device=x.device) // 2
+        return torch.where(x != 0, place, -1)
+
+    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+        pairs = x.unflatten(1, (-1, 2)).sum(-1)
+        if not bool((self.counts(x) == mask.shape[2]).all()):
+            raise ValueError(f"rows of {self.counts(x).tolist()} players with masks {mask.shape}")
+        total = (pairs[:, None, : mask.shape[2]] * mask).sum(-1)
+        return torch.stack((total.square(), total.tanh()), -1) + 10 * x.mean(1)[:, None, None]
+
+    def prediction(self, x: Tensor) -> Tensor:
+        return torch.stack((x.sum(1).square(), x.sum(1).tanh()), -1) + 10 * x.mean(1)[:, None]
+
+    def base(self, x: Tensor) -> Tensor:
+        return 10 * x.mean(1)[:, None].expand(-1, 2)
+
+    @staticmethod
+    def rows() -> Tensor:
+        """Rows of 3, 1, 4, 3 and 2 players."""
+        x = uniform(5, 8)
+        for row, players in enumerate((3, 1, 4, 3, 2)):
+            x[row, 2 * players :] = 0
+        return x
+
+
+def random_table(players: int, outputs: int = 2, seed: int = 0) -> Tensor:
+    """Values of all coalitions of a random game."""
+    return torch.randn(2**players, outputs, generator=torch.Generator().manual_seed(seed))
+
+
+def additive_table(worth: Tensor) -> Tensor:
+    """Values of all coalitions `[2^n, outputs]` of a game in which each player adds its worth."""
+    players = len(worth)
+    present = torch.arange(2**players)[:, None] >> torch.arange(players) & 1
+    return 0.7 + present.to(worth) @ worth
+
+
+def uniform(count: int, players: int) -> Tensor:
+    """Rows of numbers from 0.5 to 1.5."""
+    return torch.rand(count, players, generator=torch.Generator().manual_seed(1)) + 0.5
+
+
+def normal(count: int, players: int, seed: int = 0) -> Tensor:
+    """Rows of normal numbers that go together, of the same law for every `count` and `seed`."""
+    mixing = torch.randn(players, players, generator=torch.Generator().manual_seed(players))
+    rows = torch.randn(count, players, generator=torch.Generator().manual_seed(seed))
+    return rows @ (mixing / 2 + torch.eye(players))
+
+
+def brute_force(value: Game, x: Tensor, players: int) -> Tensor:
+    """Mean marginal contribution over all orders, one call per coalition, in double precision."""
+    phi = torch.zeros(len(x), players, value(x, torch.zeros(len(x), 1, players) > 0).shape[-1])
+    phi = phi.double()
+    for order in itertools.permutations(range(players)):
+        mask = torch.zeros(len(x), 1, players, dtype=torch.bool)
+        before = value(x, mask)
+        for player in order:
+            mask[..., player] = True
+            after = value(x, mask)
+            phi[:, player] += (after - before)[:, 0]
+            before = after
+    return phi / math.factorial(players)
+
+
+# -- value functions ---------------------------------------------------------------------------
+
+
+class Made(NamedTuple):
+    """A value function, rows for it, and whether its draws are random where it is sampled.
+
+    They are not where they are the observed rows of largest weight.
+    """
+
+    value: ms.ValueFunction
+    x: Tensor
+    random: bool = True
+
+
+class Linear(torch.nn.Module):
+    """Logits of a linear model; a class of its own, so that it can be pickled."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        generator = torch.Generator().manual_seed(inputs)
+        self.weight = torch.nn.Parameter(torch.randn(inputs, outputs, generator=generator))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.flatten(1) @ self.weight
+
+
+def surrogate(space: str = "probability") -> Made:
+    """A surrogate that nothing has trained."""
+    reference = normal(20, 4)
+    output = ms.as_space(space)
+    model = model_for(Linear(4, 2 if space == "log_odds" else 3), reference, output)
+    target = reference_outputs(model, output, reference)
+    torch.manual_seed(0)
+    network = Surrogate((4,), range(4), target.shape[1], output.on_simplex, hidden=(16, 8))
+    network.standardise(reference, target)
+    players = ms.Players.of_elements((4,))
+    return Made(ms.SurrogateValue(network, model, players, output, target.mean(0)), normal(3, 4, 1))
+
+
+def imputed(imputer: ms.Imputer, space: str = "probability", draws: int = 5) -> Made:
+    """An imputer behind a linear model."""
+    elements = imputer.reference[0].numel()
+    value = ms.imputed_value(Linear(elements, 3), imputer, space, draws=draws)
+    x = normal(3, elements, 1).unflatten(1, imputer.players.event)
+    return Made(value, x)
+
+
+def grouped_by_row() -> Made:
+    """Superpixels: the halves of the odd rows, the quarters of the others."""
+    value = imputed(ms.MarginalImputer(normal(20, 8)))
+    return Made(value.value.grouped(_label, 4), value.x)
+
+
+def _label(x: Tensor) -> Tensor:
+    quarters = torch.arange(8, device=x.device) // 2
+    return torch.where(x[:, :1] > 0, quarters, quarters // 2)
+
+
+def retrained() -> Made:
+    """Logistic regressions on some of the columns."""
+    x = normal(60, 3)
+    y = (x.sum(1) > 0).long().numpy()
+    return Made(ms.retrained_value(LogisticRegression(), x, y), x[:3])
+
+
+def wrapped() -> Made:
+    """A bare callable."""
+    x = uniform(3, 4)
+    return Made(ms.as_value_function(Table(random_table(4, 3)), x), x)
+
+
+def vae(posterior: str = "bank", players: int = 4) -> ms.VAEImputer:
+    """An imputer that nothing has trained."""
+    torch.manual_seed(0)
+    reference = normal(30, players)
+    network = MaskedVAE(choose_families(reference), range(players), 2, (16,), 2)
+    network.likelihood.describe(reference)
+    weighted = posterior == "weighted"
+    return ms.VAEImputer(
+        network, reference, posterior="encoder" if weighted else posterior, importance=weighted
+    )
+
+
+def discrete() -> Tensor:
+    """Rows of whole numbers."""
+    return torch.randint(3, (40, 4), generator=torch.Generator().manual_seed(0)).float()
+
+
+IMPUTERS: dict[str, Callable[[], ms.Imputer]] = {
+    "marginal": lambda: ms.MarginalImputer(normal(20, 4)),
+    "baseline": lambda: ms.BaselineImputer(normal(1, 4)[0]),
+    "contrastive": lambda: ms.ContrastiveImputer(normal(3, 4)),
+    "gaussian": lambda: ms.GaussianImputer(normal(50, 4)),
+    "gaussian of many players": lambda: ms.GaussianImputer(normal(60, 9)),
+    "copula": lambda: ms.CopulaImputer(normal(50, 9)),
+    "empirical": lambda: ms.EmpiricalImputer(normal(40, 9), bandwidth=0.5),
+    "exact match": lambda: ms.ExactMatchImputer(discrete()),
+    "causal": lambda: ms.CausalImputer(
+        ms.GaussianImputer(normal(50, 4)), [["x1", "x0"], ["x3", "x2"]], [True, False]
+    ),
+    "vae bank": lambda: vae("bank"),
+    "vae bank of many players": lambda: vae("bank", 33),
+    "vae encoder": lambda: vae("encoder"),
+    "vae weighted": lambda: vae("weighted"),
+}
+
+VALUES: dict[str, Callable[[], Made]] = {
+    "surrogate": surrogate,
+    "surrogate of log-odds": lambda: surrogate("log_odds"),
+    "surrogate of log-ratios": lambda: surrogate("ilr"),
+    "surrogate of a regression": lambda: surrogate("identity"),
+    "imputed": lambda: imputed(IMPUTERS["marginal"]()),
+    "imputed, all draws": lambda: imputed(IMPUTERS["marginal"](), "ilr", draws=20),
+    "imputed, nested": lambda: imputed(IMPUTERS["gaussian of many players"]()),
+    "imputed, weighted": lambda: imputed(IMPUTERS["empirical"]())._replace(random=False),
+    "imputed, groups of elements": lambda: imputed(
+        ms.MarginalImputer(normal(20, 6).unflatten(1, (2, 3)), ms.Players("ab", [[0, 1, 1]] * 2))
+    ),
+    "log-ratios of a mean": lambda: _log_ratios(imputed(IMPUTERS["marginal"]())),
+    "log-ratios of a surrogate": lambda: _log_ratios(surrogate()),
+    "retrained": retrained,
+    "grouped": lambda: _grouped({"both": ["x1", "x3"]}),
+    "grouped by labels": lambda: _grouped([0, 1, 0, 2]),
+    "grouped by row": grouped_by_row,
+    "callable": wrapped,
+    "ragged": lambda: Made(Ragged(), Ragged.rows()),
+}
+
+
+def _log_ratios(made: Made) -> Made:
+    return Made(ms.LogRatioOfMean(made.value), made.x)
+
+
+def _grouped(groups: Any) -> Made:
+    made = surrogate()
+    return Made(made.value.grouped(groups), made.x)
+
+
+# -- estimators --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """An estimator of any game, and what the contract may expect of it.
+
+    Attributes:
+        estimate: the function.
+        few: settings under which some coalitions of 6 players are drawn, or all are enumerated.
+        all: settings under which all coalitions or orders of 4 players are; None where never.
+        linear: whether, under one seed, Shapley values of a sum of games are those of its terms.
+    """
+
+    estimate: Callable[..., ms.Explanation]
+    few: Mapping[str, Any]
+    all: Mapping[str, Any] | None
+    linear: bool = True
+
+    @property
+    def sampled(self) -> bool:
+        """Whether the few depend on a seed."""
+        return bool(self.few)
+
+
+ESTIMATORS = {
+    "exact": Estimator(ms.exact_shapley, {}, {}),
+    "permutation": Estimator(ms.permutation_shapley, {"permutations": 16}, {"permutations": 24}),
+    "coalition": Estimator(ms.coalition_shapley, {"coalitions": 64}, None, linear=False),
+    "kernel": Estimator(ms.kernel_shapley, {"evaluations": 40}, {"evaluations": 14}),
+    "sample_reuse": Estimator(ms.sample_reuse_shapley, {"evaluations": 40}, {"evaluations": 14}),
+    "adaptive": Estimator(ms.adaptive_shapley, {"samples": 180}, None, linear=False),
+    "auto": Estimator(ms.auto_shapley, {"evaluations": 60}, {}),
+}
+
+
+@cache
+def amortized() -> tuple[ms.SurrogateValue, Any]:
+    """A surrogate, and an amortised explainer of it that has hardly been trained."""
+    value = surrogate().value
+    assert isinstance(value, ms.SurrogateValue)
+    return value, ms.fit_amortized(value, normal(200, 4), hidden=(8, 8), max_epochs=1)

@@ -53,10 +53,10 @@ FRAMES = "pandas is slow to import, and only frames need it"
 # Every import inside a function, and why it is not at the top of its module.
 DEFERRED = {
     ("amortized.explainer", "amortized.fit"): "reading a file needs Lightning, explaining does not",
-    ("data.components", "sklearn.datasets"): SLOW,
-    ("data.components", "sklearn.decomposition"): SLOW,
     ("data.images", "sklearn.datasets"): SLOW,
+    ("data.images", "sklearn.decomposition"): SLOW,
     ("data.images", "torchvision"): SLOW,
+    ("data.sources", "pooch"): SLOW,
     ("data.sources", "sklearn.datasets"): SLOW,
     ("data.tables", "sklearn.datasets"): SLOW,
     ("explanation", "pandas"): FRAMES,

@@ -1,4 +1,4 @@
-"""What every data source shares: splits, checks and loaders."""
+"""Defines what every data source shares: splits, checks and loaders."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from lightning.pytorch import LightningDataModule
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from manifold_shap._checks import shown
+from manifold_shap._checks import check_finite, check_number, check_seed, check_whole, shown
 from manifold_shap.players import Players
 from manifold_shap.tables.schema import Schema
 from manifold_shap.training.batches import epoch_rows, loader
@@ -19,8 +19,9 @@ Split = tuple[Tensor, Tensor]
 
 
 class Settings(TypedDict, total=False):
-    """The arguments every source takes besides its own; see `TensorDataModule`."""
+    """The arguments that every source takes besides its own; see `TensorDataModule`."""
 
+    name: str | None
     batch_size: int
     validation: float
     test: float
@@ -32,7 +33,14 @@ class Settings(TypedDict, total=False):
 class Loaded:
     """What a source loads: three splits and what they mean.
 
-    A split is its float32 inputs `[rows, *event]` and its int64 labels `[rows]`.
+    A split is its float32 inputs `[rows, *event]` and its targets `[rows]`: int64 positions in
+    `classes` or, for a regression, float32 numbers.
+
+    Attributes:
+        classes: names of the classes; none for a regression.
+        players: which player owns each element of an input.
+        schema: how a table was encoded, None for images.
+        target: name of the number that a regression predicts.
     """
 
     train: Split
@@ -41,6 +49,7 @@ class Loaded:
     classes: tuple[str, ...]
     players: Players
     schema: Schema | None = None
+    target: str = "target"
 
 
 class TensorDataModule(LightningDataModule):
@@ -49,12 +58,16 @@ class TensorDataModule(LightningDataModule):
     A source derives from it and says in `load` what it holds. After `setup`:
 
     - `x_train`, `x_validation`, `x_test`: float32 inputs `[rows, *event]`;
-    - `y_train`, `y_validation`, `y_test`: int64 positions in `classes`;
-    - `classes`: names of the classes;
-    - `players`: who owns each element of an input;
+    - `y_train`, `y_validation`, `y_test`: int64 positions in `classes`, or float32 numbers;
+    - `task`: "classification" or "regression";
+    - `classes`: names of the classes; none for a regression;
+    - `outputs`: names of what a model of them returns: the classes, or the target's name;
+    - `players`: which player owns each element of an input;
     - `schema`: how a table was encoded, None for images.
     """
 
+    name: str
+    task: str = "classification"
     x_train: Tensor
     y_train: Tensor
     x_validation: Tensor
@@ -62,13 +75,14 @@ class TensorDataModule(LightningDataModule):
     x_test: Tensor
     y_test: Tensor
     classes: tuple[str, ...]
+    outputs: tuple[str, ...]
     players: Players
     schema: Schema | None
 
     def __init__(
         self,
         *,
-        name: str,
+        name: str | None = None,
         batch_size: int = 256,
         validation: float = 0.1,
         test: float = 0.2,
@@ -78,21 +92,26 @@ class TensorDataModule(LightningDataModule):
         """Describe the data; nothing is read before `setup`.
 
         Args:
-            name: the data set's name, which names the folder of its runs.
+            name: the data set's name, which names the folder of its runs; by default the source's.
             batch_size: rows per batch.
             validation: share of the rows held out for validation.
             test: share of the rows held out for testing.
             seed: of the splits and of the order of training batches.
             root: folder with local copies; None looks in the folder named by the environment
                 variable MANIFOLD_SHAP_DATA, then in the cache, then fetches.
+
+        Raises:
+            TypeError, ValueError: a share that is not between 0 and 1, or another number out of
+                range.
         """
         super().__init__()
-        self.name = name
-        self.batch_size = batch_size
-        self.validation = validation
-        self.test = test
-        self.seed = seed
+        self.name = name or self.name
+        self.batch_size = check_whole("batch_size", batch_size)
+        self.validation = check_number("validation", validation, above=0, below=1)
+        self.test = check_number("test", test, above=0, below=1)
+        self.seed = check_seed(seed)
         self.root = root
+        self._is_set_up = False
 
     @abstractmethod
     def load(self) -> Loaded:
@@ -103,20 +122,30 @@ class TensorDataModule(LightningDataModule):
 
         Raises:
             FileNotFoundError: the data are in none of the places and could not be fetched.
-            ValueError: a split without rows, inputs that are not finite, or a class that no
-                training row is of.
+            ValueError: a split without rows, inputs that are not finite, a class that no training
+                row is of, or a regression with a constant target.
         """
-        if hasattr(self, "x_train"):
+        if self._is_set_up:
             return
         loaded = self.load()
         parts = {"train": loaded.train, "validation": loaded.validation, "test": loaded.test}
         for part, (x, y) in parts.items():
-            _check_split(part, x, y)
-        _check_classes(self.name, loaded.train[1], loaded.classes)
+            if len(x) != len(y) or not len(x):
+                raise ValueError(
+                    f"Expected as many inputs as labels, and at least one, in the {part} split but "
+                    f"got {len(x)} inputs and {len(y)} labels."
+                )
+            check_finite(x, f"x_{part}", "drop or fill these rows")
+        if self.task == "classification":
+            _check_classes(self.name, loaded.train[1], loaded.classes)
+        else:
+            _check_numbers(self.name, loaded.target, loaded.train[1])
         self.classes, self.players, self.schema = loaded.classes, loaded.players, loaded.schema
-        for part, (x, y) in parts.items():
-            setattr(self, f"x_{part}", x)
-            setattr(self, f"y_{part}", y)
+        self.outputs = loaded.classes or (loaded.target,)
+        self.x_train, self.y_train = loaded.train
+        self.x_validation, self.y_validation = loaded.validation
+        self.x_test, self.y_test = loaded.test
+        self._is_set_up = True
 
     def train_dataloader(self) -> DataLoader[tuple[Tensor, ...]]:
         """Shuffled batches (x, y) of the training rows."""
@@ -146,23 +175,24 @@ def split_rows(rows: int, held_out: dict[str, float], seed: int) -> tuple[Int64[
 
     Each part is in random order, so that its first rows are a random sample too.
 
+    >>> [part.tolist() for part in split_rows(5, {"validation": 0.2, "test": 0.4}, seed=0)]
+    [[2, 0], [1], [3, 4]]
+
     Raises:
-        ValueError: a share is not between 0 and 1, or a part has no row.
+        ValueError: a part has no row.
     """
     sizes = {name: round(share * rows) for name, share in held_out.items()}
     sizes = {"train": rows - sum(sizes.values()), **sizes}
-    outside = {name: share for name, share in held_out.items() if not 0 < share < 1}
-    empty = [name for name, size in sizes.items() if size < 1]
-    if outside or empty:
+    if min(sizes.values()) < 1:
         raise ValueError(
-            f"Expected shares between 0 and 1 that leave every split some rows but got {held_out} "
-            f"of {rows} rows, which makes {sizes}; change `{next(iter(outside or held_out))}`."
+            f"Expected shares that leave every split some rows but got {held_out} of {rows} rows, "
+            f"which makes {sizes}; change {' or '.join(f'`{name}`' for name in held_out)}."
         )
     order = torch.randperm(rows, generator=torch.Generator().manual_seed(seed))
     return order.split(list(sizes.values()))
 
 
-def _check_classes(name: str | None, y: Tensor, classes: tuple[str, ...]) -> None:
+def _check_classes(name: str, y: Tensor, classes: tuple[str, ...]) -> None:
     present = torch.bincount(y, minlength=len(classes)) > 0
     if present.sum() < 2:
         raise ValueError(
@@ -178,15 +208,10 @@ def _check_classes(name: str | None, y: Tensor, classes: tuple[str, ...]) -> Non
         )
 
 
-def _check_split(part: str, x: Tensor, y: Tensor) -> None:
-    if len(x) != len(y) or not len(x):
+def _check_numbers(name: str, target: str, y: Tensor) -> None:
+    check_finite(y, "y_train", "drop or fill these rows")
+    if bool((y == y[0]).all()):
         raise ValueError(
-            f"Expected as many inputs as labels, and at least one, in the {part} split but got "
-            f"{len(x)} inputs and {len(y)} labels."
-        )
-    bad = ~torch.isfinite(x).flatten(1).all(dim=1)
-    if bad.any():
-        raise ValueError(
-            f"Expected finite inputs but {int(bad.sum())} of {len(x)} rows of the {part} split "
-            f"hold NaN or infinity, first row {int(bad.int().argmax())}; drop or fill them."
+            f"Expected different numbers in the target {target!r} of {name!r} but every training "
+            f"row holds {y[0].item():g}; check the target, or use more rows."
         )

@@ -1,20 +1,28 @@
-"""Image data sets. Inputs are `[rows, 1, height, width]`, and each pixel is a player."""
+"""Loads images, as pixels `[rows, 1, height, width]` or as their principal components.
+
+Each pixel, or each component, is a player.
+"""
 
 import gzip
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Unpack
+from typing import ClassVar, Unpack
 
 import numpy as np
+import pandas as pd
 import torch
 from jaxtyping import UInt8
 from numpy.typing import NDArray
 from torch import Tensor
 
+from manifold_shap._checks import check_whole
 from manifold_shap.data import sources
 from manifold_shap.data.base import Loaded, Settings, Split, TensorDataModule, split_rows
 from manifold_shap.players import Players
+from manifold_shap.tables.schema import Schema
 
+_DIGITS = tuple("0123456789")
 _UINT8_CODE = 8
 _GZIP = b"\x1f\x8b"
 
@@ -28,8 +36,7 @@ def pixel_players(height: int, width: int) -> Players:
 class Digits(TensorDataModule):
     """Handwritten digits of scikit-learn: 1,797 images of 8 x 8 pixels from 0 to 1, 10 classes."""
 
-    def __init__(self, *, name: str = "digits", **settings: Unpack[Settings]) -> None:
-        super().__init__(name=name, **settings)
+    name = "digits"
 
     def load(self) -> Loaded:
         from sklearn.datasets import load_digits
@@ -41,7 +48,61 @@ class Digits(TensorDataModule):
         train, validation, test = (
             (x[rows], y[rows]) for rows in split_rows(len(x), shares, self.seed)
         )
-        return Loaded(train, validation, test, tuple("0123456789"), pixel_players(8, 8))
+        return Loaded(train, validation, test, _DIGITS, pixel_players(8, 8))
+
+
+class DigitComponents(TensorDataModule):
+    """Principal components of scikit-learn's 8 x 8 digits, standardised (Noé et al., Section 6).
+
+    The directions, means and scales are those of the training rows.
+    """
+
+    name = "digit_components"
+
+    def __init__(
+        self,
+        *,
+        digits: Sequence[str | int] | None = None,
+        components: int = 6,
+        **settings: Unpack[Settings],
+    ) -> None:
+        """As the base, and:
+
+        Args:
+            digits: which; by default all ten.
+            components: how many, the largest first.
+
+        Raises:
+            ValueError: fewer than two digits, other numbers, or as many components as no
+                image has.
+        """
+        super().__init__(**settings)
+        self.digits = _DIGITS if digits is None else tuple(str(digit) for digit in digits)
+        self.components = check_whole("components", components, 1, 64)
+        if len(set(self.digits)) < 2 or not set(self.digits) <= set(_DIGITS):
+            raise ValueError(
+                f"Expected `digits` to be at least two different ones of 0 to 9 but got {digits}."
+            )
+
+    def load(self) -> Loaded:
+        from sklearn.datasets import load_digits
+        from sklearn.decomposition import PCA
+
+        images = load_digits()
+        numbers = [int(digit) for digit in self.digits]
+        rows = np.isin(images.target, numbers)
+        pixels, y = images.data[rows], torch.from_numpy(images.target[rows])
+        y = torch.stack([y == number for number in numbers], 1).int().argmax(1)
+        shares = {"validation": self.validation, "test": self.test}
+        parts = split_rows(len(y), shares, self.seed)
+        # The full solver: exact, and the same on every machine but for rounding.
+        pca = PCA(self.components, svd_solver="full").fit(pixels[parts[0].numpy()])
+        names = [f"PC{k + 1}" for k in range(self.components)]
+        frame = pd.DataFrame(pca.transform(pixels), columns=names)
+        schema = Schema.fit(frame.iloc[parts[0].numpy()], categories_from=frame)
+        x = schema.encode(frame)
+        train, validation, test = ((x[part], y[part]) for part in parts)
+        return Loaded(train, validation, test, self.digits, schema.players, schema)
 
 
 class MNIST(TensorDataModule):
@@ -51,15 +112,17 @@ class MNIST(TensorDataModule):
     Local files lie in the folder `mnist`, or in `MNIST/raw` where torchvision puts them.
     """
 
+    name = "mnist"
+    binary: ClassVar[bool] = True
     folder: ClassVar[str] = "mnist"
     torchvision_name: ClassVar[str] = "MNIST"
-    class_names: ClassVar[tuple[str, ...]] = tuple("0123456789")
+    class_names: ClassVar[tuple[str, ...]] = _DIGITS
 
     def __init__(
         self,
         *,
-        name: str = "mnist",
-        binarize: bool = True,
+        name: str | None = None,
+        binarize: bool | None = None,
         batch_size: int = 256,
         validation: float = 0.1,
         seed: int = 0,
@@ -68,17 +131,13 @@ class MNIST(TensorDataModule):
         """As the base, but for the test share, which the publisher's split replaces.
 
         Args:
-            binarize: pixels are 1 above half of the largest grey value, else 0; otherwise they
-                are grey values from 0 to 1.
+            binarize: whether pixels are 1 above half of the largest grey value, else 0; otherwise
+                they are grey values from 0 to 1. By default only those of MNIST are.
         """
         super().__init__(
-            name=name,
-            batch_size=batch_size,
-            validation=validation,
-            seed=seed,
-            root=root,
+            name=name, batch_size=batch_size, validation=validation, seed=seed, root=root
         )
-        self.binarize = binarize
+        self.binarize = self.binary if binarize is None else binarize
 
     def load(self) -> Loaded:
         images, labels = self._read(train=True)
@@ -104,7 +163,8 @@ class MNIST(TensorDataModule):
         with sources.fetching(self.root, f"{self.folder}/{absent}.gz"):
             from torchvision import datasets
 
-            source = getattr(datasets, self.torchvision_name)
+            kinds = {"MNIST": datasets.MNIST, "FashionMNIST": datasets.FashionMNIST}
+            source = kinds[self.torchvision_name]
             data = source(str(sources.cache()), train=train, download=True)
         return data.data, data.targets
 
@@ -120,6 +180,8 @@ class MNIST(TensorDataModule):
 class FashionMNIST(MNIST):
     """Zalando's articles of clothing in the format of MNIST; grey values unless binarised."""
 
+    name = "fashion_mnist"
+    binary = False
     folder = "fashion_mnist"
     torchvision_name = "FashionMNIST"
     class_names = (
@@ -134,11 +196,6 @@ class FashionMNIST(MNIST):
         "Bag",
         "Ankle boot",
     )
-
-    def __init__(
-        self, *, name: str = "fashion_mnist", binarize: bool = False, **settings: Any
-    ) -> None:
-        super().__init__(name=name, binarize=binarize, **settings)
 
 
 def read_idx(path: Path) -> NDArray[np.uint8]:

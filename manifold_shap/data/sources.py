@@ -1,9 +1,7 @@
-"""Where data files are looked for, and how they are fetched when they are not there."""
+"""Finds data files in local folders, and fetches them into the cache when they are not there."""
 
-import http.client
 import os
 import stat
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +13,7 @@ _TIMEOUT_SECONDS = 60
 
 
 def cache() -> Path:
-    """The folder downloads go to."""
+    """The folder that downloads go to."""
     return Path.home() / ".cache" / "manifold_shap"
 
 
@@ -28,7 +26,11 @@ def places(root: str | Path | None) -> tuple[Path, ...]:
 
 
 def find(root: str | Path | None, relative: str) -> Path | None:
-    """The first existing file `relative` among the places, or None."""
+    """The first existing file `relative` among the places, or None.
+
+    Raises:
+        PermissionError: a folder is closed to the user.
+    """
     candidates = (place / relative for place in places(root))
     return next((path for path in candidates if is_file(path)), None)
 
@@ -66,38 +68,37 @@ def fetching(root: str | Path | None, relative: str) -> Iterator[None]:
         yield
     except PermissionError:
         raise
-    # torchvision reports a failed download as RuntimeError.
-    except (OSError, RuntimeError, http.client.HTTPException) as error:
+    # torchvision reports a failed download as RuntimeError; errors of `requests` are OSErrors.
+    except (OSError, RuntimeError) as error:
         fix = f"the download failed ({error}): try again, or put the file in a folder and name "
         fix += f"that folder in the environment variable {VARIABLE}"
         raise missing(root, relative, fix) from error
 
 
-def require(root: str | Path | None, relative: str, url: str) -> Path:
+def require(root: str | Path | None, relative: str, url: str, sha256: str | None = None) -> Path:
     """The file `relative`, from one of the places or else from `url` into the cache.
+
+    Args:
+        root: see `TensorDataModule`.
+        relative: the file's path within a place.
+        url: where the publisher has it.
+        sha256: of the file's content, where it is known; only downloads are compared with it.
 
     Raises:
         FileNotFoundError: it is in none of the places and was not fetched.
+        ValueError: what was fetched has another checksum.
     """
     path = find(root, relative)
     if path is not None:
         return path
     with fetching(root, relative):
-        return download(url, cache() / relative)
+        import pooch
 
-
-def download(url: str, target: Path) -> Path:
-    """Fetch `url` into the file `target`, which appears whole or not at all."""
-    with urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS) as response:
-        content = response.read()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_name(f"{target.name}.{os.getpid()}.part")
-    try:
-        partial.write_bytes(content)
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)
-    return target
+        pooch.get_logger().setLevel("WARNING")
+        target = cache() / relative
+        loader = pooch.HTTPDownloader(timeout=_TIMEOUT_SECONDS)
+        pooch.retrieve(url, sha256, target.name, target.parent, downloader=loader)
+        return target
 
 
 def openml(name: str, version: int, columns: tuple[str, ...]) -> pd.DataFrame:

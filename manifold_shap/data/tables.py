@@ -1,29 +1,21 @@
-"""Tabular data sets. Inputs are `[rows, width]`, and each original column is a player."""
+"""Loads published tables. Inputs are `[rows, width]`, and each original column is a player."""
 
-import difflib
-import json
-import re
+import zipfile
 from abc import abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
 import torch
-from jaxtyping import Int64
-from pandas.api import types
+from jaxtyping import Float, Int64
 from torch import Tensor
 
 from manifold_shap.data import sources
-from manifold_shap.data.base import Loaded, Settings, TensorDataModule, split_rows
-from manifold_shap.tables.columns import check_numerals
-from manifold_shap.tables.schema import Schema, check_distinct
+from manifold_shap.data.base import Loaded, TensorDataModule, split_rows
+from manifold_shap.tables.schema import Schema
 
 _UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
-_MOST_CLASSES = 100
-_LEAST_ROW_NUMBERS = 20
 
 _DRUG_HEADER = (
     "ID Age Gender Education Country Ethnicity Nscore Escore Oscore Ascore Cscore Impulsive SS "
@@ -51,17 +43,20 @@ class Table:
 
     Attributes:
         features: one column per player, in original units.
-        labels: int64, one position in `classes` per row.
-        classes: names of the classes.
+        labels: what to predict, one per row: a position in `classes` or, for a regression, a
+            number.
+        classes: names of the classes; none for a regression.
         categorical: columns to encode one-hot whatever they hold.
         test_rows: how many of the last rows are the publisher's test rows, if any are.
+        target: name of the number that a regression predicts.
     """
 
     features: pd.DataFrame
-    labels: Int64[Tensor, " rows"]
-    classes: tuple[str, ...]
+    labels: Int64[Tensor, " rows"] | Float[Tensor, " rows"]
+    classes: tuple[str, ...] = ()
     categorical: tuple[str, ...] = ()
     test_rows: int | None = None
+    target: str = "target"
 
 
 class TableDataModule(TensorDataModule):
@@ -85,8 +80,8 @@ class TableDataModule(TensorDataModule):
         )
         x, y = schema.encode(table.features), table.labels
         train, validation, test = ((x[rows], y[rows]) for rows in parts)
-        players = schema.players
-        return Loaded(train, validation, test, table.classes, players, schema)
+        classes, target = table.classes, table.target
+        return Loaded(train, validation, test, classes, schema.players, schema, target)
 
     def _split(self, table: Table) -> tuple[Tensor, ...]:
         rows = len(table.features)
@@ -101,8 +96,7 @@ class TableDataModule(TensorDataModule):
 class Iris(TableDataModule):
     """Fisher's irises: 150 flowers, 4 lengths in cm, 3 species."""
 
-    def __init__(self, *, name: str = "iris", **settings: Unpack[Settings]) -> None:
-        super().__init__(name=name, **settings)
+    name = "iris"
 
     def read(self) -> Table:
         from sklearn.datasets import load_iris
@@ -119,8 +113,7 @@ class Drug(TableDataModule):
     The experiment of Frye et al. (2021), App. B.1: every feature is binary.
     """
 
-    def __init__(self, *, name: str = "drug", **settings: Unpack[Settings]) -> None:
-        super().__init__(name=name, **settings)
+    name = "drug"
 
     def read(self) -> Table:
         relative = "drug/drug_consumption.data"
@@ -137,8 +130,7 @@ class Abalone(TableDataModule):
     is its number of rings plus 1.5 years (Frye et al., 2021, App. B.3).
     """
 
-    def __init__(self, *, name: str = "abalone", **settings: Unpack[Settings]) -> None:
-        super().__init__(name=name, **settings)
+    name = "abalone"
 
     def read(self) -> Table:
         relative = "abalone/abalone.data"
@@ -161,8 +153,7 @@ class Census(TableDataModule):
     rows in one table, and only then does the share `test` count.
     """
 
-    def __init__(self, *, name: str = "census", **settings: Unpack[Settings]) -> None:
-        super().__init__(name=name, **settings)
+    name = "census"
 
     def read(self) -> Table:
         paths = [sources.find(self.root, f"census/adult.{part}") for part in ("data", "test")]
@@ -179,6 +170,57 @@ class Census(TableDataModule):
         return Table(features, rich, ("<=50K", ">50K"), test_rows=test_rows)
 
 
+class Diabetes(TableDataModule):
+    """The progression of diabetes in 442 patients after a year, by 10 measurements: a regression.
+
+    Age, sex, body mass index, blood pressure and six of the blood serum, in their own units
+    (Efron et al., "Least angle regression", Annals of Statistics 2004).
+    """
+
+    name = "diabetes"
+    task = "regression"
+
+    def read(self) -> Table:
+        from sklearn.datasets import load_diabetes
+
+        patients = load_diabetes(as_frame=True, scaled=False)
+        target = torch.tensor(patients.target.to_numpy(), dtype=torch.float32)
+        return Table(patients.data, target, target="progression")
+
+
+class Bike(TableDataModule):
+    """Bicycles rented on 731 days in Washington, D.C., by date and weather: a regression.
+
+    The features of Heskes et al. (2020, Section 6): days since the first, cosine and sine of the
+    time of the year, °C, humidity in % and wind in km/h.
+    """
+
+    name = "bike"
+    task = "regression"
+
+    def read(self) -> Table:
+        path = sources.find(self.root, "bike/day.csv")
+        if path is None:
+            archive = "bike/Bike-Sharing-Dataset.zip"
+            packed = sources.require(self.root, archive, f"{_UCI}/00275/Bike-Sharing-Dataset.zip")
+            with zipfile.ZipFile(packed) as parts, parts.open("day.csv") as file:
+                days = pd.read_csv(file, parse_dates=["dteday"])
+        else:
+            days = pd.read_csv(path, parse_dates=["dteday"])
+        trend = (days["dteday"] - days["dteday"].iloc[0]).dt.days
+        angle = 2 * np.pi * trend / 365
+        columns = {
+            "trend": trend,
+            "cosyear": np.cos(angle),
+            "sinyear": np.sin(angle),
+            "temp": 47 * days["temp"] - 8,
+            "hum": 100 * days["hum"],
+            "windspeed": 67 * days["windspeed"],
+        }
+        rented = torch.tensor(days["cnt"].to_numpy(), dtype=torch.float32)
+        return Table(pd.DataFrame(columns), rented, target="bicycles")
+
+
 def _read_census(path: Path) -> pd.DataFrame:
     # The first line of adult.test is a remark that starts with a bar.
     return pd.read_csv(path, names=list(CENSUS_COLUMNS), skipinitialspace=True, comment="|")
@@ -190,150 +232,5 @@ def _openml_census() -> pd.DataFrame:
     return frame.assign(**frame[text].astype(object).fillna("?").astype(str))
 
 
-class CSV(TableDataModule):
-    """A table of your own: a file of comma-separated values with a header line."""
-
-    def __init__(
-        self,
-        *,
-        path: str,
-        target: str,
-        categorical: Sequence[str] = (),
-        drop: Sequence[str] = (),
-        name: str = "csv",
-        **settings: Unpack[Settings],
-    ) -> None:
-        """As the base, and:
-
-        Args:
-            path: the file, from the working directory or from the places `root` stands for.
-            target: the column with the class to predict.
-            categorical: columns of numbers that are categories.
-            drop: columns to leave out, such as identifiers.
-        """
-        super().__init__(name=name, **settings)
-        self.path = path
-        self.target = target
-        self.categorical = tuple(categorical)
-        self.drop = tuple(drop)
-
-    def read(self) -> Table:
-        frame = read_csv(self.path, self.root)
-        for argument, names in (
-            ("target", (self.target,)),
-            ("drop", self.drop),
-            ("categorical", self.categorical),
-        ):
-            _check_columns(frame, argument, names)
-        labels, classes = _classes(frame[self.target])
-        features = frame.drop(columns=[self.target, *self.drop])
-        categorical = tuple(name for name in self.categorical if name in features)
-        _check_features(features.drop(columns=list(categorical)), self.drop)
-        return Table(features, labels, classes, categorical)
-
-
-def read_csv(path: str, root: str | None) -> pd.DataFrame:
-    """The table in a file of comma-separated values.
-
-    Raises:
-        FileNotFoundError: no such file in the working directory or the places for data.
-        ValueError: the file is empty, not text, or not a table, or a column name occurs twice.
-    """
-    direct = Path(path).expanduser()
-    found = direct if sources.is_file(direct) else sources.find(root, path)
-    if found is None:
-        fix = f"nor is there one at {direct.absolute()}: correct `path`"
-        raise sources.missing(root, path, fix)
-    # Only an empty cell is missing: "None" and "NA" may well be categories.
-    options: dict[str, Any] = {"skipinitialspace": True, "keep_default_na": False}
-    try:
-        header = pd.read_csv(found, header=None, nrows=1, dtype=str, **options).iloc[0]
-        frame = pd.read_csv(found, na_values=[""], **options)
-    except (ValueError, pd.errors.ParserError) as error:
-        raise ValueError(
-            f"Expected a table of comma-separated values with a header line in {found} but could "
-            f"not read it as one: {error}"
-        ) from error
-    # pandas renames a second "a" to "a.1", so the names are compared as they stand in the file.
-    check_distinct(header[header != ""])
-    return frame
-
-
-def _check_features(features: pd.DataFrame, dropped: Sequence[str]) -> None:
-    """Refuse columns that number the rows rather than describe them."""
-    odd = {str(name): why for name in features if (why := _numbering(features[name]))}
-    if odd:
-        found = " and ".join(f"{name!r}, which {why}" for name, why in odd.items())
-        names = json.dumps([*dropped, *odd], ensure_ascii=False)
-        raise ValueError(
-            f"Expected columns that describe the rows but got {found}; leave it out by "
-            f"'data.drop={names}'. To keep it, name it in the header, and write numbers that are "
-            "consecutive by chance with a decimal point (1.0)."
-        )
-
-
-def _numbering(series: pd.Series) -> str | None:
-    """What makes a column look like the number of its row, if anything does."""
-    if re.fullmatch(r"Unnamed: \d+", str(series.name)):
-        return "has no name, as a saved index"
-    if types.is_integer_dtype(series.dtype) and len(series) >= _LEAST_ROW_NUMBERS:
-        low, high = int(series.min()), int(series.max())
-        if series.is_unique and high - low == len(series) - 1:
-            return f"looks like a row number, from {low} to {high}"
-    return None
-
-
-def _check_columns(frame: pd.DataFrame, argument: str, names: Sequence[str]) -> None:
-    columns = [str(column) for column in frame.columns]
-    for name in names:
-        if name in columns:
-            continue
-        close = difflib.get_close_matches(str(name), columns, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else "."
-        if len(columns) == 1:
-            hint = "; with a single column, is the file separated by something else than commas?"
-        raise ValueError(
-            f"Expected `{argument}` to name a column of the table but got {name!r}; the columns "
-            f"are {columns}{hint}"
-        )
-
-
 def _labels(series: pd.Series) -> Int64[Tensor, " rows"]:
     return torch.tensor(series.to_numpy()).long()
-
-
-def _classes(target: pd.Series) -> tuple[Int64[Tensor, " rows"], tuple[str, ...]]:
-    """The position of each row's class, and the names of the classes in order."""
-    _check_target(target)
-    schema = Schema.fit(target.to_frame(), categorical=[str(target.name)])
-    return schema.encode(target.to_frame()).argmax(dim=1), schema.columns[0].categories
-
-
-def _check_target(target: pd.Series) -> None:
-    distinct = target.nunique()
-    if distinct == 1:
-        raise ValueError(
-            f"Expected at least two classes in the target {target.name!r} but every row holds "
-            f"{str(target.dropna().iloc[0])!r}; name another `target`."
-        )
-    if types.is_string_dtype(target.dtype):
-        check_numerals(target.dropna())
-    if distinct > _MOST_CLASSES:
-        raise ValueError(
-            f"Expected classes in the target {target.name!r} but it holds {distinct} distinct "
-            f"values, more than {_MOST_CLASSES}: it looks continuous or like an identifier; cut it "
-            "into classes first (`pandas.qcut`), or name another `target`."
-        )
-    if types.is_float_dtype(target.dtype):
-        _check_whole(target)
-
-
-def _check_whole(target: pd.Series) -> None:
-    values = target.to_numpy()
-    fractions = values[np.isfinite(values) & (values != np.trunc(values))]
-    if len(fractions):
-        raise ValueError(
-            f"Expected classes in the target {target.name!r} but {len(fractions)} of "
-            f"{len(target)} rows hold a fraction, first {fractions[0]}: it looks continuous; bin "
-            "it into classes first (`pandas.qcut`), or name another `target`."
-        )

@@ -97,9 +97,9 @@ def fit_column(rows: pd.Series, whole: pd.Series, forced: bool) -> Column:
         )
     is_number = types.is_numeric_dtype(whole.dtype) and not types.is_bool_dtype(whole.dtype)
     if is_number:
-        _numbers(whole)
+        finite_numbers(whole)
         if not forced and whole.nunique() != 2:
-            return _fit_continuous(name, _numbers(rows))
+            return _fit_continuous(name, finite_numbers(rows))
     elif not forced:
         check_numerals(whole)
         _check_dates(whole)
@@ -171,23 +171,12 @@ def check_numerals(series: pd.Series) -> None:
         )
 
 
-def _row(series: pd.Series, bad: NDArray[np.bool_]) -> Any:
-    """The label of the first row that is bad."""
-    return series.index[int(bad.argmax())]
+def finite_numbers(series: pd.Series) -> NDArray[np.float64]:
+    """The values of a column of numbers, as float64.
 
-
-def _check_present(series: pd.Series) -> None:
-    absent = series.isna().to_numpy()
-    if absent.any():
-        raise ValueError(
-            f"Expected column {series.name!r} without missing values but {absent.sum()} of "
-            f"{len(series)} rows lack one, first row {_row(series, absent)}; drop these "
-            "rows, fill them, or give them a category of their own."
-        )
-
-
-def _numbers(series: pd.Series) -> NDArray[np.float64]:
-    """Its finite values as float64, or an error that names the first that is none."""
+    Raises:
+        ValueError: one is missing, infinite or no number; the first such row.
+    """
     _check_present(series)
     plain = series.astype(object) if isinstance(series.dtype, pd.CategoricalDtype) else series
     values = pd.to_numeric(plain, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
@@ -201,6 +190,21 @@ def _numbers(series: pd.Series) -> NDArray[np.float64]:
             f"{_row(series, bad)}; correct or drop these rows."
         )
     return values
+
+
+def _row(series: pd.Series, bad: NDArray[np.bool_]) -> Any:
+    """The label of the first row that is bad."""
+    return series.index[int(bad.argmax())]
+
+
+def _check_present(series: pd.Series) -> None:
+    absent = series.isna().to_numpy()
+    if absent.any():
+        raise ValueError(
+            f"Expected column {series.name!r} without missing values but {absent.sum()} of "
+            f"{len(series)} rows lack one, first row {_row(series, absent)}; drop these "
+            "rows, fill them, or give them a category of their own."
+        )
 
 
 def _text(value: Any) -> str:
@@ -266,7 +270,7 @@ def _codes(series: pd.Series, column: Column) -> NDArray[np.int64]:
 
 
 def _standardise(series: pd.Series, column: Column) -> NDArray[np.float32]:
-    values = _numbers(series)
+    values = finite_numbers(series)
     with np.errstate(over="ignore"):
         standard = ((values - column.mean) / column.scale).astype(np.float32)
     bad = ~np.isfinite(standard)

@@ -1,0 +1,239 @@
+"""Loads a table of your own from a file of separated values."""
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Unpack
+
+import numpy as np
+import pandas as pd
+import torch
+from pandas.api import types
+from torch import Tensor
+
+from manifold_shap._checks import all_at_once, check_choice, check_known, shown, to_tensor
+from manifold_shap.data import sources
+from manifold_shap.data.base import Settings
+from manifold_shap.data.tables import Table, TableDataModule
+from manifold_shap.tables.columns import check_numerals, encode_column, finite_numbers, fit_column
+from manifold_shap.tables.schema import check_distinct
+
+TASKS = ("classification", "regression")
+MISSING = ("refuse", "drop_rows", "fill")
+_FILLED = "(missing)"
+_MOST_CLASSES = 100
+_LEAST_ROW_NUMBERS = 20
+_SEPARATORS = {";": ";", "\t": "\\t", "|": "|", ",": ","}
+
+
+class CSV(TableDataModule):
+    """A table of your own: a file of separated values, of which one column is to be predicted."""
+
+    def __init__(
+        self,
+        *,
+        path: str,
+        target: str,
+        task: str = "classification",
+        categorical: Sequence[str] = (),
+        drop: Sequence[str] = (),
+        keep: Sequence[str] = (),
+        separator: str = ",",
+        decimal: str = ".",
+        header: bool | None = None,
+        na_values: Sequence[str] = (),
+        missing: str = "refuse",
+        **settings: Unpack[Settings],
+    ) -> None:
+        """As the base, and:
+
+        Args:
+            path: the file, from the working directory or from the places `root` stands for. Its
+                name without the ending is the default of `name`.
+            target: the column to predict.
+            task: "classification", or "regression" of a target of numbers.
+            categorical: columns of numbers that are categories.
+            drop: columns to leave out, such as identifiers.
+            keep: columns that describe the rows although they look like numbers of the rows.
+            separator: between two cells; `\\t` is a tab.
+            decimal: the point in numbers.
+            header: whether the first line names the columns; without names they are "column 1",
+                "column 2", ... By default it does, and must not look like a row of data.
+            na_values: texts that stand for a missing value, as an empty cell does.
+            missing: rows with missing values are an error ("refuse") or left out ("drop_rows"), or
+                the values are replaced ("fill"): numbers by the median of their column, others by
+                a category "(missing)". A row without the target is never filled.
+
+        Raises:
+            ValueError: `task` or `missing` is another word.
+        """
+        self.name = Path(path).stem
+        super().__init__(**settings)
+        self.path = path
+        self.target = str(target)
+        self.task = check_choice("task", task, TASKS)
+        self.categorical, self.drop = _listed(categorical), _listed(drop)
+        self.keep, self.na_values = _listed(keep), _listed(na_values)
+        self.separator = "\t" if separator == "\\t" else separator
+        self.decimal = decimal
+        self.header = header
+        self.missing = check_choice("missing", missing, MISSING)
+
+    def read(self) -> Table:
+        frame = self._frame()
+        named = {"target": (self.target,), "drop": self.drop, "keep": self.keep}
+        named["categorical"] = self.categorical
+        columns = tuple(frame.columns)
+        all_at_once(
+            lambda name: check_known(named[name], columns, f"`{name}` to name columns"), named
+        )
+        frame = frame.drop(columns=[name for name in self.drop if name != self.target])
+        if self.missing == "drop_rows":
+            frame = frame.dropna()
+        features, target = frame.drop(columns=self.target), frame[self.target]
+        if features.empty:
+            raise ValueError(
+                f"Expected rows and at least one feature in {self.path} but got {len(features)} "
+                f"complete rows and {features.shape[1]} features; see `drop` and `missing`."
+            )
+        categorical = tuple(name for name in self.categorical if name in features)
+        if self.missing == "fill":
+            features = features.apply(lambda series: _filled(series, series.name in categorical))
+        read_target = _classes if self.task == "classification" else _numbers
+        checks: list[Callable[[], Any]] = [
+            partial(read_target, target),
+            partial(self._check_numbering, features),
+            *(partial(fit_column, s, s, str(n) in categorical) for n, s in features.items()),
+        ]
+        labels, classes = all_at_once(lambda check: check(), checks)[0]
+        return Table(features, labels, classes, categorical, target=self.target)
+
+    def _frame(self) -> pd.DataFrame:
+        """The table in the file, its columns named.
+
+        Raises:
+            FileNotFoundError: no such file in the working directory or the places for data.
+            ValueError: the file is empty, not text, not a table, without the header that is
+                expected, or a column name occurs twice.
+        """
+        direct = Path(self.path).expanduser()
+        found = direct if sources.is_file(direct) else sources.find(self.root, self.path)
+        if found is None:
+            fix = f"nor is there one at {direct.absolute()}: correct `path`"
+            raise sources.missing(self.root, self.path, fix)
+        # Only an empty cell is missing: "None" and "NA" may well be categories.
+        options: dict[str, Any] = {"skipinitialspace": True, "keep_default_na": False}
+        options["sep"] = self.separator
+        try:
+            first = pd.read_csv(found, header=None, nrows=1, dtype=str, **options).iloc[0].tolist()
+            _check_separator(first, self.separator)
+            options |= {"na_values": ["", *self.na_values], "decimal": self.decimal}
+            frame = pd.read_csv(found, header=None if self.header is False else 0, **options)
+        except (ValueError, pd.errors.ParserError) as error:
+            raise ValueError(
+                f"Expected a table of values separated by {self.separator!r} in {found} but could "
+                f"not read it as one: {error}"
+            ) from error
+        if self.header is False:
+            return frame.set_axis([f"column {k + 1}" for k in range(frame.shape[1])], axis=1)
+        if self.header is None:
+            _check_header(first, frame, found)
+        # pandas renames a second "a" to "a.1", so the names are compared as they stand in the file.
+        check_distinct([name for name in first if name])
+        return frame
+
+    def _check_numbering(self, features: pd.DataFrame) -> None:
+        """Refuse columns that number the rows rather than describe them."""
+        kept = {*self.keep, *self.categorical}
+        why = {str(n): _numbering(s) for n, s in features.items() if n not in kept}
+        odd = {name: reason for name, reason in why.items() if reason}
+        if odd:
+            found = " and ".join(f"{name!r}, which {reason}" for name, reason in odd.items())
+            drop, keep = (
+                json.dumps([*known, *odd], ensure_ascii=False) for known in (self.drop, self.keep)
+            )
+            raise ValueError(
+                f"Expected columns that describe the rows but got {found}; leave out by "
+                f"'data.drop={drop}' what does not, keep by 'data.keep={keep}' what does."
+            )
+
+
+def _listed(names: Sequence[str]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(str(name) for name in names)
+
+
+def _check_separator(first: list[str], separator: str) -> None:
+    others = [word for sign, word in _SEPARATORS.items() if sign in first[0] and sign != separator]
+    if len(first) == 1 and others:
+        raise ValueError(
+            f"its first line, {first[0][:100]!r}, holds '{others[0]}'; set "
+            f"data.separator='{others[0]}'."
+        )
+
+
+def _check_header(first: list[str], frame: pd.DataFrame, path: Path) -> None:
+    """Refuse a first line that is a row of data: all columns of numbers are named by numbers."""
+    numeric = [types.is_numeric_dtype(dtype) for dtype in frame.dtypes]
+    names = [name for name, is_number in zip(first, numeric, strict=True) if is_number]
+    if names and pd.to_numeric(pd.Series(names), errors="coerce").notna().all():
+        raise ValueError(
+            f"Expected names of the columns in the first line of {path} but it looks like a row "
+            f"of data: {shown(first, 8)}; set data.header=false if it is one, data.header=true if "
+            "these are names."
+        )
+
+
+def _numbering(series: pd.Series) -> str | None:
+    """What makes a column look like the number of its row, if anything does."""
+    if re.fullmatch(r"Unnamed: \d+", str(series.name)):
+        return "has no name, as a saved index"
+    if types.is_integer_dtype(series.dtype) and len(series) >= _LEAST_ROW_NUMBERS:
+        low, high = int(series.min()), int(series.max())
+        if series.is_unique and high - low == len(series) - 1:
+            return f"looks like a row number, from {low} to {high}"
+    return None
+
+
+def _filled(series: pd.Series, is_category: bool) -> pd.Series:
+    if not series.isna().any():
+        return series
+    if types.is_numeric_dtype(series.dtype) and not is_category and series.notna().any():
+        return series.fillna(series.median())
+    return series.astype(object).fillna(_FILLED)
+
+
+def _numbers(target: pd.Series) -> tuple[Tensor, tuple[str, ...]]:
+    return to_tensor(finite_numbers(target), str(target.name)), ()
+
+
+def _classes(target: pd.Series) -> tuple[Tensor, tuple[str, ...]]:
+    """The position of each row's class, and the names of the classes in order."""
+    distinct = target.nunique()
+    if distinct == 1:
+        raise ValueError(
+            f"Expected at least two classes in the target {target.name!r} but every row holds "
+            f"{str(target.dropna().iloc[0])!r}; name another `target`."
+        )
+    if types.is_string_dtype(target.dtype):
+        check_numerals(target.dropna())
+    fix = "set task='regression' (data.task=regression), cut it into classes (`pandas.qcut`), or"
+    if distinct > _MOST_CLASSES:
+        raise ValueError(
+            f"Expected classes in the target {target.name!r} but it holds {distinct} distinct "
+            f"values, more than {_MOST_CLASSES}: it looks continuous or like an identifier; {fix} "
+            "name another `target`."
+        )
+    values = target.to_numpy()
+    if types.is_float_dtype(target.dtype):
+        fractions = values[np.isfinite(values) & (values != np.trunc(values))]
+        if len(fractions):
+            raise ValueError(
+                f"Expected classes in the target {target.name!r} but {len(fractions)} of "
+                f"{len(target)} rows hold a fraction, first {fractions[0]}: it looks continuous; "
+                f"{fix} name another `target`."
+            )
+    column = fit_column(target, target, forced=True)
+    codes = encode_column(target, column).argmax(axis=1)
+    return torch.from_numpy(codes).long(), column.categories

@@ -1,0 +1,130 @@
+"""Files of data: where they are looked for, fetched, and what is said when they are not there."""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pandas as pd
+import pytest
+
+from manifold_shap.data import (
+    CSV,
+    MNIST,
+    Abalone,
+    Bike,
+    Census,
+    Drug,
+    FashionMNIST,
+    TensorDataModule,
+    sources,
+)
+
+
+def test_places_are_searched_in_order(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folders = {name: nowhere / name for name in ("root", "named")}
+    folders["cache"] = sources.cache()
+    assert sources.find(None, "a/b.data") is None
+    for name in ("cache", "named", "root"):
+        (folders[name] / "a").mkdir(parents=True)
+        (folders[name] / "a/b.data").write_text(name)
+    assert sources.find(None, "a/b.data") == folders["cache"] / "a/b.data"
+    monkeypatch.setenv(sources.VARIABLE, str(folders["named"]))
+    assert sources.find(None, "a/b.data") == folders["named"] / "a/b.data"
+    assert sources.find(folders["root"], "a/b.data") == folders["root"] / "a/b.data"
+    (folders["root"] / "a/b.data").unlink()
+    assert sources.find(folders["root"], "a/b.data") is None
+
+
+@pytest.mark.parametrize("source", [Drug, Abalone, Bike, Census, MNIST, FashionMNIST])
+def test_a_root_without_the_file_is_an_error_and_not_a_download(
+    source: type, nowhere: Path
+) -> None:
+    with pytest.raises(FileNotFoundError, match=rf"none at {nowhere}/.*; correct `root`"):
+        source(root=str(nowhere)).setup()
+
+
+def test_a_failed_download_names_the_places_and_the_variable(
+    nowhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(sources.VARIABLE, str(nowhere / "named"))
+    monkeypatch.setenv("NO_PROXY", "*")
+    pattern = r"named/a.data, .*home/.cache/manifold_shap/a.data; the download failed .*DATA"
+    with pytest.raises(FileNotFoundError, match=pattern):
+        sources.require(None, "a.data", "http://127.0.0.1:9/a.data")
+    assert not (sources.cache() / "a.data").exists()
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Serves files and writes no log."""
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def served(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The address of a server of one file, `remote.data`."""
+    monkeypatch.setenv("NO_PROXY", "*")
+    (nowhere / "remote.data").write_text("1,2")
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(nowhere))) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/remote.data"
+        server.shutdown()
+
+
+def test_a_download_lands_in_the_cache_once(nowhere: Path, served: str) -> None:
+    path = sources.require(None, "a/b.data", served)
+    assert path == sources.cache() / "a/b.data"
+    assert path.read_text() == "1,2"
+    assert [file.name for file in path.parent.iterdir()] == ["b.data"]
+    (nowhere / "remote.data").unlink()
+    assert sources.require(None, "a/b.data", served) == path
+
+
+def test_a_download_of_another_checksum_is_not_kept(nowhere: Path, served: str) -> None:
+    with pytest.raises(ValueError, match="hash"):
+        sources.require(None, "b.data", served, sha256="0" * 64)
+    assert sources.find(None, "b.data") is None
+    right = hashlib.sha256(b"1,2").hexdigest()
+    assert sources.require(None, "b.data", served, sha256=right).read_text() == "1,2"
+
+
+@pytest.mark.parametrize("stat", [False, True], ids=["file", "folder"])
+@pytest.mark.parametrize(
+    ("source", "file"),
+    [
+        (lambda root: CSV(path="a.csv", target="b", root=root), "a.csv"),
+        (lambda root: MNIST(root=root), "mnist/train-images-idx3-ubyte.gz"),
+        (lambda root: Drug(root=root), "drug/drug_consumption.data"),
+    ],
+    ids=["csv", "mnist", "drug"],
+)
+def test_a_closed_file_is_neither_damaged_nor_missing(
+    source: Callable[[str], TensorDataModule],
+    file: str,
+    stat: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def closed(path: Path, *_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    for name in {file, file.replace("images-idx3", "labels-idx1")}:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"")
+    # The user of the tests may be one to whom no file is closed.
+    if stat:
+        monkeypatch.setattr(Path, "stat", closed)
+    else:
+        monkeypatch.setattr(Path, "read_bytes", closed)
+        monkeypatch.setattr(pd, "read_csv", closed)
+    with pytest.raises(PermissionError, match="Permission denied"):
+        source(str(tmp_path)).setup()
+
+
+def test_a_closed_cache_is_no_failed_download() -> None:
+    with pytest.raises(PermissionError, match="closed"), sources.fetching(None, "a.data"):
+        raise PermissionError("closed")

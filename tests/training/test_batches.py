@@ -1,0 +1,113 @@
+"""Batches of in-memory tensors: every row once, in an order of seed and epoch alone."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from manifold_shap.training.batches import _common_rows, loader
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    rows=st.integers(1, 60),
+    batch_size=st.integers(1, 70),
+    shuffle=st.booleans(),
+    seed=st.integers(0, 2**40),
+    epoch=st.integers(0, 1000),
+)
+def test_batches_hold_every_row_once(
+    rows: int, batch_size: int, shuffle: bool, seed: int, epoch: int
+) -> None:
+    x = torch.arange(rows)
+    batches = loader(x, -x, batch_size=batch_size, shuffle=shuffle, seed=seed)
+    batches.sampler.set_epoch(epoch)
+    seen = list(batches)
+    assert len(seen) == len(batches)
+    assert all(len(a) == batch_size for a, _ in seen[:-1])
+    assert all(torch.equal(a, -b) for a, b in seen)
+    found = torch.cat([a for a, _ in seen])
+    assert torch.equal(found.sort().values, x)
+    assert shuffle or torch.equal(found, x)
+
+
+def order(seed: int, epoch: int, rows: int = 50) -> list[int]:
+    batches = loader(torch.arange(rows), batch_size=7, shuffle=True, seed=seed)
+    batches.sampler.set_epoch(epoch)
+    return torch.cat([x for (x,) in batches]).tolist()
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**40), epoch=st.integers(0, 1000))
+def test_order_is_a_function_of_seed_and_epoch(seed: int, epoch: int) -> None:
+    torch.manual_seed(epoch)
+    assert order(seed, epoch) == order(seed, epoch)
+    assert order(seed, epoch) != order(seed, epoch + 1)
+    assert order(seed, epoch + 1) != order(seed + 1, epoch)
+    assert order(seed, epoch) != order(seed + 2**32, epoch)
+
+
+def test_an_epoch_set_after_iter_counts() -> None:
+    batches = loader(torch.arange(50), batch_size=50, shuffle=True)
+    started = iter(batches)
+    batches.sampler.set_epoch(3)
+    assert next(started)[0].tolist() == order(0, 3)
+
+
+def test_batches_leave_the_global_generator_alone() -> None:
+    before = torch.random.get_rng_state()
+    list(loader(torch.arange(9), batch_size=2, shuffle=True))
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_rows_per_epoch_repeats_full_passes(shuffle: bool) -> None:
+    batches = loader(torch.arange(10), batch_size=8, shuffle=shuffle, rows_per_epoch=25)
+    found = torch.cat([x for (x,) in batches])
+    assert len(batches) == 4
+    assert len(found) == 25
+    first, second = found[:10], found[10:20]
+    assert first.sort().values.tolist() == second.sort().values.tolist() == list(range(10))
+    assert torch.equal(first, second) is not shuffle
+    assert len(found[20:].unique()) == 5
+
+
+def test_fewer_rows_per_epoch_differ_between_epochs() -> None:
+    batches = loader(torch.arange(100), batch_size=10, shuffle=True, rows_per_epoch=20)
+    one = torch.cat([x for (x,) in batches])
+    batches.sampler.set_epoch(1)
+    other = torch.cat([x for (x,) in batches])
+    assert len(one) == len(one.unique()) == 20
+    assert not torch.equal(one.sort().values, other.sort().values)
+
+
+def test_a_batch_is_a_tuple_of_tensors_with_their_own_types() -> None:
+    x, y = torch.rand(5, 1, 2), torch.arange(5)
+    batch = next(iter(loader(x, y, batch_size=5)))
+    assert isinstance(batch, tuple)
+    assert torch.equal(batch[0], x)
+    assert torch.equal(batch[1], y)
+
+
+@pytest.mark.parametrize(
+    ("tensors", "options", "message"),
+    [
+        ((), {}, "at least one tensor but got none"),
+        ((torch.rand(3), torch.rand(2)), {}, r"number of rows but got shapes \[\(3,\), \(2,\)\]"),
+        ((torch.rand(0, 2),), {}, r"non-zero number of rows but got shapes \[\(0, 2\)\]"),
+        ((torch.tensor(1.0),), {}, r"number of rows but got shapes \[\(\)\]"),
+        ((torch.rand(3),), {"batch_size": 0}, "`batch_size` to be an integer >= 1 but got 0"),
+        ((torch.rand(3),), {"rows_per_epoch": 0}, "`rows_per_epoch` to be an integer >= 1"),
+        ((torch.rand(3),), {"seed": -1}, "`seed` to be an integer >= 0 but got -1"),
+    ],
+)
+def test_what_cannot_be_batched(tensors: tuple, options: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        loader(*tensors, **{"batch_size": 2, **options})
+
+
+def test_batches_are_of_tensors() -> None:
+    # The checker of annotations that runs in tests stands before the public door.
+    with pytest.raises(TypeError, match="Expected tensors but got ndarray"):
+        _common_rows((np.zeros(3),))

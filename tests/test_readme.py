@@ -1,25 +1,35 @@
-"""What the README says can be typed, can be typed."""
+"""What the README and the pages of docs/ say can be typed, can be typed."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-README = Path(__file__).parent.parent / "README.md"
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if "```python" in page.read_text()], ids=lambda page: page.name
+)
 def test_the_python_examples_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    examples = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    examples = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
     monkeypatch.chdir(tmp_path)
-    # One after the other: the later ones go on with the data and the model of the first.
-    exec(compile("\n".join(examples), str(README), "exec"), {})
-    assert "standard_error" in capsys.readouterr().out
-    assert (tmp_path / "explanations.zarr").exists()
+    # One after the other: the later ones of a page go on with the data and the model of the first.
+    exec(compile("\n".join(examples), str(page), "exec"), {})
+    assert page.name != "README.md" or (tmp_path / "explanations.zarr").exists()
 
 
-def test_the_figures_are_there() -> None:
-    figures = re.findall(r'src="([^"]+\.png)"', README.read_text())
-    assert figures
-    assert all((README.parent / figure).exists() for figure in figures)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_and_figures_are_there(page: Path) -> None:
+    links = re.findall(r'(?:src="|\]\()([^")#]+)', page.read_text())
+    local = [link for link in links if "://" not in link]
+    assert all((page.parent / link).exists() for link in local), local
+
+
+def test_the_readme_is_short_and_shows_a_picture() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert len(text.splitlines()) <= 150
+    assert "docs/mnist.png" in text

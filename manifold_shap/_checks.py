@@ -8,6 +8,7 @@ argument: its name in the caller's signature, or an expression such as `value(x,
 import difflib
 import math
 import numbers
+import operator
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -52,9 +53,7 @@ def closest(word: Any, known: Collection[str]) -> str:
 def check_whole(
     name: str, value: Any, least: int = 1, most: int | None = None, fix: str = ""
 ) -> int:
-    """A whole number from `least` to `most`, as `int`.
-
-    Numbers of numpy are taken; bools, floats and text are not.
+    """A whole number from `least` to `most`, as `int`; bools, floats and text are refused.
 
     >>> check_whole("draws", np.int64(8))
     8
@@ -66,7 +65,7 @@ def check_whole(
     span = f"of at least {least}" if most is None else f"from {least} to {most}"
     expected = f"Expected `{name}` to be a whole number {span}"
     if not isinstance(value, numbers.Integral) or isinstance(value, bool):
-        raise TypeError(f"{expected} but got {_short(value)} ({type(value).__name__}){_end(fix)}")
+        raise TypeError(f"{expected} but got {value!r:.100} ({type(value).__name__}){_end(fix)}")
     number = int(value)
     if number < least or (most is not None and number > most):
         raise ValueError(f"{expected} but got {number}{_end(fix)}")
@@ -81,12 +80,9 @@ def check_number(
     *,
     above: _Bound = None,
     below: _Bound = None,
-    infinite: bool = False,
     fix: str = "",
 ) -> float:
-    """A number as `float`; NaN, bools and text are refused, and infinity unless `infinite`.
-
-    The range is closed at `low` and `high`, open at `above` and `below`.
+    """A finite number as `float`, from `low` to `high`, greater than `above`, less than `below`.
 
     >>> check_number("validation", 0.25, above=0, below=1)
     0.25
@@ -95,21 +91,19 @@ def check_number(
         TypeError: `value` is no number.
         ValueError: it is NaN, infinite or out of range.
     """
-    bounds = {"above": above, "of at least": low, "below": below, "of at most": high}
-    span = " and ".join(f"{word} {bound:g}" for word, bound in bounds.items() if bound is not None)
-    expected = f"Expected `{name}` to be a {'' if infinite else 'finite '}number"
-    expected = f"{expected} {span}" if span else expected
+    bounds = (
+        ("above", above, operator.gt),
+        ("of at least", low, operator.ge),
+        ("below", below, operator.lt),
+        ("of at most", high, operator.le),
+    )
+    span = " and ".join(f"{word} {bound:g}" for word, bound, _ in bounds if bound is not None)
+    expected = f"Expected `{name}` to be a finite number {span}".rstrip()
     if not isinstance(value, numbers.Real) or isinstance(value, bool):
-        raise TypeError(f"{expected} but got {_short(value)} ({type(value).__name__}){_end(fix)}")
+        raise TypeError(f"{expected} but got {value!r:.100} ({type(value).__name__}){_end(fix)}")
     number = float(value)
-    if (
-        math.isnan(number)
-        or (math.isinf(number) and not infinite)
-        or (low is not None and number < low)
-        or (high is not None and number > high)
-        or (above is not None and number <= above)
-        or (below is not None and number >= below)
-    ):
+    inside = all(bound is None or holds(number, bound) for _, bound, holds in bounds)
+    if not inside or not math.isfinite(number):
         raise ValueError(f"{expected} but got {value}{_end(fix)}")
     return number
 
@@ -126,7 +120,7 @@ def check_choice(name: str, value: Any, choices: Collection[str], fix: str = "")
     if isinstance(value, str) and value in choices:
         return str(value)
     raise ValueError(
-        f"Expected `{name}` to be one of {shown(choices)} but got {_short(value)}"
+        f"Expected `{name}` to be one of {shown(choices)} but got {value!r:.100}"
         f"{_end(fix) if fix else closest(value, choices) or '.'}"
     )
 
@@ -147,8 +141,8 @@ def check_known(words: Iterable[Any], known: Collection[str], what: str) -> None
     there = frozenset(known)
     unknown = [word for word in words if word not in there]
     if unknown:
-        hints = [(word, closest(word, known)) for word in unknown[:5]]
-        hint = "".join(f"{end[:-1]} for {word!r}?" for word, end in hints if end)
+        close = {word: closest(word, known)[:-1] for word in unknown[:5]}
+        hint = "".join(f"{end} for {word!r}?" for word, end in close.items() if end)
         raise ValueError(
             f"Expected {what} among {shown(known)} but got {shown(unknown)}{hint or '.'}"
         )
@@ -177,8 +171,7 @@ def all_at_once(step: Callable[[S], T], items: Iterable[S]) -> list[T]:
         raise problems[0]
     if problems:
         some = [f"{k}. {error}" for k, error in enumerate(problems[:_MOST_PROBLEMS], 1)]
-        rest = len(problems) - len(some)
-        more = [f"And {rest} more."] if rest else []
+        more = ["..."] if len(problems) > len(some) else []
         raise ValueError("\n".join([f"{len(problems)} problems.", *some, *more]))
     return results
 
@@ -207,33 +200,25 @@ def to_tensor(x: Any, name: str = "x") -> Tensor:
         ValueError: it holds a number that does not fit float32.
     """
     _check_dense(x, name)
-    wide: Tensor | None = None
     if isinstance(x, Tensor) and not x.is_complex():
         result = x.detach().float()
-        wide = x.detach() if x.dtype == torch.float64 else None
-    elif isinstance(x, np.ndarray) and x.dtype.kind in "biuf":
+        if x.dtype == torch.float64:
+            _check_fits(x, result, name)
+        return result
+    if isinstance(x, np.ndarray) and x.dtype.kind in "biuf":
         # A copy: torch warns of the read-only arrays of pandas, and refuses reversed ones.
         with np.errstate(over="ignore"):
             result = torch.from_numpy(x.astype(np.float32, order="C"))
             if x.dtype.kind == "f" and x.dtype.itemsize > 4:
-                wide = torch.from_numpy(x.astype(np.float64, order="C"))
-    else:
-        array = {np.ndarray: "an array", Tensor: "a tensor"}.get(type(x))
-        kind = f"{array} of {x.dtype}" if array else type(x).__name__
-        raise TypeError(
-            f"Expected `{name}` to be a tensor or an array of numbers but got {kind}; a table "
-            "becomes one by `Schema.fit(frame).encode(frame)` or, where every column is a number, "
-            "by `frame.to_numpy(dtype='float32')`."
-        )
-    beyond = result.isinf() & wide.isfinite() if wide is not None else None
-    if wide is not None and beyond is not None and bool(beyond.any()):
-        first = tuple(beyond.nonzero()[0].tolist())
-        raise ValueError(
-            f"Expected numbers in `{name}` that fit float32 (at most 3.4e38) but "
-            f"{wide[first].item():g} does not fit float32, the first of {int(beyond.sum())} at "
-            f"{list(first)}; correct it, or change the unit."
-        )
-    return result
+                _check_fits(torch.from_numpy(x.astype(np.float64, order="C")), result, name)
+        return result
+    array = {np.ndarray: "an array", Tensor: "a tensor"}.get(type(x))
+    kind = f"{array} of {x.dtype}" if array else type(x).__name__
+    raise TypeError(
+        f"Expected `{name}` to be a tensor or an array of numbers but got {kind}; a table becomes "
+        "one by `Schema.fit(frame).encode(frame)` or, where every column is a number, by "
+        "`frame.to_numpy(dtype='float32')`."
+    )
 
 
 def check_rows(x: Any, players: "Players", name: str = "x") -> Float[Tensor, "rows *event"]:
@@ -337,6 +322,16 @@ def check_finite(
     return values
 
 
+def _check_fits(wide: Tensor, narrow: Tensor, name: str) -> None:
+    beyond = (narrow.isinf() & wide.isfinite()).nonzero().tolist()
+    if beyond:
+        raise ValueError(
+            f"Expected numbers in `{name}` that fit float32 (at most 3.4e38) but "
+            f"{wide[tuple(beyond[0])].item():g} does not fit float32, the first of {len(beyond)} "
+            f"at {beyond[0]}; correct it, or change the unit."
+        )
+
+
 def _check_dense(x: Any, name: str) -> None:
     odd = ""
     if isinstance(x, np.ma.MaskedArray):
@@ -347,11 +342,6 @@ def _check_dense(x: Any, name: str) -> None:
         odd = f"a tensor of layout {x.layout}; make it dense by `.to_dense()`"
     if odd:
         raise TypeError(f"Expected `{name}` to be a dense tensor or array but got {odd}.")
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 100 else f"{text[:100]}..."
 
 
 def _end(fix: str) -> str:

@@ -1,12 +1,30 @@
-"""The door for rows: what it takes, and what it says to the rest."""
+"""Checks of arguments: what is taken, in which form, and what the errors say."""
+
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 import manifold_shap as ms
-from manifold_shap._checks import check_rows, to_tensor
+from manifold_shap._checks import (
+    all_at_once,
+    check_choice,
+    check_finite,
+    check_known,
+    check_mask,
+    check_number,
+    check_pairs,
+    check_rows,
+    check_seed,
+    check_whole,
+    closest,
+    shown,
+    to_tensor,
+)
 
 PLAYERS = ms.Players.of_elements((2,))
 ROWS = torch.tensor([[0.5, 1.0], [2.0, 3.0]])
@@ -67,13 +85,12 @@ def test_a_frame_gets_in_by_the_advice() -> None:
 
 
 @pytest.mark.parametrize("estimator", [ms.exact_shapley, ms.permutation_shapley])
-def test_every_door_is_this_one(estimator: object) -> None:
+def test_every_public_function_says_the_same(estimator: object) -> None:
     frame = pd.DataFrame(ARRAY)
     value = ms.imputed_value(lambda x: x, ms.MarginalImputer(ARRAY), "identity")
     mask = torch.ones(2, 1, 2, dtype=torch.bool)
     for call in (
         lambda: value(frame, mask),
-        lambda: value.prediction(frame),
         lambda: ms.MarginalImputer(frame),
         lambda: estimator(value, frame),
         lambda: ms.mean_squared_error(value, frame, mask),
@@ -89,3 +106,173 @@ def test_errors_call_rows_by_their_name() -> None:
         check_rows(torch.zeros(2), PLAYERS, "x_train")
     with pytest.raises(ValueError, match="entries of `x_train` are NaN or infinite"):
         check_rows(torch.tensor([[0, torch.nan]]), PLAYERS, "x_train")
+
+
+@given(st.integers(-(2**70), 2**70))
+def test_whole_numbers_pass_within_their_range(number: int) -> None:
+    assert check_whole("n", number, least=-(2**70)) == number
+    if 0 <= number < 2**63:
+        assert check_seed(number) == number
+    else:
+        with pytest.raises(
+            ValueError, match=r"`seed` to be a whole number from 0 to 9223372036854"
+        ):
+            check_seed(number)
+
+
+@pytest.mark.parametrize("value", [True, 1.0, "4", None, np.float64(3), torch.tensor(3), [1]])
+def test_other_things_are_no_whole_numbers(value: object) -> None:
+    with pytest.raises(TypeError, match=r"`n` to be a whole number of at least 1 but got .* \(\w"):
+        check_whole("n", value)
+    assert type(check_whole("n", np.int32(3))) is int
+
+
+def test_errors_of_whole_numbers_name_range_value_and_fix() -> None:
+    with pytest.raises(ValueError, match=r"`n` to be .* from 2 to 4 but got 5; halve it\.$"):
+        check_whole("n", 5, 2, 4, fix="halve it")
+    with pytest.raises(ValueError, match=r"`n` to be a whole number of at least 1 but got 0\.$"):
+        check_whole("n", 0)
+
+
+@pytest.mark.parametrize(
+    ("value", "bounds", "fits"),
+    [
+        (1, {"low": 1}, True),
+        (1, {"above": 1}, False),
+        (np.float32(0.5), {"above": 0, "below": 1}, True),
+        (1, {"below": 1}, False),
+        (1, {"high": 1}, True),
+        (1.5, {"high": 1}, False),
+        (0.5, {"low": 1}, False),
+        (float("nan"), {}, False),
+        (float("inf"), {"above": 0}, False),
+        (-2, {}, True),
+    ],
+)
+def test_numbers_pass_within_their_range(value: Any, bounds: dict, fits: bool) -> None:
+    if fits:
+        found = check_number("rate", value, **bounds)
+        assert (type(found), found) == (float, value)
+    else:
+        with pytest.raises(ValueError, match=r"`rate` to be a finite number.* but got"):
+            check_number("rate", value, **bounds)
+
+
+@pytest.mark.parametrize("value", [True, "0.5", None, 1j, torch.tensor(0.5)])
+def test_other_things_are_no_numbers(value: object) -> None:
+    with pytest.raises(TypeError, match=r"finite number above 0 and of at most 1 but got .*; half"):
+        check_number("rate", value, above=0, high=1, fix="half is usual")
+
+
+def test_choices_offer_the_closest() -> None:
+    assert type(check_choice("kind", np.str_("ilr"), ("ilr", "identity"))) is str
+    with pytest.raises(
+        ValueError, match=r"`kind` to be one of \['ilr', 'identity'\] but got 'ILR'; did"
+    ):
+        check_choice("kind", "ILR", ("ilr", "identity"))
+    with pytest.raises(ValueError, match=r"but got 3; name one\.$"):
+        check_choice("kind", 3, ("ilr",), fix="name one")
+    with pytest.raises(ValueError, match=r"but got 'zzz'\.$"):
+        check_choice("kind", "zzz", ("ilr",))
+
+
+def test_all_unknown_words_are_named_at_once() -> None:
+    known = ("learning_rate", "patience")
+    check_known({"patience": 3}, known, "options")
+    message = r"options among .* got \['patient', 'zzz'\]; did you mean 'patience' for 'patient'\?$"
+    with pytest.raises(ValueError, match=message):
+        check_known({"patient": 3, "patience": 3, "zzz": 1}, known, "options")
+
+
+def test_long_lists_are_shortened() -> None:
+    assert shown(iter("abc"), most=2) == "['a', 'b'] and 1 more"
+    assert shown(["a"]) == "['a']"
+    assert closest("x0", [f"x{i}" for i in range(10**6)]) == "; did you mean 'x0'?"
+
+
+def test_one_error_stays_itself_and_several_are_one() -> None:
+    def fail(kind: type[Exception] | None) -> int:
+        if kind is not None:
+            raise kind("it failed")
+        return 1
+
+    assert all_at_once(fail, [None, None]) == [1, 1]
+    with pytest.raises(TypeError, match=r"^it failed$"):
+        all_at_once(fail, [None, TypeError])
+    with pytest.raises(ValueError, match=r"^2 problems\.\n1\. it failed\n2\. it failed$"):
+        all_at_once(fail, [TypeError, None, ValueError])
+    with pytest.raises(ValueError, match=r"^30 problems\.(?s:.*)\n20\. it failed\n\.\.\.$"):
+        all_at_once(fail, [TypeError] * 30)
+    with pytest.raises(KeyError):
+        all_at_once(fail, [KeyError])
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        (ROWS.to_sparse(), r"layout torch.sparse_coo; make it dense by `.to_dense\(\)`"),
+        (torch.empty(2, 2, device="meta"), "on the meta device, which holds no numbers"),
+        (np.ma.masked_array(ARRAY), "a masked array; fill its masked entries"),
+    ],
+    ids=["sparse", "meta", "masked"],
+)
+def test_rows_and_masks_are_dense(x: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=rf"Expected `x` to be a dense .* but got .*{message}"):
+        check_rows(x, PLAYERS)
+    with pytest.raises(TypeError, match=rf"Expected `mask` to be a dense .* but got .*{message}"):
+        check_mask(x > 0 if isinstance(x, np.ndarray) else x.bool(), 2)
+
+
+def test_complex_numbers_are_refused() -> None:
+    for x, kind in ((ROWS + 0j, "a tensor of torch.complex64"), (ARRAY + 0j, "an array of comp")):
+        with pytest.raises(TypeError, match=f"a tensor or an array of numbers but got {kind}"):
+            to_tensor(x)
+
+
+@pytest.mark.parametrize("kind", ["tensor", "array"])
+def test_numbers_beyond_float32_are_called_that(kind: str) -> None:
+    x: Any = torch.tensor([[1.0, 2.0], [3.0, -1e300]], dtype=torch.float64)
+    with pytest.raises(
+        ValueError, match=r"in `x` .* -1e\+300 does not fit float32, .* at \[1, 1\]"
+    ):
+        check_rows(x if kind == "tensor" else x.numpy(), PLAYERS)
+    x[1, 1] = torch.inf
+    with pytest.raises(ValueError, match=r"1 of 4 entries of `x` are NaN or infinite, .*\(inf\)"):
+        check_rows(x if kind == "tensor" else x.numpy(), PLAYERS)
+
+
+def test_masks_may_be_arrays() -> None:
+    mask = np.array([[[True, False]], [[False, False]]])
+    rows, found = check_pairs(ARRAY, mask, PLAYERS)
+    assert torch.equal(rows, ROWS)
+    assert found.tolist() == mask.tolist()
+    found[:] = True
+    assert not mask.all()
+
+
+@pytest.mark.parametrize(
+    ("mask", "kind", "message"),
+    [
+        (np.ones((2, 1, 2)), TypeError, "bool tensor or array .* got float64; .* `mask > 0`"),
+        ([[True, False]], TypeError, "bool tensor or array .* but got list"),
+        (np.ones((2, 1, 3), bool), ValueError, r"2 players on its last axis but got .*\(2, 1, 3\)"),
+        (torch.ones(2, 0, 2) > 0, ValueError, r"shape \(2, m, 2\), m >= 1 .* but got \(2, 0, 2\)"),
+        (torch.ones(2, 2) > 0, ValueError, r"got \(2, 2\); one per row is `mask\[:, None\]`"),
+        (torch.tensor(True), ValueError, r"on its last axis but got shape \(\)"),
+    ],
+)
+def test_errors_of_masks(mask: Any, kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        check_pairs(ROWS, mask, PLAYERS)
+
+
+def test_the_place_of_a_value_that_is_not_finite() -> None:
+    values = torch.zeros(3, 2, 2)
+    assert check_finite(values, "v") is values
+    values[1, 1, 0] = torch.nan
+    with pytest.raises(
+        ValueError, match=r"1 of 12 .* `v` .* row 1, element \(1, 0\) \(nan\); mend it"
+    ):
+        check_finite(values, "v", "mend it")
+    with pytest.raises(ValueError, match=r"1 of 2 entries of `v` .* first in row 1 \(-inf\)\.$"):
+        check_finite(torch.tensor([0, -torch.inf]), "v")

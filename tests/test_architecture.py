@@ -67,7 +67,7 @@ DEFERRED = {
     ("models", "pandas"): FRAMES,
     ("naive_bayes_models", "sklearn"): SLOW,
     ("plots.interactive", "plotly.graph_objects"): "an optional dependency",
-    ("plots.parallel", "sklearn.isotonic"): SLOW,
+    ("plots.compositions", "sklearn.isotonic"): SLOW,
     ("simplex.compositions", "pandas"): FRAMES,
     ("simplex.dendrogram", "sklearn.cluster"): SLOW,
     ("training.classifier", "skops.io"): SLOW,

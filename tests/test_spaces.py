@@ -85,3 +85,8 @@ def test_errors() -> None:
         as_space("log_odds").outputs(CLASSES)
     with pytest.raises(ValueError, match="Expected at least two classes for output='ilr'"):
         as_space("ilr").outputs(("a",))
+
+
+def test_probabilities_are_never_rounded_to_certainty() -> None:
+    said = [as_space("probability").amount(p) for p in (0.0, 0.001, 0.5, 0.9993, 1.0)]
+    assert said == ["0.00", "< 0.01", "0.50", "> 0.99", "1.00"]

@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch
 from matplotlib.patheffects import withStroke
 from matplotlib.text import Annotation
-from matplotlib.transforms import Bbox
+from matplotlib.transforms import BboxBase
 
 from manifold_shap.plots import style
 from manifold_shap.plots.path import View
@@ -44,12 +44,14 @@ class Canvas:
 
     Attributes:
         axes: where all is drawn.
+        frame: where labels may stand, in pixels.
         project: from points of the view to pixels, once the layout is final.
         arrow: makes an arrow from its start, its end and matplotlib's settings.
         annotation: makes text from a string, the point that it belongs to, and settings.
     """
 
     axes: Axes
+    frame: BboxBase
     project: Callable[[np.ndarray], np.ndarray]
     arrow: Callable[..., FancyArrowPatch] = FancyArrowPatch
     annotation: Callable[..., Annotation] = Annotation
@@ -163,13 +165,12 @@ def _write(
     points = 72 / canvas.axes.figure.dpi
     ends = obstacles.reshape(-1, obstacles.shape[-1])
     marks = np.concatenate([label.anchors for label in found if len(label.anchors) == 1])
-    visible: Any = Bbox.intersection(canvas.axes.bbox, canvas.axes.figure.bbox)
     places = place(
         [points * canvas.project(label.anchors) for label in found],
         np.array([(style.text_width(label.text), style.TEXT) for label in found]),
         points * canvas.project(ends).reshape(-1, 2, 2),
         points * canvas.project(marks),
-        points * np.asarray(visible.get_points()),
+        points * np.array((canvas.frame.min, canvas.frame.max)),
     )
     leader = {"arrowstyle": "-", "color": style.NEUTRAL, "linewidth": 0.5, "shrinkA": 0}
     for label, where in zip(found, places, strict=True):

@@ -83,7 +83,7 @@ def ilr_plane(
     style.headline(figure, *view.headline())
     _shape(figure, axes, view)
     rays = _draw_regions(axes, view) if view.is_whole else np.zeros((0, 2, 2))
-    arrows.draw(arrows.Canvas(axes, axes.transData.transform), view, rays)
+    arrows.draw(arrows.Canvas(axes, axes.bbox, axes.transData.transform), view, rays)
     return figure
 
 
@@ -162,7 +162,7 @@ def ilr_space(
     # Of another colour than the caller's: such axes take that of their grid from nowhere else.
     with rc_context({"grid.color": style.GRID, "grid.linewidth": 0.6}):
         axes = figure.add_axes(
-            panel.get_position().bounds, projection="3d", proj_type="ortho", computed_zorder=False
+            panel.get_position().bounds, axes_class=_Space, proj_type="ortho", computed_zorder=False
         )
     box = _frame(axes, view)
     _fit(figure, axes, box)
@@ -172,8 +172,15 @@ def ilr_space(
     def project(points: np.ndarray) -> np.ndarray:
         return axes.transData.transform(_projected(axes, points))
 
-    arrows.draw(arrows.Canvas(axes, project, _Arrow, _Label), view, np.zeros((0, 2, 3)))
+    arrows.draw(arrows.Canvas(axes, panel.bbox, project, _Arrow, _Label), view, np.zeros((0, 2, 3)))
     return figure
+
+
+class _Space(Axes3D):
+    """Axes in three dimensions, of which only what is inside of the figure takes room."""
+
+    def get_window_extent(self, renderer: Any = None) -> Any:
+        return Bbox.intersection(self.bbox, self.figure.bbox)
 
 
 class _Arrow(FancyArrowPatch):
@@ -214,7 +221,8 @@ def _frame(axes: Axes3D, view: View) -> Float[np.ndarray, "2 3"]:
     segments = arrows.segments(view)
     axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), zlim=(low[2], high[2]))
     axes.view_init(*angles(segments[:, 1] - segments[:, 0]))
-    axes.set_facecolor("none")
+    for unseen in (axes.patch, *axes.spines.values()):
+        unseen.set_visible(False)
     axes.tick_params(labelsize=style.TEXT, labelcolor=style.INK, pad=-2)
     three = (axes.xaxis, axes.yaxis, axes.zaxis)
     for axis, label in zip(three, view.axis_labels(_ROOM[1]), strict=True):
@@ -237,10 +245,10 @@ def _fit(figure: Figure, axes: Axes3D, box: Float[np.ndarray, "2 3"]) -> None:
         seen = axes.transData.transform(_projected(axes, edges))
         drawn = Bbox.union([*written, Bbox([seen.min(0), seen.max(0)])])
         zoom *= float((panel.size / drawn.size).min())
-    spare = (panel.height - drawn.height) / figure.dpi
-    figure.set_figheight(figure.get_figheight() - spare)
+    spare = panel.height - drawn.height
+    figure.set_figheight(figure.get_figheight() - spare / figure.dpi)
     # What is above the panel stays at the top.
-    shift = (panel.min + panel.max - drawn.min - drawn.max) / 2 - (0, spare * figure.dpi / 2)
+    shift = (panel.min + panel.max - drawn.min - drawn.max) / 2 - (0, spare / 2)
     axes.set_position(panel.translated(*shift).transformed(figure.transFigure.inverted()))
     figure.draw_without_rendering()
 

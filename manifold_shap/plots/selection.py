@@ -128,9 +128,9 @@ def with_rest(
     values: Float[Tensor, "several players"], shown: Int64[Tensor, " shown"]
 ) -> Float[Tensor, "several lines"]:
     """The values of shown players and, if there are others, the sum of those."""
+    others = values.index_fill(1, shown, 0.0).nansum(1, keepdim=True)
     lines = values[:, shown]
-    rest = values.nansum(1, keepdim=True) - lines.nansum(1, keepdim=True)
-    return torch.cat((lines, rest), 1) if hidden(values, shown) else lines
+    return torch.cat((lines, others), 1) if hidden(values, shown) else lines
 
 
 def hidden(values: Float[Tensor, "several players"], shown: Int64[Tensor, " shown"]) -> int:

@@ -1,0 +1,89 @@
+"""What figures show: which explanations together, and what players are called."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+import manifold_shap as ms
+from manifold_shap.plots import bars, pixel_maps, selection, sina
+from tests.plots.helpers import explained, ragged, table
+
+
+@pytest.mark.parametrize("plot", [bars, sina, pixel_maps])
+def test_an_unknown_output_is_refused_with_a_hint(digits: ms.Explanation, plot) -> None:
+    named = replace(digits, outputs=("zero", "one", "two"))
+    with pytest.raises(ValueError, match=r"one of \['zero', 'one', 'two'\] but got 'twoo'.*'two'"):
+        plot(named, output="twoo")
+
+
+@pytest.mark.parametrize("plot", [bars, sina])
+def test_no_line_is_refused(people: ms.Explanation, plot) -> None:
+    with pytest.raises(ValueError, match="Expected `most` of at least 1"):
+        plot(people, most=0)
+
+
+@pytest.mark.parametrize("plot", [bars, sina, pixel_maps])
+def test_explanations_of_different_things_are_refused(digits: ms.Explanation, plot) -> None:
+    renamed = replace(digits, players=ms.Players.of_elements((1, 4, 6)))
+    with pytest.raises(ValueError, match="'a' and 'b' differ in their players"):
+        plot({"a": digits, "b": renamed})
+    with pytest.raises(ValueError, match=r"differ in their rows \(5 and 2\)"):
+        plot({"a": digits, "b": digits[:2]})
+    with pytest.raises(ValueError, match=r"differ in their rows \(`x` by up to 1\)"):
+        plot({"a": digits, "b": replace(digits, x=1 - digits.x)})
+    with pytest.raises(ValueError, match="differ in their outputs"):
+        plot({"a": digits, "b": replace(digits, space=ms.Identity())})
+
+
+@pytest.mark.parametrize("plot", [bars, sina, pixel_maps])
+def test_nothing_to_plot_is_refused(digits: ms.Explanation, plot) -> None:
+    with pytest.raises(ValueError, match="at least one named explanation but got none"):
+        plot({})
+    with pytest.raises(ValueError, match="nothing to plot"):
+        plot(digits[:0])
+
+
+def test_players_are_called_by_name_and_value_in_original_units(people: ms.Explanation) -> None:
+    shown = torch.tensor([2, 1])
+    said = ["sex = m", "gain ($) = 7688", "3 other features"]
+    assert selection.labels(people, 1, shown, 150.0) == said
+    assert selection.labels(people, 0, shown, 150.0)[1] == "gain ($) = 0"
+
+
+def test_groups_have_the_values_of_their_columns() -> None:
+    grouped = table({"person": ["sex", "age"], "money": ["gain ($)"], "rest": ["city", "owner"]})
+    labels = selection.labels(grouped, 1, torch.arange(3), 150.0)
+    assert labels == ["person = 25, m", "money = 7688", "rest = Oslo, 1"]
+
+
+def test_beside_groups_single_elements_without_a_schema_have_their_values() -> None:
+    players = ms.Players(["age", "pair", "block"], [0, 1, 1, 2, 2, 2, 2, 2])
+    explanation = explained(torch.arange(16.0).reshape(2, 8), players, ("a",))
+    labels = selection.labels(explanation, 1, torch.arange(3), 150.0)
+    assert labels == ["age = 8", "pair = 9, 10", "block"]
+
+
+def test_rows_with_players_of_their_own_have_their_elements_values() -> None:
+    explanation = ragged((6,))
+    labels = selection.labels(explanation, 1, torch.tensor([1, 0]), 150.0)
+    assert labels == ["player 1 = 6, 9, 10", "player 0 = 7, 8"]
+    (columns,) = selection.features(explanation, torch.tensor([2]))
+    assert columns.iloc[0].tolist() == [4.0, 5.0]
+    assert columns.iloc[1].isna().all()
+
+
+def test_explanations_of_the_same_rows_with_other_players_are_refused() -> None:
+    explanation = ragged()
+    other = replace(explanation, owners=explanation.owners.flip(-1).clamp(min=0))
+    with pytest.raises(ValueError, match="differ in their players"):
+        bars({"a": explanation, "b": other})
+
+
+def test_a_half_trained_value_function_is_named() -> None:
+    whole = table()
+    half = replace(whole, made_by={"half_trained": True})
+    assert selection.cautions({"one": whole}) == []
+    assert selection.cautions({"one": half}) == ["Caution: half-trained value function"]
+    both = selection.cautions({"one": half, "two": whole})
+    assert both == ["Caution: half-trained value function: one"]

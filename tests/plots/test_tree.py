@@ -1,0 +1,144 @@
+"""Bifurcation trees: nodes and leaves stand where the partition has them."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matplotlib.figure import Figure
+
+from manifold_shap.plots import bifurcation_tree, style
+from manifold_shap.simplex.partition import Partition
+from tests.plots.helpers import LONG, assert_nothing_is_cut, overlapping
+
+
+@st.composite
+def sign_tables(draw: st.DrawFn) -> np.ndarray:
+    """Of a tree of up to twelve classes, the classes and the balances in any order."""
+    leaves = draw(st.permutations(range(draw(st.integers(2, 12)))))
+    splits: list[tuple[list[int], list[int]]] = []
+    split(draw, leaves, splits)
+    found = np.zeros((len(splits), len(leaves)), dtype=np.int64)
+    for row, (first, second) in zip(draw(st.permutations(list(found))), splits, strict=True):
+        row[first], row[second] = 1, -1
+    return found
+
+
+def split(draw: st.DrawFn, members: list[int], splits: list[tuple[list[int], list[int]]]) -> None:
+    if len(members) > 1:
+        cut = draw(st.integers(1, len(members) - 1))
+        splits.append((members[:cut], members[cut:]))
+        split(draw, members[:cut], splits)
+        split(draw, members[cut:], splits)
+
+
+def tree_of(signs: np.ndarray) -> tuple[Partition, Figure]:
+    partition = Partition(signs, [f"c{k}" for k in range(signs.shape[1])])
+    return partition, bifurcation_tree(partition)
+
+
+def leaves_of(figure: Figure) -> dict[str, float]:
+    return {text.get_text(): text.xy[0] for text in figure.axes[0].texts if hasattr(text, "xy")}
+
+
+def nodes_of(figure: Figure) -> list[tuple[float, float]]:
+    texts = [text for text in figure.axes[0].texts if not hasattr(text, "xy")]
+    numbered = [rf"$\tilde{{p}}_{{{number + 1}}}$" for number in range(len(texts))]
+    assert [text.get_text() for text in texts] == numbered
+    return [text.get_position() for text in texts]
+
+
+@settings(max_examples=25, deadline=None)
+@given(signs=sign_tables())
+def test_trees_have_a_node_per_balance_and_groups_side_by_side(signs: np.ndarray) -> None:
+    partition, figure = tree_of(signs)
+    leaves, nodes = leaves_of(figure), nodes_of(figure)
+    assert sorted(leaves.values()) == list(range(len(partition.classes)))
+    assert len(nodes) == len(partition.groups)
+    for (x, level), (first, second) in zip(nodes, partition.groups, strict=True):
+        left, right = (
+            sorted(leaves[partition.classes[k]] for k in group) for group in (first, second)
+        )
+        both = [*left, *right]
+        assert both == list(np.arange(both[0], both[-1] + 1))
+        assert both[0] < x < both[-1]
+        assert level > 0
+
+
+def segments(figure: Figure) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Upright and level parts of the branches: where they are, and from where to where."""
+    return [
+        (start, end)
+        for line in figure.axes[0].lines
+        for start, end in itertools.pairwise(line.get_xydata())
+    ]
+
+
+@settings(max_examples=25, deadline=None)
+@given(signs=sign_tables())
+def test_branches_never_cross(signs: np.ndarray) -> None:
+    parts = segments(tree_of(signs)[1])
+    upright = [(a[0], *sorted((a[1], b[1]))) for a, b in parts if a[0] == b[0]]
+    level = [(a[1], *sorted((a[0], b[0]))) for a, b in parts if a[0] != b[0]]
+    for (x, low, high), (y, left, right) in itertools.product(upright, level):
+        assert not (left < x < right and low < y < high)
+
+
+@settings(max_examples=25, deadline=None)
+@given(signs=sign_tables())
+def test_each_balance_hangs_below_the_one_that_splits_off_its_classes(signs: np.ndarray) -> None:
+    partition, figure = tree_of(signs)
+    groups_of = [frozenset(first + second) for first, second in partition.groups]
+    tops = dict(zip(groups_of, nodes_of(figure), strict=True))
+    for line, groups in zip(figure.axes[0].lines, partition.groups, strict=True):
+        foot = line.get_xydata()[[0, -1]]
+        for (x, y), group in zip(foot, groups, strict=True):
+            expected = tops.get(frozenset(group), (x, 0))
+            assert (x, y) == expected
+            assert expected[1] < tops[frozenset(groups[0] + groups[1])][1]
+
+
+def test_the_default_tree_is_a_staircase() -> None:
+    nodes = nodes_of(bifurcation_tree(Partition.sequential("abcd")))
+    assert nodes == [(0.5, 1), (1.25, 2), (2.125, 3)]
+
+
+def test_a_balance_stands_one_level_above_the_higher_of_its_groups() -> None:
+    nodes = nodes_of(bifurcation_tree((("a", "b"), ("c", "d"))))
+    assert nodes == [(0.5, 1), (2.5, 1), (1.5, 2)]
+
+
+def test_nested_pairs_of_names_are_drawn_as_the_partition_that_they_are() -> None:
+    tree = (("cat", "dog"), "eel")
+    one, other = bifurcation_tree(tree), bifurcation_tree(Partition.of_tree(tree))
+    assert leaves_of(one) == leaves_of(other) == {"cat": 0, "dog": 1, "eel": 2}
+    assert nodes_of(one) == nodes_of(other)
+
+
+def test_a_tree_of_something_else_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"Expected a binary tree of class names.*got a node None"):
+        bifurcation_tree(None)
+
+
+def test_names_of_leaves_are_text_and_are_shortened() -> None:
+    figure = bifurcation_tree(Partition.sequential((LONG + "1", "$a$ or $b$", LONG + "2")))
+    leaves = leaves_of(figure)
+    assert r"\$a\$ or \$b\$" in leaves
+    assert sum("…" in leaf for leaf in leaves) == 2
+    assert_nothing_is_cut(figure)
+
+
+@pytest.mark.parametrize("length", [1, 8, 30])
+@pytest.mark.parametrize("count", [2, 12, 40])
+def test_names_below_a_tree_stand_apart(count: int, length: int) -> None:
+    names = [f"{k:02}".ljust(length, "m") for k in range(count)]
+    figure = bifurcation_tree(Partition.sequential(names))
+    assert_nothing_is_cut(figure)
+    texts = [text for text in figure.axes[0].texts if hasattr(text, "xy")]
+    lines_apart = np.diff([text.get_window_extent().x1 for text in texts]).min()
+    if texts[0].get_rotation() == 40:
+        assert lines_apart * math.sin(math.radians(40)) > style.TEXT * style.DPI / 72
+    else:
+        assert overlapping(texts) == []

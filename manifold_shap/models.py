@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,15 +18,6 @@ _TOLERANCE = 1e-3
 _CPU_ROWS = 4096
 # Rows on which a model is asked twice.
 _REPEATED_ROWS = 64
-
-
-@runtime_checkable
-class SklearnClassifier(Protocol):
-    """What we use of a scikit-learn classifier."""
-
-    classes_: Any
-
-    def predict_proba(self, X: Any) -> Any: ...  # noqa: N803
 
 
 class Model:

@@ -70,6 +70,7 @@ DEFERRED = {
     ("plots.compositions", "sklearn.isotonic"): SLOW,
     ("simplex.compositions", "pandas"): FRAMES,
     ("simplex.dendrogram", "sklearn.cluster"): SLOW,
+    ("training.classifier", "sklearn.base"): SLOW,
     ("training.classifier", "skops.io"): SLOW,
     ("values.retrained", "sklearn.base"): SLOW,
 }

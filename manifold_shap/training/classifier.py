@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Unpack
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from manifold_shap._checks import check_known
 from manifold_shap.io.files import write_whole
-from manifold_shap.models import Model, SklearnClassifier, as_model
+from manifold_shap.models import Model, as_model
 from manifold_shap.nn import MLP
 from manifold_shap.training.loop import seeded, train
 from manifold_shap.training.task import (
@@ -92,10 +92,11 @@ def fit_classifier(
     trainer: Mapping[str, Any] | None = None,
     progress: bool = False,
 ) -> float:
-    """Train a classifier on a data module and write it to `directory`.
+    """Train the model to explain on a data module and write it to `directory`.
 
     Args:
-        recipe: an `MLPClassifier`, or an unfitted scikit-learn classifier.
+        recipe: an `MLPClassifier`, an unfitted scikit-learn classifier or, where the task of the
+            data is a regression, an unfitted scikit-learn regressor.
         data: a data module after `setup`.
         directory: receives `model.ckpt` (a network) or `model.skops` (scikit-learn).
         trainer: arguments of `lightning.Trainer`, for a network.
@@ -105,15 +106,23 @@ def fit_classifier(
         Wall time of the training in seconds.
 
     Raises:
-        TypeError: `recipe` is neither.
+        TypeError: `recipe` is none of these, or does not suit the task.
     """
     import skops.io
+    from sklearn.base import BaseEstimator, is_regressor
 
     directory = Path(directory)
+    is_regression = data.task == "regression"
+    if is_regression and not (isinstance(recipe, BaseEstimator) and is_regressor(recipe)):
+        raise TypeError(
+            f"Expected `classifier` to be a scikit-learn regressor for {data.name}, which is a "
+            f"regression, but got {type(recipe).__name__}; choose for example "
+            "classifier=random_forest_regressor."
+        )
     if isinstance(recipe, MLPClassifier):
         return _fit_network(recipe, data, directory, trainer, progress)
     try:
-        fit, _ = recipe.fit, recipe.predict_proba
+        fit, _ = recipe.fit, recipe.predict if is_regression else recipe.predict_proba
     except AttributeError as error:
         raise TypeError(
             "Expected `classifier` to be an MLP recipe or a scikit-learn classifier with `fit` "
@@ -127,25 +136,32 @@ def fit_classifier(
 
 
 def load_classifier(directory: str | Path, data: "TensorDataModule") -> Model:
-    """The classifier that `fit_classifier` wrote, checked on rows of the data it was made for.
+    """The model that `fit_classifier` wrote, checked on rows of the data it was made for.
 
     Raises:
         FileNotFoundError: no classifier is there.
         ValueError: the file is damaged, foreign, or holds types that are not scikit-learn's.
     """
     directory = Path(directory)
-    model: nn.Module | SklearnClassifier
+    model: Any
     if (directory / _ESTIMATOR).exists():
         model = load_estimator(directory)
     else:
         model = load_task(directory / "model.ckpt", ClassifierTask)[0].network
-    return as_model(model, data.x_test[:64], data.classes)
+    returns = "values" if data.task == "regression" else None
+    return as_model(model, data.x_test[:64], data.outputs, returns)
 
 
 def accuracy(model: Model, x: Tensor, y: Tensor) -> float:
     """Share of rows whose most probable class is their label."""
     predicted = torch.cat([model(rows).argmax(-1) for rows in x.split(8192)])
     return (predicted == y).double().mean().item()
+
+
+def r_squared(model: Model, x: Tensor, y: Tensor) -> float:
+    """Share of the variance of the target that a regression model of it explains (R²)."""
+    predicted = torch.cat([model(rows)[:, 0] for rows in x.split(8192)]).double()
+    return 1 - ((predicted - y) ** 2).mean().item() / y.double().var(correction=0).item()
 
 
 def _fit_network(
@@ -166,8 +182,8 @@ def _fit_network(
     return training.seconds
 
 
-def load_estimator(directory: str | Path) -> SklearnClassifier:
-    """The scikit-learn classifier that `fit_classifier` wrote.
+def load_estimator(directory: str | Path) -> Any:
+    """The scikit-learn estimator that `fit_classifier` wrote.
 
     Raises:
         FileNotFoundError: none is there; the classifier may be a network.

@@ -7,16 +7,19 @@ import pytest
 import skops.io
 import torch
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
 
-from manifold_shap.data import Digits, Iris
+import manifold_shap as ms
+from manifold_shap.data import Diabetes, Digits, Iris
 from manifold_shap.training.classifier import (
     MLPClassifier,
     accuracy,
     fit_classifier,
     load_classifier,
+    r_squared,
 )
 
 CPU = {"accelerator": "cpu"}
@@ -94,3 +97,29 @@ def test_a_damaged_file_says_so(iris: Iris, tmp_path: Path) -> None:
 def test_nothing_there_says_so(iris: Iris, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="classifier checkpoint"):
         load_classifier(tmp_path, iris)
+
+
+def test_a_regression_has_a_regressor(tmp_path: Path) -> None:
+    data = Diabetes(seed=1)
+    data.setup()
+    fit_classifier(LinearRegression(), data, tmp_path)
+    model = load_classifier(tmp_path, data)
+    assert (model.returns, model.classes) == ("values", ("progression",))
+    own = LinearRegression().fit(data.x_train.numpy(), data.y_train.numpy())
+    found = r_squared(model, data.x_test, data.y_test)
+    assert found == pytest.approx(own.score(data.x_test.numpy(), data.y_test.numpy()), abs=1e-5)
+    value = ms.imputed_value(model, ms.MarginalImputer(data.x_train, data.players), "identity", 8)
+    explanation = ms.permutation_shapley(value, data.x_test[:2], permutations=2)
+    torch.testing.assert_close(
+        explanation.phi.sum(1) + explanation.base, model(data.x_test[:2]), rtol=1e-4, atol=1e-2
+    )
+
+
+def test_a_regression_and_its_model_suit_each_other(tmp_path: Path, iris: Iris) -> None:
+    data = Diabetes()
+    data.setup()
+    for recipe in (GaussianNB(), MLPClassifier()):
+        with pytest.raises(TypeError, match=r"regressor for diabetes, .*=random_forest_regr"):
+            fit_classifier(recipe, data, tmp_path)
+    with pytest.raises(TypeError, match="`predict_proba`, but got LinearRegression"):
+        fit_classifier(LinearRegression(), iris, tmp_path)

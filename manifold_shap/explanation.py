@@ -17,6 +17,7 @@ from manifold_shap.players import Players
 from manifold_shap.simplex import compositions
 from manifold_shap.simplex.partition import Partition, Tree
 from manifold_shap.spaces import OutputSpace, Probability
+from manifold_shap.tables.features import player_values
 from manifold_shap.tables.schema import Schema
 
 if TYPE_CHECKING:
@@ -203,56 +204,9 @@ class Explanation:
         )
 
     def features(self) -> "pd.DataFrame | None":
-        """What each player was, in original units `[instances, players]`.
-
-        A player of several columns has them all, as in "street=Elm, number=7"; one that a row
-        lacks has NaN. None where a player owns several elements that no schema describes, as a
-        superpixel does.
-        """
-        import pandas as pd
-
-        names, index = list(self.players.names), list(self.instances)
-        if self.schema is not None:
-            return self._columns().set_axis(index)
-        flat = self.x.flatten(1)
-        if self.owners is None:
-            if flat.shape[1] != len(names):
-                return None
-            values = flat[:, self.players.index.flatten().argsort()]
-            return pd.DataFrame(values.numpy(), index=index, columns=names)
-        owners = self.owners.flatten(1)
-        if not torch.equal((owners >= 0).sum(1), self.counts):
-            return None
-        # Padding is written to a place of its own, and left out.
-        values = flat.new_full((len(flat), len(names) + 1), torch.nan)
-        values.scatter_(1, owners.where(owners >= 0, len(names)), flat)
-        return pd.DataFrame(values[:, :-1].numpy(), index=index, columns=names)
-
-    def _columns(self) -> "pd.DataFrame":
-        """The columns of the table, those of one player together."""
-        import pandas as pd
-
-        assert self.schema is not None
-        frame = self.schema.decode(self.x)
-        column = self.schema.players.index
-        first = torch.searchsorted(column, torch.arange(len(self.schema.names)))
-        owner = self.players.index[first]
-        if len(owner) == len(self.players):
-            names = list(self.players.names)
-            return frame.iloc[:, owner.argsort().tolist()].set_axis(names, axis=1)
-        members = {
-            name: [str(frame.columns[k]) for k in (owner == player).nonzero()[:, 0].tolist()]
-            for player, name in enumerate(self.players.names)
-        }
-        texts = {
-            name: frame[columns[0]]
-            if len(columns) == 1
-            else frame[columns].apply(
-                lambda row: ", ".join(f"{column}={value}" for column, value in row.items()), axis=1
-            )
-            for name, columns in members.items()
-        }
-        return pd.DataFrame(texts)
+        """What each player was, in original units `[instances, players]`; see `player_values`."""
+        frame = player_values(self.x, self.players, self.schema, self.owners)
+        return None if frame is None else frame.set_axis(list(self.instances))
 
     @property
     def classes(self) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """The explanation: labels, conversions, and a store that is whole or not there."""
 
 import dataclasses
+import json
 import math
 import shutil
 import subprocess
@@ -105,7 +106,7 @@ def test_dataset_is_labelled() -> None:
     one = dataset.phi.sel(instances=1, players="日本", outputs="ja : 3").item()
     assert one == explanation.phi[1, 2, 0].item()
     assert dataset.covariance.dims == ("instances", "players", "outputs", "outputs_too")
-    assert dataset.attrs["space"] == "ilr"
+    assert json.loads(dataset.attrs["space"])["output"] == "ilr"
 
 
 def test_foreign_dataset_is_refused() -> None:
@@ -146,9 +147,8 @@ def test_indexing_keeps_labels(index: object, rows: list[int], labels: tuple[int
     explanation = make("ilr", instances=(7, 9))
     some = explanation[index]
     assert some.instances == labels
-    for name in ("phi", "standard_error", "prediction", "x", "covariance"):
+    for name in ("phi", "standard_error", "base", "prediction", "x", "covariance"):
         assert torch.equal(getattr(some, name), getattr(explanation, name)[rows])
-    assert torch.equal(some.base, explanation.base)
     assert some.partition == explanation.partition
     assert make(instances=(7, 9))[index].covariance is None
 
@@ -232,7 +232,7 @@ def test_players_and_outputs_must_fit_phi() -> None:
 
 
 def test_log_ratios_come_with_the_partition_that_names_them() -> None:
-    with pytest.raises(ValueError, match=r"`partition` in the space 'ilr', .* got none in 'ilr'"):
+    with pytest.raises(ValueError, match=r"`partition` where outputs are log-ratio .* got none in"):
         make("ilr", partition=None)
     with pytest.raises(ValueError, match="got one in 'probability'"):
         make(partition=PARTITION)
@@ -252,7 +252,7 @@ def test_missing_store(tmp_path: Path) -> None:
         ".zmetadata",
         "phi/0.0.0",
         "standard_error/0.0.0",
-        "base/0",
+        "base/0.0",
         "x/0.0",
         "covariance/0.0.0.0",
         "player_of_element/0",
@@ -304,14 +304,17 @@ def test_an_earlier_explanation_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "explanation.zarr"
     make("ilr").save(path)
     make().save(path)
-    assert ms.Explanation.load(path).space == "probability"
+    assert ms.Explanation.load(path).space == ms.Probability()
     assert [entry.name for entry in tmp_path.iterdir()] == ["explanation.zarr"]
 
 
 def large(seed: int = 0) -> ms.Explanation:
     """Random numbers that no compression fits into the kilobyte of `full_disk`."""
     phi: Tensor = torch.rand(50, 3, 2, generator=torch.Generator().manual_seed(seed))
-    return make(phi=phi, standard_error=phi, prediction=torch.rand(50, 2), x=torch.rand(50, 3))
+    prediction = torch.rand(50, 2)
+    return make(
+        phi=phi, standard_error=phi, base=prediction, prediction=prediction, x=torch.rand(50, 3)
+    )
 
 
 def test_a_failed_save_keeps_the_earlier_explanation(tmp_path: Path, full_disk: FullDisk) -> None:
@@ -326,7 +329,7 @@ def test_a_failed_save_keeps_the_earlier_explanation(tmp_path: Path, full_disk: 
 def test_an_unwritable_place(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("mine")
-    with pytest.raises(OSError, match=r"Could not write the explanation to .*e.zarr"):
+    with pytest.raises(OSError, match=r"Could not write .*e.zarr"):
         make().save(file / "e.zarr")
     assert file.read_text() == "mine"
 
@@ -335,3 +338,68 @@ def test_a_store_can_be_moved(tmp_path: Path) -> None:
     make().save(tmp_path / "a.zarr")
     shutil.move(tmp_path / "a.zarr", tmp_path / "b.zarr")
     assert_same(ms.Explanation.load(tmp_path / "b.zarr"), make())
+
+
+def ragged() -> ms.Explanation:
+    """Two sentences of two and three words, padded to three."""
+    phi = torch.tensor([[[1.0], [2.0], [torch.nan]], [[1.0], [1.0], [1.0]]])
+    return ms.Explanation(
+        phi=phi,
+        standard_error=0 * phi,
+        base=torch.tensor([[0.0], [1.0]]),
+        prediction=torch.tensor([[3.0], [4.0]]),
+        x=torch.tensor([[7.0, 8.0, 0.0], [4.0, 5.0, 6.0]]),
+        players=ms.Players.of_rows((3,), 3),
+        owners=torch.tensor([[1, 0, -1], [0, 1, 2]]),
+        outputs=("sum",),
+        space=ms.Identity(),
+    )
+
+
+def test_rows_with_players_of_their_own(tmp_path: Path) -> None:
+    explanation = ragged()
+    assert explanation.counts.tolist() == [2, 3]
+    assert explanation.present.tolist() == [[True, True, False], [True, True, True]]
+    assert explanation.efficiency_gap == 0
+    frame = explanation.to_dataframe()
+    assert len(frame) == 5
+    assert not frame.phi.isna().any()
+    features = explanation.features()
+    assert features is not None
+    assert features.iloc[0, :2].tolist() == [8.0, 7.0]
+    assert np.isnan(features.iloc[0, 2])
+    explanation.save(tmp_path / "e.zarr")
+    loaded = ms.Explanation.load(tmp_path / "e.zarr")
+    assert loaded.owners is not None
+    assert torch.equal(loaded.owners, explanation.owners)
+    assert loaded.players.by_row
+    assert loaded[0].efficiency_gap == 0
+
+
+def test_owners_belong_to_rows_with_players_of_their_own() -> None:
+    with pytest.raises(ValueError, match="Expected `owners` where rows have players of their own"):
+        dataclasses.replace(ragged(), owners=None)
+    with pytest.raises(ValueError, match=r"`owners` .*got some"):
+        make(owners=torch.zeros(2, 3, dtype=torch.int64))
+
+
+def test_double_precision_is_kept(tmp_path: Path) -> None:
+    def value(x: Tensor, mask: Tensor) -> Tensor:
+        return 1e6 + (x[:, None].double() * mask).sum(-1, keepdim=True)
+
+    explanation = ms.exact_shapley(value, torch.tensor([[1.0, -1.0, 0.5]]))
+    assert explanation.phi.dtype == explanation.base.dtype == torch.float64
+    assert explanation.efficiency_gap < 1e-9
+    explanation.save(tmp_path / "e.zarr")
+    assert_same(ms.Explanation.load(tmp_path / "e.zarr"), explanation)
+
+
+def test_a_group_of_columns_has_all_their_values() -> None:
+    schema, _ = table()
+    model = ms.as_model(lambda x: x[:, :2], torch.zeros(2, schema.width), returns="values")
+    x = schema.encode(pd.DataFrame({"age": [20.0, 40.0], "colour": ["red", "blue"]}))
+    value = ms.imputed_value(model, ms.MarginalImputer(x, schema.players), "identity")
+    value.schema = schema
+    features = ms.exact_shapley(value.grouped({"both": ["age", "colour"]}), x).features()
+    assert features is not None
+    assert features["both"].tolist() == ["age=20, colour=red", "age=40, colour=blue"]

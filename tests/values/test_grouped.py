@@ -1,0 +1,101 @@
+"""Coarser players: the game of groups is the game of their members together."""
+
+import pytest
+import torch
+from torch import Tensor
+
+import manifold_shap as ms
+
+X = torch.tensor([[1.0, 2.0, 3.0, 4.0], [0.5, -1.0, 2.0, 1.0]])
+
+
+def product(x: Tensor, mask: Tensor) -> Tensor:
+    """A game with interactions of all orders."""
+    return torch.where(mask, x[:, None], 1.0).prod(-1, keepdim=True)
+
+
+def value() -> ms.ValueFunction:
+    return ms.as_value_function(product, X)
+
+
+@pytest.mark.parametrize(
+    "groups", [{"ends": ["x0", "x3"]}, torch.tensor([0, 1, 2, 0]), [0, 1, 2, 0]]
+)
+def test_groups_join_together(groups: object) -> None:
+    grouped = value().grouped(groups)
+    torch.testing.assert_close(ms.exact_shapley(grouped, X).phi, _by_hand())
+
+
+def _by_hand() -> Tensor:
+    """Three players: {0, 3}, 1 and 2, whose features are products."""
+    merged = torch.stack((X[:, 0] * X[:, 3], X[:, 1], X[:, 2]), dim=1)
+    return ms.exact_shapley(product, merged).phi
+
+
+def test_label_maps_of_images_group_pixels() -> None:
+    images = X.reshape(2, 2, 2)
+    flat = ms.as_value_function(lambda x, mask: product(x.flatten(1), mask), images)
+    grouped = flat.grouped(torch.tensor([[0, 1], [2, 0]]))
+    torch.testing.assert_close(ms.exact_shapley(grouped, images).phi, _by_hand())
+
+
+def test_every_row_may_have_groups_of_its_own() -> None:
+    def segment(x: Tensor) -> Tensor:
+        # Rows that begin with 1 have three segments, the others two.
+        three, two = torch.tensor([0, 1, 2, 0]), torch.tensor([0, 0, 1, 1])
+        return torch.where(x[:, :1] == 1, three, two)
+
+    grouped = value().grouped(segment, count=5)
+    found = ms.exact_shapley(grouped, X)
+    assert found.phi.shape == (2, 5, 1)
+    torch.testing.assert_close(found.phi[0, :3], _by_hand()[0])
+    merged = torch.stack((X[1:, 0] * X[1:, 1], X[1:, 2] * X[1:, 3]), dim=1)
+    torch.testing.assert_close(found.phi[1, :2], ms.exact_shapley(product, merged).phi[0])
+    assert bool(found.phi[0, 3:].isnan().all())
+    assert bool(found.phi[1, 2:].isnan().all())
+    assert found.efficiency_gap < 1e-6
+
+
+def test_padding_is_never_revealed() -> None:
+    seen = []
+
+    def watched(x: Tensor, mask: Tensor) -> Tensor:
+        seen.append(mask)
+        return product(x, mask)
+
+    labels = torch.tensor([0, 1, -1, 2])
+    grouped = ms.as_value_function(watched, X).grouped(lambda x: labels.expand(len(x), 4), 3)
+    seen.clear()
+    ms.permutation_shapley(grouped, X, permutations=6)
+    proper = [mask for mask in seen if not bool(mask.all() | (~mask).all())]
+    assert proper
+    assert not any(bool(mask[..., 2].any()) for mask in proper)
+
+
+@pytest.mark.parametrize(
+    ("groups", "count", "message"),
+    [
+        ({"a": ["x0", "x9"]}, None, "are not among them"),
+        ({"a": ["x0"], "b": ["x0"]}, None, "more than one group"),
+        ({"a": []}, None, "a group is empty"),
+        ([0, 2, 2, 0], None, "without a gap"),
+        ([0, 1], None, "one for each of 4 players"),
+        (lambda x: torch.zeros(len(x), 4).long(), None, "Expected `count`"),
+    ],
+)
+def test_groups_that_cannot_be(groups: object, count: int | None, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        value().grouped(groups, count)
+
+
+def test_labels_of_rows_are_checked() -> None:
+    for labels, message in (
+        (torch.tensor([0, 2, 2, 0]), "without a gap"),
+        (torch.tensor([0, 1, 2, 3]), "larger `count`"),
+        (torch.tensor([0.0, 1.0, 0.0, 0.0]), "whole numbers"),
+    ):
+        grouped = value().grouped(lambda x, labels=labels: labels.expand(len(x), 4), 3)
+        with pytest.raises(ValueError, match=message):
+            ms.exact_shapley(grouped, X)
+    with pytest.raises(TypeError, match="dictionary of names"):
+        value().grouped(3)

@@ -65,8 +65,10 @@ def _of_columns(frame: pd.DataFrame, schema: Schema, players: Players) -> pd.Dat
 def _together(columns: pd.DataFrame) -> pd.Series:
     if columns.shape[1] == 1:
         return columns.iloc[:, 0]
-    texts = [
-        f"{name}=" + column.map("{:.6g}".format if pd.api.types.is_float_dtype(column) else str)
-        for name, column in columns.items()
-    ]
-    return texts[0].str.cat(texts[1:], sep=", ")
+    texts = pd.DataFrame(
+        {
+            name: f"{name}=" + column.map("{:.6g}".format if column.dtype.kind == "f" else str)
+            for name, column in columns.items()
+        }
+    )
+    return texts.agg(", ".join, axis=1)

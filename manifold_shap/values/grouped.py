@@ -1,6 +1,6 @@
 """Gives any value function coarser players: groups of its own that join and leave together."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -48,7 +48,7 @@ class GroupedValue(ValueFunction):
     def __init__(
         self,
         value: ValueFunction,
-        groups: Mapping[str, Any] | Sequence[int] | Tensor | np.ndarray | Callable[[Tensor], Any],
+        groups: Any,
         count: int | None = None,
     ) -> None:
         self.value = value

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+import manifold_shap as ms
 from manifold_shap.nn import ACTIVATIONS
 from manifold_shap.surrogate.network import Surrogate
 
@@ -97,7 +98,7 @@ def test_absent_players_do_not_matter(space: str, m: int) -> None:
 
 
 def test_players_of_several_elements() -> None:
-    surrogate = Surrogate((3,), [0, 1, 1], 1, "identity", hidden=(8,))
+    surrogate = Surrogate((3,), [0, 1, 1], 1, False, hidden=(8,))
     assert surrogate(torch.randn(2, 3), torch.ones(2, 4, 2, dtype=torch.bool)).shape == (2, 4, 1)
 
 
@@ -105,7 +106,7 @@ def test_a_surrogate_needs_a_hidden_layer() -> None:
     with pytest.raises(
         ValueError, match="Expected `hidden` to list layer widths, at least 1 of them"
     ):
-        Surrogate((2,), [0, 1], 1, "identity", hidden=())
+        Surrogate((2,), [0, 1], 1, False, hidden=())
 
 
 networks = given(
@@ -196,7 +197,7 @@ def test_what_is_linearized_is_the_derivative_behind_the_first_layer(
 
 
 def test_linearized_values_cost_no_more_than_a_few() -> None:
-    images = Surrogate((784,), range(784), 10, "probability")
+    images = Surrogate((784,), range(784), 10, True)
     assert 20 < images.linearized_cost < 784 / 3
-    many_classes = Surrogate((8,), range(8), 1000, "probability")
+    many_classes = Surrogate((8,), range(8), 1000, True)
     assert many_classes.linearized_cost > 1000

@@ -161,6 +161,14 @@ def ask(v: ImputedValue, kind: str, x: Tensor, keys: Tensor, **more: int) -> Ten
 
 
 KEYS = torch.tensor([[1, 2, 3], [1, 5, 6]])
+
+
+def one_by_one(v: ms.ValueFunction, x: Tensor, mask: Tensor) -> Tensor:
+    """Values of the coalitions of runs, each asked for on its own."""
+    values = v.values(x, mask.flatten(1, 2), KEYS.repeat_interleave(mask.shape[2], 1))
+    return values.unflatten(1, mask.shape[1:3])
+
+
 ENCODER = {"posterior": "encoder"}
 
 
@@ -168,7 +176,7 @@ ENCODER = {"posterior": "encoder"}
 @pytest.mark.parametrize("batch_size", [None, 1, 50, 6 * 3 * 41])
 def test_values_of_runs_are_those_of_single_coalitions(kind: str, batch_size: int | None) -> None:
     v, x, mask = value(), rows(2, seed=1), runs(kind)
-    plain = v.proper_values(x, mask.flatten(1, 2), KEYS.repeat_interleave(mask.shape[2], 1))
+    plain = one_by_one(v, x, mask)
     more = {} if batch_size is None else {"batch_size": batch_size}
     found = ask(v, kind, x, KEYS, **more)
     torch.testing.assert_close(found, plain, rtol=1e-4, atol=1e-5)
@@ -183,14 +191,14 @@ def test_few_players_and_encoders_are_asked_one_by_one(
     if not settings:
         monkeypatch.setattr(vae, "_LEAST_PLAYERS", len(PLAYERS) + 1)
     v, x, mask = value(imputer(**settings)), rows(2, seed=1), runs(kind)
-    plain = v.proper_values(x, mask.flatten(1, 2), KEYS.repeat_interleave(mask.shape[2], 1))
+    plain = one_by_one(v, x, mask)
     torch.testing.assert_close(ask(v, kind, x, KEYS), plain)
 
 
 @both
 def test_any_imputer_has_values_of_runs(kind: str) -> None:
     v, x, mask = value(ms.MarginalImputer(rows(), PLAYERS)), rows(2, seed=1), runs(kind)
-    plain = v.proper_values(x, mask.flatten(1, 2), KEYS.repeat_interleave(mask.shape[2], 1))
+    plain = one_by_one(v, x, mask)
     torch.testing.assert_close(ask(v, kind, x, KEYS, batch_size=100), plain)
 
 
@@ -199,7 +207,7 @@ def test_the_bank_walks_and_asks_for_no_products_of_single_coalitions(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     v = value()
-    assert not v.linearizes
+    assert v.linearized() is None
 
     def refuse(*arguments: Tensor) -> Tensor:
         raise AssertionError
@@ -258,13 +266,12 @@ def test_permutations_walk_and_no_batch_size_changes_their_values(
 
 
 def test_log_ratios_of_means_walk_along() -> None:
-    x, keys, weight = rows(2, seed=1), KEYS, torch.ones(ELEMENTS, 3).tril()
+    x, weight = rows(2, seed=1), torch.ones(ELEMENTS, 3).tril()
     v = ms.imputed_value(lambda x: (x @ weight / 9).softmax(-1), imputer(), draws=3)
     ratio = ms.LogRatioOfMean(v)
-    assert ratio.walks
-    found = ratio.values_along(x, orders(2, 3), keys)
+    found = ratio.values_along(x, orders(2, 3), KEYS)
     mask = runs("along")
-    plain = ratio.proper_values(x, mask.flatten(1, 2), keys.repeat_interleave(mask.shape[2], 1))
+    plain = one_by_one(ratio, x, mask)
     torch.testing.assert_close(found, plain, rtol=1e-4, atol=1e-4)
 
 

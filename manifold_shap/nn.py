@@ -1,4 +1,4 @@
-"""Networks: a plain MLP, and one whose input may be partly absent."""
+"""Defines network layers: an MLP, and a first layer whose input may be partly absent."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -11,7 +11,9 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
-# In place where gradients allow it: nobody else reads the output of the layer before.
+from manifold_shap._checks import check_choice
+
+# In place where gradients allow it: the output of the layer before is not read again.
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "relu": partial(nn.ReLU, inplace=True),
     "gelu": nn.GELU,
@@ -19,12 +21,12 @@ ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "elu": nn.ELU,
 }
 
-# From this many coalitions per row on, one weight matrix per row is cheaper than one input per
+# Fewest coalitions per row for which one weight matrix per row is cheaper than one input per
 # coalition.
 _FOLD_FROM = 32
-# Up to this many players, a product with the masks of growing coalitions takes less time than
-# running sums, on a CPU: a tenth with 13 in half precision and a third in single; with 64 it is 0.6
-# and 1.2 times as long.
+# Most players for which, on a CPU, a product with the masks of nested coalitions takes less time than
+# running sums: with 13 a tenth in half precision and a third in single; with 64 it takes 0.6 and 1.2
+# times as long.
 _MASKS_UP_TO = 64
 
 
@@ -34,9 +36,7 @@ def make_activation(name: str) -> nn.Module:
     Raises:
         ValueError: the name is not known.
     """
-    if name not in ACTIVATIONS:
-        raise ValueError(f"Expected `activation` to be one of {set(ACTIVATIONS)}, got {name!r}.")
-    return ACTIVATIONS[name]()
+    return ACTIVATIONS[check_choice("activation", name, tuple(ACTIVATIONS))]()
 
 
 def check_hidden(hidden: Any, least: int = 1) -> None:
@@ -113,20 +113,20 @@ class MaskedLinear(nn.Module):
         terms: Float[Tensor, "batch players outputs"],
         mask: Bool[Tensor, "batch m players"],
     ) -> Float[Tensor, "batch m outputs"]:
-        """The layer's output from what each player adds to it."""
+        """The layer's output from the terms of the players."""
         return torch.baddbmm(self.bias.to(terms.dtype), mask.to(terms.dtype), terms)
 
     def along(
         self, x: Float[Tensor, "batch elements"], orders: Int64[Tensor, "batch orders players"]
     ) -> Float[Tensor, "batch orders sizes outputs"]:
-        """The layer's output for the coalitions of 1, 2, ... n-1 players that grow along orders.
+        """The layer's output for the nested coalitions of 1, 2, ... n-1 players along orders.
 
-        Of many players a running sum of their terms: n additions where n coalitions take n²/2.
+        With many players it is a running sum of their terms: n additions instead of n²/2.
         """
         dtype = product_dtype(x)
         with torch.autocast(x.device.type, enabled=False):
-            # Row by row in memory, to be gathered as such. In half precision, too: what is behind
-            # takes its inputs so, and products with ones, of which sums are made, add in single.
+            # Contiguous, to be gathered row by row. Half precision is enough: the next layer takes
+            # its inputs in it, and products with ones, which make the sums, add in single.
             terms = self.terms(x).to(dtype).contiguous()
             if self.players <= _MASKS_UP_TO:
                 mask = growing(orders)
@@ -137,14 +137,14 @@ class MaskedLinear(nn.Module):
             return prefix_sums(steps, self.bias.to(dtype))
 
     def sum_of_terms(self, x: Float[Tensor, "batch elements"]) -> Float[Tensor, "batch outputs"]:
-        """What all players together add to the layer's output."""
+        """The sum of the terms of all players."""
         elements = len(self.index)
         return x @ self.weight[:, :elements].T + self.weight[:, elements:].sum(1)
 
     def sum_of_squared_terms(
         self, x: Float[Tensor, "batch elements"]
     ) -> Float[Tensor, "batch outputs"]:
-        """The squares of what each player adds to the layer's output, summed over players."""
+        """The sum over players of their squared terms."""
         if not self._one_element_each:
             return self.terms(x).square().sum(1)
         value, presence = self.weight.split([len(self.index), self.players], dim=1)
@@ -152,7 +152,7 @@ class MaskedLinear(nn.Module):
         return squared + presence.square().sum(1)
 
     def terms(self, x: Float[Tensor, "batch elements"]) -> Float[Tensor, "batch players outputs"]:
-        """What each player adds to the layer's output when it joins a coalition."""
+        """The term that each player adds to the layer's output when it joins a coalition."""
         elements = len(self.index)
         by_element = x[..., None] * self.weight[:, :elements].T
         presence = self.weight[:, elements:].T.to(by_element.dtype)
@@ -163,7 +163,7 @@ class MaskedLinear(nn.Module):
 
 
 def product_dtype(x: Tensor) -> torch.dtype:
-    """What products with a tensor are computed in: autocast may have another than its own."""
+    """The dtype that products with a tensor are computed in, which autocast may change."""
     device = x.device.type
     return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
 
@@ -179,10 +179,13 @@ def growing(
 def prefix_sums(
     steps: Float[Tensor, "*batch steps width"], start: Float[Tensor, " width"]
 ) -> Float[Tensor, "*batch steps width"]:
-    """A start and the sums of the first 1, 2, ... steps.
+    """`start` plus the sums of the first 1, 2, ... steps.
 
-    Sums inside blocks, and of the blocks before, are products with triangles of ones. On a CPU
-    they take a third of the time of `cumsum`, which adds along one column after the other.
+    The sums within blocks, and of the blocks before, are products with triangles of ones. On a CPU
+    this takes a third of the time of `cumsum`, which adds along one column after the other.
+
+    >>> prefix_sums(torch.tensor([[1.0], [2.0], [3.0]]), torch.tensor([10.0])).flatten()
+    tensor([11., 13., 16.])
     """
     count = steps.shape[-2]
     size = max(1, math.isqrt(count))
@@ -196,9 +199,9 @@ def prefix_sums(
 def value_and_slope(
     layers: nn.Sequential, x: Float[Tensor, "*batch inputs"]
 ) -> tuple[Float[Tensor, "*batch outputs"], Float[Tensor, "*batch outputs inputs"]]:
-    """Outputs of linear and elementwise layers, and their derivative by the inputs.
+    """Outputs of linear and elementwise layers, and their derivatives by the inputs.
 
-    Backward for all outputs at once, without a graph: a few products, whatever calls it.
+    Derivatives of all outputs are computed at once, without a graph, by a few products.
     """
     steps: list[tuple[bool, Tensor]] = []
     for layer in layers:
@@ -215,11 +218,11 @@ def value_and_slope(
 
 
 def _elementwise(layer: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
-    """An activation's outputs, and its derivative in each of them."""
-    # Also for a caller in inference mode, whose tensors have no gradients.
+    """An activation's outputs, and its derivatives."""
+    # Gradients are needed even if the caller is in inference mode.
     with torch.inference_mode(False), torch.enable_grad():
         leaf = x.detach().clone().requires_grad_()
-        # A copy, since some activations work in place.
+        # Some activations work in place.
         out = layer(leaf.clone())
         (slope,) = torch.autograd.grad(out.sum(), leaf)
     return out.detach(), slope

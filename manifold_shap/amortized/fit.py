@@ -20,8 +20,9 @@ from manifold_shap.training.loop import seeded, train_on, training_rows
 from manifold_shap.training.task import Task, TrainingOptions, load_task, training_options
 
 _STRATA = 8
-# One in so many rows of a batch is evaluated in full as well.
+# One row in 16 also has exact contributions, which correct the linearized ones.
 _EXACT_EVERY = 16
+# Hidden activations that fit a cache.
 _CACHED = 2**21
 
 
@@ -54,15 +55,15 @@ class AmortizedTask(Task):
 
     @torch.no_grad()
     def describe(self, surrogate: Surrogate, change: Tensor) -> None:
-        """Take what the file must know: the surrogate, and v(N) - v(∅) of training rows."""
-        # In a tuple, it is none of the modules that are trained and saved.
+        """Take the surrogate, and the scale of v(N) - v(∅) over training rows."""
+        # In a tuple it is not a submodule, which would be trained and saved.
         self._surrogate = (surrogate,)
         self.probe.copy_(_fingerprint(surrogate))
         self.explainer.start(surrogate, change)
 
     def on_fit_start(self) -> None:
         (surrogate,) = self._surrogate
-        # Its owner may go on using it where it is.
+        # A copy: the caller may go on using the surrogate on its device.
         self._surrogate = (copy.deepcopy(surrogate).requires_grad_(False).to(self.device),)
 
     def loss(
@@ -82,8 +83,8 @@ class AmortizedTask(Task):
     ) -> Float[Tensor, "batch players outputs"]:
         """An unbiased estimate of all Shapley values of each row, from one pair of coalitions.
 
-        Linearized contributions, and for a few of the rows, drawn anew, what these miss, which
-        counts for all.
+        A two-level estimator: linearized contributions of all rows, plus a correction by the exact
+        contributions of a few random rows.
         """
         mask, weight = self._pairs(len(x), generator)
         found = self._by_parts(x, mask, linearized=True)
@@ -96,7 +97,7 @@ class AmortizedTask(Task):
     def _pairs(
         self, count: int, generator: torch.Generator
     ) -> tuple[Bool[Tensor, "batch 2 players"], Float[Tensor, " batch"]]:
-        """A pair of coalitions for each row, and its weight: strata in turn, from any one on."""
+        """A pair of coalitions for each row, and its weight: strata in turn, from a random one on."""
         first = int(torch.randint(_STRATA, (), generator=generator, device=generator.device))
         rows = slice(first, first + count)
         groups = -(-(first + count) // _STRATA)
@@ -109,7 +110,7 @@ class AmortizedTask(Task):
     ) -> Float[Tensor, "batch players outputs"]:
         (surrogate,) = self._surrogate
         found = []
-        # As many rows as the hidden layers of all players' coalitions fit a cache.
+        # Rows whose coalitions' hidden activations fit a cache.
         step = max(_STRATA, _CACHED // (2 * mask.shape[-1] * len(self.probe)))
         for rows, pairs in zip(x.split(step), mask.split(step), strict=True):
             values = surrogate.around(rows, pairs, linearized)
@@ -185,7 +186,7 @@ def load_amortized(path: str | Path, value: Any) -> AmortizedExplainer:
     Raises:
         FileNotFoundError: no file is there.
         TypeError: `value` is no surrogate.
-        ValueError: it is damaged or foreign, or was trained for another surrogate.
+        ValueError: it is damaged or of something else, or was trained for another surrogate.
     """
     _check_surrogate(value)
     task, checkpoint = load_task(path, AmortizedTask)
@@ -210,7 +211,7 @@ def _check_surrogate(value: Any) -> None:
 
 @torch.no_grad()
 def _fingerprint(surrogate: Surrogate) -> Float[Tensor, " width"]:
-    """Sums of weights, biases and scales, which another surrogate does not have."""
+    """Sums of weights, biases and scales, by which to recognise a surrogate."""
     after = sum(layer.weight.mean() + layer.bias.mean() for layer in surrogate.behind)
     scales = (surrogate.x_mean, surrogate.x_scale, surrogate.target_mean, surrogate.target_scale)
     about = after + sum(scale.mean() for scale in scales)

@@ -1,17 +1,18 @@
-"""The amortised explainer: a network that maps a row to all of its Shapley values in one pass.
+"""Maps a row to all of its Shapley values in one pass: the network of the amortised explainer.
 
-It is the surrogate, unfolded. With every player present with probability q (Owen 1972), a player's
-value is the mean over q of what it changes, and to first order that is what it adds to the first
-layer times the mean slope of everything behind. What reaches a hidden unit then is a sum of many
-independent terms, nearly normal, so its mean and deviation tell how often the unit is active: a
-pass forward with means and variances for a few q, and one pass back with the chances to be active
-as slopes. Without any training this finds the values of MNIST with a relative error of 0.3.
+It is derived from the surrogate by the multilinear extension (Owen 1972): if every player is
+present with probability q, a player's Shapley value is the mean over q of its expected marginal
+contribution. To first order that is the player's term in the first layer times the expected slope
+of the layers behind. The input of a hidden unit is a sum of many independent terms, nearly normal,
+so its mean and variance give the probability that the unit is active. The network therefore runs
+forward with means and variances for a few q, and backward with these probabilities as slopes.
+Without any training this finds the values of MNIST with a relative error of 0.3.
 
-The rest is learned: a small network shifts these chances and the slope of the outputs, and the
-weights of the way back start as the surrogate's. Labels are noisy estimates of Shapley values
-(Covert et al. 2024, stochastic amortisation; FastSHAP, Jethani et al. 2022, trains on values of
-coalitions instead). Means of squared errors do not care about noise that is unbiased, so a single
-coalition and its complement for each visit of a row are enough.
+The rest is learned: a small network corrects the probabilities and the slope of the outputs, and
+the weights of the backward pass are initialised with the surrogate's. Labels are noisy estimates of
+Shapley values (stochastic amortisation, Covert et al. 2024; FastSHAP, Jethani et al. 2022, trains
+on values of coalitions instead). Unbiased noise in the labels does not bias the minimiser of a
+squared error, so one coalition and its complement per row and step are enough.
 """
 
 import math
@@ -25,25 +26,27 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from manifold_shap._checks import check_whole
 from manifold_shap.nn import MLP, check_hidden, make_activation, product_dtype
 from manifold_shap.surrogate.network import Surrogate
 
 _SMALL = 1e-6
-# For which the chances of the first layer's units are taken, at the start.
+# Initial probabilities of presence for which those of the first layer's units are computed.
 _FIRST_SHARES = (0.15, 0.85)
 
 
 class AmortizedNetwork(nn.Module):
     """phi(x) of all players and outputs, which sums to v(N) - v(∅) by construction.
 
-    The product with the second layer's weights is the dearest on the way back. So the slopes for
-    all q are mixed into a few before it, each with its own chances of the first layer's units.
+    The product with the second layer's weights costs most of the backward pass. The slopes for all
+    q are therefore mixed into a few before it, each with its own probabilities of the first layer's
+    units.
 
     Args:
         index: player that owns each of the flattened input elements.
         outputs: number of outputs of T.
         widths: of the surrogate's hidden layers.
-        hidden: width of each hidden layer of the network that corrects.
+        hidden: width of each hidden layer of the correcting network.
         activation: one of `nn.ACTIVATIONS`.
         shares: number of probabilities q.
     """
@@ -62,7 +65,7 @@ class AmortizedNetwork(nn.Module):
     ) -> None:
         super().__init__()
         check_hidden(hidden)
-        _check_shares(shares)
+        check_whole("shares", shares)
         self.players, self.outputs = max(index) + 1, outputs
         self.register_buffer("index", torch.tensor(list(index)), persistent=False)
         self._one_element_each = list(index) == list(range(self.players))
@@ -76,8 +79,8 @@ class AmortizedNetwork(nn.Module):
         self.back = nn.ParameterList(
             torch.empty(after, before) for before, after in pairwise(sizes)
         )
-        # Units of the first layer, for its shares; and for each q those of the others, the outputs
-        # before the softmax, and their slopes.
+        # Corrected are the units of the first layer, for its own shares, and for each q the units of
+        # the other layers, the outputs before the softmax, and their slopes.
         self.first_corrected = len(_FIRST_SHARES) * widths[0]
         self.corrected = (*widths[1:], outputs, outputs**2)
         seen = len(index) + outputs + shares * widths[-1]
@@ -88,10 +91,10 @@ class AmortizedNetwork(nn.Module):
 
     @torch.no_grad()
     def start(self, surrogate: Surrogate, change: Float[Tensor, "rows outputs"]) -> None:
-        """Begin as the surrogate's own moments, without a correction.
+        """Initialise with the surrogate's weights and no correction.
 
         Args:
-            surrogate: the network that is to be explained.
+            surrogate: the network to explain.
             change: v(N) - v(∅) of training rows.
         """
         for mine, (weight, _) in zip(self.back, _linear(surrogate), strict=True):
@@ -114,7 +117,7 @@ class AmortizedNetwork(nn.Module):
             surrogate: the network that is explained.
             rows: standardised and flat.
             change: v(N) - v(∅).
-            out: where they are written; a tensor of their own by default.
+            out: where they are written; by default a new tensor.
         """
         reach = _Reach.of(surrogate, rows)
         first, *layers = _moments(surrogate, reach, self.share.sigmoid())
@@ -129,14 +132,14 @@ class AmortizedNetwork(nn.Module):
         own = own.unflatten(1, (len(self.mix), -1))
         gates = reach.layer(self.first_share.sigmoid(), own)
         phi = self._back(slopes, [gates.active, *(layer.active for layer in layers)], rows)
-        # In place: what is large here is moved through memory, not computed.
+        # In place: on these sizes memory traffic, not arithmetic, takes the time.
         phi = phi.float() if out is None else out.copy_(phi)
         return phi.add_(((change - phi.sum(1)) / self.players)[:, None])
 
     def _slopes(
         self, surrogate: Surrogate, out: Tensor, correction: Tensor
     ) -> Float[Tensor, "batch shares outputs outputs"]:
-        """Of the outputs by what reaches the softmax, or by what is to be scaled."""
+        """Derivatives of the outputs by the inputs of the softmax, or of the final scaling."""
         learned = correction.unflatten(-1, (self.outputs, self.outputs))
         if not surrogate.on_simplex:
             one = torch.eye(self.outputs, dtype=out.dtype, device=out.device)
@@ -150,7 +153,7 @@ class AmortizedNetwork(nn.Module):
     def _back(
         self, slopes: Tensor, active: Sequence[Tensor], rows: Tensor
     ) -> Float[Tensor, "batch players outputs"]:
-        """From the slopes of the outputs to what each player changes."""
+        """From the slopes of the outputs to the contributions of the players."""
         first, second, *behind = self.back
         # In the precision of the products, so that nothing is widened between them.
         gate, *chances = (each.to(slopes.dtype)[:, :, None] for each in active)
@@ -166,12 +169,12 @@ class AmortizedNetwork(nn.Module):
 
 
 class _Layer(NamedTuple):
-    """What reaches the units of a layer, and how often that is positive.
+    """The distribution of the inputs of a layer's units.
 
     Attributes:
-        standing: mean, in units of the deviation.
+        standing: mean, in units of the standard deviation.
         deviation: standard deviation.
-        active: chance to be positive.
+        active: probability to be positive.
     """
 
     standing: Float[Tensor, "batch shares width"]
@@ -180,24 +183,24 @@ class _Layer(NamedTuple):
 
     @classmethod
     def of(cls, mean: Tensor, variance: Tensor, by: Tensor | float = 0.0) -> "_Layer":
-        """By its moments, the mean shifted `by` so many deviations."""
+        """From means and variances; the means are shifted by `by` standard deviations."""
         deviation = variance.clamp(min=_SMALL).sqrt()
         standing = mean / deviation + by
         return cls(standing, deviation, _chance(standing))
 
     def shifted(self, by: Tensor) -> "_Layer":
-        """With other means, in units of the deviation."""
+        """With means that are shifted by `by` standard deviations."""
         standing = self.standing + by
         return _Layer(standing, self.deviation, _chance(standing))
 
     def passed(self) -> Float[Tensor, "batch shares width"]:
-        """Mean of what a rectifier passes on."""
+        """Means of the rectified inputs."""
         density = torch.exp(-0.5 * self.standing.square()) / math.sqrt(2 * math.pi)
         return self.deviation * (self.standing * self.active + density)
 
 
 class _Reach(NamedTuple):
-    """What reaches the first layer: its bias, and sums over players of terms and their squares."""
+    """Inputs of the first layer's units: bias, and sums over players of terms and squared terms."""
 
     bias: Float[Tensor, " width"]
     terms: Float[Tensor, "batch width"]
@@ -209,23 +212,23 @@ class _Reach(NamedTuple):
         return cls(first.bias, first.sum_of_terms(rows), first.sum_of_squared_terms(rows))
 
     def layer(self, share: Float[Tensor, " shares"], by: Tensor | float = 0.0) -> _Layer:
-        """The first layer, when every player is present with a probability; see `_Layer.of`."""
+        """The first layer if every player is present with probability `share`; see `_Layer.of`."""
         share = share.to(self.terms.dtype)
         mean = self.bias.to(share.dtype) + share[:, None] * self.terms[:, None]
         return _Layer.of(mean, (share * (1 - share))[:, None] * self.squares[:, None], by)
 
 
 def _chance(standing: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    """That a normal number with this mean, in units of its deviation, is positive."""
+    """Probability that a normal number with this mean and deviation 1 is positive."""
     # `torch.special.ndtr` is also exact far below zero, at eight times the time.
     return torch.erf(standing * math.sqrt(0.5)).add_(1).mul_(0.5)
 
 
 def _moments(surrogate: Surrogate, reach: _Reach, share: Float[Tensor, " shares"]) -> list[_Layer]:
-    """What reaches the hidden layers when every player is present with a probability.
+    """Inputs of the hidden layers if every player is present with probability `share`.
 
-    Units count as independent, and their activations as rectifiers, to which those of
-    `nn.ACTIVATIONS` are close, up to a constant. What that misses is learned.
+    Units are taken to be independent, and their activations to be rectifiers, to which those of
+    `nn.ACTIVATIONS` are close, up to a constant. The error of both is learned.
     """
     layers = [reach.layer(share)]
     for weight, bias in _linear(surrogate)[1:-1]:
@@ -237,20 +240,15 @@ def _moments(surrogate: Surrogate, reach: _Reach, share: Float[Tensor, " shares"
 
 
 def _linear(surrogate: Surrogate) -> list[tuple[Tensor, Tensor]]:
-    """Weights and biases of all layers, forward."""
+    """Weights and biases of all layers, from first to last."""
     first = (surrogate.first.weight, surrogate.first.bias)
     return [first, *((layer.weight, layer.bias) for layer in surrogate.behind)]
 
 
 def _shares(count: int) -> tuple[Float[Tensor, " shares"], Float[Tensor, "few shares"]]:
-    """Nodes of a quadrature on [0, 1], and their weights by the first layer's shares near them."""
+    """Nodes of a Gauss-Legendre quadrature on [0, 1], and weights by the first layer's shares."""
     nodes, weights = np.polynomial.legendre.leggauss(count)
     share = (nodes + 1) / 2
     near = [np.interp(share, _FIRST_SHARES, one) for one in np.eye(len(_FIRST_SHARES))]
     mix = np.stack(near) * weights / 2
     return torch.tensor(share).float(), torch.tensor(mix).float()
-
-
-def _check_shares(shares: object) -> None:
-    if not isinstance(shares, int) or isinstance(shares, bool) or shares < 1:
-        raise ValueError(f"Expected `shares` to be a whole number from 1 on but got {shares!r}.")

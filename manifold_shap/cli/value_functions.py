@@ -32,8 +32,7 @@ from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.surrogate.fit import fit_surrogate, load_surrogate
 from manifold_shap.training.classifier import load_estimator
 from manifold_shap.vae import VAEImputer
-from manifold_shap.vae.fit import VAETask, fit_imputer, load_imputer
-from manifold_shap.vae.tempering import choose_temper
+from manifold_shap.vae.fit import VAETask, choose_temper, fit_imputer, load_imputer
 from manifold_shap.values import ImputedValue, ValueFunction, imputed_value, retrained_value
 
 

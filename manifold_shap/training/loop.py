@@ -1,7 +1,9 @@
 """Trains a task with Lightning: checkpoints, early stopping, averaged weights, resumption."""
 
+import logging
 import tempfile
 import time
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,22 +12,24 @@ from typing import Any
 
 import lightning as L
 import torch
+from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import (
     Callback,
     EarlyStopping,
     ModelCheckpoint,
+    ProgressBar,
     WeightAveraging,
 )
 from torch import Tensor
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 from torch.utils.data import DataLoader
+from tqdm import tqdm
 
 from manifold_shap._checks import check_rows, to_tensor
 from manifold_shap.io.files import load_checkpoint
 from manifold_shap.players import Players
 from manifold_shap.tables.schema import Schema
 from manifold_shap.training.batches import epoch_rows, loader
-from manifold_shap.training.runner import QUIET, StepsBar, make_runner, quiet
 from manifold_shap.training.task import Task
 
 
@@ -82,13 +86,7 @@ def train(
         if _stopped_early(before):
             epochs = before["epoch"] + 1
         task.started = time.perf_counter() - before["seconds"]
-        progress = {"enable_progress_bar": options["progress"]}
-        runner = make_runner(
-            max_epochs=epochs,
-            callbacks=_callbacks(task, directory, options),
-            default_root_dir=directory,
-            **{**QUIET, **progress, **(options["trainer"] or {})},
-        )
+        runner = _runner(directory, epochs, _callbacks(task, directory, options), options)
         _fit(runner, task, batches, validation, last if last.exists() else None)
         # Only what can be read back counts as trained.
         kept = load_checkpoint(directory / "best.ckpt", task.kind)
@@ -172,6 +170,78 @@ def seeded(seed: int) -> Iterator[None]:
     with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
         torch.manual_seed(seed)
         yield
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Silence Lightning's advertisements and the warnings that do not apply here."""
+    loggers = [logging.getLogger(f"lightning.{name}") for name in ("pytorch", "fabric")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            # Batches are gathered from memory: worker processes would only slow them down.
+            warnings.filterwarnings("ignore", ".*does not have many workers.*")
+            warnings.filterwarnings("ignore", ".*Checkpoint directory .* exists and is not empty.*")
+            # Lightning 2.6 still uses a check that torch 2.10 deprecated.
+            warnings.filterwarnings("ignore", ".*treespec, LeafSpec.*", FutureWarning)
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
+class StepsBar(ProgressBar):
+    """One progress bar over all training steps, shown on trainings of more than two seconds.
+
+    Args:
+        name: what is trained.
+        every: steps between updates.
+    """
+
+    def __init__(self, name: str, every: int = 20) -> None:
+        super().__init__()
+        self.name, self.every = name, every
+        self.bar: tqdm | None = None
+
+    def on_train_start(self, trainer: L.Trainer, task: L.LightningModule) -> None:
+        steps, done = int(trainer.estimated_stepping_batches), trainer.global_step
+        self.bar = tqdm(total=steps, initial=done, desc=self.name, unit="step", delay=2)
+
+    def on_train_batch_end(self, trainer: L.Trainer, *_: Any) -> None:
+        if self.bar is not None and trainer.global_step % self.every == 0:
+            self.bar.update(trainer.global_step - self.bar.n)
+
+    def on_validation_end(self, trainer: L.Trainer, task: L.LightningModule) -> None:
+        if self.bar is not None:
+            loss = float(trainer.callback_metrics["validation"])
+            told = {"epoch": trainer.current_epoch + 1, "validation": f"{loss:.5f}"}
+            self.bar.set_postfix(told, refresh=False)
+
+    def on_train_end(self, trainer: L.Trainer, task: L.LightningModule) -> None:
+        if self.bar is not None:
+            self.bar.update(trainer.global_step - self.bar.n)
+            self.bar.close()
+
+    def on_exception(self, trainer: L.Trainer, task: L.LightningModule, error: Any) -> None:
+        if self.bar is not None:
+            self.bar.close()
+
+
+def _runner(
+    directory: Path, epochs: int, callbacks: list[Callback], options: Mapping[str, Any]
+) -> L.Trainer:
+    own = {"enable_progress_bar": options["progress"], **(options["trainer"] or {})}
+    silent = {"logger": False, "enable_model_summary": False, "num_sanity_val_steps": 0}
+    usual = {**silent, "callbacks": callbacks, "default_root_dir": directory, "max_epochs": epochs}
+    try:
+        return L.Trainer(**{**usual, **own})
+    except (MisconfigurationException, ImportError, RuntimeError, ValueError, TypeError) as error:
+        raise ValueError(
+            "Expected `trainer` settings that Lightning and this machine can run but got "
+            f"{own}: {error}"
+        ) from error
 
 
 def _callbacks(task: Task, directory: Path, options: Mapping[str, Any]) -> list[Callback]:

@@ -1,4 +1,4 @@
-"""Which distribution suits which element of a row: chosen from a schema, or from the values."""
+"""Chooses a distribution for every element of a row, from a schema or from the values."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from manifold_shap._checks import check_choice
 from manifold_shap.tables.schema import Schema
 
 CONTINUOUS = ("auto", "normal", "quantile")
@@ -40,8 +41,7 @@ def choose_families(
     Raises:
         ValueError: `continuous` is none of them, or the schema has another width.
     """
-    if continuous not in CONTINUOUS:
-        raise ValueError(f"Expected `continuous` to be one of {CONTINUOUS}, got {continuous!r}.")
+    check_choice("continuous", continuous, CONTINUOUS)
     flat = x.flatten(1)
     binary, categorical, numbers = (
         _kinds_by_value(flat, index) if schema is None else _kinds_by_schema(flat, schema)

@@ -1,11 +1,11 @@
-"""Trains an imputer: from unlabelled rows to p(x'|x_S), for any model."""
+"""Trains a VAE imputer, and chooses the power of its weights: from unlabelled rows to p(x'|x_S)."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from manifold_shap._checks import check_number, check_rows
@@ -18,13 +18,19 @@ from manifold_shap.training.task import Task, TrainingOptions, load_task, traini
 from manifold_shap.vae.families import choose_families
 from manifold_shap.vae.imputer import VAEImputer, check_posterior
 from manifold_shap.vae.network import MaskedVAE
-from manifold_shap.vae.tempering import choose_temper
-from manifold_shap.values import model_for
+from manifold_shap.values import ImputedValue, imputed_value, model_for
 
 # A row of so many elements is an image, or as rich as one, and needs wider networks.
 _MANY_ELEMENTS = 100
 _NARROW: dict[str, Any] = {"latent": 16, "hidden": (256, 256)}
 _WIDE: dict[str, Any] = {"latent": 32, "hidden": (512, 512)}
+
+# Powers of the weights to choose from, and rows and pairs of row and coalition to choose by.
+TEMPERS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
+
+_MOST_ROWS = 512
+_PAIRS = 2048
+_ROWS_AT_A_TIME = 64
 
 
 class VAEOptions(TrainingOptions, total=False):
@@ -240,3 +246,64 @@ def _check_alike(rows: Tensor, moments: Tensor, path: str | Path) -> None:
             f"the means of {int(unlike.sum())} of {unlike.numel()} elements are more than three "
             "standard deviations away; pass the training rows, encoded by the same schema."
         )
+
+
+def choose_temper(
+    imputer: VAEImputer,
+    x: Tensor,
+    model: Any = None,
+    output: str | OutputSpace = "probability",
+    seed: int = 0,
+) -> float:
+    """The largest power τ whose error on these rows is within one standard error of the least.
+
+    p(x_S|z) is a product over elements and, with hundreds of them, over-confident; τ < 1 tempers
+    it. With a model, the error is that of its imputed outputs (Frye et al. 2021, Eq. 16). Without,
+    it is the same for a model that returns its input: that of the mean of the absent elements, in
+    units of their spread. The standard error is that of the difference, over rows. The largest
+    power is the closest to the posterior itself, τ = 1, and a few rows do not decide by chance.
+    """
+    rows = x[:_MOST_ROWS]
+    coalitions = -(-_PAIRS // len(rows))
+    generator = torch.Generator().manual_seed(seed)
+    mask = SizeUniform(len(imputer.players)).sample((len(rows), coalitions), generator)
+    value = None if model is None else imputed_value(model, imputer, output, seed=seed)
+    errors = []
+    for temper in TEMPERS:
+        imputer.temper = temper
+        parts = torch.arange(len(rows)).split(_ROWS_AT_A_TIME)
+        errors.append(torch.cat([_errors(imputer, value, rows, mask, part) for part in parts]))
+    return largest_good(torch.stack(errors))
+
+
+def largest_good(errors: Float[Tensor, "tempers rows"]) -> float:
+    """The largest of `TEMPERS` within one standard error of the one with the least mean error."""
+    worse = errors - errors[errors.mean(1).argmin()]
+    uncertain = worse.std(1) / worse.shape[1] ** 0.5 if worse.shape[1] > 1 else worse.new_zeros(1)
+    good = (worse.mean(1) <= uncertain).nonzero()
+    return TEMPERS[int(good.max())]
+
+
+def spread(x: Float[Tensor, "rows *event"]) -> Float[Tensor, "*event"]:
+    """The unit in which an element's error counts: its standard deviation, 1 for a constant."""
+    # Axes of an image share a unit; its borders, which hardly vary, must not count for more.
+    axes = 0 if x.ndim == 2 else tuple(range(x.ndim))
+    deviation = x.std(axes, correction=0).maximum(0.1 * (x.amax(axes) - x.amin(axes)))
+    return torch.where(deviation > 0, deviation, 1.0).expand(x.shape[1:])
+
+
+def _errors(
+    imputer: VAEImputer,
+    value: ImputedValue | None,
+    x: Float[Tensor, "all *event"],
+    mask: Bool[Tensor, "all m players"],
+    rows: Tensor,
+) -> Float[Tensor, " rows"]:
+    """Squared errors of some rows, the mean over their coalitions."""
+    keys = (rows[:, None] * mask.shape[1] + torch.arange(mask.shape[1])).to(imputer.device)
+    some, coalitions = x[rows].to(imputer.device), mask[rows].to(imputer.device)
+    if value is not None:
+        gap = value(some, coalitions, keys) - value.prediction(some)[:, None]
+        return gap.square().mean((1, 2)).cpu()
+    gap = (imputer.mean(some, coalitions, keys) - some[:, None]) / spread(imputer.reference)
+    return (gap.square() * ~imputer.players.expand(coalitions)).flatten(1).mean(1).cpu()

@@ -1,9 +1,9 @@
-"""Imputation by a masked-encoder VAE: p(x'|x_S) = ∫ p(x'|z) p(z|x_S) dz (Frye et al. Eq. 13).
+"""Imputes by a masked-encoder VAE: p(x'|x_S) = ∫ p(x'|z) p(z|x_S) dz (Frye et al. 2021, Eq. 13).
 
-Two ways to p(z|x_S). The *encoder* posterior draws from the masked encoder r(z|x_S), and may
-correct it by importance weights w ∝ [p(x_S|z) p(z) / r(z|x_S)]^τ. The *bank* does without r: the
-codes of the training rows stand for the prior, and are drawn in proportion to p(x_S|z)^τ. τ < 1
-tempers likelihoods that are products over hundreds of elements, and over-confident.
+There are two ways to p(z|x_S). The *encoder* posterior draws from the masked encoder r(z|x_S), and
+may correct it by importance weights w ∝ [p(x_S|z) p(z) / r(z|x_S)]^τ. The *bank* does without r:
+the codes of the training rows represent the prior, and are drawn in proportion to p(x_S|z)^τ. A
+product over hundreds of elements is over-confident as a likelihood; τ < 1 tempers it.
 """
 
 from collections.abc import Iterator
@@ -15,40 +15,28 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from manifold_shap import _random
+from manifold_shap._checks import check_choice, check_number, check_whole
 from manifold_shap.coalitions import toggled
 from manifold_shap.imputers.base import Completions, Imputer
 from manifold_shap.io.files import save_checkpoint
 from manifold_shap.players import Players
+from manifold_shap.vae.bank import RunningLikelihood, decoded_codes
 from manifold_shap.vae.likelihood import Product
 from manifold_shap.vae.network import MaskedVAE, prior_log_prob, sample_mixture
 
 POSTERIORS = ("bank", "encoder")
 
-# What a bank may take: 1 GiB.
-_BANK_ELEMENTS = 2**28
-
-# Weights held at a time: on a processor what its cache holds, three times as fast as more.
+# Weights held at a time: on a CPU what its cache holds, which is three times as fast as more.
 _WEIGHT_ELEMENTS_CPU = 2**21
 _WEIGHT_ELEMENTS_ACCELERATOR = 2**26
 
-# Coalitions of a run that are updated together from the one before them. More make a better matrix
-# product, of more statistics; an accelerator also wants few of them.
-_BLOCK_CPU = 8
-_BLOCK_ACCELERATOR = 64
-
-# An update by more than this share of all statistics takes longer than a product of all of them.
-_LARGEST_UPDATE = 0.25
-
-# With fewer players blocks of a run differ in most of the statistics.
+# Fewest players for running sums: with fewer, blocks of a run differ in most of the statistics.
 _LEAST_PLAYERS = 32
 
-# A bank has at least so many codes: with fewer, neighbours in a table are too far apart.
-_LEAST_CODES = 30_000
-
-# Weighted draws among which an equally weighted one is chosen.
+# Weighted draws among which each equally weighted one is chosen.
 _PROPOSALS = 64
 
-# Names of the streams of random numbers that one key gives.
+# The streams of random numbers of one key.
 _COMPONENT, _LATENT, _ELEMENT = 1, 2, 3
 
 
@@ -62,13 +50,11 @@ class VAEImputer(Imputer):
         posterior: `bank` or `encoder`.
         temper: τ, the power of the weights.
         importance: whether draws of the encoder posterior carry importance weights.
-        bank_size: most codes in the bank; by default one of each row, several where that makes
-            fewer than 30,000, and no more than a gigabyte holds.
+        bank_size: most codes in the bank; see `decoded_codes`.
         seed: of the codes.
 
     Attributes:
-        bank: coefficients of decoded codes `[codes, f]`; a code is a column in memory, since runs
-            of coalitions take few statistics of all codes.
+        bank: coefficients of decoded codes `[codes, f]`.
         checkpoint: what `save` writes: tensors and plain data, none of the reference rows.
         training_record: epochs, seconds and validation loss, where it was trained in this process.
     """
@@ -98,7 +84,7 @@ class VAEImputer(Imputer):
         self.proposals = _PROPOSALS if importance else 1
         bank = torch.zeros(0, len(network.owner_of_statistic))
         if posterior == "bank":
-            bank = self._fill_bank(bank_size or _BANK_ELEMENTS // bank.shape[1], seed)
+            bank = decoded_codes(network, self.reference.flatten(1), bank_size, seed)
         self.register_buffer("bank", bank, persistent=False)
 
     @property
@@ -112,7 +98,7 @@ class VAEImputer(Imputer):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """How codes are drawn: arguments that make this imputer of its network and rows."""
+        """How codes are drawn: keywords that make this imputer from its network and rows."""
         return {
             "posterior": self.posterior,
             "temper": self.temper,
@@ -307,83 +293,20 @@ class VAEImputer(Imputer):
         present = mask[..., self.network.owner_of_statistic]
         return self.network.likelihood.statistics(x) * present
 
-    @torch.no_grad()
-    def _fill_bank(self, most: int, seed: int) -> Float[Tensor, "codes f"]:
-        """Coefficients of decoded codes of the rows, in the order of their main direction.
-
-        Neighbours are alike, so that as a coalition grows and weights shift, one uniform number
-        goes on choosing similar codes.
-        """
-        rows = self.reference.flatten(1)
-        generator = torch.Generator().manual_seed(seed)
-        kept = torch.randperm(len(rows), generator=generator)
-        # Small tables give several codes of each row.
-        kept = kept.repeat(-(-_LEAST_CODES // len(kept)))[:most].to(rows.device)
-        codes = []
-        for some in kept.split(4096):
-            q = self.network.encode(rows[some]).base_dist
-            shape = torch.randn(q.loc.shape, generator=generator).to(rows.device)
-            codes.append(q.loc + q.scale * shape)
-        z = torch.cat(codes)
-        _, _, directions = torch.linalg.svd(z - z.mean(0), full_matrices=False)
-        z = z[(z @ directions[0]).argsort()]
-        columns = z.new_empty(len(self.network.owner_of_statistic), len(z))
-        for some, place in zip(z.split(4096), columns.split(4096, 1), strict=True):
-            place.copy_(self.network.decode(some).eta.T)
-        return columns.T
-
-
-class RunningLikelihood:
-    """log p(x_S|z) of all codes, for one coalition after another that is like the one before.
-
-    Along an order a coalition grows by a player, around a coalition one player after the other
-    changes sides: log p grows by the terms of these players alone. A few coalitions at a time are
-    updated together, by a matrix product of the statistics in which they differ from the last one.
-
-    Args:
-        bank: coefficients of the codes; fastest where a code is a column in memory.
-    """
-
-    def __init__(self, bank: Float[Tensor, "codes f"]) -> None:
-        self.columns = bank.T
-        on_cpu = bank.device.type == "cpu"
-        self.block = _BLOCK_CPU if on_cpu else _BLOCK_ACCELERATOR
-        # Nobody is present, and nothing has happened yet.
-        self._statistics, self._log_prob = bank.new_zeros(bank.shape[1]), bank.new_zeros(len(bank))
-
-    def __call__(
-        self, statistics: Float[Tensor, "coalitions f"]
-    ) -> Float[Tensor, "coalitions codes"]:
-        """Go on to coalitions with these statistics of present elements, zero elsewhere."""
-        log_prob = statistics.new_empty(len(statistics), self.columns.shape[1])
-        parts = statistics.split(self.block), log_prob.split(self.block)
-        for some, out in zip(*parts, strict=True):
-            self._update(some, out)
-            self._statistics, self._log_prob = some[-1], out[-1]
-        # The caller owns what it was given, and may change it.
-        self._log_prob = self._log_prob.clone()
-        return log_prob
-
-    def _update(self, statistics: Tensor, out: Tensor) -> None:
-        change = statistics - self._statistics
-        changed = change.any(0).nonzero()[:, 0]
-        if len(changed) > _LARGEST_UPDATE * len(self.columns):
-            torch.mm(statistics, self.columns, out=out)
-        else:
-            own = self.columns.index_select(0, changed)
-            torch.addmm(self._log_prob, change[:, changed], own, out=out)
-
 
 def check_posterior(posterior: str, temper: float, importance: bool, bank_size: int | None) -> None:
-    """Raise ValueError unless a `VAEImputer` can draw codes with these settings."""
-    if posterior not in POSTERIORS:
-        raise ValueError(f"Expected `posterior` to be one of {POSTERIORS}, got {posterior!r}.")
-    if not temper >= 0:
-        raise ValueError(f"Expected `temper` to be at least 0 but got {temper}.")
+    """Raise unless a `VAEImputer` can draw codes with these settings.
+
+    Raises:
+        TypeError: `temper` or `bank_size` is no number.
+        ValueError: a setting is unknown or out of range, or two contradict each other.
+    """
+    check_choice("posterior", posterior, POSTERIORS)
+    check_number("temper", temper, low=0)
     if importance and posterior == "bank":
         raise ValueError(
             "Expected `importance` with posterior='encoder' but got it with posterior='bank', "
             "whose codes are weighted in any case; leave one of the two out."
         )
-    if bank_size is not None and bank_size < 1:
-        raise ValueError(f"Expected `bank_size` of at least 1 but got {bank_size}.")
+    if bank_size is not None:
+        check_whole("bank_size", bank_size)

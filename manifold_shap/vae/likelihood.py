@@ -1,4 +1,4 @@
-"""Products of per-element distributions, whose likelihood of any coalition is a matrix product.
+"""Defines products of per-element distributions, whose log-likelihood of x_S is linear.
 
 Every family here is exponential: log p(x_e | z) = Σ_f t_f(x_e) η_f(z), the normaliser being the
 coefficient of t = 1. So log p(x_S | z) is the statistics t of x, those outside S set to zero, times
@@ -266,9 +266,12 @@ class Likelihood(nn.Module):
         }
         made = [known[name](*arguments) for name, *arguments in families]
         self.families = nn.ModuleList(made)
-        for name in ("statistic_of", "feature_of"):
-            together = torch.cat([getattr(family, name) for family in made])
-            self.register_buffer(name, together, persistent=False)
+        owners = {
+            "statistic_of": [family.statistic_of for family in made],
+            "feature_of": [family.feature_of for family in made],
+        }
+        for name, own in owners.items():
+            self.register_buffer(name, torch.cat(own), persistent=False)
         order = torch.cat([family.elements for family in made]).argsort()
         self.register_buffer("restored", order, persistent=False)
         self._in_order = order.tolist() == list(range(len(order)))

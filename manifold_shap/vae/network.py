@@ -1,13 +1,13 @@
-"""The masked-encoder variational autoencoder (Frye et al. 2021, Section 4.1 and Appendix A).
+"""Defines the masked-encoder variational autoencoder (Frye et al. 2021, Section 4.1, Appendix A).
 
 An encoder q(z|x), a decoder p(x|z) and a masked encoder r(z|x_S) maximise
 
     E_q[log p(x|z)] - KL(q(z|x) || r(z|x_S)) - β KL(q(z|x) || p(z))                   (Eq. 14)
 
-over coalitions of the Shapley sum, and p(x'|x_S) = ∫ p(x'|z) r(z|x_S) dz (Eq. 13). Two things
-differ from the paper by default. The masked encoder sees which players are absent, instead of a
-fill value in their place. And KL(q || r) trains r alone, not q: r is to follow q, not to simplify
-it.
+over coalitions of the Shapley sum, and p(x'|x_S) = ∫ p(x'|z) r(z|x_S) dz (Eq. 13). By default two
+things differ from the paper. The masked encoder gets a mask of the present players, instead of a
+fill value in place of absent elements. And KL(q || r) trains r alone, not q, so that r approximates
+q and does not simplify it.
 """
 
 from collections.abc import Sequence
@@ -26,6 +26,7 @@ from torch.distributions import (
     kl_divergence,
 )
 
+from manifold_shap._checks import check_whole
 from manifold_shap.nn import MLP, MaskedLinear, check_hidden, make_activation
 from manifold_shap.vae.likelihood import Likelihood, Product
 
@@ -63,8 +64,7 @@ class MaskedVAE(nn.Module):
         super().__init__()
         check_hidden(hidden)
         for name, number in (("latent", latent), ("components", components)):
-            if not isinstance(number, int) or number < 1:
-                raise ValueError(f"Expected `{name}` to be at least 1 but got {number}.")
+            check_whole(name, number)
         self.latent, self.components, self.fill = latent, components, fill
         self.likelihood = Likelihood(families)
         owner = torch.tensor(list(index))
@@ -101,8 +101,8 @@ class MaskedVAE(nn.Module):
         else:
             present = mask[..., self.owner_of_feature]
             filled = torch.where(present, features[:, None], self.fill).flatten(0, 1)
-            everybody = torch.ones_like(mask[:, :1]).repeat_interleave(mask.shape[1], 0)
-            hidden = self.first(filled, everybody).unflatten(0, mask.shape[:2])[:, :, 0]
+            grand = torch.ones_like(mask[:, :1]).repeat_interleave(mask.shape[1], 0)
+            hidden = self.first(filled, grand).unflatten(0, mask.shape[:2])[:, :, 0]
         raw = self.rest(hidden).float().unflatten(-1, (self.components, 2 * self.latent + 1))
         return MixtureSameFamily(
             Categorical(logits=raw[..., 0], validate_args=False),

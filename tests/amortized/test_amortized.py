@@ -228,9 +228,11 @@ def test_errors_at_the_door(trained: AmortizedExplainer) -> None:
         trained(torch.randn(3, 5))
     with pytest.raises(ValueError, match="Expected `hidden` to list layer widths"):
         ms.fit_amortized(trained.value, rows(8, 100), hidden=[])
-    with pytest.raises(ValueError, match="Expected `shares` to be a whole number from 1 on"):
+    with pytest.raises(ValueError, match="Expected `shares` to be a whole number of at least 1"):
         ms.fit_amortized(trained.value, rows(8, 100), shares=0)
-    with pytest.raises(ValueError, match="Expected `batch_size` of at least 1 but got 0"):
+    with pytest.raises(
+        ValueError, match="`batch_size` to be a whole number of at least 1 but got 0"
+    ):
         trained.explain(held_out(), batch_size=0)
     with pytest.raises(TypeError, match="Expected `value` to be a surrogate"):
         ms.load_amortized("none.ckpt", marginal)

@@ -11,7 +11,8 @@ from torch import Tensor
 import manifold_shap as ms
 from benchmarks import bank
 from manifold_shap.vae import imputer as vae
-from manifold_shap.vae.imputer import RunningLikelihood, VAEImputer
+from manifold_shap.vae.bank import RunningLikelihood
+from manifold_shap.vae.imputer import VAEImputer
 from manifold_shap.vae.network import MaskedVAE
 from manifold_shap.values import ImputedValue
 
@@ -138,7 +139,7 @@ def test_weights_of_runs_are_those_of_single_coalitions(
 ) -> None:
     made, x, mask = imputer(), rows(2, seed=1), runs(kind)
     plain = posterior(made, x, mask.flatten(1, 2), run=1)
-    monkeypatch.setattr(vae, "_BLOCK_CPU", block)
+    monkeypatch.setattr("manifold_shap.vae.bank._BLOCK_CPU", block)
     monkeypatch.setattr(vae, "_WEIGHT_ELEMENTS_CPU", weights)
     found = posterior(made, x, mask.flatten(1, 2), mask.shape[2])
     torch.testing.assert_close(found, plain, rtol=1e-4, atol=1e-7)

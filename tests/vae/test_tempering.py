@@ -6,9 +6,9 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap.vae.families import choose_families
+from manifold_shap.vae.fit import TEMPERS, choose_temper, largest_good, spread
 from manifold_shap.vae.imputer import VAEImputer
 from manifold_shap.vae.network import MaskedVAE
-from manifold_shap.vae.tempering import TEMPERS, choose_temper, largest_good, spread
 
 
 def rows(count: int = 300, seed: int = 0) -> Tensor:

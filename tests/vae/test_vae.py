@@ -262,9 +262,9 @@ def test_what_does_not_fit_is_said_before_the_training(monkeypatch: pytest.Monke
         pytest.fail("it was trained")
 
     monkeypatch.setattr("manifold_shap.vae.fit.train_on", train)
-    with pytest.raises(ValueError, match=r"`posterior` to be one of .*, got 'bnak'"):
+    with pytest.raises(ValueError, match=r"`posterior` to be one of .* but got 'bnak'"):
         fit_imputer(rows(), posterior="bnak")
-    with pytest.raises(ValueError, match="Expected `temper` to be at least 0"):
+    with pytest.raises(ValueError, match="`temper` to be a finite number of at least 0"):
         fit_imputer(rows(), temper=-1.0)
     with pytest.raises(ValueError, match="Expected `importance` with posterior='encoder'"):
         fit_imputer(rows(), importance=True)
@@ -311,13 +311,19 @@ def test_a_temper_is_forgotten_with_the_posterior_it_was_chosen_for(tmp_path: Pa
 
 
 def test_errors() -> None:
-    with pytest.raises(ValueError, match=r"Expected `posterior` to be one of .*, got 'prior'"):
+    with pytest.raises(ValueError, match=r"Expected `posterior` to be one of .* but got 'prior'"):
         imputer("prior")
-    with pytest.raises(ValueError, match=r"Expected `temper` to be at least 0 but got -1.0"):
+    with pytest.raises(
+        ValueError, match=r"`temper` to be a finite number of at least 0 but got -1.0"
+    ):
         imputer(temper=-1.0)
-    with pytest.raises(ValueError, match="Expected `bank_size` of at least 1 but got 0"):
+    with pytest.raises(
+        ValueError, match="`bank_size` to be a whole number of at least 1 but got 0"
+    ):
         imputer(bank_size=0)
-    with pytest.raises(ValueError, match="Expected `latent` to be at least 1 but got 0"):
+    with pytest.raises(
+        ValueError, match="Expected `latent` to be a whole number of at least 1 but got 0"
+    ):
         fit_imputer(rows(), latent=0)
     with pytest.raises(ValueError, match=r"options of `fit_imputer` .*'latent' for 'latnt'"):
         fit_imputer(rows(), latnt=3)  # type: ignore[call-arg]

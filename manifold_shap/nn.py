@@ -24,9 +24,9 @@ ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
 # Fewest coalitions per row for which one weight matrix per row is cheaper than one input per
 # coalition.
 _FOLD_FROM = 32
-# Most players for which, on a CPU, a product with the masks of nested coalitions takes less time than
-# running sums: with 13 a tenth in half precision and a third in single; with 64 it takes 0.6 and 1.2
-# times as long.
+# Most players for which, on a CPU, a product with the masks of nested coalitions takes less time
+# than running sums: with 13 a tenth in half precision and a third in single; with 64 it takes 0.6
+# and 1.2 times as long.
 _MASKS_UP_TO = 64
 
 

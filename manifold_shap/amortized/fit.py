@@ -97,7 +97,7 @@ class AmortizedTask(Task):
     def _pairs(
         self, count: int, generator: torch.Generator
     ) -> tuple[Bool[Tensor, "batch 2 players"], Float[Tensor, " batch"]]:
-        """A pair of coalitions for each row, and its weight: strata in turn, from a random one on."""
+        """A pair of coalitions for each row, and its weight: strata in turn from a random one."""
         first = int(torch.randint(_STRATA, (), generator=generator, device=generator.device))
         rows = slice(first, first + count)
         groups = -(-(first + count) // _STRATA)

@@ -1,7 +1,7 @@
-"""Batches of in-memory tensors, gathered by one indexing operation each.
+"""Makes batches of in-memory tensors, each by one indexing operation.
 
-The usual loader fetches row by row and stacks; for small rows that costs more than the training
-step. Here the sampler yields tensors of row indices and the data set gathers a batch at once.
+The usual loader fetches rows one by one and stacks them, which for small rows takes longer than the
+training step. Here the sampler yields tensors of row indices and the data set gathers a batch.
 """
 
 from collections.abc import Iterator
@@ -12,12 +12,13 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler
 
+from manifold_shap._checks import check_seed, check_whole
+
 
 class IndexBatches(Sampler[Tensor]):
     """Row indices of each batch of an epoch; the order is a function of (seed, epoch) alone.
 
-    Lightning calls `set_epoch`, so a training that was interrupted goes on with the very batches
-    it would have had.
+    Lightning calls `set_epoch`, so that a resumed training gets the batches that it would have had.
     """
 
     def __init__(self, rows: int, batch_size: int, shuffle: bool, seed: int, total: int) -> None:
@@ -36,7 +37,7 @@ class IndexBatches(Sampler[Tensor]):
         return -(-self.total // self.batch_size)
 
     def __iter__(self) -> Iterator[Tensor]:
-        # Lazy on purpose: when Lightning resumes, it calls `set_epoch` after `iter`.
+        # A generator, because Lightning calls `set_epoch` after `iter` when it resumes.
         yield from self._order().split(self.batch_size)
 
     def _order(self) -> Tensor:
@@ -70,7 +71,11 @@ def loader(
     seed: int = 0,
     rows_per_epoch: int | None = None,
 ) -> DataLoader[tuple[Tensor, ...]]:
-    """A loader over rows held in memory; a batch is a tuple with one tensor per argument.
+    """A loader of rows in memory; a batch is a tuple with one tensor per argument.
+
+    >>> batches = loader(torch.arange(5), batch_size=2)
+    >>> [x.tolist() for (x,) in batches]
+    [[0, 1], [2, 3], [4]]
 
     Args:
         tensors: one or more, with the same number of rows on their first axis, on any device.
@@ -81,22 +86,21 @@ def loader(
             rows repeats full permutations, so that a small table has epochs of a useful length.
 
     Raises:
-        TypeError: an argument is not a tensor.
+        TypeError: an argument is not a tensor, or a number is none.
         ValueError: no tensors, no rows, different numbers of rows, or a number out of range.
     """
     rows = _common_rows(tensors)
     total = rows if rows_per_epoch is None else rows_per_epoch
-    least = {"batch_size": (batch_size, 1), "rows_per_epoch": (total, 1), "seed": (seed, 0)}
-    for name, (number, smallest) in least.items():
-        if not isinstance(number, int) or number < smallest:
-            raise ValueError(f"Expected `{name}` to be an integer >= {smallest} but got {number}.")
+    check_whole("batch_size", batch_size)
+    check_whole("rows_per_epoch", total)
+    check_seed(seed)
     sampler = IndexBatches(rows, batch_size, shuffle, seed, total)
     return DataLoader(
         GatheredRows(tensors),
         batch_size=None,
         sampler=sampler,
         collate_fn=_unchanged,
-        # Without one of its own, each pass over the loader draws from the global generator.
+        # Without one, each pass over the loader would draw from the global generator.
         generator=torch.Generator(),
     )
 

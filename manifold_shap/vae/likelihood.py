@@ -1,8 +1,8 @@
-"""Defines products of per-element distributions, whose log-likelihood of x_S is linear.
+"""Defines products of per-element distributions: log p(x_S|z) of any S is a matrix product.
 
 Every family here is exponential: log p(x_e | z) = Σ_f t_f(x_e) η_f(z), the normaliser being the
 coefficient of t = 1. So log p(x_S | z) is the statistics t of x, those outside S set to zero, times
-the coefficients η of z: thousands of coalitions meet thousands of codes in one matrix product.
+the coefficients η of z: one matrix product serves thousands of coalitions and thousands of codes.
 """
 
 import math
@@ -21,11 +21,11 @@ _KEPT = 32
 
 
 class Family(nn.Module):
-    """The distribution of some elements, in terms of its statistics.
+    """An exponential family for some elements of a row.
 
     Attributes:
         elements: which of the flattened row's elements.
-        parameters_wide: numbers that it wants from a network.
+        parameters_wide: number of parameters that a network gives.
         statistic_of: the element that each statistic belongs to.
         feature_of: the element that each feature for an encoder belongs to.
     """
@@ -38,13 +38,13 @@ class Family(nn.Module):
     def __init__(self, elements: Sequence[int]) -> None:
         super().__init__()
         self._constant("elements", list(elements))
-        # A range of elements is a view of the row; any others have to be gathered.
+        # A range of elements is a view of the row; others are gathered.
         first = min(elements, default=0)
         in_range = list(elements) == list(range(first, first + len(elements)))
         self._range = slice(first, first + len(elements)) if in_range else None
 
     def own(self, x: Float[Tensor, "*batch elements"]) -> Float[Tensor, "*batch own"]:
-        """These elements of all."""
+        """The elements of this family."""
         return x[..., self.elements if self._range is None else self._range]
 
     def _constant(self, name: str, numbers: Sequence[int]) -> None:
@@ -54,7 +54,7 @@ class Family(nn.Module):
         """Take units and values from training rows."""
 
     def features(self, x: Float[Tensor, "*batch elements"]) -> Float[Tensor, "*batch features"]:
-        """What an encoder sees of these elements."""
+        """Inputs of an encoder for these elements."""
         return self.own(x)
 
     def statistics(self, x: Float[Tensor, "*batch elements"]) -> Float[Tensor, "*batch f"]:
@@ -62,7 +62,7 @@ class Family(nn.Module):
         raise NotImplementedError
 
     def coefficients(self, raw: Float[Tensor, "*batch p"]) -> Float[Tensor, "*batch f"]:
-        """η, from what a network gave."""
+        """η, from the parameters that a network gives."""
         raise NotImplementedError
 
     def quantile(
@@ -81,8 +81,8 @@ class Normal(Family):
 
     Args:
         elements: which.
-        least_scale: smallest scale, in standard deviations of the training rows. Without it,
-            collinear columns drive the likelihood to infinity.
+        least_scale: smallest scale, in standard deviations of the training rows. Without a bound,
+            collinear columns would drive the likelihood to infinity.
         shared_unit: whether all elements have one unit, as the pixels of an image do.
     """
 
@@ -180,10 +180,10 @@ class Categorical(Family):
 
 
 class Quantile(Family):
-    """A continuous element as a category: the bin between two quantiles of the training rows.
+    """A continuous element as a category: a bin between two quantiles of the training rows.
 
-    A value that many rows share has a bin of its own. A value drawn is one that was observed in
-    its bin, so skewed columns with peaks are drawn as they are.
+    A value that many rows share has a bin of its own. Draws are values that were observed in the
+    bin, so that skewed columns with peaks keep their distribution.
 
     Args:
         elements: one element.
@@ -237,7 +237,7 @@ class Quantile(Family):
 
 
 def _invert(eta: Tensor, u: Tensor) -> tuple[Int64[Tensor, "*batch"], Float[Tensor, "*batch"]]:
-    """The category at `u` (one number per block) of a distribution, and how far inside it."""
+    """The category at `u` (one number per block), and the relative position of `u` within it."""
     probability = eta.exp()
     upper = probability.cumsum(-1)
     u = u * upper[..., -1:]
@@ -248,7 +248,7 @@ def _invert(eta: Tensor, u: Tensor) -> tuple[Int64[Tensor, "*batch"], Float[Tens
 
 
 class Likelihood(nn.Module):
-    """p(x | z) = Π_e p(x_e | z): which family each element of a row has.
+    """p(x | z) = Π_e p(x_e | z), with a family for each element of a row.
 
     Args:
         families: name and arguments of each family, e.g. `[["Bernoulli", [0, 1, 2]]]`; see
@@ -280,7 +280,7 @@ class Likelihood(nn.Module):
 
     @property
     def parameters_wide(self) -> int:
-        """Numbers that it wants from a network."""
+        """Number of parameters that a network gives."""
         return sum(self._parameters_wide)
 
     def describe(self, x: Float[Tensor, "rows elements"]) -> None:
@@ -289,15 +289,15 @@ class Likelihood(nn.Module):
             family.describe(x)
 
     def features(self, x: Float[Tensor, "*batch elements"]) -> Float[Tensor, "*batch features"]:
-        """What an encoder sees of a row; `feature_of` says of which element."""
+        """Inputs of an encoder; `feature_of` names the element of each."""
         return torch.cat([family.features(x) for family in self._each()], dim=-1)
 
     def statistics(self, x: Float[Tensor, "*batch elements"]) -> Float[Tensor, "*batch f"]:
-        """t(x); `statistic_of` says of which element."""
+        """t(x); `statistic_of` names the element of each statistic."""
         return torch.cat([family.statistics(x) for family in self._each()], dim=-1)
 
     def forward(self, raw: Float[Tensor, "*batch parameters"]) -> "Product":
-        """The distribution that a network's numbers mean."""
+        """The distribution with these parameters."""
         parts = raw.split(self._parameters_wide, dim=-1)
         pairs = zip(self._each(), parts, strict=True)
         eta = torch.cat([family.coefficients(part) for family, part in pairs], dim=-1)
@@ -334,5 +334,5 @@ class Product:
         return self.likelihood._by_element(self.eta, lambda family, eta: family.quantile(eta, u))
 
     def log_prob(self, statistics: Float[Tensor, "... f"]) -> Float[Tensor, "..."]:
-        """log p of rows with these statistics, broadcast; those set to zero are left out."""
+        """log p of rows with these statistics, broadcast; elements with zeros are left out."""
         return (statistics * self.eta).sum(-1)

@@ -231,7 +231,7 @@ def test_errors_at_the_door(trained: AmortizedExplainer) -> None:
     with pytest.raises(ValueError, match="Expected `shares` to be a whole number of at least 1"):
         ms.fit_amortized(trained.value, rows(8, 100), shares=0)
     with pytest.raises(
-        ValueError, match="`batch_size` to be a whole number of at least 1 but got 0"
+        ValueError, match="Expected `batch_size` to be a whole number of at least 1"
     ):
         trained.explain(held_out(), batch_size=0)
     with pytest.raises(TypeError, match="Expected `value` to be a surrogate"):

@@ -313,17 +313,11 @@ def test_a_temper_is_forgotten_with_the_posterior_it_was_chosen_for(tmp_path: Pa
 def test_errors() -> None:
     with pytest.raises(ValueError, match=r"Expected `posterior` to be one of .* but got 'prior'"):
         imputer("prior")
-    with pytest.raises(
-        ValueError, match=r"`temper` to be a finite number of at least 0 but got -1.0"
-    ):
+    with pytest.raises(ValueError, match=r"`temper` to be a finite number .* but got -1.0"):
         imputer(temper=-1.0)
-    with pytest.raises(
-        ValueError, match="`bank_size` to be a whole number of at least 1 but got 0"
-    ):
+    with pytest.raises(ValueError, match="`bank_size` to be a whole number .* but got 0"):
         imputer(bank_size=0)
-    with pytest.raises(
-        ValueError, match="Expected `latent` to be a whole number of at least 1 but got 0"
-    ):
+    with pytest.raises(ValueError, match="`latent` to be a whole number of at least 1 but got 0"):
         fit_imputer(rows(), latent=0)
     with pytest.raises(ValueError, match=r"options of `fit_imputer` .*'latent' for 'latnt'"):
         fit_imputer(rows(), latnt=3)  # type: ignore[call-arg]

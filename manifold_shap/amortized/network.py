@@ -79,8 +79,8 @@ class AmortizedNetwork(nn.Module):
         self.back = nn.ParameterList(
             torch.empty(after, before) for before, after in pairwise(sizes)
         )
-        # Corrected are the units of the first layer, for its own shares, and for each q those of the
-        # other layers, the outputs before the softmax, and their slopes.
+        # Corrected are the units of the first layer, for its own shares, and for each q those of
+        # the other layers, the outputs before the softmax, and their slopes.
         self.first_corrected = len(_FIRST_SHARES) * widths[0]
         self.corrected = (*widths[1:], outputs, outputs**2)
         seen = len(index) + outputs + shares * widths[-1]

@@ -97,9 +97,9 @@ def test_a_batch_is_a_tuple_of_tensors_with_their_own_types() -> None:
         ((torch.rand(3), torch.rand(2)), {}, r"number of rows but got shapes \[\(3,\), \(2,\)\]"),
         ((torch.rand(0, 2),), {}, r"non-zero number of rows but got shapes \[\(0, 2\)\]"),
         ((torch.tensor(1.0),), {}, r"number of rows but got shapes \[\(\)\]"),
-        ((torch.rand(3),), {"batch_size": 0}, "`batch_size` to be an integer >= 1 but got 0"),
-        ((torch.rand(3),), {"rows_per_epoch": 0}, "`rows_per_epoch` to be an integer >= 1"),
-        ((torch.rand(3),), {"seed": -1}, "`seed` to be an integer >= 0 but got -1"),
+        ((torch.rand(3),), {"batch_size": 0}, "`batch_size` to be a whole number of at least 1"),
+        ((torch.rand(3),), {"rows_per_epoch": 0}, "`rows_per_epoch` to be a whole number of"),
+        ((torch.rand(3),), {"seed": -1}, "`seed` to be a whole number from 0"),
     ],
 )
 def test_what_cannot_be_batched(tensors: tuple, options: dict, message: str) -> None:

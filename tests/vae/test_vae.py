@@ -315,7 +315,7 @@ def test_errors() -> None:
         imputer("prior")
     with pytest.raises(ValueError, match=r"`temper` to be a finite number .* but got -1.0"):
         imputer(temper=-1.0)
-    with pytest.raises(ValueError, match="`bank_size` to be a whole number .* but got 0"):
+    with pytest.raises(ValueError, match=r"`bank_size` to be a whole number .* but got 0"):
         imputer(bank_size=0)
     with pytest.raises(ValueError, match="`latent` to be a whole number of at least 1 but got 0"):
         fit_imputer(rows(), latent=0)

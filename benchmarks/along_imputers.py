@@ -63,7 +63,7 @@ def measure(
         "along": lambda: value.values_along(x, order, keys),
         "model": lambda: value.space(value.model(completed)),
     }
-    gap = (works["along"]() - works["plain"]()).abs()
+    gap = (works["along"]().flatten(1, 2) - works["plain"]()).abs()
     found = seconds(works, repeats)
     return {
         **found,

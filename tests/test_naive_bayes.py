@@ -131,7 +131,7 @@ def test_values_are_those_of_enumeration(
     phi, base, prediction = enumerated(model, x, reference, output, weights)
     assert explanation.phi.shape == (3, FEATURES, classes - 1)
     assert_close(explanation.phi, phi)
-    assert_close(explanation.base, base)
+    assert_close(explanation.base, np.tile(base, (3, 1)))
     assert_close(explanation.prediction, prediction)
     assert (explanation.standard_error == 0).all()
 
@@ -195,7 +195,7 @@ def test_evidence_less_its_mean_is_the_shapley_value(kind: str, output: str, cla
     shapley = ms.naive_bayes_shapley(model, x, reference, output, weights=WEIGHTS)
     assert_close(evidence.phi - mean, shapley.phi, 2e-6)
     assert torch.equal(evidence.prediction, shapley.prediction)
-    assert_close(evidence.base, in_space(log_prior(model), output))
+    assert_close(evidence.base, np.tile(in_space(log_prior(model), output), (len(x), 1)))
     assert_close(evidence.base + evidence.phi.sum(1), evidence.prediction, 2e-6)
 
 

@@ -9,8 +9,6 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch import Tensor
 
 import manifold_shap as ms
@@ -106,23 +104,6 @@ def test_weights_are_those_of_the_formulas(
             assert torch.equal(completed.rows[b, k, : len(order)], donated)
 
 
-@settings(deadline=None, max_examples=25)
-@given(st.integers(1, 39), st.integers(1, 12), st.sampled_from(["empirical", "exact"]))
-def test_any_chunk_gives_the_same_completions(first: int, width: int, kind: str) -> None:
-    reference = discrete(40)
-    imputer = EmpiricalImputer(reference, bandwidth=0.5) if kind == "empirical" else None
-    imputer = imputer or ExactMatchImputer(reference)
-    x = discrete(4, seed=1)
-    whole = every(imputer, x, range(45))
-    some = every(imputer, x[1:3], range(first, first + width))
-    expected = slice(first, min(45, first + width))
-    count = len(range(45)[expected])
-    here = whole.log_weights[1:3, :, expected]
-    torch.testing.assert_close(some.log_weights[:, :, :count], here, rtol=1e-6, atol=1e-6)
-    counts = here > -torch.inf
-    assert torch.equal(some.rows[:, :, :count][counts], whole.rows[1:3, :, expected][counts])
-
-
 def test_small_parts_of_the_pairs_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     imputer, x = EmpiricalImputer(gaussian(50), bandwidth=0.5), gaussian(5, seed=1)
     whole = every(imputer, x, range(50))
@@ -206,17 +187,6 @@ def test_samples_leave_out_what_is_beyond_the_share() -> None:
 
 
 @pytest.mark.parametrize("kind", [EmpiricalImputer, ExactMatchImputer])
-def test_absent_features_are_never_looked_at(kind: type[Imputer]) -> None:
-    imputer, x = kind(discrete(40)), discrete(3, seed=1)
-    mask = torch.tensor([[[True, False, True]]]).expand(3, -1, -1)
-    other = x.clone()
-    other[:, 1] = 1e6
-    here, there = (weighted(imputer, rows, mask, range(9)) for rows in (x, other))
-    assert torch.equal(here.rows, there.rows)
-    assert torch.equal(here.log_weights, there.log_weights)
-
-
-@pytest.mark.parametrize("kind", [EmpiricalImputer, ExactMatchImputer])
 def test_equal_weights_come_in_an_order_that_the_key_decides(kind: type[Imputer]) -> None:
     table = torch.cartesian_prod(*[torch.arange(3.0)] * 3)
     imputer, x = kind(table), torch.ones(1, 3)
@@ -295,20 +265,6 @@ def test_a_tiny_bandwidth_matches_exactly() -> None:
     torch.testing.assert_close(narrow, exact, rtol=1e-4, atol=1e-4)
     wide = values(EmpiricalImputer(table, bandwidth=1.0, share=1.0), x, weight, 200)
     assert (wide - exact).abs().max() > 0.1
-
-
-def test_estimators_take_it() -> None:
-    weight, x = torch.randn(4, 3, generator=torch.Generator().manual_seed(0)), gaussian(3, seed=1)
-    imputer = EmpiricalImputer(gaussian(50), bandwidth=0.5)
-    value = ms.imputed_value(lambda rows: rows @ weight, imputer, draws=20)
-    explanations = [
-        ms.permutation_shapley(value, x, permutations=8, batch_size=size) for size in (33, 4096)
-    ]
-    torch.testing.assert_close(explanations[0].phi, explanations[1].phi, rtol=1e-4, atol=1e-5)
-    exact = ms.exact_shapley(value, x)
-    torch.testing.assert_close(exact.phi.sum(1), exact.prediction - exact.base)
-    assert exact.made_by["bandwidth"] == 0.5
-    assert exact.made_by["value_function"] == "empirical"
 
 
 def smooth_and_wiggly(rows: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -408,12 +364,6 @@ def test_covariance_is_left_alone_where_it_is_regular() -> None:
     torch.testing.assert_close(moments.scale, rows.std(0))
     torch.testing.assert_close(moments.correlation, rows.T.corrcoef())
     assert moments.ridge == 0
-
-
-def test_a_checkpoint_does_not_hold_the_data() -> None:
-    for imputer in (EmpiricalImputer(discrete(40)), ExactMatchImputer(discrete(40))):
-        assert not imputer.state_dict()
-        assert sum(buffer.numel() for buffer in imputer.buffers()) > 120
 
 
 def test_rows_that_agree_are_equally_likely() -> None:

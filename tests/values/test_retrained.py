@@ -72,7 +72,7 @@ def test_anchors_and_efficiency() -> None:
     explanation = ms.exact_shapley(value, rows())
     expected = torch.from_numpy(fitted.predict_proba(rows().numpy())).float()
     torch.testing.assert_close(explanation.prediction, expected)
-    torch.testing.assert_close(explanation.base, torch.full((3,), 1 / 3))
+    torch.testing.assert_close(explanation.base, torch.full((5, 3), 1 / 3))
     assert explanation.efficiency_gap < 1e-5
     assert explanation.made_by["value_function"] == "retrained"
     # 24 orders of 4 players are all there are.
@@ -178,7 +178,7 @@ def test_classes_that_no_training_row_has() -> None:
         return lambda rows: torch.tensor([[0.2, 0.3, 0.4, 0.1]]).expand(len(rows), -1)
 
     value = retrained_value(fit, X[:100], Y[:100])
-    torch.testing.assert_close(value.base, torch.tensor([0.5, 0.5, 0, 0]))
+    torch.testing.assert_close(value.expectation, torch.tensor([0.5, 0.5, 0, 0]))
     names = np.array(["setosa", "versicolor", "virginica"])[LABELS]
     assert retrained_value(GaussianNB(), X, names).outputs == ("setosa", "versicolor", "virginica")
 

@@ -1,6 +1,5 @@
-"""Imputers: what they keep, and what they draw."""
+"""Imputers off the manifold: absent features come from one row each, all rows in turn."""
 
-import pandas as pd
 import pytest
 import torch
 from torch import Tensor
@@ -9,9 +8,9 @@ import manifold_shap as ms
 from manifold_shap.coalitions import all_coalitions
 
 
-def impute(imputer: ms.Imputer, x: Tensor, draws: int, key: int = 0) -> Tensor:
+def impute(imputer: ms.Imputer, x: Tensor, draws: int) -> Tensor:
     masks = all_coalitions(len(imputer.players)).expand(len(x), -1, -1)
-    keys = torch.full(masks.shape[:2], key)
+    keys = torch.zeros(masks.shape[:2], dtype=torch.int64)
     return imputer.impute(x, masks, range(draws), keys).rows
 
 
@@ -41,27 +40,6 @@ def test_more_draws_than_rows_take_them_in_turn() -> None:
     assert sorted(torch.bincount(donors[:, 0].long() // 3).tolist()) == [2, 3]
 
 
-def test_the_key_decides_the_donors() -> None:
-    imputer, x = ms.MarginalImputer(reference(50)), torch.zeros(1, 3)
-    assert torch.equal(impute(imputer, x, 5), impute(imputer, x, 5))
-    assert not torch.equal(impute(imputer, x, 5), impute(imputer, x, 5, key=1))
-
-
-def test_nothing_is_changed() -> None:
-    imputer, x = ms.MarginalImputer(reference()), torch.zeros(2, 3)
-    impute(imputer, x, 4)
-    assert torch.equal(imputer.reference, reference())
-    assert torch.equal(x, torch.zeros(2, 3))
-
-
-def test_images_with_superpixels() -> None:
-    players = ms.Players(("left", "right"), torch.tensor([[[0, 1], [0, 1]]]))
-    imputer = ms.MarginalImputer(torch.ones(5, 1, 2, 2), players)
-    completed = impute(imputer, torch.zeros(1, 1, 2, 2), draws=3)
-    assert completed.shape == (1, 4, 3, 1, 2, 2)
-    assert completed[0, 1, 0].tolist() == [[[0, 1], [0, 1]]]
-
-
 def test_errors() -> None:
     with pytest.raises(ValueError, match="Expected at least one row in `reference`"):
         ms.MarginalImputer(torch.zeros(0, 3))
@@ -69,18 +47,20 @@ def test_errors() -> None:
         ms.MarginalImputer(reference(), ms.Players.of_elements((2,)))
     with pytest.raises(ValueError, match=r"`reference` of shape \(rows, \*event\) but got \(6,\)"):
         ms.MarginalImputer(reference()[:, 0])
-    holed = reference()
-    holed[4, 1] = torch.nan
-    with pytest.raises(ValueError, match=r"entries of `reference` are NaN or infinite, .* row 4"):
-        ms.MarginalImputer(holed)
-    with pytest.raises(TypeError, match=r"`reference` to be a tensor or an array .* got DataFrame"):
-        ms.MarginalImputer(pd.DataFrame(reference().numpy()))
+    with pytest.raises(ValueError, match=r"`point` of shape \(3\), one row without .* \(6, 3\)"):
+        ms.BaselineImputer(reference(), ms.Players.of_elements((3,)))
+    with pytest.raises(ValueError, match=r"`point` of shape \(\*event\)"):
+        ms.BaselineImputer(torch.tensor(1.0))
 
 
-def test_reference_rows_are_a_copy() -> None:
-    tensor, array = reference(), reference().numpy()
-    imputers = ms.MarginalImputer(tensor), ms.MarginalImputer(array)
-    tensor.zero_()
+def test_a_baseline_is_the_whole_of_its_support() -> None:
+    imputer = ms.BaselineImputer(torch.tensor([1.0, 2, 3]))
+    assert imputer.support == 1
+    assert torch.equal(impute(imputer, torch.zeros(1, 3), 1)[0, 0, 0], torch.tensor([1.0, 2, 3]))
+
+
+def test_an_array_is_copied() -> None:
+    array = reference().numpy()
+    imputer = ms.MarginalImputer(array)
     array.fill(0)
-    for imputer in imputers:
-        assert torch.equal(imputer.reference, reference())
+    assert torch.equal(imputer.reference, reference())

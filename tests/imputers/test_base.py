@@ -1,0 +1,270 @@
+"""Every imputer obeys the contract, and nested coalitions take one factorisation for each run."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+import manifold_shap as ms
+from manifold_shap.imputers import base, empirical, gaussian, kernel, normal
+from manifold_shap.imputers.base import Completions, Imputer
+from manifold_shap.values import ImputedValue
+from tests.imputers.contract import (
+    NINE,
+    OWNERS,
+    ImputerContract,
+    assert_same,
+    joined,
+    nested,
+    random_rows,
+)
+
+
+class TestMarginal(ImputerContract):
+    def make(self, reference: Tensor, players: ms.Players) -> Imputer:
+        return ms.MarginalImputer(reference, players)
+
+
+class TestBaseline(ImputerContract):
+    def make(self, reference: Tensor, players: ms.Players) -> Imputer:
+        return ms.BaselineImputer(
+            reference[0] if isinstance(reference, Tensor) else reference, players
+        )
+
+
+class TestContrastive(ImputerContract):
+    def make(self, reference: Tensor, players: ms.Players) -> Imputer:
+        return ms.ContrastiveImputer(reference, players)
+
+
+class TestGaussian(ImputerContract):
+    def make(self, reference: Tensor, players: ms.Players) -> Imputer:
+        return ms.GaussianImputer(reference, players)
+
+
+class TestCopula(ImputerContract):
+    def make(self, reference: Tensor, players: ms.Players) -> Imputer:
+        return ms.CopulaImputer(reference, players)
+
+
+class TestEmpirical(ImputerContract):
+    def make(self, reference: Tensor, players: ms.Players) -> Imputer:
+        return ms.EmpiricalImputer(reference, players, bandwidth=0.5)
+
+
+class TestEmpiricalOfEveryRow(ImputerContract):
+    def make(self, reference: Tensor, players: ms.Players) -> Imputer:
+        return ms.EmpiricalImputer(reference, players, bandwidth=1.0, share=1.0)
+
+
+class TestExactMatch(ImputerContract):
+    def make(self, reference: Tensor, players: ms.Players) -> Imputer:
+        return ms.ExactMatchImputer(reference, players)
+
+    def rows(self, count: int, elements: int = 4, seed: int = 0) -> Tensor:
+        return (random_rows(count, elements, seed) > 2).float()
+
+
+class TestCausalOfOneComponent(ImputerContract):
+    def make(self, reference: Tensor, players: ms.Players) -> Imputer:
+        return ms.CausalImputer(ms.GaussianImputer(reference, players), [players.names])
+
+
+class TestCausalOfConfoundedDonors(ImputerContract):
+    def make(self, reference: Tensor, players: ms.Players) -> Imputer:
+        donors = ms.EmpiricalImputer(reference, players, bandwidth=0.5)
+        return ms.CausalImputer(donors, [players.names], [True])
+
+
+class TestCausalOfTwoComponents(ImputerContract):
+    def make(self, reference: Tensor, players: ms.Players) -> Imputer:
+        order = [players.names[1:], players.names[:1]]
+        return ms.CausalImputer(ms.GaussianImputer(reference, players), order, [False, True])
+
+
+# Nested coalitions, of the imputers that factorise.
+
+KEYS = torch.tensor([[1, 2, 3], [1, 5, 6]])
+Make = Callable[..., Imputer]
+KINDS = [ms.GaussianImputer, ms.CopulaImputer, ms.EmpiricalImputer]
+every_imputer = pytest.mark.parametrize("make", KINDS)
+
+
+def orders() -> Tensor:
+    generator = torch.Generator().manual_seed(0)
+    return torch.rand(*KEYS.shape, len(NINE), generator=generator).argsort(-1)
+
+
+def along(order: Tensor) -> Tensor:
+    """The coalitions of orders but the grand one, `[..., players - 1, players]`."""
+    return order.argsort(-1)[..., None, :] <= torch.arange(order.shape[-1] - 1)[:, None]
+
+
+def usual(make: Make) -> tuple[Imputer, Tensor]:
+    return make(random_rows(200, len(OWNERS)), NINE), random_rows(2, len(OWNERS), seed=1)
+
+
+def value(imputer: Imputer, draws: int = 5) -> ImputedValue:
+    weight = torch.randn(len(OWNERS), 3, generator=torch.Generator().manual_seed(1))
+    return ms.imputed_value(lambda x: (x @ weight / 3).softmax(-1), imputer, draws=draws)
+
+
+def single(v: ImputedValue, x: Tensor, mask: Tensor) -> Tensor:
+    """Values of the coalitions of runs, one by one."""
+    values = v.values(x, mask.flatten(1, 2), KEYS.repeat_interleave(mask.shape[2], 1))
+    return values.unflatten(1, mask.shape[1:3])
+
+
+def compare(imputer: Imputer, x: Tensor, mask: Tensor, draws: range) -> None:
+    keys = KEYS[:, :1].expand(-1, mask.shape[1])
+    found = joined(list(imputer.impute_nested(x, mask, draws, keys, most=10_000)))
+    own = keys.repeat_interleave(mask.shape[2], 1)
+    assert_same(found, imputer.impute(x, mask.flatten(1, 2), draws, own))
+
+
+@given(
+    st.sampled_from(KINDS),
+    st.lists(st.integers(0, 5), min_size=2, max_size=9),
+    st.integers(1, 8),
+    st.integers(0, 3),
+    st.integers(1, 4),
+    st.integers(0, 2**31),
+)
+@settings(deadline=None, max_examples=60)
+def test_runs_of_any_players_are_completed_as_single_coalitions(
+    make: Make, owners: list[int], run: int, first: int, draws: int, seed: int
+) -> None:
+    index = torch.tensor(owners).unique(return_inverse=True)[1]
+    players = ms.Players(tuple(f"p{k}" for k in range(int(index.max()) + 1)), index)
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (gaussian, empirical):
+            patch.setattr(module, "LEAST_NESTED_PLAYERS", 0)
+        imputer = make(random_rows(40, len(owners), seed), players)
+        mask = nested(2, 2, run, len(players), seed)
+        x = random_rows(2, len(owners), seed + 1)
+        compare(imputer, x, mask, range(first, first + draws))
+
+
+@every_imputer
+def test_collinear_and_constant_columns(make: Make) -> None:
+    reference = random_rows(60, len(OWNERS))
+    reference[:, 3], reference[:, 7] = 1.0, 2 * reference[:, 2]
+    with pytest.warns(UserWarning, match="singular"):
+        imputer = make(reference, NINE)
+    compare(imputer, reference[:2], nested(2, 3, 6, len(NINE)), range(4))
+
+
+@pytest.mark.parametrize("most", [1, 3, 5, 7, 12, 100])
+def test_parts_of_nested_coalitions_are_bounded_and_nested(most: int) -> None:
+    mask, seen = nested(2, 3, 5, len(NINE)), []
+    for part, keys in base.nested_parts(mask, KEYS, most):
+        assert part.shape[1] * part.shape[2] <= most
+        assert not (part[:, :, :-1] & ~part[:, :, 1:]).any()
+        assert keys.shape == part.shape[:2]
+        seen.append((part.flatten(1, 2), keys.repeat_interleave(part.shape[2], 1)))
+    coalitions, keys = (torch.cat(some, dim=1) for some in zip(*seen, strict=True))
+    assert torch.equal(coalitions, mask.flatten(1, 2))
+    assert torch.equal(keys, KEYS.repeat_interleave(5, 1))
+
+
+@every_imputer
+@pytest.mark.parametrize("most", [1, 5, 8, 19, 10_000])
+def test_values_along_orders_are_those_of_single_coalitions(make: Make, most: int) -> None:
+    imputer, x = usual(make)
+    v, seen = value(imputer), []
+    expected, model = single(v, x, along(orders())), v.model
+
+    def counted(x: Tensor) -> Tensor:
+        seen.append(len(x))
+        return model(x)
+
+    v.model = counted  # type: ignore[assignment]
+    found = v.values_along(x, orders(), KEYS, batch_size=most * 2 * v.draws)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    assert found.std() > 0.05
+    assert max(seen) <= most * 2 * v.draws
+    assert sum(seen) == KEYS.numel() * (len(NINE) - 1) * v.draws
+
+
+@every_imputer
+def test_few_runs_are_factorised_at_a_time(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    (imputer, x), mask = usual(make), along(orders())
+    (whole,) = imputer.impute_nested(x, mask, range(4), KEYS, 10_000)
+    for module in (normal, kernel):
+        monkeypatch.setattr(module, "_MOST_ELEMENTS", 2 * len(OWNERS) ** 2)
+    (parts,) = imputer.impute_nested(x, mask, range(4), KEYS, 10_000)
+    assert_same(parts, whole, 1e-5)
+
+
+@every_imputer
+def test_a_run_takes_one_factorisation(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    (imputer, x), factorised = usual(make), []
+    cholesky = torch.linalg.cholesky
+
+    def counted(matrix: Tensor) -> Tensor:
+        factorised.append(len(matrix))
+        return cholesky(matrix)
+
+    monkeypatch.setattr(torch.linalg, "cholesky", counted)
+    value(imputer).values_along(x, orders(), KEYS)
+    assert sum(factorised) == KEYS.numel()
+
+
+@every_imputer
+def test_few_players_are_completed_one_by_one(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    impute = make.impute  # type: ignore[attr-defined]
+
+    def counted(self: Imputer, x: Tensor, mask: Tensor, *others: Any) -> Completions:
+        asked.append(mask.shape[1])
+        return impute(self, x, mask, *others)
+
+    monkeypatch.setattr(make, "impute", counted)
+    few = base.LEAST_NESTED_PLAYERS - 1
+    for players, expected in ((few + 1, []), (few, [6, 6, 3])):
+        x, mask = random_rows(40, players), nested(2, 3, 5, players)
+        list(make(x).impute_nested(x[:2], mask, range(2), KEYS, most=6))
+        assert asked == expected
+
+
+@every_imputer
+def test_players_that_have_not_joined_are_never_read_and_others_stay(make: Make) -> None:
+    imputer, x = usual(make)
+    # The last two players are absent from all of these.
+    mask = along(orders()[:, :1])[:, :, :-1]
+    missing = ~NINE.expand(mask[:, 0, -1])
+    first, other = (
+        joined(list(imputer.impute_nested(some, mask, range(3), KEYS[:, :1], 100))).rows
+        for some in (x, torch.where(missing, -1e30, x))
+    )
+    assert torch.equal(first, other)
+    present = NINE.expand(mask.flatten(1, 2))[:, :, None].expand_as(first)
+    assert torch.equal(first[present], x[:, None, None].expand_as(first)[present])
+
+
+@every_imputer
+def test_permutations_ask_for_nested_coalitions(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    imputer, x = usual(make)
+    v = value(imputer)
+    by_runs = ms.permutation_shapley(v, x, permutations=4)
+    monkeypatch.setattr(imputer, "impute_nested", None)
+    with pytest.raises(TypeError, match="not callable"):
+        ms.permutation_shapley(v, x, permutations=4)
+    monkeypatch.undo()
+    monkeypatch.setattr(make, "impute_nested", Imputer.impute_nested)
+    by_masks = ms.permutation_shapley(v, x, permutations=4)
+    torch.testing.assert_close(by_masks.phi, by_runs.phi, rtol=1e-4, atol=1e-5)
+
+
+@every_imputer
+def test_one_causal_component_is_completed_by_its_imputer(make: Make) -> None:
+    imputer, x = usual(make)
+    causal = value(ms.CausalImputer(imputer, [[*NINE.names]]))
+    found = causal.values_along(x, orders(), KEYS)
+    assert torch.equal(found, value(imputer).values_along(x, orders(), KEYS))

@@ -6,6 +6,7 @@ Sizes are set on each artist rather than in `matplotlib.rcParams`, which are the
 import math
 import numbers
 import warnings
+from bisect import bisect_right
 from collections.abc import Sequence
 from functools import cache
 from io import BytesIO
@@ -165,12 +166,13 @@ def shorten(text: str, width: float, size: float = TEXT) -> str:
     text = " ".join(text.split())
     if text_width(text, size) <= width:
         return text
-    for kept in range(len(text) - 1, 0, -1):
+
+    def short(kept: int) -> str:
         head = -(-2 * kept // 3)
-        short = f"{text[:head].rstrip()}…{text[len(text) - (kept - head) :].lstrip()}"
-        if text_width(short, size) <= width:
-            return short
-    return "…"
+        return f"{text[:head].rstrip()}…{text[len(text) - (kept - head) :].lstrip()}"
+
+    fitting = bisect_right(range(len(text)), width, key=lambda kept: text_width(short(kept), size))
+    return short(max(fitting - 1, 0))
 
 
 def plain(text: str) -> str:

@@ -8,8 +8,8 @@ probabilities the first term of their sum is the accuracy of labels drawn from t
 distribution. Where rows are many, one pair of orders for each is enough.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,6 +34,7 @@ class GlobalValues:
         offset: mean output v(∅) for the classes of the rows, E_x' E_y[f_y(x')].
         players: their names.
         rows: how many the means are over.
+        made_by: as of the explanation.
     """
 
     phi: Float[Tensor, " players"]
@@ -42,6 +43,7 @@ class GlobalValues:
     offset: float
     players: tuple[str, ...]
     rows: int
+    made_by: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def efficiency_gap(self) -> float:
@@ -91,6 +93,7 @@ def global_values(explanation: Explanation, y: Sequence[Any] | np.ndarray | Tens
         offset=explanation.base.double()[rows, true].mean().item(),
         players=explanation.players.names,
         rows=len(true),
+        made_by=explanation.made_by,
     )
 
 

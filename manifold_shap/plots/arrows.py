@@ -1,7 +1,7 @@
 """Draws arrows from base to prediction in two or three dimensions, with labels that cover nothing.
 
-Each label takes the cheapest of many places around what it names, the first labels first: well-kept
-libraries push labels apart by forces, and leave some on the arrows.
+Each label takes the cheapest of many places around what it names, in turn. Libraries that push
+labels apart by forces (adjustText) leave some of them on arrows and marks.
 """
 
 import itertools
@@ -28,8 +28,8 @@ _BETWEEN = 14.0
 _HEADS = (3.0, 8.0)
 # Shares of the length of an arrow where its number may stand, the best first.
 _ALONG = np.array([0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8])
-# Of the places of labels, in points: around their boxes and around marks, the distances to what
-# they name, and the step of what lines are sampled at.
+# Of the places of labels, in points: margins around their boxes and around marks, distances to what
+# they name, and between the points at which lines are sampled.
 _GAP, _MARK = 1.0, 2.0
 _DISTANCES = (2.5, 6.0, 11.0, 18.0, 28.0, 42.0)
 _ANGLES = np.linspace(0, 2 * np.pi, 16, endpoint=False)
@@ -40,7 +40,7 @@ _NEAR, _FAR = 4.0, 6.0
 
 @dataclass(frozen=True)
 class Canvas:
-    """How points of a view come onto axes.
+    """Where a view is drawn, and how its points become pixels.
 
     Attributes:
         axes: where all is drawn.

@@ -26,7 +26,7 @@ def bars(
     output: str | None = None,
     most: int = 12,
 ) -> Figure:
-    """What each feature adds to the prediction of one row, largest contribution first.
+    """Draws what each feature adds to the prediction of one row, the largest contribution first.
 
     Whiskers reach two standard errors to each side; exact values have none, nor has the sum of
     the other features, whose errors are not independent. Several explanations stand side by side
@@ -99,6 +99,7 @@ def _global_bars(by_name: Mapping[str, GlobalValues], several: int, most: int) -
         list(by_name), phi, error, shown, labels, "Global Shapley value (probability)",
         f"Mean probability of the true class: {style.number(first.accuracy)}",
         f"base (class balance): {style.number(first.offset)}; {style.count(first.rows, 'row')}",
+        *selection.cautions(by_name),
     )  # fmt: skip
 
 

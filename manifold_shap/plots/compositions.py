@@ -41,9 +41,9 @@ _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 
 def compositions(explanation: Explanation, instance: int = 0, most: int = 8) -> Figure:
-    """The Shapley composition of each feature for one row, the largest norm first (Figs. 8-9).
+    """Draws the Shapley composition of each feature of one row, largest norm first (Figs. 8-9).
 
-    A composition of equal parts, at the dashed line, moves nothing. Titles have its norm, with the
+    A composition of equal parts, at the dashed line, has no effect. Titles have its norm, with the
     standard error if that is known and shows. The bar of the predicted class is blue.
 
         >>> import torch
@@ -83,7 +83,7 @@ def compositions(explanation: Explanation, instance: int = 0, most: int = 8) -> 
 
 
 def cumulative(explanation: Explanation, instance: int = 0, most: int = 7) -> Figure:
-    """How the features of one row turn the base into the prediction, step by step (Fig. 1).
+    """Draws how the features of one row turn the base into the prediction step by step (Fig. 1).
 
     Each panel has the probabilities once the feature in its title has perturbed those of the panel
     before, the largest norm first; upright strokes are the probabilities before. The bar of the
@@ -157,7 +157,7 @@ def _draw(axes: Axes, p: Float[Tensor, " classes"], title: str, path: Path) -> N
 
 
 def parallel_coordinates(explanation: Explanation, instance: int = 0, most: int = 12) -> Figure:
-    """How the features of one row turn the base into the prediction: one line per class (Fig. 10).
+    """Draws one line per class from the base to the prediction of one row (Fig. 10).
 
     From left to right, each feature perturbs the distribution that those before it made, the
     largest norm first. Of many classes, those with the largest probabilities at the two ends stand

@@ -15,7 +15,7 @@ _DASHES = ("-", "--", ":", "-.")
 
 
 def mse_curve(scores: Mapping[str, Score], players: int | None = None) -> Figure:
-    """How far each value function is from the model, by how much of the input it is given.
+    """Draws how far each value function is from the model, by how much of the input it is given.
 
     Bands reach one standard error to each side. The legend has the error over all coalitions,
     with the number of draws of a value function that samples.
@@ -31,7 +31,7 @@ def mse_curve(scores: Mapping[str, Score], players: int | None = None) -> Figure
     Args:
         scores: of value functions by name, on the same rows and coalitions.
         players: how many there are. Coalition size is then shown as their share, and otherwise as
-            a number, which a score alone tells.
+            a number, which is all that a score knows.
 
     Raises:
         ValueError: no score, or one without a coalition; fewer `players` than a coalition has.

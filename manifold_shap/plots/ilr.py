@@ -34,7 +34,7 @@ _AZIMUTHS = [
     quadrant + turn for quadrant in (-180.0, -90.0, 0.0, 90.0) for turn in (25, 40, 55, 65)
 ]
 _ROUNDS = 3
-# As many times the size of the box is beyond it.
+# So many times the size of the box is certainly beyond it.
 _FAR = 10.0
 
 
@@ -44,7 +44,7 @@ def ilr_plane(
     balances: Sequence[int | str] = (1, 2),
     most: int = 8,
 ) -> Figure:
-    """How the features of one row move the prediction, as arrows in a plane of log-ratios.
+    """Draws how the features of one row move the prediction, as arrows in a plane of log-ratios.
 
     Each arrow is one feature's Shapley composition, the largest norm first, and starts where the
     one before ends: from the base to the prediction (Noé et al. 2024, Figs. 2 and 7). Dashed
@@ -127,7 +127,7 @@ def ilr_space(
     balances: Sequence[int | str] = (1, 2, 3),
     most: int = 8,
 ) -> Figure:
-    """How the features of one row move the prediction, as arrows in three log-ratios.
+    """Draws how the features of one row move the prediction, as arrows in three log-ratios.
 
     As `ilr_plane`, with one dimension more (Noé et al. 2024, Fig. 4). With four classes this is the
     whole space: grey walls part the regions in which one class is the most probable. The view is
@@ -159,7 +159,7 @@ def ilr_space(
     arrows.legend(panel, view)
     style.headline(figure, *view.headline())
     figure.draw_without_rendering()
-    # Of another colour than the caller's: such axes take that of their grid from nowhere else.
+    # Axes in three dimensions take the look of their grid from nowhere else.
     with rc_context({"grid.color": style.GRID, "grid.linewidth": 0.6}):
         axes = figure.add_axes(
             panel.get_position().bounds, axes_class=_Space, proj_type="ortho", computed_zorder=False

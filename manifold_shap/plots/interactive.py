@@ -27,7 +27,7 @@ _MARGINS = {"l": 20, "r": 20, "t": 80, "b": 20}
 _HEAD = 0.04
 # Text that reaches beyond the axes is cut off.
 _BORDER = 0.16
-# As many times the size of the axes is beyond them.
+# So many times the size of the axes is certainly beyond them.
 _FAR = 10.0
 # Along an arrow: a pointer finds only the points of a line.
 _ALONG = np.linspace(0, 1, 21)
@@ -41,10 +41,10 @@ def interactive(
     balances: Sequence[int | str] | None = None,
     most: int = 8,
 ) -> "go.Figure":
-    """The arrows of `ilr_plane` or `ilr_space` as a plotly figure, to turn and to hover over.
+    """Draws the arrows of `ilr_plane` or `ilr_space` with plotly, to turn and to hover over.
 
-    What stands under the pointer tells a feature and its value, the norm of its Shapley
-    composition and the composition. Needs `manifold_shap[plotly]`.
+    Hovering over an arrow shows a feature and its value, the norm of its Shapley composition and
+    the composition. Needs `manifold_shap[plotly]`.
 
         >>> import torch
         >>> import manifold_shap as ms
@@ -208,7 +208,7 @@ def _at(position: int, text: str) -> list[str]:
 
 
 def _described(view: View, name: str, what: str, parts: Float[Tensor, " classes"]) -> str:
-    """Lines that a pointer shows: the largest parts of a composition, under a name."""
+    """Lines shown on hovering: the largest parts of a composition, under a name."""
     classes = view.explanation.classes
     largest = parts.argsort(descending=True, stable=True)[:_PARTS].tolist()
     lines = [f"{_plain(classes[k])}: {style.number(parts[k].item())}" for k in largest]

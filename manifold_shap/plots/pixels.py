@@ -36,7 +36,7 @@ def pixel_maps(
     rows: Sequence[int] | None = None,
     output: str | None = None,
 ) -> Figure:
-    """One line per image: the image, then its signed map under each explanation.
+    """Draws one line per image: the image, then its signed map under each explanation.
 
     Red pixels raise the output and blue ones lower it; one colour scale serves the whole figure,
     so that colours compare between lines and between explanations. Half a percent of the pixels
@@ -71,7 +71,7 @@ def pixel_maps(
     of_row = selection.outputs_of_rows(first, output)[chosen]
     maps = torch.stack([_maps(e, chosen, of_row) for e in by_name.values()], dim=1)
     largest = maps.abs().max().item()
-    # A few extreme pixels would leave all others pale; ends of the colour bar tell of them.
+    # A few extreme pixels would leave all others pale; pointed ends of the colour bar show them.
     limit = float(np.quantile(maps.abs().numpy(), _WITHIN)) or largest or 1.0
     height, width = first.x.shape[-2:]
     images = first.x[chosen].reshape(len(chosen), -1, height, width).numpy()

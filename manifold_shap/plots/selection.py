@@ -1,4 +1,4 @@
-"""Selects what a figure shows, and words it: rows, outputs, players and their feature values."""
+"""Selects what a figure shows, and labels it: rows, outputs, players and their feature values."""
 
 import difflib
 from collections.abc import Mapping, Sequence
@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from manifold_shap.explanation import Explanation
+from manifold_shap.global_values import GlobalValues
 from manifold_shap.plots import style
 
 # Of a group of unnamed elements of a table, so many values are listed.
@@ -195,9 +196,6 @@ def _elements(
     return pd.DataFrame(found, index=range(len(x)))
 
 
-# How a figure names these.
-
-
 def kinds(explanation: Explanation) -> list[str]:
     """What distinguishes the values from ordinary ones: "asymmetric" (restricted orders), "causal".
 
@@ -230,8 +228,8 @@ def shapley_axis(explanation: Explanation, per: str = "", kinds: Sequence[str] =
     return label[0].upper() + label[1:]
 
 
-def cautions(by_name: Mapping[str, Explanation]) -> list[str]:
-    """A line about value functions whose training was interrupted, if there are any."""
+def cautions(by_name: Mapping[str, Explanation | GlobalValues]) -> list[str]:
+    """A line that names the value functions whose training was interrupted, if there are any."""
     names = [name for name, each in by_name.items() if each.made_by.get("half_trained")]
     which = f": {', '.join(names)}" if len(by_name) > 1 else ""
     return [f"Caution: half-trained value function{which}"] if names else []

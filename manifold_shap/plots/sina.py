@@ -32,7 +32,7 @@ def sina(
     output: str | None = None,
     most: int = 12,
 ) -> Figure:
-    """How each feature moves the output over all rows, most important feature first.
+    """Draws how each feature moves the output over all rows, the most important feature first.
 
     One point per row, spread upwards and downwards by how many others are near. Features are
     ordered by mean |phi|. Colour is the feature's value by rank among the rows, from low to high;
@@ -103,7 +103,7 @@ def _output(explanation: Explanation, output: str | None) -> int:
 
 
 def _hint(explanation: Explanation, output: str | None) -> str:
-    """What the figure leaves out: other outputs, and most of the rows there may be."""
+    """What the figure leaves out: the other outputs, and all but a few rows."""
     outputs, rows = len(explanation.outputs), len(explanation.phi)
     chosen = f"1 of {outputs} outputs, the most moved" * (output is None and outputs > 2)
     few = "too few rows for a summary" * (rows < _FEW)

@@ -22,7 +22,7 @@ from matplotlib.text import Text
 from matplotlib.textpath import text_to_path
 from matplotlib.transforms import blended_transform_factory
 
-# Inches and points: 8 pt at this width is still 6 pt in a column of 3.4 inches.
+# Inches and points: 8 pt at this width are still 6 pt in a column of 3.4 inches.
 WIDTH = 4.5
 TEXT = 8.0
 TITLE = 9.0

@@ -15,7 +15,7 @@ _HEAD = 0.55
 
 
 def bifurcation_tree(partition: Partition | Tree) -> Figure:
-    """Which classes each balance compares: those below its left branch with those below its right.
+    """Draws which classes each balance compares: those below its left and its right branch.
 
         >>> import manifold_shap as ms
         >>> figure = ms.plots.bifurcation_tree([["cat", "dog"], "eel"])

@@ -137,6 +137,8 @@ def test_global_values_are_bars_of_what_adds_to_the_accuracy(people: ms.Explanat
     (whiskers,) = axes.collections
     assert [len(ends) for ends in whiskers.get_segments()] == [2, 2, 2, 0]
     assert f"{values.accuracy:.3g}" in figure.get_suptitle()
+    half = replace(values, made_by={"half_trained": True})
+    assert "Caution: half-trained value function" in bars(half).get_suptitle()
     both = bars({"on manifold": values, "off manifold": values}).axes[0]
     assert [text.get_text() for text in both.get_legend().get_texts()] == [
         "on manifold", "off manifold"

@@ -559,12 +559,12 @@ def test_rows_of_another_shape_are_refused(x: np.ndarray, message: str) -> None:
 @pytest.mark.parametrize(
     ("x", "message"),
     [
-        ([[0.0] * 4], "be a table, an array or a tensor of numbers but got list"),
+        ([[0.0] * 4], "be a data frame, an array or a tensor of numbers but got list"),
         (np.array([["a"] * 4]), "a tensor of numbers but got an array of <U1; a sparse matrix"),
         (torch.zeros(2, 4, dtype=torch.complex64), "a tensor of numbers but got Tensor"),
         (
             pd.DataFrame({"a": ["1", "2"], "b": 0, "c": pd.Categorical([1, 2]), "d": 1}),
-            r"Expected columns of numbers in `x` but \['a', 'c'\] hold something else",
+            r"Expected columns of numbers in `x` but \['a', 'c'\] are of other types",
         ),
     ],
 )
@@ -606,3 +606,10 @@ def test_players_of_other_rows_are_refused() -> None:
     message = r"rows of shape \(4,\), as `x` has them, but they own rows of shape \(5,\)"
     with pytest.raises(ValueError, match=message):
         explain(fitted("gaussian")[0], players=players)
+
+
+def test_players_that_differ_by_row_are_refused() -> None:
+    model, x, reference = fitted("gaussian", 2)
+    players = ms.Players.of_rows((FEATURES,), 2)
+    with pytest.raises(ValueError, match="same elements of every row for naive Bayes"):
+        ms.naive_bayes_shapley(model, x, reference, players=players)

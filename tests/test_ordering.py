@@ -136,17 +136,22 @@ def test_components_are_lists(component: object) -> None:
 # Asymmetric values.
 
 
-class Table:
+class Table(ms.ValueFunction):
     """A game of five players given by a table `[32, outputs]`; rows scale it by their element a."""
 
-    players = PLAYERS
-
     def __init__(self, table: Tensor) -> None:
+        super().__init__(PLAYERS, [str(k) for k in range(table.shape[1])])
         self.table = table
 
-    def __call__(self, x: Tensor, mask: Tensor) -> Tensor:
+    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
         code = (mask * 2 ** torch.arange(5)).sum(-1)
         return self.table[0] + (self.table[code] - self.table[0]) * x[:, :1, None]
+
+    def base(self, x: Tensor) -> Tensor:
+        return self.table[0].expand(len(x), -1)
+
+    def prediction(self, x: Tensor) -> Tensor:
+        return self.table[0] + (self.table[-1] - self.table[0]) * x[:, :1]
 
 
 def random_game(seed: int = 0) -> Table:
@@ -291,22 +296,16 @@ def test_target_error_is_met_along_an_ordering() -> None:
 def test_many_players_in_small_components_are_enumerated() -> None:
     players = ms.Players.of_elements((40,))
 
-    class Linear:
-        def __init__(self) -> None:
-            self.players = players
-
-        def __call__(self, x: Tensor, mask: Tensor) -> Tensor:
-            return (x[:, None] * mask).sum(-1, keepdim=True)
-
-    names = [list(players.names[k : k + 4]) for k in range(0, 40, 4)]
     x = torch.rand(2, 40, generator=generator())
-    explanation = ms.exact_shapley(Linear(), x, ordering=names)
+    linear = ms.as_value_function(lambda x, mask: (x[:, None] * mask).sum(-1, keepdim=True), x)
+    names = [list(players.names[k : k + 4]) for k in range(0, 40, 4)]
+    explanation = ms.exact_shapley(linear, x, ordering=names)
     torch.testing.assert_close(explanation.phi[..., 0], x, rtol=1e-4, atol=1e-5)
     wide = [list(players.names[:17]), list(players.names[17:])]
     with pytest.raises(
         ValueError, match=r"at most 16 .* but got 23 in one component of `ordering`"
     ):
-        ms.exact_shapley(Linear(), x, ordering=wide)
+        ms.exact_shapley(linear, x, ordering=wide)
 
 
 @estimators

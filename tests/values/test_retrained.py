@@ -291,3 +291,8 @@ def test_targets_of_a_regression_must_be_finite() -> None:
 
     with pytest.raises(ValueError, match="Expected finite targets but `y_train` has NaN"):
         retrained_value(constant, X, target, output="identity")
+
+
+def test_players_that_differ_by_row_have_no_columns() -> None:
+    with pytest.raises(ValueError, match="same elements of every row for models of single"):
+        retrained_value(GaussianNB(), X, Y, players=ms.Players.of_rows((4,), 2))

@@ -58,6 +58,9 @@ class MLP(nn.Sequential):
         outputs: width of the result.
         activation: one of `ACTIVATIONS`.
         dropout: share of hidden units dropped in training.
+
+    >>> MLP(4, [8, 8], outputs=2)(torch.zeros(5, 4)).shape
+    torch.Size([5, 2])
     """
 
     def __init__(
@@ -87,6 +90,10 @@ class MaskedLinear(nn.Module):
         index: player that owns each of the flattened input elements.
         players: number of players.
         outputs: width of the result.
+
+    >>> layer = MaskedLinear([0, 0, 1], players=2, outputs=8)
+    >>> layer(torch.zeros(5, 3), torch.ones(5, 6, 2, dtype=torch.bool)).shape
+    torch.Size([5, 6, 8])
     """
 
     index: Tensor

@@ -151,6 +151,14 @@ def fit_amortized(
         ValueError: rows that are not finite or of another shape, an argument that is unknown or
             out of range, a training that diverges, a `directory` with another training.
         KeyboardInterrupt: on Ctrl-C; the last checkpoint stays in `directory`.
+
+    >>> import manifold_shap as ms
+    >>> x = torch.randn(64, 3, generator=torch.Generator().manual_seed(0))
+    >>> few = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 5}}
+    >>> value = ms.fit_surrogate(lambda x: x[:, :2].softmax(-1), x, hidden=[8, 8], **few)
+    >>> explainer = fit_amortized(value, x, hidden=[8], **few)
+    >>> ms.amortized_shapley(value, x[:2], explainer=explainer).phi.shape
+    torch.Size([2, 3, 2])
     """
     chosen = training_options(fit_amortized, options, batch_size=128, max_epochs=10, patience=None)
     _check_surrogate(value)

@@ -40,6 +40,9 @@ def choose_families(
 
     Raises:
         ValueError: `continuous` is none of them, or the schema has another width.
+
+    >>> choose_families(torch.tensor([[0.0, 1.5], [1.0, 2.5]]), continuous="normal")
+    [['Bernoulli', [0]], ['Normal', [1], 0.05, False]]
     """
     check_choice("continuous", continuous, CONTINUOUS)
     flat = x.flatten(1)
@@ -93,7 +96,11 @@ def _has_peak(column: Float[Tensor, " rows"], share: float = 0.1) -> bool:
 
 
 def bin_edges(column: Float[Tensor, " rows"], most: int) -> Float[Tensor, " edges"]:
-    """Smallest values of all bins but the first: quantiles, and each frequent value on its own."""
+    """Smallest values of all bins but the first: quantiles, and each frequent value on its own.
+
+    >>> bin_edges(torch.tensor([0.0, 0.0, 0.0, 0.0, 1.0, 2.0, 3.0, 4.0]), most=3)
+    tensor([1., 3.])
+    """
     values, counts = column.unique(return_counts=True)
     frequent = counts > len(column) / most
     ranks = counts.cumsum(0) - counts

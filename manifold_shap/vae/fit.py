@@ -198,7 +198,7 @@ def fit_imputer(
     training = train_on(task, (x_train,), (x_validation,), chosen)
     imputer = VAEImputer(task.network, x_train, players, seed=seed, **drawn)
     if temper is not None:
-        imputer.temper = temper
+        imputer.temper = float(temper)
     elif imputer.is_weighted:
         imputer.temper = choose_temper(imputer, x_validation, model, output, seed)
     imputer.checkpoint = {**task.checkpoint(), "imputer": imputer.settings}

@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from manifold_shap import _random
-from manifold_shap._checks import check_choice, check_number, check_whole
+from manifold_shap._checks import check_choice, check_number, check_seed, check_whole
 from manifold_shap.coalitions import toggled
 from manifold_shap.imputers.base import Completions, Imputer
 from manifold_shap.io.files import save_checkpoint
@@ -79,8 +79,10 @@ class VAEImputer(Imputer):
         self.network = network.eval().requires_grad_(False).to(self.device)
         self.checkpoint: dict[str, Any] = {}
         self.training_record: dict[str, float] = {}
-        self.posterior, self.temper, self.importance = posterior, temper, importance
-        self.bank_size, self.seed = bank_size, seed
+        # Plain numbers and strings: a safe loader refuses numpy's.
+        self.posterior, self.temper, self.importance = str(posterior), float(temper), importance
+        self.bank_size = None if bank_size is None else int(bank_size)
+        self.seed = check_seed(seed)
         self.proposals = _PROPOSALS if importance else 1
         bank = torch.zeros(0, len(network.owner_of_statistic))
         if posterior == "bank":

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -236,7 +237,8 @@ def test_one_imputer_explains_several_models() -> None:
 
 
 def test_save_and_load(tmp_path: Path) -> None:
-    made = fit_imputer(rows(), latent=2, hidden=(8,), components=2, max_epochs=1, temper=0.6)
+    temper = np.float64(0.6)  # A safe loader refuses numbers of numpy.
+    made = fit_imputer(rows(), latent=2, hidden=(8,), components=2, max_epochs=1, temper=temper)
     made.save(tmp_path / "vae.ckpt")
     loaded = load_imputer(tmp_path / "vae.ckpt", made.reference)
     assert loaded.temper == 0.6

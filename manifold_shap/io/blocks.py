@@ -64,8 +64,12 @@ class Blocks:
         return range(-(-len(self) // self.size))
 
     def where(self, number: int) -> slice:
-        """The rows of a block."""
+        """Which rows are a block."""
         return slice(number * self.size, min((number + 1) * self.size, len(self)))
+
+    def __getitem__(self, number: int) -> tuple[Any, Sequence[int]]:
+        """The rows of a block, and their labels."""
+        return self.x[self.where(number)], self.labels[self.where(number)]
 
     def count(self, numbers: Iterable[int]) -> int:
         """How many rows these blocks have."""

@@ -11,7 +11,6 @@ import os
 import pickle
 import platform
 import warnings
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
@@ -24,6 +23,7 @@ from concurrent.futures import (
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -122,60 +122,66 @@ def explain_rows(
     storage.check_replaceable(path)
     with _claimed(path) as (place, call):
         task = Task(place, call, value, estimator, seed, schema)
-        explain = _explaining(task, blocks, executor)
+        calls, most = _calls(task, blocks, executor)
         left = _begin(task, blocks, path, resume)
-        count = blocks.count(left)
-        done = len(blocks) - count
+        explained = blocks.count(left)
+        done, silent = len(blocks) - explained, not progress
         with (
             _told(task, blocks),
-            tqdm(None, "rows", len(blocks), initial=done, delay=2, disable=not progress) as bar,
+            tqdm(desc="rows", total=len(blocks), initial=done, delay=2, disable=silent) as bar,
         ):
-            for rows in explain(left):
+            for rows in _results(map(calls, left), executor, most):
                 bar.update(rows)
             _finish(task, blocks, path)
-    return count
+    return explained
 
 
-def _explaining(
+def _calls(
     task: Task, blocks: Blocks, executor: Executor | None
-) -> Callable[[Sequence[int]], Iterator[int]]:
-    """What explains blocks, given their numbers, and yields how many rows each has.
+) -> tuple[Callable[[int], Callable[[], int]], int]:
+    """What explains a block, given its number, and how many blocks may be on their way at once.
 
     Raises:
         TypeError: the value function or the estimator cannot be sent to another process.
     """
-    here = executor is None or isinstance(executor, ThreadPoolExecutor)
-    reopened = None if here else blocks.reopened()
-    store: Callable[..., int] = task.store
-    if not here:
-        reference = refer(task, task.place / "task.ckpt")
-        store = partial(store_elsewhere, reference, torch.get_num_threads())
+    if executor is None or isinstance(executor, ThreadPoolExecutor):
+        return lambda number: partial(task.store, number, *blocks[number]), _MOST_SENT
+    reference = refer(task, task.place / "task.ckpt")
+    store = partial(store_elsewhere, reference, torch.get_num_threads())
+    reopened = blocks.reopened()
 
-    def arguments(number: int) -> tuple[int, Any, Sequence[int]]:
-        part = blocks.where(number)
+    def elsewhere(number: int) -> Callable[[], int]:
         if reopened is not None:
-            return number, (reopened, part), blocks.labels[part]
-        x = blocks.x[part]
-        if not here:  # Of a part of a tensor, pickle would send the whole.
-            x = pickle.dumps(x.clone() if isinstance(x, Tensor) else x)
-        return number, x, blocks.labels[part]
+            where = blocks.where(number)
+            return partial(store, number, (reopened, where), blocks.labels[where])
+        x, labels = blocks[number]
+        # Of a part of a tensor, pickle would send the whole.
+        return partial(
+            store, number, pickle.dumps(x.clone() if isinstance(x, Tensor) else x), labels
+        )
 
-    def explain(numbers: Sequence[int]) -> Iterator[int]:
-        if executor is None:
-            yield from (store(*arguments(number)) for number in numbers)
-            return
-        left, waiting = deque(numbers), set[Future[int]]()
-        try:
-            while left or waiting:
-                while left and (reopened is not None or len(waiting) < _MOST_SENT):
-                    waiting.add(executor.submit(store, *arguments(left.popleft())))
-                done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                yield from (future.result() for future in done)
-        finally:
-            for future in waiting:
-                future.cancel()
+    return elsewhere, _MOST_SENT if reopened is None else len(blocks)
 
-    return explain
+
+def _results(
+    calls: Iterator[Callable[[], int]], executor: Executor | None, most: int
+) -> Iterator[int]:
+    """What calls return, in the order in which they end; at most so many wait at a time."""
+    if executor is None:
+        yield from (call() for call in calls)
+        return
+    waiting = set[Future[int]]()
+    try:
+        while True:
+            for call in islice(calls, most - len(waiting)):
+                waiting.add(executor.submit(call))
+            if not waiting:
+                return
+            done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            yield from (future.result() for future in done)
+    finally:
+        for future in waiting:
+            future.cancel()
 
 
 @contextmanager

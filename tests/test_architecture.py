@@ -37,8 +37,8 @@ LAYERS = (
 
 # Packages that only some rooms import, wherever in a module.
 RESERVED = {
-    "lightning": ("training", "data", "surrogate", "vae", "amortized", "cli"),
-    "matplotlib": ("plots", "cli.report"),
+    "lightning": ("training", "data", "surrogate", "vae", "amortized"),
+    "matplotlib": ("plots",),
     "plotly": ("plots",),
     "torchvision": ("data",),
     "xarray": ("io", "explanation"),
@@ -53,6 +53,13 @@ FRAMES = "pandas is slow to import, and only frames need it"
 # Every import inside a function, and why it is not at the top of its module.
 DEFERRED = {
     ("amortized.explainer", "amortized.fit"): "reading a file needs Lightning, explaining does not",
+    ("cli", "cli.explain"): "--help and a misspelled setting need not wait for it",
+    ("cli", "cli.train"): "--help and a misspelled setting need not wait for it",
+    ("cli.explain", "amortized.fit"): "reading a file needs Lightning, explaining does not",
+    ("cli.explain", "io.streaming"): "only many rows are streamed",
+    ("cli.targets", "sklearn.base"): SLOW,
+    ("cli.targets", "training.classifier"): SLOW,
+    ("cli.targets", "vae.fit"): "reading a file needs Lightning, explaining does not",
     ("data.images", "sklearn.datasets"): SLOW,
     ("data.images", "sklearn.decomposition"): SLOW,
     ("data.images", "torchvision"): SLOW,

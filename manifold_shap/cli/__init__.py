@@ -1,1 +1,166 @@
-"""What the two commands do, as functions of plain settings."""
+"""Runs the commands `train` and `explain`: composes settings, words errors, sets exit statuses."""
+
+import functools
+import multiprocessing
+import os
+import re
+import signal
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TextIO
+
+import hydra
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.errors import HydraException, MissingConfigException
+from hydra.types import RunMode
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from manifold_shap._checks import closest
+
+# In a wheel the files of settings lie in the package, in a checkout beside it.
+_PACKAGE = Path(__file__).resolve().parents[1]
+CONF = next(path for path in (_PACKAGE / "conf", _PACKAGE.parent / "conf") if path.is_dir())
+# Groups whose settings are arguments of other packages: any more of them can be added.
+_OPEN = ("classifier.", "trainer.")
+_INTERRUPTED, _TERMINATED = 130, 143
+
+
+OmegaConf.register_new_resolver("stem", lambda path: Path(path).stem, replace=True)
+
+
+def choices(group: str) -> list[str]:
+    """Names of the files of settings of a group."""
+    return sorted(path.stem for path in (CONF / group).glob("*.yaml"))
+
+
+def command(name: str) -> Callable[[Callable[[Any], Any]], Callable[[], None]]:
+    """Make a command of a function of the settings in `conf/<name>.yaml`.
+
+    Errors are one line, and the exit status is then 1; on Ctrl-C it is 130, and on SIGTERM 143, at
+    once.
+    """
+
+    def decorate(task: Callable[[Any], Any]) -> Callable[[], None]:
+        @functools.wraps(task)
+        def main() -> None:
+            signal.signal(signal.SIGTERM, _terminate)
+            # Hydra then raises its errors instead of printing them over several lines.
+            os.environ.setdefault("HYDRA_FULL_ERROR", "1")
+            try:
+                hydra.main(config_path=str(CONF), config_name=name, version_base="1.3")(task)()
+            except (HydraException, OmegaConfBaseException) as error:
+                sys.exit(_worded(error, name))
+
+        return main
+
+    return decorate
+
+
+@contextmanager
+def reported() -> Iterator[list[str]]:
+    """Print errors and warnings as one line each; gives the names of the settings of the user."""
+    # Not `formatwarning`, which Lightning sets as well.
+    before, warnings.showwarning = warnings.showwarning, _show_warning
+    try:
+        yield _given()
+    except KeyboardInterrupt as error:
+        print(f"Interrupted. {error}".strip())
+        sys.exit(_INTERRUPTED)
+    except (ValueError, TypeError, OSError, HydraException, OmegaConfBaseException) as error:
+        sys.exit(f"{type(error).__name__}: {' '.join(str(error).split())}")
+    finally:
+        warnings.showwarning = before
+
+
+def _given() -> list[str]:
+    """Names of the settings on the command line.
+
+    Raises:
+        ValueError: one was to be added or taken away where there is no use for that.
+    """
+    overrides = HydraConfig.get().overrides.task
+    names = [override.lstrip("+~").split("=")[0] for override in overrides]
+    for override, name in zip(overrides, names, strict=True):
+        if override[0] in "+~" and not name.startswith(_OPEN):
+            raise ValueError(_unknown(name, str(HydraConfig.get().job.config_name)))
+    return names
+
+
+def _unknown(name: str, config: str) -> str:
+    known = _known(config)
+    return (
+        f"Expected settings among those that --help lists but got {name!r}"
+        f"{closest(name, known) or closest(name.split('.')[-1], known) or '.'}"
+    )
+
+
+def _known(config: str) -> list[str]:
+    """All settings by their full names, and groups."""
+    GlobalHydra.instance().clear()
+    with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
+        found: list[Any] = [hydra.compose(config)]
+    names = [path.name for path in CONF.iterdir() if path.is_dir()]
+    for cfg in found:
+        keys = [key for key in cfg if not OmegaConf.is_missing(cfg, key)]
+        names.extend(cfg._get_full_key(key) for key in keys)
+        found.extend(cfg._get_node(key) for key in keys if OmegaConf.is_dict(cfg._get_node(key)))
+    return names
+
+
+def _worded(error: Exception, config: str) -> str:
+    """An error of Hydra's in one line."""
+    if isinstance(error, MissingConfigException) and error.missing_cfg_file:
+        group, _, option = str(error.missing_cfg_file).rpartition("/")
+        known = choices(group)
+        return f"Expected {group} to be one of {known} but got {option!r}{closest(option, known)}"
+    unknown = re.search(
+        r"Could not (?:override|delete|append to config)[^']*'([^'=@]+)", str(error)
+    )
+    if unknown:
+        return _unknown(unknown[1], config)
+    return f"Expected settings as key=value but: {' '.join(str(error).split())}"
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    print(f"Warning: {' '.join(str(message).split())}", file=file or sys.stderr)
+
+
+def _terminate(*_: Any) -> None:
+    """End this process and those that it started; nothing in between can delay or swallow it."""
+    for child in multiprocessing.active_children():
+        child.kill()
+    sys.stdout.flush()
+    os._exit(_TERMINATED)
+
+
+@command("train")
+def main_train(cfg: Any) -> float:
+    """`train.py`: the test MSE is what a sweeper minimises."""
+    job = HydraConfig.get()
+    sweep = Path(job.runtime.output_dir) if job.mode == RunMode.MULTIRUN else None
+    with reported():
+        # Here, so that --help and a misspelled setting need not wait for it.
+        from manifold_shap.cli.train import train
+
+        return train(cfg, sweep)["mse"]
+
+
+@command("explain")
+def main_explain(cfg: Any) -> None:
+    """`explain.py`."""
+    with reported() as given:
+        from manifold_shap.cli.explain import explain
+
+        explain(cfg, given)

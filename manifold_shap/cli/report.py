@@ -1,123 +1,328 @@
-"""What the commands show: figures in files, and a short table."""
+"""Shows what the commands found: tables as text, figures in files, and hints."""
 
-import sys
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, Any
 
-from manifold_shap import plots
+from manifold_shap import plots, simplex
+from manifold_shap.cli import registry
+from manifold_shap.cli.directories import (
+    METRICS,
+    PLOTS,
+    STORE,
+    SUMMARY,
+    drawn,
+    read_json,
+    write_json,
+)
 from manifold_shap.explanation import Explanation
-from manifold_shap.io.files import write_whole
+from manifold_shap.io.files import remove, write_whole
 from manifold_shap.metrics import Score
+from manifold_shap.values import ImputedValue, ValueFunction
 
-TITLES = {
-    "marginal": "off manifold",
-    "vae": "VAE",
-    "gaussian": "Gaussian",
-    "exact_match": "exact match",
-}
+if TYPE_CHECKING:
+    from manifold_shap.cli.run import Run
+
+# Rows of a table, rows of bars, and rows of compositions, each with half a dozen figures.
+_LISTED_ROWS, _BARS, _COMPOSITIONS = 10, 8, 3
+# Players that a table names.
+_LISTED_PLAYERS = 3
 
 
-def table(explanation: Explanation, most: int = 10, players: int = 3) -> str:
-    """A short table: for each row the predicted output and the players that moved it most."""
-    lines = [f"{'row':>6}  {'output':<12}{'base':>8}{'prediction':>12}  largest Shapley values"]
-    for k in range(min(most, len(explanation.phi))):
-        output = int(explanation.prediction[k].argmax())
-        phi = explanation.phi[k, :, output]
-        error = explanation.standard_error[k, :, output]
-        largest = phi.abs().argsort(descending=True)[:players].tolist()
-        named = [
-            f"{explanation.players.names[i]} {phi[i]:+.3f}"
-            + (f" ± {error[i]:.3f}" * bool(error[i] > 0))
-            for i in largest
-        ]
-        lines.append(
-            f"{explanation.instances[k]:>6}  {explanation.outputs[output]:<12.12}"
-            f"{explanation.base[k, output]:>8.3f}{explanation.prediction[k, output]:>12.3f}  "
-            f"{', '.join(named)}"
-        )
-    if len(explanation.phi) > most:
-        lines.append(f"   ... {len(explanation.phi) - most} more rows in explanations.zarr")
+def table(explanation: Explanation, rows: int | None = None) -> str:
+    """A short table: for each row the likeliest output, and the players that moved it most.
+
+    On the simplex the row's likeliest class, and the players of the largest norms.
+
+    Args:
+        explanation: of all rows, or of the first of them.
+        rows: how many there are in all.
+    """
+    rows = len(explanation.phi) if rows is None else rows
+    of = "largest Shapley values", "output"
+    if explanation.partition is not None:
+        of = "largest norms (towards a class)", "class"
+    lines = [f"{'row':>6}  {of[1]:<12}{'base':>8}{'prediction':>12}  {of[0]}"]
+    listed = explanation[:_LISTED_ROWS]
+    entries = _entries(listed) if listed.partition is None else _compositions(listed)
+    for label, (name, base, prediction, players) in zip(listed.instances, entries, strict=True):
+        lines.append(f"{label:>6}  {name:<12.12}{base:>8.3f}{prediction:>12.3f}  {players}")
+    if rows > _LISTED_ROWS:
+        lines.append(f"   ... {rows - _LISTED_ROWS} more rows in explanations.zarr")
     return "\n".join(lines)
 
 
-def comparison(scores: Mapping[str, Score], seconds: Mapping[str, float]) -> str:
+def _entries(explanation: Explanation) -> list[tuple[str, float, float, str]]:
+    """Of each row: the output, its base, its prediction, and the largest values."""
+    entries = []
+    for k, prediction in enumerate(explanation.prediction):
+        output = int(prediction.argmax())
+        phi, errors = explanation.phi[k, :, output], explanation.standard_error[k, :, output]
+        players = [
+            f"{explanation.players.names[i]} {phi[i]:+.3f}{_error(errors[i])}"
+            for i in phi.abs().argsort(descending=True)[:_LISTED_PLAYERS].tolist()
+        ]
+        base = float(explanation.base[k, output])
+        name = explanation.outputs[output]
+        entries.append((name, base, float(prediction[output]), ", ".join(players)))
+    return entries
+
+
+def _compositions(explanation: Explanation) -> list[tuple[str, float, float, str]]:
+    """Of each row: the class, its probability at the base and in the prediction, and the norms."""
+    p = simplex.ilr_inv(explanation.prediction, explanation.basis).exp()
+    base = simplex.ilr_inv(explanation.base, explanation.basis).exp()
+    norms, errors = explanation.norms(), explanation.norm_errors()
+    towards = explanation.projections().argmax(-1)
+    entries = []
+    for k in range(len(p)):
+        top = int(p[k].argmax())
+        players = [
+            f"{explanation.players.names[i]} {norms[k, i]:.3f}{_error(errors[k, i])} "
+            f"({explanation.classes[towards[k, i]]})"
+            for i in norms[k].argsort(descending=True)[:_LISTED_PLAYERS].tolist()
+        ]
+        name = explanation.classes[top]
+        entries.append((name, float(base[k, top]), float(p[k, top]), ", ".join(players)))
+    return entries
+
+
+def _error(error: Any) -> str:
+    """An error that is known and not zero."""
+    return f" ± {error:.3f}" if error > 0 else ""
+
+
+def comparison(
+    scores: Mapping[str, Score], seconds: Mapping[str, float], half_trained: Collection[str] = ()
+) -> str:
     """A short table: the errors of value functions on the same pairs, and what they took."""
     some = next(iter(scores.values()))
-    pairs = sum(some.by_size.pairs)
     lines = [f"{'':<14}{'MSE':>11}{'± SE':>11}{'debiased':>11}{'draws':>7}{'seconds':>9}"]
     for name, score in scores.items():
         lines.append(
             f"{name:<14}{score.mse:>11.4g}{score.standard_error:>11.2g}{score.debiased:>11.4g}"
-            f"{score.draws:>7}{seconds[name]:>9.1f}"
+            f"{score.draws:>7}{seconds[name]:>9.1f}{'  half-trained' * (name in half_trained)}"
         )
     lines.append(
-        f"MSE over the same {pairs} pairs of a sample of the test rows (of all of them: "
-        "metrics.json); seconds of explaining the rows"
+        f"MSE over the same {sum(some.by_size.pairs)} pairs of a sample of the test rows (of all "
+        "of them: metrics.json); seconds of explaining the rows"
     )
     return "\n".join(lines)
 
 
+def compared(scores: Mapping[str, Score], seconds: Mapping[str, float]) -> dict[str, Any]:
+    """What `summary.json` says of the scores, and of the time that each explanation took."""
+    return {
+        name: {
+            "mse": score.mse,
+            "mse_standard_error": score.standard_error,
+            "mse_debiased": score.debiased,
+            "draws": score.draws,
+            "effective_draws": score.effective_draws,
+            "seconds": seconds[name],
+        }
+        for name, score in scores.items()
+    }
+
+
+def hints(value: ValueFunction, score: Score, off: ValueFunction, score_off: Score) -> list[str]:
+    """What a reader of the results should know about a value function, with the figures.
+
+    Args:
+        value: the value function, and `score`, its error.
+        off: the one off the manifold, and `score_off`, its error on the same pairs.
+    """
+    imputers = [each.imputer for each in (value, off) if isinstance(each, ImputedValue)]
+    if len(imputers) == 2 and type(imputers[0]) is type(imputers[1]):
+        return []
+    error, error_off = (
+        some.debiased if math.isfinite(some.debiased) else some.mse for some in (score, score_off)
+    )
+    if error < error_off:
+        return []
+    return [
+        f"{value.name} is no better than values off the manifold: its MSE is {error:.4g}, theirs "
+        f"{error_off:.4g}, on the same test pairs; train longer, or choose another value function."
+    ]
+
+
 def figures(
-    explanations: Mapping[str, Explanation], name: str, scores: Mapping[str, Score]
-) -> dict[str, plots.Figure]:
-    """Figures of explanations of the same rows.
+    explanations: Mapping[str, Explanation],
+    name: str,
+    titles: Mapping[str, str],
+    scores: Mapping[str, Score],
+    balances: Sequence[int | str] | None = None,
+) -> dict[str, plots.Figure | str]:
+    """Figures of explanations of the same rows, by file name; interactive ones as HTML.
 
     Args:
         explanations: by name of the value function, in the order to draw them.
         name: of the one that is drawn alone where only one can be.
+        titles: of the value functions.
         scores: of the value functions, where they are compared.
+        balances: of compositions: two or three to draw, by number or name; by default the first.
     """
-    first = next(iter(explanations.values()))
-    pixels = first.x.ndim == 4
-    named = {
-        _title(which, explanation, scores.get(which), "\n" if pixels else " "): explanation
-        for which, explanation in explanations.items()
-    }
+    main, pixels = explanations[name], explanations[name].x.ndim == 4
+    named = {}
+    for which, explanation in explanations.items():
+        parts = [titles[which], *(plots.kinds(explanation) if pixels else [])]
+        mse = f"MSE {scores[which].mse:.4f}" if which in scores else None
+        if pixels:
+            title = "\n".join([*parts, mse] if mse else parts)
+        else:
+            title = f"{titles[which]} ({mse})" if mse else titles[which]
+        named[title] = explanation
+    drawn: dict[str, plots.Figure | str] = {}
     if pixels:
-        return {"pixel_maps": plots.pixel_maps(named)}
-    figures = {
-        f"bars_{label}": plots.bars(named, instance=k)
-        for k, label in enumerate(first.instances[:8])
-    }
-    return {**figures, "summary": plots.sina(explanations[name])}
+        drawn["pixel_maps.png"] = plots.pixel_maps(named)
+    else:
+        for k, label in enumerate(main.instances[:_BARS]):
+            drawn[f"bars_{label}.png"] = plots.bars(named, instance=k)
+        drawn["summary.png"] = plots.sina(main)
+    return drawn if main.partition is None else drawn | _of_compositions(main, balances)
 
 
-def _title(name: str, explanation: Explanation, score: Score | None, separator: str) -> str:
-    """What stands over a column of maps, or in the legend of bars, whose axis says the kind."""
-    title = TITLES.get(name, name)
-    if separator == " ":
-        return title if score is None else f"{title} (MSE {score.mse:.4f})"
-    error = [] if score is None else [f"MSE {score.mse:.4f}"]
-    return separator.join([title, *plots.kinds(explanation), *error])
+def _of_compositions(
+    explanation: Explanation, balances: Sequence[int | str] | None
+) -> dict[str, plots.Figure | str]:
+    """Figures of compositions: the tree of their balances, and the first rows."""
+    drawn: dict[str, plots.Figure | str] = {}
+    drawn["bifurcation_tree.png"] = plots.bifurcation_tree(explanation.partition)
+    chosen = list(balances or range(1, 1 + min(3, len(explanation.outputs))))
+    # The classes whose whole space can be drawn are three or four.
+    whole = len(explanation.classes) in (3, 4)
+    if whole and find_spec("plotly") is None:
+        print("For figures that can be turned: pip install 'manifold_shap[plotly]'.")
+        whole = False
+    for k, label in enumerate(explanation.instances[:_COMPOSITIONS]):
+        drawn[f"compositions_{label}.png"] = plots.compositions(explanation, k)
+        drawn[f"cumulative_{label}.png"] = plots.cumulative(explanation, k)
+        drawn[f"parallel_coordinates_{label}.png"] = plots.parallel_coordinates(explanation, k)
+        if len(chosen) == 2:
+            drawn[f"ilr_plane_{label}.png"] = plots.ilr_plane(explanation, k, chosen)
+        elif len(chosen) == 3:
+            drawn[f"ilr_space_{label}.png"] = plots.ilr_space(explanation, k, chosen)
+        if whole:
+            drawn[f"interactive_{label}.html"] = plots.interactive(explanation, k).to_html()
+    return drawn
 
 
-def show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
-    """Print a warning as one line of text; stands in for `warnings.showwarning`."""
-    print(f"Warning: {' '.join(str(message).split())}", file=file or sys.stderr)
-
-
-def save_figures(figures: Mapping[str, plots.Figure], directory: Path) -> None:
+def save_figures(figures: Mapping[str, plots.Figure | str], directory: Path) -> None:
+    """Write figures, each whole or not at all."""
     for name, figure in figures.items():
-        write_whole(directory / f"{name}.png", partial(figure.savefig, format="png", dpi=200))
+
+        def write(path: Path, figure: Any = figure) -> None:
+            if isinstance(figure, str):
+                path.write_text(figure)
+            else:
+                figure.savefig(path, format="png", dpi=200)
+
+        write_whole(directory / name, write)
 
 
-def save_pages(pages: Mapping[str, str], directory: Path) -> None:
-    """Write figures for a browser."""
-    for name, page in pages.items():
-        write_whole(directory / f"{name}.html", partial(Path.write_text, data=page))
+def announce(run: "Run", rows: Sequence[int]) -> dict[str, dict[str, Any]]:
+    """Say what should be known before rows are explained.
+
+    That is that a training was interrupted, what its metrics gave reason to note, and that results
+    of other rows are replaced.
+
+    Returns:
+        What the record of each explanation says of its value function, by name.
+    """
+    half_trained = [name for name, found in run.drawn.items() if found.is_half_trained]
+    found = [
+        f"{name} is half-trained: its training was interrupted, and the best checkpoint so far is "
+        "used; the command of the training finishes it."
+        for name in half_trained
+    ]
+    recorded = (read_json(run.directory / METRICS) or {}).get("hints", [])
+    found += [hint for hint in recorded if isinstance(hint, str)]
+    for hint in found:
+        print(f"Note: {hint}")
+    before = (read_json(run.directory / SUMMARY) or {}).get("rows")
+    if (run.directory / STORE).exists() and before not in (None, ranges(rows)):
+        print(f"Replacing the explanation of rows {before} in {run.directory / STORE}")
+    about: dict[str, dict[str, Any]] = {
+        name: {"half_trained": True} if name in half_trained else {} for name in run.drawn
+    }
+    about[run.name]["settings"] = registry.recorded(run.found.settings)
+    if found:
+        about[run.name]["hints"] = found
+    return about
 
 
-def remove_others(kept: Sequence[str], directory: Path) -> None:
-    """Remove the figures of an earlier explanation of other rows."""
-    for path in [*directory.glob("*.png"), *directory.glob("*.html")]:
-        if path.stem not in kept and path.stem != "mse_by_size":
-            path.unlink()
+def ranges(numbers: Sequence[int]) -> str:
+    """Numbers as text, neighbours joined.
+
+    >>> ranges([0, 1, 2, 7, 3])
+    '0-2,7,3'
+    """
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1] = [parts[-1][0], number]
+        else:
+            parts.append([number])
+    return ",".join("-".join(str(number) for number in part) for part in parts)
+
+
+def write(
+    run: "Run",
+    explanations: Mapping[str, Explanation],
+    scores: Mapping[str, Score],
+    seconds: Mapping[str, float],
+    facts: Mapping[str, Any],
+    rows: Sequence[int],
+) -> dict[str, Any]:
+    """Draw, write and print the results; return what `summary.json` holds.
+
+    Args:
+        run: receives them.
+        explanations: by name of the value function, in the order to draw them, of all rows or of
+            the first of them.
+        scores: of the value functions, where there are several.
+        seconds: that each explanation took.
+        facts: about all rows.
+        rows: numbers of all rows.
+    """
+    main, settings = explanations[run.name], run.settings
+    titles = {name: found.title for name, found in run.drawn.items()}
+    half_trained = [name for name, found in run.drawn.items() if found.is_half_trained]
+    drawings = figures(explanations, run.name, titles, scores, settings["balances"])
+    orders = ("ordering", "asymmetric", "confounding") if settings["ordering"] is not None else ()
+    tree = None if settings["basis"] is None else main.partition
+    summary = {
+        "value_function": main.made_by["settings"],
+        "half_trained": half_trained,
+        "hints": main.made_by.get("hints", []),
+        "instances": len(rows),
+        "rows": ranges(rows),
+        "players": len(main.players),
+        "outputs": len(main.outputs),
+        "estimator": main.made_by.get("auto", main.made_by["estimator"]),
+        **facts,
+        **{key: settings[key] for key in orders},
+        **({"log_ratio_of_mean": True} if settings["log_ratio_of_mean"] else {}),
+        **({"basis": tree.tree} if tree is not None else {}),
+        **({"compared": compared(scores, seconds)} if scores else {}),
+        "figures": list(drawings),
+    }
+    stale = set(drawn(run.directory)) - set(drawings)
+    run.place(PLOTS, partial(save_figures, drawings))
+    for name in stale:
+        remove(run.directory / PLOTS / name)
+    run.place(SUMMARY, partial(write_json, content=summary))
+    if half_trained:
+        print(f"half-trained: {', '.join(half_trained)}")
+    print(table(main, len(rows)))
+    if tree is not None:
+        print(tree)
+    if scores:
+        print(comparison(scores, seconds, half_trained))
+    named = run.found.title if half_trained else run.name
+    took = f"{facts['seconds']:.1f} s for {named} ({summary['estimator']})"
+    print(f"{took}; results and plots in {run.directory}")
+    return summary

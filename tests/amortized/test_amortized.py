@@ -1,6 +1,5 @@
 """The amortised explainer: efficient by construction, close to the estimators, safe to load."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -9,15 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-import explain as explain_command
 import manifold_shap as ms
-import train as train_command
 from manifold_shap.amortized.explainer import AmortizedExplainer
 from manifold_shap.amortized.fit import AmortizedTask
 from manifold_shap.amortized.network import AmortizedNetwork, _chance, _moments, _Reach
 from manifold_shap.nn import ACTIVATIONS
 from manifold_shap.surrogate.network import Surrogate
-from tests.cli.test_commands import QUICK_CLASSIFIER, composed, train
 from tests.estimators.test_coalition import network, rows
 
 
@@ -236,40 +232,6 @@ def test_errors_at_the_door(trained: AmortizedExplainer) -> None:
         trained.explain(held_out(), batch_size=0)
     with pytest.raises(TypeError, match="Expected `value` to be a surrogate"):
         ms.load_amortized("none.ckpt", marginal)
-
-
-QUICK = ["explainer=amortized", "explainer.hidden=[32]", "explainer.max_epochs=1"]
-
-
-def test_the_two_commands_train_and_use_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    train(tmp_path, *QUICK)
-    home = tmp_path / "digits" / "surrogate"
-    record = json.loads((home / "metrics.json").read_text())["explainer"]
-    assert 0 < record["relative_error"] < 5
-    assert record["epochs"] == 1
-    assert not list(home.parent.glob("*partial"))
-    assert "explainer: relative error" in capsys.readouterr().out
-    train(tmp_path, *QUICK)
-    assert "explainer: already trained with these settings" in capsys.readouterr().out
-    with pytest.raises(ValueError, match=r"an explainer of these settings, .*max_epochs: 1"):
-        train(tmp_path, *QUICK, "explainer.max_epochs=2")
-    words = ["estimator=amortized", "instances=3", "compare=[]", "progress=false"]
-    config = composed("explain", f"runs_dir={tmp_path}", *words)
-    summary = explain_command.explain(config, ["estimator", "instances", "compare"])
-    assert summary["estimator"] == "amortized"
-    found = ms.Explanation.load(home / "explanations.zarr")
-    assert found.efficiency_gap < 1e-5
-    assert found.made_by["relative_error"] == pytest.approx(record["relative_error"])
-
-
-def test_only_a_surrogate_has_an_explainer(tmp_path: Path) -> None:
-    words = [*QUICK_CLASSIFIER, "value_function=marginal", *QUICK]
-    config = composed("train", f"runs_dir={tmp_path}", *words)
-    with pytest.raises(ValueError, match="Expected value_function=surrogate together with expl"):
-        train_command.train(config)
-    assert not list(tmp_path.rglob("*.ckpt"))
 
 
 def test_chances_are_those_of_a_normal_number() -> None:

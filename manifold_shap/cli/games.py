@@ -1,0 +1,161 @@
+"""Makes the games that `explain.py` explains: value functions, changed as its settings say."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import torch
+
+from manifold_shap import simplex
+from manifold_shap.cli import registry
+from manifold_shap.cli.run import Run
+from manifold_shap.imputers import CausalImputer, Imputer
+from manifold_shap.plots.path import positions
+from manifold_shap.simplex.dendrogram import cluster_classes
+from manifold_shap.simplex.partition import Partition
+from manifold_shap.spaces import ILR
+from manifold_shap.surrogate.value import SurrogateValue
+from manifold_shap.values import ImputedValue, LogRatioOfMean, ValueFunction
+
+Settings = Mapping[str, Any]
+
+
+def value_functions(run: Run) -> dict[str, ValueFunction]:
+    """The value functions to explain, by name, in the order to draw them.
+
+    Raises:
+        TypeError, ValueError: they cannot be what the settings ask for, or not side by side.
+    """
+    settings, compare = run.settings, run.settings["compare"]
+    names = [compare] if isinstance(compare, str) else list(compare or [])
+    names = list(dict.fromkeys(names if run.name in names else [run.name, *names]))
+    main = run.value(run.found)
+    device = pick_device(settings["device"])
+    found, values = {run.name: run.found}, {}
+    for name in names:
+        if name != run.name:
+            found[name] = run.find(registry.defaults("value_function", name))
+        value = main if name == run.name else run.value(found[name], main.space)
+        values[name] = value.to(device)
+    run.drawn = {name: found[name] for name in names}
+    if len({type(value.space) for value in values.values()}) > 1:
+        spaces = {name: value.space.name for name, value in values.items()}
+        raise ValueError(
+            f"Expected value functions in one output space to draw side by side but got {spaces}; "
+            "train them with the same `output`, or leave one out of `compare`."
+        )
+    return in_precision(values, settings["precision"])
+
+
+def causal(value: ValueFunction, settings: Settings) -> ValueFunction:
+    """The value function with interventions, where `confounding` is given.
+
+    Raises:
+        TypeError, ValueError: the ordering is none of these players, or there is no imputer whose
+            draws could obey it.
+    """
+    if settings["confounding"] is None:
+        return value
+    if not isinstance(value, ImputedValue):
+        able = registry.names_where("value_function", partial(registry.makes, kind=Imputer))
+        raise ValueError(
+            "Expected value functions with an imputer for causal values (`confounding`) but "
+            f"{value.name!r} has none; choose {able} for `value_function` and `compare`."
+        )
+    imputer = CausalImputer(value.imputer, ordering_of(settings), settings["confounding"])
+    own = (value.model, value.space, value.expectation, value.requested, value.seed)
+    return ImputedValue(imputer, *own)
+
+
+def on_simplex(value: ValueFunction, settings: Settings) -> ValueFunction:
+    """The value function, or the log-ratios of its mean, where the settings ask for these.
+
+    Raises:
+        ValueError: it is in another output space than the settings are for.
+    """
+    if settings["log_ratio_of_mean"]:
+        return LogRatioOfMean(value, settings["value_function"]["zero_replacement"])
+    asked = settings["basis"] is not None or settings["balances"] is not None
+    if asked and value.space.partition(value.classes) is None:
+        raise ValueError(
+            "Expected a value function with output='ilr' together with `basis` or `balances` but "
+            f"{value.name!r} has output={value.space.name!r}; train it with "
+            "value_function.output=ilr, or give log_ratio_of_mean=true."
+        )
+    return value
+
+
+def ordering_of(settings: Settings) -> Any:
+    """The components of players; a number stands for the name that reads so."""
+    ordering = settings["ordering"]
+    if not isinstance(ordering, list):
+        return ordering
+    return [
+        [str(name) if type(name) in (int, float) else name for name in component]
+        if isinstance(component, list)
+        else component
+        for component in ordering
+    ]
+
+
+def basis_of(run: Run, value: ValueFunction) -> Partition | None:
+    """The partition of the classes that `basis` means; None for the value function's own.
+
+    Raises:
+        ValueError: it is no binary tree of the classes, or `balances` are not of it.
+    """
+    basis, balances, tree = run.settings["basis"], run.settings["balances"], None
+    if basis == "dendrogram":
+        log_ratios = ILR(run.settings["value_function"]["zero_replacement"])
+        compositions = simplex.ilr_inv(log_ratios(run.model(run.data.x_train)))
+        tree = cluster_classes(compositions, run.data.y_train, value.classes)
+    elif isinstance(basis, list):
+        tree = Partition.of_tree(basis, value.classes)
+    elif basis is not None:
+        raise ValueError(
+            "Expected `basis` to be 'dendrogram' or nested pairs of class names, as in [[a,b],c], "
+            f"but got {basis!r}."
+        )
+    if balances is not None:
+        if not isinstance(balances, list) or len(balances) not in (2, 3):
+            raise ValueError(
+                "Expected `balances` to list two or three, for a plane or a space, but got "
+                f"{balances!r}."
+            )
+        chosen = tree or value.space.partition(value.classes)
+        positions(chosen.names if chosen else (), balances)
+    return tree
+
+
+def pick_device(name: str) -> torch.device:
+    """The device of this name; `auto` is CUDA where there is one.
+
+    Raises:
+        ValueError: it is not there.
+    """
+    available = torch.cuda.is_available()
+    if name == "auto":
+        return torch.device("cuda" if available else "cpu")
+    if name != "cpu" and not (available and str(name).startswith("cuda")):
+        raise ValueError(
+            f"Expected `device` to be cpu, auto, or cuda where torch finds one ({available}), but "
+            f"got {name!r}."
+        )
+    return torch.device(name)
+
+
+def in_precision(values: Mapping[str, ValueFunction], precision: str) -> dict[str, ValueFunction]:
+    """The value functions, with products of surrogates in this precision.
+
+    Raises:
+        ValueError: it is not known, the device has none such, or there is no surrogate.
+    """
+    if precision == "32-true":
+        return dict(values)
+    surrogates = {key: value for key, value in values.items() if isinstance(value, SurrogateValue)}
+    if not surrogates:
+        raise ValueError(
+            f"Expected a surrogate for precision={precision} but got {list(values)}; leave "
+            "`precision` out."
+        )
+    return {**values, **{key: value.in_precision(precision) for key, value in surrogates.items()}}

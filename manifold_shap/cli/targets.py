@@ -1,0 +1,165 @@
+"""Makes what files in `conf/value_function` name where no class of the package will do."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from manifold_shap._checks import check_choice
+from manifold_shap.data.base import TensorDataModule
+from manifold_shap.imputers import BaselineImputer, ContrastiveImputer, Imputer
+from manifold_shap.models import Model, as_model
+from manifold_shap.spaces import OutputSpace
+from manifold_shap.values import ValueFunction, retrained_value
+
+
+def baseline(data: TensorDataModule, point: str) -> BaselineImputer:
+    """Imputes the elements of one reference point; see `point_of`."""
+    return BaselineImputer(point_of(data, point), data.players)
+
+
+def contrastive(
+    data: TensorDataModule,
+    against: str | int | None = None,
+    rows: int | Sequence[int] | None = None,
+) -> ContrastiveImputer:
+    """Imputes elements of the rows to compare against; see `chosen_rows`."""
+    return ContrastiveImputer(chosen_rows(data, against, rows), data.players)
+
+
+def load_vae(
+    path: Path,
+    reference: Tensor,
+    model: Model,
+    output: OutputSpace,
+    seed: int,
+    x_validation: Tensor | None = None,
+    *,
+    posterior: str,
+    temper: float | None,
+    importance: bool,
+    bank_size: int | None,
+) -> Imputer:
+    """The VAE of a checkpoint.
+
+    Args:
+        path, reference: see `load_imputer`.
+        model, output, seed: see `choose_temper`.
+        x_validation: rows that decide on `temper` where that is None; None for the settings that
+            are in the checkpoint.
+        posterior, temper, importance, bank_size: see `load_imputer`.
+    """
+    from manifold_shap.vae.fit import choose_temper, load_imputer
+
+    if x_validation is None:
+        return load_imputer(path, reference)
+    own = {"posterior": posterior, "importance": importance, "bank_size": bank_size}
+    if temper is not None:
+        return load_imputer(path, reference, **own, temper=temper)
+    imputer = load_imputer(path, reference, **own)
+    if imputer.is_weighted:
+        imputer.temper = choose_temper(imputer, x_validation, model, output, seed)
+    imputer.checkpoint["imputer"]["temper"] = imputer.temper
+    return imputer
+
+
+def retrained(
+    data: TensorDataModule, classifier: Path, output: OutputSpace, progress: bool = False
+) -> ValueFunction:
+    """One classifier for each coalition, of the kind of the one to explain.
+
+    Raises:
+        ValueError: that one is no scikit-learn classifier.
+    """
+    from sklearn.base import clone
+
+    from manifold_shap.training.classifier import load_estimator
+
+    try:
+        estimator: Any = load_estimator(classifier)
+    except FileNotFoundError as error:
+        raise ValueError(
+            "Expected a scikit-learn classifier, which can be fitted anew to the features of each "
+            f"coalition, but the one in {classifier} is a network; train one by "
+            "`python train.py classifier=random_forest`, with another runs_dir or overwrite=true."
+        ) from error
+
+    def fit(x: Tensor, y: Any) -> Model:
+        fitted = clone(estimator).fit(x.cpu().numpy(), y)
+        return as_model(fitted, x[:64], data.classes)
+
+    return retrained_value(
+        fit,
+        data.x_train,
+        data.y_train.numpy(),
+        players=data.players,
+        output=output,
+        progress=progress,
+    )
+
+
+def point_of(data: TensorDataModule, point: str) -> Float[Tensor, " *event"]:
+    """The mean, the median or the zero of the training rows, as one row.
+
+    In a table, `zero` is meant in a column's own units, and binary and categorical columns take
+    their most frequent category: a mean of categories is none.
+
+    Raises:
+        ValueError: another word.
+    """
+    check_choice("point", point, ("mean", "median", "zero"))
+    rows = data.x_train
+    if point == "median":
+        row = rows.flatten(1).median(0).values.reshape(rows.shape[1:])
+    else:
+        row = rows.mean(0) if point == "mean" else torch.zeros_like(rows[0])
+    first = 0
+    for column in data.schema.columns if data.schema else ():
+        block = slice(first, first + column.width)
+        first = block.stop
+        if column.kind != "continuous":
+            distinct, counts = rows[:, block].unique(dim=0, return_counts=True)
+            row[block] = distinct[counts.argmax()]
+        elif point == "zero":
+            row[block] = -column.mean / column.scale
+    return row
+
+
+def chosen_rows(
+    data: TensorDataModule,
+    against: str | int | None = None,
+    rows: int | Sequence[int] | None = None,
+) -> Float[Tensor, "rows *event"]:
+    """Training rows to compare against: those of a class, or those listed.
+
+    Raises:
+        ValueError: neither or both are given, or there is no such class or row.
+    """
+    if (against is None) == (rows is None):
+        found = (
+            "neither; make it the value function, value_function=contrastive, and give"
+            if rows is None
+            else "both; set one of them to null, and of the other give"
+        )
+        raise ValueError(
+            f"Expected one of `against` and `rows` for the contrastive value function but got "
+            f"{found} value_function.against=CLASS, one of {list(data.classes)[:20]}, or "
+            "value_function.rows=[...]. In `compare` it takes what train.py has recorded of it."
+        )
+    if rows is None:
+        if str(against) not in data.classes:
+            raise ValueError(
+                f"Expected `against` to be one of the classes {list(data.classes)[:20]} but got "
+                f"{against!r}."
+            )
+        return data.x_train[data.y_train == data.classes.index(str(against))]
+    listed = [rows] if isinstance(rows, int) else list(rows)
+    most = len(data.x_train)
+    if not listed or not all(type(row) is int and 0 <= row < most for row in listed):
+        raise ValueError(
+            f"Expected `rows` to list training rows from 0 to {most - 1} but got {rows}."
+        )
+    return data.x_train[listed]

@@ -1,0 +1,55 @@
+"""The commands in this process, with settings that take a second."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from hydra import compose, initialize_config_dir
+from omegaconf import DictConfig
+
+import manifold_shap as ms
+from manifold_shap.cli import CONF
+from manifold_shap.cli import explain as explaining
+from manifold_shap.cli import train as training
+
+CLASSIFIER = ["classifier.hidden=[64]", "classifier.max_epochs=2"]
+QUICK = [*CLASSIFIER, "value_function.hidden=[64]", "value_function.max_epochs=2"]
+FOREST = ["classifier=random_forest", "classifier.n_estimators=3", "+classifier.max_depth=3"]
+SHORT = ["+trainer.limit_train_batches=5"]
+TINY = [*SHORT, "value_function.hidden=[16]", "value_function.max_epochs=1"]
+TINY_VAE = ["value_function=vae", *TINY, "value_function.latent=2", "value_function.draws=4"]
+ORDERS = ["estimator=permutation", "estimator.permutations=4"]
+
+
+def composed(command: str, *words: str) -> DictConfig:
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        return compose(command, [*words])
+
+
+def train(place: Path, *words: str) -> dict[str, Any]:
+    return training.train(composed("train", f"runs_dir={place}", "progress=false", *words))
+
+
+def explain(place: Path, *words: str, **settings: Any) -> dict[str, Any]:
+    """Keywords are settings that the command line would have to quote."""
+    config = composed("explain", f"runs_dir={place}", "progress=false", *words)
+    for name, setting in settings.items():
+        config[name] = setting
+    return explaining.explain(config, [word.lstrip("+").split("=")[0] for word in words])
+
+
+def explain_digits(place: Path, *words: str) -> dict[str, Any]:
+    """Two digits, by few permutations and nothing beside."""
+    return explain(place, "instances=2", *ORDERS, "compare=[]", *words)
+
+
+def explained(place: Path, name: str = "surrogate", data: str = "digits") -> ms.Explanation:
+    return ms.Explanation.load(place / data / name / "explanations.zarr")
+
+
+def read(place: Path, *parts: str) -> dict[str, Any]:
+    return json.loads(place.joinpath(*parts).read_text())
+
+
+def options(group: str) -> list[str]:
+    return sorted(path.stem for path in (CONF / group).glob("*.yaml"))

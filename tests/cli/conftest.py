@@ -1,0 +1,51 @@
+"""Runs that the tests of the commands share: trained once, copied where a test changes them."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+import manifold_shap as ms
+from tests.cli.commands import FOREST, QUICK, TINY, TINY_VAE, train
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _few_pairs() -> Iterator[None]:
+    """Scores of a few hundred pairs instead of ten thousand."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("manifold_shap.cli.train.shapley_pairs", partial(ms.shapley_pairs, least=300))
+        patch.setattr("manifold_shap.cli.explain._SCORED_ROWS", 20)
+        patch.setattr("manifold_shap.cli.explain._PAIRS", 100)
+        yield
+
+
+@pytest.fixture(scope="session")
+def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A runs directory with a small classifier and a surrogate of digits; not to be changed."""
+    place = tmp_path_factory.mktemp("digits")
+    train(place, *QUICK)
+    return place
+
+
+@pytest.fixture(scope="session")
+def irises(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A runs directory with a forest for irises, a surrogate and a VAE; not to be changed."""
+    place = tmp_path_factory.mktemp("irises")
+    train(place, "data=iris", *FOREST, *TINY)
+    train(place, "data=iris", *FOREST, *TINY_VAE)
+    return place
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Callable[..., Path]:
+    """Copies parts of the runs of a data set, to be changed."""
+
+    def copy(runs: Path, *parts: str) -> Path:
+        (home,) = [path for path in runs.iterdir() if path.is_dir()]
+        for part in parts or (path.name for path in home.iterdir() if path.is_dir()):
+            shutil.copytree(home / part, tmp_path / home.name / part)
+        return tmp_path
+
+    return copy

@@ -1,0 +1,169 @@
+"""The commands as a user meets them: errors in one line, exit statuses, help, installed or not."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from manifold_shap import cli
+from tests.cli.commands import ORDERS, QUICK
+
+Copy = Callable[..., Path]
+ROOT = Path(__file__).parents[2]
+QUICK_EXPLAIN = ["instances=2", *ORDERS, "compare=[]", "progress=false"]
+
+
+@pytest.fixture
+def failed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Callable[..., str]]:
+    """What a command says in this process when it fails with exit status 1."""
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
+
+    def run(name: str, *words: str) -> str:
+        monkeypatch.setattr(sys, "argv", [f"{name}.py", *words])
+        with pytest.raises(SystemExit) as exit:
+            {"train": cli.main_train, "explain": cli.main_explain}[name]()
+        assert isinstance(exit.value.code, str)  # Printed to stderr, with status 1.
+        assert "\n" not in exit.value.code
+        assert "Traceback" not in exit.value.code + capsys.readouterr().err
+        return exit.value.code
+
+    yield run
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["dta=digits"], "got 'dta'; did you mean 'data'?"),
+        (["data.tst=0.3"], "got 'data.tst'; did you mean 'data.test'?"),
+        (["value_function.hiden=[3]"], "did you mean 'value_function.hidden'?"),
+        (["data=digit"], "Expected data to be one of ['abalone', "),
+        (["data=digit"], "but got 'digit'; did you mean 'digits'?"),
+        (["+nosuch=1"], "Expected settings among those that --help lists but got 'nosuch'"),
+        (["+value_function.wdth=1"], "got 'value_function.wdth'"),
+        (["~seed"], "got 'seed'"),
+        (["seed"], "Expected settings as key=value but: "),
+        (["seed=["], "Expected settings as key=value but: "),
+        (["seed=abc"], "Expected `seed`"),
+        (["data=csv"], "give data.path=... data.target=..."),
+        (["classifier._target_=no.Such"], "no.Such"),
+        (["+classifier.nosuch=1"], "nosuch"),
+    ],
+)
+def test_wrong_words_are_named_in_one_line(
+    failed: Callable[..., str], tmp_path: Path, words: list[str], error: str
+) -> None:
+    assert error in failed("train", f"runs_dir={tmp_path}", *words)
+    assert not list(tmp_path.iterdir())
+
+
+def test_errors_of_explaining_are_one_line(failed: Callable[..., str], tmp_path: Path) -> None:
+    said = failed("explain", f"runs_dir={tmp_path}")
+    assert said.startswith("FileNotFoundError: Expected a trained classifier")
+    assert "got 'estimator.evaluation'; did you mean" in failed("explain", "estimator.evaluation=5")
+    assert "Expected `block`" in failed("explain", f"runs_dir={tmp_path}", "block=null")
+
+
+def command(*words: str, cwd: Path = ROOT, **settings: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *words],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **settings},
+        timeout=300,
+    )
+
+
+def test_a_sweep_and_a_checkpoint_of_it_on_the_command_line(tmp_path: Path) -> None:
+    place, rates = f"runs_dir={tmp_path}", "value_function.learning_rate=1e-3,1e-4"
+    quick = [*QUICK, "data=iris", "+trainer.limit_train_batches=5", "progress=false"]
+    sweep = command("train.py", "-m", place, *quick, rates, "seed=0,1")
+    assert sweep.returncode == 0, sweep.stderr
+    jobs = sorted(path.parent.name for path in tmp_path.rglob("metrics.json"))
+    assert "value_function.learning_rate-0.001" in " ".join(jobs)
+    checkpoints = sorted(tmp_path.rglob("surrogate.ckpt"))
+    assert len(checkpoints) == 4
+    # Of the second seed, whose classifier is another one.
+    checkpoint = checkpoints[-1]
+    words = [f"checkpoint='{checkpoint}'", "data=iris", "classifier.hidden=[64]", *QUICK_EXPLAIN]
+    explained = command("explain.py", place, *words)
+    assert explained.returncode == 0, explained.stderr
+    assert (checkpoint.parent / "summary.json").exists()
+    assert explained.stdout.count("results and plots in") == 1
+
+
+def test_warnings_are_one_line(irises: Path, copied: Copy) -> None:
+    place = copied(irises, "classifier")
+    words = ["data=iris", f"runs_dir={place}", "value_function=marginal", "instances=1"]
+    done = command("explain.py", *words, "compare=[]", "value_function.output=ilr")
+    assert done.returncode == 0, done.stderr
+    (line,) = [line for line in done.stderr.splitlines() if "are exactly zero" in line]
+    assert line.startswith("Warning: ")
+    assert ".py:" not in done.stderr
+
+
+@pytest.mark.parametrize("script", ["train.py", "explain.py"])
+def test_help_is_worth_reading(script: str) -> None:
+    shown = command(script, "--help")
+    assert shown.returncode == 0
+    assert f"python {script} data=mnist" in shown.stdout
+    assert "What is written" in shown.stdout
+
+
+@pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_a_training_at_once(
+    digits: Path, copied: Copy, sent: signal.Signals, status: int
+) -> None:
+    place = copied(digits, "classifier")
+    words = [f"runs_dir={place}", *QUICK, "value_function.max_epochs=500", "progress=false"]
+    process = subprocess.Popen(
+        [sys.executable, "train.py", *words], cwd=ROOT, text=True, stdout=subprocess.PIPE
+    )
+    work = place / "digits" / "surrogate.partial"
+    deadline = time.monotonic() + 200
+    while not (work / "last.ckpt").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    start = time.monotonic()
+    process.send_signal(sent)
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == status
+    assert (work / "best.ckpt").exists()
+    assert not (place / "digits" / "surrogate").exists()
+    if sent is signal.SIGTERM:
+        assert time.monotonic() - start < 3
+    else:
+        (line,) = [line for line in said.splitlines() if line.startswith("Interrupted")]
+        assert "the same command goes on from here" in line
+        assert "surrogate" not in line
+
+
+def test_an_installed_package_has_the_commands(digits: Path, tmp_path: Path) -> None:
+    pytest.importorskip("hatchling")
+    built = command("-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path))
+    assert built.returncode == 0, built.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    installed, empty = tmp_path / "installed", tmp_path / "empty"
+    empty.mkdir()
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(installed)
+    (entries,) = installed.glob("*.dist-info/entry_points.txt")
+    assert "manifold-shap-train = manifold_shap.cli:main_train" in entries.read_text()
+    door = "import sys; from manifold_shap.cli import main_explain; sys.exit(main_explain())"
+    words = [f"runs_dir={digits.resolve()}", "runs_dir=nowhere"]
+    done = command("-c", door, *words[1:], cwd=empty, PYTHONPATH=str(installed))
+    assert done.returncode == 1
+    assert "Expected a trained classifier in nowhere/digits/classifier" in done.stderr
+    composed = command("-c", door, "--cfg", "job", cwd=empty, PYTHONPATH=str(installed))
+    assert composed.returncode == 0
+    assert "name: surrogate" in composed.stdout
+    assert not list(empty.iterdir())

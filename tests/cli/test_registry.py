@@ -1,0 +1,148 @@
+"""Every configuration composes and names code that takes its settings."""
+
+import inspect
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import hydra
+import pandas as pd
+import pytest
+import torch
+from omegaconf import OmegaConf
+
+import manifold_shap as ms
+from manifold_shap.cli import CONF, registry
+from manifold_shap.cli.targets import chosen_rows, point_of
+from manifold_shap.data import Iris
+from manifold_shap.data.base import TensorDataModule
+from manifold_shap.tables.schema import Schema
+from manifold_shap.training.classifier import MLPClassifier
+from tests.cli.commands import composed, options
+
+
+@pytest.fixture(scope="module")
+def data() -> TensorDataModule:
+    module = hydra.utils.instantiate(composed("train", "data=iris").data)
+    module.setup()
+    return module
+
+
+@pytest.mark.parametrize("name", options("data"))
+def test_every_data_configuration_makes_a_data_module(name: str) -> None:
+    needed = ["data.path=some/table.csv", "data.target=label"] if name == "csv" else []
+    config = composed("train", f"data={name}", *needed)
+    assert isinstance(hydra.utils.instantiate(config.data), TensorDataModule)
+    assert config.data.name == ("table" if name == "csv" else name)
+
+
+@pytest.mark.parametrize("name", options("classifier"))
+def test_every_classifier_configuration_makes_a_recipe(name: str) -> None:
+    recipe = hydra.utils.instantiate(composed("train", f"classifier={name}").classifier)
+    assert isinstance(recipe, MLPClassifier) or hasattr(recipe, "predict")
+
+
+@pytest.mark.parametrize("group", ["value_function", "estimator", "trainer", "experiment"])
+def test_every_other_configuration_composes(group: str) -> None:
+    command = "explain" if group == "estimator" else "train"
+    for name in options(group):
+        assert composed(command, f"{group}={name}")
+
+
+def test_drug_is_explained_for_a_forest_unless_told_otherwise() -> None:
+    target = "sklearn.ensemble.RandomForestClassifier"
+    assert composed("train", "data=drug").classifier._target_ == target
+    assert composed("train", "data=drug").classifier.max_features is None
+    assert composed("train", "data=drug", "classifier=mlp").classifier._target_ != target
+
+
+@pytest.mark.parametrize("name", options("value_function"))
+def test_settings_of_a_value_function_are_arguments_of_its_target(name: str) -> None:
+    settings = registry.defaults("value_function", name)
+    assert settings["name"] == name
+    others = {"name", "title", "output", "zero_replacement", "draws", "teacher_draws"}
+    parameters = inspect.signature(registry.code(settings["_target_"])).parameters
+    if not any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
+        assert {word for word in settings if word[0] != "_"} - others <= set(parameters)
+    assert registry.makes(settings, ms.Imputer) or registry.makes(settings, ms.ValueFunction)
+
+
+def test_what_is_trained_says_what_can_change_without_a_training() -> None:
+    surrogate, vae = (registry.defaults("value_function", name) for name in ("surrogate", "vae"))
+    changeable = {"output", "zero_replacement", "draws", "posterior", "temper", "importance"}
+    assert changeable | {"bank_size"} <= registry.free_settings(vae)
+    assert not {"latent", "hidden", "learning_rate", "name"} & registry.free_settings(vae)
+    assert not (changeable | {"hidden"}) & registry.free_settings(surrogate)
+    assert registry.serves_any_model(vae)
+    assert not registry.serves_any_model(surrogate)
+
+
+def test_code_that_is_not_there_is_refused() -> None:
+    for name in ("manifold_shap.NoSuch", "no_such_package.Thing", "", 5):
+        with pytest.raises(ValueError, match=r"Expected the name of a class or a function .* got"):
+            registry.code(name)
+
+
+def test_a_setting_that_a_target_does_not_take_is_refused(data: TensorDataModule) -> None:
+    run: Any = SimpleNamespace(
+        data=data, model=None, classifier_directory=Path(), seed=0, progress=False
+    )
+    settings = registry.defaults("value_function", "gaussian") | {"regularization": 1.0}
+    with pytest.raises(ValueError, match="got regularization; did you mean 'regularisation'"):
+        registry.make(settings, run, ms.as_space("probability"))
+
+
+def test_the_vae_of_the_paper_changes_settings_that_there_are() -> None:
+    settings = composed("train", "experiment=paper_vae").value_function
+    assert (settings.name, settings.posterior, settings.fill) == ("vae", "encoder", -1)
+    assert set(settings) == set(OmegaConf.load(CONF / "value_function" / "vae.yaml"))
+
+
+def test_a_setting_without_a_default_is_named_when_it_is_missing() -> None:
+    with pytest.raises(ValueError, match=r"no default .* give data\.path=\.\.\. data\.target="):
+        registry.plain(composed("train", "data=csv"))
+    with pytest.raises(ValueError, match=r"data\.path=.*or data\.name=\.\.\. of a run"):
+        registry.plain(composed("explain", "data=csv"), trained=True)
+    assert registry.plain(composed("explain", "data=csv", "data.name=table"), trained=True)
+
+
+@pytest.mark.parametrize(
+    ("setting", "error"),
+    [
+        ({}, "but got neither"),
+        ({"against": "setosa", "rows": [1]}, "but got both"),
+        ({"against": "rose"}, r"one of the classes \['setosa', .*\] but got 'rose'"),
+        ({"rows": [200]}, r"rows from 0 to 104 but got \[200\]"),
+        ({"rows": []}, r"but got \[\]"),
+    ],
+)
+def test_contrasts_that_cannot_be_are_refused(
+    data: TensorDataModule, setting: dict[str, Any], error: str
+) -> None:
+    with pytest.raises(ValueError, match=error):
+        chosen_rows(data, **setting)
+
+
+def test_contrasts_are_rows_of_a_class_or_listed(data: TensorDataModule) -> None:
+    chosen = chosen_rows(data, against="virginica")
+    assert torch.equal(chosen, data.x_train[data.y_train == 2])
+    assert torch.equal(chosen_rows(data, rows=[7, 3]), data.x_train[[7, 3]])
+    assert torch.equal(chosen_rows(data, rows=7), data.x_train[[7]])
+
+
+def test_reference_points_are_members_of_the_table() -> None:
+    table = pd.DataFrame(
+        {
+            "age": [20.0, 30.0, 70.0, 40.0],
+            "colour": ["red", "blue", "red", "green"],
+            "member": ["no", "yes", "yes", "yes"],
+        }
+    )
+    data = Iris()
+    data.schema = Schema.fit(table)
+    data.x_train = data.schema.encode(table)
+    for point, age in (("mean", 40.0), ("median", 30.0), ("zero", 0.0)):
+        (row,) = data.schema.decode(point_of(data, point)[None]).to_dict("records")
+        assert row == {"age": pytest.approx(age, abs=1e-4), "colour": "red", "member": "yes"}
+    with pytest.raises(ValueError, match=r"one of .* but got 'mode'"):
+        point_of(data, "mode")

@@ -87,10 +87,8 @@ def _global_bars(by_name: Mapping[str, GlobalValues], several: int, most: int) -
             "Expected global values of the same players but got others, or explanations, among "
             f"{several}; plot them apart."
         )
-    phi, error = (
-        torch.stack([values.phi for values in by_name.values()]),
-        torch.stack([values.standard_error for values in by_name.values()]),
-    )
+    phi = torch.stack([values.phi for values in by_name.values()])
+    error = torch.stack([values.standard_error for values in by_name.values()])
     shown = selection.largest(phi[0].abs(), most)
     labels = [style.shorten(first.players[player], _LABEL) for player in shown]
     if others := selection.hidden(phi, shown):

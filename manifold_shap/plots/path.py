@@ -115,15 +115,7 @@ class View:
                 is not positive, there are fewer balances than axes, or a balance is unknown or
                 named twice.
         """
-        there = len(explanation.classes) - 1
-        if there < axes:
-            instead = "ilr_plane" if there == 2 else "bars"
-            raise ValueError(
-                f"Expected at least {axes + 1} classes, which have {axes} balances, but got "
-                f"{there + 1} with {there}; use plots.{instead}."
-            )
-        if isinstance(balances, str) or len(balances) != axes:
-            raise ValueError(f"Expected `balances` to be {axes} of them but got {balances!r}.")
+        _check_count(len(explanation.classes) - 1, balances, axes)
         path = Path.of_row(explanation, instance, most)
         return cls(path, positions(explanation.outputs, balances))
 
@@ -209,6 +201,17 @@ class View:
         seen = f"; {len(self.balances)} of {len(self.explanation.outputs)} balances"
         caption = f"dashed: class-compositions{scaled}{'' if self.is_whole else seen}"
         return self.path.headline(caption)
+
+
+def _check_count(there: int, balances: Sequence[int | str], axes: int) -> None:
+    if there < axes:
+        instead = "ilr_plane" if there == 2 else "bars"
+        raise ValueError(
+            f"Expected at least {axes + 1} classes, which have {axes} balances, but got "
+            f"{there + 1} with {there}; use plots.{instead}."
+        )
+    if isinstance(balances, str) or len(balances) != axes:
+        raise ValueError(f"Expected `balances` to be {axes} of them but got {balances!r}.")
 
 
 def positions(names: Sequence[str], balances: Sequence[int | str]) -> tuple[int, ...]:

@@ -19,7 +19,7 @@ import manifold_shap as ms
 from manifold_shap import simplex
 from manifold_shap.plots import compositions, cumulative, parallel_coordinates, style
 from manifold_shap.plots.compositions import _spread
-from tests.plots.helpers import LONG, assert_nothing_is_cut, composed, overlapping, save, written
+from tests.plots.helpers import LONG, assert_nothing_is_cut, composed, overlapping, written
 
 OF_A_ROW = [compositions, cumulative, parallel_coordinates]
 
@@ -208,7 +208,7 @@ def test_labels_of_classes_that_end_together_do_not_collide() -> None:
     phi = explanation.phi.clone()
     phi[0, 0] += simplex.ilr(prediction, explanation.basis) - explanation.prediction[0]
     figure = parallel_coordinates(replace(explanation, phi=phi))
-    save(figure)
+    figure.draw_without_rendering()
     axes = figure.axes[0]
     assert len(axes.texts) == 12
     assert overlapping(axes.texts) == []
@@ -291,7 +291,7 @@ def test_long_and_odd_names_are_shortened_and_never_cut() -> None:
 def test_names_below_parallel_coordinates_stand_apart(most: int) -> None:
     explanation = composed(60, (LONG, "b"), names=tuple(f"{LONG}{k}" for k in range(60)))
     figure = parallel_coordinates(explanation, most=most)
-    save(figure)
+    figure.draw_without_rendering()
     assert overlapping(figure.axes[0].get_xticklabels()) == []
 
 

@@ -101,7 +101,7 @@ def test_numbers_and_names_are_written_once(plot) -> None:
     names = ("price ($)", "a very long name of a feature that does not fit in its place " * 2)
     outputs = ("cost $5", "cost $9", "a class whose name is much too long for the figure", "d")
     figure = plot(composed(2, outputs, names=names))
-    save(figure)
+    figure.draw_without_rendering()
     text = written(figure)
     assert {"1", "2", "base", "prediction", r"cost \$5", r"cost \$9"} <= set(text)
     legend = [label for label in text if label.startswith(("1: ", "2: "))]
@@ -125,11 +125,11 @@ def test_three_classes_have_no_third_dimension() -> None:
 def test_arrows_and_labels_follow_the_view() -> None:
     figure = ilr_space(composed(classes=4))
     axes = figure.axes[-1]
-    save(figure)
+    figure.draw_without_rendering()
     before, there = drawn_ends(axes), annotations(axes)["1"].xy
     np.testing.assert_allclose(before[1:, 0], before[:-1, 1])
     axes.view_init(30, axes.azim + 40)
-    save(figure)
+    figure.draw_without_rendering()
     assert not np.allclose(before, drawn_ends(axes))
     assert not np.allclose(there, annotations(axes)["1"].xy)
 

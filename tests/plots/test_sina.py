@@ -122,7 +122,7 @@ def test_several_explanations_stand_side_by_side_on_the_same_scales(people: ms.E
 
 def test_the_last_panel_of_every_column_has_its_ticks(people: ms.Explanation) -> None:
     figure = sina(dict.fromkeys("abcde", people))
-    save(figure)
+    figure.draw_without_rendering()
     labelled = [
         any(label.get_visible() and label.get_text() for label in panel.get_xticklabels())
         for panel in figure.axes[:5]

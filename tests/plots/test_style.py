@@ -46,6 +46,7 @@ def figures(
 
 def test_figures_save_without_warnings_and_cut_no_text(figures: dict[str, Figure]) -> None:
     for figure in figures.values():
+        assert save(figure).startswith(b"\x89PNG")
         assert_nothing_is_cut(figure)
     for name in ("bars", "sina", "plane"):
         assert "Caution: half-trained value function" in figures[name].get_suptitle()

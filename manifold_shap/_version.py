@@ -1,3 +1,3 @@
-"""The one place that holds the version."""
+"""Holds the version, for the package and for its build."""
 
 __version__ = "0.2.0.dev0"

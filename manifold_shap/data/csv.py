@@ -1,6 +1,8 @@
 """Loads a table of your own from a file of separated values."""
 
+import csv
 import json
+import math
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -57,7 +59,7 @@ class CSV(TableDataModule):
             categorical: columns of numbers that are categories.
             drop: columns to leave out, such as identifiers.
             keep: columns that describe the rows although they look like numbers of the rows.
-            separator: between two cells; `\\t` is a tab.
+            separator: the character between two cells; `\\t` is a tab.
             decimal: the point in numbers.
             header: whether the first line names the columns; without names they are "column 1",
                 "column 2", ... By default it does, and must not look like a row of data.
@@ -67,7 +69,7 @@ class CSV(TableDataModule):
                 a category "(missing)". A row without the target is never filled.
 
         Raises:
-            ValueError: `task` or `missing` is another word.
+            ValueError: `task` or `missing` is another word, or `separator` no character.
         """
         self.name = Path(path).stem
         super().__init__(**settings)
@@ -77,25 +79,32 @@ class CSV(TableDataModule):
         self.categorical, self.drop = _listed(categorical), _listed(drop)
         self.keep, self.na_values = _listed(keep), _listed(na_values)
         self.separator = "\t" if separator == "\\t" else separator
+        if len(self.separator) != 1:
+            raise ValueError(f"Expected `separator` to be one character but got {separator!r}.")
         self.decimal = decimal
         self.header = header
         self.missing = check_choice("missing", missing, MISSING)
 
     def read(self) -> Table:
-        frame = self._frame()
-        named = {"target": (self.target,), "drop": self.drop, "keep": self.keep}
-        named["categorical"] = self.categorical
-        columns = tuple(frame.columns)
-        all_at_once(
-            lambda name: check_known(named[name], columns, f"`{name}` to name columns"), named
-        )
+        direct = Path(self.path).expanduser()
+        path = direct if sources.is_file(direct) else sources.find(self.root, self.path)
+        if path is None:
+            fix = f"nor is there one at {direct.absolute()}: correct `path`"
+            raise sources.missing(self.root, self.path, fix)
+        try:
+            frame = self._frame(path)
+        except (csv.Error, pd.errors.ParserError, UnicodeError, pd.errors.EmptyDataError) as error:
+            raise ValueError(
+                f"Expected a table of values separated by {self.separator!r} in {path} but could "
+                f"not read it as one: {error}"
+            ) from error
         frame = frame.drop(columns=[name for name in self.drop if name != self.target])
         if self.missing == "drop_rows":
             frame = frame.dropna()
         features, target = frame.drop(columns=self.target), frame[self.target]
         if features.empty:
             raise ValueError(
-                f"Expected rows and at least one feature in {self.path} but got {len(features)} "
+                f"Expected rows and at least one feature in {path} but got {len(features)} "
                 f"complete rows and {features.shape[1]} features; see `drop` and `missing`."
             )
         categorical = tuple(name for name in self.categorical if name in features)
@@ -110,39 +119,38 @@ class CSV(TableDataModule):
         labels, classes = all_at_once(lambda check: check(), checks)[0]
         return Table(features, labels, classes, categorical, target=self.target)
 
-    def _frame(self) -> pd.DataFrame:
+    def _frame(self, path: Path) -> pd.DataFrame:
         """The table in the file, its columns named.
 
         Raises:
-            FileNotFoundError: no such file in the working directory or the places for data.
             ValueError: the file is empty, not text, not a table, without the header that is
-                expected, or a column name occurs twice.
+                expected or the columns that are named, or a column name occurs twice.
         """
-        direct = Path(self.path).expanduser()
-        found = direct if sources.is_file(direct) else sources.find(self.root, self.path)
-        if found is None:
-            fix = f"nor is there one at {direct.absolute()}: correct `path`"
-            raise sources.missing(self.root, self.path, fix)
         # Only an empty cell is missing: "None" and "NA" may well be categories.
         options: dict[str, Any] = {"skipinitialspace": True, "keep_default_na": False}
-        options["sep"] = self.separator
-        try:
-            first = pd.read_csv(found, header=None, nrows=1, dtype=str, **options).iloc[0].tolist()
-            _check_separator(first, self.separator)
-            options |= {"na_values": ["", *self.na_values], "decimal": self.decimal}
-            frame = pd.read_csv(found, header=None if self.header is False else 0, **options)
-        except (ValueError, pd.errors.ParserError) as error:
-            raise ValueError(
-                f"Expected a table of values separated by {self.separator!r} in {found} but could "
-                f"not read it as one: {error}"
-            ) from error
-        if self.header is False:
-            return frame.set_axis([f"column {k + 1}" for k in range(frame.shape[1])], axis=1)
+        # Lines as single cells: a table of very many columns takes a while to read.
+        whole: dict[str, Any] = {"sep": "\1", "header": None, "nrows": 10, "dtype": str}
+        whole["quoting"] = csv.QUOTE_NONE
+        lines = pd.read_csv(path, **options, **whole)[0]
+        first, *few = csv.reader(lines, delimiter=self.separator, skipinitialspace=True)
+        _check_separator(first, self.separator, path)
         if self.header is None:
-            _check_header(first, frame, found)
-        # pandas renames a second "a" to "a.1", so the names are compared as they stand in the file.
-        check_distinct([name for name in first if name])
-        return frame
+            _check_header(first, few, self.decimal, path)
+        if self.header is False:
+            names = [f"column {k + 1}" for k in range(len(first))]
+        else:
+            # pandas renames a second "a" to "a.1"; an empty name it calls "Unnamed".
+            check_distinct([name for name in first if name])
+            names = [name or f"Unnamed: {k}" for k, name in enumerate(first)]
+        named = {"target": (self.target,), "drop": self.drop, "keep": self.keep}
+        named["categorical"] = self.categorical
+        all_at_once(
+            lambda name: check_known(named[name], names, f"`{name}` to name columns"), named
+        )
+        options |= {"na_values": ["", *self.na_values], "decimal": self.decimal}
+        header = None if self.header is False else 0
+        frame = pd.read_csv(path, sep=self.separator, header=header, **options)
+        return frame.set_axis(names, axis=1)
 
     def _check_numbering(self, features: pd.DataFrame) -> None:
         """Refuse columns that number the rows rather than describe them."""
@@ -164,25 +172,33 @@ def _listed(names: Sequence[str]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(str(name) for name in names)
 
 
-def _check_separator(first: list[str], separator: str) -> None:
+def _check_separator(first: list[str], separator: str, path: Path) -> None:
     others = [word for sign, word in _SEPARATORS.items() if sign in first[0] and sign != separator]
     if len(first) == 1 and others:
         raise ValueError(
-            f"its first line, {first[0][:100]!r}, holds '{others[0]}'; set "
-            f"data.separator='{others[0]}'."
+            f"Expected columns separated by {separator!r} in {path} but its first line, "
+            f"{first[0][:100]!r}, holds '{others[0]}'; set data.separator='{others[0]}'."
         )
 
 
-def _check_header(first: list[str], frame: pd.DataFrame, path: Path) -> None:
+def _check_header(first: list[str], few: list[list[str]], decimal: str, path: Path) -> None:
     """Refuse a first line that is a row of data: all columns of numbers are named by numbers."""
-    numeric = [types.is_numeric_dtype(dtype) for dtype in frame.dtypes]
-    names = [name for name, is_number in zip(first, numeric, strict=True) if is_number]
-    if names and pd.to_numeric(pd.Series(names), errors="coerce").notna().all():
+    columns = zip(first, *(row for row in few if len(row) == len(first)), strict=True)
+    rest = [(name, [cell for cell in cells if cell]) for name, *cells in columns]
+    names = [n for n, cells in rest if cells and all(_is_number(c, decimal) for c in cells)]
+    if names and all(_is_number(name, decimal) for name in names):
         raise ValueError(
             f"Expected names of the columns in the first line of {path} but it looks like a row "
             f"of data: {shown(first, 8)}; set data.header=false if it is one, data.header=true if "
             "these are names."
         )
+
+
+def _is_number(text: str, decimal: str) -> bool:
+    try:
+        return math.isfinite(float(text.replace(decimal, ".")))
+    except ValueError:
+        return False
 
 
 def _numbering(series: pd.Series) -> str | None:

@@ -1,5 +1,6 @@
 """Tables of one's own: settings, what looks wrong in them, and every error."""
 
+import gzip
 import re
 from pathlib import Path
 from typing import Any
@@ -312,3 +313,17 @@ def test_a_file_that_is_no_table(tmp_path: Path, content: bytes) -> None:
 def test_no_such_csv(nowhere: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"'mine.csv' .* nor is there one at /.*mine.csv"):
         CSV(path="mine.csv", target="b").setup()
+
+
+def test_packed_files_quotes_and_marks_of_the_encoding(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv.gz"
+    rows = "".join(f'"{i % 5}","{"xy"[i % 2]}, z"\n' for i in range(40))
+    path.write_bytes(gzip.compress(f'\ufeff"size, cm",kind\n{rows}'.encode()))
+    table = CSV(path=str(path), target="kind").read()
+    assert list(table.features) == ["size, cm"]
+    assert table.classes == ("x, z", "y, z")
+
+
+def test_a_separator_is_one_character() -> None:
+    with pytest.raises(ValueError, match="`separator` to be one character but got ', '"):
+        CSV(path="a.csv", target="b", separator=", ")

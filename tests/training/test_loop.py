@@ -25,12 +25,19 @@ def interrupted(monkeypatch: pytest.MonkeyPatch, step: int, **given: Any) -> Non
             fit(**given)
 
 
-@pytest.mark.parametrize("weight_averaging", [None, 0.9])
+@pytest.mark.parametrize(
+    ("weight_averaging", "schedule"),
+    [(None, "one_cycle"), (0.9, "one_cycle"), (0.9, "cosine"), (0.9, "constant")],
+)
 @pytest.mark.parametrize("step", [2, 7, 14])
 def test_an_interrupted_training_goes_on_as_if_nothing_had_happened(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int, weight_averaging: float | None
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    step: int,
+    weight_averaging: float | None,
+    schedule: str,
 ) -> None:
-    given = {"max_epochs": 3, "weight_averaging": weight_averaging}
+    given = {"max_epochs": 3, "weight_averaging": weight_averaging, "schedule": schedule}
     whole = fit(**given)
     interrupted(monkeypatch, step, directory=tmp_path, **given)
     assert (tmp_path / "best.ckpt").exists() == (step > 5)

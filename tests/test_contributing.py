@@ -87,6 +87,7 @@ DATA = {
 
 import numpy as np
 import pandas as pd
+import torch
 
 from manifold_shap.data.tables import Table, TableDataModule
 
@@ -98,7 +99,8 @@ class Halves(TableDataModule):
 
     def read(self) -> Table:
         frame = pd.DataFrame(np.random.default_rng(0).normal(size=(120, 2)), columns=["a", "b"])
-        return Table(frame, (frame.a > frame.b).astype(int), ("no", "yes"))
+        labels = torch.tensor((frame.a > frame.b).to_numpy().astype(int))
+        return Table(frame, labels, ("no", "yes"))
 ''',
     "conf/data/halves.yaml": """_target_: manifold_shap.data.halves.Halves
 name: halves

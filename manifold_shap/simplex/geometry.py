@@ -79,7 +79,7 @@ def power(
         log_p: compositions.
         exponent: a number, or a tensor that broadcasts over `*batch` with a last axis of 1.
 
-    >>> power(torch.tensor([0.2, 0.8]).log(), -1).exp()
+    >>> power(torch.tensor([0.2, 0.8]).log(), -1.0).exp()
     tensor([0.8000, 0.2000])
     """
     return closure(exponent * log_p)

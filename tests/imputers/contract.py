@@ -1,6 +1,5 @@
-"""Laws that every imputer obeys, as tests that a subclass per imputer inherits."""
+"""Laws of imputers that are made from rows and players, beside those of `tests.contracts`."""
 
-import io
 import itertools
 
 import pandas as pd
@@ -50,7 +49,7 @@ def joined(parts: list[Completions], dim: int = 1) -> Completions:
     return Completions(*(None if c[0] is None else torch.cat(c, dim) for c in columns))
 
 
-class ImputerContract:
+class ImputerOfRowsContract:
     """Subclass it as `TestSomething` and define `make`."""
 
     def make(self, reference: Tensor, players: ms.Players) -> Imputer:
@@ -150,16 +149,6 @@ class ImputerContract:
         present = mask[:, :, None].expand_as(drawn)
         assert torch.equal(drawn[present], x[:, None, None].expand_as(drawn)[present])
 
-    def test_the_share_left_out_falls_to_zero_at_the_support(self) -> None:
-        imputer, _, _, _ = self.usual()
-        shares = [imputer.left_out(draws) for draws in (1, 5, 20, 40, 80)]
-        if imputer.support is None:
-            assert shares == [1] * 5
-        else:
-            assert shares == sorted(shares, reverse=True)
-            assert imputer.left_out(imputer.support) == 0
-            assert imputer.support == 1 or imputer.left_out(imputer.support - 1) > 0
-
     def test_estimators_are_efficient(self) -> None:
         imputer, x, _, _ = self.usual()
         weight = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
@@ -174,14 +163,6 @@ class ImputerContract:
             assert explanation.made_by["value_function"] == imputer.name
         torch.testing.assert_close(explanations[2].phi, explanations[1].phi, rtol=1e-4, atol=1e-5)
 
-    def test_a_copy_by_file_draws_the_same(self) -> None:
-        imputer, x, mask, keys = self.usual()
-        file = io.BytesIO()
-        torch.save(imputer, file)
-        file.seek(0)
-        again = torch.load(file, weights_only=False)
-        assert_same(again.impute(x, mask, range(4), keys), imputer.impute(x, mask, range(4), keys))
-
     def test_errors_of_the_background_data(self) -> None:
         rows = self.rows(40)
         with pytest.raises(ValueError, match=r"of shape \((rows, )?2\).* but got"):
@@ -194,11 +175,3 @@ class ImputerContract:
             self.make(pd.DataFrame(rows.numpy()), FOUR)  # type: ignore[arg-type]
         with pytest.raises(ValueError, match="that own the same elements of every row"):
             self.make(rows, ms.Players.of_rows((4,), 3))
-
-    @pytest.mark.gpu
-    def test_an_accelerator_draws_the_same(self) -> None:
-        imputer, x, mask, keys = self.usual()
-        expected = imputer.impute(x, mask, range(6), keys)
-        there = imputer.to("cuda").impute(x.cuda(), mask.cuda(), range(6), keys.cuda())
-        found = Completions(*(None if part is None else part.cpu() for part in there))
-        assert_same(found, expected, 1e-3)

@@ -16,7 +16,7 @@ from manifold_shap.values import ImputedValue
 from tests.imputers.contract import (
     NINE,
     OWNERS,
-    ImputerContract,
+    ImputerOfRowsContract,
     assert_same,
     joined,
     nested,
@@ -24,44 +24,44 @@ from tests.imputers.contract import (
 )
 
 
-class TestMarginal(ImputerContract):
+class TestMarginal(ImputerOfRowsContract):
     def make(self, reference: Tensor, players: ms.Players) -> Imputer:
         return ms.MarginalImputer(reference, players)
 
 
-class TestBaseline(ImputerContract):
+class TestBaseline(ImputerOfRowsContract):
     def make(self, reference: Tensor, players: ms.Players) -> Imputer:
         return ms.BaselineImputer(
             reference[0] if isinstance(reference, Tensor) else reference, players
         )
 
 
-class TestContrastive(ImputerContract):
+class TestContrastive(ImputerOfRowsContract):
     def make(self, reference: Tensor, players: ms.Players) -> Imputer:
         return ms.ContrastiveImputer(reference, players)
 
 
-class TestGaussian(ImputerContract):
+class TestGaussian(ImputerOfRowsContract):
     def make(self, reference: Tensor, players: ms.Players) -> Imputer:
         return ms.GaussianImputer(reference, players)
 
 
-class TestCopula(ImputerContract):
+class TestCopula(ImputerOfRowsContract):
     def make(self, reference: Tensor, players: ms.Players) -> Imputer:
         return ms.CopulaImputer(reference, players)
 
 
-class TestEmpirical(ImputerContract):
+class TestEmpirical(ImputerOfRowsContract):
     def make(self, reference: Tensor, players: ms.Players) -> Imputer:
         return ms.EmpiricalImputer(reference, players, bandwidth=0.5)
 
 
-class TestEmpiricalOfEveryRow(ImputerContract):
+class TestEmpiricalOfEveryRow(ImputerOfRowsContract):
     def make(self, reference: Tensor, players: ms.Players) -> Imputer:
         return ms.EmpiricalImputer(reference, players, bandwidth=1.0, share=1.0)
 
 
-class TestExactMatch(ImputerContract):
+class TestExactMatch(ImputerOfRowsContract):
     def make(self, reference: Tensor, players: ms.Players) -> Imputer:
         return ms.ExactMatchImputer(reference, players)
 
@@ -69,18 +69,18 @@ class TestExactMatch(ImputerContract):
         return (random_rows(count, elements, seed) > 2).float()
 
 
-class TestCausalOfOneComponent(ImputerContract):
+class TestCausalOfOneComponent(ImputerOfRowsContract):
     def make(self, reference: Tensor, players: ms.Players) -> Imputer:
         return ms.CausalImputer(ms.GaussianImputer(reference, players), [players.names])
 
 
-class TestCausalOfConfoundedDonors(ImputerContract):
+class TestCausalOfConfoundedDonors(ImputerOfRowsContract):
     def make(self, reference: Tensor, players: ms.Players) -> Imputer:
         donors = ms.EmpiricalImputer(reference, players, bandwidth=0.5)
         return ms.CausalImputer(donors, [players.names], [True])
 
 
-class TestCausalOfTwoComponents(ImputerContract):
+class TestCausalOfTwoComponents(ImputerOfRowsContract):
     def make(self, reference: Tensor, players: ms.Players) -> Imputer:
         order = [players.names[1:], players.names[:1]]
         return ms.CausalImputer(ms.GaussianImputer(reference, players), order, [False, True])

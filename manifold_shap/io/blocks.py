@@ -1,19 +1,25 @@
-"""Splits rows into blocks of fixed size, and explains a block in this process or in another one."""
+"""Splits rows into blocks, explains a block in any process, and lets one call at a time do so."""
 
+import errno
 import inspect
 import json
 import mmap
+import os
 import pickle
+import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import torch
 import zarr
+from filelock import FileLock, Timeout
 from torch import Tensor
 from zarr.storage import LocalStore
 
@@ -21,7 +27,7 @@ from manifold_shap import _random
 from manifold_shap._checks import check_rows, check_whole, to_tensor
 from manifold_shap.explanation import Explanation
 from manifold_shap.io import transfer
-from manifold_shap.io.files import digest, write_whole
+from manifold_shap.io.files import digest, remove, write_whole
 from manifold_shap.io.transfer import Reference
 from manifold_shap.players import Players
 from manifold_shap.tables.schema import Schema
@@ -166,6 +172,57 @@ class Task:
                 "begun since, and owns what is there; this one has stopped. Let the other one "
                 "finish, or choose another path."
             )
+
+
+@contextmanager
+def claimed(path: Path) -> Iterator[tuple[Path, str]]:
+    """Keep other calls from the work on a store; where it lives, and a name for this call.
+
+    Raises:
+        FileExistsError: another call is at it, or something that is no directory is in the way.
+        OSError: no space or no permission.
+    """
+    place, call = path.with_name(f".{path.name}.partial"), uuid4().hex
+    if os.path.lexists(place) and not place.is_dir():
+        raise FileExistsError(
+            f"Expected {place} to be a directory, for the work in progress, but it is a file; "
+            "remove it, or choose another path."
+        )
+    lock, owner = FileLock(place / "lock"), place / "owner.json"
+    try:
+        _acquire(lock, place)
+    except Timeout as error:
+        known = read_json(owner)
+        who = "process {process} on {host}, since {since}," if known else "another one"
+        raise FileExistsError(
+            f"Expected to be the only call that explains into {path} but "
+            f"{who.format(**known or {})} is still at it, in {place}; let that one finish, stop "
+            "it, or choose another path."
+        ) from error
+    try:
+        since = datetime.now().isoformat(" ", "seconds")
+        about = {"call": call, "process": os.getpid(), "host": platform.node(), "since": since}
+        write_json(owner, about)
+        yield place, call
+    finally:
+        if not (place / "settings.json").exists():  # There is nothing to resume.
+            remove(place)
+        lock.release()
+
+
+def _acquire(lock: Any, place: Path) -> None:
+    while True:
+        place.mkdir(parents=True, exist_ok=True)
+        try:
+            lock.acquire(timeout=0)
+        except FileNotFoundError:
+            continue  # A call that has just ended removed the directory.
+        except Timeout:
+            raise
+        except OSError as error:
+            if error.errno not in (errno.ENOLCK, errno.ENOTSUP):  # A file system without locks.
+                raise
+        return
 
 
 def with_known(estimator: Callable[..., Explanation], **settings: Any) -> Callable[..., Any]:

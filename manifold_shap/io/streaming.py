@@ -6,10 +6,7 @@ explanation of the first row alone, `first.zarr`, and `settings.json` tell wheth
 goes on with the same work; `owner.json` names the call that is at it, which holds the lock `lock`.
 """
 
-import errno
-import os
 import pickle
-import platform
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import (
@@ -21,22 +18,19 @@ from concurrent.futures import (
     wait,
 )
 from contextlib import contextmanager
-from datetime import datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import torch
-from filelock import FileLock, Timeout
 from torch import Tensor
 from tqdm import tqdm
 
 from manifold_shap._checks import check_seed
 from manifold_shap.explanation import Explanation
 from manifold_shap.io import zarr as storage
-from manifold_shap.io.blocks import Blocks, Task, read_json, store_elsewhere, write_json
+from manifold_shap.io.blocks import Blocks, Task, claimed, read_json, store_elsewhere, write_json
 from manifold_shap.io.files import remove, swap_in
 from manifold_shap.io.transfer import refer
 from manifold_shap.tables.schema import Schema
@@ -120,7 +114,7 @@ def explain_rows(
     path, blocks = Path(path).absolute(), Blocks(x, block, instances)
     check_seed(seed)
     storage.check_replaceable(path)
-    with _claimed(path) as (place, call):
+    with claimed(path) as (place, call):
         task = Task(place, call, value, estimator, seed, schema)
         calls, most = _calls(task, blocks, executor)
         left = _begin(task, blocks, path, resume)
@@ -182,57 +176,6 @@ def _results(
     finally:
         for future in waiting:
             future.cancel()
-
-
-@contextmanager
-def _claimed(path: Path) -> Iterator[tuple[Path, str]]:
-    """Keep other calls from the work on a store; where it lives, and a name for this call.
-
-    Raises:
-        FileExistsError: another call is at it, or something that is no directory is in the way.
-        OSError: no space or no permission.
-    """
-    place, call = path.with_name(f".{path.name}.partial"), uuid4().hex
-    if os.path.lexists(place) and not place.is_dir():
-        raise FileExistsError(
-            f"Expected {place} to be a directory, for the work in progress, but it is a file; "
-            "remove it, or choose another path."
-        )
-    lock, owner = FileLock(place / "lock"), place / "owner.json"
-    try:
-        _acquire(lock, place)
-    except Timeout as error:
-        known = read_json(owner)
-        who = "process {process} on {host}, since {since}," if known else "another one"
-        raise FileExistsError(
-            f"Expected to be the only call that explains into {path} but "
-            f"{who.format(**known or {})} is still at it, in {place}; let that one finish, stop "
-            "it, or choose another path."
-        ) from error
-    try:
-        since = datetime.now().isoformat(" ", "seconds")
-        about = {"call": call, "process": os.getpid(), "host": platform.node(), "since": since}
-        write_json(owner, about)
-        yield place, call
-    finally:
-        if not (place / "settings.json").exists():  # There is nothing to resume.
-            remove(place)
-        lock.release()
-
-
-def _acquire(lock: Any, place: Path) -> None:
-    while True:
-        place.mkdir(parents=True, exist_ok=True)
-        try:
-            lock.acquire(timeout=0)
-        except FileNotFoundError:
-            continue  # A call that has just ended removed the directory.
-        except Timeout:
-            raise
-        except OSError as error:
-            if error.errno not in (errno.ENOLCK, errno.ENOTSUP):  # A file system without locks.
-                raise
-        return
 
 
 def _begin(task: Task, blocks: Blocks, path: Path, resume: bool) -> list[int]:

@@ -23,7 +23,7 @@ import zarr
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.io import streaming, transfer
+from manifold_shap.io import blocks, streaming, transfer
 from manifold_shap.io import zarr as storage
 from manifold_shap.io.blocks import Blocks, Task
 from manifold_shap.io.streaming import explain_rows
@@ -588,14 +588,14 @@ def test_a_directory_that_another_call_removes_as_it_ends_is_made_again(
 ) -> None:
     removed = list[Path]()
 
-    class Late(streaming.FileLock):  # type: ignore[misc, valid-type]
+    class Late(blocks.FileLock):  # type: ignore[misc, valid-type]
         def acquire(self, *args: Any, **kwargs: Any) -> Any:
             if not removed:
                 removed.append(Path(self.lock_file).parent)
                 removed[0].rmdir()
             return super().acquire(*args, **kwargs)
 
-    monkeypatch.setattr(streaming, "FileLock", Late)
+    monkeypatch.setattr(blocks, "FileLock", Late)
     assert run(path) == len(ROWS)
     assert removed == [path.with_name(".rows.zarr.partial")]
 

@@ -248,7 +248,7 @@ def surrogate(part: Inputs) -> SurrogateValue:
         part["index"].shape,
         part["index"].flatten().tolist(),
         len(made["base"]),
-        made["space"],
+        ms.as_space(made["space"]).on_simplex,
         hidden=made["hidden"],
     )
     net.load_state_dict(made["weights"])

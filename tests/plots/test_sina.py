@@ -87,7 +87,7 @@ def test_groups_of_one_column_keep_its_colours() -> None:
 
 
 def test_rows_have_no_point_for_players_that_they_lack() -> None:
-    explanation = ragged()
+    explanation = ragged()[[1, 0]]
     figure = sina(explanation)
     x, y = points(figure).T.reshape(2, 3, 2)
     order = explanation.phi[..., 0].abs().nanmean(0).argsort(descending=True)

@@ -1,6 +1,5 @@
 """Trains a classifier and a value function into a run directory, or reuses what is there."""
 
-import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -37,7 +36,7 @@ from manifold_shap.metrics import Score, mean_squared_error, shapley_pairs
 from manifold_shap.models import Model
 from manifold_shap.surrogate.fit import load_surrogate
 from manifold_shap.surrogate.value import SurrogateValue
-from manifold_shap.training.classifier import accuracy, fit_classifier, load_classifier
+from manifold_shap.training.classifier import fit_classifier, load_classifier, quality
 from manifold_shap.values import ValueFunction
 
 Settings = Mapping[str, Any]
@@ -183,9 +182,9 @@ def _classifier(run: Run, recipe: Any) -> Model:
         directory = run.classifier_directory
         if there == config:
             try:
-                kept = (read_json(directory / METRICS) or {}).get("classifier_accuracy", math.nan)
+                kept = read_json(directory / METRICS) or {}
                 model = load_classifier(directory, run.data)
-                print(f"classifier: reused from {directory}, test accuracy {kept:.2%}")
+                print(f"classifier: reused from {directory}{_quality_of(kept)}")
                 return model
             except (ValueError, OSError) as error:
                 print(f"classifier: trained again, for its files are damaged: {error}")
@@ -196,11 +195,19 @@ def _classifier(run: Run, recipe: Any) -> Model:
         work = begin(directory, config, overwrite=True)
         seconds = fit_classifier(recipe, run.data, work, run.settings["trainer"], run.progress)
         model = load_classifier(work, run.data)
-        found = accuracy(model, run.data.x_test, run.data.y_test)
-        write_json(work / METRICS, {"classifier_accuracy": found, "train_seconds": seconds})
+        name, found = quality(model, run.data)
+        metrics = {f"classifier_{name}": found, "train_seconds": seconds}
+        write_json(work / METRICS, metrics)
         finish(directory, config)
-    print(f"classifier: test accuracy {found:.2%}, trained in {seconds:.1f} s, in {directory}")
+    print(f"classifier: trained in {seconds:.1f} s, in {directory}{_quality_of(metrics)}")
     return model
+
+
+def _quality_of(metrics: Settings) -> str:
+    """What the metrics say of the model to explain, for a line of output."""
+    names = {"classifier_accuracy": "accuracy", "classifier_r2": "R²"}
+    known = {names[key]: value for key, value in metrics.items() if key in names}
+    return "".join(f", test {name} {value:.2%}" for name, value in known.items())
 
 
 def _check_unneeded(run: Run, config: Settings, changes: str) -> None:
@@ -240,6 +247,7 @@ def _evaluate(
     # Of `marginal` the two differ in their draws alone.
     curves = {value.name: score, "off manifold": score_off}
     report.save_figures({CURVE: plots.mse_curve(curves, len(data.players))}, directory / PLOTS)
+    name, found = quality(run.model, data)
     return {
         **_figures(score),
         "effective_draws": score.effective_draws,
@@ -249,7 +257,7 @@ def _evaluate(
             "off_manifold": asdict(score_off.by_size),
         },
         "hints": report.hints(value, score, off, score_off),
-        "classifier_accuracy": accuracy(run.model, data.x_test, data.y_test),
+        f"classifier_{name}": found,
         "train_seconds": training.get("train_seconds", 0.0),
         "epochs": training.get("epochs", 0),
     }

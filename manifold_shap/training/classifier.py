@@ -158,10 +158,13 @@ def accuracy(model: Model, x: Tensor, y: Tensor) -> float:
     return (predicted == y).double().mean().item()
 
 
-def r_squared(model: Model, x: Tensor, y: Tensor) -> float:
-    """Share of the variance of the target that a regression model of it explains (R²)."""
-    predicted = torch.cat([model(rows)[:, 0] for rows in x.split(8192)]).double()
-    return 1 - ((predicted - y) ** 2).mean().item() / y.double().var(correction=0).item()
+def quality(model: Model, data: "TensorDataModule") -> tuple[str, float]:
+    """The accuracy on the test rows; of a regression R², the share of variance explained."""
+    if data.task == "classification":
+        return "accuracy", accuracy(model, data.x_test, data.y_test)
+    predicted = torch.cat([model(rows)[:, 0] for rows in data.x_test.split(8192)])
+    y = data.y_test.double()
+    return "r2", 1 - ((predicted - y) ** 2).mean().item() / y.var(correction=0).item()
 
 
 def _fit_network(

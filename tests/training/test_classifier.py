@@ -19,7 +19,7 @@ from manifold_shap.training.classifier import (
     accuracy,
     fit_classifier,
     load_classifier,
-    r_squared,
+    quality,
 )
 
 CPU = {"accelerator": "cpu"}
@@ -106,7 +106,8 @@ def test_a_regression_has_a_regressor(tmp_path: Path) -> None:
     model = load_classifier(tmp_path, data)
     assert (model.returns, model.classes) == ("values", ("progression",))
     own = LinearRegression().fit(data.x_train.numpy(), data.y_train.numpy())
-    found = r_squared(model, data.x_test, data.y_test)
+    name, found = quality(model, data)
+    assert name == "r2"
     assert found == pytest.approx(own.score(data.x_test.numpy(), data.y_test.numpy()), abs=1e-5)
     value = ms.imputed_value(model, ms.MarginalImputer(data.x_train, data.players), "identity", 8)
     explanation = ms.permutation_shapley(value, data.x_test[:2], permutations=2)

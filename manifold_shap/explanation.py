@@ -10,12 +10,11 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-from manifold_shap import simplex
 from manifold_shap._checks import check_number, shown
 from manifold_shap.io import zarr as storage
 from manifold_shap.players import Players
-from manifold_shap.simplex import compositions
-from manifold_shap.simplex.partition import Partition, Tree
+from manifold_shap.simplex.on_simplex import OnSimplex
+from manifold_shap.simplex.partition import Partition
 from manifold_shap.spaces import OutputSpace, Probability
 from manifold_shap.tables.features import player_values
 from manifold_shap.tables.schema import Schema
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Explanation:
+class Explanation(OnSimplex):
     """Shapley values of a model's outputs for some rows, and how they were made.
 
     `phi` sums over players to `prediction - base`, for every row and output.
@@ -208,92 +207,6 @@ class Explanation:
         frame = player_values(self.x, self.players, self.schema, self.owners)
         return None if frame is None else frame.set_axis(list(self.instances))
 
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """Names of the classes that `phi` has log-ratios of.
-
-        Raises:
-            ValueError: the output space is not `ilr`; so for all that follows here.
-        """
-        return self._on_simplex().classes
-
-    @property
-    def basis(self) -> Float[Tensor, "outputs classes"]:
-        """Of the log-ratio coordinates: orthonormal rows that sum to zero, float64."""
-        return self._on_simplex().basis
-
-    def compositions(self) -> Float[Tensor, "instances players classes"]:
-        """Shapley compositions, points of the simplex (Noé et al. 2024, Eq. 10): `ilr_inv(phi)`.
-
-        The uniform one moves nothing; a row's compositions perturb the base to the prediction.
-        """
-        return simplex.ilr_inv(self.phi, self.basis).exp()
-
-    def norms(self) -> Float[Tensor, "instances players"]:
-        """How strongly each player moves the prediction, whatever the direction."""
-        self._on_simplex()
-        return compositions.norms(self.phi)
-
-    def norm_errors(self) -> Float[Tensor, "instances players"]:
-        """Standard errors of the norms; NaN where they are not known."""
-        self._on_simplex()
-        if self.covariance is None:
-            return self._exact_or_nan()[..., 0]
-        return compositions.norm_errors(self.phi, self.covariance)
-
-    def cosines(self) -> Float[Tensor, "instances players players"]:
-        """Of the angles between players' compositions; NaN for one that moves nothing."""
-        self._on_simplex()
-        return compositions.cosines(self.phi)
-
-    def projections(self) -> Float[Tensor, "instances players classes"]:
-        """On the class-compositions (Noé et al., Eq. 26): in favour of, or against, which class."""
-        return compositions.projections(self.phi, self.basis)
-
-    def summarize(self, instance: int = 0, most: int = 10) -> "pd.DataFrame":
-        """Norms, projections and cosines of one row's players, the largest norm first.
-
-        Columns: `norm` with its `standard_error` (to first order), `on <class>` for the projection
-        on each class-composition, `cosine with <player>` (Noé et al. 2024, Section 6.3).
-
-        Args:
-            instance: position of the row.
-            most: players to list.
-        """
-        self._on_simplex()
-        return compositions.summary(self, instance, most)
-
-    def in_basis(self, partition: "Partition | Tree") -> "Explanation":
-        """The same explanation in the log-ratio coordinates of another partition of the classes.
-
-        A rotation: compositions, norms and angles stay what they are. Standard errors stay known
-        where they are zero, or where `covariance` is.
-
-        Args:
-            partition: a `Partition`, or nested pairs of class names such as `[["a", "b"], "c"]`.
-
-        Raises:
-            ValueError: the output space is not `ilr`, or these are other classes.
-        """
-        own = self._on_simplex()
-        if not isinstance(partition, Partition):
-            partition = Partition.of_tree(partition, own.classes)
-        partition = partition.aligned(own.classes)
-        if partition == own:
-            return self
-        turn = own.rotation(partition).to(self.phi)
-        covariance = None if self.covariance is None else turn @ self.covariance @ turn.T
-        return replace(
-            self,
-            phi=self.phi @ turn.T,
-            standard_error=self._exact_or_nan() if covariance is None else _root(covariance),
-            covariance=covariance,
-            base=self.base @ turn.T,
-            prediction=self.prediction @ turn.T,
-            outputs=partition.names,
-            partition=partition,
-        )
-
     def to_xarray(self) -> "xr.Dataset":
         """A labelled `xarray.Dataset`, made without loss; it shares no memory with this."""
         return storage.to_dataset(self)
@@ -325,19 +238,6 @@ class Explanation:
             ValueError: it is damaged, or no explanation.
         """
         return cls.from_xarray(storage.load(Path(path)))
-
-    def _exact_or_nan(self) -> Float[Tensor, "instances players outputs"]:
-        """Errors where nobody knows how those of the outputs go together."""
-        exact = (self.standard_error == 0).all(-1, keepdim=True)
-        return torch.where(exact, 0.0, torch.nan).expand_as(self.phi).clone()
-
-    def _on_simplex(self) -> Partition:
-        if self.partition is None:
-            raise ValueError(
-                "Expected an explanation with output='ilr' but this one is in "
-                f"{self.space.name!r}; make the value function with output='ilr'."
-            )
-        return self.partition
 
     def to_dataframe(self) -> "pd.DataFrame":
         """One line per (instance, player, output): `phi`, `standard_error`.
@@ -387,9 +287,3 @@ def _check_partition(
             f"Expected the balances of `partition` as `outputs`, {partition.names}, but got "
             f"{outputs}."
         )
-
-
-def _root(
-    covariance: Float[Tensor, "instances players outputs outputs"],
-) -> Float[Tensor, "instances players outputs"]:
-    return covariance.diagonal(dim1=-2, dim2=-1).clamp(min=0).sqrt()

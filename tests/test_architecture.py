@@ -25,7 +25,7 @@ LAYERS = (
     ("spaces",),
     ("models", "tables", "naive_bayes_models"),
     ("values", "imputers"),
-    ("io.zarr", "simplex.compositions"),
+    ("io.zarr",),
     ("explanation",),
     ("simplex.dendrogram", "global_values", "metrics", "naive_bayes"),
     ("estimators",),
@@ -66,7 +66,7 @@ DEFERRED = {
     ("data.sources", "pooch"): SLOW,
     ("data.sources", "sklearn.datasets"): SLOW,
     ("data.tables", "sklearn.datasets"): SLOW,
-    ("explanation", "pandas"): FRAMES,
+    ("explanation", "scipy"): SLOW,
     ("explanation", "shap"): "an optional dependency",
     ("global_values", "pandas"): FRAMES,
     ("io.zarr", "xarray"): SLOW,
@@ -79,6 +79,7 @@ DEFERRED = {
     ("simplex.dendrogram", "sklearn.cluster"): SLOW,
     ("training.classifier", "sklearn.base"): SLOW,
     ("training.classifier", "skops.io"): SLOW,
+    ("values.base", "values.grouped"): "`value.grouped(...)` is a convenience for `GroupedValue`",
     ("values.retrained", "sklearn.base"): SLOW,
 }
 

@@ -5,10 +5,11 @@ The anchors are v(grand coalition), the model's own prediction, and v(empty coal
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Bool, Float, Int, Int64
 from torch import Tensor
 
 from manifold_shap._checks import check_pairs
@@ -170,30 +171,11 @@ class ValueFunction(ABC):
             keys: one per order, whose coalitions share their random numbers.
             batch_size: the most model rows per call; changes memory, not the numbers.
         """
-        rank = orders.argsort(-1)
-        count, players = orders.shape[1:]
-        sizes = players - 1
+        rank, sizes = orders.argsort(-1), orders.shape[2] - 1
         # Narrow integers make the memory-bound comparison cheaper.
-        rank = rank.to(torch.int16) if players < 2**15 else rank
-        last = torch.arange(sizes, device=rank.device).to(rank.dtype)[:, None]
+        rank = rank.to(torch.int16) if sizes < 2**15 else rank
         own = keys.repeat_interleave(sizes, 1)
-
-        def nested(start: int, stop: int) -> Tensor:
-            if stop - start < sizes:
-                # A whole order takes n(n-1) bytes a row, whatever the batch.
-                at = torch.arange(start, stop, device=rank.device)
-                return rank[:, at // sizes] <= last[at % sizes]
-            # Whole orders are compared at once, and the ends cut to size.
-            first = start // sizes
-            whole = (rank[:, first : -(-stop // sizes), None] <= last).flatten(1, 2)
-            return whole[:, start - first * sizes : stop - first * sizes]
-
-        step = _coalitions_per_call(len(x) * self.draws, count * sizes, batch_size)
-        parts = [
-            self.values(x, nested(start, stop), own[:, start:stop])
-            for start, stop in _spans(count * sizes, step)
-        ]
-        return torch.cat(parts, dim=1).unflatten(1, (count, sizes))
+        return self._in_calls(x, partial(_nested, rank), own, batch_size).unflatten(1, (-1, sizes))
 
     def values_around(
         self,
@@ -212,18 +194,14 @@ class ValueFunction(ABC):
             keys: one per coalition; those around it share its random numbers.
             batch_size: the most model rows per call; changes memory, not the numbers.
         """
-        around = toggled(mask)
+        around, players = toggled(mask), mask.shape[2]
         size = around.sum(-1)
-        places = around.shape[2]
         # The caller knows these values, and any proper coalition may stand in.
-        around[(size == 0) | (size == mask.shape[2])] = torch.arange(mask.shape[2]) == 0
-        flat, own = around.flatten(1, 2), keys.repeat_interleave(places, 1)
-        step = _coalitions_per_call(len(x) * self.draws, flat.shape[1], batch_size)
-        parts = [
-            self.values(x, flat[:, start:stop], own[:, start:stop])
-            for start, stop in _spans(flat.shape[1], step)
-        ]
-        return torch.cat(parts, dim=1).unflatten(1, around.shape[1:3])
+        first = torch.arange(players, device=mask.device) == 0
+        around[(size == 0) | (size == players)] = first
+        flat, own = around.flatten(1, 2), keys.repeat_interleave(players + 1, 1)
+        values = self._in_calls(x, lambda start, stop: flat[:, start:stop], own, batch_size)
+        return values.unflatten(1, (-1, players + 1))
 
     def linearized(self) -> Linearized | None:
         """A cheap approximation of `values_around`; None where there is none."""
@@ -279,6 +257,22 @@ class ValueFunction(ABC):
 
         return GroupedValue(self, groups, count)
 
+    def _in_calls(
+        self,
+        x: Tensor,
+        coalitions: Callable[[int, int], Tensor],
+        keys: Int64[Tensor, "batch m"],
+        batch_size: int | None,
+    ) -> Float[Tensor, "batch m outputs"]:
+        """`values` of the coalitions from start to stop, at most `batch_size` model rows a call."""
+        count = keys.shape[1]
+        step = max(1, count if batch_size is None else batch_size // (len(x) * self.draws))
+        parts = [
+            self.values(x, coalitions(start, min(start + step, count)), keys[:, start:][:, :step])
+            for start in range(0, count, step)
+        ]
+        return torch.cat(parts, dim=1)
+
     def _anchored(self, x: Tensor, mask: Tensor, keys: Tensor) -> Estimate:
         """Values of any coalitions, with the anchors in their places."""
         # On bytes these are vectorised; `any` and `all` take sixty times as long on a CPU.
@@ -301,13 +295,20 @@ class ValueFunction(ABC):
         return Estimate(values, variance, effective)
 
 
-def _coalitions_per_call(model_rows: int, count: int, batch_size: int | None) -> int:
-    """Coalitions of each row in a call of at most `batch_size` model rows."""
-    return max(1, count if batch_size is None else batch_size // model_rows)
-
-
-def _spans(count: int, step: int) -> list[tuple[int, int]]:
-    return [(start, min(start + step, count)) for start in range(0, count, step)]
+def _nested(
+    rank: Int[Tensor, "batch orders players"], start: int, stop: int
+) -> Bool[Tensor, "batch some players"]:
+    """The coalitions from start to stop among those nested along all orders, one after another."""
+    sizes = rank.shape[2] - 1
+    last = torch.arange(sizes, device=rank.device).to(rank.dtype)[:, None]
+    if stop - start < sizes:
+        # A whole order takes n(n-1) bytes a row, whatever the batch.
+        at = torch.arange(start, stop, device=rank.device)
+        return rank[:, at // sizes] <= last[at % sizes]
+    # Whole orders are compared at once, and the ends cut to size.
+    first = start // sizes
+    whole = (rank[:, first : -(-stop // sizes), None] <= last).flatten(1, 2)
+    return whole[:, start - first * sizes : stop - first * sizes]
 
 
 def _keys_for(mask: Tensor, keys: Tensor | None) -> Int64[Tensor, "batch m"]:

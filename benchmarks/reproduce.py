@@ -1,111 +1,113 @@
-"""Reproduce a claim of a paper: `python benchmarks/reproduce.py experiment=papers/outliers`.
+"""Runs experiments: `python benchmarks/reproduce.py papers/outliers --quick trees=50`.
 
-An experiment is a configuration in `conf/experiment/papers/` and a module of the same name in
-`benchmarks/papers/`, whose `run` takes its `settings`. With `quick=true` those in `quick_settings`
-take the place of their namesakes, unless the command line names these, as `settings.seeds=[0]`.
-
-The result, `<name>.json` and `<name>.png`, goes to `docs/results/`, and the page of all results,
-`docs/results.md`, is written anew. Quick results go to `runs/papers/` instead. Long experiments
-keep what they have finished in `runs/papers/parts/`, and go on from there.
+Words with "=" are settings of `run` in the experiment's file; all others name experiments, by
+default all of `papers/`. Results go to `docs/results` (papers) or `benchmarks/results` (speed),
+those of quick forms to `runs/papers` or `runs/speed`. With `--figures` nothing is run: pages and
+plots are made anew from the result files. `docs/results.md` has all claims of the papers.
 """
 
-import inspect
+import argparse
 import shlex
 import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
-import hydra
-from hydra.core.global_hydra import GlobalHydra
-from hydra.core.hydra_config import HydraConfig
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 
-from benchmarks.papers import report
+from benchmarks import report
 
-# In the order of the page.
-EXPERIMENTS = (
-    "table1",
-    "suppressed",
-    "retraining",
-    "outliers",
-    "negative",
-    "pixels",
-    "seven_ways",
-    "naive_bayes",
+PAPERS = {
+    "Frye et al. (2021)": (
+        "table1",
+        "suppressed",
+        "retraining",
+        "outliers",
+        "negative",
+        "pixels",
+    ),
+    "Carballo's thesis, and Heskes et al. (2020)": ("seven_ways",),
+    "Lemaire et al. (2023)": ("naive_bayes",),
+    "Noé et al. (2024)": ("compositions",),
+}
+EXPERIMENTS = tuple(name for names in PAPERS.values() for name in names)
+SPEED = (
+    "peers",
+    "budget",
+    "scaling",
+    "rows",
+    "training",
+    "amortized",
+    "imputers",
+    "along",
+    "vignettes",
     "compositions",
 )
+FOLDERS = {"papers": Path("docs/results"), "speed": Path("benchmarks/results")}
 
 
-def reproduce(cfg: DictConfig, words: Sequence[str] = ()) -> Path:
-    """Run the experiment of a configuration; returns the folder of its result.
-
-    Args:
-        cfg: the configuration.
-        words: of the command line, for the record; by default those that name the experiment.
-            With `cfg.quick`, settings that they name stay.
+def experiment(name: str) -> report.Experiment:
+    """The one of `papers/<name>` or `speed/<name>`.
 
     Raises:
-        ValueError: no experiment of `EXPERIMENTS`, or other settings than those of its `run`.
+        ValueError: there is none of this name.
     """
-    if cfg.get("name") not in EXPERIMENTS:
-        names = ", ".join(f"papers/{name}" for name in EXPERIMENTS)
-        raise ValueError(f"Expected `experiment` to be one of {names}; see conf/experiment/papers.")
-    settings = _settings(cfg, words)
-    run = import_module(f"benchmarks.papers.{cfg.name}").run
-    _check_settings(run, settings)
-    folder = Path(cfg.out or ("runs/papers" if cfg.quick else "docs/results"))
-    start = time.perf_counter()
-    found = run(**settings)
-    took = time.perf_counter() - start
-    said = [word for word in words if not word.startswith("out=")] or [
-        f"experiment=papers/{cfg.name}"
-    ]
-    command = f"python benchmarks/reproduce.py {shlex.join(said)}"
-    report.save(found, folder, cfg.name, command, settings, took)
-    page = folder.with_name(f"{folder.name}.md")
-    report.write(page, report.page(folder, EXPERIMENTS))
-    print(f"{folder / cfg.name}.json, {page}: {took:.0f} s")
+    names = [f"papers/{one}" for one in EXPERIMENTS] + [f"speed/{one}" for one in SPEED]
+    if name not in names:
+        raise ValueError(f"Expected an experiment among {', '.join(names)} but got {name!r}.")
+    return import_module(f"benchmarks.{name.replace('/', '.')}").EXPERIMENT
+
+
+def reproduce(
+    name: str,
+    changes: Sequence[str] = (),
+    quick: bool = False,
+    figures: bool = False,
+    out: Path | None = None,
+) -> Path:
+    """Run one experiment, or make its page and plots anew; returns the folder of its result.
+
+    Args:
+        name: as in `papers/outliers`.
+        changes: settings, as in `trees=50`.
+        quick: whether to begin with the settings of the quick form.
+        figures: whether to run nothing.
+        out: folder of the result.
+    """
+    room, _, short = name.partition("/")
+    chosen = experiment(name)
+    settings = cast(dict[str, Any], OmegaConf.to_container(OmegaConf.from_dotlist(list(changes))))
+    folder = out or (Path("runs", room) if quick else FOLDERS[room])
+    if figures:
+        result = report.load(folder, short)
+    else:
+        words = [name, *(["--quick"] if quick else []), *changes]
+        command = f"python benchmarks/reproduce.py {shlex.join(words)}"
+        result = report.measured(chosen, chosen.chosen(quick, settings), command)
+    report.save(chosen, folder, short, result)
+    print(f"{folder / short}.md: {result['seconds']:.0f} s", flush=True)
+    if room == "papers":
+        papers = {
+            paper: {one: experiment(f"papers/{one}") for one in names}
+            for paper, names in PAPERS.items()
+        }
+        folder.with_name(f"{folder.name}.md").write_text(report.index(folder, papers))
     return folder
 
 
-def _settings(cfg: DictConfig, words: Sequence[str]) -> dict[str, Any]:
-    settings = cast(dict[str, Any], OmegaConf.to_container(cfg.settings, resolve=True))
-    if cfg.quick:
-        quick = cast(dict[str, Any], OmegaConf.to_container(cfg.quick_settings, resolve=True))
-        settings |= {key: entry for key, entry in quick.items() if key not in _named(words)}
-    return settings
-
-
-def _named(words: Sequence[str]) -> set[str]:
-    """Settings that the command line names, one by one or as a dictionary."""
-    named: set[str] = set()
-    for override in OverridesParser.create().parse_overrides(list(words)):
-        group, _, key = override.key_or_group.partition(".")
-        if group == "settings":
-            named |= {key} if key else set(cast(Mapping[str, Any], override.value()))
-    return named
-
-
-def _check_settings(run: Callable[..., report.Report], settings: Mapping[str, Any]) -> None:
-    expected = inspect.signature(run)
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("words", nargs="*", help="experiments, and settings as in `trees=50`")
+    parser.add_argument("--quick", action="store_true", help="the quick form")
+    parser.add_argument("--figures", action="store_true", help="from the result files alone")
+    parser.add_argument("--out", type=Path, help="folder of the results")
+    given = parser.parse_intermixed_args()
+    changes = [word for word in given.words if "=" in word]
+    names = [word for word in given.words if "=" not in word]
     try:
-        expected.bind(**settings)
-    except TypeError as error:
-        known = ", ".join(expected.parameters)
-        raise ValueError(f"Expected the settings {known} but {error}.") from error
-
-
-@hydra.main(config_path="../conf", config_name="reproduce", version_base="1.3")
-def main(cfg: DictConfig) -> None:
-    words = HydraConfig.get().overrides.task
-    # Experiments compose the configurations of the commands themselves.
-    GlobalHydra.instance().clear()
-    try:
-        reproduce(cfg, words)
+        for name in names or [f"papers/{one}" for one in EXPERIMENTS]:
+            reproduce(name, changes, given.quick, given.figures, given.out)
     except (ValueError, OSError) as error:
         sys.exit(f"{type(error).__name__}: {error}")
 

@@ -1,0 +1,208 @@
+"""Plots of benchmarks: curves on logarithmic axes, rankings, and bars of global Shapley values."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import cycle
+from typing import Any
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+from manifold_shap.plots import style
+
+PANEL = (3.1, 2.7)  # inches
+WORDS: dict[str, Any] = {"fontsize": style.TEXT, "color": style.INK}
+LEGEND: dict[str, Any] = {"frameon": False, "fontsize": style.TEXT, "labelcolor": style.INK}
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One plot: curves by name, and lines across it.
+
+    Attributes:
+        curves: points (x, y) by name.
+        levels: y of a horizontal line by its label.
+        marks: x of a vertical line by name, in the colour of that name.
+        log: which axes are logarithmic.
+    """
+
+    title: str
+    x: str
+    y: str
+    curves: Mapping[str, Sequence[Sequence[float]]]
+    levels: Mapping[str, float] = field(default_factory=dict)
+    marks: Mapping[str, float] = field(default_factory=dict)
+    log: str = "xy"
+
+
+def curves(panels: Sequence[Panel], columns: int = 3) -> Figure:
+    """Panels side by side; a name has one colour in all of them, and one entry in the legend."""
+    columns = min(columns, len(panels))
+    height = -(-len(panels) // columns)
+    figure = style.laid_out(PANEL[1] * height + 0.6, PANEL[0] * columns)
+    names = dict.fromkeys(name for panel in panels for name in (*panel.curves, *panel.marks))
+    # Seven colours and six markers meet in 42 pairs before one comes again.
+    looks = dict(zip(names, zip(cycle(style.SERIES), cycle("osD^vP"), strict=False), strict=False))
+    grid = figure.subplots(height, columns, squeeze=False).flatten()
+    handles: dict[str, Artist] = {}
+    for axes, panel in zip(grid, panels, strict=False):
+        _draw(axes, panel, looks)
+        for line, name in zip(*axes.get_legend_handles_labels(), strict=True):
+            handles.setdefault(name, line)
+    for axes in grid[len(panels) :]:
+        axes.remove()
+    most = max(1, min(len(handles), 2 * columns))
+    below: dict[str, Any] = {"loc": "outside lower center", "ncols": most}
+    figure.legend(handles.values(), handles.keys(), **below, **LEGEND)
+    return figure
+
+
+def _draw(axes: Axes, panel: Panel, looks: Mapping[str, tuple[str, str]]) -> None:
+    style.strip(axes, grid="y")
+    for name, points in panel.curves.items():
+        colour, marker = looks[name]
+        look: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 3.5}
+        axes.plot(*zip(*points, strict=True), label=name, **look)
+    for name, x in panel.marks.items():
+        axes.axvline(x, color=looks[name][0], linestyle="--", linewidth=1, label=name)
+    for label, y in panel.levels.items():
+        axes.axhline(y, color=style.NEUTRAL, linestyle=":", linewidth=1)
+        where: Any = ("axes fraction", "data")
+        axes.annotate(label, (1, y), (0, 2), where, "offset points", ha="right", **WORDS)
+    if "x" in panel.log:
+        axes.set_xscale("log")
+        low, high = axes.get_xlim()
+        _sparse(axes.xaxis, steps=(1, 3) if high < 3000 * low else (1,))
+    if "y" in panel.log:
+        axes.set_yscale("log")
+        low, high = axes.get_ylim()
+        # At least a power of ten, or noise on a flat curve would look like a slope.
+        wider = max(1.0, (10 * low / high) ** 0.5)
+        axes.set_ylim(low / wider, high * wider)
+        _sparse(axes.yaxis, steps=(1, 2, 5))
+    else:
+        seen = [y for points in panel.curves.values() for _, y in points]
+        axes.set_ylim(0, 1.1 * max(*seen, *panel.levels.values(), 0.0))
+    label_axes(axes, panel.title, panel.x, panel.y)
+
+
+def _sparse(axis: Axis, steps: Sequence[int]) -> None:
+    """Few ticks in each power of ten, whose labels are plain numbers."""
+    axis.set_major_locator(LogLocator(subs=steps, numticks=8))
+    axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,g}" if x < 1e6 else f"{x:.0e}"))
+    axis.set_minor_locator(NullLocator())
+
+
+def label_axes(axes: Axes, title: str, x: str = "", y: str = "") -> None:
+    axes.set_title(style.plain(title), loc="left", **WORDS)
+    axes.set_xlabel(x, **WORDS)
+    axes.set_ylabel(y, **WORDS)
+
+
+def ranked(panels: Mapping[str, Mapping[str, float]], measure: str, ours: str) -> Figure:
+    """Names from the best to the worst of a measure, smaller being better, for each panel.
+
+    Args:
+        panels: figures by name, by title.
+        measure: what the figures are.
+        ours: how the names begin that are set off by their colour.
+    """
+    most = max(len(entries) for entries in panels.values())
+    figure = style.laid_out(0.22 * most + 0.8, (PANEL[0] + 0.4) * len(panels))
+    grid = figure.subplots(1, len(panels), squeeze=False)[0]
+    for axes, (title, entries) in zip(grid, panels.items(), strict=True):
+        style.strip(axes, grid="x")
+        names = sorted(entries, key=entries.__getitem__, reverse=True)
+        colours = [style.SERIES[0] if name.startswith(ours) else style.NEUTRAL for name in names]
+        axes.scatter([entries[name] for name in names], names, c=colours, s=22, zorder=2)
+        axes.set_xscale("log")
+        _sparse(axes.xaxis, steps=(1,))
+        label_axes(axes, title, measure)
+    return figure
+
+
+def global_bars(
+    panels: Mapping[str, Mapping[str, Mapping[str, Any]]], height: float, widths: Sequence[float]
+) -> Figure:
+    """Bars of the global Shapley values of every player, with whiskers of two standard errors.
+
+    Panels of the same players share an axis and the players' names.
+
+    Args:
+        panels: players, phi and standard errors by method, by title; a method has one colour.
+        height: of the figure, in inches.
+        widths: of the panels, in inches.
+    """
+    figure = style.laid_out(height, sum(widths))
+    colours = dict(
+        zip(dict.fromkeys(m for p in panels.values() for m in p), style.SERIES, strict=False)
+    )
+    players = [next(iter(found.values()))["players"] for found in panels.values()]
+    alike = all(names == players[0] for names in players)
+    shape: dict[str, Any] = {"width_ratios": widths, "sharex": alike, "squeeze": False}
+    grid = figure.subplots(1, len(panels), **shape)[0]
+    for axes, (title, found), names in zip(grid, panels.items(), players, strict=True):
+        style.strip(axes, grid="x")
+        thickness = 0.8 / len(found)
+        for number, (name, values) in enumerate(found.items()):
+            where = np.arange(len(values["phi"])) + thickness * (number - (len(found) - 1) / 2)
+            whisker = 2 * np.nan_to_num(np.array(values["standard_error"], dtype=float))
+            look: dict[str, Any] = {"color": colours[name], "label": name}
+            errors: dict[str, Any] = {"xerr": whisker, "error_kw": {"elinewidth": 0.8}}
+            axes.barh(where, values["phi"], 0.9 * thickness, **errors, **look)
+        shown = axes is grid[0] or not alike
+        axes.set_yticks(range(len(names)), [style.plain(name) if shown else "" for name in names])
+        axes.invert_yaxis()
+        axes.axvline(0, color=style.INK, linewidth=0.8)
+        label_axes(axes, title, "global Shapley value")
+        if shown or found.keys() != next(iter(panels.values())).keys():
+            axes.legend(**LEGEND)
+    return figure
+
+
+def dots(
+    panels: Mapping[str, Mapping[str, Mapping[str, Any]]],
+    names: Mapping[str, str],
+    measure: str,
+    zero: bool = False,
+) -> Figure:
+    """Figures with whiskers, a line for each name; the paper's are open diamonds over the others.
+
+    Args:
+        panels: figure and error by name, by side ("paper" among them), by title.
+        names: labels of the lines, by name.
+        measure: what the figures are.
+        zero: whether axes begin there.
+    """
+    figure = style.laid_out(0.28 * len(names) + 1.2, 1.2 + 2.0 * len(panels))
+    grid = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    for axes, (title, sides) in zip(grid, panels.items(), strict=True):
+        style.strip(axes, grid="x")
+        colours = iter(style.SERIES)
+        for side, found in sides.items():
+            where = [list(names).index(name) for name in found]
+            middle, errors = zip(*found.values(), strict=True) if found else ((), ())
+            look: dict[str, Any] = {"fmt": "o", "markersize": 4, "elinewidth": 0.8, "label": side}
+            if side == "paper":
+                look |= {"fmt": "D", "color": style.INK, "fillstyle": "none", "zorder": 5}
+            else:
+                look["color"] = next(colours)
+            axes.errorbar(middle, where, xerr=[error or 0.0 for error in errors], **look)
+        label_axes(axes, title, measure)
+        if zero:
+            axes.set_xlim(left=0)
+    grid[0].set_yticks(range(len(names)), [style.plain(label) for label in names.values()])
+    grid[0].set_ylim(len(names) - 0.5, -0.5)
+    handles = dict(
+        reversed(pair)
+        for axes in grid
+        for pair in zip(*axes.get_legend_handles_labels(), strict=True)
+    )
+    figure.legend(
+        list(handles.values()), list(handles), loc="outside lower center", ncols=3, **LEGEND
+    )
+    return figure

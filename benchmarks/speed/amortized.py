@@ -1,0 +1,85 @@
+"""An amortised explainer against permutations: error, and time for each row.
+
+For the default surrogate, briefly trained. Both are compared with a long run of `coalition_shapley`
+on test rows, or with exact values where players are few. Its time is for all Shapley values of a
+row, in batches, v(N) of the model included.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+import manifold_shap as ms
+from benchmarks.report import Experiment, Found, Table
+from benchmarks.support.references import reference, relative
+from benchmarks.support.trained import brief_surrogate
+from benchmarks.timing import seconds
+
+PAIRS = (8, 32, 128, 256)
+
+
+def run(
+    data: Sequence[str] = ("mnist", "digits", "census"),  # digits, census or mnist
+    surrogate_epochs: int = 3,  # of the trainings of the surrogate and of the explainer
+    epochs: int = 12,  # of the trainings of the surrogate and of the explainer
+    rows: int = 24,  # test rows to compare on
+    coalitions: int = 2048,  # of the reference
+    precision: str = "bf16-mixed",  # of the explainer's training
+    device: str = "cpu",  # of both
+) -> dict[str, Any]:
+    """Relative errors, and milliseconds per row."""
+    found: dict[str, Any] = {}
+    for name in data:
+        value, loaded = brief_surrogate(name, surrogate_epochs, device)
+        on = torch.device(device)
+        where = (
+            {"accelerator": "gpu", "devices": [on.index or 0]}
+            if on.type == "cuda"
+            else {"accelerator": "cpu"}
+        )
+        trainer = {**where, "precision": precision}
+        x_validation = loaded.x_validation[:512]
+        amortized = ms.fit_amortized(
+            value, loaded.x_train, x_validation=x_validation, max_epochs=epochs, trainer=trainer
+        )
+        x, many = loaded.x_test[:rows], loaded.x_test[:2048]
+        phi, error = reference(value, x, coalitions * len(value.players))
+
+        def away(found: torch.Tensor) -> float:
+            return relative(found - phi, phi).mean().item()  # noqa: B023
+
+        errors = {"reference": relative(error, phi).mean().item(), "amortized": away(amortized(x))}
+        for pairs in PAIRS:
+            sampled = ms.permutation_shapley(value, x, permutations=2 * pairs)
+            errors[f"{pairs} pairs"] = away(sampled.phi)
+        times = {"32-true": seconds({0: lambda: amortized(many)}, 5)[0]}  # noqa: B023
+        amortized.value = value.in_precision("bf16-mixed")
+        times["bf16-mixed"] = seconds({0: lambda: amortized(many)}, 5)[0]  # noqa: B023
+        errors["amortized, bf16"] = away(amortized(x))
+        found[name] = {
+            "players": len(value.players),
+            "outputs": len(value.outputs),
+            "training": amortized.training,
+            "relative_error": errors,
+            "milliseconds_per_row": {p: 1e3 * took / len(many) for p, took in times.items()},
+        }
+        print(name, found[name], flush=True)
+    return found
+
+
+def tables(found: Found) -> list[Table]:
+    rows = [
+        [name, *one["relative_error"].values(), *one["milliseconds_per_row"].values()]
+        for name, one in found.items()
+    ]
+    sides = next(iter(found.values()))["relative_error"]
+    return [Table(["relative error", *sides, "ms per row", "ms per row, bf16"], rows)]
+
+
+EXPERIMENT = Experiment(
+    title="The amortised explainer",
+    run=run,
+    quick={"data": ["digits"], "surrogate_epochs": 1, "epochs": 1, "rows": 4, "coalitions": 256},
+    tables=tables,
+)

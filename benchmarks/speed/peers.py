@@ -1,0 +1,186 @@
+"""Shapley values by shap, lightshap, captum, shapiq and this package, on the same value function.
+
+Install `.[peers]`. Every side explains the same test rows by the same surrogate, in its default
+settings: a callable that gives the values of coalitions, all classes at once. captum and shapiq
+explain one class per run, so that all classes take as many runs. Each side has the batch size that
+is best for it of those tried; sides alternate, and figures are medians.
+"""
+
+import statistics
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor
+
+import manifold_shap as ms
+from benchmarks.plots import ranked
+from benchmarks.report import Experiment, Found, Table
+from benchmarks.support.packages import ONE_CLASS, Counted, Side, sides
+from benchmarks.support.references import FEW, calibrated, reference, relative
+from benchmarks.support.trained import brief_surrogate
+from benchmarks.timing import timed
+
+BATCH_SIZES: dict[str, tuple[int, ...]] = dict.fromkeys(
+    ("shap", "lightshap", "captum", "shapiq"), (16, 128, 1024)
+)
+BATCH_SIZES |= dict.fromkeys(("ours", "ours, bf16"), (2048, 4096, 8192, 16384))
+SEEDS = 5  # Runs of which errors are medians.
+# Seconds and phi (and more) of a run with a budget.
+Once = Callable[[int], tuple[Any, ...]]
+
+
+def run(
+    data: Sequence[str] = ("digits", "mnist", "census"),  # digits, census or mnist
+    epochs: int = 3,  # of the surrogate
+    seconds: float = 2.0,  # for one row, all classes; as long as exact values where players are few
+    repeats: int = 5,  # of which rates are medians
+    rows: int = 3,  # test rows of the errors
+    device: str = "cpu",  # of the surrogate
+) -> dict[str, Any]:
+    """Values per second, and errors at equal time."""
+    found: dict[str, Any] = {}
+    for name in data:
+        value, loaded = brief_surrogate(name, epochs, device)
+        x = loaded.x_test[:rows].to(device)
+        works, game = sides(value, x[0])
+        rated, best = rates(works, game, repeats)
+        found[name] = {
+            "players": len(value.players),
+            "classes": len(value.outputs),
+            "rates": {**forward_rates(value, x[0]), **rated},
+            "batch_size": best,
+            "errors": errors(works, game, x, best, seconds),
+        }
+        print(name, found[name], flush=True)
+    return found
+
+
+def forward_rates(value: ms.SurrogateValue, x: Tensor) -> dict[str, float]:
+    """Values per second of the bare float32 network, at its best batch size."""
+    found = {}
+    for name, many in (("forward, one coalition per row", False), ("forward, one row", True)):
+        rated = []
+        for size in (1024, 4096, 16384):
+            shape = (1, size) if many else (size, 1)
+            mask = torch.rand(*shape, len(value.players), device=x.device) < 0.5
+            rows = x.expand(shape[0], *x.shape)
+            with torch.no_grad():
+                work = partial(value.surrogate, rows, mask)
+                rated.append(size / statistics.median(timed(work, x.device)[1] for _ in range(5)))
+        found[name] = max(rated)
+    return found
+
+
+def once_by(side: str, work: Side, game: Counted, size: int, permutations: int) -> tuple[Any, ...]:
+    """Seconds for all classes, phi, and values evaluated."""
+    game.count = 0
+    phi, took = timed(lambda: work(permutations, size))
+    return took * (len(game.value.outputs) if side in ONE_CLASS else 1), phi, game.count
+
+
+def rates(
+    works: dict[str, Side], game: Counted, repeats: int
+) -> tuple[dict[str, float], dict[str, int]]:
+    """Values per second of every side by permutations, and its best batch size."""
+    some = max(4, 20_000 // len(game.value.players) // 2 * 2)
+    best: dict[str, int] = {}
+    for side, sizes in BATCH_SIZES.items():
+        times = {size: once_by(side, works[side], game, size, some)[0] for size in sizes}
+        best[side] = min(times, key=times.__getitem__)
+    found: dict[str, list[float]] = {side: [] for side in BATCH_SIZES}
+    for _ in range(repeats):
+        for side in BATCH_SIZES:
+            took, _, count = once_by(side, works[side], game, best[side], some)
+            found[side].append(count / took)
+    return {side: statistics.median(values) for side, values in found.items()}, best
+
+
+def by_auto(value: ms.SurrogateValue, game: Counted, evaluations: int) -> tuple[float, Any, str]:
+    """Seconds, phi and choice of `auto_shapley`."""
+    settings: dict[str, Any] = {"evaluations": evaluations, "seed": game.seed}
+    found, took = timed(lambda: ms.auto_shapley(value, game.x, **settings))
+    return took, found.phi[0].numpy(), found.made_by["auto"]
+
+
+def errors(
+    works: dict[str, Side], game: Counted, x: Tensor, best: dict[str, int], seconds: float
+) -> dict[str, Any]:
+    """Relative errors at equal time: medians over seeds, and their mean over rows."""
+    value, players = game.value, len(game.value.players)
+    phi, standard_error = reference(value, x)
+    few = players <= FEW
+    if few:  # As long as exact values take; the last run, since the first one warms up.
+        seconds = [by_auto(value, game, 2**players)[0] for _ in range(5)][-1]
+    own = relative(standard_error, phi).mean().item()
+    found: dict[str, Any] = {"seconds": seconds, "reference": own}
+    sides: dict[str, Once] = {
+        "ours, auto": partial(by_auto, value, game),
+        "ours, bf16, auto": partial(by_auto, value.in_precision("bf16-mixed"), game),
+    }
+    for side, work in works.items():
+        sides[side] = partial(once_by, side, work, game, best.get(side, 1024))
+    for side, once in sides.items():
+        auto = side.endswith("auto")
+        start = 64 * players if auto else 2
+        exact = few and auto
+        budget = 2**players if exact else calibrated(lambda b: once(b)[0], seconds, start)  # noqa: B023
+        found[side] = medians(once, budget, game, x, phi)
+    return found
+
+
+def medians(once: Once, budget: int, game: Counted, x: Tensor, phi: Tensor) -> dict[str, Any]:
+    seconds, errors, about = [], [], None
+    first, seed = game.x, game.seed
+    for game.x, wanted in zip(x.split(1), phi, strict=True):
+        runs = []
+        for game.seed in range(2, 2 + SEEDS):
+            took, estimate, about = once(budget)
+            seconds.append(took)
+            # Of one class, where a side explains that alone.
+            given = torch.as_tensor(estimate).double().reshape(len(wanted), -1)
+            own = wanted[:, : given.shape[1]].double()
+            runs.append(relative((given - own)[None], own[None]).item())
+        errors.append(statistics.median(runs))
+    game.x, game.seed = first, seed
+    found = {"seconds": statistics.median(seconds), "relative_error": statistics.mean(errors)}
+    return found | ({"choice": about} if isinstance(about, str) else {})
+
+
+def tables(found: Found) -> list[Table]:
+    rows: list[list[Any]] = []
+    for name, one in found.items():
+        rates, errors = one["rates"], one["errors"]
+        rows.append([name, "reference", None, None, None, errors["reference"], None])
+        for side in dict.fromkeys([*rates, *errors]):
+            if side not in ("seconds", "reference"):
+                rate, error = rates.get(side), errors.get(side, {})
+                ratios = [rate and rates[ours] / rate for ours in ("ours", "ours, bf16")]
+                took = [error.get(key) for key in ("relative_error", "seconds")]
+                rows.append([name, side, rate, *ratios, *took])
+    columns = ["data", "side", "values per second", "ours / this", "ours, bf16 / this"]
+    return [Table([*columns, "relative error", "seconds"], rows)]
+
+
+def figures(found: Found) -> dict[str, Figure]:
+    """Errors at equal time; exact values have none to draw."""
+    panels = {
+        f"{name}, {one['errors']['seconds']:.2g} s, all classes": {
+            side: entry["relative_error"]
+            for side, entry in one["errors"].items()
+            if side not in ("seconds", "reference") and entry["relative_error"] > 1e-6
+        }
+        for name, one in found.items()
+    }
+    return {"": ranked(panels, "relative error", "ours")}
+
+
+EXPERIMENT = Experiment(
+    title="Beside other packages",
+    run=run,
+    quick={"data": ["digits"], "epochs": 1, "seconds": 0.2, "repeats": 1, "rows": 1},
+    tables=tables,
+    figures=figures,
+)

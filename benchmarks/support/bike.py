@@ -1,0 +1,174 @@
+"""Explains a model of bicycles rented per day (Heskes et al. 2020, Section 6) by any imputer."""
+
+import io
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from jaxtyping import Float
+from matplotlib.figure import Figure
+from sklearn.ensemble import HistGradientBoostingRegressor
+from torch import Tensor
+
+import manifold_shap as ms
+from benchmarks.plots import WORDS
+from manifold_shap.data import sources
+from manifold_shap.plots import style
+
+FILE, ARCHIVE = "bike/day.csv", "bike/Bike-Sharing-Dataset.zip"
+URL = "https://archive.ics.uci.edu/ml/machine-learning-databases/00275/Bike-Sharing-Dataset.zip"
+PLAYERS = ms.Players.of_elements((6,), ("trend", "cosyear", "sinyear", "temp", "hum", "windspeed"))
+# Hardly different temperatures, and the first is cold for its season: Heskes et al., Fig. 4.
+OCTOBER, DECEMBER = "2012-10-09", "2012-12-03"
+TEST_SHARE = 0.2
+UNIT = "bicycles"
+WAYS = ("marginal", "Gaussian", "copula", "empirical", "asymmetric", "causal", "asymmetric causal")
+OF_MARGINAL, AICC = "asymmetric, of the marginal game", "empirical, bandwidth by AICc"
+
+
+@dataclass(frozen=True)
+class Rentals:
+    """Days to learn from and days to explain, the first two of them `OCTOBER` and `DECEMBER`."""
+
+    x_train: Float[Tensor, "train 6"]
+    y_train: Float[Tensor, " train"]
+    x_test: Float[Tensor, "test 6"]
+    y_test: Float[Tensor, " test"]
+    dates: tuple[int, ...]  # of the test days, as in 20121009
+
+
+def read() -> pd.DataFrame:
+    """The publisher's table, from a folder of data, or else fetched.
+
+    Raises:
+        FileNotFoundError: it is in none of the folders and was not fetched.
+    """
+    file: Any = sources.find(None, FILE)
+    if file is None:
+        archive = zipfile.ZipFile(sources.require(None, ARCHIVE, URL))
+        file = io.BytesIO(archive.read("day.csv"))
+    return pd.read_csv(file, parse_dates=["dteday"])
+
+
+def features(table: pd.DataFrame) -> pd.DataFrame:
+    """What the model sees: days since the first, place in the year, °C, % and km/h."""
+    trend = (table["dteday"] - table["dteday"].iloc[0]).dt.days
+    angle = 2 * np.pi * trend / 365
+    found = {
+        "trend": trend,
+        "cosyear": np.cos(angle),
+        "sinyear": np.sin(angle),
+        "temp": 47 * table["temp"] - 8,
+        "hum": 100 * table["hum"],
+        "windspeed": 67 * table["windspeed"],
+    }
+    return pd.DataFrame(found)[list(PLAYERS.names)]
+
+
+def split(seed: int, days: int | None = None) -> Rentals:
+    """At random, a fifth to explain, or its first `days`, two of them or more: those of Fig. 4."""
+    table = read()
+    x = torch.from_numpy(features(table).to_numpy(np.float32))
+    y = torch.from_numpy(table["cnt"].to_numpy(np.float32))
+    dates = table["dteday"].dt.strftime("%Y%m%d").astype(int).tolist()
+    two = torch.tensor([dates.index(int(date.replace("-", ""))) for date in (OCTOBER, DECEMBER)])
+    order = torch.randperm(len(x), generator=torch.Generator().manual_seed(seed))
+    others = order[~torch.isin(order, two)]
+    held_out = round(TEST_SHARE * len(x)) - len(two)
+    test, train = torch.cat((two, others[:held_out]))[:days], others[held_out:]
+    return Rentals(x[train], y[train], x[test], y[test], tuple(dates[k] for k in test.tolist()))
+
+
+class Bench:
+    """One model, boosted trees of scikit-learn, and days that are explained in many ways.
+
+    Args:
+        data: days to learn from and to explain.
+        ordering: names of the features in causal order.
+        draws: completions of a coalition in one repeat, where they are random.
+        repeats: with other draws, by which errors are known.
+        seed: of the model.
+    """
+
+    def __init__(
+        self,
+        data: Rentals,
+        ordering: Sequence[Sequence[str]],
+        draws: int,
+        repeats: int,
+        seed: int,
+    ) -> None:
+        self.data, self.ordering = data, ordering
+        self.draws, self.repeats = draws, repeats
+        self.regressor: Any = HistGradientBoostingRegressor(random_state=seed)
+        self.regressor.fit(data.x_train.numpy(), data.y_train.numpy())
+        self.model = ms.as_model(self.regressor, data.x_train[:8], [UNIT], returns="values")
+
+    def explain(
+        self, imputer: ms.Imputer, asymmetric: bool = False, draws: int | None = None
+    ) -> ms.Explanation:
+        """Over all coalitions, or those of orders that `ordering` allows; the mean of repeats."""
+        chosen = imputer.support or draws or self.draws
+        found = []
+        for seed in range(self.repeats):
+            value = ms.imputed_value(self.model, imputer, "identity", chosen, seed)
+            order = self.ordering if asymmetric else None
+            found.append(ms.exact_shapley(value, self.data.x_test, ordering=order))
+            if not value.sampled:
+                return found[0]
+        phi = torch.stack([one.phi for one in found])
+        error = phi.std(0) / self.repeats**0.5
+        return replace(found[0], phi=phi.mean(0), standard_error=error)
+
+    def ways(self, confounding: Sequence[bool]) -> dict[str, ms.Explanation]:
+        """The seven of the thesis, and what becomes of some of them by other choices."""
+        x, order, hidden = self.data.x_train, self.ordering, list(confounding)
+        marginal, gaussian = ms.MarginalImputer(x, PLAYERS), ms.GaussianImputer(x, PLAYERS)
+        empirical = ms.EmpiricalImputer(x, PLAYERS)
+        aicc = ms.EmpiricalImputer(x, PLAYERS, bandwidth="aicc", targets=self.model(x))
+        causal = ms.CausalImputer(gaussian, order, hidden)
+        by_rows = ms.CausalImputer(empirical, order, hidden)
+        return {
+            "marginal": self.explain(marginal),
+            "Gaussian": self.explain(gaussian),
+            "copula": self.explain(ms.CopulaImputer(x, PLAYERS)),
+            "empirical": self.explain(empirical),
+            "asymmetric": self.explain(gaussian, asymmetric=True),
+            "causal": self.explain(causal),
+            "asymmetric causal": self.explain(causal, asymmetric=True),
+            OF_MARGINAL: self.explain(marginal, asymmetric=True),
+            AICC: self.explain(aicc),
+            "causal, nothing confounded": self.explain(ms.CausalImputer(gaussian, order)),
+            # A draw of a row's own takes the weights of all rows of the data.
+            "causal, empirical": self.explain(by_rows, draws=max(2, self.draws // 4)),
+        }
+
+
+def explanation(found: Mapping[str, Any], way: str) -> ms.Explanation:
+    """One of those that the result file holds."""
+    phi, error = (torch.tensor(found[key][way])[..., None] for key in ("phi", "standard_error"))
+    prediction = torch.tensor(found["prediction"])[:, None]
+    base, x = torch.full_like(prediction, found["base"]), torch.tensor(found["x"])
+    days = tuple(found["days"])
+    return ms.Explanation(
+        phi, error, base, prediction, x, PLAYERS, (UNIT,), ms.as_space("identity"), days
+    )
+
+
+def figures(found: Mapping[str, Any]) -> dict[str, Figure]:
+    """Sina plots as in Figs. 5.5 and 5.6 of the thesis, and bars as in its Figs. 5.7 to 5.9."""
+    shown = {way: explanation(found, way) for way in WAYS}
+    drawn = {"": ms.plots.sina(shown)}
+    style.headline(drawn[""], f"What each feature adds, {len(found['days'])} days")
+    drawn[""].supxlabel(f"Shapley value ({UNIT})", **WORDS)
+    for row, (name, date) in enumerate((("october", OCTOBER), ("december", DECEMBER))):
+        figure = drawn[name] = ms.plots.bars(shown, instance=row)
+        predicted = f"Predicted for {date}: {found['prediction'][row]:,.0f} {UNIT}"
+        whiskers = f"mean prediction: {found['base']:,.0f}; whiskers: two standard errors"
+        style.headline(figure, predicted, whiskers)
+        figure.axes[0].set_xlabel(f"Shapley value ({UNIT})", **WORDS)
+    return drawn

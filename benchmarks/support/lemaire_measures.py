@@ -1,0 +1,243 @@
+"""Compares exact Shapley values of naive Bayes with weight of evidence and with KernelSHAP."""
+
+import logging
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from scipy import special
+from sklearn.metrics import roc_auc_score
+from torch import Tensor
+
+import manifold_shap as ms
+from benchmarks.support.modl import Discretised
+from benchmarks.timing import timed
+
+_RESAMPLES = 200
+# Differences below this part of the largest figure are rounding, and count as ties.
+_TIE = 1e-4
+Pair = tuple[float, float]
+
+
+def pearson(one: Float[Tensor, " figures"], other: Float[Tensor, " figures"]) -> float:
+    """NaN where all figures of either are equal."""
+    return torch.corrcoef(torch.stack((one, other)))[0, 1].item()
+
+
+def kendall(one: Float[Tensor, " figures"], other: Float[Tensor, " figures"]) -> float:
+    """Tau-b; NaN where all figures of either are equal."""
+    return kendall_by_row(one[None], other[None]).item()
+
+
+def kendall_by_row(
+    one: Float[Tensor, "rows figures"], other: Float[Tensor, "rows figures"]
+) -> Float[Tensor, " rows"]:
+    """Kendall's tau-b of each row; NaN where all entries of either are equal."""
+    first, second = torch.triu_indices(one.shape[1], one.shape[1], 1)
+    signs, others = ((v[:, first] - v[:, second]).sign() for v in (_tied(one), _tied(other)))
+    untied = signs.square().sum(1) * others.square().sum(1)
+    return (signs * others).sum(1) / untied.sqrt()
+
+
+def _tied(figures: Tensor) -> Tensor:
+    """Equal where they differ by rounding alone, as those of variables with equal roles do."""
+    return (figures / (_TIE * figures.abs().max())).round()
+
+
+def require_shap() -> None:
+    """Raise ValueError, naming the extra, where the package shap cannot be imported."""
+    try:
+        import shap  # noqa: F401
+    except ImportError as error:
+        raise ValueError(
+            "Expected the package shap, for KernelSHAP of `packaged` rows: pip install "
+            "'manifold_shap[shap]', or do without it by settings.packaged=0."
+        ) from error
+
+
+def compare(bayes: Discretised, rows: int, donors: int, packaged: int, seed: int) -> dict[str, Any]:
+    """All measures of one classifier; pairs are a figure and its standard error.
+
+    `accuracy` and `auc` are on the rows that it was fitted to, as in the paper. `tau` is Kendall's
+    between exact values and weights of evidence of a row, the mean over rows, `spread` its standard
+    deviation; `offset` the share of |E[evidence]|, by which both differ, in the mean |phi|, over
+    variables. `pearson`, `kendall` are between the variables' mean |phi|, exact and of KernelSHAP,
+    those in `_odds` the same where KernelSHAP, too, explains log-odds. `package` is of the package
+    shap: the same, those of ours on the same rows (`ours_`), how far ours is from it (`apart`,
+    relative) and `seconds` of a row. `shares` are mean |phi| over their sum.
+
+    Args:
+        bayes: fitted; all of its rows are explained exactly.
+        rows: explained by KernelSHAP, at most.
+        donors: of its background, at most.
+        packaged: rows that the package shap explains, too.
+        seed: of the choice of rows and donors, and of coalitions.
+    """
+    model, x, weights = bayes.model, bayes.x, bayes.weights
+    exact, of_exact = timed(lambda: ms.naive_bayes_shapley(model, x, x, weights=weights))
+    evidence, of_evidence = timed(lambda: ms.weight_of_evidence(model, x, weights=weights))
+    phi, added = exact.phi[..., 0], evidence.phi[..., 0]
+    odds = exact.prediction[:, 0].numpy()
+    sampled = _Sampled.of(added, bayes.prior, rows, donors, seed)
+    tau = kendall_by_row(phi, added)
+    tau = tau[~tau.isnan()]
+    spread = tau.std().item()
+    return {
+        "rows": len(phi),
+        "variables": phi.shape[1],
+        "accuracy": float(((odds > 0) == bayes.y).mean()),
+        "auc": float(roc_auc_score(bayes.y, odds)),
+        "seconds": {"exact": of_exact, "evidence": of_evidence},
+        "tau": (tau.mean().item(), spread / len(tau) ** 0.5),
+        "spread": spread,
+        "offset": (added.mean(0).abs().sum() / phi.abs().mean(0).sum()).item(),
+        **_beside_kernel(phi.abs().mean(0), sampled, packaged),
+    }
+
+
+def _beside_kernel(
+    exact: Float[Tensor, " variables"], sampled: "_Sampled", packaged: int
+) -> dict[str, Any]:
+    kernel, seconds = timed(lambda: sampled.kernel("probability"))
+    magnitude, in_odds = (phi.abs().mean(0) for phi in (kernel, sampled.kernel("log_odds")))
+    return {
+        "pearson": _with_error(pearson, exact, kernel, sampled.seed),
+        "kendall": _with_error(kendall, exact, kernel, sampled.seed),
+        "pearson_odds": pearson(exact, in_odds),
+        "kendall_odds": kendall(exact, in_odds),
+        "kernel_seconds": seconds / len(sampled.x),
+        "explained": (len(sampled.x), len(sampled.donors)),
+        "package": _packaged(sampled, kernel, exact, packaged) if packaged else {},
+        "shares": {
+            "exact": (exact / exact.sum()).tolist(),
+            "KernelSHAP": (magnitude / magnitude.sum()).tolist(),
+        },
+    }
+
+
+def _with_error(
+    correlation: Callable[[Tensor, Tensor], float],
+    exact: Float[Tensor, " variables"],
+    sampled: Float[Tensor, "rows variables"],
+    seed: int,
+) -> Pair:
+    """Of mean magnitudes; the error by resampling the rows that were explained by sampling."""
+    generator = torch.Generator().manual_seed(seed)
+    magnitudes = sampled.abs()
+    again = [
+        correlation(exact, magnitudes[chosen].mean(0))
+        for chosen in torch.randint(
+            len(magnitudes), (_RESAMPLES, len(magnitudes)), generator=generator
+        )
+    ]
+    # A sample in which all variables are alike has no correlation.
+    known = [figure for figure in again if not math.isnan(figure)]
+    return correlation(exact, magnitudes.mean(0)), float(np.std(known))
+
+
+class AdditiveOdds:
+    """v(S) off the manifold of a model whose log-odds are a sum over variables.
+
+    The log-odds of a row spliced from two are the sum of what each adds to them, so that no such
+    row is ever built.
+
+    Args:
+        prior: log-odds of the second class without any variable.
+        donors: what each variable adds to them, in rows of the background.
+        output: `probability` of the second class, or `log_odds`.
+    """
+
+    # What a cache holds.
+    batch_size = 2**17
+
+    def __init__(
+        self, prior: float, donors: Float[Tensor, "donors variables"], output: str
+    ) -> None:
+        self.prior, self.donors, self.output = prior, donors, output
+        # Model rows behind each value.
+        self.draws = len(donors)
+
+    def __call__(
+        self, x: Float[Tensor, "batch variables"], mask: Bool[Tensor, "batch m variables"]
+    ) -> Float[Tensor, "batch m outputs"]:
+        present = mask.to(x.dtype)
+        own = present @ x[..., None]
+        odds = self.prior + own + (1 - present) @ self.donors.T
+        output = odds.sigmoid() if self.output == "probability" else odds
+        return output.mean(-1, keepdim=True)
+
+
+@dataclass(frozen=True, eq=False)
+class _Sampled:
+    """What KernelSHAP explains: the evidence of some rows, before that of some donors."""
+
+    x: Tensor
+    donors: Tensor
+    prior: float
+    seed: int
+
+    @classmethod
+    def of(cls, evidence: Tensor, prior: float, rows: int, donors: int, seed: int) -> "_Sampled":
+        generator = torch.Generator().manual_seed(seed)
+        explained, background = (
+            evidence[torch.randperm(len(evidence), generator=generator)[:count]]
+            for count in (rows, donors)
+        )
+        return cls(explained, background, prior, seed)
+
+    @property
+    def evaluations(self) -> int:
+        """Coalitions of a row, as many as shap takes by default."""
+        return 2 * self.x.shape[1] + 2048
+
+    def kernel(self, output: str) -> Float[Tensor, "rows variables"]:
+        value = AdditiveOdds(self.prior, self.donors, output)
+        # A sum over variables is fitted exactly by the few coalitions that determine the fit.
+        count = self.evaluations if output == "probability" else 4 * self.x.shape[1]
+        found = ms.kernel_shapley(value, self.x, evaluations=count, seed=self.seed)
+        return found.phi[..., 0]
+
+    def package(self, rows: int) -> Float[Tensor, "rows variables"]:
+        """Of the first rows, by the package shap."""
+        import shap
+
+        def model(added: np.ndarray) -> np.ndarray:
+            return special.expit(self.prior + added.sum(1))
+
+        # It warns of more than 100 donors.
+        logging.getLogger("shap").setLevel(logging.ERROR)
+        explainer = shap.KernelExplainer(model, self.donors.numpy())
+        # Its default before version 0.47: variables are selected where coalitions are few of all.
+        few = self.evaluations < 0.2 * (2 ** self.x.shape[1] - 2)
+        settings = {"l1_reg": "aic" if few else False, "silent": True}
+        with _numpy_seed(self.seed):
+            return torch.from_numpy(explainer.shap_values(self.x[:rows].numpy(), **settings))
+
+
+def _packaged(sampled: _Sampled, kernel: Tensor, exact: Tensor, rows: int) -> dict[str, float]:
+    found, seconds = timed(lambda: sampled.package(rows))
+    theirs, ours = found.abs().mean(0), kernel[:rows].abs().mean(0)
+    return {
+        "pearson": pearson(exact, theirs),
+        "ours_pearson": pearson(exact, ours),
+        "kendall": kendall(exact, theirs),
+        "ours_kendall": kendall(exact, ours),
+        "apart": ((found - kernel[:rows]).norm() / found.norm()).item(),
+        "seconds": seconds / len(found),
+    }
+
+
+@contextmanager
+def _numpy_seed(seed: int) -> Iterator[None]:
+    """The global random state, which shap draws from, for a while."""
+    before = np.random.get_state()
+    np.random.seed(seed)
+    try:
+        yield
+    finally:
+        np.random.set_state(before)

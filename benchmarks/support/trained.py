@@ -1,0 +1,189 @@
+"""Trains, in memory, what the commands train: a data set's classifier and value functions of it."""
+
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from hydra import compose, initialize_config_dir
+from hydra.utils import instantiate
+from omegaconf import OmegaConf
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.neural_network import MLPClassifier
+from torch import Tensor
+
+import manifold_shap as ms
+from benchmarks.report import Table
+from manifold_shap.coalitions import all_coalitions
+from manifold_shap.data.base import TensorDataModule
+from manifold_shap.training.classifier import accuracy, fit_classifier, load_classifier
+
+CONF = Path(__file__).resolve().parents[2] / "conf"
+# Matrix products in half precision, for the trainings of one data set and all its methods alike.
+PRECISION = {"mnist": "bf16-mixed"}
+# Settings of the commands that are not of a training, or of one with a teacher.
+_DROPPED = {"name", "title", "output", "zero_replacement", "draws", "teacher", "teacher_pairs"}
+_DROPPED |= {"teacher_share", "teacher_draws"}
+
+
+def settings(data: str, value_function: str, seed: int, *overrides: str) -> dict[str, Any]:
+    """The settings of the commands, as plain values."""
+    chosen = [f"data={data}", f"value_function={value_function}", f"seed={seed}", *overrides]
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        cfg = compose("train", chosen)
+    return OmegaConf.to_container(cfg, resolve=True)  # type: ignore[return-value]
+
+
+def shorter(epochs: int | None) -> dict[str, int]:
+    """The change that another number of epochs is to a training; none where it is None."""
+    return {} if epochs is None else {"max_epochs": epochs}
+
+
+def of_paper(name: str, seed: int) -> Callable[[Tensor, Tensor], Any] | None:
+    """How App. B of Frye et al. (2021) fits the classifier of a data set."""
+    hidden = {"abalone": 100, "census": 50, "mnist": 512}
+    if name == "drug":
+        recipe: Any = RandomForestClassifier(max_features=None, random_state=seed)
+    elif name in hidden:
+        recipe = MLPClassifier((hidden[name],), early_stopping=True, random_state=seed)
+    else:
+        return None
+    return lambda x, y: recipe.fit(x.flatten(1).numpy(), y.numpy())
+
+
+class Trained:
+    """What the commands train with their default settings, in memory.
+
+    Args:
+        name: of the data set, as in `conf/data`.
+        seed: of the split, of the classifier and, unless they are given another, of all trainings.
+        fit: from training rows and labels to the model to explain; by default the classifier of
+            the data set.
+
+    Attributes:
+        data: the data module.
+        fitted: what `fit` returned.
+        model: the classifier.
+        accuracy: of it, on the test split.
+    """
+
+    def __init__(
+        self, name: str, seed: int, fit: Callable[[Tensor, Tensor], Any] | None = None
+    ) -> None:
+        self.name, self.seed = name, seed
+        self.trainer = {"accelerator": "cpu", "precision": PRECISION.get(name, "32-true")}
+        chosen = settings(name, "surrogate", seed)
+        self.data: TensorDataModule = instantiate(chosen["data"])
+        self.data.setup()
+        x, y = self.data.x_train, self.data.y_train
+        self.fitted: Any = fit(x, y) if fit else self._classifier(chosen["classifier"])
+        self.explain(self.fitted)
+
+    def explain(self, model: Any) -> None:
+        """From now on, this model of the same classes."""
+        self.model: ms.Model = ms.as_model(model, self.data.x_train[:64], self.data.classes)
+        self.accuracy = accuracy(self.model, self.data.x_test, self.data.y_test)
+
+    def tabulate(self) -> None:
+        """From now on, the same model from a table of all rows of binary features."""
+        self.explain(Tabulated(self.model, len(self.data.players)))
+
+    def _classifier(self, recipe: dict[str, Any]) -> ms.Model:
+        with tempfile.TemporaryDirectory() as place:
+            fit_classifier(instantiate(recipe), self.data, place, {"accelerator": "cpu"})
+            return load_classifier(Path(place), self.data)
+
+    def off_manifold(self, draws: int) -> ms.ImputedValue:
+        """By splices of training rows (Frye et al. 2021, Eq. 2)."""
+        return self.imputed(ms.MarginalImputer(self.data.x_train, self.data.players), draws)
+
+    def surrogate(self, **changes: Any) -> ms.SurrogateValue:
+        """By supervised regression (Eq. 17); `changes` are to the settings of the command."""
+        chosen = self._recipe("surrogate") | changes
+        return ms.fit_surrogate(self.model, **self._rows(), **chosen)
+
+    def vae(self, draws: int, *overrides: str, **changes: Any) -> ms.ImputedValue:
+        """By a masked-encoder VAE (Eqs. 13-20).
+
+        Args:
+            draws: completions of a coalition.
+            overrides: of the command line, such as `experiment=paper_vae`.
+            changes: to the settings of the command.
+        """
+        chosen = {"model": self.model} | self._recipe("vae", *overrides)
+        return self.imputed(ms.fit_imputer(**self._rows(), **(chosen | changes)), draws)
+
+    def imputed(self, imputer: ms.Imputer, draws: int) -> ms.ImputedValue:
+        return ms.imputed_value(self.model, imputer, draws=draws, seed=self.seed)
+
+    def explained(self, value: ms.ValueFunction, samples: int) -> ms.Explanation:
+        """The first test rows by so many pairs of orders in all, one for each row or more."""
+        x = self.data.x_test[:samples]
+        permutations = 2 * (samples // len(x))
+        return ms.permutation_shapley(value, x, permutations=permutations, seed=self.seed)
+
+    def global_values(self, value: ms.ValueFunction, samples: int) -> dict[str, Any]:
+        """Eq. (4) over test rows; standard errors are of these rows, as well as of orders."""
+        explained = self.explained(value, samples)
+        return plain(ms.global_values(explained, self.data.y_test[:samples]))
+
+    def attributable(self, samples: int | None = None) -> float:
+        """What global values sum to, E[f_y(x)] - E_x' E_y[f_y(x')] (Eq. 5), from the model alone.
+
+        Args:
+            samples: x and y are that many test rows, by default all; x' are the training rows.
+        """
+        x, y = self.data.x_test[:samples], self.data.y_test[:samples]
+        outputs = self.model(x).double().exp()
+        of_training = self.model(self.data.x_train).double().exp().mean(0)
+        return (outputs[torch.arange(len(x)), y] - of_training[y]).mean().item()
+
+    def _recipe(self, value_function: str, *overrides: str) -> dict[str, Any]:
+        """Arguments of a training: settings of the command, the seed and the trainer."""
+        chosen = settings(self.name, value_function, self.seed, *overrides)["value_function"]
+        kept = {
+            key: entry
+            for key, entry in chosen.items()
+            if key not in _DROPPED and not key.startswith("_")
+        }
+        return kept | {"seed": self.seed, "trainer": self.trainer}
+
+    def _rows(self) -> dict[str, Any]:
+        names = ("x_train", "x_validation", "players", "schema")
+        return {name: getattr(self.data, name) for name in names}
+
+
+def brief_surrogate(
+    name: str, epochs: int, device: str = "cpu"
+) -> tuple[ms.SurrogateValue, TensorDataModule]:
+    """The default surrogate of a data set, briefly trained, on a device; and the data."""
+    trained = Trained(name, seed=0)
+    value = trained.surrogate(max_epochs=epochs, trainer={"accelerator": "cpu"})
+    value.to(device)
+    return value, trained.data
+
+
+class Tabulated:
+    """Probabilities of a model of binary rows, computed once for each of the 2^n of them."""
+
+    def __init__(self, model: ms.Model, features: int) -> None:
+        self.power = 2 ** torch.arange(features)
+        self.table = model(all_coalitions(features).float()).exp()
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return self.table[(x.long() * self.power).sum(1)]
+
+
+def plain(values: ms.GlobalValues) -> dict[str, Any]:
+    """Global values as JSON holds them."""
+    figures = {"phi": values.phi.tolist(), "standard_error": values.standard_error.tolist()}
+    return {"players": list(values.players), **figures}
+
+
+def by_player(found: Mapping[str, Mapping[str, Any]], heading: str) -> Table:
+    """Global values of several methods: a line for each player, with standard errors."""
+    columns = [zip(v["phi"], v["standard_error"], strict=True) for v in found.values()]
+    names = next(iter(found.values()))["players"]
+    rows = [list(row) for row in zip(names, *columns, strict=True)]
+    return Table([heading, *found], rows)

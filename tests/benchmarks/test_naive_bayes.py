@@ -1,0 +1,267 @@
+"""The naive Bayes experiment: its data sets, its parts of variables, and its measures."""
+
+import itertools
+import math
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from scipy import stats
+from scipy.special import gammaln
+
+import manifold_shap as ms
+from benchmarks import report
+from benchmarks.papers import naive_bayes
+from benchmarks.papers.naive_bayes import PAPER
+from benchmarks.support.lemaire_data import NAMES, SOURCES, read
+from benchmarks.support.lemaire_measures import (
+    AdditiveOdds,
+    compare,
+    kendall,
+    kendall_by_row,
+    pearson,
+)
+from benchmarks.support.modl import cells, equally_frequent, most_probable, most_probable_parts
+from manifold_shap.data import sources
+from manifold_shap.data.tables import Table
+
+# Rows of the first and of the second class, numeric and other columns, missing entries.
+SHAPES = {
+    "twonorm": (3703, 3697, 20, 0, 0),
+    "crx": (383, 307, 6, 9, 67),
+    "ionosphere": (126, 225, 34, 0, 0),
+    "spam": (2788, 1813, 57, 0, 0),
+    "tictactoe": (332, 626, 0, 9, 0),
+    "german": (700, 300, 24, 0, 0),
+    "telco": (5174, 1869, 4, 15, 11),
+    "adult": (37155, 11687, 5, 8, 0),
+    "krfcc": (803, 55, 35, 0, 3622),
+    "breast": (458, 241, 9, 0, 16),
+}
+
+
+def test_kendalls_of_the_paper_fit_its_numbers_of_variables_but_that_of_german() -> None:
+    """Of rankings without ties, cut to four digits: pairs that agree less those that do not."""
+
+    def kendalls(variables: int) -> set[float]:
+        pairs = variables * (variables - 1) // 2
+        return {(pairs - 2 * turned) * 10_000 // pairs / 10_000 for turned in range(pairs // 2 + 1)}
+
+    fits = {name: line["kendall"] in kendalls(line["variables"]) for name, line in PAPER.items()}
+    assert [name for name, fit in fits.items() if not fit] == ["german"]
+    assert PAPER["german"]["kendall"] in kendalls(7)
+    # Nor do they fit other numbers by chance.
+    by_chance = [line["kendall"] in kendalls(line["variables"] + 1) for line in PAPER.values()]
+    assert sum(by_chance) <= 3
+
+
+def table(name: str) -> Table:
+    """A data set, or a skip where its file is not at hand."""
+    others = {"twonorm": "naive_bayes/twonorm/twonorm.csv", "adult": "census/adult.data"}
+    relative = others[name] if name in others else f"naive_bayes/{SOURCES[name].path}"
+    named = os.environ.get(sources.VARIABLE)
+    if named is None or not (Path(named) / relative).exists():
+        pytest.skip(f"no {relative!r} in a folder named by {sources.VARIABLE}")
+    return read(name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_data_set_is_as_published(name: str) -> None:
+    found = table(name)
+    numeric = found.features.select_dtypes("number").shape[1]
+    assert (
+        *found.labels.bincount().tolist(),
+        numeric,
+        found.features.shape[1] - numeric,
+        int(found.features.isna().sum().sum()),
+    ) == SHAPES[name]
+
+
+def test_every_data_set_of_the_paper_is_there() -> None:
+    assert set(NAMES) == set(SHAPES) == set(PAPER) == {*SOURCES, "twonorm", "adult"}
+    with pytest.raises(ValueError, match=r"one of \('twonorm', .*\) but got 'crocs'"):
+        read("crocs")
+
+
+@pytest.fixture
+def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a folder of data nor a cache."""
+    monkeypatch.delenv(sources.VARIABLE, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+
+@pytest.mark.usefixtures("nowhere")
+def test_files_that_are_not_there_are_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    def require(root: Any, relative: str, url: str, *_: Any) -> Path:
+        assert url.startswith("https://")
+        target = Path.home() / Path(relative).name
+        target.write_text("  1   6   4   2 \n  2  48   2   1 \n  4  12   4   1 \n")
+        return target
+
+    def openml(name: str, version: int, columns: tuple[str, ...]) -> pd.DataFrame:
+        return pd.DataFrame([[0.5] * 20 + [kind] for kind in "121"], columns=list(columns))
+
+    monkeypatch.setattr(sources, "require", require)
+    monkeypatch.setattr(sources, "openml", openml)
+    for name, labels, columns in (("german", [1, 0, 0], 3), ("twonorm", [0, 1, 0], 20)):
+        found = read(name)
+        assert found.features.shape == (3, columns)
+        assert found.labels.tolist() == labels
+
+
+def test_missing_entries_are_a_cell_of_their_own() -> None:
+    numbers = pd.Series([3.0, None, 1.0, 2.0, 4.0])
+    assert cells(numbers, 2).tolist() == [2, 0, 1, 1, 2]
+    assert cells(numbers.dropna(), 2).tolist() == [1, 0, 0, 1]
+    assert cells(pd.Series(["b", None, "a"]), 2).tolist() == [2, 0, 1]
+
+
+@pytest.mark.parametrize("bins", [2, 10, 128])
+def test_every_cell_of_numbers_has_rows(bins: int) -> None:
+    found = cells(pd.Series(np.repeat([0, 1, 2, 5, 9], [500, 3, 40, 1, 100])), bins)
+    assert (np.bincount(found) > 0).all()
+    assert (np.diff(found) >= 0).all()
+
+
+def cost(counts: np.ndarray, part: Sequence[int], log_prior: float) -> float:
+    """Nats of parts of these cells: MODL's criterion, term by term."""
+    total = log_prior
+    for which in range(max(part) + 1):
+        of = counts[np.asarray(part) == which].sum(0)
+        n = int(of.sum())
+        total += math.log(math.comb(n + len(of) - 1, len(of) - 1))
+        total += gammaln(n + 1) - sum(gammaln(k + 1) for k in of)
+    return total
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_intervals_cost_least_of_all(seed: int) -> None:
+    counts = np.random.default_rng(seed).integers(0, 12, (7, 2))
+    counts[:, 0] += 1
+    rows = int(counts.sum())
+
+    def of(part: Sequence[int]) -> float:
+        parts = max(part) + 1
+        ways = math.comb(rows + parts - 1, parts - 1)
+        return cost(counts, part, math.log(rows) + math.log(ways))
+
+    every = [np.cumsum((0, *steps)).tolist() for steps in itertools.product((0, 1), repeat=6)]
+    assert most_probable_parts(counts, ordered=True).tolist() == min(every, key=of)
+
+
+def test_groups_cost_least_of_all_and_may_be_of_any_categories() -> None:
+    counts = np.array([[30, 2], [3, 40], [28, 1], [2, 35], [15, 16]])
+    # Partitions of five values into up to 1, 2, ... 5 groups.
+    bell = [1, 16, 41, 51, 52]
+
+    def of(part: Sequence[int]) -> float:
+        return cost(counts, part, math.log(5) + math.log(bell[max(part)]))
+
+    every = [
+        part for part in itertools.product(range(5), repeat=5) if {*part} == {*range(max(part) + 1)}
+    ]
+    best = most_probable_parts(counts, ordered=False).tolist()
+    assert of(best) == pytest.approx(min(map(of, every)))
+    assert best[0] == best[2] != best[1] == best[3]
+
+
+def small_table(rows: int = 400) -> Table:
+    """One telling number and its noisy copy, a number and a category that tell nothing."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, rows)
+    telling = y + 0.4 * rng.normal(size=rows)
+    columns = {
+        "telling": telling,
+        "copy": telling + 0.01 * rng.normal(size=rows),
+        "noise": rng.normal(size=rows),
+        "colour": rng.choice(["red", "green", "blue"], rows),
+    }
+    return Table(pd.DataFrame(columns), torch.from_numpy(y), ("no", "yes"))
+
+
+def test_variables_that_tell_nothing_are_dropped_and_copies_share_a_weight() -> None:
+    assert equally_frequent(small_table(), 4).names == ("telling", "copy", "noise", "colour")
+    assert most_probable(small_table(), weighted=False).names == ("telling", "copy")
+    found = most_probable(small_table(), weighted=True)
+    assert set(found.names) <= {"telling", "copy"}
+    assert 0 < found.weights.sum() < 1.5
+    assert (found.weights <= 1).all()
+
+
+def test_correlations_are_those_of_scipy() -> None:
+    one, other = torch.tensor([1.0, 2.0, 4.0, 3.0]), torch.tensor([0.0, 1.0, 1.5, 9.0])
+    pair = one.numpy(), other.numpy()
+    assert kendall(one, other) == pytest.approx(stats.kendalltau(*pair).statistic)
+    assert pearson(one, other) == pytest.approx(stats.pearsonr(*pair).statistic)
+    assert math.isnan(kendall(one, torch.ones(4)))
+    assert math.isnan(pearson(one, torch.ones(4)))
+    # What differs by rounding alone is tied.
+    tied = kendall(one, torch.tensor([0.0, 1.0, 1.0, 9.0]))
+    assert kendall(one, torch.tensor([0.0, 1.0, 1.00001, 9.0])) == tied
+    assert kendall(one, torch.tensor([0.0, 1.0, 1.1, 9.0])) != tied
+    generator = torch.Generator().manual_seed(0)
+    rows, others = torch.randint(5, (2, 20, 6), generator=generator).float()
+    expected = [stats.kendalltau(*pair).statistic for pair in zip(rows, others, strict=True)]
+    torch.testing.assert_close(kendall_by_row(rows, others), torch.tensor(expected).float())
+
+
+@pytest.mark.parametrize("output", ["probability", "log_odds"])
+def test_rows_that_are_never_built_have_the_values_of_those_that_are(output: str) -> None:
+    bayes = equally_frequent(small_table(60), 3)
+    evidence = ms.weight_of_evidence(bayes.model, bayes.x).phi[..., 0]
+    game = AdditiveOdds(bayes.prior, evidence[:20], output)
+    rows = torch.from_numpy(bayes.x).float()
+    built = ms.imputed_value(bayes.model, ms.MarginalImputer(rows[:20]), output, draws=20)
+    short, long = ms.kernel_shapley(game, evidence[20:30]), ms.kernel_shapley(built, rows[20:30])
+    torch.testing.assert_close(short.phi[..., -1], long.phi[..., -1], rtol=1e-4, atol=1e-5)
+
+
+def test_all_rows_and_donors_of_log_odds_leave_no_difference() -> None:
+    compared = compare(equally_frequent(small_table(60), 3), 60, 60, packaged=0, seed=0)
+    assert compared["pearson_odds"] == pytest.approx(1, abs=1e-6)
+    assert compared["kendall_odds"] == pytest.approx(1)
+
+
+# Other packages warn of their own dependencies.
+@pytest.mark.filterwarnings("ignore")
+def test_the_package_shap_gives_what_our_regression_gives() -> None:
+    pytest.importorskip("shap")
+    package = compare(equally_frequent(small_table(60), 3), 5, 20, 3, 0)["package"]
+    assert package["apart"] < 1e-4
+    assert package["pearson"] == pytest.approx(package["ours_pearson"])
+
+
+def test_a_run_beside_the_paper(tmp_path: Path) -> None:
+    for name in ("tictactoe", "krfcc"):
+        table(name)
+    settings = {"rows": 50, "donors": 50, "packaged": 0, "bins": 4, "other_bins": []}
+    settings["data"] = ["tictactoe", "krfcc"]
+    result = report.measured(naive_bayes.EXPERIMENT, settings, "")
+    report.save(naive_bayes.EXPERIMENT, tmp_path, "naive_bayes", result)
+    plots = {path.name for path in tmp_path.glob("*.png")}
+    assert plots == {"naive_bayes.png", "naive_bayes_tables.png"}
+    # Parts as those of the paper leave as many variables as there.
+    nearest = {name: kinds[naive_bayes.NEAREST] for name, kinds in result["found"].items()}
+    assert {name: one["variables"] for name, one in nearest.items()} == {"tictactoe": 5, "krfcc": 3}
+    assert "| Tictactoe | 1 |" in (tmp_path / "naive_bayes.md").read_text()
+
+
+def test_what_is_missing_is_missed_before_anything_is_compared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(naive_bayes, "compare", lambda *_: pytest.fail("compared"))
+    monkeypatch.setattr(
+        naive_bayes, "read", lambda name: small_table() if name == "crx" else read(name)
+    )
+    with pytest.raises(ValueError, match="but got 'crocs'"):
+        naive_bayes.run(data=["crx", "crocs"], packaged=0)
+    monkeypatch.setitem(sys.modules, "shap", None)
+    monkeypatch.setattr(naive_bayes, "read", lambda _: pytest.fail("read"))
+    with pytest.raises(ValueError, match=r"Expected the package shap, .* 'manifold_shap\[shap\]'"):
+        naive_bayes.run(data=["crx"], packaged=1)

@@ -256,7 +256,7 @@ def index(folder: Path, papers: Mapping[str, Mapping[str, Experiment]]) -> str:
         rows = []
         for name, experiment in experiments.items():
             if (folder / f"{name}.json").exists():
-                link = f"[{experiment.title}]({folder.name}/{name}.md)"
+                link = f"[{name}]({folder.name}/{name}.md)"
                 claims = experiment.claims(load(folder, name)["found"])
                 rows += [[*claim_cells(claim), link] for claim in claims]
         if rows:

@@ -86,7 +86,7 @@ def reproduce(
         command = f"python benchmarks/reproduce.py {shlex.join(words)}"
         result = report.measured(chosen, chosen.chosen(quick, settings), command)
     report.save(chosen, folder, short, result)
-    print(f"{folder / short}.md: {result['seconds']:.0f} s", flush=True)
+    print(f"{folder / short}.md", flush=True)
     if room == "papers":
         papers = {
             paper: {one: experiment(f"papers/{one}") for one in names}

@@ -1,5 +1,6 @@
 """Benchmarks of speed run on sizes of a second, and what they compute of their measurements."""
 
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -229,7 +230,7 @@ def test_peers_in_small(
     monkeypatch.setattr(peers, "SEEDS", 2)
     monkeypatch.setattr(peers, "brief_surrogate", lambda *_: (value, SimpleNamespace(x_test=x)))
     monkeypatch.setattr(peers, "BATCH_SIZES", dict.fromkeys(peers.BATCH_SIZES, (1024,)))
-    found = run("peers", tmp_path, seconds=0.01, rows=3)["digits"]
+    found = run("peers", tmp_path, seconds=0.01)["digits"]
     assert set(found["rates"]) > set(peers.BATCH_SIZES)
     assert all(rate > 0 for rate in found["rates"].values())
     errors = found["errors"]
@@ -257,6 +258,7 @@ def test_rows_in_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         rows, "brief_surrogate", lambda _, epochs: trained.brief_surrogate("iris", 1)
     )
     monkeypatch.setattr(rows, "in_own_process", lambda work, *words: work(*words))
+    monkeypatch.setattr(rows, "ProcessPoolExecutor", lambda count, *_: ThreadPoolExecutor(count))
     found = run("rows", tmp_path, few=40, many=80, pairs=1)
     assert [(one["rows"], one["processes"]) for one in found["runs"]] == [(40, 1), (40, 2), (80, 2)]
     assert found["same_bytes"]

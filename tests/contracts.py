@@ -479,6 +479,18 @@ class EstimatorContract:
         parts = 2 * explain(Table(v), x).phi - 3 * explain(Table(w), x).phi
         torch.testing.assert_close(combined, parts, rtol=1e-4, atol=1e-4)
 
+    def test_a_dummy_gets_what_it_adds(
+        self, estimator: Estimator, explain: Callable[..., ms.Explanation]
+    ) -> None:
+        if not estimator.dummies:
+            return
+        code = torch.arange(64)
+        table = random_table(6)[code & ~1] + 0.25 * (code & 1)[:, None]
+        x = uniform(3, 6)
+        explanation = explain(Table(table), x)
+        own = 0.25 * x[:, :1].expand(-1, 2)
+        torch.testing.assert_close(explanation.phi[:, 0], own, rtol=1e-4, atol=1e-5)
+
     def test_one_player_gets_all(self, estimator: Estimator) -> None:
         x = uniform(3, 1)
         explanation = estimator.estimate(Table(random_table(1)), x)
@@ -533,6 +545,26 @@ class EstimatorContract:
         torch.testing.assert_close(
             parts.standard_error, whole.standard_error, rtol=0, atol=0, equal_nan=True
         )
+
+    def test_batch_size_does_not_matter_to_any_value_function(
+        self, estimator: Estimator, made: Made
+    ) -> None:
+        settings = self.affordable(estimator, made)
+        whole = estimator.estimate(made.value, made.x, **settings, batch_size=100_000)
+        parts = estimator.estimate(made.value, made.x, **settings, batch_size=7)
+        for name in ("phi", "standard_error"):
+            torch.testing.assert_close(
+                getattr(parts, name), getattr(whole, name), rtol=1e-4, atol=1e-5, equal_nan=True
+            )
+
+    @staticmethod
+    def affordable(estimator: Estimator, made: Made) -> dict[str, Any]:
+        """The few settings; regressions need two coalitions for each player at least."""
+        least = max(40, 6 * len(made.value.players))
+        return {
+            **estimator.few,
+            **({"evaluations": least} if "evaluations" in estimator.few else {}),
+        }
 
     def test_the_seed_decides(
         self, estimator: Estimator, explain: Callable[..., ms.Explanation]
@@ -624,11 +656,7 @@ class EstimatorContract:
 
     def test_every_value_function_is_explained(self, estimator: Estimator, made: Made) -> None:
         value, x, _ = made
-        settings = dict(estimator.few)
-        if "evaluations" in settings:
-            # Regressions need two coalitions for each player at least.
-            settings["evaluations"] = max(40, 6 * len(value.players))
-        explanation = estimator.estimate(value, x, **settings)
+        explanation = estimator.estimate(value, x, **self.affordable(estimator, made))
         present = explanation.present[..., None].expand_as(explanation.phi)
         assert explanation.phi.shape == (len(x), len(value.players), len(value.outputs))
         assert torch.equal(explanation.phi.isnan(), ~present)

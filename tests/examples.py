@@ -12,6 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
 import manifold_shap as ms
+from manifold_shap import _random
 from manifold_shap.surrogate.network import Surrogate
 from manifold_shap.vae.families import choose_families
 from manifold_shap.vae.network import MaskedVAE
@@ -67,6 +68,59 @@ class Cramped:
         return self.game(x, mask)
 
 
+class Recorded(ms.ValueFunction):
+    """A game as a value function that keeps the coalitions and keys it is asked for.
+
+    Args:
+        game: gives values of two outputs.
+        players: how many.
+        sampled: whether the game counts as one of draws.
+        classes: how many there are, of which outputs are log-ratios, whose errors go together; by
+            default the two outputs are plain numbers.
+    """
+
+    def __init__(
+        self, game: Game, players: int, sampled: bool = False, classes: int | None = None
+    ) -> None:
+        space: ms.OutputSpace = ms.Identity() if classes is None else ms.ILR()
+        names = [str(k) for k in range(classes or 2)]
+        super().__init__(ms.Players.of_elements((players,)), space.outputs(names), space, names)
+        self.game, self.sampled = game, sampled
+        self.masks: list[Tensor] = []
+        self.keys: list[Tensor] = []
+
+    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+        self.masks.append(mask)
+        self.keys.append(keys)
+        return self.game(x, mask)
+
+    def prediction(self, x: Tensor) -> Tensor:
+        return self.game(x, torch.ones(len(x), 1, len(self.players), dtype=torch.bool))[:, 0]
+
+    def base(self, x: Tensor) -> Tensor:
+        return self.game(x, torch.zeros(len(x), 1, len(self.players), dtype=torch.bool))[:, 0]
+
+
+class Drawn(ms.ValueFunction):
+    """Players add 0, 1, 2, ...; what each adds has a normal error, drawn anew for every key."""
+
+    sampled = True
+
+    def __init__(self, players: int) -> None:
+        super().__init__(ms.Players.of_elements((players,)), ("sum",))
+
+    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+        players = len(self.players)
+        worth = torch.arange(players) + _random.normal(keys, (players,))
+        return (mask * worth).sum(-1, keepdim=True)
+
+    def prediction(self, x: Tensor) -> Tensor:
+        return torch.full((len(x), 1), sum(range(len(self.players)))).float()
+
+    def base(self, x: Tensor) -> Tensor:
+        return torch.zeros(len(x), 1)
+
+
 class Ragged(ms.ValueFunction):
     """Rows of up to four players, each of two neighbouring elements; zeros at the end are padding.
 
@@ -109,6 +163,11 @@ class Ragged(ms.ValueFunction):
 def random_table(players: int, outputs: int = 2, seed: int = 0) -> Tensor:
     """Values of all coalitions of a random game."""
     return torch.randn(2**players, outputs, generator=torch.Generator().manual_seed(seed))
+
+
+def table(players: int, outputs: int = 2, seed: int = 0) -> Table:
+    """A random game."""
+    return Table(random_table(players, outputs, seed))
 
 
 def additive_table(worth: Tensor) -> Tensor:
@@ -295,12 +354,14 @@ class Estimator:
         few: settings under which some coalitions of 6 players are drawn, or all are enumerated.
         all: settings under which all coalitions or orders of 4 players are; None where never.
         linear: whether, under one seed, Shapley values of a sum of games are those of its terms.
+        dummies: whether a player that always adds the same gets exactly that.
     """
 
     estimate: Callable[..., ms.Explanation]
     few: Mapping[str, Any]
     all: Mapping[str, Any] | None
     linear: bool = True
+    dummies: bool = True
 
     @property
     def sampled(self) -> bool:
@@ -312,8 +373,10 @@ ESTIMATORS = {
     "exact": Estimator(ms.exact_shapley, {}, {}),
     "permutation": Estimator(ms.permutation_shapley, {"permutations": 16}, {"permutations": 24}),
     "coalition": Estimator(ms.coalition_shapley, {"coalitions": 64}, None, linear=False),
-    "kernel": Estimator(ms.kernel_shapley, {"evaluations": 40}, {"evaluations": 14}),
-    "sample_reuse": Estimator(ms.sample_reuse_shapley, {"evaluations": 40}, {"evaluations": 14}),
+    "kernel": Estimator(ms.kernel_shapley, {"evaluations": 40}, {"evaluations": 14}, dummies=False),
+    "sample_reuse": Estimator(
+        ms.sample_reuse_shapley, {"evaluations": 40}, {"evaluations": 14}, dummies=False
+    ),
     "adaptive": Estimator(ms.adaptive_shapley, {"samples": 180}, None, linear=False),
     "auto": Estimator(ms.auto_shapley, {"evaluations": 60}, {}),
 }

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import hydra
 import pytest
@@ -13,58 +14,24 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap import _random as noise
 from manifold_shap import kernel_shapley
-from manifold_shap.estimators.regression import LAWS, Pairs, Regression, choose_pairs
-from manifold_shap.surrogate.network import Surrogate
-from manifold_shap.values import model_for, reference_outputs
+from manifold_shap.estimators.evaluator import Evaluator
+from manifold_shap.estimators.pairs import LAWS, Pairs
+from manifold_shap.estimators.regression import Regression
+from tests.examples import Drawn, Recorded, Table, table, uniform
 
 few = settings(deadline=None, max_examples=15)
 seeds = st.integers(0, 10_000)
+
+
+def pairs_of(
+    game: Any, x: Tensor, evaluations: int | None, law: str = "leverage", seed: int = 0
+) -> Pairs:
+    """The pairs that `kernel_shapley` takes."""
+    return Regression.of_game(Evaluator(game, x), evaluations, law, seed).pairs
+
+
 laws = pytest.mark.parametrize("law", ["leverage", "kernel"])
-
-
-class Table:
-    """A game given by a table `[2^n, outputs]`; a row's first element scales it."""
-
-    def __init__(self, players: int, outputs: int = 2, seed: int = 0) -> None:
-        generator = torch.Generator().manual_seed(seed)
-        self.table = torch.randn(2**players, outputs, generator=generator)
-
-    def __call__(self, x: Tensor, mask: Tensor) -> Tensor:
-        code = (mask * 2 ** torch.arange(mask.shape[-1])).sum(-1)
-        return self.table[0] + (self.table[code] - self.table[0]) * x[:, :1, None]
-
-
-class Watched:
-    """A value function that records the coalitions and keys it is asked for."""
-
-    def __init__(self, value: Callable[[Tensor, Tensor], Tensor], noisy: bool = False) -> None:
-        self.value = value
-        self.noisy = noisy
-        self.masks: list[Tensor] = []
-        self.keys: list[Tensor] = []
-
-    def __call__(self, x: Tensor, mask: Tensor) -> Tensor:
-        return self.value(x, mask)
-
-    def proper_values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
-        self.masks.append(mask)
-        self.keys.append(keys)
-        return self.value(x, mask)
-
-
-def rows(players: int, count: int = 3) -> Tensor:
-    return torch.rand(count, players, generator=torch.Generator().manual_seed(1)) + 0.5
-
-
-def log_ratios(players: int) -> Table:
-    """A game in a space where errors of the outputs are wanted together."""
-    game = Table(players, 2)
-    game.space = ms.as_space("ilr")
-    game.classes = ("a", "b", "c")
-    game.outputs = game.space.outputs(game.classes)
-    return game
 
 
 def additive_and_pairwise(players: int) -> tuple[Callable[[Tensor, Tensor], Tensor], Tensor]:
@@ -104,9 +71,9 @@ def both_halves(pairs: Pairs, without: int | None = None) -> tuple[Tensor, Tenso
 @laws
 @pytest.mark.parametrize(("players", "evaluations"), [(6, 40), (9, 60), (9, 300)])
 def test_values_are_those_of_the_constrained_fit(law: str, players: int, evaluations: int) -> None:
-    game, x = Table(players), rows(players, 2)
+    game, x = table(players), uniform(2, players)
     phi = kernel_shapley(game, x, evaluations=evaluations, law=law, seed=4).phi
-    pairs = choose_pairs(Game(game, x), evaluations, law, seed=4)
+    pairs = pairs_of(game, x, evaluations, law, seed=4)
     for b in range(2):
         expected = constrained_fit(game, x[b : b + 1], *both_halves(pairs))
         torch.testing.assert_close(phi[b], expected.float(), rtol=1e-4, atol=1e-5)
@@ -115,9 +82,10 @@ def test_values_are_those_of_the_constrained_fit(law: str, players: int, evaluat
 @pytest.mark.parametrize("evaluations", [40, 60])
 def test_errors_are_those_of_the_jackknife(evaluations: int) -> None:
     # Of 60 coalitions of 6 players 12 are those of one player, or all but one: they are not drawn.
-    game, x = log_ratios(6), rows(6, 1)
-    explanation = kernel_shapley(game, x, evaluations=evaluations)
-    pairs = choose_pairs(Game(game, x), evaluations, "leverage", seed=0)
+    game, x = table(6), uniform(1, 6)
+    value = Recorded(game, 6, classes=3)
+    explanation = kernel_shapley(value, x, evaluations=evaluations)
+    pairs = pairs_of(game, x, evaluations)
     drawn = range(len(pairs.mask) - pairs.sampled, len(pairs.mask))
     others = torch.stack([constrained_fit(game, x, *both_halves(pairs, j)) for j in drawn])
     apart = others - others.mean(0)
@@ -130,17 +98,17 @@ def test_errors_are_those_of_the_jackknife(evaluations: int) -> None:
 
 
 def test_errors_apart_are_the_diagonal_of_errors_together() -> None:
-    game, x = Table(6), rows(6)
+    game, x = table(6), uniform(3, 6)
     alone = kernel_shapley(game, x, evaluations=40)
     assert alone.covariance is None
-    together = kernel_shapley(log_ratios(6), x, evaluations=40)
+    together = kernel_shapley(Recorded(table(6), 6, classes=3), x, evaluations=40)
     torch.testing.assert_close(alone.standard_error, together.standard_error)
 
 
 @laws
-@pytest.mark.parametrize("players", [1, 2, 3, 5, 8])
-def test_all_coalitions_give_exact_values(law: str, players: int) -> None:
-    game, x = Table(players), rows(players)
+def test_all_coalitions_give_exact_values(law: str) -> None:
+    players = 8
+    game, x = table(players), uniform(3, players)
     explanation = kernel_shapley(game, x, evaluations=2**10, law=law)
     torch.testing.assert_close(explanation.phi, ms.exact_shapley(game, x).phi, rtol=1e-4, atol=1e-5)
     assert (explanation.standard_error == 0).all()
@@ -158,35 +126,19 @@ def test_all_coalitions_give_exact_values(law: str, players: int) -> None:
 @laws
 def test_games_of_pairs_of_players_are_fitted_exactly(law: str) -> None:
     value, expected = additive_and_pairwise(12)
-    explanation = kernel_shapley(value, rows(12, 1), evaluations=60, law=law)
+    explanation = kernel_shapley(value, uniform(1, 12), evaluations=60, law=law)
     torch.testing.assert_close(explanation.phi, expected, rtol=1e-4, atol=1e-4)
     assert explanation.standard_error.max() < 1e-4
     # A game of three players is not.
     three = kernel_shapley(
-        lambda x, mask: mask[..., :3].all(-1, keepdim=True), rows(12, 1), evaluations=60, law=law
+        lambda x, mask: mask[..., :3].all(-1, keepdim=True), uniform(1, 12), evaluations=60, law=law
     )
     assert three.standard_error.max() > 0.01
 
 
-def small_surrogate(players: int) -> ms.SurrogateValue:
-    generator = torch.Generator().manual_seed(0)
-    reference = torch.randn(20, players, generator=generator)
-    weight = torch.randn(players, 3, generator=generator)
-    model = model_for(lambda x: 3 * x @ weight, reference, "probability")
-    space = ms.as_space("probability")
-    target = reference_outputs(model, space, reference)
-    torch.manual_seed(0)
-    network = Surrogate((players,), range(players), target.shape[1], "probability", hidden=(16,))
-    network.standardise(reference, target)
-    return ms.SurrogateValue(
-        network, model, ms.Players.of_elements((players,)), space, target.mean(0)
-    )
-
-
 @laws
-@pytest.mark.parametrize("kind", ["table", "surrogate"])
-def test_values_agree_with_exact_ones_within_their_errors(law: str, kind: str) -> None:
-    game, x = small_surrogate(10) if kind == "surrogate" else Table(10), rows(10)
+def test_values_agree_with_exact_ones_within_their_errors(law: str) -> None:
+    game, x = table(10), uniform(3, 10)
     exact = ms.exact_shapley(game, x).phi
     sampled = kernel_shapley(game, x, evaluations=400, law=law)
     assert ((sampled.phi - exact).abs() < 4 * sampled.standard_error).all()
@@ -202,7 +154,7 @@ def test_intervals_cover_exact_values_as_often_as_they_say(
     # 60 sets of coalitions, each for 25 games of random values: the share's own error is below 1 %.
     covered = []
     for seed in range(60):
-        game, x = Table(players, 25, seed), rows(players, 1)
+        game, x = table(players, 25, seed), uniform(1, players)
         exact = ms.exact_shapley(game, x).phi
         sampled = kernel_shapley(game, x, evaluations=evaluations, law=law, seed=seed)
         covered.append((sampled.phi - exact).abs() < 1.96 * sampled.standard_error)
@@ -210,7 +162,7 @@ def test_intervals_cover_exact_values_as_often_as_they_say(
 
 
 def test_errors_fall_with_the_root_of_evaluations() -> None:
-    game, x = Table(12, 20), rows(12, 1)
+    game, x = table(12, 20), uniform(1, 12)
     exact = ms.exact_shapley(game, x).phi
     error = [
         (kernel_shapley(game, x, evaluations=count).phi - exact).square().mean().sqrt()
@@ -221,7 +173,7 @@ def test_errors_fall_with_the_root_of_evaluations() -> None:
 
 def test_pairs_leave_less_error_than_permutations_of_as_many_evaluations() -> None:
     # A game whose contributions depend on who is there: the regression takes what pairs explain.
-    game, x = Table(10, 50), rows(10, 1)
+    game, x = table(10, 50), uniform(1, 10)
     exact = ms.exact_shapley(game, x).phi
 
     def error(explanation: ms.Explanation) -> float:
@@ -233,39 +185,12 @@ def test_pairs_leave_less_error_than_permutations_of_as_many_evaluations() -> No
 
 
 @laws
-@given(st.integers(1, 9), st.integers(2, 6), seeds)
-@few
-def test_values_sum_to_what_all_players_add(law: str, players: int, each: int, seed: int) -> None:
-    # Four coalitions for each of few players may happen to leave something open.
-    evaluations = max(2, 2 * each * players + 20)
-    explanation = kernel_shapley(
-        Table(players, seed=seed), rows(players), evaluations=evaluations, law=law, seed=seed
-    )
-    assert explanation.efficiency_gap < 1e-5
-
-
-@given(st.integers(2, 6), seeds)
-@few
-def test_axioms_hold_where_all_coalitions_are_taken(players: int, seed: int) -> None:
-    game = Table(players, seed=seed)
-    code = torch.arange(len(game.table))
-    swapped = game.table[(code & ~3) | (code & 1) << 1 | (code & 2) >> 1]
-    game.table = game.table + swapped
-    phi = kernel_shapley(game, rows(players)).phi
-    torch.testing.assert_close(phi[:, 0], phi[:, 1], rtol=1e-4, atol=1e-5)
-    game.table = game.table[code & ~1] + 0.25 * (code & 1)[:, None]
-    phi = kernel_shapley(game, rows(players)).phi
-    own = 0.25 * rows(players)[:, :1].expand(-1, 2)
-    torch.testing.assert_close(phi[:, 0], own, rtol=1e-4, atol=1e-5)
-
-
-@laws
 @given(seeds)
 @few
 def test_values_are_linear_in_the_game(law: str, seed: int) -> None:
-    v, w, x = Table(7, seed=seed), Table(7, seed=seed + 1), rows(7)
+    v, w, x = table(7, seed=seed), table(7, seed=seed + 1), uniform(3, 7)
     estimate = partial(kernel_shapley, x=x, evaluations=60, law=law)
-    combined = Table(7)
+    combined = table(7)
     combined.table = 2 * v.table - 3 * w.table
     expected = 2 * estimate(v).phi - 3 * estimate(w).phi
     torch.testing.assert_close(estimate(combined).phi, expected, rtol=1e-4, atol=1e-4)
@@ -274,7 +199,7 @@ def test_values_are_linear_in_the_game(law: str, seed: int) -> None:
 @laws
 @pytest.mark.parametrize("batch_size", [1, 7, 1_000])
 def test_batch_size_does_not_change_a_number(law: str, batch_size: int) -> None:
-    game, x = log_ratios(7), rows(7, 5)
+    game, x = Recorded(table(7), 7, classes=3), uniform(5, 7)
     whole = kernel_shapley(game, x, evaluations=90, law=law, batch_size=100_000)
     parts = kernel_shapley(game, x, evaluations=90, law=law, batch_size=batch_size)
     assert torch.equal(parts.phi, whole.phi)
@@ -282,20 +207,8 @@ def test_batch_size_does_not_change_a_number(law: str, batch_size: int) -> None:
     assert torch.equal(parts.covariance, whole.covariance)
 
 
-@pytest.mark.parametrize("kind", ["surrogate", "marginal"])
-@pytest.mark.parametrize("evaluations", [12, 14])
-@pytest.mark.parametrize("batch_size", [7, 50])
-def test_batch_size_does_not_matter_to_networks_and_draws(
-    make_value: Callable[..., ms.ValueFunction], kind: str, evaluations: int, batch_size: int
-) -> None:
-    value, x = make_value(kind, draws=3), rows(4)
-    whole = kernel_shapley(value, x, evaluations=evaluations, batch_size=100_000)
-    parts = kernel_shapley(value, x, evaluations=evaluations, batch_size=batch_size)
-    torch.testing.assert_close(parts.phi, whole.phi, rtol=0, atol=1e-6)
-
-
 def test_many_pairs_and_rows_come_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    game, x = log_ratios(12), rows(12, 7)
+    game, x = Recorded(table(12), 12, classes=3), uniform(7, 12)
     whole = kernel_shapley(game, x, evaluations=500)
     monkeypatch.setattr("manifold_shap.estimators.regression._PAIRS_PER_PART", 37)
     monkeypatch.setattr("manifold_shap.estimators.regression._MOST_NUMBERS", 3 * 250 * 4)
@@ -305,7 +218,7 @@ def test_many_pairs_and_rows_come_in_parts(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_outputs_and_rows_are_what_they_are_alone() -> None:
-    game, x = Table(7, 3), rows(7, 4)
+    game, x = table(7, 3), uniform(4, 7)
     together = kernel_shapley(game, x, evaluations=60)
     some = kernel_shapley(game, x[2:], evaluations=60)
     torch.testing.assert_close(some.phi, together.phi[2:], rtol=0, atol=1e-6)
@@ -320,20 +233,10 @@ def test_outputs_and_rows_are_what_they_are_alone() -> None:
     )
 
 
-def test_seed_decides_the_coalitions() -> None:
-    game, x = Table(7), rows(7)
-    first = kernel_shapley(game, x, evaluations=60, seed=1)
-    assert torch.equal(kernel_shapley(game, x, evaluations=60, seed=1).phi, first.phi)
-    assert not torch.equal(kernel_shapley(game, x, evaluations=60, seed=2).phi, first.phi)
-    state = torch.random.get_rng_state()
-    kernel_shapley(game, x, evaluations=60)
-    assert torch.equal(torch.random.get_rng_state(), state)
-
-
 @laws
 @pytest.mark.parametrize("players", [4, 5, 7])
 def test_all_pairs_together_have_the_identity_as_their_sum(law: str, players: int) -> None:
-    pairs = choose_pairs(Game(Table(players), rows(players)), 2**players - 2, law, seed=0)
+    pairs = pairs_of(table(players), uniform(3, players), 2**players - 2, law)
     every = torch.cat((pairs.mask, ~pairs.mask))
     assert len(every.unique(dim=0)) == 2**players - 2
     inverse = Regression(pairs).inverse
@@ -341,23 +244,23 @@ def test_all_pairs_together_have_the_identity_as_their_sum(law: str, players: in
 
 
 @laws
-@pytest.mark.parametrize("noisy", [False, True])
-def test_weights_make_up_for_the_law(law: str, noisy: bool) -> None:
+@pytest.mark.parametrize("sampled", [False, True])
+def test_weights_make_up_for_the_law(law: str, sampled: bool) -> None:
     # The sum over drawn pairs is the one over all pairs, up to a sampling error of about 1 %.
-    game = Game(Watched(lambda x, mask: mask.sum(-1, keepdim=True).float(), noisy), rows(17, 1))
-    pairs = choose_pairs(game, 60_000, law, seed=0)
+    game = Recorded(lambda x, mask: mask[..., :2].float(), 17, sampled=sampled)
+    pairs = pairs_of(game, uniform(1, 17), 60_000, law)
     u = pairs.mask.double() - pairs.mask.double().mean(1, keepdim=True)
     gram = (pairs.weight[:, None] * u).T @ u
     expected = torch.eye(17).double() - 1 / 17
     torch.testing.assert_close(gram, expected, rtol=0, atol=0.05)
     assert len(pairs.mask) == 30_000
-    assert (pairs.sampled == 30_000) == noisy
+    assert (pairs.sampled == 30_000) == sampled
 
 
 def test_sizes_that_would_be_drawn_as_often_as_there_are_pairs_are_taken_whole() -> None:
     # Of 11 sizes two have the 12 pairs of one player, and 2/11 of 352 are more; of the other 340,
     # 2/9 are more than the 66 pairs of two players; of the last 274, 2/7 are fewer than 220.
-    pairs = choose_pairs(Game(Table(12), rows(12)), None, "leverage", seed=0)
+    pairs = pairs_of(table(12), uniform(3, 12), None)
     assert pairs.sampled == 352 - 12 - 66
     size = pairs.mask.sum(1)
     assert size[:78].tolist() == [1] * 12 + [2] * 66
@@ -369,7 +272,7 @@ def test_sizes_that_would_be_drawn_as_often_as_there_are_pairs_are_taken_whole()
 @pytest.mark.parametrize("players", [4, 6])
 def test_half_of_the_players_have_a_complement_of_their_own_size(players: int) -> None:
     # All pairs but one are so many that smaller sizes are taken whole.
-    pairs = choose_pairs(Game(Table(players), rows(players)), 2**players - 4, "leverage", seed=0)
+    pairs = pairs_of(table(players), uniform(3, players), 2**players - 4)
     drawn = pairs.mask[-pairs.sampled :]
     assert (drawn.sum(1) == players // 2).all()
     share = players / (players // 2) ** 2 / pairs.sampled
@@ -380,8 +283,8 @@ def test_half_of_the_players_have_a_complement_of_their_own_size(players: int) -
 
 
 def test_evaluations_are_two_for_each_pair_and_share_their_draws() -> None:
-    value = Watched(Table(8), noisy=True)
-    explanation = kernel_shapley(value, rows(8, 2), evaluations=40, seed=3)
+    value = Recorded(table(8), 8, sampled=True)
+    explanation = kernel_shapley(value, uniform(2, 8), evaluations=40, seed=3)
     mask, keys = torch.cat(value.masks, 1), torch.cat(value.keys, 1)
     assert mask.shape == (2, 40, 8)
     coalition, complement = mask.unflatten(1, (20, 2)).unbind(2)
@@ -400,22 +303,9 @@ def test_evaluations_are_two_for_each_pair_and_share_their_draws() -> None:
     }
 
 
-class Drawn:
-    """An additive game whose shares are drawn, for every key anew."""
-
-    noisy = True
-
-    def __call__(self, x: Tensor, mask: Tensor) -> Tensor:
-        return mask.float() @ torch.arange(mask.shape[-1]).float()[:, None]
-
-    def proper_values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
-        error = (mask * noise.normal(keys, (mask.shape[-1],))).sum(-1, keepdim=True)
-        return self(x, mask) + error
-
-
 def test_errors_are_of_the_draws_too() -> None:
     # Rows have draws of their own, at the same coalitions.
-    sampled = kernel_shapley(Drawn(), rows(6, 2_000), evaluations=56)
+    sampled = kernel_shapley(Drawn(6), uniform(2_000, 6), evaluations=56)
     deviation = sampled.phi - torch.arange(6)[:, None]
     assert (deviation.mean(0).abs() < 5 * deviation.std(0) / 2_000**0.5).all()
     actual, claimed = deviation.square().mean(0), sampled.standard_error.square().mean(0)
@@ -425,8 +315,8 @@ def test_errors_are_of_the_draws_too() -> None:
 
 
 def test_draws_that_all_coalitions_share_leave_an_unknown_error() -> None:
-    value = Watched(Table(3), noisy=True)
-    explanation = kernel_shapley(value, rows(3))
+    value = Recorded(table(3), 3, sampled=True)
+    explanation = kernel_shapley(value, uniform(3, 3))
     assert explanation.standard_error.isnan().all()
     assert (torch.cat(value.keys, 1) == value.keys[0][:, :1]).all()
 
@@ -435,52 +325,31 @@ def test_a_fit_that_hangs_on_single_pairs_has_no_known_error() -> None:
     # Ten coalitions of five players: five pairs for four unknowns, of which one is needed.
     found = []
     for seed in range(30):
-        game = Game(Table(5), rows(5))
-        pairs = choose_pairs(game, 10, "leverage", seed)
-        if torch.linalg.matrix_rank(pairs.mask.double() - 0.5) < 5:
-            continue
-        regression = Regression(pairs)
-        error = kernel_shapley(Table(5), rows(5), evaluations=10, seed=seed).standard_error
+        regression = Regression.of_game(Evaluator(table(5), uniform(3, 5)), 10, "leverage", seed)
+        error = kernel_shapley(table(5), uniform(3, 5), evaluations=10, seed=seed).standard_error
         assert bool(error.isnan().any()) == bool(regression.hangs.any())
         found.append(bool(regression.hangs.any()))
     assert any(found)
 
 
-def test_a_constant_game_is_worth_nothing_to_anybody() -> None:
-    explanation = kernel_shapley(
-        lambda x, mask: torch.ones(*mask.shape[:2], 1), rows(7), evaluations=60
-    )
-    assert (explanation.phi == 0).all()
-    assert (explanation.standard_error == 0).all()
-
-
 @pytest.mark.parametrize("evaluations", [0, -2, 15])
 def test_evaluations_are_even_and_positive(evaluations: int) -> None:
-    with pytest.raises(ValueError, match=f"a positive even number .* but got {evaluations}"):
-        kernel_shapley(Table(4), rows(4), evaluations=evaluations)
+    with pytest.raises(
+        ValueError, match=f"Expected `evaluations` to be a .* but got {evaluations}"
+    ):
+        kernel_shapley(table(4), uniform(3, 4), evaluations=evaluations)
 
 
 def test_too_few_evaluations_are_refused() -> None:
     with pytest.raises(ValueError, match="`evaluations` of at least 16 for 8 players but got 14"):
-        kernel_shapley(Table(8), rows(8), evaluations=14)
-    assert kernel_shapley(Table(2), rows(2), evaluations=2).efficiency_gap < 1e-5
-
-
-def test_coalitions_that_leave_values_open_are_refused() -> None:
-    mask = torch.tensor([[1, 1, 0, 0], [1, 1, 0, 1], [1, 1, 1, 0], [0, 0, 1, 0]]) > 0
-    with pytest.raises(ValueError, match="all 4 players but the 8 drawn leave some open; give mo"):
-        Regression(Pairs(mask, torch.ones(4).double(), 4))
+        kernel_shapley(table(8), uniform(3, 8), evaluations=14)
+    assert kernel_shapley(table(2), uniform(3, 2), evaluations=2).efficiency_gap < 1e-5
 
 
 def test_an_unknown_law_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"one of \['kernel', 'leverage'\] but got 'uniform'"):
-        kernel_shapley(Table(4), rows(4), law="uniform")
+    with pytest.raises(ValueError, match=r"one of \['leverage', 'kernel'\] but got 'uniform'"):
+        kernel_shapley(table(4), uniform(3, 4), law="uniform")
     assert set(LAWS) == {"kernel", "leverage"}
-
-
-def test_progress_is_a_callers_choice(capsys: pytest.CaptureFixture[str]) -> None:
-    kernel_shapley(Table(4), rows(4), progress=False)
-    assert capsys.readouterr() == ("", "")
 
 
 def test_the_configuration_makes_the_estimator(root: Path) -> None:
@@ -488,15 +357,5 @@ def test_the_configuration_makes_the_estimator(root: Path) -> None:
         overrides = ["estimator=kernel", "estimator.law=kernel", "estimator.evaluations=60"]
         config = hydra.compose("explain", [*overrides, "seed=5"])
     estimator = hydra.utils.instantiate(config.estimator, _partial_=True)
-    made_by = estimator(Table(7), rows(7), progress=False).made_by
+    made_by = estimator(table(7), uniform(3, 7), progress=False).made_by
     assert (made_by["law"], made_by["pairs"], made_by["seed"]) == ("kernel", 30, 5)
-
-
-@pytest.mark.gpu
-def test_the_device_does_not_change_the_coalitions() -> None:
-    game, x = Table(7), rows(7)
-    there = kernel_shapley(
-        lambda x, mask: game(x.cpu(), mask.cpu()).to(x.device), x.to("cuda"), evaluations=60
-    )
-    here = kernel_shapley(game, x, evaluations=60)
-    torch.testing.assert_close(there.phi, here.phi, rtol=0, atol=1e-6)

@@ -1,0 +1,62 @@
+"""Running moments: those of all samples at once, in any split of rounds."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from manifold_shap.estimators.moments import Moments
+
+few = settings(deadline=None, max_examples=15)
+
+
+def moments_of(pairs: Tensor, cuts: list[int], crossed: bool) -> Moments:
+    """Of contributions `[rows, pairs, players, outputs]` that come in rounds cut here."""
+    rows, count, players, outputs = pairs.shape
+    moments = Moments(rows, players, outputs, pairs.device, crossed)
+    for start, stop in itertools.pairwise([0, *cuts, count]):
+        # A round need not take all rows at a time, nor in their order.
+        for some in (torch.arange(rows).flip(0)[:2], torch.arange(rows - 2)):
+            moments.add(some, pairs[some, start:stop], torch.ones(len(some), outputs))
+    return moments
+
+
+def contributions(offset: float = 0.0) -> Tensor:
+    """Of three rows, 12 pairs, two players and three outputs that go together."""
+    generator = torch.Generator().manual_seed(0)
+    mix = torch.randn(3, 2, 3, 3, generator=generator, dtype=torch.float64)
+    noise = torch.randn(3, 12, 2, 1, 3, generator=generator, dtype=torch.float64)
+    return (noise @ mix[:, None])[..., 0, :] + offset
+
+
+@given(st.sets(st.integers(1, 11)).map(sorted), st.sampled_from([0.0, 1e4]))
+@few
+def test_covariances_are_those_of_numpy_in_any_split_of_rounds(
+    cuts: list[int], offset: float
+) -> None:
+    pairs = contributions(offset)
+    moments = moments_of(pairs, cuts, crossed=True)
+    covariance, error = moments.covariance(), moments.standard_error()
+    assert covariance is not None
+    for row, player in itertools.product(range(3), range(2)):
+        expected = np.cov(pairs[row, :, player].numpy(), rowvar=False) / 12
+        assert np.allclose(covariance[row, player].numpy(), expected, rtol=1e-7, atol=1e-10)
+    assert torch.equal(error, covariance.diagonal(dim1=2, dim2=3).sqrt())
+    torch.testing.assert_close(moments.mean, pairs.mean(1))
+    assert moments.pairs.tolist() == [12, 12, 12]
+    plain = moments_of(pairs, cuts, crossed=False)
+    assert plain.covariance() is None
+    torch.testing.assert_close(plain.standard_error(), error)
+    torch.testing.assert_close(plain.mean, moments.mean)
+
+
+@pytest.mark.parametrize("crossed", [False, True])
+def test_moments_of_one_pair_have_no_error(crossed: bool) -> None:
+    moments = moments_of(contributions()[:, :1], [], crossed)
+    assert moments.standard_error().isnan().all()
+    covariance = moments.covariance()
+    assert covariance is None or covariance.isnan().all()

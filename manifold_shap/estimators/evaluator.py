@@ -134,15 +134,10 @@ class Evaluator:
         def along(x: Tensor, some: Tensor, own: Tensor) -> Tensor:
             return self.value.values_along(x, some, own, self.batch_size).flatten(1, 2)
 
-        step = max(1, self.batch_size // (len(rows) * sizes * self.draws))
-        parts = [
-            self._chunked(along, x, some, own, sizes)
-            for some, own in zip(orders.split(step, 1), keys.split(step, 1), strict=True)
-        ]
-        values = torch.cat(parts, dim=1)
+        values = self._whole(along, x, orders, keys, sizes)
         _check_finite(values, rows)
-        self.evaluations += values.shape[0] * values.shape[1]
-        return torch.cat((ends[0], values.unflatten(1, (-1, sizes)), ends[1]), dim=2)
+        self.evaluations += values[..., 0].numel()
+        return torch.cat((ends[0], values, ends[1]), dim=2)
 
     def around(
         self,
@@ -166,12 +161,7 @@ class Evaluator:
                 return linearized.values_around(x, some, own).flatten(1, 2)
             return self.value.values_around(x, some, own, self.batch_size).flatten(1, 2)
 
-        step = max(1, self.batch_size // (len(rows) * places * self.draws))
-        parts = [
-            self._chunked(around, x, some, own, places)
-            for some, own in zip(mask.split(step, 1), keys.split(step, 1), strict=True)
-        ]
-        values = torch.cat(parts, dim=1).unflatten(1, (-1, places))
+        values = self._whole(around, x, mask, keys, places)
         size = mask.sum(2, keepdim=True)
         sizes = torch.cat((size, size + torch.where(mask, -1, 1)), dim=2)[..., None]
         where = rows.to(self.device)
@@ -248,6 +238,22 @@ class Evaluator:
         values = self._chunked(value, self.x.to(self.value.device), asked, keys)
         _check_finite(values, torch.arange(len(self.x)))
         return values[:, 0]
+
+    def _whole(
+        self,
+        function: Callable[[Tensor, Tensor, Tensor], Tensor],
+        x: Tensor,
+        asked: Tensor,
+        keys: Tensor,
+        each: int,
+    ) -> Float[Tensor, "rows asked each outputs"]:
+        """`_chunked`, with several of what is asked for in a call, none of them split."""
+        step = max(1, self.batch_size // (len(x) * each * self.draws))
+        parts = [
+            self._chunked(function, x, some, own, each)
+            for some, own in zip(asked.split(step, 1), keys.split(step, 1), strict=True)
+        ]
+        return torch.cat(parts, dim=1).unflatten(1, (-1, each))
 
     @torch.no_grad()
     def _chunked(

@@ -146,13 +146,11 @@ class ImputedValue(ModelValue):
             single = coalitions.split(1, 1), keys.repeat_interleave(run, 1).split(1, 1)
             values = [self.values(x, *own) for own in zip(*single, strict=True)]
             return torch.cat(values, dim=1).unflatten(1, (-1, run))
-        values, done = [], 0
+        values = []
         for completed in parts:
-            some = coalitions[:, done : done + completed.rows.shape[1]]
-            done += some.shape[1]
+            some, coalitions = coalitions.tensor_split([completed.rows.shape[1]], 1)
             outputs = self._outputs(completed.rows)
-            weights, _ = self._weights(outputs, completed, some)
-            values.append(_mean(outputs, weights))
+            values.append(_mean(outputs, self._weights(outputs, completed, some)[0]))
         return torch.cat(values, dim=1).unflatten(1, (-1, run))
 
     def _drawn(

@@ -292,6 +292,7 @@ class ValueFunction(ABC):
         if bool(full.any()):
             values = torch.where(full[..., None], self.prediction(x)[:, None], values)
         variance = torch.where(proper[..., None], variance, 0.0)
+        effective = torch.where(proper, effective, float(self.draws))
         return Estimate(values, variance, effective)
 
 

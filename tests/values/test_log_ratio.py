@@ -27,7 +27,7 @@ def test_values_are_the_log_ratios_of_the_values() -> None:
     value = ms.LogRatioOfMean(inner)
     x, mask = rows(5), torch.rand(5, 6, 3, generator=torch.Generator().manual_seed(1)) < 0.5
     torch.testing.assert_close(value(x, mask), ilr(inner(x, mask).log()))
-    torch.testing.assert_close(value.base, ilr(softmax(rows()).mean(0).log()))
+    torch.testing.assert_close(value.base(x), ilr(softmax(rows()).mean(0).log()).expand(5, -1))
     torch.testing.assert_close(value.prediction(x), ilr(softmax(x).log()))
 
 
@@ -43,11 +43,11 @@ def test_it_is_another_game_than_the_mean_of_log_ratios() -> None:
 
 def test_what_draws_leave_open_is_not_known() -> None:
     value = ms.LogRatioOfMean(on_probabilities(draws=4))
-    assert value.noisy
+    assert value.sampled
     mask = torch.tensor([[[True, False, False]]])
     assert bool(value.estimate(rows(1), mask).variance.isnan().all())
     exact = ms.LogRatioOfMean(on_probabilities())
-    assert not exact.noisy
+    assert not exact.sampled
     assert bool((exact.estimate(rows(1), mask).variance == 0).all())
 
 
@@ -55,7 +55,7 @@ def test_a_surrogate_of_probabilities_serves() -> None:
     quick = {"hidden": [16], "max_epochs": 1, "trainer": {"accelerator": "cpu"}}
     surrogate = ms.fit_surrogate(softmax, rows(200), **quick)
     explanation = ms.permutation_shapley(ms.LogRatioOfMean(surrogate), rows(3), permutations=8)
-    assert explanation.space == "ilr"
+    assert explanation.space == ms.ILR()
     assert explanation.efficiency_gap < 1e-5
     assert bool(explanation.norm_errors().isfinite().all())
 

@@ -1,7 +1,7 @@
 """Defines who plays: names, and the player that owns each element of an input row."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor
@@ -31,7 +31,7 @@ class Players:
             player.
     """
 
-    def __init__(self, names: Sequence[object], index: object) -> None:
+    def __init__(self, names: Iterable[object], index: object) -> None:
         self.names = tuple(str(name) for name in names)
         if len(set(self.names)) < len(self.names):
             twice = sorted({name for name in self.names if self.names.count(name) > 1})
@@ -51,7 +51,7 @@ class Players:
         self.index = given.long()
 
     @classmethod
-    def of_elements(cls, event: Sequence[int], names: Sequence[object] | None = None) -> "Players":
+    def of_elements(cls, event: Sequence[int], names: Iterable[object] | None = None) -> "Players":
         """One player per element of an input row of shape `event`.
 
         >>> Players.of_elements((2, 2)).names
@@ -63,7 +63,7 @@ class Players:
 
     @classmethod
     def of_rows(
-        cls, event: Sequence[int], count: int, names: Sequence[object] | None = None
+        cls, event: Sequence[int], count: int, names: Iterable[object] | None = None
     ) -> "Players":
         """Players that differ from row to row: superpixels of a picture, words of a sentence.
 

@@ -38,6 +38,8 @@ LAYERS = (
 # Packages that only some rooms import, wherever in a module.
 RESERVED = {
     "lightning": ("training", "data", "surrogate", "vae", "amortized"),
+    "hydra": ("cli",),
+    "omegaconf": ("cli",),
     "matplotlib": ("plots",),
     "plotly": ("plots",),
     "torchvision": ("data",),
@@ -245,17 +247,19 @@ def _measured(module: str, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Func
     return Function(f"{module}:{node.lineno} {node.name}", lines, len(counted))
 
 
-LONGEST_FUNCTION = 93
-MOST_PARAMETERS = 31
-LONGEST_MODULE = 372
-MOST_LOOKUPS = 47
+LONGEST_FUNCTION = 60
+MOST_PARAMETERS = 12
+LONGEST_MODULE = 352
+MOST_LOOKUPS = 9
+# Nine of ten functions are no longer.
+USUAL_FUNCTION = 20
 
 
 def test_functions_are_short() -> None:
     found = functions()
     assert not [each for each in found if each.lines > LONGEST_FUNCTION]
     lines = sorted(each.lines for each in found)
-    assert lines[len(lines) * 9 // 10] <= 18
+    assert lines[len(lines) * 9 // 10] <= USUAL_FUNCTION
 
 
 def test_functions_have_few_parameters() -> None:
@@ -276,3 +280,18 @@ def test_objects_are_hardly_asked_what_they_have() -> None:
         if isinstance(node, ast.Name) and node.id in ("getattr", "hasattr")
     ]
     assert len(lookups) <= MOST_LOOKUPS, lookups
+
+
+def test_output_spaces_are_not_told_apart_by_name() -> None:
+    """What differs between output spaces is a method or an attribute of theirs."""
+    names = {"probability", "log_odds", "ilr", "identity"}
+    compared = [
+        f"{module}:{node.lineno}"
+        for module, path in modules().items()
+        if module != "spaces"
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Compare)
+        for side in ast.walk(node)
+        if isinstance(side, ast.Constant) and side.value in names
+    ]
+    assert not compared

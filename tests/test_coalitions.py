@@ -1,4 +1,4 @@
-"""Coalition laws against their formulas, orders, and players."""
+"""Coalition laws against their formulas, and orders."""
 
 import itertools
 import math
@@ -21,7 +21,6 @@ from manifold_shap.coalitions import (
     sample_orders,
     sample_subsets,
 )
-from manifold_shap.players import Players, check_names
 
 # Every statistical test here fails a correct sampler with this probability (over seeds).
 FALSE_ALARM = 1e-6
@@ -209,40 +208,6 @@ def test_distinct_coalitions_stand_for_all(players: int, count: int, seed: int) 
     distinct, position = distinct_coalitions(mask)
     assert torch.equal(distinct[position], mask)
     assert len(distinct) == len(set(map(tuple, mask.tolist())))
-
-
-def test_players_of_elements() -> None:
-    players = Players.of_elements((2, 3))
-    assert len(players) == 6
-    assert players.event == (2, 3)
-    assert players.names == ("x0", "x1", "x2", "x3", "x4", "x5")
-    assert Players.of_elements((2,), ["a", "b"]).names == ("a", "b")
-
-
-def test_elements_of_one_player_enter_together() -> None:
-    players = Players(("a", "b"), torch.tensor([[0, 1], [1, 1]]))
-    mask = torch.tensor([[[True, False], [False, True], [True, True]]])
-    expected = [[[True, False], [False, False]], [[False, True], [True, True]], [[True, True]] * 2]
-    assert players.expand(mask).tolist() == [expected]
-
-
-@pytest.mark.parametrize(
-    "index",
-    [torch.tensor([0, 2]), torch.tensor([0, 0]), torch.tensor([0, -1]), torch.tensor([0.0, 1.0])],
-)
-def test_players_must_each_own_an_element(index: Tensor) -> None:
-    with pytest.raises(ValueError, match="Expected `index` to hold every integer from 0 to 1"):
-        Players(("a", "b"), index)
-
-
-def test_players_have_names_of_their_own() -> None:
-    with pytest.raises(ValueError, match=r"a name of its own but \['b'\] occur more than once"):
-        Players(("a", "b", "b"), torch.arange(3))
-    with pytest.raises(TypeError, match="Expected the names of players to be strings but got 1"):
-        check_names(("a", 1))
-    # In the tests, the check of annotations may come first: it looks at one name, by chance.
-    with pytest.raises(TypeError, match="names"):
-        Players((0, 1), torch.arange(2))  # type: ignore[arg-type]
 
 
 def test_masks_are_bool_with_one_entry_per_player() -> None:

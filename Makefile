@@ -8,7 +8,7 @@ ifneq ($(wildcard ../shared/data),)
 export MANIFOLD_SHAP_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: install demo test notebooks lint clean
+.PHONY: install demo test faults notebooks lint clean
 
 install: .venv/installed
 
@@ -26,6 +26,10 @@ demo: install
 # Each test runs on one thread, so two processes; a file's tests share what they have trained.
 test: install
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+
+# Wrong patches of the package, one after the other, each of which has to turn tests red.
+faults: install
+	$(BIN)/python -m pytest --numprocesses 2 -m "slow or not slow" tests/faults
 
 notebooks: install
 	$(BIN)/python -m pytest --numprocesses 2 -m notebook

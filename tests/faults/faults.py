@@ -1,0 +1,180 @@
+"""Small wrong patches of the package, each of which some tests must notice."""
+
+from dataclasses import dataclass
+
+CONTRACTS = (
+    "tests/values/test_contract.py",
+    "tests/imputers/test_contract.py",
+    "tests/estimators/test_contract.py",
+)
+VALUES, IMPUTERS, ESTIMATORS = CONTRACTS
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A replacement in one file.
+
+    Attributes:
+        name: what is wrong.
+        module: path of the source inside the package.
+        right: text that occurs once.
+        wrong: what takes its place.
+        tests: files or tests of which one at least must fail.
+    """
+
+    name: str
+    module: str
+    right: str
+    wrong: str
+    tests: tuple[str, ...]
+
+
+FAULTS = (
+    Fault(
+        "a wrong Shapley weight",
+        "estimators/exact.py",
+        "math.factorial(s) * math.factorial(players - s - 1) / orders",
+        "math.factorial(s) * math.factorial(players - s) / orders / players",
+        (ESTIMATORS,),
+    ),
+    Fault(
+        "a wrong weight of the regression",
+        "estimators/pairs.py",
+        "n / (size * (n - size) * math.comb(n, size))",
+        "n / (size * math.comb(n, size))",
+        ("tests/estimators/test_kernel.py",),
+    ),
+    Fault(
+        "complements that are the coalitions again",
+        "coalitions.py",
+        "torch.stack((mask, ~mask), dim=-2)",
+        "torch.stack((mask, mask), dim=-2)",
+        ("tests/estimators/test_coalition.py",),
+    ),
+    Fault(
+        "a coalition that holds the newcomer",
+        "coalitions.py",
+        "        return arrival < newcomer\n",
+        "        return arrival <= newcomer\n",
+        ("tests/test_coalitions.py",),
+    ),
+    Fault(
+        "standard errors over permutations, not over pairs",
+        "estimators/permutation.py",
+        "by_player.unflatten(1, (-1, 2)).mean(2), spread",
+        "by_player.unflatten(1, (-1, 2))[:, :, 0], spread",
+        ("tests/estimators/test_permutation.py",),
+    ),
+    Fault(
+        "draws that all pairs of orders share",
+        "estimators/permutation.py",
+        "keys = _random.fold(row_keys, torch.arange(pairs.start, pairs.stop))",
+        "keys = row_keys.expand(-1, len(pairs))",
+        ("tests/estimators/test_permutation.py",),
+    ),
+    Fault(
+        "the base of the first row for all",
+        "estimators/evaluator.py",
+        "self.base = self._anchor(self.value.base)",
+        "self.base = self._anchor(self.value.base)[:1].expand(len(self.x), -1).clone()",
+        (ESTIMATORS,),
+    ),
+    Fault(
+        "zero for the players that a row lacks",
+        "estimators/ragged.py",
+        "tensor.new_full(shape, torch.nan)",
+        "tensor.new_full(shape, 0.0)",
+        (ESTIMATORS,),
+    ),
+    Fault(
+        "a missing anchor",
+        "values/base.py",
+        "values = torch.where(full[..., None], self.prediction(x)[:, None], values)",
+        "values = values + 0.0",
+        (VALUES,),
+    ),
+    Fault(
+        "variance at an anchor",
+        "values/base.py",
+        "variance = torch.where(proper[..., None], variance, 0.0)",
+        "variance = variance + 0.0",
+        (VALUES,),
+    ),
+    Fault(
+        "draws that do not depend on the key",
+        "imputers/marginal.py",
+        "begin = (_random.uniform(keys, ()).double() * rows).long()",
+        "begin = torch.zeros_like(keys)",
+        (IMPUTERS,),
+    ),
+    Fault(
+        "conditional means that leave out what is known",
+        "imputers/normal.py",
+        "known = torch.where(present, self._standardised(x), 0)",
+        "known = torch.zeros_like(x)",
+        ("tests/imputers/test_gaussian.py",),
+    ),
+    Fault(
+        "absent features that are read",
+        "imputers/normal.py",
+        "known = torch.where(late, 0, innovations[:, None, :, -1])",
+        "known = innovations[:, None, :, -1].expand(late.shape)",
+        (IMPUTERS,),
+    ),
+    Fault(
+        "an absent player in the first layer",
+        "nn.py",
+        "inputs = torch.cat((x[:, None] * present[..., self.index], present), dim=-1)",
+        "inputs = torch.cat((x[:, None].expand(-1, mask.shape[1], -1), present), dim=-1)",
+        ("tests/test_nn.py",),
+    ),
+    Fault(
+        "swapped classes",
+        "spaces.py",
+        "log_p[..., 1:] - log_p[..., :1]",
+        "log_p[..., :1] - log_p[..., 1:]",
+        ("tests/test_spaces.py",),
+    ),
+    Fault(
+        "a wrong sign in the log-ratio basis",
+        "simplex/geometry.py",
+        "(first / r - second / s) * (r * s / (r + s)).sqrt()",
+        "(second / s - first / r) * (r * s / (r + s)).sqrt()",
+        ("tests/simplex/test_geometry.py",),
+    ),
+    Fault(
+        "squared errors that keep the variance of the draws",
+        "metrics.py",
+        "debiased=mse - variance.mean().item()",
+        "debiased=mse",
+        ("tests/test_metrics.py",),
+    ),
+    Fault(
+        "normal quantiles where samples are few",
+        "explanation.py",
+        "freedom.clamp(min=1).double().numpy()",
+        "freedom.clamp(min=1e9).double().numpy()",
+        ("tests/estimators/test_intervals.py",),
+    ),
+    Fault(
+        "one seed for all blocks",
+        "io/blocks.py",
+        "_random.fold(torch.tensor(self.seed), number)",
+        "_random.fold(torch.tensor(self.seed), 0)",
+        ("tests/io/test_streaming.py",),
+    ),
+    Fault(
+        "a surrogate that is taken for any model",
+        "surrogate/fit.py",
+        "if not gap <= _PROBE_TOLERANCE * scale:",
+        "if not gap <= 1e9:",
+        ("tests/surrogate/test_fit.py",),
+    ),
+    Fault(
+        "a bound without its prior",
+        "vae/network.py",
+        "beta * to_prior - reconstruction",
+        "-reconstruction",
+        ("tests/vae/test_vae.py",),
+    ),
+)

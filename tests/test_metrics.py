@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 import pytest
 import torch
@@ -15,24 +14,32 @@ from manifold_shap.values import Estimate
 X = torch.randn(7, 4, generator=torch.Generator().manual_seed(1))
 
 
-@dataclass
-class Noisy:
-    """v(S) = Σ_{i∈S} x_i, seen through the mean of `draws` noisy numbers of spread `sigma`."""
+class Noisy(ms.ValueFunction):
+    """v(S) = Σ_{i∈S} x_i, seen through the mean of `draws` noisy numbers of spread `sigma`.
 
-    draws: int
-    sigma: float
-    seed: int = 0
-    players: ms.Players = field(default_factory=lambda: ms.Players.of_elements((4,)))
+    As of any value function, the anchors are exact.
+    """
 
-    def prediction(self, x: Tensor) -> Tensor:
-        return x.sum(1, keepdim=True)
+    def __init__(self, draws: int, sigma: float, seed: int = 0, players: int = 4) -> None:
+        super().__init__(ms.Players.of_elements((players,)), ("sum",))
+        self.draws, self.sigma, self.seed = draws, sigma, seed
+        self.sampled = sigma > 0
 
-    def estimate(self, x: Tensor, mask: Tensor, keys: Tensor) -> Estimate:
+    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+        return self.sampled_values(x, mask, keys).values
+
+    def sampled_values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Estimate:
         drawn = noise.normal(noise.fold(keys, self.seed), (), range(self.draws)) * self.sigma
         drawn = drawn + (x[:, None] * mask).sum(-1, keepdim=True)
         spread = drawn.square().mean(2, keepdim=True) - drawn.mean(2, keepdim=True).square()
         values, variance = drawn.mean(2, keepdim=True), spread / max(1, self.draws - 1)
         return Estimate(values, variance, torch.full(mask.shape[:2], float(self.draws)))
+
+    def prediction(self, x: Tensor) -> Tensor:
+        return x.sum(1, keepdim=True)
+
+    def base(self, x: Tensor) -> Tensor:
+        return torch.zeros(len(x), 1)
 
 
 def explicit(value: ms.ValueFunction, x: Tensor, mask: Tensor) -> Tensor:
@@ -73,8 +80,7 @@ def test_curve_over_sizes_adds_up(make_value: Callable[..., ms.ValueFunction]) -
 
 def test_many_players_are_binned() -> None:
     mask = ms.shapley_pairs(7, 100, least=7_000)
-    x, players = torch.ones(7, 100), ms.Players.of_elements((100,))
-    value = Noisy(1, 0.0, players=players)
+    x, value = torch.ones(7, 100), Noisy(1, 0.0, players=100)
     score = ms.mean_squared_error(value, x, mask)
     curve = score.by_size
     assert len(curve.size) == 28
@@ -97,25 +103,35 @@ def test_batch_size_does_not_matter(
     assert parts.debiased == pytest.approx(whole.debiased, rel=1e-5)
 
 
-def test_debiased_removes_the_variance_of_the_draws() -> None:
-    # Noise adds sigma²/K = 1 to each squared error. Over 40 x 1,505 pairs the mean of what it adds
-    # has a standard error of about 0.014, and the tolerance is five times that.
+def test_debiased_removes_the_variance_of_the_draws_and_no_other() -> None:
+    # Noise adds sigma²/K = 1 to each squared error, but for a quarter of the pairs: the value of
+    # the empty coalition is known. Over 40 x 1,505 pairs the mean of what it adds has a standard
+    # error of about 0.014, and the tolerance is five times that.
     mask = ms.shapley_pairs(7, 4, least=1_500)
     exact = ms.mean_squared_error(Noisy(1, 0.0), X, mask).mse
     scores = [ms.mean_squared_error(Noisy(4, 2.0, seed), X, mask) for seed in range(40)]
     raw = sum(score.mse for score in scores) / 40
     debiased = sum(score.debiased for score in scores) / 40
-    assert raw - exact == pytest.approx(1, abs=0.07)
+    drawn = mask.any(-1).float().mean().item()
+    assert 0.7 < drawn < 0.8
+    assert raw - exact == pytest.approx(drawn, abs=0.07)
     assert debiased == pytest.approx(exact, abs=0.07)
+
+
+def test_empty_coalitions_have_nothing_to_remove() -> None:
+    value = ms.imputed_value(lambda x: x, ms.MarginalImputer(X), "identity", draws=4)
+    score = ms.mean_squared_error(value, X, torch.zeros(7, 1, 4, dtype=torch.bool))
+    centred = X - X.mean(0)
+    assert score.mse == score.debiased == pytest.approx(centred.square().mean().item(), rel=1e-5)
 
 
 def test_every_pair_has_draws_of_its_own() -> None:
     seen = []
 
     class Watched(Noisy):
-        def estimate(self, x: Tensor, mask: Tensor, keys: Tensor) -> Estimate:
+        def sampled_values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Estimate:
             seen.append(keys.flatten())
-            return super().estimate(x, mask, keys)
+            return super().sampled_values(x, mask, keys)
 
     ms.mean_squared_error(Watched(2, 1.0), X, ms.shapley_pairs(7, 4, least=300), batch_size=100)
     assert len(seen) > 1

@@ -99,3 +99,26 @@ def test_labels_of_rows_are_checked() -> None:
             ms.exact_shapley(grouped, X)
     with pytest.raises(TypeError, match="dictionary of names"):
         value().grouped(3)
+
+
+def test_groups_of_groups_are_groups() -> None:
+    twice = value().grouped([0, 0, 1, 2]).grouped({"rest": ["group 1", "group 2"]})
+    mask = torch.tensor([[[True, False], [False, True]]]).expand(2, -1, -1)
+    apart = torch.tensor([[[0, 0, 1, 1], [1, 1, 0, 0]]]).expand(2, -1, -1) > 0
+    assert torch.equal(twice(X, mask), value()(X, apart))
+
+
+def test_players_are_never_split() -> None:
+    players = ms.Players("ab", [0, 0, 1, 1])
+    pairs = ms.as_value_function(lambda x, mask: product(x, players.expand(mask)), X, players)
+    with pytest.raises(ValueError, match="may not split the players that it groups"):
+        pairs.grouped([0, 1, 1, 1])
+    split = pairs.grouped(lambda x: torch.tensor([0, 1, 1, 1]).expand(len(x), 4), 2)
+    with pytest.raises(ValueError, match="may not split the players that it groups"):
+        ms.exact_shapley(split, X)
+
+
+def test_rows_with_players_of_their_own_are_not_grouped_by_row_again() -> None:
+    by_row = value().grouped(lambda x: torch.zeros_like(x).long(), 2)
+    with pytest.raises(ValueError, match="have players of their own already"):
+        by_row.grouped(lambda x: torch.zeros_like(x).long(), 2)

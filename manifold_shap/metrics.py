@@ -64,11 +64,7 @@ def shapley_pairs(rows: int, players: int, least: int = 10_000, seed: int = 0) -
 
 
 def mean_squared_error(
-    value: Any,
-    x: Any,
-    mask: Tensor,
-    batch_size: int = 8192,
-    progress: bool = False,
+    value: Any, x: Any, mask: Tensor, batch_size: int = 8192, progress: bool = False
 ) -> Score:
     """Score a value function on these rows and coalitions; the same ones serve every method.
 
@@ -85,7 +81,7 @@ def mean_squared_error(
     x, mask = check_pairs(x, mask, value.players)
     width = max(1, min(mask.shape[1], batch_size // value.draws))
     step = max(1, batch_size // (width * value.draws))
-    errors, variances, effective = [], [], []
+    figures = []
     numbers = torch.arange(mask.shape[0] * mask.shape[1]).reshape(mask.shape[:2])
     with tqdm(total=len(x), desc="error", unit="row", delay=2, disable=not progress) as bar:
         for rows in torch.arange(len(x)).split(step):
@@ -93,13 +89,10 @@ def mean_squared_error(
                 _errors(value, x[rows], mask[rows, k : k + width], numbers[rows, k : k + width])
                 for k in range(0, mask.shape[1], width)
             ]
-            error, variance, draws = (torch.cat(part, dim=1) for part in zip(*parts, strict=True))
-            errors.append(error)
-            variances.append(variance)
-            effective.append(draws)
+            figures.append([torch.cat(part, dim=1) for part in zip(*parts, strict=True)])
             bar.update(len(rows))
-    squared, left = torch.cat(errors).double(), torch.cat(variances).double()
-    return _score(squared, left, torch.cat(effective), mask.cpu(), value.draws)
+    squared, variance, effective = (torch.cat(parts) for parts in zip(*figures, strict=True))
+    return _score(squared, variance, effective, mask.cpu(), value.draws)
 
 
 def _errors(
@@ -108,7 +101,7 @@ def _errors(
     """Squared errors, and the Monte-Carlo variance inside them (means over outputs); draws."""
     values, variance, effective = value.estimate(x, mask, keys)
     error = (values - value.prediction(x)[:, None]).square()
-    return error.mean(-1).cpu(), variance.mean(-1).cpu(), effective.cpu()
+    return error.mean(-1).cpu().double(), variance.mean(-1).cpu().double(), effective.cpu()
 
 
 def _score(
@@ -144,9 +137,4 @@ def _by_size(
     error = (spread / (pairs - 1).clamp(min=1) / pairs).sqrt()
     mean_size = zeros.index_add(0, bin_of, size.double()) / pairs
     held = pairs > 0
-    return SizeCurve(
-        size=mean_size[held].tolist(),
-        mse=mean[held].tolist(),
-        standard_error=error[held].tolist(),
-        pairs=pairs[held].tolist(),
-    )
+    return SizeCurve(*(each[held].tolist() for each in (mean_size, mean, error, pairs)))

@@ -55,7 +55,7 @@ class Model:
         self.classes = tuple(str(name) for name in classes)
         self.returns = check_choice("returns", returns, RETURNS)
         self.batch_size = None if batch_size is None else check_whole("batch_size", batch_size)
-        self._asked_twice = False
+        self._repeated = False
 
     @torch.no_grad()
     def __call__(self, x: Float[Tensor, "batch *event"]) -> Float[Tensor, "batch classes"]:
@@ -79,7 +79,7 @@ class Model:
     def check(self, x: Float[Tensor, "batch *event"]) -> None:
         """Raise unless the wrapped function gives what `returns` promises on these rows.
 
-        Warns, once, where it gives other outputs when it is asked again for the same rows.
+        Warns, once, where it gives other outputs when it is called again on the same rows.
 
         Raises:
             TypeError: no tensor or array.
@@ -98,19 +98,9 @@ class Model:
         fault = "" if mass is None else _fault(mass)
         if fault:
             raise ValueError(fault)
-        if not self._asked_twice:
-            self._asked_twice = True
-            few = x[:_REPEATED_ROWS]
-            # Not a part of `raw`: the same rows in a larger batch may differ by rounding.
-            first, second = (self._raw(few) for _ in range(2))
-            if not torch.allclose(first, second, rtol=1e-4, atol=1e-6):
-                warnings.warn(
-                    "The model gives other outputs when it is asked again for the same rows (by "
-                    f"up to {(first - second).nan_to_num(0).abs().max():.3g}), which no standard "
-                    "error of Shapley values counts. Switch its dropout or sampling off, or fix "
-                    "its seed in every call.",
-                    stacklevel=3,
-                )
+        if not self._repeated:
+            self._repeated = True
+            _warn_if_random(self._raw, x[:_REPEATED_ROWS])
 
     def _raw(self, x: Tensor) -> Tensor:
         most = self.batch_size
@@ -154,7 +144,7 @@ def as_model(
         x: a few rows, on which the outputs are checked and, where `returns` is not given, read.
         classes: names; by default scikit-learn's `classes_`, else "0", "1", ...
         returns: `"logits"`, `"probabilities"`, `"log_probabilities"` or, for regression,
-            `"values"`. By default told from the outputs: rows that are distributions are
+            `"values"`. By default inferred from the outputs: rows that are distributions are
             probabilities, rows outside of [0, 1] are logits.
         batch_size: most rows in a call of `model`, where it has a limit.
 
@@ -183,9 +173,22 @@ def as_model(
     raw = Model(predict, (), returns or "logits", batch_size)._raw(x)
     _check_shape(raw, len(x), returns)
     classes = classes or names or tuple(str(k) for k in range(raw.shape[1]))
-    wrapped = Model(predict, classes, returns or _told_from(raw), batch_size)
+    wrapped = Model(predict, classes, returns or _inferred(raw), batch_size)
     wrapped.check(x)
     return wrapped
+
+
+def _warn_if_random(predict: Callable[[Tensor], Tensor], x: Float[Tensor, "batch *event"]) -> None:
+    # Not compared with a larger batch: the same rows may differ by rounding there.
+    first, second = predict(x), predict(x)
+    if not torch.allclose(first, second, rtol=1e-4, atol=1e-6):
+        warnings.warn(
+            "The model gives other outputs when it is called again on the same rows (by up to "
+            f"{(first - second).nan_to_num(0).abs().max():.3g}), which no standard error of "
+            "Shapley values counts. Switch its dropout or sampling off, or fix its seed in every "
+            "call.",
+            stacklevel=4,
+        )
 
 
 def warn_of_zeros(log_p: Float[Tensor, "batch classes"], amount: float) -> None:
@@ -285,7 +288,7 @@ def _read(
     return _SklearnPredict(predict, columns), returns, None
 
 
-def _told_from(raw: Tensor) -> str:
+def _inferred(raw: Tensor) -> str:
     check_numbers(raw)
     fault = _fault(raw)
     if fault and bool(((raw >= 0) & (raw <= 1)).all()):

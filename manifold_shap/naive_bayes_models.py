@@ -14,6 +14,8 @@ from pandas.api.types import is_numeric_dtype
 from torch import Tensor
 from torch.nn import functional as F
 
+_UNFITTED = "Expected a fitted model but this %(name)s is not; call `fit`."
+
 
 class Likelihood(ABC):
     """ℓ_m(x_m) = log P(x_m | y) for every feature m and class y, in float64."""
@@ -231,6 +233,7 @@ def read_model(model: Any) -> NaiveBayes:
 
 def _kind(model: Any) -> Callable[[Any], Likelihood]:
     from sklearn import naive_bayes
+    from sklearn.utils.validation import check_is_fitted
 
     kinds: dict[type, Callable[[Any], Likelihood]] = {
         naive_bayes.GaussianNB: GaussianLikelihood,
@@ -238,17 +241,14 @@ def _kind(model: Any) -> Callable[[Any], Likelihood]:
         naive_bayes.BernoulliNB: BernoulliLikelihood,
         naive_bayes.MultinomialNB: MultinomialLikelihood,
     }
-    name = type(model).__name__
     for kind, likelihood in kinds.items():
         if isinstance(model, kind):
-            if "classes_" not in vars(model):
-                raise ValueError(f"Expected a fitted model but this {name} is not; call `fit`.")
+            check_is_fitted(model, "classes_", msg=_UNFITTED)
             return likelihood
-    if isinstance(model, naive_bayes.ComplementNB):
-        name += ", which scores a class by the counts of all others and has no likelihoods"
     raise TypeError(
         "Expected `model` to be a GaussianNB, CategoricalNB, BernoulliNB or MultinomialNB of "
-        f"scikit-learn but got {name}; explain other classifiers by `permutation_shapley`."
+        f"scikit-learn but got {type(model).__name__}; explain classifiers without likelihoods of "
+        "features, such as ComplementNB, by `permutation_shapley`."
     )
 
 

@@ -80,6 +80,18 @@ class MLP(nn.Sequential):
         super().__init__(*layers, nn.Linear(widths[-1], outputs))
 
 
+def layers_behind(hidden: Sequence[int], outputs: int, activation: str) -> nn.Sequential:
+    """The layers behind a first linear one of width `hidden[0]`, beginning with its activation.
+
+    >>> layers_behind([4, 8], 2, "relu")(torch.zeros(5, 4)).shape
+    torch.Size([5, 2])
+    """
+    layers: list[nn.Module] = [make_activation(activation)]
+    for before, after in pairwise(hidden):
+        layers += [nn.Linear(before, after), make_activation(activation)]
+    return nn.Sequential(*layers, nn.Linear(hidden[-1], outputs))
+
+
 class MaskedLinear(nn.Module):
     """A linear layer on `(x ⊙ mask, mask)`: an absent player is never mistaken for a value.
 

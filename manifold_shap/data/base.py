@@ -128,14 +128,9 @@ class TensorDataModule(LightningDataModule):
         if self._is_set_up:
             return
         loaded = self.load()
-        parts = {"train": loaded.train, "validation": loaded.validation, "test": loaded.test}
-        for part, (x, y) in parts.items():
-            if len(x) != len(y) or not len(x):
-                raise ValueError(
-                    f"Expected as many inputs as labels, and at least one, in the {part} split but "
-                    f"got {len(x)} inputs and {len(y)} labels."
-                )
-            check_finite(x, f"x_{part}", "drop or fill these rows")
+        _check_part("train", *loaded.train)
+        _check_part("validation", *loaded.validation)
+        _check_part("test", *loaded.test)
         if self.task == "classification":
             _check_classes(self.name, loaded.train[1], loaded.classes)
         else:
@@ -146,6 +141,14 @@ class TensorDataModule(LightningDataModule):
         self.x_validation, self.y_validation = loaded.validation
         self.x_test, self.y_test = loaded.test
         self._is_set_up = True
+
+    def split(self, rows: int) -> tuple[Int64[Tensor, " _"], ...]:
+        """Row indices of the training, validation and test rows, by the shares and the seed.
+
+        Raises:
+            ValueError: a part has no row.
+        """
+        return split_rows(rows, {"validation": self.validation, "test": self.test}, self.seed)
 
     def train_dataloader(self) -> DataLoader[tuple[Tensor, ...]]:
         """Shuffled batches (x, y) of the training rows."""
@@ -190,6 +193,15 @@ def split_rows(rows: int, held_out: dict[str, float], seed: int) -> tuple[Int64[
         )
     order = torch.randperm(rows, generator=torch.Generator().manual_seed(seed))
     return order.split(list(sizes.values()))
+
+
+def _check_part(part: str, x: Tensor, y: Tensor) -> None:
+    if len(x) != len(y) or not len(x):
+        raise ValueError(
+            f"Expected as many inputs as labels, and at least one, in the {part} split but "
+            f"got {len(x)} inputs and {len(y)} labels."
+        )
+    check_finite(x, f"x_{part}", "drop or fill these rows")
 
 
 def _check_classes(name: str, y: Tensor, classes: tuple[str, ...]) -> None:

@@ -44,10 +44,7 @@ class Digits(TensorDataModule):
         digits = load_digits()
         x = torch.from_numpy(digits.images).float().div(16).unsqueeze(1)
         y = torch.from_numpy(digits.target).long()
-        shares = {"validation": self.validation, "test": self.test}
-        train, validation, test = (
-            (x[rows], y[rows]) for rows in split_rows(len(x), shares, self.seed)
-        )
+        train, validation, test = ((x[rows], y[rows]) for rows in self.split(len(x)))
         return Loaded(train, validation, test, _DIGITS, pixel_players(8, 8))
 
 
@@ -93,8 +90,7 @@ class DigitComponents(TensorDataModule):
         rows = np.isin(images.target, numbers)
         pixels, y = images.data[rows], torch.from_numpy(images.target[rows])
         y = torch.stack([y == number for number in numbers], 1).int().argmax(1)
-        shares = {"validation": self.validation, "test": self.test}
-        parts = split_rows(len(y), shares, self.seed)
+        parts = self.split(len(y))
         # The full solver: exact, and the same on every machine but for rounding.
         pca = PCA(self.components, svd_solver="full").fit(pixels[parts[0].numpy()])
         names = [f"PC{k + 1}" for k in range(self.components)]

@@ -86,8 +86,7 @@ class TableDataModule(TensorDataModule):
     def _split(self, table: Table) -> tuple[Tensor, ...]:
         rows = len(table.features)
         if table.test_rows is None:
-            shares = {"validation": self.validation, "test": self.test}
-            return split_rows(rows, shares, self.seed)
+            return self.split(rows)
         rest = rows - table.test_rows
         kept = split_rows(rest, {"validation": self.validation}, self.seed)
         return (*kept, torch.arange(rest, rows))
@@ -199,14 +198,7 @@ class Bike(TableDataModule):
     task = "regression"
 
     def read(self) -> Table:
-        path = sources.find(self.root, "bike/day.csv")
-        if path is None:
-            archive = "bike/Bike-Sharing-Dataset.zip"
-            packed = sources.require(self.root, archive, f"{_UCI}/00275/Bike-Sharing-Dataset.zip")
-            with zipfile.ZipFile(packed) as parts, parts.open("day.csv") as file:
-                days = pd.read_csv(file, parse_dates=["dteday"])
-        else:
-            days = pd.read_csv(path, parse_dates=["dteday"])
+        days = _read_days(self.root)
         trend = (days["dteday"] - days["dteday"].iloc[0]).dt.days
         angle = 2 * np.pi * trend / 365
         columns = {
@@ -219,6 +211,16 @@ class Bike(TableDataModule):
         }
         rented = torch.tensor(days["cnt"].to_numpy(), dtype=torch.float32)
         return Table(pd.DataFrame(columns), rented, target="bicycles")
+
+
+def _read_days(root: str | Path | None) -> pd.DataFrame:
+    path: Path | zipfile.Path | None = sources.find(root, "bike/day.csv")
+    if path is None:
+        archive = "Bike-Sharing-Dataset.zip"
+        packed = sources.require(root, f"bike/{archive}", f"{_UCI}/00275/{archive}")
+        path = zipfile.Path(packed, "day.csv")
+    with path.open("rb") as file:
+        return pd.read_csv(file, parse_dates=["dteday"])
 
 
 def _read_census(path: Path) -> pd.DataFrame:

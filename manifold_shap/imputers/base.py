@@ -35,7 +35,7 @@ class Completions(NamedTuple):
     Attributes:
         rows: `[batch, m, draws, *event]`; present players keep their values.
         log_weights: `[batch, m, draws]`, up to a constant of the (row, coalition) that is the same
-            for all of its draws, asked for at once or in parts; None where all count the same.
+            for all of its draws, made at once or in parts; None where all count the same.
         effective_draws: `[batch, m]`, the effective sample size of the weights behind equally
             weighted draws, such as those of a bank; None where there are none.
         correction: `[batch, m]`, for draws up to `draws.stop` that are the heaviest of some
@@ -100,7 +100,7 @@ class Imputer(nn.Module, ABC):
         Args:
             x: rows; the values of absent players in them are never read.
             mask: `True` = in the coalition; empty and full ones are allowed.
-            draws: numbers of the draws. Draw number k is the same whether asked for alone or
+            draws: numbers of the draws. Draw number k is the same whether drawn alone or
                 with others.
             keys: coalitions with equal keys share their random numbers (common random numbers).
         """
@@ -121,7 +121,7 @@ class Imputer(nn.Module, ABC):
         """Equally weighted draws; weighted ones are resampled in proportion to their weights.
 
         Draw number k is one of the proposals of its block, the k // `proposals`-th, so that it is
-        the same whether asked for alone or with others.
+        the same whether drawn alone or with others.
         """
         block = self.proposals
         pool = range(draws.start // block * block, -(-draws.stop // block) * block)
@@ -176,7 +176,7 @@ class Imputer(nn.Module, ABC):
     # Final.
 
     def left_out(self, draws: int) -> float:
-        """Share of the support that so many draws leave out: 1 where it is infinite.
+        """Share of the support that `draws` draws leave out: 1 where it is infinite.
 
         Where it is 0 the draws are all there are, and no seed changes the mean over them.
         """

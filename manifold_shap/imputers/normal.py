@@ -183,7 +183,7 @@ class ConditionalNormal(nn.Module):
     def _numbers(
         self, keys: Int64[Tensor, " keys"], draws: range
     ) -> Float[Tensor, "keys elements draws"]:
-        # An estimator asks for a row's coalitions in many calls that share one key.
+        # An estimator passes a row's coalitions in many calls that share one key.
         if self._drawn is not None:
             before, same_keys, numbers = self._drawn
             if before == draws and same_keys.device == keys.device and same_keys.equal(keys):

@@ -94,7 +94,7 @@ class Blocks:
     def reopened(self) -> Callable[[], Any] | None:
         """What opens `x` in another process, if it is a file; None for all that is in memory."""
         x = self.x
-        # Parts of a mapped array do not know where in the file they begin.
+        # A part of a mapped array does not hold its offset in the file.
         if isinstance(x, np.memmap) and isinstance(x.base, mmap.mmap) and x.mode != "c":
             order = "C" if x.flags.c_contiguous else "F"
             return partial(np.memmap, x.filename, x.dtype, "r", x.offset, x.shape, order)

@@ -48,7 +48,7 @@ def digest(*parts: Any) -> str:
 
 
 def _content(piece: Any, whole: bool) -> tuple[bytes, Any]:
-    """What a piece is, and its bytes; pieces of a longer array are told apart by neither."""
+    """What a piece is, and its bytes; how a longer array is cut into pieces changes neither."""
     if isinstance(piece, bytes):
         return b"", piece
     if isinstance(piece, Tensor):

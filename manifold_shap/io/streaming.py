@@ -133,7 +133,7 @@ def explain_rows(
 def _calls(
     task: Task, blocks: Blocks, executor: Executor | None
 ) -> tuple[Callable[[int], Callable[[], int]], int]:
-    """What explains a block, given its number, and how many blocks may be on their way at once.
+    """A function that returns the call for a block, and the most blocks submitted at once.
 
     Raises:
         TypeError: the value function or the estimator cannot be sent to another process.
@@ -145,14 +145,12 @@ def _calls(
     reopened = blocks.reopened()
 
     def elsewhere(number: int) -> Callable[[], int]:
+        where = blocks.where(number)
         if reopened is not None:
-            where = blocks.where(number)
             return partial(store, number, (reopened, where), blocks.labels[where])
-        x, labels = blocks[number]
-        # Of a part of a tensor, pickle would send the whole.
-        return partial(
-            store, number, pickle.dumps(x.clone() if isinstance(x, Tensor) else x), labels
-        )
+        # Pickle would send the whole tensor of which a block is a view.
+        x = blocks.x[where].clone() if isinstance(blocks.x, Tensor) else blocks.x[where]
+        return partial(store, number, pickle.dumps(x), blocks.labels[where])
 
     return elsewhere, _MOST_SENT if reopened is None else len(blocks)
 
@@ -160,7 +158,7 @@ def _calls(
 def _results(
     calls: Iterator[Callable[[], int]], executor: Executor | None, most: int
 ) -> Iterator[int]:
-    """What calls return, in the order in which they end; at most so many wait at a time."""
+    """Results of the calls, in the order in which they end; a bounded number waits at a time."""
     if executor is None:
         yield from (call() for call in calls)
         return
@@ -227,16 +225,15 @@ def _check_same(
         known = storage.load(task.place / "first.zarr")
     except (FileNotFoundError, KeyError, ValueError) as error:
         raise ValueError(
-            f"Expected work in progress that can be resumed in {task.place} but what tells about "
-            "it is lost or damaged; begin anew with resume=False."
+            f"Expected work in progress that can be resumed in {task.place} but its "
+            "record is lost or damaged; begin anew with resume=False."
         ) from error
     changed += storage.differences(known, first.to_xarray(), _SAME)
     if changed:
         raise ValueError(
-            "Expected the rows and settings of the interrupted call, which has left "
-            f"{len(task.done)} blocks in {task.place}, but these differ: "
-            f"{', '.join(dict.fromkeys(changed))}. Give the same ones again, or begin anew with "
-            "resume=False."
+            f"Expected the rows and settings of the interrupted call, {len(task.done)} blocks of "
+            f"which are in {task.place}, but these differ: {', '.join(dict.fromkeys(changed))}. "
+            "Give the same ones again, or begin anew with resume=False."
         )
 
 

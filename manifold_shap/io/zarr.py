@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from manifold_shap._checks import shown
 from manifold_shap.io.files import digest, write_whole
 from manifold_shap.players import Players
 from manifold_shap.simplex.partition import Partition
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _FORMAT = "manifold_shap explanation"
 _TENSORS = ("phi", "standard_error", "base", "prediction", "x")
+_OPTIONAL = ("owners", "covariance", "degrees_of_freedom")
 # Rows that are read at once where a store may be larger than memory.
 _ROWS_AT_ONCE = 4096
 
@@ -32,24 +34,21 @@ def to_dataset(explanation: "Explanation") -> "xr.Dataset":
     import xarray as xr
 
     event = [f"axis_{k}" for k in range(explanation.x.ndim - 1)]
-    by_player = ("instances", "players", "outputs")
+    by_row, by_player = ["instances", *event], ["instances", "players", "outputs"]
     variables = {
-        "phi": (by_player, copied(explanation.phi)),
-        "standard_error": (by_player, copied(explanation.standard_error)),
-        "base": (("instances", "outputs"), copied(explanation.base)),
-        "prediction": (("instances", "outputs"), copied(explanation.prediction)),
-        "x": (("instances", *event), copied(explanation.x)),
-        "player_of_element": (event, copied(explanation.players.index)),
+        "phi": (by_player, explanation.phi),
+        "standard_error": (by_player, explanation.standard_error),
+        "base": (["instances", "outputs"], explanation.base),
+        "prediction": (["instances", "outputs"], explanation.prediction),
+        "x": (by_row, explanation.x),
+        "player_of_element": (event, explanation.players.index),
+        "degrees_of_freedom": (["instances"], explanation.degrees_of_freedom),
+        "owners": (by_row, explanation.owners),
+        "covariance": ([*by_player, "outputs_too"], explanation.covariance),
     }
-    if explanation.degrees_of_freedom is not None:
-        freedom = copied(explanation.degrees_of_freedom)
-        variables["degrees_of_freedom"] = (("instances",), freedom)
-    if explanation.owners is not None:
-        variables["owners"] = (("instances", *event), copied(explanation.owners))
-    if explanation.covariance is not None:
-        variables["covariance"] = ((*by_player, "outputs_too"), copied(explanation.covariance))
+    held = {k: (axes, copied(each)) for k, (axes, each) in variables.items() if each is not None}
     return xr.Dataset(
-        variables,
+        held,
         coords={
             "instances": list(explanation.instances),
             "players": np.array(explanation.players.names),
@@ -65,23 +64,18 @@ def fields(dataset: "xr.Dataset") -> dict[str, Any]:
     Raises:
         ValueError: the dataset is none of its making.
     """
-    if dataset.attrs.get("format") != _FORMAT:
+    found = dataset.attrs.get("format")
+    if found != _FORMAT:
         raise ValueError(
-            f"Expected a dataset written by Explanation.save (format {_FORMAT!r}) but got one "
-            f"with variables {sorted(map(str, dataset.variables))[:10]} and format "
-            f"{dataset.attrs.get('format')!r}."
+            f"Expected a dataset written by Explanation.save but got one of variables "
+            f"{shown(sorted(map(str, dataset.variables)))} and format {found!r}."
         )
-    names = tuple(map(str, dataset["players"].values))
     schema, partition = (dataset.attrs.get(key) for key in ("schema", "partition"))
     return {
         **{name: _tensor(dataset, name) for name in _TENSORS},
-        "covariance": _tensor(dataset, "covariance") if "covariance" in dataset else None,
-        "players": _players(names, _tensor(dataset, "player_of_element")),
+        **{name: _tensor(dataset, name) if name in dataset else None for name in _OPTIONAL},
+        "players": _players(dataset),
         "outputs": tuple(map(str, dataset["outputs"].values)),
-        "owners": _tensor(dataset, "owners") if "owners" in dataset else None,
-        "degrees_of_freedom": (
-            _tensor(dataset, "degrees_of_freedom") if "degrees_of_freedom" in dataset else None
-        ),
         "space": as_space(**json.loads(dataset.attrs["space"])),
         "instances": tuple(int(k) for k in dataset["instances"].values),
         "made_by": json.loads(dataset.attrs["made_by"]),
@@ -242,7 +236,9 @@ def _tensor(dataset: "xr.Dataset", name: str) -> Tensor:
     return torch.from_numpy(np.array(dataset[name].values))
 
 
-def _players(names: tuple[str, ...], index: Tensor) -> Players:
+def _players(dataset: "xr.Dataset") -> Players:
+    names = tuple(map(str, dataset["players"].values))
+    index = _tensor(dataset, "player_of_element")
     if bool((index < 0).any()):
         return Players.of_rows(index.shape, len(names), names)
     return Players(names, index)
@@ -253,19 +249,18 @@ def _read(path: Path, rows: slice) -> "xr.Dataset":
 
     if not path.exists():
         raise FileNotFoundError(
-            f"Expected an explanation at {path} but nothing is there; `explain.py` and "
-            "`Explanation.save` write one."
+            f"Expected an explanation at {path} but nothing is there; `Explanation.save` or "
+            "`explain_rows` writes one."
         )
     try:
         with xr.open_zarr(path, consolidated=True, chunks=None) as store:
-            return (store.isel(instances=rows) if "instances" in store.dims else store).load()
+            return store.isel(instances=rows, missing_dims="ignore").load()
     except PermissionError:
         raise
     except Exception as error:  # A damaged store makes zarr and xarray fail in any way.
         raise ValueError(
             f"Expected a complete explanation store at {path} but it cannot be read "
-            f"({type(error).__name__}: {error}); make it again with `explain.py` or "
-            "`Explanation.save`."
+            f"({type(error).__name__}: {error}); write it again."
         ) from error
 
 
@@ -312,6 +307,6 @@ def _alike(part: Path, first: "xr.Dataset", with_covariance: bool) -> "xr.Datase
 
 
 def _layout(dataset: "xr.Dataset", rows: int) -> dict[Any, Any]:
-    """How a store is begun that has one chunk for so many rows."""
+    """The chunks of a new store: `rows` rows in each."""
     by_rows = {name: each for name, each in dataset.variables.items() if "instances" in each.dims}
     return {name: {"chunks": (rows, *each.shape[1:])} for name, each in by_rows.items()}

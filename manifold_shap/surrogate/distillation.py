@@ -16,7 +16,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from manifold_shap import _random
-from manifold_shap._checks import check_number, check_whole
+from manifold_shap._checks import check_finite, check_number, check_whole
 from manifold_shap.coalitions import SizeUniform
 from manifold_shap.io.files import load_checkpoint, save_checkpoint
 from manifold_shap.players import Players
@@ -79,7 +79,7 @@ class Lessons:
         save_checkpoint(path, {**kept, **record})
 
     def sample(self, count: int, generator: torch.Generator) -> Lesson:
-        """A random sample of so many of them, with replacement, on the generator's device."""
+        """A random sample of `count` lessons, with replacement, on the generator's device."""
         device = generator.device
         chosen = torch.randint(len(self.row), (count,), generator=generator, device=device).cpu()
         taken = self.x[self.row[chosen]], self.mask[chosen], self.target[chosen]
@@ -204,21 +204,14 @@ def _ask(
     seed: int,
     progress: bool = False,
 ) -> Float[Tensor, "lessons 2 outputs"]:
-    keys = _random.fold(torch.arange(2 * len(row)).reshape(-1, 2), seed)
+    pairs = 2 * len(row)
+    keys = _random.fold(torch.arange(pairs).reshape(-1, 2), seed)
     values = []
-    with tqdm(
-        total=2 * len(row), desc="teacher", unit="value", delay=2, disable=not progress
-    ) as bar:
+    with tqdm(total=pairs, desc="teacher", unit="value", delay=2, disable=not progress) as bar:
         for some in torch.arange(len(row)).split(_step(teacher)):
             values.append(teacher(x[row[some]], mask[some], keys[some]).cpu().float())
             bar.update(2 * len(some))
-    target = torch.cat(values)
-    if not bool(target.isfinite().all()):
-        raise ValueError(
-            f"Expected finite values from the teacher but {int((~target.isfinite()).sum())} of "
-            f"{target.numel()} are NaN or infinite; look for an overflow in it."
-        )
-    return target
+    return check_finite(torch.cat(values), "teacher(x, mask)", "look for an overflow in it")
 
 
 def _step(teacher: ValueFunction) -> int:

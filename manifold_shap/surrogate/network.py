@@ -9,7 +9,6 @@ learns the on-manifold value function. No labels enter: any rows of the data dis
 """
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 import torch
 from jaxtyping import Bool, Float, Int64
@@ -18,7 +17,7 @@ from torch import Tensor, nn
 from manifold_shap.nn import (
     MaskedLinear,
     check_hidden,
-    make_activation,
+    layers_behind,
     product_dtype,
     value_and_slope,
 )
@@ -58,13 +57,9 @@ class Surrogate(nn.Module):
     ) -> None:
         super().__init__()
         check_hidden(hidden)
-        players = max(index) + 1
         self.on_simplex = on_simplex
-        self.first = MaskedLinear(index, players, hidden[0])
-        layers: list[nn.Module] = [make_activation(activation)]
-        for before, after in pairwise(hidden):
-            layers += [nn.Linear(before, after), make_activation(activation)]
-        self.rest = nn.Sequential(*layers, nn.Linear(hidden[-1], outputs))
+        self.first = MaskedLinear(index, max(index) + 1, hidden[0])
+        self.rest = layers_behind(hidden, outputs, activation)
         self.register_buffer("x_mean", torch.zeros(tuple(event)))
         self.register_buffer("x_scale", torch.ones(tuple(event)))
         self.register_buffer("target_mean", torch.zeros(outputs))

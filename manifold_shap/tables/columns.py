@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
-from manifold_shap._checks import shown
+from manifold_shap._checks import check_choice, shown
 
 Kind = Literal["continuous", "binary", "categorical"]
 
@@ -54,11 +54,7 @@ class Column:
         # Text of numpy could not be read back from a checkpoint.
         object.__setattr__(self, "name", str(self.name))
         object.__setattr__(self, "categories", tuple(str(label) for label in self.categories))
-        if self.kind not in get_args(Kind):
-            raise ValueError(
-                f"Expected the kind of column {self.name!r} to be one of {get_args(Kind)} "
-                f"but got {self.kind!r}."
-            )
+        check_choice(f"kind of column {self.name!r}", self.kind, get_args(Kind))
         count, distinct = len(self.categories), len(set(self.categories))
         fits = {"continuous": count == 0, "binary": count == 2, "categorical": count >= 1}
         if not fits[self.kind] or distinct < count:
@@ -70,8 +66,7 @@ class Column:
         if not (np.isfinite(self.mean) and np.isfinite(self.scale) and self.scale > 0):
             raise ValueError(
                 f"Expected a finite mean and a positive scale for column {self.name!r} but got "
-                f"mean {self.mean} and scale {self.scale}; its values are too large for their "
-                "variance to be computed: change their unit."
+                f"mean {self.mean} and scale {self.scale}; change the unit of its values."
             )
 
     @property
@@ -160,8 +155,7 @@ def check_numerals(series: pd.Series) -> None:
         raise ValueError(
             f"Column {series.name!r} is text although {pointed.sum()} of its {len(text)} values "
             f"look like numbers, {len(commas)} with a decimal comma, first {commas.iloc[0]!r} in "
-            f"row {commas.index[0]}; write them with a decimal point (or, where they are "
-            "categories, with another separator)."
+            f"row {commas.index[0]}; write a decimal point, or another separator in categories."
         )
     if _is_mostly_distinct(series) or (len(odd) and odd.str.lower().isin(_MISSING_WORDS).all()):
         example = f", but not {odd.iloc[0]!r} in row {odd.index[0]}" if len(odd) else ""

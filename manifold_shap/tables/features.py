@@ -35,11 +35,7 @@ def player_values(
     if schema is not None:
         return _of_columns(schema.decode(x), schema, players)
     flat, names = x.flatten(1), list(players.names)
-    if owners is None:
-        if flat.shape[1] != len(names):
-            return None
-        return pd.DataFrame(flat[:, players.index.flatten().argsort()].numpy(), columns=names)
-    own = owners.flatten(1)
+    own = (players.index.expand_as(x) if owners is None else owners).flatten(1)
     if not torch.equal((own >= 0).sum(1), own.amax(1) + 1):
         return None
     # Padding is written to a place of its own, and left out.

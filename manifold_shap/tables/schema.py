@@ -104,7 +104,7 @@ class Schema:
         Raises:
             TypeError: `frame` is not a data frame.
             ValueError: missing, extra or duplicate columns, missing or infinite values, text in a
-                continuous column, or a category the schema does not know.
+                continuous column, or a category that is not in the schema.
         """
         _check_table(frame)
         _check_names(frame, self.names, "the table")

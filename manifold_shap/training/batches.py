@@ -90,15 +90,12 @@ def loader(
         ValueError: no tensors, no rows, different numbers of rows, or a number out of range.
     """
     rows = _common_rows(tensors)
-    total = rows if rows_per_epoch is None else rows_per_epoch
-    check_whole("batch_size", batch_size)
-    check_whole("rows_per_epoch", total)
-    check_seed(seed)
-    sampler = IndexBatches(rows, batch_size, shuffle, seed, total)
+    size = check_whole("batch_size", batch_size)
+    total = check_whole("rows_per_epoch", rows if rows_per_epoch is None else rows_per_epoch)
     return DataLoader(
         GatheredRows(tensors),
         batch_size=None,
-        sampler=sampler,
+        sampler=IndexBatches(rows, size, shuffle, check_seed(seed), total),
         collate_fn=_unchanged,
         # Without one, each pass over the loader would draw from the global generator.
         generator=torch.Generator(),

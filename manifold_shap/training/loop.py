@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -216,8 +217,8 @@ class StepsBar(ProgressBar):
     def on_validation_end(self, trainer: L.Trainer, task: L.LightningModule) -> None:
         if self.bar is not None:
             loss = float(trainer.callback_metrics["validation"])
-            told = {"epoch": trainer.current_epoch + 1, "validation": f"{loss:.5f}"}
-            self.bar.set_postfix(told, refresh=False)
+            shown = {"epoch": trainer.current_epoch + 1, "validation": f"{loss:.5f}"}
+            self.bar.set_postfix(shown, refresh=False)
 
     def on_train_end(self, trainer: L.Trainer, task: L.LightningModule) -> None:
         if self.bar is not None:
@@ -254,18 +255,11 @@ def _callbacks(task: Task, directory: Path, options: Mapping[str, Any]) -> list[
     if patience is not None:
         stop = EarlyStopping("validation", patience=patience, check_on_train_epoch_end=False)
         callbacks.append(stop)
-    best = ("epoch", "max") if patience is None else ("validation", "min")
-    for name, (monitor, mode) in {"best": best, "last": (None, "min")}.items():
-        callbacks.append(
-            ModelCheckpoint(
-                directory,
-                name,
-                monitor=monitor,
-                mode=mode,
-                enable_version_counter=False,
-                save_on_train_epoch_end=False,
-            )
-        )
+    checkpoint = partial(
+        ModelCheckpoint, directory, enable_version_counter=False, save_on_train_epoch_end=False
+    )
+    monitor, mode = ("epoch", "max") if patience is None else ("validation", "min")
+    callbacks += [checkpoint("best", monitor=monitor, mode=mode), checkpoint("last")]
     return [*callbacks, StepsBar(task.kind)] if options["progress"] else callbacks
 
 

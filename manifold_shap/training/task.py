@@ -256,7 +256,7 @@ class Task(L.LightningModule, ABC):
 
 
 def _plain(value: Any) -> Any:
-    """A list or a dict of another package, or a number of numpy, as JSON knows it."""
+    """A list or a dict of another package, or a number of numpy, as JSON represents it."""
     if isinstance(value, Mapping):
         return dict(value)
     return list(value) if isinstance(value, Sequence) else value.item()

@@ -9,7 +9,7 @@ from manifold_shap.vae.network import MaskedVAE
 # A bank takes at most 1 GiB.
 _BANK_ELEMENTS = 2**28
 
-# A bank has at least so many codes: with fewer, neighbours in a table are too far apart.
+# Least codes of a bank: with fewer, neighbours in a table are too far apart.
 _LEAST_CODES = 30_000
 
 # Coalitions of a run that are updated together. More of them make a better matrix product, of more
@@ -44,18 +44,20 @@ def decoded_codes(
     kept = torch.randperm(len(rows), generator=generator)
     # Small tables give several codes of each row.
     kept = kept.repeat(-(-_LEAST_CODES // len(kept)))[:most].to(rows.device)
-    codes = []
-    for some in kept.split(4096):
-        q = network.encode(rows[some]).base_dist
-        noise = torch.randn(q.loc.shape, generator=generator).to(rows.device)
-        codes.append(q.loc + q.scale * noise)
-    z = torch.cat(codes)
+    z = torch.cat([_sampled_codes(network, rows[some], generator) for some in kept.split(4096)])
     _, _, directions = torch.linalg.svd(z - z.mean(0), full_matrices=False)
     z = z[(z @ directions[0]).argsort()]
     columns = z.new_empty(width, len(z))
     for some, place in zip(z.split(4096), columns.split(4096, 1), strict=True):
         place.copy_(network.decode(some).eta.T)
     return columns.T
+
+
+def _sampled_codes(
+    network: MaskedVAE, rows: Float[Tensor, "rows elements"], generator: torch.Generator
+) -> Float[Tensor, "rows latent"]:
+    q = network.encode(rows).base_dist
+    return q.loc + q.scale * torch.randn(q.loc.shape, generator=generator).to(rows.device)
 
 
 class RunningLikelihood:

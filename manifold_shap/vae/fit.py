@@ -20,7 +20,7 @@ from manifold_shap.vae.imputer import VAEImputer, check_posterior
 from manifold_shap.vae.network import MaskedVAE
 from manifold_shap.values import ImputedValue, imputed_value, model_for
 
-# A row of so many elements is an image, or as rich as one, and needs wider networks.
+# A row of at least this many elements, such as an image, needs wider networks.
 _MANY_ELEMENTS = 100
 _NARROW: dict[str, Any] = {"latent": 16, "hidden": (256, 256)}
 _WIDE: dict[str, Any] = {"latent": 32, "hidden": (512, 512)}

@@ -11,7 +11,6 @@ q and does not simplify it.
 """
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any, cast
 
 import torch
@@ -27,7 +26,7 @@ from torch.distributions import (
 )
 
 from manifold_shap._checks import check_whole
-from manifold_shap.nn import MLP, MaskedLinear, check_hidden, make_activation
+from manifold_shap.nn import MLP, MaskedLinear, check_hidden, layers_behind
 from manifold_shap.vae.likelihood import Likelihood, Product
 
 # Smallest log-scale in latent space, where codes are of order one.
@@ -77,10 +76,7 @@ class MaskedVAE(nn.Module):
         self.encoder = MLP(len(features), hidden, wide, activation)
         self.decoder = MLP(latent, [*reversed(hidden)], self.likelihood.parameters_wide, activation)
         self.first = MaskedLinear(features.tolist(), int(owner.max()) + 1, hidden[0])
-        layers: list[nn.Module] = [make_activation(activation)]
-        for before, after in pairwise(hidden):
-            layers += [nn.Linear(before, after), make_activation(activation)]
-        self.rest = nn.Sequential(*layers, nn.Linear(hidden[-1], components * (wide + 1)))
+        self.rest = layers_behind(hidden, components * (wide + 1), activation)
 
     def encode(self, x: Float[Tensor, "batch elements"]) -> Independent:
         """q(z|x), a diagonal normal (Eq. 18)."""

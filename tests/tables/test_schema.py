@@ -227,7 +227,7 @@ def test_from_dict_refuses_other_plain_data(bad: dict) -> None:
 @pytest.mark.parametrize(
     ("column", "message"),
     [
-        ({"kind": "ordinal"}, "kind of column 'a' to be one of .* got 'ordinal'"),
+        ({"kind": "ordinal"}, "kind of column 'a'` to be one of .* got 'ordinal'"),
         ({"kind": "binary", "categories": ("x",)}, "distinct categories for column 'a'"),
         ({"kind": "categorical", "categories": ("x", "x")}, "distinct categories for column 'a'"),
         ({"kind": "continuous", "categories": ("x", "y")}, "got .* for a continuous column"),
@@ -356,7 +356,7 @@ def test_text_that_is_hardly_a_date_is_a_category() -> None:
 
 
 def test_numbers_too_large_for_a_variance() -> None:
-    with pytest.raises(ValueError, match=r"column 'a' but got mean .* change their unit"):
+    with pytest.raises(ValueError, match=r"column 'a' but got mean .* change the unit"):
         Schema.fit(pd.DataFrame({"a": [1e300, -1e300, 3.0]}))
 
 

@@ -502,9 +502,7 @@ class Other(Weighted):
 )
 @pytest.mark.usefixtures("left")
 def test_another_call_is_not_resumed(path: Path, changes: dict[str, Any], named: str) -> None:
-    with pytest.raises(
-        ValueError, match=rf"interrupted call, 2 blocks of .*differ.*{named}"
-    ):
+    with pytest.raises(ValueError, match=rf"interrupted call, 2 blocks of .*differ.*{named}"):
         run(path, **changes, resume=True)
 
 

@@ -232,8 +232,7 @@ def read_model(model: Any) -> NaiveBayes:
 
 
 def _kind(model: Any) -> Callable[[Any], Likelihood]:
-    from sklearn import naive_bayes
-    from sklearn.utils.validation import check_is_fitted
+    from sklearn import naive_bayes, utils
 
     kinds: dict[type, Callable[[Any], Likelihood]] = {
         naive_bayes.GaussianNB: GaussianLikelihood,
@@ -243,7 +242,7 @@ def _kind(model: Any) -> Callable[[Any], Likelihood]:
     }
     for kind, likelihood in kinds.items():
         if isinstance(model, kind):
-            check_is_fitted(model, "classes_", msg=_UNFITTED)
+            utils.validation.check_is_fitted(model, "classes_", msg=_UNFITTED)
             return likelihood
     raise TypeError(
         "Expected `model` to be a GaussianNB, CategoricalNB, BernoulliNB or MultinomialNB of "

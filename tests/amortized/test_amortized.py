@@ -14,13 +14,14 @@ from manifold_shap.amortized.fit import AmortizedTask
 from manifold_shap.amortized.network import AmortizedNetwork, _chance, _moments, _Reach
 from manifold_shap.nn import ACTIVATIONS
 from manifold_shap.surrogate.network import Surrogate
-from tests.estimators.test_coalition import network, rows
+from tests.estimators.test_coalition import network
+from tests.examples import uniform
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> AmortizedExplainer:
     explainer = ms.fit_amortized(
-        network(8), rows(8, 2000), hidden=[64, 64], max_epochs=5, trainer={"accelerator": "cpu"}
+        network(8), uniform(2000, 8), hidden=[64, 64], max_epochs=5, trainer={"accelerator": "cpu"}
     )
     explainer.measure(ms.exact_shapley(explainer.value, held_out()))
     return explainer
@@ -43,7 +44,7 @@ def test_it_learns_shapley_values_of_rows_it_has_not_seen(trained: AmortizedExpl
 def test_labels_are_unbiased_for_any_batch_size(batch_size: int) -> None:
     """Means over 4,000 or so labels, of 24 numbers: beyond 4.5 errors once in 6,000 times."""
     value = network(8)
-    x = rows(8, 1).expand(batch_size, -1)
+    x = uniform(1, 8).expand(batch_size, -1)
     network_settings = {"hidden": [8], "activation": "gelu", "shares": 4}
     about = {"index": list(range(8)), "outputs": 3, "surrogate_hidden": [16, 16]}
     task = AmortizedTask({**about, **network_settings})
@@ -145,7 +146,7 @@ def test_without_training_it_is_exact_where_all_units_are_active() -> None:
 
 
 def test_training_improves_on_the_start() -> None:
-    value, x = network(8), rows(8, 2000)
+    value, x = network(8), uniform(2000, 8)
     exact = ms.exact_shapley(value, held_out())
     words = {"hidden": [64], "trainer": {"accelerator": "cpu"}}
     short, long = (
@@ -187,8 +188,8 @@ def test_another_surrogate_is_refused(trained: AmortizedExplainer, tmp_path: Pat
 def test_the_seed_decides() -> None:
     def fit(seed: int) -> torch.Tensor:
         words = {"hidden": [8], "max_epochs": 1, "batch_size": 8, "trainer": {"accelerator": "cpu"}}
-        explainer = ms.fit_amortized(network(4), rows(4, 100), seed=seed, **words)
-        return explainer(rows(4, 5))
+        explainer = ms.fit_amortized(network(4), uniform(100, 4), seed=seed, **words)
+        return explainer(uniform(5, 4))
 
     assert torch.equal(fit(1), fit(1))
     assert not torch.equal(fit(1), fit(2))
@@ -223,9 +224,9 @@ def test_errors_at_the_door(trained: AmortizedExplainer) -> None:
     with pytest.raises(ValueError, match="Expected `x`"):
         trained(torch.randn(3, 5))
     with pytest.raises(ValueError, match="Expected `hidden` to list layer widths"):
-        ms.fit_amortized(trained.value, rows(8, 100), hidden=[])
+        ms.fit_amortized(trained.value, uniform(100, 8), hidden=[])
     with pytest.raises(ValueError, match="Expected `shares` to be a whole number of at least 1"):
-        ms.fit_amortized(trained.value, rows(8, 100), shares=0)
+        ms.fit_amortized(trained.value, uniform(100, 8), shares=0)
     with pytest.raises(
         ValueError, match="Expected `batch_size` to be a whole number of at least 1"
     ):

@@ -1,6 +1,5 @@
 """Defines the output spaces T: the scales on which Shapley values share out a prediction."""
 
-import difflib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -11,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap import simplex
+from manifold_shap._checks import check_choice
 from manifold_shap.simplex.partition import Partition
 
 # Every output space by its name; `OutputSpace.__init_subclass__` enters them.
@@ -231,12 +231,7 @@ def as_space(output: "str | OutputSpace", zero_replacement: float | None = None)
             f"Expected `output` to be one of {tuple(SPACES)}, or an output space such as "
             f"`ms.ILR()`, but got {output!r}."
         )
-    if output not in SPACES:
-        close = difflib.get_close_matches(output, SPACES, 1)
-        raise ValueError(
-            f"Expected `output` to be one of {tuple(SPACES)} but got {output!r}"
-            + (f"; did you mean {close[0]!r}?" if close else ".")
-        )
+    check_choice("output", output, SPACES)
     named: Any = SPACES[output]
     if zero_replacement is None or not named.takes_logarithms:
         return named()

@@ -157,8 +157,8 @@ class PlayerMoments:
 class StratifiedMoments:
     """Mean of stratified samples of all players' contributions, and its error, in float64.
 
-    Samples come in twos of the same stratum, whose differences tell how much these vary. How they
-    vary with their sum over players is kept, too: see `with_sum`.
+    Two samples per stratum, a replicate, give an unbiased variance estimate. Covariances with the
+    sum over players are accumulated, too: see `with_sum`.
 
     Args:
         rows, players, outputs: how many.
@@ -181,22 +181,22 @@ class StratifiedMoments:
     ) -> None:
         self.weights = weights.to(device, torch.float64)
         self.mean = torch.zeros((rows, players, outputs), dtype=torch.float64, device=device)
-        self._twos = torch.zeros(rows, dtype=torch.int64, device=device)
+        self._replicates = torch.zeros(rows, dtype=torch.int64, device=device)
         shape = (*self.mean.shape, *((outputs,) if crossed else ()))
         self._own, self._summed = self.mean.new_zeros(shape), self.mean.new_zeros(shape)
         self._fourth = torch.zeros_like(self.mean)
         self._pattern = "btsio,btsiq->bioq" if crossed else "btsio,btsio->bio"
 
     def add(
-        self, rows: Tensor, samples: Float[Tensor, "rows twos 2 strata players outputs"]
+        self, rows: Tensor, samples: Float[Tensor, "rows replicates 2 strata players outputs"]
     ) -> None:
         """Add new samples."""
         rows, new = rows.to(self.mean.device), samples.shape[1]
         weighted = samples.double() * self.weights[:, None, None]
         mean = weighted.sum(3).mean((1, 2))
-        before = self._twos[rows]
+        before = self._replicates[rows]
         self.mean[rows] += (mean - self.mean[rows]) * _over(new / (before + new), mean)
-        self._twos[rows] += new
+        self._replicates[rows] += new
         apart = weighted[:, :, 0] - weighted[:, :, 1]
         summed = apart.sum(3, keepdim=True).expand_as(apart)
         self._own[rows] += torch.einsum(self._pattern, apart, apart)
@@ -212,22 +212,22 @@ class StratifiedMoments:
         return self._of_mean(self._summed)
 
     def _of_mean(self, products: Tensor) -> Tensor:
-        # A mean of m twos has the variance of a difference, over 4m.
-        twos = _over(self._twos, products)
-        return torch.where(twos > 0, products / (4 * twos.square()), torch.nan)
+        # A mean of m replicates has the variance of a difference, over 4m.
+        replicates = _over(self._replicates, products)
+        return torch.where(replicates > 0, products / (4 * replicates.square()), torch.nan)
 
     def gain(self) -> Float[Tensor, " rows"]:
         """What one more sample takes away from the variance of all means.
 
         Of the variance as it is reported: less what the sum over players explains, and widened. NaN
-        with fewer than two twos, which hardly tell it: intervals would be too short where it
-        happens to look small.
+        with fewer than two replicates, which hardly determine it: intervals would be too short
+        where it happens to look small.
         """
         common = diagonal(self.summed())
         explained = common.square() / common.sum(1, keepdim=True).clamp(min=_SMALLEST)
         left = (diagonal(self.own()) - explained).clamp(min=0) * self.widening()
-        gain = left.sum((1, 2)) / (self._twos * len(self.weights))
-        return torch.where(self._twos > 1, gain, torch.nan)
+        gain = left.sum((1, 2)) / (self._replicates * len(self.weights))
+        return torch.where(self._replicates > 1, gain, torch.nan)
 
     def widening(self) -> Float[Tensor, "rows players outputs"]:
         """What few samples, unequal strata and an uncertain coefficient make of a variance.
@@ -237,7 +237,7 @@ class StratifiedMoments:
         coefficient of the control variate is as uncertain: by f/(f-2) (Lavenberg & Welch 1981).
         """
         squares = diagonal(self._own)
-        count = _over(self._twos * len(self.weights), squares)
+        count = _over(self._replicates * len(self.weights), squares)
         freedom = 3 * squares.square() / self._fourth.clamp(min=_SMALLEST)
         freedom = torch.where(self._fourth > 0, freedom.minimum(count), count).clamp(min=4)
         return freedom / (freedom - 2)

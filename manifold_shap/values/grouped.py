@@ -9,7 +9,7 @@ from jaxtyping import Bool, Int64
 from torch import Tensor
 
 from manifold_shap.players import Players
-from manifold_shap.values.base import ValueFunction
+from manifold_shap.values.base import Estimate, ValueFunction
 
 
 class GroupedValue(ValueFunction):
@@ -119,7 +119,7 @@ class GroupedValue(ValueFunction):
     def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
         return self.value.values(x, self._ungrouped(x, mask), keys)
 
-    def sampled_values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Any:
+    def sampled_values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Estimate:
         return self.value.sampled_values(x, self._ungrouped(x, mask), keys)
 
     def prediction(self, x: Tensor) -> Tensor:

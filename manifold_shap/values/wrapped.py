@@ -42,7 +42,8 @@ class CallableValue(ValueFunction):
         return self._device
 
     def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
-        return _shaped(self.function(x, mask), len(x), mask.shape[1])
+        # Copies: a function that works in place must not change what the caller gave.
+        return _shaped(self.function(x.clone(), mask.clone()), len(x), mask.shape[1])
 
     def prediction(self, x: Tensor) -> Tensor:
         return self._at(x, True)

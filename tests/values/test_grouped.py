@@ -122,3 +122,17 @@ def test_rows_with_players_of_their_own_are_not_grouped_by_row_again() -> None:
     by_row = value().grouped(lambda x: torch.zeros_like(x).long(), 2)
     with pytest.raises(ValueError, match="have players of their own already"):
         by_row.grouped(lambda x: torch.zeros_like(x).long(), 2)
+
+
+def test_a_function_that_works_in_place_changes_nothing_of_the_callers() -> None:
+    rows = X.clone()
+
+    def greedy(x: Tensor, mask: Tensor) -> Tensor:
+        result = (x[:, None] * mask).sum(-1, keepdim=True)
+        x.zero_()
+        mask.zero_()
+        return result
+
+    found = ms.exact_shapley(greedy, rows)
+    assert torch.equal(rows, X)
+    torch.testing.assert_close(found.phi[..., 0], X)

@@ -35,7 +35,8 @@ as near as their own conditional mean.
 *As published* is App. A with the sizes of Table 2, but for 50 epochs at a learning rate of 1e-3 on
 one cycle; on MNIST Table 2 has 1e-4. Our unsupervised method differs from it: absent inputs are
 marked as absent, and codes are those of training rows, weighted by how well they explain x_S,
-instead of samples of the masked encoder.
+instead of samples of the masked encoder. On tables the two methods come within one per cent of each
+other with the draws' noise left in; without it ours leads by 1.9 % on drug, 0.7 % on the others.
 """
 
 

@@ -50,6 +50,20 @@ class Table:
     rows: Sequence[Sequence[Any]]
 
 
+def records(heading: str, rows: Mapping[str, Mapping[str, Any]]) -> Table:
+    """A line for each record, and a column for each of their figures, nested ones included."""
+    flat = {name: _flat(row) for name, row in rows.items()}
+    columns = list(dict.fromkeys(key for row in flat.values() for key in row))
+    return Table([heading, *columns], [[n, *map(row.get, columns)] for n, row in flat.items()])
+
+
+def _flat(entry: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    found = {}
+    for key, one in entry.items():
+        found |= _flat(one, f"{before}{key}: ") if isinstance(one, Mapping) else {before + key: one}
+    return found
+
+
 @dataclass(frozen=True)
 class Experiment:
     """All that there is to know about an experiment.

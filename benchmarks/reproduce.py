@@ -42,7 +42,6 @@ SPEED = (
     "imputers",
     "along",
     "vignettes",
-    "compositions",
 )
 FOLDERS = {"papers": Path("docs/results"), "speed": Path("benchmarks/results")}
 

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from scipy.stats import spearmanr
 
 from benchmarks.plots import LEGEND, dots, label_axes
-from benchmarks.report import Claim, Experiment, Found, Table, number
+from benchmarks.report import Claim, Experiment, Found, Table, number, records
 from benchmarks.support.lemaire_data import NAMES, read
 from benchmarks.support.lemaire_measures import compare, require_shap
 from benchmarks.support.modl import equally_frequent, most_probable
@@ -45,7 +45,7 @@ MEASURES = {
 NEAREST = "MODL, weighted"  # The classifier that is made most like the paper's.
 # Section 5.2 says the first; the others are ours, the least of Table 3 cut to two digits.
 LEAST = {"tau": 0.82, "pearson": 0.83, "kendall": 0.70}
-PACKAGE = ("pearson", "ours_pearson", "kendall", "ours_kendall", "apart", "seconds")
+HIDDEN = ("label", "shares", *MEASURES)  # In other tables, or drawn.
 SECONDS = 10  # Section 5.3, of all exact values of Adult.
 REMARKS = """
 **Classifiers.** "MODL, weighted" rebuilds the steps of Khiops, the paper's software: its criteria
@@ -155,51 +155,32 @@ def tables(found: Found) -> list[Table]:
     lines: list[list[Any]] = []
     made = []
     for measure, what in MEASURES.items():
-        sides = (
-            [PAPER[name][measure] for name in found],
-            [of[NEAREST][measure][0] for of in found.values()],
-        )
-        lines += [[f"mean {what}", *map(fmean, sides)], [f"least {what}", *map(min, sides)]]
-        rows = [
-            [PAPER[name]["label"], PAPER[name][measure], *(of[kind][measure] for kind in kinds)]
+        paper = [PAPER[name][measure] for name in found]
+        ours = [of[NEAREST][measure][0] for of in found.values()]
+        lines += [[f"{f.__name__} {what}", f(paper), f(ours)] for f in (fmean, min)]
+        beside = {
+            PAPER[name]["label"]: {"paper": PAPER[name][measure]}
+            | {k: of[k][measure] for k in kinds}
             for name, of in found.items()
-        ]
-        made.append(Table([what, "paper", *kinds], rows))
-    sizes, games, times = [], [], []
+        }
+        made.append(records(what, beside))
     for kind in both:
         apart = [(of[kind]["offset"], 1 - of[kind]["tau"][0]) for of in found.values()]
         what = f"Spearman of mean evidence by mean |phi| with 1 - Kendall of Table 2, {kind}"
         lines.append([what, None, float(spearmanr(apart).statistic)])
+    details: dict[str, dict[str, Any]] = {}
     for name, of in found.items():
-        label, three, near = (
-            PAPER[name]["label"],
-            (PAPER[name], *map(of.get, both)),
-            of[NEAREST]["spread"],
-        )
-        figures = [one[what] for what in ("variables", "accuracy", "auc") for one in three]
-        sizes.append(
-            [label, *figures, *(f"{s:.1e}" for s in (PAPER[name]["spread"], near, near**2))]
-        )
-        for kind, one in ((kind, of[kind]) for kind in both):
-            package = [one["package"].get(key) for key in PACKAGE]
-            odds = [one[key] for key in ("offset", "pearson_odds", "kendall_odds")]
-            rows_, donors = one["explained"]
-            games.append([f"{label}, {kind}", f"{rows_:,}, {donors:,}", *odds, *package[:-1]])
-            seconds = [*one["seconds"].values(), one["kernel_seconds"], package[-1]]
-            times.append([f"{label}, {kind}", one["rows"], one["variables"], *seconds])
-    columns = [
-        f"{what}: {who}" for what in ("variables", "accuracy", "AUC") for who in ("paper", *both)
-    ]
-    of_games = ["rows, donors", "mean evidence by mean |phi|", "Pearson, KernelSHAP of log-odds"]
-    of_games += ["Kendall", "Pearson, shap", "ours, same rows", "Kendall, shap", "ours, same rows"]
-    of_times = ["rows", "variables", "exact, all rows", "evidence, all rows", "KernelSHAP, one row"]
-    spreads = ["± of Table 2: paper", "deviation of Kendall over rows", "variance"]
+        label = PAPER[name]["label"]
+        details[f"{label}, paper"] = {k: v for k, v in PAPER[name].items() if k not in HIDDEN}
+        for kind in both:
+            one = {key: v for key, v in of[kind].items() if key not in HIDDEN}
+            rows, donors = one.pop("explained")
+            details[f"{label}, {kind}"] = one | {"explained": rows, "donors": donors}
+    table = Table([f"all data sets, {NEAREST}", "paper", "ours"], lines)
     return [
-        Table([f"all data sets, {NEAREST}", "paper", "ours"], lines),
+        table,
         *made,
-        Table(["data set", *columns, *spreads], sizes),
-        Table(["data set, classifier", *of_games, "shap from ours, relative"], games),
-        Table(["seconds", *of_times, "shap, one row (paper, Crx: 12.13)"], times),
+        records("data set, classifier (shap, one row of Crx, paper: 12.13 s)", details),
     ]
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from benchmarks.plots import LEGEND, label_axes
-from benchmarks.report import Claim, Experiment, Found, Table, number
+from benchmarks.report import Claim, Experiment, Found, Table, number, records
 from benchmarks.support import forests
 from benchmarks.support.forests import EVEN, GAMES, INLIER, LAWS, OFF, ON, OUTLIER
 from manifold_shap.plots import style
@@ -126,26 +126,26 @@ def claims(found: Found) -> list[Claim]:
 
 
 def tables(found: Found) -> list[Table]:
-    names = list(dict.fromkeys(name for one in found["forests"] for name in one["wrong"]))
-
-    def over(shares: Sequence[float] | None) -> Any:
-        error = stdev(shares) / len(shares) ** 0.5 if shares and len(shares) > 1 else None
-        return shares and (mean(shares), error)
-
-    rows = [
-        [one["trees"], one["sigma"], one["misjudged"], *(over(one["wrong"].get(n)) for n in names)]
-        for one in found["forests"]
-    ]
-    shares = [
-        [f"{kind} coalitions, {law}", *by["mistaken"].values(), *by["distance"].values()]
+    rows = {}
+    for one in found["forests"]:
+        shares = {
+            name: (mean(wrong), stdev(wrong) / len(wrong) ** 0.5 if len(wrong) > 1 else None)
+            for name, wrong in one["wrong"].items()
+        }
+        rows[f"{one['trees']} trees, σ = {one['sigma']}"] = {
+            "rows misjudged": one["misjudged"],
+            **shares,
+        }
+    of_scores = {
+        f"{kind} coalitions, {law}": {
+            "taken for the other kind": by["mistaken"],
+            "distance from actual rows": by["distance"],
+        }
         for law, kinds in found["scores"].items()
         for kind, by in kinds.items()
-    ]
-    columns = [f"taken for the other kind: {OFF}", ON, f"distance from actual rows: {OFF}", ON]
-    return [
-        Table(["share of wrong explanations: trees", "σ", "rows misjudged", *names], rows),
-        Table([f"σ = {found['shown']}", *columns], shares),
-    ]
+    }
+    wrong = records("share of wrong explanations", rows)
+    return [wrong, records(f"scores, σ = {found['shown']}", of_scores)]
 
 
 def figures(found: Found) -> dict[str, Figure]:

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from benchmarks.report import Claim, Experiment, Found, Table, cell, number
+from benchmarks.report import Claim, Experiment, Found, Table, cell, number, records
 from benchmarks.support import bike
 from benchmarks.support.bike import AICC, DECEMBER, OCTOBER, OF_MARGINAL, WAYS
 
@@ -171,18 +171,20 @@ def tables(found: Found) -> list[Table]:
     lines += [
         ["bicycles at other features by draws alone, asymmetric and asymmetric causal", noise]
     ]
-    sizes, distances, two = [], [], []
+    sizes: dict[str, Any] = {}
+    distances: dict[str, Any] = {}
+    two: dict[str, Any] = {}
     for name, one in phi.items():
         share = gap(earlier_share(found, one), torch.zeros(len(one)))
-        sizes.append([name, *one.abs().mean(0).tolist(), share])
-        far = [None if name == way else apart(one, phi[way]).mean().item() for way in WAYS]
-        distances.append([name, *far])
-        two.append([name, *(between_days(found, name, player) for player in names)])
+        sizes[name] = dict(zip(names, one.abs().mean(0).tolist(), strict=True))
+        sizes[name]["share of trend and season"] = share
+        distances[name] = {way: apart(one, phi[way]).mean().item() for way in WAYS}
+        two[name] = {player: between_days(found, name, player) for player in names}
     return [
         Table(["", "ours"], lines),
-        Table(["mean |φ|, bicycles", *names, "share of trend and season"], sizes),
-        Table(["bicycles given to other features", *WAYS], distances),
-        Table([f"φ of {OCTOBER} less that of {DECEMBER}", *names], two),
+        records("mean |φ|, bicycles", sizes),
+        records("bicycles given to other features", distances),
+        records(f"φ of {OCTOBER} less that of {DECEMBER}", two),
     ]
 
 

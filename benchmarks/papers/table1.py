@@ -15,7 +15,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from benchmarks.plots import dots
-from benchmarks.report import Claim, Experiment, Found, Table, kept, number
+from benchmarks.report import Claim, Experiment, Found, Table, kept, number, records
 from benchmarks.support import scores
 from benchmarks.support.scores import OFF, PAPER, SURROGATE, TABLE, VAE, spread
 
@@ -122,33 +122,33 @@ def claims(found: Found) -> list[Claim]:
 
 
 def tables(found: Found) -> list[Table]:
-    rows: list[list[Any]] = []
-    ratios: list[list[Any]] = []
+    rows: dict[str, dict[str, Any]] = {}
+    ratios: dict[str, dict[str, Any]] = {}
     for name, one in found.items():
-        accuracy = [name, "accuracy of the classifier", ACCURACY.get(name), one["accuracy"]]
-        rows.append(accuracy + 6 * [None])
-        off, paper = spread(one["scores"][OFF])[0], PAPER.get(name, {})
+        paper, off = PAPER.get(name, {}), spread(one["scores"][OFF])[0]
+        accuracy = {"paper": ACCURACY.get(name), "ours": one["accuracy"]}
+        rows[f"{name}, accuracy of the classifier"] = accuracy
         for method, some in one["scores"].items():
             published = method == scores.PUBLISHED
             theirs = paper.get(VAE if published else method)
             rate = " (at 1e-3; Table 2: 1e-4)" if published and name == "mnist" else ""
-            shares = [theirs and theirs[0] / paper[OFF][0], spread(some)[0] / off]
-            figures = [theirs, spread(some), spread(some, "debiased"), *shares]
-            over_rows = mean(score["error_over_rows"] for score in some)
-            effort: list[Any] = [None, None]
+            row = rows[f"{name}, {method}{rate}"] = {
+                "paper": theirs,
+                "ours": spread(some),
+                "ours without the draws' noise": spread(some, "debiased"),
+                "share of the error off the manifold: paper": theirs and theirs[0] / paper[OFF][0],
+                "ours, share": spread(some)[0] / off,
+                "standard error over test rows": mean(s["error_over_rows"] for s in some),
+            }
             if method in TRAINED:
-                effort = [len(some), mean(score["seconds"] for score in some)]
-            rows.append([name, method + rate, *figures, over_rows, *effort])
-        both = [
-            [spread(one["scores"][m], kind)[0] for m in TRAINED[:2]] for kind in ("mse", "debiased")
-        ]
-        ratios.append([name, *(vae / surrogate for vae, surrogate in both)])
-    share = ["share of the error off the manifold: paper", "ours", "standard error over test rows"]
-    columns = ["data", "method", "paper", "ours", "ours without the draws' noise", *share]
-    return [
-        Table([*columns, "trainings", "seconds of one"], rows),
-        Table(["unsupervised / supervised", "with the draws' noise", "without"], ratios),
-    ]
+                row["trainings"] = len(some)
+                row["seconds of one"] = mean(score["seconds"] for score in some)
+        vae, surrogate = one["scores"][VAE], one["scores"][SURROGATE]
+        ratios[name] = {
+            what: spread(vae, kind)[0] / spread(surrogate, kind)[0]
+            for what, kind in (("with the draws' noise", "mse"), ("without", "debiased"))
+        }
+    return [records("data", rows), records("unsupervised / supervised", ratios)]
 
 
 def figures(found: Found) -> dict[str, Figure]:

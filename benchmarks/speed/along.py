@@ -15,7 +15,7 @@ from sklearn.datasets import load_breast_cancer
 from torch import Tensor
 
 import manifold_shap as ms
-from benchmarks.report import Experiment, Table
+from benchmarks.report import Experiment
 from benchmarks.timing import seconds
 from manifold_shap.data import Abalone, Census
 from manifold_shap.nn import MLP
@@ -107,7 +107,5 @@ EXPERIMENT = Experiment(
     title="Imputers along orders",
     run=run,
     quick={"data": ["abalone"], "draws": 8, "orders": 2, "codes": [1000], "repeats": 1},
-    tables=lambda found: [
-        Table(["", *next(iter(found.values()))], [[n, *one.values()] for n, one in found.items()])
-    ],
+    tables=lambda found: [records("seconds", found)],
 )

@@ -20,7 +20,7 @@ from torch import Tensor
 
 import manifold_shap as ms
 from benchmarks.plots import Panel, curves
-from benchmarks.report import Experiment, Found, Table
+from benchmarks.report import Experiment, Found, Table, records
 from benchmarks.support.references import reference, relative
 from benchmarks.support.trained import brief_surrogate
 from benchmarks.timing import timed
@@ -151,16 +151,16 @@ def time_ratios(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, f
 
 
 def tables(found: Found) -> list[Table]:
-    rows = []
+    rows = {}
     for data, entry in found.items():
         for name, points in entry["curves"].items():
             for one in points:
                 error = one["relative_error"], one["standard_error"]
-                ratio = entry["time"].get(name) if one is points[-1] else None
-                figures = [one["evaluations"], one["seconds"], error, one["error_by_expected"]]
-                rows.append([data, name, *figures, ratio])
-    columns = ["data", "estimator", "evaluations", "seconds", "relative error"]
-    return [Table([*columns, "error / expected", "time"], rows)]
+                figures = {"seconds": one["seconds"], "relative error": error}
+                last = {"time": entry["time"].get(name)} if one is points[-1] else {}
+                expected = {"error / expected": one["error_by_expected"], **last}
+                rows[f"{data}, {name}, {one['evaluations']:,}"] = figures | expected
+    return [records("data, estimator, evaluations", rows)]
 
 
 def figures(found: Found) -> dict[str, Figure]:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 import manifold_shap as ms
-from benchmarks.report import Experiment, Found, Table
+from benchmarks.report import Experiment, Found, Table, records
 from benchmarks.support.scores import scored
 from benchmarks.support.trained import Trained
 from benchmarks.timing import timed
@@ -22,6 +22,7 @@ from manifold_shap.coalitions import all_coalitions
 
 EMPIRICAL_ROWS = 5000
 EXACTLY = ("off_manifold", "empirical_conditional", "vae", "surrogate")
+KINDS = ("mse", "debiased", "mse_all_coalitions", "train_seconds")
 RATIOS = ("surrogate", "surrogate_equal_minutes", "empirical_conditional")
 
 
@@ -132,24 +133,20 @@ def spread(figures: Sequence[float]) -> tuple[float, float | None]:
 
 
 def tables(found: Found) -> list[Table]:
-    kinds = ("mse", "debiased", "mse_all_coalitions", "train_seconds")
-    rows, ratios = [], []
+    rows: dict[str, dict[str, Any]] = {}
+    ratios: dict[str, dict[str, Any]] = {}
     for name, runs in found.items():
         for method in runs[0]["scores"]:
             each = [run["scores"][method] for run in runs]
-            of = [spread([s[k] for s in each]) if k in each[0] else None for k in kinds]
-            rows.append([name, method, *of])
+            of = {kind: spread([one[kind] for one in each]) for kind in KINDS if kind in each[0]}
+            rows[f"{name}, {method}"] = of
         kind = "mse_all_coalitions" if name == "drug" else "mse"
         for other in RATIOS:
             pairs = [(run["scores"]["vae"], run["scores"].get(other, {})) for run in runs]
             if all(kind in score for pair in pairs for score in pair):
                 share = spread([vae[kind] / score[kind] for vae, score in pairs])
-                ratios.append([name, f"vae / {other}, {kind}", share])
-    columns = ["data", "method", "mean squared error", "without the draws' noise"]
-    return [
-        Table([*columns, "over all coalitions", "seconds of the training"], rows),
-        Table(["data", "", "ratio"], ratios),
-    ]
+                ratios[f"{name}, vae / {other}"] = {kind: share}
+    return [records("data, method", rows), records("ratio", ratios)]
 
 
 EXPERIMENT = Experiment(

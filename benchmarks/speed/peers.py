@@ -17,7 +17,7 @@ from torch import Tensor
 
 import manifold_shap as ms
 from benchmarks.plots import ranked
-from benchmarks.report import Experiment, Found, Table
+from benchmarks.report import Experiment, Found, Table, records
 from benchmarks.support.packages import ONE_CLASS, Counted, Side, sides
 from benchmarks.support.references import FEW, calibrated, reference, relative
 from benchmarks.support.trained import brief_surrogate
@@ -150,18 +150,17 @@ def medians(once: Once, budget: int, game: Counted, x: Tensor, phi: Tensor) -> d
 
 
 def tables(found: Found) -> list[Table]:
-    rows: list[list[Any]] = []
+    rows: dict[str, dict[str, Any]] = {}
     for name, one in found.items():
-        rates, errors = one["rates"], one["errors"]
-        rows.append([name, "reference", None, None, None, errors["reference"], None])
+        rates, errors = one["rates"], dict(one["errors"])
+        errors.pop("seconds")
+        rows[f"{name}, reference"] = {"relative error": errors.pop("reference")}
         for side in dict.fromkeys([*rates, *errors]):
-            if side not in ("seconds", "reference"):
-                rate, error = rates.get(side), errors.get(side, {})
-                ratios = [rate and rates[ours] / rate for ours in ("ours", "ours, bf16")]
-                took = [error.get(key) for key in ("relative_error", "seconds")]
-                rows.append([name, side, rate, *ratios, *took])
-    columns = ["data", "side", "values per second", "ours / this", "ours, bf16 / this"]
-    return [Table([*columns, "relative error", "seconds"], rows)]
+            rate, error = rates.get(side), errors.get(side, {})
+            row = {f"{ours} / this": rate and rates[ours] / rate for ours in ("ours", "ours, bf16")}
+            row |= {"values per second": rate, "seconds": error.get("seconds")}
+            rows[f"{name}, {side}"] = row | {"relative error": error.get("relative_error")}
+    return [records("data, side", rows)]
 
 
 def figures(found: Found) -> dict[str, Figure]:

@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 
 import manifold_shap as ms
 from benchmarks.plots import Panel, curves
-from benchmarks.report import Experiment, Found, Table
+from benchmarks.report import Experiment, Found, Table, records
 from benchmarks.support.trained import brief_surrogate
 from benchmarks.timing import in_own_process, peak_memory, timed
 
@@ -78,17 +78,12 @@ def median(found: Found, key: str, rows: int, processes: int) -> float:
 
 
 def tables(found: Found) -> list[Table]:
-    keys = list(found["runs"][0])
     few, many = (f(one["rows"] for one in found["runs"]) for f in (min, max))
     peak = median(found, "peak_megabytes", many, 2) / median(found, "peak_megabytes", few, 2)
     faster = median(found, "seconds", few, 1) / median(found, "seconds", few, 2)
-    ratios = [
-        ["peak memory, many rows / few", peak],
-        ["speed, two processes / one", faster],
-        ["rows per second, many rows", many / median(found, "seconds", many, 2)],
-        ["same bytes", found["same_bytes"]],
-    ]
-    return [Table(keys, [list(one.values()) for one in found["runs"]]), Table(["", ""], ratios)]
+    ratios = [["peak memory, many rows / few", peak], ["speed, two processes / one", faster]]
+    runs = {f"run {number + 1}": one for number, one in enumerate(found["runs"])}
+    return [records("", runs), Table(["", ""], [*ratios, ["same bytes", found["same_bytes"]]])]
 
 
 def figures(found: Found) -> dict[str, Figure]:

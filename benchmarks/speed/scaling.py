@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 
 import manifold_shap as ms
 from benchmarks.plots import Panel, curves
-from benchmarks.report import Experiment, Found, Table
+from benchmarks.report import Experiment, Found, Table, records
 from benchmarks.timing import in_own_process, peak_memory, timed
 from manifold_shap.surrogate.network import Surrogate
 
@@ -30,18 +30,6 @@ FIXED = {
     "players": {"classes": 10, "rows": 1},
     "classes": {"players": 64, "rows": 1},
     "rows": {"players": 16, "classes": 10},
-}
-# What is shown of a point, and in which unit.
-COLUMNS = {
-    "players": ("players", 1),
-    "classes": ("classes", 1),
-    "rows": ("rows", 1),
-    "coalitions": ("evaluations", 1),
-    "seconds": ("seconds", 1),
-    "µs per coalition": ("seconds_per_evaluation", 1e6),
-    "ms per row": ("seconds_per_row", 1e3),
-    "peak MB": ("peak_megabytes", 1),
-    "MB of the work": ("megabytes_of_the_work", 1),
 }
 Point = dict[str, Any]
 PLAYERS, ROWS = tuple(2**k for k in range(3, 13)), tuple(10**k for k in range(6))
@@ -133,22 +121,14 @@ def growth(part: str, points: Sequence[Point]) -> dict[str, Any]:
 
 
 def tables(found: Found) -> list[Table]:
-    made = []
+    points, slopes = {}, {}
     for part, ways in found.items():
-        points = [
-            [way, *(one[key] * unit for key, unit in COLUMNS.values())]
-            for way, entry in ways.items()
-            for one in entry["points"]
-        ]
-        slopes = [
-            [way, cost, *slope.values()]
-            for way, entry in ways.items()
-            for cost, slope in entry["exponents"].items()
-            if slope
-        ]
-        made.append(Table(["", *COLUMNS], points))
-        made.append(Table(["", "cost", f"exponent against {part}", "from", "to"], slopes))
-    return made
+        for way, entry in ways.items():
+            for one in entry["points"]:
+                points[f"{way}, by {part}: {one[part]:,}"] = one
+            for cost, slope in entry["exponents"].items():
+                slopes[f"{way}, {cost} against {part}"] = slope or {}
+    return [records("", points), records("growth", slopes)]
 
 
 def figures(found: Found) -> dict[str, Figure]:

@@ -20,7 +20,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 import manifold_shap as ms
 from benchmarks.plots import Panel, curves
-from benchmarks.report import Experiment, Found, Table
+from benchmarks.report import Experiment, Found, Table, records
 from benchmarks.support.trained import Trained
 from benchmarks.timing import timed
 from manifold_shap.surrogate.network import Surrogate
@@ -140,21 +140,14 @@ def time_to_error(
 
 
 def tables(found: Found) -> list[Table]:
-    rates, goal = found["throughput"], found["goal"]
-    keys = ("epochs", "seconds", "mse", "worst")
-    rows = [
-        [precision, *(one[key] for key in keys), f"below {goal}" if one["worst"] < goal else None]
-        for precision, tried in found["time_to_error"].items()
-        for one in tried
-    ]
-    columns = ["precision", "epochs", "seconds", "mean squared error", "worst seed", ""]
-    made = [Table(columns, rows)]
-    if rates:
-        figures = [one["ours"] / one["bare"] for one in rates]
-        each = [statistics.median(one[side] for one in rates) for side in ("bare", "ours")]
-        columns = ["steps", "bare, steps per second", "ours", "ratio"]
-        made.append(Table(columns, [[rates[0]["steps"], *each, statistics.median(figures)]]))
-    return made
+    tried = {
+        f"{precision}, {one['epochs']} epochs": {k: v for k, v in one.items() if k != "runs"}
+        | {f"below {found['goal']}": one["worst"] < found["goal"]}
+        for precision, runs in found["time_to_error"].items()
+        for one in runs
+    }
+    rates = {f"repeat {k + 1}": one for k, one in enumerate(found["throughput"])}
+    return [records("time to an error", tried), records("steps per second", rates)]
 
 
 def figures(found: Found) -> dict[str, Figure]:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 import manifold_shap as ms
-from benchmarks.report import Experiment, Found, Table
+from benchmarks.report import Experiment, Found, Table, records
 from benchmarks.timing import seconds, timed
 from manifold_shap.nn import MLP
 
@@ -117,11 +117,8 @@ def beside_shap(rows: int, repeats: int) -> dict[str, dict[str, float]]:
 
 def tables(found: Found) -> list[Table]:
     shapr = [[name, *times] for name, times in found["shapr"].items()]
-    shap = [[name, *one.values()] for name, one in found["shap"].items()]
-    return [
-        Table(["", "seconds", "shapr's vignette"], shapr),
-        Table(["marginal values", *found["shap"]["shap"]], shap),
-    ]
+    table = Table(["", "seconds", "shapr's vignette"], shapr)
+    return [table, records("marginal values", found["shap"])]
 
 
 EXPERIMENT = Experiment(

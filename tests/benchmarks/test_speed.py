@@ -336,9 +336,3 @@ def test_vignettes_in_small(tmp_path: Path) -> None:
     assert ours["coalitions"] >= shap["coalitions"] > same["coalitions"]
     assert max(one["error"] for one in (shap, ours, same)) < 0.1
     assert vignettes.mixture(50, 1).shape == (50, 7)
-
-
-def test_compositions_in_small(tmp_path: Path) -> None:
-    found = run("compositions", tmp_path, players=4, classes=3, instances=3, epochs=1)
-    errors = found["closed form"]["relative error of phi"]
-    assert 0 < errors["Gaussian"] < errors["off the manifold"]

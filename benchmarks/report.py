@@ -58,7 +58,7 @@ def records(heading: str, rows: Mapping[str, Mapping[str, Any]]) -> Table:
 
 
 def _flat(entry: Mapping[str, Any], before: str = "") -> dict[str, Any]:
-    found = {}
+    found: dict[str, Any] = {}
     for key, one in entry.items():
         found |= _flat(one, f"{before}{key}: ") if isinstance(one, Mapping) else {before + key: one}
     return found

@@ -15,7 +15,7 @@ from sklearn.datasets import load_breast_cancer
 from torch import Tensor
 
 import manifold_shap as ms
-from benchmarks.report import Experiment
+from benchmarks.report import Experiment, records
 from benchmarks.timing import seconds
 from manifold_shap.data import Abalone, Census
 from manifold_shap.nn import MLP

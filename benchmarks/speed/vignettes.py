@@ -25,7 +25,7 @@ FEATURES = 7
 COMPONENTS, CONFOUNDING = [["x0", "x1"], ["x2", "x3", "x4"], ["x5", "x6"]], [False, True, False]
 VAE: dict[str, Any] = {"latent": 4, "hidden": [64, 64], "components": 2, "max_epochs": 5}
 VAE |= {"bank_size": 1000, "temper": 1.0, "seed": 0, "posterior": "bank"}
-OTHER, DONORS, PAIRS = 20, 100, 20
+OTHER, DONORS, PAIRS, EXACT = 20, 100, 20, 2000
 COALITIONS = PAIRS * (2 * OTHER + 1)
 
 
@@ -99,7 +99,7 @@ def beside_shap(rows: int, repeats: int) -> dict[str, dict[str, float]]:
         "ours": (partial(ours, orders), powers, orders * (OTHER - 1)),
         "ours, the same orders": (partial(ours, 2 * PAIRS), powers, 2 * PAIRS * (OTHER - 1)),
     }
-    best, exact = {}, ours(2000, 8192)
+    best, exact = {}, ours(EXACT, 8192)
     for name, (work, sizes, _) in sides.items():
         times = seconds({size: partial(work, size) for size in sizes}, repeats)
         best[name] = partial(work, min(times, key=times.__getitem__))

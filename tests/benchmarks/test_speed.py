@@ -112,7 +112,7 @@ def test_budget_in_small(
     monkeypatch.setattr(budget, "brief_surrogate", lambda *_: (value, SimpleNamespace(x_test=x)))
     found = run("budget", tmp_path, rows=2, budgets=[16, 64], most=512)
     assert found["digits"]["curves"].keys() == budget.ESTIMATORS.keys()
-    assert (tmp_path / "budget.md").read_text().count("| permutation |") == 2
+    assert (tmp_path / "budget.md").read_text().count("| digits, permutation, ") == 2
 
 
 @pytest.mark.parametrize("way", [scaling.ALONG, scaling.BY_MASKS])
@@ -161,7 +161,10 @@ def test_scaling_in_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert found["players"].keys() == {scaling.ALONG, scaling.BY_MASKS}
     assert len(found["players"][scaling.BY_MASKS]["points"]) == 3
     assert found["rows"][scaling.ALONG]["exponents"]["seconds"]["from"] == 100
-    assert "| along orders | seconds per order |" in (tmp_path / "scaling.md").read_text()
+    assert (
+        "| along orders, seconds per order against players |"
+        in (tmp_path / "scaling.md").read_text()
+    )
 
 
 @pytest.mark.usefixtures("short_trainings")
@@ -239,7 +242,7 @@ def test_peers_in_small(
     assert errors["ours, auto"]["choice"].startswith("exact")
     assert errors["ours, auto"]["relative_error"] < 1e-6
     assert all(0 < errors[side]["relative_error"] < 3 for side in peers.BATCH_SIZES)
-    assert "| digits | lightshap |" in (tmp_path / "peers.md").read_text()
+    assert "| digits, lightshap |" in (tmp_path / "peers.md").read_text()
 
 
 def test_the_error_of_one_class_is_relative_to_that_class(
@@ -301,7 +304,7 @@ def test_imputers_in_small(tmp_path: Path) -> None:
     scores = found[0]["scores"]
     assert 0 < scores["gaussian"]["mse"] < scores["off_manifold"]["mse"]
     assert scores["surrogate"]["mse"] == scores["surrogate"]["debiased"]
-    assert "| iris | vae / surrogate, mse |" in (tmp_path / "imputers.md").read_text()
+    assert "| iris, vae / surrogate |" in (tmp_path / "imputers.md").read_text()
 
 
 def test_errors_over_all_coalitions_are_what_samples_of_them_tend_to(
@@ -328,8 +331,10 @@ def test_both_ways_give_the_same_values(kind: str) -> None:
     assert found["ratio"] == found["plain"] / found["along"]
 
 
-def test_vignettes_in_small(tmp_path: Path) -> None:
+def test_vignettes_in_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("shap")
+    monkeypatch.setattr(vignettes, "VAE", vignettes.VAE | {"max_epochs": 1, "hidden": [8]})
+    monkeypatch.setattr(vignettes, "EXACT", 200)
     found = run("vignettes", tmp_path, rows=2, draws=10, reference=60)
     assert all(took > 0 for took, _ in found["shapr"].values())
     shap, ours, same = found["shap"].values()

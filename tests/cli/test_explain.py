@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -631,6 +632,7 @@ def test_an_interrupted_stream_is_gone_on_with(
     place, block = copied(digits), explaining._block
     calls = iter(range(100))
 
+    @wraps(block)
     def interrupted(*given: Any, **settings: Any) -> ms.Explanation:
         if next(calls) == 3:
             raise KeyboardInterrupt

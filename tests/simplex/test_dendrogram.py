@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from manifold_shap import Partition, cluster_classes, simplex
+from manifold_shap.simplex import geometry
 from manifold_shap.simplex.dendrogram import LINKAGES
 
 CLASSES = ("a", "b", "c", "d", "e")
@@ -85,7 +86,7 @@ def test_the_basis_does_not_matter(linkage: str, monkeypatch: pytest.MonkeyPatch
         asked.append(len(z))
         return ilr(z, other.basis)
 
-    monkeypatch.setattr(simplex, "ilr", in_other_basis)
+    monkeypatch.setattr(geometry, "ilr", in_other_basis)
     assert cluster_classes(log_p, labels, CLASSES, linkage) == here
     assert asked == [len(log_p)]
 

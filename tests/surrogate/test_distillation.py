@@ -339,7 +339,7 @@ class Overflowing(TableValue):
         ),
         ({"output": "ilr"}, "output='ilr', as the surrogate, but it has 'probability'"),
         ({"model": lambda x: classifier(1 - x)}, "it predicts otherwise"),
-        ({"teacher": Overflowing()}, "Expected finite values from the teacher"),
+        ({"teacher": Overflowing()}, r"entries of `teacher\(x, mask\)` are NaN or infinite"),
     ],
 )
 def test_errors(settings: dict[str, Any], message: str) -> None:

@@ -75,7 +75,7 @@ DEFAULTS: TrainingOptions = {
     "seed": 0,
     "directory": None,
     "trainer": None,
-    "progress": True,
+    "progress": False,
 }
 
 # Options that do not decide what is learned, and are not recorded with it.

@@ -179,7 +179,7 @@ def split_rows(rows: int, held_out: dict[str, float], seed: int) -> tuple[Int64[
     Each part is in random order, so that its first rows are a random sample too.
 
     >>> [part.tolist() for part in split_rows(5, {"validation": 0.2, "test": 0.4}, seed=0)]
-    [[2, 0], [1], [3, 4]]
+    [[4, 0], [1], [3, 2]]
 
     Raises:
         ValueError: a part has no row.

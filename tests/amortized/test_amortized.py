@@ -102,7 +102,7 @@ def test_values_sum_to_the_change_of_the_prediction(
 @pytest.mark.parametrize("index", [[0, 1, 2, 3], [0, 1, 1, 2]])
 def test_moments_of_the_first_layer_are_those_of_all_coalitions(index: list[int]) -> None:
     torch.manual_seed(0)
-    surrogate = Surrogate((4,), index, 2, "ilr", hidden=(5, 4))
+    surrogate = Surrogate((4,), index, 2, False, hidden=(5, 4))
     rows, share = torch.randn(6, 4), torch.tensor([0.2, 0.7])
     players = max(index) + 1
     mask = torch.cartesian_prod(*[torch.tensor([False, True])] * players)
@@ -119,7 +119,7 @@ def test_moments_of_the_first_layer_are_those_of_all_coalitions(index: list[int]
 def test_moments_of_deeper_layers_are_close_to_those_of_coalitions() -> None:
     """Of wide layers with many players, where sums are nearly normal and units independent."""
     torch.manual_seed(0)
-    surrogate = Surrogate((64,), list(range(64)), 2, "ilr", hidden=(256, 32))
+    surrogate = Surrogate((64,), list(range(64)), 2, False, hidden=(256, 32))
     rows, share = torch.randn(1, 64), torch.tensor([0.5])
     mask = torch.rand(1, 20_000, 64) < 0.5
     reached = surrogate.rest[:2](surrogate.first(rows, mask))[0]
@@ -132,7 +132,7 @@ def test_moments_of_deeper_layers_are_close_to_those_of_coalitions() -> None:
 def test_without_training_it_is_exact_where_all_units_are_active() -> None:
     """The surrogate is linear there, and its slope is the same at every coalition."""
     torch.manual_seed(0)
-    surrogate = Surrogate((4,), [0, 1, 1, 2], 2, "ilr", hidden=(6, 5))
+    surrogate = Surrogate((4,), [0, 1, 1, 2], 2, False, hidden=(6, 5))
     with torch.no_grad():
         surrogate.target_scale.copy_(torch.tensor([3.0, 0.5]))
         surrogate.first.bias.fill_(1e3)

@@ -43,7 +43,7 @@ def test_contrastive_values_are_the_means_over_the_rows_to_compare_with() -> Non
     contrast, x = rows(5, seed=1), rows(4)
     value = ms.imputed_value(model, ContrastiveImputer(contrast), "identity", draws=5)
     assert value.name == "contrastive"
-    torch.testing.assert_close(value.base, model(contrast).mean(0))
+    torch.testing.assert_close(value.expectation, model(contrast).mean(0))
     masks = all_coalitions(3)
     values = value(x, masks.expand(4, -1, -1))
     for b in range(4):

@@ -502,7 +502,8 @@ class Other(Weighted):
 )
 @pytest.mark.usefixtures("left")
 def test_another_call_is_not_resumed(path: Path, changes: dict[str, Any], named: str) -> None:
-    with pytest.raises(ValueError, match=rf"interrupted call, 2 blocks of .*differ.*{named}"):
+    message = rf"interrupted call, 2 blocks of which are in .*, but these differ.*{named}"
+    with pytest.raises(ValueError, match=message):
         run(path, **changes, resume=True)
 
 

@@ -5,7 +5,6 @@ error that says what was expected, what came and the usual fix. `name` is what t
 argument: its name in the caller's signature, or an expression such as `value(x, mask)`.
 """
 
-import difflib
 import math
 import numbers
 import operator
@@ -17,37 +16,16 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from manifold_shap._words import closest, shown
+
 if TYPE_CHECKING:
     from manifold_shap.players import Players
 
 _LARGEST_SEED = 2**63 - 1
-_MOST_COMPARED = 10_000
 _MOST_PROBLEMS = 20
 _Bound = float | int | None
 S = TypeVar("S")
 T = TypeVar("T")
-
-
-def shown(values: Iterable[Any], most: int = 20) -> str:
-    """A list for an error message: the first values, and how many more there are.
-
-    >>> shown(range(5), most=3)
-    '[0, 1, 2] and 2 more'
-    """
-    every = values if isinstance(values, list | tuple) else list(values)
-    rest = f" and {len(every) - most} more" if len(every) > most else ""
-    return f"{list(every[:most])}{rest}"
-
-
-def closest(word: Any, known: Collection[str]) -> str:
-    """The end of an error message that offers the word most like `word`, or nothing.
-
-    >>> closest("cosin", ["cosine", "constant"])
-    "; did you mean 'cosine'?"
-    """
-    by_lower = {str(name).lower(): name for name in list(known)[:_MOST_COMPARED]}
-    found = difflib.get_close_matches(str(word).lower()[:200], by_lower, n=1)
-    return f"; did you mean {by_lower[found[0]]!r}?" if found else ""
 
 
 def check_whole(

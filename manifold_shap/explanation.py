@@ -10,7 +10,8 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-from manifold_shap._checks import check_number, shown
+from manifold_shap._checks import check_number
+from manifold_shap._words import shown
 from manifold_shap.io import zarr as storage
 from manifold_shap.players import Players
 from manifold_shap.simplex.on_simplex import OnSimplex

@@ -17,7 +17,7 @@ PACKAGE = ROOT / "manifold_shap"
 # From the ground up. A module may import what stands in its own line or above it; a folder's name
 # stands for all of its modules that have no line of their own.
 LAYERS = (
-    ("_checks", "_random", "_version", "io", "nn"),
+    ("_words", "_checks", "_random", "_version", "io", "nn"),
     ("players",),
     ("coalitions",),
     ("ordering",),
@@ -27,7 +27,7 @@ LAYERS = (
     ("values", "imputers"),
     ("io.zarr",),
     ("explanation",),
-    ("simplex.dendrogram", "global_values", "metrics", "naive_bayes"),
+    ("simplex.dendrogram", "global_importance", "metrics", "naive_bayes"),
     ("estimators",),
     ("training",),
     ("surrogate", "vae", "amortized"),
@@ -70,7 +70,7 @@ DEFERRED = {
     ("data.tables", "sklearn.datasets"): SLOW,
     ("explanation", "scipy"): SLOW,
     ("explanation", "shap"): "an optional dependency",
-    ("global_values", "pandas"): FRAMES,
+    ("global_importance", "pandas"): FRAMES,
     ("io.zarr", "xarray"): SLOW,
     ("io.zarr", "zarr"): SLOW,
     ("models", "pandas"): FRAMES,
@@ -206,8 +206,19 @@ def test_few_rooms_import(package: str) -> None:
     assert not strangers
 
 
-def test_the_package_imports_in_little_time() -> None:
-    code = f"import sys, manifold_shap; print(*({set(LEFT_OUT)!r} & set(sys.modules)))"
+def test_public_names_are_imported_when_they_are_asked_for() -> None:
+    code = f"""
+import sys
+import manifold_shap as ms
+print(*{{"torch", "numpy"}} & set(sys.modules))
+assert set(ms.__all__) <= set(dir(ms))
+slow = ("plots", "explain_rows")
+found = [getattr(ms, name) for name in ms.__all__ if not name.startswith(("fit_", "load_", *slow))]
+print(*set({LEFT_OUT!r}) & set(sys.modules))
+found += [getattr(ms, name) for name in ms.__all__]
+assert callable(ms.global_values) and len(set(map(id, found))) == len(ms.__all__) > 60
+assert not hasattr(ms, "nosuch")
+"""
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
     )

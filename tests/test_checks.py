@@ -21,8 +21,6 @@ from manifold_shap._checks import (
     check_rows,
     check_seed,
     check_whole,
-    closest,
-    shown,
     to_tensor,
 )
 
@@ -182,12 +180,6 @@ def test_all_unknown_words_are_named_at_once() -> None:
     message = r"options among .* got \['patient', 'zzz'\]; did you mean 'patience' for 'patient'\?$"
     with pytest.raises(ValueError, match=message):
         check_known({"patient": 3, "patience": 3, "zzz": 1}, known, "options")
-
-
-def test_long_lists_are_shortened() -> None:
-    assert shown(iter("abc"), most=2) == "['a', 'b'] and 1 more"
-    assert shown(["a"]) == "['a']"
-    assert closest("x0", [f"x{i}" for i in range(10**6)]) == "; did you mean 'x0'?"
 
 
 def test_one_error_stays_itself_and_several_are_one() -> None:

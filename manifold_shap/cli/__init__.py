@@ -20,7 +20,7 @@ from hydra.types import RunMode
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from manifold_shap._checks import closest
+from manifold_shap._words import closest
 
 # In a wheel the files of settings lie in the package, in a checkout beside it.
 _PACKAGE = Path(__file__).resolve().parents[1]

@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from manifold_shap._checks import check_choice, closest
+from manifold_shap._checks import check_choice
+from manifold_shap._words import closest
 from manifold_shap.cli import CONF, choices
 from manifold_shap.imputers import Imputer, MarginalImputer
 from manifold_shap.spaces import OutputSpace, as_space

@@ -10,7 +10,8 @@ from lightning.pytorch import LightningDataModule
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from manifold_shap._checks import check_finite, check_number, check_seed, check_whole, shown
+from manifold_shap._checks import check_finite, check_number, check_seed, check_whole
+from manifold_shap._words import shown
 from manifold_shap.players import Players
 from manifold_shap.tables.schema import Schema
 from manifold_shap.training.batches import epoch_rows, loader

@@ -15,7 +15,8 @@ import torch
 from pandas.api import types
 from torch import Tensor
 
-from manifold_shap._checks import all_at_once, check_choice, check_known, shown, to_tensor
+from manifold_shap._checks import all_at_once, check_choice, check_known, to_tensor
+from manifold_shap._words import shown
 from manifold_shap.data import sources
 from manifold_shap.data.base import Settings
 from manifold_shap.data.tables import Table, TableDataModule

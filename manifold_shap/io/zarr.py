@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manifold_shap._checks import shown
+from manifold_shap._words import shown
 from manifold_shap.io.files import digest, write_whole
 from manifold_shap.players import Players
 from manifold_shap.simplex.partition import Partition

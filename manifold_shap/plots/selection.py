@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from manifold_shap.explanation import Explanation
-from manifold_shap.global_values import GlobalValues
+from manifold_shap.global_importance import GlobalValues
 from manifold_shap.plots import style
 
 # Of a group of unnamed elements of a table, so many values are listed.

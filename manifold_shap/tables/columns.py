@@ -9,7 +9,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
-from manifold_shap._checks import check_choice, shown
+from manifold_shap._checks import check_choice
+from manifold_shap._words import shown
 
 Kind = Literal["continuous", "binary", "categorical"]
 

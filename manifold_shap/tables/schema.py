@@ -14,7 +14,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from manifold_shap._checks import all_at_once, check_known, shown
+from manifold_shap._checks import all_at_once, check_known
+from manifold_shap._words import shown
 from manifold_shap.players import Players
 from manifold_shap.tables.columns import Column, decode_column, encode_column, fit_column
 

@@ -112,12 +112,25 @@ def test_warnings_are_one_line(irises: Path, copied: Copy) -> None:
     assert ".py:" not in done.stderr
 
 
-@pytest.mark.parametrize("script", ["train.py", "explain.py"])
-def test_help_is_worth_reading(script: str) -> None:
-    shown = command(script, "--help")
+@pytest.mark.parametrize("name", ["train", "explain"])
+def test_help_is_worth_reading_and_does_not_wait_for_torch(name: str) -> None:
+    code = f"""
+import sys
+from manifold_shap import cli
+sys.argv = ["{name}.py", sys.argv[1]]
+try:
+    cli.main_{name}()
+finally:
+    assert not {{"torch", "numpy", "pandas"}} & set(sys.modules)
+"""
+    shown = command("-c", code, "--help")
     assert shown.returncode == 0
-    assert f"python {script} data=mnist" in shown.stdout
+    assert f"python {name}.py data=mnist" in shown.stdout
     assert "What is written" in shown.stdout
+    for word in ("sed=1", "data=digit", "+nosuch=1"):
+        wrong = command("-c", code, word)
+        assert (wrong.returncode, wrong.stderr.count("\n")) == (1, 1)
+        assert "but got" in wrong.stderr
 
 
 @pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

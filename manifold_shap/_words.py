@@ -1,0 +1,29 @@
+"""Words for errors that need no other package: lists, and the known word closest to another."""
+
+import difflib
+from collections.abc import Collection, Iterable
+from typing import Any
+
+_MOST_COMPARED = 10_000
+
+
+def shown(values: Iterable[Any], most: int = 20) -> str:
+    """A list for an error message: the first values, and how many more there are.
+
+    >>> shown(range(5), most=3)
+    '[0, 1, 2] and 2 more'
+    """
+    every = values if isinstance(values, list | tuple) else list(values)
+    rest = f" and {len(every) - most} more" if len(every) > most else ""
+    return f"{list(every[:most])}{rest}"
+
+
+def closest(word: Any, known: Collection[str]) -> str:
+    """The end of an error message that offers the word most like `word`, or nothing.
+
+    >>> closest("cosin", ["cosine", "constant"])
+    "; did you mean 'cosine'?"
+    """
+    by_lower = {str(name).lower(): name for name in list(known)[:_MOST_COMPARED]}
+    found = difflib.get_close_matches(str(word).lower()[:200], by_lower, n=1)
+    return f"; did you mean {by_lower[found[0]]!r}?" if found else ""

@@ -5,8 +5,7 @@ labels apart by forces (adjustText) leave some of them on arrows and marks.
 """
 
 import itertools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ from matplotlib.patches import FancyArrowPatch
 from matplotlib.patheffects import withStroke
 from matplotlib.text import Annotation
 from matplotlib.transforms import BboxBase
+from mpl_toolkits.mplot3d.proj3d import proj_transform  # type: ignore[import-untyped]
 
 from manifold_shap.plots import style
 from manifold_shap.plots.path import View
@@ -38,31 +38,29 @@ _SPACING = 2.0
 _NEAR, _FAR = 4.0, 6.0
 
 
-@dataclass(frozen=True)
-class Canvas:
-    """Where a view is drawn, and how its points become pixels.
+class _Arrow(FancyArrowPatch):
+    """An arrow between two points of a plane, or of a space from whatever side it is seen."""
 
-    Attributes:
-        axes: where all is drawn.
-        frame: where labels may stand, in pixels.
-        project: from points of the view to pixels, once the layout is final.
-        arrow: makes an arrow from its start, its end and matplotlib's settings.
-        annotation: makes text from a string, the point that it belongs to, and settings.
-    """
+    def __init__(self, ends: Float[np.ndarray, "2 axes"], **settings: Any) -> None:
+        super().__init__(*ends[:, :2], **settings)
+        self._ends = ends
 
-    axes: Axes
-    frame: BboxBase
-    project: Callable[[np.ndarray], np.ndarray]
-    arrow: Callable[..., FancyArrowPatch] = FancyArrowPatch
-    annotation: Callable[..., Annotation] = Annotation
+    def do_3d_projection(self) -> float:
+        """Called by a space for every view; what it returns would order artists by depth."""
+        self.set_positions(*projected(self.axes, self._ends))
+        return 0.0
 
 
-class _Label(NamedTuple):
-    """Text that belongs to one of some points of the view, the preferred ones first."""
+class _Label(Annotation):
+    """Text beside a point of a plane, or of a space from whatever side it is seen."""
 
-    text: str
-    colour: str
-    anchors: Float[np.ndarray, "anchors axes"]
+    def __init__(self, text: str, point: Float[np.ndarray, " axes"], **settings: Any) -> None:
+        super().__init__(text, (0.0, 0.0), **settings)
+        self._point = point
+
+    def draw(self, renderer: Any) -> None:
+        self.xy = projected(self.axes, self._point[None])[0]
+        super().draw(renderer)
 
 
 class Place(NamedTuple):
@@ -71,6 +69,13 @@ class Place(NamedTuple):
     anchor: int
     offset: Float[np.ndarray, "2"]
     leader: bool
+
+
+def projected(axes: Any, points: Float[np.ndarray, "points axes"]) -> Float[np.ndarray, "points 2"]:
+    """Points of a plane, or of a space as it is seen, in data coordinates of its axes."""
+    if points.shape[1] == 2:
+        return points
+    return np.stack(proj_transform(*points.T, axes.get_proj())[:2], 1)
 
 
 def class_colour(number: int) -> str:
@@ -96,100 +101,96 @@ def corners(view: View, border: float) -> Float[np.ndarray, "2 axes"]:
 
 def legend(axes: Axes, view: View) -> None:
     """Over the axes, which feature each number is."""
-    numbered = [f"{number}: {name}" for number, name in enumerate(view.path.labels(_LEGEND), 1)]
+    numbered = [f"{number}: {name}" for number, name in enumerate(view.labels(_LEGEND), 1)]
     nothing = [Line2D([], [], linestyle="") for _ in numbered]
     settings: dict[str, Any] = {"handlelength": 0, "handletextpad": 0, "columnspacing": 1.5}
     style.legend_above(axes, nothing, numbered, handle=_BETWEEN, **settings)
 
 
-def draw(canvas: Canvas, view: View, obstacles: Float[np.ndarray, "obstacles 2 axes"]) -> None:
+def draw(
+    axes: Axes, frame: BboxBase, view: View, obstacles: Float[np.ndarray, "obstacles 2 axes"]
+) -> None:
     """The class-compositions, the arrows and their labels, once the layout is final.
 
     Args:
-        canvas: where.
+        axes: a plane or a space.
+        frame: where labels may stand, in pixels.
         view: of the row.
         obstacles: lines that no label should cover, besides what is drawn here.
     """
-    axes = canvas.axes
-    for number, (_, vector) in enumerate(view.class_vectors()):
-        end = view.magnification * vector
-        look: dict[str, Any] = {"color": class_colour(number), "zorder": 3}
+    points = view.points
+    found = [("base", style.INK, points[:1]), ("prediction", style.INK, points[-1:])]
+    for number, (members, vector) in enumerate(view.class_vectors()):
+        end, colour = view.magnification * vector, class_colour(number)
+        look: dict[str, Any] = {"color": colour, "zorder": 3}
         line = np.stack((np.zeros_like(end), end))
         axes.plot(*line.T, linewidth=1.3, linestyle=(0, (3, 1.5)), **look)
         axes.plot(*end[:, None], marker="o", markersize=3, **look)
-    _draw_steps(canvas, view)
-    look = {"marker": "o", "markersize": 4, "color": style.INK, "zorder": 5}
-    axes.plot(*view.points[0][:, None], markerfacecolor="white", **look)
-    axes.plot(*view.points[-1][:, None], **look)
-    _write(canvas, _labels(view), np.concatenate((segments(view), obstacles)))
-
-
-def _draw_steps(canvas: Canvas, view: View) -> None:
-    points = view.points
-    pixels = np.diff(canvas.project(points), axis=0)
-    lengths = 72 / canvas.axes.figure.dpi * np.linalg.norm(pixels, axis=1)
-    for number, length in enumerate(lengths):
-        arrow = canvas.arrow(
-            points[number],
-            points[number + 1],
-            arrowstyle="-|>",
-            # A head is not much longer than its arrow.
-            mutation_scale=float(np.clip(1.5 * length, *_HEADS)),
-            shrinkA=0,
-            shrinkB=0,
-            linewidth=1.2,
-            color=style.NEUTRAL if number == len(view.path.shown) else style.INK,
-            zorder=4,
+        found.append((view.class_label(members, _CLASS), colour, end[None]))
+    for number, ends in enumerate(itertools.pairwise(points)):
+        start, end = ends
+        length = np.linalg.norm(np.diff(_to_points(axes, np.stack(ends)), axis=0))
+        axes.add_artist(
+            _Arrow(
+                np.stack(ends),
+                arrowstyle="-|>",
+                # A head is not much longer than its arrow.
+                mutation_scale=float(np.clip(1.5 * length, *_HEADS)),
+                shrinkA=0,
+                shrinkB=0,
+                linewidth=1.2,
+                color=style.NEUTRAL if number == len(view.shown) else style.INK,
+                zorder=4,
+            )
         )
-        canvas.axes.add_artist(arrow)
+        along = start + _ALONG[:, None] * (end - start)
+        found.append((str(number + 1), style.INK, along))
+    look = {"marker": "o", "markersize": 4, "color": style.INK, "zorder": 5}
+    axes.plot(*points[0][:, None], markerfacecolor="white", **look)
+    axes.plot(*points[-1][:, None], **look)
+    _write(axes, frame, found, np.concatenate((segments(view), obstacles)))
 
 
-def _labels(view: View) -> list[_Label]:
-    """Of both ends of the path, of the classes, and the numbers of the steps."""
-    points = view.points
-    found = [
-        _Label("base", style.INK, points[:1]),
-        _Label("prediction", style.INK, points[-1:]),
-    ]
-    for number, (members, vector) in enumerate(view.class_vectors()):
-        name = view.class_label(members, _CLASS)
-        found.append(_Label(name, class_colour(number), view.magnification * vector[None]))
-    for number, (start, end) in enumerate(itertools.pairwise(points), 1):
-        found.append(_Label(str(number), style.INK, start + _ALONG[:, None] * (end - start)))
-    return found
+def _to_points(
+    axes: Any, points: Float[np.ndarray, "points axes"]
+) -> Float[np.ndarray, "points 2"]:
+    """Where points of a plane or a space are on paper, in typographic points."""
+    return 72 / axes.figure.dpi * axes.transData.transform(projected(axes, points))
 
 
 def _write(
-    canvas: Canvas, found: list[_Label], obstacles: Float[np.ndarray, "segments 2 axes"]
+    axes: Axes,
+    frame: BboxBase,
+    labels: Sequence[tuple[str, str, Float[np.ndarray, "_ axes"]]],
+    obstacles: Float[np.ndarray, "segments 2 axes"],
 ) -> None:
-    points = 72 / canvas.axes.figure.dpi
-    ends = obstacles.reshape(-1, obstacles.shape[-1])
-    marks = np.concatenate([label.anchors for label in found if len(label.anchors) == 1])
+    """Write labels, each a text, a colour and points that it may stand beside."""
+    marks = np.concatenate([anchors for _, _, anchors in labels if len(anchors) == 1])
     places = place(
-        [points * canvas.project(label.anchors) for label in found],
-        np.array([(style.text_width(label.text), style.TEXT) for label in found]),
-        points * canvas.project(ends).reshape(-1, 2, 2),
-        points * canvas.project(marks),
-        points * np.array((canvas.frame.min, canvas.frame.max)),
+        [_to_points(axes, anchors) for _, _, anchors in labels],
+        np.array([(style.text_width(text), style.TEXT) for text, _, _ in labels]),
+        _to_points(axes, obstacles.reshape(-1, obstacles.shape[-1])).reshape(-1, 2, 2),
+        _to_points(axes, marks),
+        72 / axes.figure.dpi * np.array((frame.min, frame.max)),
     )
     leader = {"arrowstyle": "-", "color": style.NEUTRAL, "linewidth": 0.5, "shrinkA": 0}
-    for label, where in zip(found, places, strict=True):
-        text = canvas.annotation(
-            style.plain(label.text),
-            label.anchors[where.anchor],
-            xycoords=canvas.axes.transData,
+    for (text, colour, anchors), where in zip(labels, places, strict=True):
+        label = _Label(
+            style.plain(text),
+            anchors[where.anchor],
+            xycoords=axes.transData,
             xytext=where.offset,
             textcoords="offset points",
             ha="center",
             va="center",
             fontsize=style.TEXT,
-            color=label.colour,
+            color=colour,
             arrowprops={**leader, "shrinkB": 0.5} if where.leader else None,
             path_effects=[withStroke(linewidth=1.5, foreground="white")],
             zorder=6,
         )
-        text.set_in_layout(False)
-        canvas.axes.add_artist(text)
+        label.set_in_layout(False)
+        axes.add_artist(label)
 
 
 def place(
@@ -211,12 +212,17 @@ def place(
     obstacles = _sampled(segments)
     obstacles = obstacles[((obstacles > frame[0]) & (obstacles < frame[1])).all(1)]
     boxes = np.stack((marks - _MARK, marks + _MARK), 1)
+    directions = np.tile(np.stack((np.cos(_ANGLES), np.sin(_ANGLES)), 1), (len(_DISTANCES), 1))
+    gap = np.repeat(_DISTANCES, len(_ANGLES))
     places = []
     for points, size in zip(anchors, sizes, strict=True):
         half = size / 2 + _GAP
-        number, middles, gaps = _candidates(points, half)
-        from_middle = np.abs(obstacles - middles[:, None])
+        # As far as the box reaches in that direction, so that it touches the anchor at gap zero.
+        touching = (half / np.maximum(np.abs(directions), 1e-9)).min(1)
+        middles = (points[:, None] + directions * (touching + gap)[:, None]).reshape(-1, 2)
+        number, gaps = np.arange(len(points)).repeat(len(gap)), np.tile(gap, len(points))
         low, high = middles - half, middles + half
+        from_middle = np.abs(obstacles - middles[:, None])
         overlaps = (
             np.minimum(high[:, None], boxes[:, 1]) > np.maximum(low[:, None], boxes[:, 0])
         ).all(-1)
@@ -250,19 +256,3 @@ def _sampled(segments: Float[np.ndarray, "segments 2 2"]) -> Float[np.ndarray, "
     for start, end in segments:
         points.append(np.linspace(start, end, 2 + int(np.linalg.norm(end - start) / _SPACING)))
     return np.concatenate(points)
-
-
-def _candidates(
-    points: Float[np.ndarray, "anchors 2"], half: Float[np.ndarray, "2"]
-) -> tuple[np.ndarray, Float[np.ndarray, "candidates 2"], Float[np.ndarray, " candidates"]]:
-    """Anchors, middles of boxes around them in all directions, and the gaps between the two."""
-    directions = np.stack((np.cos(_ANGLES), np.sin(_ANGLES)), 1)
-    # As far as the box reaches in that direction, so that it touches the anchor at gap zero.
-    touching = (half / np.maximum(np.abs(directions), 1e-9)).min(1)
-    gap = np.repeat(_DISTANCES, len(_ANGLES))
-    offsets = (
-        np.tile(directions, (len(_DISTANCES), 1))
-        * (np.tile(touching, len(_DISTANCES)) + gap)[:, None]
-    )
-    middles = (points[:, None] + offsets).reshape(-1, 2)
-    return np.arange(len(points)).repeat(len(gap)), middles, np.tile(gap, len(points))

@@ -8,7 +8,6 @@ import torch
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
 from manifold_shap.explanation import Explanation
@@ -65,20 +64,17 @@ def compositions(explanation: Explanation, instance: int = 0, most: int = 8) -> 
             range.
     """
     path = Path.of_row(explanation, instance, most)
-    classes = len(explanation.classes)
     norms = path.phi.norm(dim=1)
     errors = torch.where(path.norm_errors > _SHOWN * norms, path.norm_errors, torch.nan)
-    said = [
-        f"norm {style.with_error(*pair)}"
-        for pair in zip(norms.tolist(), errors.tolist(), strict=True)
-    ]
-    figure, panels, room = _grid(path, len(path.phi), said)
-    titles = [f"{label}\n{norm}" for label, norm in zip(path.labels(room), said, strict=True)]
-    for axes, parts, title in zip(panels, path.compositions, titles, strict=True):
-        _draw(axes, parts, title, path)
-        axes.axvline(1 / classes, color=style.INK, linewidth=0.8, linestyle=(0, (3, 2)))
-    figure.supxlabel("part of the composition", fontsize=style.TEXT, color=style.INK)
-    style.headline(figure, *path.headline(f"dashed: all parts equal (1/{classes}), no effect"))
+    said = [style.with_error(*pair) for pair in zip(norms.tolist(), errors.tolist(), strict=True)]
+    figure, panels, room = _grid(path, path.compositions, [f"norm {norm}" for norm in said])
+    equal = 1 / len(explanation.classes)
+    for axes, label, norm in zip(panels, path.labels(room), said, strict=True):
+        _set_title(axes, f"{label}\nnorm {norm}")
+        axes.axvline(equal, color=style.INK, linewidth=0.8, linestyle=(0, (3, 2)))
+    figure.supxlabel("part of the composition", **style.WORDS)
+    dashed = f"dashed: all parts equal (1/{len(explanation.classes)}), no effect"
+    style.headline(figure, *path.headline(dashed))
     return figure
 
 
@@ -104,27 +100,27 @@ def cumulative(explanation: Explanation, instance: int = 0, most: int = 7) -> Fi
         most: features to show; the rest is perturbed together.
 
     Raises:
-        ValueError: the output space is not `ilr`, `most` is not positive, or `instance` is out of
-            range.
+        ValueError: as `compositions`.
     """
     path = Path.of_row(explanation, instance, most)
-    states = path.states
-    figure, panels, room = _grid(path, len(states))
+    figure, panels, room = _grid(path, path.states)
     labels = path.labels(room - style.text_width("+ "))
     titles = ["base", *(f"+ {label}" for label in labels)]
     titles[-1] += "\n= prediction"
-    for axes, state, title in zip(panels, states, titles, strict=True):
-        _draw(axes, state, title, path)
-    places = np.arange(states.shape[1])
-    for axes, before in zip(panels[1:], states.numpy(), strict=False):
+    for axes, title in zip(panels, titles, strict=True):
+        _set_title(axes, title)
+    for axes, before in zip(panels[1:], path.states.numpy(), strict=False):
+        places = np.arange(len(before))
         axes.vlines(before, places - 0.4, places + 0.4, color=style.INK, linewidth=1.0)
-    figure.supxlabel("probability", fontsize=style.TEXT, color=style.INK)
+    figure.supxlabel("probability", **style.WORDS)
     style.headline(figure, *path.headline("strokes: before the step"))
     return figure
 
 
-def _grid(path: Path, count: int, below: Sequence[str] = ()) -> tuple[Figure, list[Axes], float]:
-    """A figure with `count` panels that share their axes, and the room for a title in points.
+def _grid(
+    path: Path, parts: Float[Tensor, "panels classes"], below: Sequence[str] = ()
+) -> tuple[Figure, list[Axes], float]:
+    """A figure with a panel of bars for each distribution, and the room for a title in points.
 
     Second lines of titles, `below`, are never cut.
     """
@@ -132,28 +128,24 @@ def _grid(path: Path, count: int, below: Sequence[str] = ()) -> tuple[Figure, li
     room = 72 * style.WIDTH - 3 * style.MARGIN - max(map(style.text_width, classes))
     first = max(map(style.text_width, path.labels(_TITLE))) + style.text_width("+ ")
     widest = max(_FIT * first, *map(style.text_width, below), 0.0)
-    columns = min(int(np.clip(room // (widest + _BETWEEN), *_COLUMNS)), count)
-    lines = -(-count // columns)
-    height = _HEAD_AND_FOOT + lines * (_AROUND + _BAR * len(classes))
-    figure = style.laid_out(height)
-    panels = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False).flatten()
-    for axes in panels[count:]:
-        axes.remove()
-    for number, axes in enumerate(panels[:count]):
-        style.strip(axes, grid="x")
-        last = number + columns >= count
-        axes.tick_params(labelleft=number % columns == 0, labelbottom=last)
-    panels[0].set_yticks(range(len(classes)), [style.plain(name) for name in classes])
-    panels[0].set_ylim(len(classes) - 0.5, -0.5)
-    panels[0].xaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 5, 10]))
-    return figure, panels[:count].tolist(), room / columns - _BETWEEN
-
-
-def _draw(axes: Axes, p: Float[Tensor, " classes"], title: str, path: Path) -> None:
-    colours = [style.NEUTRAL] * len(p)
+    columns = min(int(np.clip(room // (widest + _BETWEEN), *_COLUMNS)), len(parts))
+    lines = -(-len(parts) // columns)
+    figure = style.laid_out(_HEAD_AND_FOOT + lines * (_AROUND + _BAR * len(classes)))
+    panels = style.panels(figure, len(parts), columns)
+    colours = [style.NEUTRAL] * len(classes)
     colours[int(path.prediction.argmax())] = style.SERIES[0]
-    axes.barh(range(len(p)), p.numpy(), height=0.72, color=colours)
-    axes.set_title(style.plain(title), loc="left", fontsize=style.TEXT, color=style.INK, pad=3)
+    for number, (axes, p) in enumerate(zip(panels, parts.numpy(), strict=True)):
+        style.strip(axes, grid="x")
+        last = number + columns >= len(parts)
+        axes.tick_params(labelleft=number % columns == 0, labelbottom=last)
+        axes.barh(range(len(p)), p, height=0.72, color=colours)
+    style.write_lines(panels[0], classes)
+    style.scale(panels[0].xaxis, "", ticks=3)
+    return figure, panels, room / columns - _BETWEEN
+
+
+def _set_title(axes: Axes, title: str) -> None:
+    axes.set_title(style.plain(title), loc="left", **style.WORDS, pad=3)
 
 
 def parallel_coordinates(explanation: Explanation, instance: int = 0, most: int = 12) -> Figure:
@@ -178,8 +170,7 @@ def parallel_coordinates(explanation: Explanation, instance: int = 0, most: int 
         most: features to show; the rest is perturbed together.
 
     Raises:
-        ValueError: the output space is not `ilr`, `most` is not positive, or `instance` is out of
-            range.
+        ValueError: as `compositions`.
     """
     path = Path.of_row(explanation, instance, most)
     states = path.states.numpy()
@@ -198,7 +189,7 @@ def parallel_coordinates(explanation: Explanation, instance: int = 0, most: int 
     axes.set_xticks(range(len(labels)), [style.plain(label) for label in labels], **settings)
     axes.set_xlim(0, len(labels) - 1)
     axes.set_ylim(bottom=0)
-    axes.set_ylabel("probability", fontsize=style.TEXT, color=style.INK)
+    style.scale(axes.yaxis, "probability")
     style.headline(figure, *path.headline())
     # Settles the layout, which determines how far apart lines of text are on the axis.
     figure.draw_without_rendering()
@@ -208,14 +199,11 @@ def parallel_coordinates(explanation: Explanation, instance: int = 0, most: int 
 
 def _looks(states: Float[np.ndarray, "states classes"]) -> list[dict[str, Any]]:
     """Of the lines: a colour and a marker of its own for every class that matters, or else grey."""
-    classes = states.shape[1]
-    matter = np.arange(classes)
-    if classes > len(style.SERIES):
+    matter = np.arange(states.shape[1])
+    if len(matter) > len(style.SERIES):
         matter = np.sort(np.argsort(-states[[0, -1]].max(0), kind="stable")[:_STAND_OUT])
-    looks: list[dict[str, Any]] = [
-        {"color": style.NEUTRAL, "linewidth": 0.7, "marker": ".", "markersize": 3.0, "zorder": 2}
-        for _ in range(classes)
-    ]
+    grey = {"color": style.NEUTRAL, "linewidth": 0.7, "marker": ".", "markersize": 3.0, "zorder": 2}
+    looks: list[dict[str, Any]] = [grey] * states.shape[1]
     for k, colour, marker in zip(matter, style.SERIES, _MARKERS, strict=False):
         looks[k] = {
             "color": colour, "linewidth": 1.5, "marker": marker, "markersize": 3.5, "zorder": 3
@@ -233,16 +221,15 @@ def _label_ends(
 
     Thin grey leaders, unlike any line of the data, show which label had to give way to others.
     """
-    panel = axes.get_window_extent()
-    point = axes.figure.get_dpi() / 72
     low, high = axes.get_ylim()
-    places = _spread(ends, _LINE * point / panel.height * (high - low), low, high)
+    # Points of type in a unit of probability.
+    unit = 72 / axes.figure.dpi * axes.bbox.height / (high - low)
+    places = _spread(ends, _LINE / unit, low, high)
     for end, place, label, look in zip(ends, places, labels, looks, strict=True):
-        away = (place - end) / (high - low) * panel.height / point
         axes.annotate(
-            style.plain(label), (1, end), (_GAP + _LEADER, away), fontsize=style.TEXT,
-            xycoords=axes.get_yaxis_transform(), textcoords="offset points", color=look["color"],
-            va="center", annotation_clip=False,
+            style.plain(label), (1, end), (_GAP + _LEADER, (place - end) * unit),
+            fontsize=style.TEXT, xycoords=axes.get_yaxis_transform(), textcoords="offset points",
+            color=look["color"], va="center", annotation_clip=False,
             arrowprops={
                 "arrowstyle": "-", "color": style.NEUTRAL, "linewidth": 0.4, "shrinkA": 1,
                 "shrinkB": _GAP, "relpos": (0, 0.5),
@@ -254,7 +241,7 @@ def _spread(
     wanted: Float[np.ndarray, " labels"], gap: float, low: float, high: float
 ) -> Float[np.ndarray, " labels"]:
     """Places at least a gap apart, as close to the wanted ones as least squares can bring them."""
-    # Here: it takes longer to import than the rest of the package.
+    # Slower to import than the rest of the package.
     from sklearn.isotonic import isotonic_regression
 
     order = wanted.argsort(kind="stable")

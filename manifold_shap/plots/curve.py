@@ -36,7 +36,7 @@ def mse_curve(scores: Mapping[str, Score], players: int | None = None) -> Figure
     Raises:
         ValueError: no score, or one without a coalition; fewer `players` than a coalition has.
     """
-    _check(scores, players)
+    largest = _check(scores, players)
     figure, axes = style.one_panel(2.5 + 0.17 * len(scores), grid="y")
     lines = []
     for which, score in enumerate(scores.values()):
@@ -48,22 +48,23 @@ def mse_curve(scores: Mapping[str, Score], players: int | None = None) -> Figure
         axes.fill_between(size, mse - error, mse + error, color=colour, alpha=0.2, linewidth=0)
         lines += axes.plot(size, mse, dashes, color=colour, linewidth=1.5, marker="o", markersize=3)
     axes.set_ylim(bottom=0)
+    style.scale(axes.yaxis, "mean squared error")
     if players is None:
-        axes.set_xlabel("players in the coalition", fontsize=style.TEXT, color=style.INK)
+        style.scale(axes.xaxis, "players in the coalition")
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-        axes.set_xlim(-0.5, max(max(score.by_size.size) for score in scores.values()) + 0.5)
+        axes.set_xlim(-0.5, largest + 0.5)
     else:
-        axes.set_xlabel("share of players in the coalition", fontsize=style.TEXT, color=style.INK)
+        style.scale(axes.xaxis, "share of players in the coalition")
         axes.xaxis.set_major_formatter(PercentFormatter(1))
         axes.set_xlim(-0.02, 1.02)
-    axes.set_ylabel("mean squared error", fontsize=style.TEXT, color=style.INK)
     legend = [_legend_label(name, score) for name, score in scores.items()]
     title = "over all coalitions, ± standard error"
     style.legend_above(axes, lines, legend, _HANDLE, title=title, handlelength=2.5)
     return figure
 
 
-def _check(scores: Mapping[str, Score], players: int | None) -> None:
+def _check(scores: Mapping[str, Score], players: int | None) -> float:
+    """The size of the largest coalition."""
     if not scores:
         raise ValueError(
             "Expected at least one named score but got none; pass for example "
@@ -81,6 +82,7 @@ def _check(scores: Mapping[str, Score], players: int | None) -> None:
                 f"Expected `players` of at least {largest:.3g}, the size of coalitions in "
                 f"{name!r}, but got {players}; pass `len(value.players)`."
             )
+    return max(max(score.by_size.size) for score in scores.values())
 
 
 def _legend_label(name: str, score: Score) -> str:

@@ -9,13 +9,10 @@ from jaxtyping import Float
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyArrowPatch, Polygon
-from matplotlib.text import Annotation
-from matplotlib.ticker import MaxNLocator
+from matplotlib.patches import Polygon
 from matplotlib.transforms import Bbox
 from mpl_toolkits.mplot3d import Axes3D  # type: ignore[import-untyped]
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection  # type: ignore[import-untyped]
-from mpl_toolkits.mplot3d.proj3d import proj_transform  # type: ignore[import-untyped]
 
 from manifold_shap.explanation import Explanation
 from manifold_shap.plots import arrows, style
@@ -36,6 +33,9 @@ _AZIMUTHS = [
 _ROUNDS = 3
 # So many times the size of the box is certainly beyond it.
 _FAR = 10.0
+_RAY: dict[str, Any] = {
+    "color": style.NEUTRAL, "linewidth": 0.8, "linestyle": (0, (5, 3)), "zorder": 2
+}  # fmt: skip
 
 
 def ilr_plane(
@@ -73,17 +73,16 @@ def ilr_plane(
         ValueError: the output space is not `ilr`, there are fewer than three classes, a balance is
             unknown or named twice, `most` is not positive, or `instance` is out of range.
     """
-    view = View.of_row(explanation, instance, balances, most, axes=2)
+    view = View.on_balances(explanation, instance, balances, most, axes=2)
     figure, axes = style.one_panel(_PLANE, grid="y")
     for axis, label in zip((axes.xaxis, axes.yaxis), view.axis_labels(_ROOM[0]), strict=True):
-        axis.set_label_text(style.plain(label), fontsize=style.TEXT, color=style.INK)
-        axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
+        style.scale(axis, style.plain(label), ticks=6)
         axis.grid(True, color=style.GRID, linewidth=0.6)
     arrows.legend(axes, view)
     style.headline(figure, *view.headline())
     _shape(figure, axes, view)
     rays = _draw_regions(axes, view) if view.is_whole else np.zeros((0, 2, 2))
-    arrows.draw(arrows.Canvas(axes, axes.bbox, axes.transData.transform), view, rays)
+    arrows.draw(axes, axes.bbox, view, rays)
     return figure
 
 
@@ -112,7 +111,7 @@ def _draw_regions(axes: Axes, view: View) -> Float[np.ndarray, "rays 2 2"]:
     directions = far * view.directions
     rays = np.stack((np.zeros_like(directions), -directions), 1)
     for ray in rays:
-        axes.plot(*ray.T, color=style.NEUTRAL, linewidth=0.8, linestyle=(0, (5, 3)), zorder=2)
+        axes.plot(*ray.T, **_RAY)
     for number, ((k,), _) in enumerate(view.class_vectors()):
         left, right = -np.delete(directions, k, axis=0)
         region = np.stack((np.zeros(2), left, 2 * directions[k], right))
@@ -145,15 +144,13 @@ def ilr_space(
     Args:
         explanation: in the space `ilr`, of four classes or more.
         instance: position of the row.
-        balances: three for the axes, by number as `str(explanation.partition)` counts them, from 1,
-            or by name.
+        balances: three for the axes, by number or by name.
         most: features to show; the rest is one arrow.
 
     Raises:
-        ValueError: the output space is not `ilr`, there are fewer than four classes, a balance is
-            unknown or named twice, `most` is not positive, or `instance` is out of range.
+        ValueError: as `ilr_plane`, or there are fewer than four classes.
     """
-    view = View.of_row(explanation, instance, balances, most, axes=3)
+    view = View.on_balances(explanation, instance, balances, most, axes=3)
     figure, panel = style.one_panel(_SPACE, grid="y")
     panel.set_axis_off()
     arrows.legend(panel, view)
@@ -161,18 +158,17 @@ def ilr_space(
     figure.draw_without_rendering()
     # Axes in three dimensions take the look of their grid from nowhere else.
     with rc_context({"grid.color": style.GRID, "grid.linewidth": 0.6}):
-        axes = figure.add_axes(
+        axes: Any = figure.add_axes(
             panel.get_position().bounds, axes_class=_Space, proj_type="ortho", computed_zorder=False
         )
     box = _frame(axes, view)
     _fit(figure, axes, box)
     if view.is_whole:
-        _draw_walls(axes, view, box)
-
-    def project(points: np.ndarray) -> np.ndarray:
-        return axes.transData.transform(_projected(axes, points))
-
-    arrows.draw(arrows.Canvas(axes, panel.bbox, project, _Arrow, _Label), view, np.zeros((0, 2, 3)))
+        look: dict[str, Any] = {"facecolor": style.NEUTRAL, "alpha": 0.12, "edgecolor": "none"}
+        axes.add_collection3d(Poly3DCollection(walls(view, box), zorder=1, **look))
+        for ray in rays(view, box):
+            axes.plot(*ray.T, **_RAY)
+    arrows.draw(axes, panel.bbox, view, np.zeros((0, 2, 3)))
     return figure
 
 
@@ -181,37 +177,6 @@ class _Space(Axes3D):
 
     def get_window_extent(self, renderer: Any = None) -> Any:
         return Bbox.intersection(self.bbox, self.figure.bbox)
-
-
-class _Arrow(FancyArrowPatch):
-    """An arrow between two points of the space, from whatever side they are seen."""
-
-    def __init__(
-        self, start: Float[np.ndarray, " 3"], end: Float[np.ndarray, " 3"], **settings: Any
-    ) -> None:
-        super().__init__((0, 0), (0, 0), **settings)
-        self._ends = np.stack((start, end))
-
-    def do_3d_projection(self) -> float:
-        """Called by the axes for every view; what it returns would order artists by depth."""
-        self.set_positions(*_projected(self.axes, self._ends))
-        return 0.0
-
-
-class _Label(Annotation):
-    """Text beside a point of the space, from whatever side that is seen."""
-
-    def __init__(self, text: str, point: Float[np.ndarray, " 3"], **settings: Any) -> None:
-        super().__init__(text, (0, 0), **settings)
-        self._point = point
-
-    def draw(self, renderer: Any) -> None:
-        self.xy = _projected(self.axes, self._point[None])[0]
-        super().draw(renderer)
-
-
-def _projected(axes: Any, points: Float[np.ndarray, "points 3"]) -> Float[np.ndarray, "points 2"]:
-    return np.stack(proj_transform(*points.T, axes.get_proj())[:2], 1)
 
 
 def _frame(axes: Axes3D, view: View) -> Float[np.ndarray, "2 3"]:
@@ -226,9 +191,8 @@ def _frame(axes: Axes3D, view: View) -> Float[np.ndarray, "2 3"]:
     axes.tick_params(labelsize=style.TEXT, labelcolor=style.INK, pad=-2)
     three = (axes.xaxis, axes.yaxis, axes.zaxis)
     for axis, label in zip(three, view.axis_labels(_ROOM[1]), strict=True):
-        axis.set_label_text(style.plain(label), fontsize=style.TEXT, color=style.INK)
+        style.scale(axis, style.plain(label), ticks=4)
         axis.labelpad = -4
-        axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
         axis.set_pane_color("none")
         axis.line.set_color(style.NEUTRAL)
     return box
@@ -242,7 +206,7 @@ def _fit(figure: Figure, axes: Axes3D, box: Float[np.ndarray, "2 3"]) -> None:
         axes.set_box_aspect(box[1] - box[0], zoom=zoom)
         figure.draw_without_rendering()
         written = [axis.get_tightbbox() for axis in (axes.xaxis, axes.yaxis, axes.zaxis)]
-        seen = axes.transData.transform(_projected(axes, edges))
+        seen = axes.transData.transform(arrows.projected(axes, edges))
         drawn = Bbox.union([*written, Bbox([seen.min(0), seen.max(0)])])
         zoom *= float((panel.size / drawn.size).min())
     spare = panel.height - drawn.height
@@ -268,18 +232,15 @@ def towards(elevation: float, azimuth: float) -> Float[np.ndarray, " 3"]:
     return np.array((np.cos(up) * np.cos(around), np.cos(up) * np.sin(around), np.sin(up)))
 
 
-def _draw_walls(axes: Axes3D, view: View, box: Float[np.ndarray, "2 3"]) -> None:
-    look: dict[str, Any] = {"facecolor": style.NEUTRAL, "alpha": 0.12, "edgecolor": "none"}
-    axes.add_collection3d(Poly3DCollection(walls(view, box), zorder=1, **look))
-    for ray in rays(view, box):
-        axes.plot(*ray.T, color=style.NEUTRAL, linewidth=0.8, linestyle=(0, (5, 3)), zorder=2)
+def walls(view: View, box: Float[np.ndarray, "2 axes"]) -> list[Float[np.ndarray, "_ axes"]]:
+    """Where two classes tie above all others, for each pair of them, as far as the box reaches.
 
-
-def walls(view: View, box: Float[np.ndarray, "2 3"]) -> list[Float[np.ndarray, "_ 3"]]:
-    """Polygons that part the four regions, as far as they lie within the box."""
-    far = _FAR * np.abs(box).max()
-    cones = [np.concatenate((np.zeros((1, 3)), far * edges)) for _, edges in view.walls()]
-    return [clipped(cone, box) for cone in cones]
+    Polygons in three dimensions and lines in two. Each edge of the cone in which two classes tie
+    at the top points away from one of the others.
+    """
+    away = -_FAR * np.abs(box).max() * view.directions
+    pairs = itertools.combinations(range(len(away)), 2)
+    return [clipped(np.insert(np.delete(away, pair, 0), 0, 0.0, axis=0), box) for pair in pairs]
 
 
 def rays(view: View, box: Float[np.ndarray, "2 axes"]) -> list[Float[np.ndarray, "_ axes"]]:

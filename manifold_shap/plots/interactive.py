@@ -76,7 +76,7 @@ def interactive(
     if balances is None:
         balances = (1, 2, 3)[: max(2, min(3, len(explanation.classes) - 1))]
     axes = 3 if len(balances) == 3 else 2
-    view = View.of_row(explanation, instance, balances, most, axes)
+    view = View.on_balances(explanation, instance, balances, most, axes)
     box = arrows.corners(view, _BORDER)
     figure = go.Figure()
     _add_walls(figure, view, box)
@@ -123,13 +123,13 @@ def _add_classes(figure: "go.Figure", view: View) -> None:
 
 
 def _add_steps(figure: "go.Figure", view: View) -> None:
-    points, path = view.points, view.path
+    points = view.points
     head = _HEAD * np.ptp(arrows.segments(view), axis=(0, 1)).max()
-    norms = zip(path.phi.norm(dim=1).tolist(), path.norm_errors.tolist(), strict=True)
-    described = zip(path.labels(_NAME), norms, path.compositions, strict=True)
+    norms = zip(view.phi.norm(dim=1).tolist(), view.norm_errors.tolist(), strict=True)
+    described = zip(view.labels(_NAME), norms, view.compositions, strict=True)
     for number, (name, norm, parts) in enumerate(described):
         start, end = points[number], points[number + 1]
-        colour = style.NEUTRAL if number == len(path.shown) else style.INK
+        colour = style.NEUTRAL if number == len(view.shown) else style.INK
         line = _trace(
             start + _ALONG[:, None] * (end - start),
             mode="lines+text",
@@ -162,8 +162,8 @@ def _heads(
 
 def _add_ends(figure: "go.Figure", view: View) -> None:
     ends = (
-        ("base", view.points[0], view.path.states[0], "circle-open"),
-        ("prediction", view.points[-1], view.path.prediction, "circle"),
+        ("base", view.points[0], view.states[0], "circle-open"),
+        ("prediction", view.points[-1], view.prediction, "circle"),
     )
     for name, place, parts, symbol in ends:
         trace = _trace(

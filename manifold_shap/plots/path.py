@@ -1,7 +1,5 @@
 """Computes one row's path from base to prediction on the simplex, and views of it on balances."""
 
-import difflib
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,6 +9,8 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from manifold_shap import simplex
+from manifold_shap._checks import closest
+from manifold_shap._checks import shown as listed
 from manifold_shap.explanation import Explanation
 from manifold_shap.plots import selection, style
 from manifold_shap.spaces import Probability
@@ -38,12 +38,7 @@ class Path:
 
     @classmethod
     def of_row(cls, explanation: Explanation, instance: int, most: int) -> "Path":
-        """The path of a row, by position, on which at most `most` players have their own step.
-
-        Raises:
-            ValueError: the output space is not `ilr`, there is nothing to plot, no such row, or
-                `most` is not positive.
-        """
+        """The path of a row, by position, on which at most `most` players have their own step."""
         norms = explanation.norms()
         selection.named(explanation)
         row = selection.row_index(explanation, instance, "instance")
@@ -88,19 +83,17 @@ class Path:
 
 
 @dataclass(frozen=True)
-class View:
+class View(Path):
     """A path and the class-compositions, projected on two or three balances (Noé et al., 6.1-6.2).
 
     Attributes:
-        path: of the row.
         balances: positions of the balances that are the axes.
     """
 
-    path: Path
     balances: tuple[int, ...]
 
     @classmethod
-    def of_row(
+    def on_balances(
         cls,
         explanation: Explanation,
         instance: int,
@@ -108,21 +101,18 @@ class View:
         most: int,
         axes: int,
     ) -> "View":
-        """The path of a row, by position, on balances counted from 1 or given by name.
-
-        Raises:
-            ValueError: the output space is not `ilr`, there is nothing to plot, no such row, `most`
-                is not positive, there are fewer balances than axes, or a balance is unknown or
-                named twice.
-        """
-        _check_count(len(explanation.classes) - 1, balances, axes)
+        """The path of a row, by position, on so many balances, counted from 1 or given by name."""
+        there = len(explanation.classes) - 1
+        if there < axes:
+            instead = "ilr_plane" if there == 2 else "bars"
+            raise ValueError(
+                f"Expected at least {axes + 1} classes, which have {axes} balances, but got "
+                f"{there + 1} with {there}; use plots.{instead}."
+            )
+        if isinstance(balances, str) or len(balances) != axes:
+            raise ValueError(f"Expected `balances` to be {axes} of them but got {balances!r}.")
         path = Path.of_row(explanation, instance, most)
-        return cls(path, positions(explanation.outputs, balances))
-
-    @property
-    def explanation(self) -> Explanation:
-        """Of that row alone."""
-        return self.path.explanation
+        return cls(**vars(path), balances=positions(explanation.outputs, balances))
 
     @property
     def is_whole(self) -> bool:
@@ -132,7 +122,7 @@ class View:
     @property
     def points(self) -> Float[np.ndarray, "states axes"]:
         """The base, where each step leads from there, and so in the end the prediction."""
-        return self.path.coordinates[:, list(self.balances)].numpy()
+        return self.coordinates[:, list(self.balances)].numpy()
 
     @property
     def directions(self) -> Float[np.ndarray, "classes axes"]:
@@ -151,19 +141,6 @@ class View:
         for k, row in enumerate(weights):
             alike.setdefault(tuple(row), []).append(k)
         return [(tuple(group), directions[group[0]]) for row, group in alike.items() if any(row)]
-
-    def walls(self) -> list[tuple[tuple[int, int], Float[np.ndarray, "edges axes"]]]:
-        """Pairs of classes, and the edges of the cone where they tie above all others.
-
-        Edges are unit vectors; only the whole space has such walls. Where two classes tie at the
-        top, each edge of the cone points away from one of the others.
-        """
-        classes = range(len(self.explanation.classes))
-        away = -self.directions
-        return [
-            (pair, away[[k for k in classes if k not in pair]])
-            for pair in itertools.combinations(classes, 2)
-        ]
 
     @property
     def magnification(self) -> float:
@@ -194,24 +171,13 @@ class View:
         kind = ("class " if len(names) == 1 else "classes ") if names[0].isdigit() else ""
         return style.shorten(kind + ", ".join(names), room)
 
-    def headline(self) -> list[str]:
+    def headline(self, *more: str) -> list[str]:
         """That of the path, what the dashed vectors are, and how much of the space is seen."""
         factor = self.magnification
         scaled = "" if factor == 1 else f" × {factor:g}"
         seen = f"; {len(self.balances)} of {len(self.explanation.outputs)} balances"
         caption = f"dashed: class-compositions{scaled}{'' if self.is_whole else seen}"
-        return self.path.headline(caption)
-
-
-def _check_count(there: int, balances: Sequence[int | str], axes: int) -> None:
-    if there < axes:
-        instead = "ilr_plane" if there == 2 else "bars"
-        raise ValueError(
-            f"Expected at least {axes + 1} classes, which have {axes} balances, but got "
-            f"{there + 1} with {there}; use plots.{instead}."
-        )
-    if isinstance(balances, str) or len(balances) != axes:
-        raise ValueError(f"Expected `balances` to be {axes} of them but got {balances!r}.")
+        return super().headline(caption, *more)
 
 
 def positions(names: Sequence[str], balances: Sequence[int | str]) -> tuple[int, ...]:
@@ -220,21 +186,18 @@ def positions(names: Sequence[str], balances: Sequence[int | str]) -> tuple[int,
     Raises:
         ValueError: one is unknown, or named twice.
     """
-    found = tuple(_position(names, balance) for balance in balances)
-    for balance, position in zip(balances, found, strict=True):
-        if found.count(position) > 1:
+    found: list[int] = []
+    for balance in balances:
+        if balance in names:
+            position = names.index(str(balance))
+        elif isinstance(balance, (int, np.integer)) and 1 <= balance <= len(names):
+            position = int(balance) - 1
+        else:
+            raise ValueError(
+                f"Expected `balances` by number from 1 to {len(names)}, or by name among "
+                f"{listed(names)}, but got {balance!r}{closest(balance, names) or '.'}"
+            )
+        if position in found:
             raise ValueError(f"Expected different `balances` but got {balance!r} more than once.")
-    return found
-
-
-def _position(names: Sequence[str], balance: int | str) -> int:
-    if balance in names:
-        return names.index(str(balance))
-    if isinstance(balance, (int, np.integer)) and 1 <= balance <= len(names):
-        return int(balance) - 1
-    close = difflib.get_close_matches(str(balance), names, n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else "."
-    raise ValueError(
-        f"Expected `balances` by number from 1 to {len(names)}, or by name among "
-        f"{list(names)[:20]}, but got {balance!r}{hint}"
-    )
+        found.append(position)
+    return tuple(found)

@@ -65,9 +65,13 @@ def pixel_maps(
             or `rows` or `output` name something that is not there.
     """
     by_name = selection.named(explanations)
-    first = next(iter(by_name.values()))
+    first, *_ = by_name.values()
     _check_images(first)
-    chosen = _chosen(first, rows)
+    if rows is None:
+        rows = range(min(len(first.phi), _IMAGES))
+    elif len(rows) == 0:
+        raise ValueError("Expected `rows` to name at least one image but got none.")
+    chosen = [selection.row_index(first, row, "rows") for row in rows]
     of_row = selection.outputs_of_rows(first, output)[chosen]
     maps = torch.stack([_maps(e, chosen, of_row) for e in by_name.values()], dim=1)
     largest = maps.abs().max().item()
@@ -75,24 +79,25 @@ def pixel_maps(
     limit = float(np.quantile(maps.abs().numpy(), _WITHIN)) or largest or 1.0
     height, width = first.x.shape[-2:]
     images = first.x[chosen].reshape(len(chosen), -1, height, width).numpy()
-    cautions = selection.cautions(by_name)
+    cautions = [style.plain(caution) for caution in selection.cautions(by_name)]
     figure, cells, foot = _grid(
         len(chosen), ["image", *by_name], _CELL * min(1, height / width),
         foot=_FOOT + _LINE * len(cautions),
     )  # fmt: skip
+    room = 72 * max((1 + len(by_name)) * _CELL, _NARROWEST - 2 * _MARGIN)
     for line, (image, signed) in enumerate(zip(images, maps.numpy(), strict=True)):
+        row, k = chosen[line], int(of_row[line])
+        said = selection.amount(first, first.prediction[row, k].item())
+        title = style.shorten(f"predicted {selection.quantity(first, k)}: {said}", room)
+        cells[line][0].set_title(style.plain(title), loc="left", **style.WORDS, pad=3)
         _draw_image(cells[line][0], image)
         outline = _outline(image)
         for axes, values in zip(cells[line][1:], signed, strict=True):
             axes.imshow(values, cmap=style.DIVERGING, vmin=-limit, vmax=limit)
             axes.add_collection(LineCollection(outline, colors="0.3", linewidths=0.5, alpha=0.7))
-        title = _line_title(first, chosen[line], int(of_row[line]))
-        title = style.plain(style.shorten(title, 72 * max(len(cells[0]) * _CELL, _NARROWEST - 0.2)))
-        cells[line][0].set_title(title, loc="left", fontsize=style.TEXT, color=style.INK, pad=3)
     split = len(first.players) < height * width
     label = selection.shapley_axis(first, per=" per pixel" if split else "")
-    label = "\n".join([label, *map(style.plain, cautions)])
-    _draw_colour_bar(figure, foot, limit, largest > limit, label)
+    _draw_colour_bar(figure, foot, limit, largest > limit, "\n".join([label, *cautions]))
     return figure
 
 
@@ -104,14 +109,6 @@ def _check_images(explanation: Explanation) -> None:
             f"height, width), but got rows of shape {event}; tables are drawn by `bars` and "
             "`sina`, and flat images become images by `x.reshape(-1, 1, height, width)`."
         )
-
-
-def _chosen(explanation: Explanation, rows: Sequence[int] | None) -> list[int]:
-    if rows is None:
-        return list(range(min(len(explanation.phi), _IMAGES)))
-    if len(rows) == 0:
-        raise ValueError("Expected `rows` to name at least one image but got none.")
-    return [selection.row_index(explanation, int(row), "rows") for row in rows]
 
 
 def _maps(
@@ -136,22 +133,21 @@ def _grid(
     blocks = -(-lines // _LINES)
     per_block = -(-lines // blocks)
     line_height = _TITLE + cell_height + _GAP
-    block_width = max(len(names) * (_CELL + _GAP) - _GAP, _NARROWEST - 2 * _MARGIN)
+    block_width = max(len(names) * (_CELL + _GAP) - _GAP, _NARROWEST - 2 * _MARGIN) + _BETWEEN
     top = _MARGIN + _NAMES + _LINE * max(name.count("\n") for name in names)
-    size = (
-        2 * _MARGIN + blocks * (block_width + _BETWEEN) - _BETWEEN,
-        top + per_block * line_height + foot,
-    )
-    figure = style.new_figure(*size)
+    whole_width = 2 * _MARGIN + blocks * block_width - _BETWEEN
+    whole_height = top + per_block * line_height + foot
+    figure = style.laid_out(whole_height, whole_width)
+    figure.set_layout_engine("none")
 
     def place(left: float, top: float, width: float, height: float) -> Axes:
-        x, y = left / size[0], 1 - (top + height) / size[1]
-        return figure.add_axes((x, y, width / size[0], height / size[1]))
+        x, y = left / whole_width, 1 - (top + height) / whole_height
+        return figure.add_axes((x, y, width / whole_width, height / whole_height))
 
     cells = []
     for line in range(lines):
         block, within = divmod(line, per_block)
-        left = _MARGIN + block * (block_width + _BETWEEN)
+        left = _MARGIN + block * block_width
         y = top + within * line_height + _TITLE
         cells.append(
             [place(left + k * (_CELL + _GAP), y, _CELL, cell_height) for k in range(len(names))]
@@ -160,16 +156,14 @@ def _grid(
             axes.set(xticks=[], yticks=[])
             axes.spines[:].set(color=style.NEUTRAL, linewidth=0.5)
             if within == 0:
-                said = "\n".join(
-                    style.plain(style.shorten(part, 72 * _CELL)) for part in name.split("\n")
-                )
+                said = [style.plain(style.shorten(part, 72 * _CELL)) for part in name.split("\n")]
                 axes.annotate(
-                    said, (0.5, 1), (0, 72 * _TITLE), xycoords="axes fraction",
-                    textcoords="offset points", ha="center", va="bottom", fontsize=style.TEXT,
-                    color=style.INK, weight="bold",
+                    "\n".join(said), (0.5, 1), (0, 72 * _TITLE), xycoords="axes fraction",
+                    textcoords="offset points", ha="center", va="bottom", weight="bold",
+                    **style.WORDS,
                 )  # fmt: skip
-    width = min(size[0] - 0.7, 3.0)
-    return figure, cells, place((size[0] - width) / 2, size[1] - foot + 0.1, width, 0.08)
+    width = min(whole_width - 0.7, 3.0)
+    return figure, cells, place((whole_width - width) / 2, whole_height - foot + 0.1, width, 0.08)
 
 
 def _draw_image(axes: Axes, image: Float[np.ndarray, "channels height width"]) -> None:
@@ -189,18 +183,13 @@ def _outline(image: Float[np.ndarray, "channels height width"]) -> list[np.ndarr
     """
     if len(image) > 1:
         return []
-    grey = image[0]
-    ink = grey > (grey.min() + grey.max()) / 2
-    row, column = np.nonzero(ink[:, 1:] != ink[:, :-1])
-    upright = np.stack([np.stack([column + 0.5, row + side], -1) for side in (-0.5, 0.5)], 1)
-    row, column = np.nonzero(ink[1:] != ink[:-1])
-    level = np.stack([np.stack([column + side, row + 0.5], -1) for side in (-0.5, 0.5)], 1)
-    return [*upright, *level]
-
-
-def _line_title(explanation: Explanation, row: int, output: int) -> str:
-    said = selection.amount(explanation, explanation.prediction[row, output].item())
-    return f"predicted {selection.quantity(explanation, output)}: {said}"
+    ink = image[0] > (image[0].min() + image[0].max()) / 2
+    upright, level = np.argwhere(ink[:, 1:] != ink[:, :-1]), np.argwhere(ink[1:] != ink[:-1])
+    # Ends as (x, y): an edge is half a pixel away from the middles of the two that it parts.
+    return [
+        *(upright[:, None, ::-1] + [[0.5, -0.5], [0.5, 0.5]]),
+        *(level[:, None, ::-1] + [[-0.5, 0.5], [0.5, 0.5]]),
+    ]
 
 
 def _draw_colour_bar(figure: Figure, axes: Axes, limit: float, beyond: bool, label: str) -> None:
@@ -216,5 +205,5 @@ def _draw_colour_bar(figure: Figure, axes: Axes, limit: float, beyond: bool, lab
         format=lambda value, _: style.number(value),
     )
     bar.outline.set_visible(False)
-    bar.set_label(label, fontsize=style.TEXT, color=style.INK)
+    bar.set_label(label, **style.WORDS)
     axes.tick_params(labelsize=style.TEXT, labelcolor=style.INK, color=style.NEUTRAL, length=2)

@@ -1,13 +1,14 @@
 """Selects what a figure shows, and labels it: rows, outputs, players and their feature values."""
 
-import difflib
 from collections.abc import Mapping, Sequence
 
 import pandas as pd
 import torch
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Float, Int64
 from torch import Tensor
 
+from manifold_shap._checks import check_choice, check_whole
+from manifold_shap._checks import shown as listed
 from manifold_shap.explanation import Explanation
 from manifold_shap.global_importance import GlobalValues
 from manifold_shap.plots import style
@@ -17,11 +18,7 @@ _LISTED = 4
 
 
 def named(explanations: Explanation | Mapping[str, Explanation]) -> dict[str, Explanation]:
-    """Explanations by name, of the same rows, players and outputs.
-
-    Raises:
-        ValueError: there is none, one is empty, or they do not explain the same.
-    """
+    """Explanations by name; refused unless they are of the same rows, players and outputs."""
     if isinstance(explanations, Explanation):
         explanations = {"Shapley values": explanations}
     by_name = dict(explanations)
@@ -54,10 +51,8 @@ def _difference(first: Explanation, other: Explanation) -> str:
     if first.players.names != other.players.names or not torch.equal(owners(first), owners(other)):
         return f"players ({len(first.players)} and {len(other.players)})"
     if first.space != other.space or first.outputs != other.outputs:
-        return (
-            f"outputs ({first.space.name} of {list(first.outputs)[:10]} and {other.space.name} of "
-            f"{list(other.outputs)[:10]})"
-        )
+        one, two = (f"{e.space.name} of {listed(e.outputs, 10)}" for e in (first, other))
+        return f"outputs ({one} and {two})"
     return ""
 
 
@@ -69,17 +64,8 @@ def owners(explanation: Explanation) -> Int64[Tensor, "instances *event"]:
 
 
 def output_index(explanation: Explanation, output: str) -> int:
-    """The position of an output.
-
-    Raises:
-        ValueError: no output has this name.
-    """
-    if output in explanation.outputs:
-        return explanation.outputs.index(output)
-    close = difflib.get_close_matches(str(output), explanation.outputs, n=1)
-    hint = f"did you mean {close[0]!r}?" if close else "None chooses for you."
-    shown = list(explanation.outputs)[:20]
-    raise ValueError(f"Expected `output` to be one of {shown} but got {output!r}; {hint}")
+    """The position of an output, by name."""
+    return explanation.outputs.index(check_choice("output", output, explanation.outputs))
 
 
 def outputs_of_rows(explanation: Explanation, output: str | None) -> Int64[Tensor, " instances"]:
@@ -96,30 +82,17 @@ def outputs_of_rows(explanation: Explanation, output: str | None) -> Int64[Tenso
 
 
 def row_index(explanation: Explanation, row: int, argument: str) -> int:
-    """A position among the rows, counted from the end where negative.
-
-    Raises:
-        ValueError: out of range.
-    """
+    """A position among the rows, counted from the end where negative."""
     rows = len(explanation.phi)
-    if not -rows <= row < rows:
-        raise ValueError(
-            f"Expected `{argument}` to be a position from 0 to {rows - 1} among the {rows} "
-            f"explained rows but got {row}."
-        )
-    return row % rows
+    return check_whole(argument, row, -rows, rows - 1, f"{rows} rows are explained") % rows
 
 
 def largest(size: Float[Tensor, " players"], most: int) -> Int64[Tensor, " shown"]:
     """Players in order of size, the largest first; at most `most`, and none of size NaN.
 
     One player too many is shown all the same: its own line takes no more room than "1 other".
-
-    Raises:
-        ValueError: `most` is not positive.
     """
-    if most < 1:
-        raise ValueError(f"Expected `most` of at least 1 feature but got {most}.")
+    check_whole("most", most)
     order = size.nan_to_num(-1).argsort(descending=True, stable=True)
     order = order[size[order].isfinite()]
     return order if len(order) <= most + 1 else order[:most]
@@ -140,38 +113,45 @@ def hidden(values: Float[Tensor, "several players"], shown: Int64[Tensor, " show
 
 
 def labels(
-    explanation: Explanation, row: int, shown: Int64[Tensor, " shown"], room: float
+    explanation: Explanation, row: int, players: Int64[Tensor, " shown"], room: float
 ) -> list[str]:
     """`name = value` of some players of a row, at most `room` points wide; the others' number.
 
     A group of columns has all of their values.
     """
     found = []
-    for player, columns in zip(shown.tolist(), features(explanation[[row]], shown), strict=True):
-        name = " ".join(explanation.players.names[player].split())
-        values = [style.feature_value(column.iloc[0]) for _, column in columns.items()]
-        if values:
-            said = ", ".join(values)
-            said = style.shorten(said, max(0.6 * room, room - style.text_width(f"{name} = ")))
-            name = style.shorten(name, room - style.text_width(f" = {said}"))
-            found.append(f"{name} = {said}")
-        else:
-            found.append(style.shorten(name, room))
-    others = hidden(explanation.phi[row].T, shown)
+    for player, columns in zip(
+        players.tolist(), features(explanation[[row]], players), strict=True
+    ):
+        name, said = " ".join(explanation.players.names[player].split()), ""
+        if columns.shape[1]:
+            said = ", ".join(style.feature_value(column.iloc[0]) for _, column in columns.items())
+            left = room - style.text_width(f"{name} = ")
+            said = f" = {style.shorten(said, max(0.6 * room, left))}"
+        found.append(style.shorten(name, room - style.text_width(said)) + said)
+    others = hidden(explanation.phi[row].T, players)
     return [*found, style.count(others, "other feature")] if others else found
 
 
 def features(explanation: Explanation, players: Int64[Tensor, " some"]) -> list[pd.DataFrame]:
     """For each of some players the columns that it owns, in original units, a line for each row.
 
-    Columns of a table have their names. Elements of rows without a schema are numbered; many of
-    one player, such as the pixels of a superpixel, are left out.
+    Columns of a table have their names. Elements of rows without a schema are numbered, with NaN
+    in rows that have fewer; many of one player, such as a superpixel's pixels, are left out.
     """
-    owner = owners(explanation).flatten(1)
-    schema = explanation.schema
+    x, owner, schema = explanation.x, owners(explanation).flatten(1), explanation.schema
     if schema is None:
-        return [_elements(explanation.x, owner == player) for player in players]
-    frame = schema.decode(explanation.x)
+        found = []
+        for player in players:
+            owned = owner == player
+            number = int(owned.sum(1).max())
+            elements = torch.full((len(x), number), torch.nan)
+            row, _ = owned.nonzero(as_tuple=True)
+            elements[row, (owned.cumsum(1) - 1)[owned]] = x.flatten(1)[owned]
+            few = number <= (_LISTED if x.ndim == 2 else 1)
+            found.append(pd.DataFrame(elements[:, : number if few else 0].numpy()))
+        return found
+    frame = schema.decode(x)
     for column in schema.columns:
         if column.kind == "continuous":
             # A decoded zero is a rounding error of float32 in other units.
@@ -179,21 +159,6 @@ def features(explanation: Explanation, players: Int64[Tensor, " some"]) -> list[
             frame.loc[frame[column.name].abs() < noise, column.name] = 0.0
     columns = [schema.players.index[owner[0] == player].unique() for player in players]
     return [frame.iloc[:, mine.tolist()] for mine in columns]
-
-
-def _elements(
-    x: Float[Tensor, "instances *event"], owned: Bool[Tensor, "instances elements"]
-) -> pd.DataFrame:
-    """The values of a player's elements, numbered; NaN in rows that have fewer of them."""
-    most = int(owned.sum(1).max())
-    if most > (_LISTED if x.ndim == 2 else 1):
-        most = 0
-    found = {}
-    for number in range(most):
-        at = owned & (owned.cumsum(1) == number + 1)
-        value = x.flatten(1).where(at, 0.0).sum(1)
-        found[number] = value.where(at.any(1), torch.nan).numpy()
-    return pd.DataFrame(found, index=range(len(x)))
 
 
 def kinds(explanation: Explanation) -> list[str]:

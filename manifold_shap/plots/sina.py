@@ -1,6 +1,6 @@
 """Draws the Shapley values of many rows, feature by feature: a sina plot, or beeswarm."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -8,7 +8,6 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from manifold_shap.explanation import Explanation
 from manifold_shap.plots import selection, style
@@ -59,37 +58,37 @@ def sina(
             not positive, or no output of this name.
     """
     by_name = selection.named(explanations)
-    first = next(iter(by_name.values()))
+    first, *_ = by_name.values()
     k = _output(first, output)
     phi = first.phi[..., k]
     shown = selection.largest(phi.abs().nanmean(0), most)
-    labels, colours = [], np.full((len(phi), len(shown)), np.nan)
-    for line, columns in enumerate(selection.features(first, shown)):
-        ends = ""
-        if columns.shape[1] == 1:
-            colours[:, line], ends = _place_by_rank(columns.iloc[:, 0])
+    labels, places = [], []
+    for player, columns in zip(shown.tolist(), selection.features(first, shown), strict=True):
+        place, ends = _rank(columns)
         ends = style.shorten(ends, 0.6 * _LABEL)
-        name = first.players.names[shown[line]]
-        name = style.shorten(name, _LABEL - style.text_width(ends))
-        labels.append(style.plain(name + ends))
-    coloured = ~np.isnan(colours).all(0)
+        name = style.shorten(first.players.names[player], _LABEL - style.text_width(ends))
+        labels.append(name + ends)
+        places.append(place)
+    ordered = [bool(np.isfinite(place).any()) for place in places]
     if others := selection.hidden(phi, shown):
         labels.append(style.count(others, "other feature"))
-        colours = np.column_stack((colours, np.full(len(colours), np.nan)))
+        places.append(np.full(len(phi), np.nan))
 
     figure, panels = _panels(list(by_name), labels)
     for axes, explanation in zip(panels, by_name.values(), strict=True):
         lines = selection.with_rest(explanation.phi[..., k], shown)
-        _draw(axes, lines.double().numpy(), colours)
-    mixed = coloured.any() and not coloured.all()
-    hints = [_hint(first, output), "grey: values without order" if mixed else ""]
+        _draw(axes, lines.double().numpy(), np.stack(places, 1))
     quantity = selection.quantity(first, k)
     title = f"{quantity[0].upper()}{quantity[1:]}, {style.count(len(phi), 'row')}"
-    said = ["; ".join(filter(None, hints))] if any(hints) else []
-    style.headline(figure, title, *said, *selection.cautions(by_name))
-    alone = selection.kinds(first) if len(panels) == 1 else ()
-    _label_values(figure, panels, selection.shapley_axis(first, kinds=alone))
-    if coloured.any():
+    hints = "; ".join(_hints(first, output, any(ordered) and not all(ordered)))
+    style.headline(figure, title, *filter(None, [hints]), *selection.cautions(by_name))
+    alone = len(panels) == 1
+    label = selection.shapley_axis(first, kinds=selection.kinds(first) if alone else ())
+    for axes in panels:
+        style.scale(axes.xaxis, label if alone else "", ticks=6 if alone else 4)
+    if not alone:
+        figure.supxlabel(label, **style.WORDS)
+    if any(ordered):
         _draw_colour_bar(figure, panels)
     return figure
 
@@ -102,25 +101,33 @@ def _output(explanation: Explanation, output: str | None) -> int:
     return int(explanation.phi.abs().nanmean((0, 1)).argmax())
 
 
-def _hint(explanation: Explanation, output: str | None) -> str:
-    """What the figure leaves out: the other outputs, and all but a few rows."""
-    outputs, rows = len(explanation.outputs), len(explanation.phi)
-    chosen = f"1 of {outputs} outputs, the most moved" * (output is None and outputs > 2)
-    few = "too few rows for a summary" * (rows < _FEW)
-    return "; ".join(filter(None, (chosen, few)))
+def _hints(explanation: Explanation, output: str | None, grey: bool) -> Iterator[str]:
+    """What the figure leaves out: other outputs, all but a few rows, and some colours."""
+    outputs = len(explanation.outputs)
+    if output is None and outputs > 2:
+        yield f"1 of {outputs} outputs, the most moved"
+    if len(explanation.phi) < _FEW:
+        yield "too few rows for a summary"
+    if grey:
+        yield "grey: values without order"
 
 
-def _place_by_rank(column: pd.Series) -> tuple[Float[np.ndarray, " rows"], str]:
-    """Each row's place between low (0) and high (1), and the names of both ends if it is text."""
-    text = not pd.api.types.is_numeric_dtype(column)
-    found = sorted(column.unique()) if text else []
-    # One row alone has no rank.
-    if len(found) > 2 or len(column) == 1:
-        return np.full(len(column), np.nan), ""
+def _rank(columns: pd.DataFrame) -> tuple[Float[np.ndarray, " rows"], str]:
+    """Each row's place between low (0) and high (1), and the names of both ends if it is text.
+
+    NaN where there is no order: of several columns, of text with more than two values, of one row.
+    """
+    unordered = np.full(len(columns), np.nan), ""
+    if columns.shape[1] != 1 or len(columns) == 1:
+        return unordered
+    column = columns.iloc[:, 0]
+    text = [] if pd.api.types.is_numeric_dtype(column) else sorted(column.unique())
+    if len(text) > 2:
+        return unordered
     rank = column.rank(method="average").to_numpy(dtype=float)
     low, span = np.nanmin(rank, initial=np.inf), np.ptp(rank[np.isfinite(rank)])
     place = (rank - low) / span if span > 0 else np.where(np.isfinite(rank), 0.5, np.nan)
-    return place, f": {found[0]} … {found[1]}" if len(found) == 2 else ""
+    return place, f": {text[0]} … {text[1]}" if len(text) == 2 else ""
 
 
 def _panels(names: Sequence[str], labels: Sequence[str]) -> tuple[Figure, list[Axes]]:
@@ -128,37 +135,22 @@ def _panels(names: Sequence[str], labels: Sequence[str]) -> tuple[Figure, list[A
     height = 0.85 + _LINE * max(len(labels), 4)
     if len(names) == 1:
         figure, axes = style.one_panel(height, grid="y")
-        panels = [axes]
-    else:
-        columns = min(len(names), _COLUMNS)
-        rows = -(-len(names) // columns)
-        beside = max(map(style.text_width, labels)) / 72 + 0.6
-        figure = style.laid_out(height * rows, _PANEL * columns + beside)
-        grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flatten()
-        for axes in grid[len(names) :]:
-            axes.remove()
-        panels = grid[: len(names)].tolist()
-        for axes, name in zip(panels, names, strict=True):
-            style.strip(axes, grid="y")
-            title = style.plain(style.shorten(name, 72 * _PANEL - 2 * style.MARGIN))
-            axes.set_title(title, loc="left", fontsize=style.TEXT, color=style.INK)
-        # The last panel of each column, be there an empty place below.
-        for axes in panels[-columns:]:
-            axes.tick_params(labelbottom=True)
-    for axes in panels:
-        axes.set_yticks(range(len(labels)), labels)
-        axes.set_ylim(len(labels) - 0.5, -0.5)
+        style.write_lines(axes, labels)
+        return figure, [axes]
+    columns = min(len(names), _COLUMNS)
+    rows = -(-len(names) // columns)
+    beside = max(map(style.text_width, labels)) / 72 + 0.6
+    figure = style.laid_out(height * rows, _PANEL * columns + beside)
+    panels = style.panels(figure, len(names), columns)
+    for axes, name in zip(panels, names, strict=True):
+        style.strip(axes, grid="y")
+        title = style.plain(style.shorten(name, 72 * _PANEL - 2 * style.MARGIN))
+        axes.set_title(title, loc="left", **style.WORDS)
+    # The last panel of each column, be there an empty place below.
+    for axes in panels[-columns:]:
+        axes.tick_params(labelbottom=True)
+    style.write_lines(panels[0], labels)
     return figure, panels
-
-
-def _label_values(figure: Figure, panels: Sequence[Axes], label: str) -> None:
-    ticks = 6 if len(panels) == 1 else 4
-    for axes in panels:
-        axes.xaxis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 5, 10]))
-    if len(panels) == 1:
-        panels[0].set_xlabel(label, fontsize=style.TEXT, color=style.INK)
-    else:
-        figure.supxlabel(label, fontsize=style.TEXT, color=style.INK)
 
 
 def _draw(
@@ -208,5 +200,5 @@ def _draw_colour_bar(figure: Figure, panels: Sequence[Axes]) -> None:
     )
     bar.ax.set_yticklabels(["low", "high"])
     bar.ax.tick_params(labelsize=style.TEXT, labelcolor=style.INK, length=0)
-    bar.set_label("feature value", fontsize=style.TEXT, color=style.INK, labelpad=-8)
+    bar.set_label("feature value", **style.WORDS, labelpad=-8)
     bar.outline.set_visible(False)

@@ -15,11 +15,13 @@ from typing import Any
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.colors import Colormap, ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, fontManager, get_font
 from matplotlib.text import Text
 from matplotlib.textpath import text_to_path
+from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import blended_transform_factory
 
 # Inches and points: 8 pt at this width are still 6 pt in a column of 3.4 inches.
@@ -32,6 +34,7 @@ MARGIN = 6.0
 _SLANT = 40
 
 INK = "#222222"
+WORDS: dict[str, Any] = {"fontsize": TEXT, "color": INK}
 NEUTRAL = "#8c8c8c"
 GRID = "#e3e3e3"
 # Red and blue of ColorBrewer's RdBu, which every kind of colour vision tells apart.
@@ -63,14 +66,9 @@ class _Figure(Figure):
         return picture.getvalue(), {"width": round(96 * width), "height": round(96 * height)}
 
 
-def new_figure(width: float, height: float) -> Figure:
-    """An empty white figure of this size in inches, outside of pyplot."""
-    return _Figure(figsize=(width, height), dpi=DPI, facecolor="white")
-
-
 def laid_out(height: float, width: float = WIDTH) -> Figure:
-    """An empty figure whose layout keeps all text inside."""
-    figure = new_figure(width, height)
+    """An empty figure of this size in inches, outside of pyplot, whose layout keeps text inside."""
+    figure = _Figure(figsize=(width, height), dpi=DPI, facecolor="white")
     figure.set_layout_engine("constrained", w_pad=MARGIN / 72, h_pad=MARGIN / 144)
     return figure
 
@@ -81,6 +79,14 @@ def one_panel(height: float, grid: str, width: float = WIDTH) -> tuple[Figure, A
     axes = figure.subplots()
     strip(axes, grid)
     return figure, axes
+
+
+def panels(figure: Figure, count: int, columns: int) -> list[Axes]:
+    """So many axes that share their scales, in lines of `columns`."""
+    grid = figure.subplots(-(-count // columns), columns, sharex=True, sharey=True, squeeze=False)
+    for axes in grid.flat[count:]:
+        axes.remove()
+    return grid.flat[:count].tolist()
 
 
 def strip(axes: Axes, grid: str) -> None:
@@ -94,6 +100,19 @@ def strip(axes: Axes, grid: str) -> None:
     axes.grid(visible=False)
     axes.grid(visible=True, axis="x" if grid == "x" else "y", color=GRID, linewidth=0.6)
     axes.set_axisbelow(True)
+
+
+def scale(axis: Axis, label: str, ticks: int | None = None) -> None:
+    """Label an axis, and write at most so many round numbers along it."""
+    axis.set_label_text(label, **WORDS)
+    if ticks is not None:
+        axis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 5, 10]))
+
+
+def write_lines(axes: Axes, labels: Sequence[str]) -> None:
+    """Label the lines of a plot, the first of them at the top."""
+    axes.set_yticks(range(len(labels)), [plain(label) for label in labels])
+    axes.set_ylim(len(labels) - 0.5, -0.5)
 
 
 def headline(figure: Figure, *lines: str) -> None:

@@ -47,7 +47,7 @@ def bifurcation_tree(partition: Partition | Tree) -> Figure:
     for place, name in enumerate(names):
         axes.annotate(
             style.plain(name), (place, 0), (0, -3), textcoords="offset points", va="top",
-            fontsize=style.TEXT, color=style.INK, **settings,
+            **style.WORDS, **settings,
         )  # fmt: skip
     style.headline(figure, "Balances: left group (+) against right group (−)")
     return figure
@@ -82,7 +82,7 @@ def _draw(
             color=style.NEUTRAL, linewidth=1.0, zorder=1, clip_on=False,
         )  # fmt: skip
         axes.text(
-            middle, level, rf"$\tilde{{p}}_{{{number}}}$", fontsize=style.TEXT, color=style.INK,
-            ha="center", va="center", zorder=2,
+            middle, level, rf"$\tilde{{p}}_{{{number}}}$", ha="center", va="center", zorder=2,
+            **style.WORDS,
             bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none"},
         )  # fmt: skip

@@ -111,7 +111,7 @@ def test_superpixels_are_labelled_by_name(patches: ms.Explanation) -> None:
 
 
 def test_bars_of_a_row_out_of_range_are_refused(people: ms.Explanation) -> None:
-    with pytest.raises(ValueError, match=r"`instance` to be a position from 0 to 5 .* but got 6"):
+    with pytest.raises(ValueError, match=r"`instance` to be a whole number from -6 to 5 but got 6"):
         bars(people, instance=6)
 
 

@@ -135,7 +135,7 @@ def test_arrows_and_labels_follow_the_view() -> None:
 
 
 def test_walls_reach_to_the_box_and_no_further() -> None:
-    view = View.of_row(composed(classes=4), 0, (1, 2, 3), 8, 3)
+    view = View.on_balances(composed(classes=4), 0, (1, 2, 3), 8, 3)
     corners = np.array([[-1.0, -2, -3], [3, 2, 1]])
     six = walls(view, corners)
     assert len(six) == 6

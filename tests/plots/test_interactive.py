@@ -64,7 +64,7 @@ def test_walls_of_the_interactive_figure_fill_its_box() -> None:
     scene = figure.layout.scene
     corners = np.array([scene.xaxis.range, scene.yaxis.range, scene.zaxis.range]).T
     meshes = [trace for trace in figure.data if trace.type == "mesh3d"]
-    expected = walls(View.of_row(composed(classes=4), 0, (1, 2, 3), 8, 3), corners)
+    expected = walls(View.on_balances(composed(classes=4), 0, (1, 2, 3), 8, 3), corners)
     assert len(meshes) == len(expected) == 6
     for mesh, wall in zip(meshes, expected, strict=True):
         points = np.stack((mesh.x, mesh.y, mesh.z), 1)

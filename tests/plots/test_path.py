@@ -1,5 +1,6 @@
 """Paths on the simplex, their views on balances, and what all their plots refuse."""
 
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -18,6 +19,7 @@ from manifold_shap.plots import (
     interactive,
     parallel_coordinates,
 )
+from manifold_shap.plots.ilr import walls
 from manifold_shap.plots.path import Path, View
 from manifold_shap.simplex.geometry import ilr_inv
 from manifold_shap.simplex.partition import Partition
@@ -31,9 +33,11 @@ def test_what_cannot_be_drawn_is_refused(plot: Callable[..., object]) -> None:
     explanation = composed(classes=4)
     with pytest.raises(ValueError, match="Expected an explanation with output='ilr' but"):
         plot(replace(explanation, space=ms.Probability(), partition=None))
-    with pytest.raises(ValueError, match=r"`instance` to be a position from 0 to 1 .* but got 2"):
+    with pytest.raises(ValueError, match=r"`instance` to be a whole number from -2 to 1 but got 2"):
         plot(explanation, instance=2)
-    with pytest.raises(ValueError, match="Expected `most` of at least 1 feature but got 0"):
+    with pytest.raises(
+        ValueError, match="Expected `most` to be a whole number of at least 1 but got 0"
+    ):
         plot(explanation, most=0)
     with pytest.raises(ValueError, match="nothing to plot"):
         plot(composed(classes=4, rows=0))
@@ -62,20 +66,20 @@ def test_a_path_goes_from_base_to_prediction_by_the_steps(
     classes: int, seed: int, most: int
 ) -> None:
     explanation = composed(3 + seed, classes)
-    view = View.of_row(explanation, 1, (2, 1), most, 2)
+    view = View.on_balances(explanation, 1, (2, 1), most, 2)
     axes = [1, 0]
     np.testing.assert_allclose(view.points[0], explanation.base[1, axes])
     np.testing.assert_allclose(view.points[-1], explanation.prediction[1, axes], atol=1e-9)
     order = explanation.norms()[1].argsort(descending=True)
     steps = np.diff(view.points, axis=0)
-    shown = len(view.path.shown)
+    shown = len(view.shown)
     np.testing.assert_allclose(steps[:shown], explanation.phi[1, order[:shown]][:, axes], atol=1e-9)
 
 
 @pytest.mark.parametrize("classes", [3, 4, 7])
 def test_class_directions_are_unit_vectors_at_equal_angles_in_the_whole_space(classes: int) -> None:
     numbers = tuple(range(1, classes))
-    directions = View.of_row(composed(classes=classes), 0, numbers, 3, classes - 1).directions
+    directions = View.on_balances(composed(classes=classes), 0, numbers, 3, classes - 1).directions
     expected = (classes * np.eye(classes) - 1) / (classes - 1)
     np.testing.assert_allclose(directions @ directions.T, expected, atol=1e-12)
 
@@ -83,7 +87,7 @@ def test_class_directions_are_unit_vectors_at_equal_angles_in_the_whole_space(cl
 def test_classes_that_no_axis_tells_apart_share_a_vector_and_unseen_ones_have_none() -> None:
     tree = Partition.of_tree(((("0", "6"), "2"), ("1", ("7", "8"))))
     explanation = composed(classes=tuple("062178")).in_basis(tree)
-    view = View.of_row(explanation, 0, ("0 : 6", "1 : 7+8"), 3, 2)
+    view = View.on_balances(explanation, 0, ("0 : 6", "1 : 7+8"), 3, 2)
     vectors = {view.class_label(members, 200.0): vector for members, vector in view.class_vectors()}
     assert set(vectors) == {"class 0", "class 6", "class 1", "classes 7, 8"}
     # The figure of Noé et al., Fig. 7: opposite, and half as long; the two balances orthogonal.
@@ -96,15 +100,15 @@ def test_classes_that_no_axis_tells_apart_share_a_vector_and_unseen_ones_have_no
 def test_on_a_wall_two_classes_tie_above_all_others(classes: int) -> None:
     numbers = tuple(range(1, classes))
     explanation = composed(classes=classes)
-    view = View.of_row(explanation, 0, numbers, 3, classes - 1)
-    ties = view.walls()
-    assert len(ties) == classes * (classes - 1) // 2
-    for (first, second), edges in ties:
-        log_p = ilr_inv(torch.as_tensor(edges.sum(0)), explanation.basis)
+    view = View.on_balances(explanation, 0, numbers, 3, classes - 1)
+    box = np.repeat([[-1.0], [1.0]], classes - 1, axis=1)
+    pairs = itertools.combinations(range(classes), 2)
+    for (first, second), wall in zip(pairs, walls(view, box), strict=True):
+        log_p = ilr_inv(torch.as_tensor(wall.mean(0)), explanation.basis)
         assert log_p[first] == pytest.approx(log_p[second].item())
         others = [k for k in range(classes) if k not in (first, second)]
         assert (log_p[others] < log_p[first]).all()
-        beside = torch.as_tensor(edges.sum(0) + 1e-3 * view.directions[first])
+        beside = torch.as_tensor(wall.mean(0) + 1e-3 * view.directions[first])
         assert ilr_inv(beside, explanation.basis).argmax() == first
 
 
@@ -114,7 +118,7 @@ def test_class_vectors_are_magnified_by_a_round_factor_to_the_size_of_the_path(
 ) -> None:
     explanation = composed(scale=scale)
     explanation = replace(explanation, base=0 * explanation.base, prediction=explanation.phi.sum(1))
-    view = View.of_row(explanation, 0, (1, 2), 8, 2)
+    view = View.on_balances(explanation, 0, (1, 2), 8, 2)
     factor = view.magnification
     assert f"{factor:.0e}"[0] in "125"
     assert 0.1 < factor / np.abs(view.points).max() < 1
@@ -129,7 +133,7 @@ def test_class_vectors_are_magnified_by_a_round_factor_to_the_size_of_the_path(
         ((0, 1), r"from 1 to 4, or by name among .* but got 0"),
         ((1, 5), "from 1 to 4.*but got 5"),
         ((1, "class 0 : class 2"), "but got 'class 0 : class 2'; did you mean 'class 0 : class 1'"),
-        ((1, "class 0 : class 1"), "different `balances` but got 1 more than once"),
+        ((1, "class 0 : class 1"), "different `balances` but got 'class 0 : class 1' more than"),
     ],
 )
 def test_balances_that_are_not_there_are_refused(balances, match: str) -> None:

@@ -109,7 +109,7 @@ def test_by_default_so_many_images_are_shown_as_a_page_holds(digits: ms.Explanat
 
 @pytest.mark.parametrize("rows", [[5], [0, -6]])
 def test_maps_of_rows_out_of_range_are_refused(digits: ms.Explanation, rows: list[int]) -> None:
-    with pytest.raises(ValueError, match="Expected `rows` to be a position from 0 to 4"):
+    with pytest.raises(ValueError, match="Expected `rows` to be a whole number from -5 to 4"):
         pixel_maps(digits, rows=rows)
 
 

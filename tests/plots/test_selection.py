@@ -19,7 +19,7 @@ def test_an_unknown_output_is_refused_with_a_hint(digits: ms.Explanation, plot) 
 
 @pytest.mark.parametrize("plot", [bars, sina])
 def test_no_line_is_refused(people: ms.Explanation, plot) -> None:
-    with pytest.raises(ValueError, match="Expected `most` of at least 1"):
+    with pytest.raises(ValueError, match="Expected `most` to be a whole number of at least 1"):
         plot(people, most=0)
 
 

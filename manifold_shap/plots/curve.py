@@ -36,7 +36,7 @@ def mse_curve(scores: Mapping[str, Score], players: int | None = None) -> Figure
     Raises:
         ValueError: no score, or one without a coalition; fewer `players` than a coalition has.
     """
-    largest = _check(scores, players)
+    _check(scores, players)
     figure, axes = style.one_panel(2.5 + 0.17 * len(scores), grid="y")
     lines = []
     for which, score in enumerate(scores.values()):
@@ -52,7 +52,7 @@ def mse_curve(scores: Mapping[str, Score], players: int | None = None) -> Figure
     if players is None:
         style.scale(axes.xaxis, "players in the coalition")
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-        axes.set_xlim(-0.5, largest + 0.5)
+        axes.set_xlim(-0.5, max(max(score.by_size.size) for score in scores.values()) + 0.5)
     else:
         style.scale(axes.xaxis, "share of players in the coalition")
         axes.xaxis.set_major_formatter(PercentFormatter(1))
@@ -63,8 +63,7 @@ def mse_curve(scores: Mapping[str, Score], players: int | None = None) -> Figure
     return figure
 
 
-def _check(scores: Mapping[str, Score], players: int | None) -> float:
-    """The size of the largest coalition."""
+def _check(scores: Mapping[str, Score], players: int | None) -> None:
     if not scores:
         raise ValueError(
             "Expected at least one named score but got none; pass for example "
@@ -82,7 +81,6 @@ def _check(scores: Mapping[str, Score], players: int | None) -> float:
                 f"Expected `players` of at least {largest:.3g}, the size of coalitions in "
                 f"{name!r}, but got {players}; pass `len(value.players)`."
             )
-    return max(max(score.by_size.size) for score in scores.values())
 
 
 def _legend_label(name: str, score: Score) -> str:

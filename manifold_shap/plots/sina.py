@@ -158,11 +158,9 @@ def _draw(
 ) -> None:
     """Points of all rows; those of players that a row lacks have no place and are left out."""
     axes.axvline(0, color=style.NEUTRAL, linewidth=0.8, zorder=1)
-    low, high = np.nanmin(phi), np.nanmax(phi)
-    heights = [line + _jitter(values, low, high) for line, values in enumerate(phi.T)]
     axes.scatter(
         phi.T.ravel(),
-        np.concatenate(heights),
+        np.concatenate([line + offsets for line, offsets in enumerate(_jitter(phi))]),
         c=colours.T.ravel(),
         s=float(np.clip(14 - 3.5 * np.log10(len(phi)), 2, 10)),
         cmap=style.SEQUENTIAL.with_extremes(bad=style.NEUTRAL),
@@ -175,23 +173,20 @@ def _draw(
     )
 
 
-def _jitter(
-    values: Float[np.ndarray, " rows"], low: float, high: float
-) -> Float[np.ndarray, " rows"]:
+def _jitter(phi: Float[np.ndarray, "rows lines"]) -> Iterator[Float[np.ndarray, " rows"]]:
     """Offsets within ±0.4, wider where there are more points; the same for the same values."""
-    offsets = np.full(len(values), np.nan)
-    here = values[np.isfinite(values)]
-    if len(here) == 0:
-        return offsets
-    bins = ((here - low) / max(high - low, 1e-300) * (_BINS - 1)).round().astype(int)
+    low, high = np.nanmin(phi), np.nanmax(phi)
     apart = np.arange(_BINS)[:, None] - np.arange(_BINS)
-    density = (np.bincount(bins, minlength=_BINS) @ np.exp(-0.5 * (apart / 1.5) ** 2))[bins]
-    share = density / max(density.max(), _CROWD)
-    # Multiples of the golden ratio in order of value: neighbours land far apart, and evenly.
-    rank = here.argsort(kind="stable").argsort(kind="stable")
-    spread = _HALF_HEIGHT * share * (2 * ((0.5 + _GOLDEN * rank) % 1) - 1)
-    offsets[np.isfinite(values)] = spread
-    return offsets
+    for values in phi.T:
+        here = values[np.isfinite(values)]
+        bins = ((here - low) / max(high - low, 1e-300) * (_BINS - 1)).round().astype(int)
+        density = (np.bincount(bins, minlength=_BINS) @ np.exp(-0.5 * (apart / 1.5) ** 2))[bins]
+        share = density / density.max(initial=_CROWD)
+        # Multiples of the golden ratio in order of value: neighbours land far apart, and evenly.
+        rank = here.argsort(kind="stable").argsort(kind="stable")
+        offsets = np.full(len(values), np.nan)
+        offsets[np.isfinite(values)] = _HALF_HEIGHT * share * (2 * ((0.5 + _GOLDEN * rank) % 1) - 1)
+        yield offsets
 
 
 def _draw_colour_bar(figure: Figure, panels: Sequence[Axes]) -> None:

@@ -47,12 +47,11 @@ def compositions(explanation: Explanation, instance: int = 0, most: int = 8) -> 
 
         >>> import torch
         >>> import manifold_shap as ms
-        >>> x = torch.tensor([[1.0, 0.0], [0.0, 2.0]])
-        >>> model = ms.as_model(lambda x: torch.softmax(x @ torch.eye(2, 3), 1), x)
-        >>> value = ms.imputed_value(model, ms.MarginalImputer(x), "ilr", draws=2)
+        >>> x = 2 * torch.eye(3)
+        >>> value = ms.imputed_value(lambda x: x.softmax(1), ms.MarginalImputer(x), "ilr", draws=2)
         >>> figure = ms.plots.compositions(ms.exact_shapley(value, x))
         >>> len(figure.axes)  # one panel for each feature
-        2
+        3
 
     Args:
         explanation: in the space `ilr`.
@@ -87,9 +86,8 @@ def cumulative(explanation: Explanation, instance: int = 0, most: int = 7) -> Fi
 
         >>> import torch
         >>> import manifold_shap as ms
-        >>> x = torch.tensor([[1.0, 0.0], [0.0, 2.0]])
-        >>> model = ms.as_model(lambda x: torch.softmax(x @ torch.eye(2, 3), 1), x)
-        >>> value = ms.imputed_value(model, ms.MarginalImputer(x), "ilr", draws=2)
+        >>> x = 2 * torch.eye(3)
+        >>> value = ms.imputed_value(lambda x: x.softmax(1), ms.MarginalImputer(x), "ilr", draws=2)
         >>> figure = ms.plots.cumulative(ms.exact_shapley(value, x))
         >>> [axes.get_title(loc="left") for axes in figure.axes][0]
         'base'
@@ -157,9 +155,8 @@ def parallel_coordinates(explanation: Explanation, instance: int = 0, most: int 
 
         >>> import torch
         >>> import manifold_shap as ms
-        >>> x = torch.tensor([[1.0, 0.0], [0.0, 2.0]])
-        >>> model = ms.as_model(lambda x: torch.softmax(x @ torch.eye(2, 3), 1), x)
-        >>> value = ms.imputed_value(model, ms.MarginalImputer(x), "ilr", draws=2)
+        >>> x = 2 * torch.eye(3)
+        >>> value = ms.imputed_value(lambda x: x.softmax(1), ms.MarginalImputer(x), "ilr", draws=2)
         >>> figure = ms.plots.parallel_coordinates(ms.exact_shapley(value, x))
         >>> len(figure.axes[0].texts)  # the end of each class
         3

@@ -55,9 +55,8 @@ def ilr_plane(
 
         >>> import torch
         >>> import manifold_shap as ms
-        >>> x = torch.tensor([[1.0, 0.0], [0.0, 2.0]])
-        >>> model = ms.as_model(lambda x: torch.softmax(x @ torch.eye(2, 3), 1), x)
-        >>> value = ms.imputed_value(model, ms.MarginalImputer(x), "ilr", draws=2)
+        >>> x = 2 * torch.eye(3)
+        >>> value = ms.imputed_value(lambda x: x.softmax(1), ms.MarginalImputer(x), "ilr", draws=2)
         >>> figure = ms.plots.ilr_plane(ms.exact_shapley(value, x))
         >>> figure.axes[0].get_xlabel()
         'log-ratio 0 : 1'
@@ -134,9 +133,8 @@ def ilr_space(
 
         >>> import torch
         >>> import manifold_shap as ms
-        >>> x = torch.tensor([[1.0, 0.0], [0.0, 2.0]])
-        >>> model = ms.as_model(lambda x: torch.softmax(x @ torch.eye(2, 4), 1), x)
-        >>> value = ms.imputed_value(model, ms.MarginalImputer(x), "ilr", draws=2)
+        >>> x = 2 * torch.eye(4)
+        >>> value = ms.imputed_value(lambda x: x.softmax(1), ms.MarginalImputer(x), "ilr", draws=2)
         >>> figure = ms.plots.ilr_space(ms.exact_shapley(value, x))
         >>> figure.axes[-1].get_zlabel()
         'log-ratio 0+1+2 : 3'

@@ -17,16 +17,12 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 # Points.
-_NAME = 300.0
-_CLASS = 80.0
-_AXIS = 150.0
+_NAME, _CLASS, _AXIS = 300.0, 80.0, 150.0
 # Pixels.
 _HEIGHT = 600
 _MARGINS = {"l": 20, "r": 20, "t": 80, "b": 20}
-# Of the extent of what is drawn.
-_HEAD = 0.04
-# Text that reaches beyond the axes is cut off.
-_BORDER = 0.16
+# Of the extent of what is drawn: heads of arrows, and room for text, which the axes would cut off.
+_HEAD, _BORDER = 0.04, 0.16
 # So many times the size of the axes is certainly beyond them.
 _FAR = 10.0
 # Along an arrow: a pointer finds only the points of a line.
@@ -48,9 +44,8 @@ def interactive(
 
         >>> import torch
         >>> import manifold_shap as ms
-        >>> x = torch.tensor([[1.0, 0.0], [0.0, 2.0]])
-        >>> model = ms.as_model(lambda x: torch.softmax(x @ torch.eye(2, 3), 1), x)
-        >>> value = ms.imputed_value(model, ms.MarginalImputer(x), "ilr", draws=2)
+        >>> x = 2 * torch.eye(3)
+        >>> value = ms.imputed_value(lambda x: x.softmax(1), ms.MarginalImputer(x), "ilr", draws=2)
         >>> figure = ms.plots.interactive(ms.exact_shapley(value, x))
         >>> figure.layout.xaxis.title.text
         'log-ratio 0 : 1'
@@ -79,25 +74,34 @@ def interactive(
     view = View.on_balances(explanation, instance, balances, most, axes)
     box = arrows.corners(view, _BORDER)
     figure = go.Figure()
-    _add_walls(figure, view, box)
+    if view.is_whole:
+        _add_walls(figure, view, box)
     _add_classes(figure, view)
     _add_steps(figure, view)
-    _add_ends(figure, view)
+    for name, place, parts, symbol in (
+        ("base", view.points[0], view.states[0], "circle-open"),
+        ("prediction", view.points[-1], view.prediction, "circle"),
+    ):
+        trace = _trace(
+            place[None],
+            mode="markers+text",
+            marker={"color": style.INK, "symbol": symbol, "size": 9 if axes == 2 else 4},
+            text=[name],
+            textposition="bottom center",
+            hovertext=_described(view, name, "probabilities", parts),
+        )
+        figure.add_trace(trace)
     _lay_out(figure, view, box)
     return figure
 
 
 def _add_walls(figure: "go.Figure", view: View, box: Float[np.ndarray, "2 axes"]) -> None:
-    if not view.is_whole:
-        return
     flat = len(view.balances) == 2
     # Equal units widen the axes of a plane, which cut off what is beyond them.
     for ray in rays(view, _FAR * box if flat else box):
         line = {"color": style.NEUTRAL, "dash": "dash", "width": 1.5}
         figure.add_trace(_trace(ray, mode="lines", line=line, hoverinfo="skip"))
-    if flat:
-        return
-    for wall in walls(view, box):
+    for wall in [] if flat else walls(view, box):
         # Triangles that share a corner: walls are convex.
         last = np.arange(2, len(wall))
         place = {**dict(zip("xyz", wall.T, strict=True)), "i": 0 * last, "j": last - 1, "k": last}
@@ -107,36 +111,36 @@ def _add_walls(figure: "go.Figure", view: View, box: Float[np.ndarray, "2 axes"]
 def _add_classes(figure: "go.Figure", view: View) -> None:
     flat = len(view.balances) == 2
     for number, (members, vector) in enumerate(view.class_vectors()):
-        names, short = (_plain(view.class_label(members, room)) for room in (_NAME, _CLASS))
         colour = {"color": arrows.class_colour(number)}
         trace = _trace(
             view.magnification * np.stack((np.zeros_like(vector), vector)),
             mode="lines+markers+text",
             line={**colour, "dash": "dash", "width": 3 if flat else 6},
             marker={**colour, "size": [0, 7 if flat else 3]},
-            text=["", short],
+            text=["", _plain(view.class_label(members, _CLASS))],
             textposition="bottom center" if flat and vector[1] < 0 else "top center",
             textfont=colour,
-            hovertext=f"class-composition of {names}",
+            hovertext=f"class-composition of {_plain(view.class_label(members, _NAME))}",
         )
         figure.add_trace(trace)
 
 
 def _add_steps(figure: "go.Figure", view: View) -> None:
-    points = view.points
     head = _HEAD * np.ptp(arrows.segments(view), axis=(0, 1)).max()
     norms = zip(view.phi.norm(dim=1).tolist(), view.norm_errors.tolist(), strict=True)
     described = zip(view.labels(_NAME), norms, view.compositions, strict=True)
     for number, (name, norm, parts) in enumerate(described):
-        start, end = points[number], points[number + 1]
+        start, end = view.points[number : number + 2]
         colour = style.NEUTRAL if number == len(view.shown) else style.INK
+        texts = [""] * len(_ALONG)
+        texts[len(_ALONG) // 2] = str(number + 1)
         line = _trace(
             start + _ALONG[:, None] * (end - start),
             mode="lines+text",
             name=f"{number + 1}: {_plain(name)}",
             showlegend=True,
             line={"color": colour, "width": 2 if len(start) == 2 else 5},
-            text=_at(len(_ALONG) // 2, str(number + 1)),
+            text=texts,
             textposition="top center",
             hovertext=_described(view, name, f"norm {style.with_error(*norm)}", parts),
         )
@@ -158,23 +162,6 @@ def _heads(
     cone = {"type": "cone", "anchor": "tip", "sizemode": "raw", "showscale": False}
     place = dict(zip("xyzuvw", (*end[:, None], *along[:, None]), strict=True))
     return [{**cone, **place, "colorscale": [[0, colour], [1, colour]], "hoverinfo": "skip"}]
-
-
-def _add_ends(figure: "go.Figure", view: View) -> None:
-    ends = (
-        ("base", view.points[0], view.states[0], "circle-open"),
-        ("prediction", view.points[-1], view.prediction, "circle"),
-    )
-    for name, place, parts, symbol in ends:
-        trace = _trace(
-            place[None],
-            mode="markers+text",
-            marker={"color": style.INK, "symbol": symbol, "size": 9 if len(place) == 2 else 4},
-            text=[name],
-            textposition="bottom center",
-            hovertext=_described(view, name, "probabilities", parts),
-        )
-        figure.add_trace(trace)
 
 
 def _lay_out(figure: "go.Figure", view: View, box: Float[np.ndarray, "2 axes"]) -> None:
@@ -201,10 +188,6 @@ def _trace(points: Float[np.ndarray, "points axes"], **settings: Any) -> dict[st
     place = dict(zip("xyz", points.T, strict=False))
     hover = {} if "hoverinfo" in settings else {"hoverinfo": "text"}
     return {"type": kind, "showlegend": False, **hover, **place, **settings}
-
-
-def _at(position: int, text: str) -> list[str]:
-    return [text if k == position else "" for k in range(len(_ALONG))]
 
 
 def _described(view: View, name: str, what: str, parts: Float[Tensor, " classes"]) -> str:

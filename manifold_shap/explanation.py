@@ -231,14 +231,19 @@ class Explanation(OnSimplex):
         storage.save(self.to_xarray(), Path(path))
 
     @classmethod
-    def load(cls, path: str | Path) -> "Explanation":
-        """Read what `save` wrote.
+    def load(cls, path: str | Path, rows: slice | None = None) -> "Explanation":
+        """Read what `save` or `explain_rows` wrote.
+
+        Args:
+            path: the store.
+            rows: read these only, of a store that may be larger than memory; the checksum of the
+                whole is then not compared.
 
         Raises:
             FileNotFoundError: nothing at `path`.
             ValueError: it is damaged, or no explanation.
         """
-        return cls.from_xarray(storage.load(Path(path)))
+        return cls.from_xarray(storage.load(Path(path), rows))
 
     def to_dataframe(self) -> "pd.DataFrame":
         """One line per (instance, player, output): `phi`, `standard_error`.
@@ -265,12 +270,12 @@ class Explanation(OnSimplex):
             ) from error
         features = self.features()
         return shap.Explanation(
-            values=storage.copied(self.phi),
-            base_values=storage.copied(self.base),
+            values=self.phi.numpy().copy(),
+            base_values=self.base.numpy().copy(),
             data=None if features is None else features.to_numpy(),
             feature_names=list(self.players.names),
             output_names=list(self.outputs),
-            error_std=storage.copied(self.standard_error),
+            error_std=self.standard_error.numpy().copy(),
         )
 
 

@@ -31,7 +31,7 @@ LAYERS = (
     ("estimators",),
     ("training",),
     ("surrogate", "vae", "amortized"),
-    ("io.streaming", "io.blocks", "data", "plots", "training.classifier"),
+    ("io.streaming", "data", "plots", "training.classifier"),
     ("cli",),
 )
 

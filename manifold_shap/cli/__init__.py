@@ -72,7 +72,8 @@ def reported() -> Iterator[list[str]]:
         print(f"Interrupted. {error}".strip())
         sys.exit(_INTERRUPTED)
     except (ValueError, TypeError, OSError, HydraException, OmegaConfBaseException) as error:
-        sys.exit(f"{type(error).__name__}: {' '.join(str(error).split())}")
+        said = " ".join([str(error), *getattr(error, "__notes__", ())])
+        sys.exit(f"{type(error).__name__}: {' '.join(said.split())}")
     finally:
         warnings.showwarning = before
 

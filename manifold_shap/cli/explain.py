@@ -25,7 +25,6 @@ from manifold_shap.cli.games import (
 )
 from manifold_shap.cli.run import Run
 from manifold_shap.explanation import Explanation
-from manifold_shap.io import zarr as storage
 from manifold_shap.metrics import Score, mean_squared_error, shapley_pairs
 from manifold_shap.simplex.partition import Partition
 from manifold_shap.surrogate.value import SurrogateValue
@@ -260,10 +259,10 @@ def stream(
     seconds = time.perf_counter() - start
     errors, gaps = [], []
     for first in range(0, len(rows), settings["block"]):
-        part = Explanation.from_xarray(storage.load_rows(path, first, first + settings["block"]))
+        part = Explanation.load(path, slice(first, first + settings["block"]))
         errors.append(part.standard_error.max())
         gaps.append(part.efficiency_gap)
-    shown = Explanation.from_xarray(storage.load_rows(path, 0, min(len(rows), _SHOWN_ROWS)))
+    shown = Explanation.load(path, slice(_SHOWN_ROWS))
     share = explained / len(rows) / seconds
     return shown, {
         "seconds": seconds,

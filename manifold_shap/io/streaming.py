@@ -1,40 +1,45 @@
 """Explains more rows than memory holds: block by block, on any executor, to be resumed.
 
-Work in progress is a directory beside the store to come, `.<name>.partial`. In it, each finished
-block is an `Explanation` of its own, `000000.zarr` and so on, saved whole or not at all. The
-explanation of the first row alone, `first.zarr`, and `settings.json` tell whether a later call
-goes on with the same work; `owner.json` names the call that is at it, which holds the lock `lock`.
+Work in progress is a directory beside the store to come, `.<name>.partial`. Its `first.zarr` is the
+explanation of the first row alone, with the settings of the call: it tells whether a later call
+goes on with the same work. Finished blocks are explanations, too, `000000.zarr` and so on, each
+saved whole or not at all, in a directory named by the checksum of that record: a process that has
+outlived its call cannot write among the blocks of another one. One call at a time holds `lock`.
 """
 
+import errno
+import inspect
+import os
 import pickle
+import platform
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import (
-    FIRST_COMPLETED,
-    BrokenExecutor,
-    Executor,
-    Future,
-    ThreadPoolExecutor,
-    wait,
-)
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
 from torch import Tensor
 from tqdm import tqdm
 
-from manifold_shap._checks import check_seed
+from manifold_shap import _random
+from manifold_shap._checks import check_rows, check_seed, check_whole
 from manifold_shap.explanation import Explanation
+from manifold_shap.io import transfer
 from manifold_shap.io import zarr as storage
-from manifold_shap.io.blocks import Blocks, Task, claimed, read_json, store_elsewhere, write_json
-from manifold_shap.io.files import remove, swap_in
-from manifold_shap.io.transfer import refer
+from manifold_shap.io.files import digest, remove, swap_in, write_whole
+from manifold_shap.players import Players
 from manifold_shap.tables.schema import Schema
 
+# In the directory of the work: the first row's explanation, which tells the work by its settings.
+_RECORD = "first.zarr"
 # Beyond what another number of threads moves a value by.
 _SAME = 1e-3
 # Blocks whose rows may be in memory at once, on their way to an executor.
@@ -58,8 +63,8 @@ def explain_rows(
     """Explain rows block by block into a store that `Explanation.load` reads.
 
     The finished store takes the place of an earlier one at `path` by a rename, when it is whole. A
-    path is written by one call at a time, and another one is refused while that one lives; where
-    files cannot be locked, as on some network drives, the earlier one stops instead.
+    path is written by one call at a time, and another one is refused while that one lives. After an
+    error, too, what is finished stays, and a note on the error says how much.
 
     Args:
         path: the store.
@@ -80,8 +85,8 @@ def explain_rows(
             client's by `get_executor`). Other processes get the value function by a file that each
             reads once, compute on its device with as many threads as this process
             (`torch.set_num_threads`), and write their blocks beside `path`, which all of them have
-            to see. Rows in a `numpy.memmap` or a zarr directory are read there; others are sent,
-            64 blocks ahead at most. By default this process explains one block after the other.
+            to see. Rows are sent, those of 64 blocks ahead at most. By default this process
+            explains one block after the other.
         instances: labels of the rows; by default 0, 1, ...
         schema: columns of the table that the rows come from.
         progress: show a bar with rate and time left on work of more than two seconds.
@@ -96,8 +101,8 @@ def explain_rows(
             settings, or whose record is damaged.
         FileExistsError: something that is not an explanation stands at `path`, or another call
             is explaining into it.
-        OSError: no space or no permission; what was finished before stays, to be resumed.
-        KeyboardInterrupt: on Ctrl-C, with a message; the same.
+        OSError: no space or no permission.
+        KeyboardInterrupt: on Ctrl-C, with what is kept as its message.
 
     >>> import tempfile
     >>> from manifold_shap import Explanation, exact_shapley
@@ -111,53 +116,140 @@ def explain_rows(
     torch.Size([5, 3, 1])
     >>> place.cleanup()
     """
-    path, blocks = Path(path).absolute(), Blocks(x, block, instances)
-    check_seed(seed)
+    path, blocks = Path(path).absolute(), _Blocks(x, block, instances)
+    task = _Task(value, estimator, check_seed(seed), schema)
     storage.check_replaceable(path)
-    with claimed(path) as (place, call):
-        task = Task(place, call, value, estimator, seed, schema)
-        calls, most = _calls(task, blocks, executor)
-        left = _begin(task, blocks, path, resume)
+    with _claimed(path) as place:
+        reference = None
+        if not (executor is None or isinstance(executor, ThreadPoolExecutor)):
+            reference = transfer.refer(task, place / "task.ckpt")
+        parts = _begin(task, blocks, place, path, resume)
+        left = sorted(set(blocks.numbers) - set(_finished(parts)))
         explained = blocks.count(left)
+        calls = (_call(task, reference, _part(parts, k), k, *blocks[k]) for k in left)
         done, silent = len(blocks) - explained, not progress
-        with (
-            _told(task, blocks),
-            tqdm(desc="rows", total=len(blocks), initial=done, delay=2, disable=silent) as bar,
-        ):
-            for rows in _results(map(calls, left), executor, most):
-                bar.update(rows)
-            _finish(task, blocks, path)
+        try:
+            with tqdm(desc="rows", total=len(blocks), initial=done, delay=2, disable=silent) as bar:
+                for rows in _results(calls, executor):
+                    bar.update(rows)
+            _join(parts, task, blocks, place, path)
+        except (Exception, KeyboardInterrupt) as error:
+            kept = (
+                f"{blocks.count(_finished(parts))} of {len(blocks)} rows are kept in {place}; the "
+                "same call with resume=True goes on from there."
+            )
+            if isinstance(error, KeyboardInterrupt):
+                raise KeyboardInterrupt(kept) from error
+            error.add_note(kept)
+            raise
     return explained
 
 
-def _calls(
-    task: Task, blocks: Blocks, executor: Executor | None
-) -> tuple[Callable[[int], Callable[[], int]], int]:
-    """A function that returns the call for a block, and the most blocks submitted at once.
+class _Blocks:
+    """Rows to explain, split into blocks of equally many; the last may have fewer."""
 
-    Raises:
-        TypeError: the value function or the estimator cannot be sent to another process.
-    """
-    if executor is None or isinstance(executor, ThreadPoolExecutor):
-        return lambda number: partial(task.store, number, *blocks[number]), _MOST_SENT
-    reference = refer(task, task.place / "task.ckpt")
-    store = partial(store_elsewhere, reference, torch.get_num_threads())
-    reopened = blocks.reopened()
+    def __init__(self, x: Any, size: int, labels: Any) -> None:
+        self.x, shape = x, np.shape(x)
+        self.size = check_whole("block", size, fix="1024 rows suit most tables")
+        if not shape or shape[0] == 0:
+            raise ValueError(
+                f"Expected `x` of shape (rows, *event), with at least one row, but got "
+                f"{tuple(shape)}; pass rows of the shape that `players` own."
+            )
+        self.labels = range(shape[0]) if labels is None else labels
+        given = np.asarray(self.labels)
+        if given.shape != shape[:1] or given.dtype.kind not in "iu":
+            raise ValueError(
+                f"Expected `instances` to be {shape[0]} whole numbers, one per row, but got "
+                f"{given.dtype} of shape {given.shape}."
+            )
 
-    def elsewhere(number: int) -> Callable[[], int]:
-        where = blocks.where(number)
-        if reopened is not None:
-            return partial(store, number, (reopened, where), blocks.labels[where])
-        # Pickle would send the whole tensor of which a block is a view.
-        x = blocks.x[where].clone() if isinstance(blocks.x, Tensor) else blocks.x[where]
-        return partial(store, number, pickle.dumps(x), blocks.labels[where])
+    def __len__(self) -> int:
+        return len(self.labels)
 
-    return elsewhere, _MOST_SENT if reopened is None else len(blocks)
+    @property
+    def numbers(self) -> range:
+        """Of the blocks."""
+        return range(-(-len(self) // self.size))
+
+    def where(self, number: int) -> slice:
+        """Which rows are a block."""
+        return slice(number * self.size, min((number + 1) * self.size, len(self)))
+
+    def __getitem__(self, number: int) -> tuple[Any, Sequence[int]]:
+        """The rows of a block, and their labels."""
+        return self.x[self.where(number)], self.labels[self.where(number)]
+
+    def count(self, numbers: Iterable[int]) -> int:
+        """How many rows these blocks have."""
+        return sum(len(self.labels[self.where(number)]) for number in numbers)
+
+    def fingerprint(self, players: Players) -> str:
+        """A checksum of rows and labels, after a check of every row."""
+        parts = map(self.where, self.numbers)
+        rows = (check_rows(self.x[k], players, f"x[{k.start}:{k.stop}]") for k in parts)
+        return digest((each.cpu().numpy() for each in rows), np.asarray(self.labels, np.int64))
 
 
-def _results(
-    calls: Iterator[Callable[[], int]], executor: Executor | None, most: int
-) -> Iterator[int]:
+@dataclass(frozen=True)
+class _Task:
+    """What explains each block, in this process or in another one."""
+
+    value: Callable[[Tensor, Tensor], Tensor]
+    estimator: Callable[..., Explanation]
+    seed: int
+    schema: Schema | None
+
+    def explain(self, number: int, x: Any, labels: Sequence[int]) -> Explanation:
+        """The explanation of rows of a block."""
+        known = inspect.signature(self.estimator).parameters
+        every = any(each.kind is each.VAR_KEYWORD for each in known.values())
+        seed = int(_random.fold(torch.tensor(self.seed), number)) & (2**63 - 1)
+        settings = {"seed": seed, "progress": False}
+        taken = {name: entry for name, entry in settings.items() if every or name in known}
+        return self.estimator(self.value, x, **taken).with_labels(labels, self.schema)
+
+    def store(self, part: Path, number: int, x: Any, labels: Sequence[int]) -> int:
+        """Explain a block and save it; how many rows it has."""
+        self.explain(number, x, labels).save(part)
+        return len(labels)
+
+
+def _call(
+    task: _Task,
+    reference: transfer.Reference | None,
+    part: Path,
+    number: int,
+    x: Any,
+    labels: Sequence[int],
+) -> Callable[[], int]:
+    """What explains a block and saves it: here or, by a reference to the task, elsewhere."""
+    if reference is None:
+        return partial(task.store, part, number, x, labels)
+    # Pickle would send the whole tensor of which a block is a view.
+    rows = pickle.dumps(x.clone() if isinstance(x, Tensor) else x)
+    threads = torch.get_num_threads()  # Their number moves the last digits.
+    return partial(_store_elsewhere, reference, threads, part, number, rows, labels)
+
+
+def _store_elsewhere(
+    reference: transfer.Reference,
+    threads: int,
+    part: Path,
+    number: int,
+    rows: bytes,
+    labels: Sequence[int],
+) -> int:
+    """`_Task.store` in a process of an executor."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        return transfer.load(reference).store(part, number, pickle.loads(rows), labels)
+    finally:
+        torch.set_num_threads(before)
+
+
+def _results(calls: Iterator[Callable[[], int]], executor: Executor | None) -> Iterator[int]:
     """Results of the calls, in the order in which they end; a bounded number waits at a time."""
     if executor is None:
         yield from (call() for call in calls)
@@ -165,7 +257,7 @@ def _results(
     waiting = set[Future[int]]()
     try:
         while True:
-            for call in islice(calls, most - len(waiting)):
+            for call in islice(calls, _MOST_SENT - len(waiting)):
                 waiting.add(executor.submit(call))
             if not waiting:
                 return
@@ -176,12 +268,57 @@ def _results(
             future.cancel()
 
 
-def _begin(task: Task, blocks: Blocks, path: Path, resume: bool) -> list[int]:
-    """Go on with what an interrupted call has left, or begin anew; the blocks to explain.
+@contextmanager
+def _claimed(path: Path) -> Iterator[Path]:
+    """Keep other calls from the work on a store; where it lives.
 
     Raises:
-        TypeError, ValueError, OSError: see `explain_rows`.
+        FileExistsError: another call is at it, or something that is no directory is in the way.
+        OSError: no space or no permission.
     """
+    place = path.with_name(f".{path.name}.partial")
+    if os.path.lexists(place) and not place.is_dir():
+        raise FileExistsError(
+            f"Expected {place} to be a directory, for the work in progress, but it is a file; "
+            "remove it, or choose another path."
+        )
+    owner = place / "owner"
+    try:
+        lock = _locked(place)
+    except Timeout as error:
+        who = owner.read_text() if owner.exists() else "another one"
+        raise FileExistsError(
+            f"Expected to be the only call that explains into {path} but {who} is still at it, "
+            f"in {place}; let that one finish, stop it, or choose another path."
+        ) from error
+    try:
+        since = datetime.now().isoformat(" ", "seconds")
+        who = f"process {os.getpid()} on {platform.node()}, since {since},"
+        write_whole(owner, lambda beside: beside.write_text(who))
+        yield place
+    finally:
+        if not (place / _RECORD).exists():  # There is nothing to resume.
+            remove(place)
+        lock.release()
+
+
+def _locked(place: Path) -> BaseFileLock:
+    """A lock of this process: on a file or, on a file system without locks, by one."""
+    lock: BaseFileLock = FileLock(place / "lock")
+    while True:
+        place.mkdir(parents=True, exist_ok=True)
+        try:
+            lock.acquire(timeout=0)
+            return lock
+        except OSError as error:
+            if error.errno in (errno.ENOLCK, errno.ENOTSUP):
+                lock = SoftFileLock(place / "soft.lock")
+            elif error.errno != errno.ENOENT:  # A call that has just ended removed the directory.
+                raise
+
+
+def _begin(task: _Task, blocks: _Blocks, place: Path, path: Path, resume: bool) -> Path:
+    """Go on with what an interrupted call has left, or begin anew; the directory of the blocks."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # The first block repeats them.
         first = task.explain(0, blocks.x[:1], blocks.labels[:1])
@@ -191,112 +328,95 @@ def _begin(task: Task, blocks: Blocks, path: Path, resume: bool) -> list[int]:
         "seed": task.seed,
         "x or instances": blocks.fingerprint(first.players),
     }
-    record = read_json(task.place / "settings.json")
-    if resume and record is not None:
-        _check_same(task, record, settings, first)
-        return _unfinished(task, blocks)
-    if record is not None:
-        warnings.warn(
-            f"Removed what an interrupted call had left in {task.place}: {len(task.done)} blocks. "
-            "With resume=True it would have been continued.",
-            stacklevel=3,
-        )
-    elif resume and path.exists():
-        warnings.warn(
-            f"Nothing is left to resume beside the explanation in {path}: all rows are explained "
-            "anew, and take its place at the end.",
-            stacklevel=3,
-        )
-    with task.writing():
-        remove(task.place / "settings.json")
-        for store in task.place.glob("*.zarr"):
-            remove(store)
-        first.save(task.place / "first.zarr")
-        write_json(task.place / "settings.json", settings)
-    return list(blocks.numbers)
+    first, record = replace(first, made_by={**first.made_by, **settings}), place / _RECORD
+    left = list(place.glob("*/[0-9]*.zarr"))
+    if resume and record.exists():
+        _check_same(record, first, len(left))
+        _remove_damaged(left, blocks)
+    else:
+        if record.exists():
+            message = (
+                f"Removed what an interrupted call had left in {place}: {len(left)} blocks. With "
+                "resume=True it would have been continued."
+            )
+            warnings.warn(message, stacklevel=3)
+        elif resume and path.exists():
+            message = (
+                f"Nothing is left to resume beside the explanation in {path}: all rows are "
+                "explained anew, and take its place at the end."
+            )
+            warnings.warn(message, stacklevel=3)
+        for directory in (each for each in place.iterdir() if each.is_dir()):
+            remove(directory)
+        first.save(record)
+    return place / storage.load(record).attrs["sha256"]
 
 
-def _check_same(
-    task: Task, record: Mapping[str, Any], settings: Mapping[str, Any], first: Explanation
-) -> None:
+def _check_same(record: Path, first: Explanation, blocks: int) -> None:
     """Raise ValueError if it was another call that was interrupted, or its record is damaged."""
     try:
-        changed = [name for name in settings if settings[name] != record[name]]
-        known = storage.load(task.place / "first.zarr")
-    except (FileNotFoundError, KeyError, ValueError) as error:
+        known = storage.load(record)
+    except ValueError as error:
         raise ValueError(
-            f"Expected work in progress that can be resumed in {task.place} but its "
-            "record is lost or damaged; begin anew with resume=False."
+            f"Expected work in progress that can be resumed in {record.parent} but its record is "
+            "damaged; begin anew with resume=False."
         ) from error
-    changed += storage.differences(known, first.to_xarray(), _SAME)
+    changed = storage.differences(known, first.to_xarray(), _SAME)
     if changed:
         raise ValueError(
-            f"Expected the rows and settings of the interrupted call, {len(task.done)} blocks of "
-            f"which are in {task.place}, but these differ: {', '.join(dict.fromkeys(changed))}. "
-            "Give the same ones again, or begin anew with resume=False."
+            f"Expected the rows and settings of the interrupted call, {blocks} blocks of which are "
+            f"in {record.parent}, but these differ: {', '.join(changed)}. Give the same ones "
+            "again, or begin anew with resume=False."
         )
 
 
-def _unfinished(task: Task, blocks: Blocks) -> list[int]:
-    """The blocks that an interrupted call has not left whole; those that are damaged go."""
+def _remove_damaged(left: Iterable[Path], blocks: _Blocks) -> None:
+    """Of the blocks that an interrupted call has left."""
     damaged = []
-    for number in task.done:
+    for part in left:
         try:
-            storage.load(task.part(number))
+            storage.load(part)
         except ValueError:
-            damaged.append(number)
-            remove(task.part(number))
+            damaged.append(int(part.stem))
+            remove(part)
     if damaged:
         warnings.warn(
-            f"{blocks.count(damaged)} rows that an interrupted call had left in {task.place} are "
-            "damaged; they are explained again.",
+            f"{blocks.count(damaged)} rows that an interrupted call had left are damaged; they are "
+            "explained again.",
             stacklevel=4,
         )
-    return sorted(set(blocks.numbers) - set(task.done))
 
 
-def _finish(task: Task, blocks: Blocks, path: Path) -> None:
+def _part(parts: Path, number: int) -> Path:
+    """Where a finished block lives."""
+    return parts / f"{number:06d}.zarr"
+
+
+def _finished(parts: Path) -> list[int]:
+    """Numbers of the finished blocks."""
+    return sorted(int(part.stem) for part in parts.glob("[0-9]*.zarr"))
+
+
+def _join(parts: Path, task: _Task, blocks: _Blocks, place: Path, path: Path) -> None:
     """Join all blocks, and only then put the store in its place."""
-    joined = task.place / "joined.zarr"
-    with task.writing():
-        remove(joined)
-        try:
-            made_by = partial(_merged, task, blocks)
-            storage.join([task.part(number) for number in blocks.numbers], joined, made_by)
-        except (FileNotFoundError, ValueError) as error:
-            raise ValueError(
-                f"Expected the finished blocks in {task.place} to fit together but they do not "
-                f"(resume=True explains again those that are damaged). {error}"
-            ) from error
-    with task.writing():
-        old = swap_in(joined, path)
-        remove(task.place / "settings.json")
-    remove(old)
+
+    def made_by(records: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+        whole = _merged(records)
+        return whole | {"block": blocks.size} | ({"seed": task.seed} if "seed" in whole else {})
+
+    stores, joined = [_part(parts, number) for number in blocks.numbers], place / "joined.zarr"
+    write_whole(joined, lambda beside: storage.join(stores, beside, made_by))
+    remove(swap_in(joined, path))
+    remove(place / _RECORD)
 
 
-def _merged(task: Task, blocks: Blocks, records: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def _merged(records: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """How the whole was made: evaluations add up, and of other numbers the largest counts."""
     whole: dict[str, Any] = {}
-    for record in records:
-        for name, entry in record.items():
-            known = whole.setdefault(name, entry if name != "evaluations" else 0)
-            if name == "evaluations":
-                whole[name] = known + entry
-            elif isinstance(entry, (int, float)) and isinstance(known, (int, float)):
-                whole[name] = max(known, entry)
-    return whole | {"block": blocks.size} | ({"seed": task.seed} if "seed" in whole else {})
-
-
-@contextmanager
-def _told(task: Task, blocks: Blocks) -> Iterator[None]:
-    """Say what is kept on Ctrl-C, or if a process of the executor dies."""
-    try:
-        yield
-    except (KeyboardInterrupt, BrokenExecutor) as error:
-        kept = (
-            f"{blocks.count(task.done)} of {len(blocks)} rows are kept in {task.place}; the same "
-            "call with resume=True goes on from there."
-        )
-        if isinstance(error, KeyboardInterrupt):
-            raise KeyboardInterrupt(kept) from error
-        raise RuntimeError(f"A process of the executor has ended ({error}). {kept}") from error
+    for name, entry in (item for record in records for item in record.items()):
+        known = whole.get(name)
+        if isinstance(entry, (int, float)) and isinstance(known, (int, float)):
+            whole[name] = known + entry if name == "evaluations" else max(known, entry)
+        else:
+            whole.setdefault(name, entry)
+    return whole

@@ -19,16 +19,16 @@ from manifold_shap.io.files import load_checkpoint, save_checkpoint
 
 # Bytes of an array or a text from which on it goes into the file.
 _LARGE = 4096
-_BYTES: dict[str, Callable[[bytes], Any]] = {"bytes": bytes, "bytearray": bytearray}
+# What is made again of the bytes of each kind.
+_KINDS: dict[str, Callable[[bytes], Any]] = {
+    "bytes": bytes,
+    "bytearray": bytearray,
+    "str": bytes.decode,
+}
 
 
 class Reference(NamedTuple):
-    """An object that `load` rebuilds in another process.
-
-    Attributes:
-        path: of the file with its numbers.
-        pickled: all else of it.
-    """
+    """An object that `load` rebuilds in another process: a file with its numbers, all else."""
 
     path: Path
     pickled: bytes
@@ -37,9 +37,7 @@ class Reference(NamedTuple):
 def refer(thing: Any, path: Path) -> Reference:
     """Write the numbers of an object to a file, and pickle what is left of it.
 
-    Args:
-        thing: anything that can be pickled. Its tensors come back on the devices they are on.
-        path: of the file.
+    Its tensors come back on the devices they are on.
 
     Raises:
         TypeError: it cannot be pickled.
@@ -76,7 +74,7 @@ def load(reference: Reference) -> Any:
         )
     numbers = load_checkpoint(reference.path, "task")["state_dict"]
     try:
-        return _Unpickler(reference.pickled, numbers["tensors"], numbers["buffers"]).load()
+        return _Unpickler(reference.pickled, **numbers).load()
     except (AttributeError, ImportError) as error:
         raise ValueError(
             "Expected every worker process to be able to import the functions and classes of the "
@@ -87,28 +85,25 @@ def load(reference: Reference) -> Any:
 
 
 class _Pickler(pickle.Pickler):
-    """Puts aside tensors and whatever else is large."""
+    """Puts aside tensors, and the memory of large arrays and texts."""
 
     def __init__(self, file: io.BytesIO) -> None:
         super().__init__(file, protocol=5, buffer_callback=self._put_aside)
         self.tensors: list[Tensor] = []
         self.buffers: list[Tensor] = []
-        self._numbers: dict[int, int] = {}
-        self._kept: list[Any] = []  # So that no other object gets the identity of one that is gone.
+        # With the things themselves: no other one may get the identity of one that is gone.
+        self._known: dict[int, tuple[tuple[str, int, str], Any]] = {}
 
     def persistent_id(self, thing: Any) -> tuple[str, int, str] | None:
         """Kind, number and device of what is put aside; None for the rest, which is pickled."""
-        if type(thing) is Tensor and not thing.requires_grad:
-            kind, device = "tensor", str(thing.device)
-        elif type(thing) in (bytes, bytearray, str) and len(thing) > _LARGE:
-            kind, device = type(thing).__name__, "cpu"
-        else:
+        is_tensor = type(thing) is Tensor and not thing.requires_grad
+        if not is_tensor and not (type(thing) in (bytes, bytearray, str) and len(thing) > _LARGE):
             return None
-        if id(thing) not in self._numbers:
-            self._numbers[id(thing)] = len(self.tensors)
-            self._kept.append(thing)
-            self.tensors.append(thing if kind == "tensor" else _as_tensor(thing))
-        return kind, self._numbers[id(thing)], device
+        if id(thing) not in self._known:
+            device = str(thing.device) if is_tensor else "cpu"
+            self._known[id(thing)] = (type(thing).__name__, len(self.tensors), device), thing
+            self.tensors.append(thing if is_tensor else _as_tensor(thing))
+        return self._known[id(thing)][0]
 
     def _put_aside(self, buffer: pickle.PickleBuffer) -> bool:
         """Put the memory of a large array aside; True if it is small, and to be pickled."""
@@ -123,15 +118,12 @@ class _Unpickler(pickle.Unpickler):
 
     def __init__(self, pickled: bytes, tensors: list[Tensor], buffers: list[Tensor]) -> None:
         super().__init__(io.BytesIO(pickled), buffers=[buffer.numpy().data for buffer in buffers])
-        self.tensors = tensors
+        self._tensors = tensors
 
     def persistent_load(self, known: tuple[str, int, str]) -> Any:
         kind, number, device = known
-        tensor = self.tensors[number]
-        if kind == "tensor":
-            return tensor.to(device)
-        content = tensor.numpy().tobytes()
-        return content.decode() if kind == "str" else _BYTES[kind](content)
+        tensor = self._tensors[number]
+        return tensor.to(device) if kind == "Tensor" else _KINDS[kind](tensor.numpy().tobytes())
 
 
 def _as_tensor(content: Any) -> Tensor:

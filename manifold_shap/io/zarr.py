@@ -46,15 +46,27 @@ def to_dataset(explanation: "Explanation") -> "xr.Dataset":
         "owners": (by_row, explanation.owners),
         "covariance": ([*by_player, "outputs_too"], explanation.covariance),
     }
-    held = {k: (axes, copied(each)) for k, (axes, each) in variables.items() if each is not None}
+    schema, partition = explanation.schema, explanation.partition
+    attributes = {
+        "space": explanation.space.settings,
+        "made_by": explanation.made_by,
+        "schema": schema and schema.to_dict(),
+        "partition": partition
+        and {"signs": partition.signs.tolist(), "classes": partition.classes},
+    }
     return xr.Dataset(
-        held,
+        {
+            k: (axes, each.numpy().copy())
+            for k, (axes, each) in variables.items()
+            if each is not None
+        },
         coords={
             "instances": list(explanation.instances),
             "players": np.array(explanation.players.names),
             "outputs": np.array(explanation.outputs),
         },
-        attrs=_attributes(explanation),
+        attrs={"format": _FORMAT}
+        | {k: json.dumps(each) for k, each in attributes.items() if each is not None},
     )
 
 
@@ -97,31 +109,42 @@ def save(dataset: "xr.Dataset", path: Path) -> None:
     write_whole(path, lambda beside: dataset.to_zarr(beside, zarr_format=2, consolidated=True))
 
 
-def load(path: Path) -> "xr.Dataset":
+def load(path: Path, rows: slice | None = None) -> "xr.Dataset":
     """Read what `save` or `join` wrote.
+
+    Args:
+        path: the store.
+        rows: read no others, and leave the checksum of all of them unchecked.
 
     Raises:
         FileNotFoundError: nothing stands at `path`.
         ValueError: it is no zarr store, or damaged.
     """
-    dataset = _read(path, slice(None))
-    if dataset.attrs.get("format") == _FORMAT and dataset.attrs.get("sha256") != _checksum(dataset):
+    import xarray as xr
+
+    if not path.exists():
+        raise FileNotFoundError(
+            f"Expected an explanation at {path} but nothing is there; `Explanation.save` or "
+            "`explain_rows` writes one."
+        )
+    try:
+        with xr.open_zarr(path, consolidated=True, chunks=None) as store:
+            dataset = store.isel(instances=rows or slice(None), missing_dims="ignore").load()
+    except PermissionError:
+        raise
+    except Exception as error:  # A damaged store makes zarr and xarray fail in any way.
+        raise ValueError(
+            f"Expected a complete explanation store at {path} but it cannot be read "
+            f"({type(error).__name__}: {error}); write it again."
+        ) from error
+    known = dataset.attrs.get("sha256")
+    if rows is None and dataset.attrs.get("format") == _FORMAT and known != _checksum(dataset):
         raise ValueError(
             f"Expected a complete explanation store at {path} but some of its numbers, names or "
             "attributes are not those that were saved; make it again with `explain.py` or "
             "`Explanation.save`."
         )
     return dataset
-
-
-def load_rows(path: Path, start: int, stop: int) -> "xr.Dataset":
-    """Some rows of a store; the others are neither read nor checked.
-
-    Raises:
-        FileNotFoundError: nothing stands at `path`.
-        ValueError: it is no zarr store, or damaged.
-    """
-    return _read(path, slice(start, stop))
 
 
 def join(
@@ -151,16 +174,13 @@ def join(
     for number in range(0, len(parts), at_once):
         blocks = [_alike(part, first, with_covariance) for part in parts[number : number + at_once]]
         records += [json.loads(block.attrs["made_by"]) for block in blocks]
-        several = xr.concat(
-            blocks,
-            "instances",
-            data_vars="minimal",
-            coords="minimal",
-            compat="override",
-            join="override",
-            combine_attrs="override",
-        )
-        how = {"append_dim": "instances"} if number else {"encoding": _layout(several, size)}
+        rule: Any = {"compat": "override", "join": "override", "combine_attrs": "override"}
+        several = xr.concat(blocks, "instances", data_vars="minimal", coords="minimal", **rule)
+        how: Any = {"append_dim": "instances"}
+        if number == 0:
+            by_row = {k: each for k, each in several.variables.items() if "instances" in each.dims}
+            chunks = {k: {"chunks": (size, *each.shape[1:])} for k, each in by_row.items()}
+            how = {"encoding": chunks}
         several.to_zarr(path, zarr_format=2, consolidated=False, **how)
         with xr.open_zarr(path, consolidated=False, chunks=None) as store:
             written = store.isel(instances=slice(number * size, None)).load()
@@ -210,28 +230,6 @@ def check_replaceable(path: Path) -> None:
         )
 
 
-def copied(tensor: Tensor) -> np.ndarray:
-    """The numbers, in memory of their own."""
-    return tensor.numpy().copy()
-
-
-def _attributes(explanation: "Explanation") -> dict[str, str]:
-    attributes = {
-        "format": _FORMAT,
-        "space": json.dumps(explanation.space.settings),
-        "made_by": json.dumps(explanation.made_by),
-    }
-    if explanation.schema is not None:
-        attributes["schema"] = json.dumps(explanation.schema.to_dict())
-    if explanation.partition is not None:
-        plain = {
-            "signs": explanation.partition.signs.tolist(),
-            "classes": explanation.partition.classes,
-        }
-        attributes["partition"] = json.dumps(plain)
-    return attributes
-
-
 def _tensor(dataset: "xr.Dataset", name: str) -> Tensor:
     return torch.from_numpy(np.array(dataset[name].values))
 
@@ -242,26 +240,6 @@ def _players(dataset: "xr.Dataset") -> Players:
     if bool((index < 0).any()):
         return Players.of_rows(index.shape, len(names), names)
     return Players(names, index)
-
-
-def _read(path: Path, rows: slice) -> "xr.Dataset":
-    import xarray as xr
-
-    if not path.exists():
-        raise FileNotFoundError(
-            f"Expected an explanation at {path} but nothing is there; `Explanation.save` or "
-            "`explain_rows` writes one."
-        )
-    try:
-        with xr.open_zarr(path, consolidated=True, chunks=None) as store:
-            return store.isel(instances=rows, missing_dims="ignore").load()
-    except PermissionError:
-        raise
-    except Exception as error:  # A damaged store makes zarr and xarray fail in any way.
-        raise ValueError(
-            f"Expected a complete explanation store at {path} but it cannot be read "
-            f"({type(error).__name__}: {error}); write it again."
-        ) from error
 
 
 def _checksum(dataset: "xr.Dataset") -> str:
@@ -304,9 +282,3 @@ def _alike(part: Path, first: "xr.Dataset", with_covariance: bool) -> "xr.Datase
         square = np.where(error == 0, error, np.nan)[..., None].repeat(error.sizes["outputs"], -1)
         dataset["covariance"] = ((*error.dims, "outputs_too"), square)
     return dataset
-
-
-def _layout(dataset: "xr.Dataset", rows: int) -> dict[Any, Any]:
-    """The chunks of a new store: `rows` rows in each."""
-    by_rows = {name: each for name, each in dataset.variables.items() if "instances" in each.dims}
-    return {name: {"chunks": (rows, *each.shape[1:])} for name, each in by_rows.items()}

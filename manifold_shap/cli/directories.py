@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from filelock import FileLock, Timeout
+from filelock import Timeout
 
+from manifold_shap.io import files
 from manifold_shap.io.files import remove, swap_in, write_whole
 
 CONFIG, METRICS, SUMMARY = "config.json", "metrics.json", "summary.json"
@@ -37,10 +38,9 @@ def locked(directory: Path, wait: bool = False) -> Iterator[None]:
     Raises:
         ValueError: another command is at work there.
     """
-    directory.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(directory.with_name(f".{directory.name.removesuffix('.partial')}.lock"))
+    path = directory.with_name(f".{directory.name.removesuffix('.partial')}.lock")
     try:
-        lock.acquire(timeout=0)
+        lock = files.locked(path)
     except Timeout as error:
         if not wait:
             raise ValueError(
@@ -48,7 +48,7 @@ def locked(directory: Path, wait: bool = False) -> Iterator[None]:
                 "in it; wait until that is done, or choose another runs_dir=... ."
             ) from error
         print(f"Waiting for another command that is at work in {directory}")
-        lock.acquire()
+        lock = files.locked(path, timeout=-1)
     try:
         yield
     finally:

@@ -1,5 +1,6 @@
 """Writes files and directories whole or not at all, and reads checkpoints without running code."""
 
+import errno
 import hashlib
 import io
 import json
@@ -16,6 +17,7 @@ from uuid import uuid4
 
 import numpy as np
 import torch
+from filelock import BaseFileLock, FileLock, SoftFileLock
 from torch import Tensor
 
 
@@ -123,6 +125,30 @@ def remove(path: Path | None) -> None:
     elif path is not None:
         with suppress(OSError):
             path.unlink()
+
+
+def locked(path: Path, timeout: float = 0) -> BaseFileLock:
+    """A lock that this process holds: on a file or, on a file system without locks, by one.
+
+    Args:
+        path: of the file.
+        timeout: seconds to wait for another process that holds it; -1 for ever.
+
+    Raises:
+        Timeout: another process, or another lock of this one, holds it.
+        OSError: no space or no permission.
+    """
+    lock: BaseFileLock = FileLock(path)
+    while True:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            lock.acquire(timeout=timeout)
+            return lock
+        except OSError as error:
+            if error.errno in (errno.ENOLCK, errno.ENOTSUP):
+                lock = SoftFileLock(f"{path}.soft")
+            elif error.errno != errno.ENOENT:  # Whoever held it has removed the directory.
+                raise
 
 
 def save_checkpoint(path: str | Path, checkpoint: dict[str, Any]) -> None:

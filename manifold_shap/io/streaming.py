@@ -7,25 +7,23 @@ saved whole or not at all, in a directory named by the checksum of that record: 
 outlived its call cannot write among the blocks of another one. One call at a time holds `lock`.
 """
 
-import errno
 import inspect
 import os
 import pickle
 import platform
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
+from filelock import Timeout
 from torch import Tensor
 from tqdm import tqdm
 
@@ -34,7 +32,7 @@ from manifold_shap._checks import check_rows, check_seed, check_whole
 from manifold_shap.explanation import Explanation
 from manifold_shap.io import transfer
 from manifold_shap.io import zarr as storage
-from manifold_shap.io.files import digest, remove, swap_in, write_whole
+from manifold_shap.io.files import digest, locked, remove, swap_in, write_whole
 from manifold_shap.players import Players
 from manifold_shap.tables.schema import Schema
 
@@ -42,8 +40,6 @@ from manifold_shap.tables.schema import Schema
 _RECORD = "first.zarr"
 # Beyond what another number of threads moves a value by.
 _SAME = 1e-3
-# Blocks whose rows may be in memory at once, on their way to an executor.
-_MOST_SENT = 64
 
 
 def explain_rows(
@@ -130,7 +126,7 @@ def explain_rows(
         done, silent = len(blocks) - explained, not progress
         try:
             with tqdm(desc="rows", total=len(blocks), initial=done, delay=2, disable=silent) as bar:
-                for rows in _results(calls, executor):
+                for rows in transfer.results(calls, executor):
                     bar.update(rows)
             _join(parts, task, blocks, place, path)
         except (Exception, KeyboardInterrupt) as error:
@@ -209,63 +205,21 @@ class _Task:
         taken = {name: entry for name, entry in settings.items() if every or name in known}
         return self.estimator(self.value, x, **taken).with_labels(labels, self.schema)
 
-    def store(self, part: Path, number: int, x: Any, labels: Sequence[int]) -> int:
+    def __call__(self, part: Path, number: int, x: Any, labels: Sequence[int]) -> int:
         """Explain a block and save it; how many rows it has."""
         self.explain(number, x, labels).save(part)
         return len(labels)
 
 
 def _call(
-    task: _Task,
-    reference: transfer.Reference | None,
-    part: Path,
-    number: int,
-    x: Any,
-    labels: Sequence[int],
+    task: _Task, reference: transfer.Reference | None, part: Path, number: int, x: Any, labels: Any
 ) -> Callable[[], int]:
     """What explains a block and saves it: here or, by a reference to the task, elsewhere."""
     if reference is None:
-        return partial(task.store, part, number, x, labels)
+        return partial(task, part, number, x, labels)
     # Pickle would send the whole tensor of which a block is a view.
-    rows = pickle.dumps(x.clone() if isinstance(x, Tensor) else x)
-    threads = torch.get_num_threads()  # Their number moves the last digits.
-    return partial(_store_elsewhere, reference, threads, part, number, rows, labels)
-
-
-def _store_elsewhere(
-    reference: transfer.Reference,
-    threads: int,
-    part: Path,
-    number: int,
-    rows: bytes,
-    labels: Sequence[int],
-) -> int:
-    """`_Task.store` in a process of an executor."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        return transfer.load(reference).store(part, number, pickle.loads(rows), labels)
-    finally:
-        torch.set_num_threads(before)
-
-
-def _results(calls: Iterator[Callable[[], int]], executor: Executor | None) -> Iterator[int]:
-    """Results of the calls, in the order in which they end; a bounded number waits at a time."""
-    if executor is None:
-        yield from (call() for call in calls)
-        return
-    waiting = set[Future[int]]()
-    try:
-        while True:
-            for call in islice(calls, _MOST_SENT - len(waiting)):
-                waiting.add(executor.submit(call))
-            if not waiting:
-                return
-            done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-            yield from (future.result() for future in done)
-    finally:
-        for future in waiting:
-            future.cancel()
+    given = pickle.dumps((part, number, x.clone() if isinstance(x, Tensor) else x, labels))
+    return partial(transfer.call, reference, torch.get_num_threads(), given)
 
 
 @contextmanager
@@ -284,7 +238,7 @@ def _claimed(path: Path) -> Iterator[Path]:
         )
     owner = place / "owner"
     try:
-        lock = _locked(place)
+        lock = locked(place / "lock")
     except Timeout as error:
         who = owner.read_text() if owner.exists() else "another one"
         raise FileExistsError(
@@ -300,21 +254,6 @@ def _claimed(path: Path) -> Iterator[Path]:
         if not (place / _RECORD).exists():  # There is nothing to resume.
             remove(place)
         lock.release()
-
-
-def _locked(place: Path) -> BaseFileLock:
-    """A lock of this process: on a file or, on a file system without locks, by one."""
-    lock: BaseFileLock = FileLock(place / "lock")
-    while True:
-        place.mkdir(parents=True, exist_ok=True)
-        try:
-            lock.acquire(timeout=0)
-            return lock
-        except OSError as error:
-            if error.errno in (errno.ENOLCK, errno.ENOTSUP):
-                lock = SoftFileLock(place / "soft.lock")
-            elif error.errno != errno.ENOENT:  # A call that has just ended removed the directory.
-                raise
 
 
 def _begin(task: _Task, blocks: _Blocks, place: Path, path: Path, resume: bool) -> Path:
@@ -399,24 +338,8 @@ def _finished(parts: Path) -> list[int]:
 
 def _join(parts: Path, task: _Task, blocks: _Blocks, place: Path, path: Path) -> None:
     """Join all blocks, and only then put the store in its place."""
-
-    def made_by(records: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-        whole = _merged(records)
-        return whole | {"block": blocks.size} | ({"seed": task.seed} if "seed" in whole else {})
-
     stores, joined = [_part(parts, number) for number in blocks.numbers], place / "joined.zarr"
-    write_whole(joined, lambda beside: storage.join(stores, beside, made_by))
+    settings = {"block": blocks.size, "seed": task.seed}
+    write_whole(joined, lambda beside: storage.join(stores, beside, settings))
     remove(swap_in(joined, path))
     remove(place / _RECORD)
-
-
-def _merged(records: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """How the whole was made: evaluations add up, and of other numbers the largest counts."""
-    whole: dict[str, Any] = {}
-    for name, entry in (item for record in records for item in record.items()):
-        known = whole.get(name)
-        if isinstance(entry, (int, float)) and isinstance(known, (int, float)):
-            whole[name] = known + entry if name == "evaluations" else max(known, entry)
-        else:
-            whole.setdefault(name, entry)
-    return whole

@@ -1,4 +1,4 @@
-"""Sends an object to other processes: its numbers through one file, the rest pickled.
+"""Calls an object in other processes: its numbers go through one file, the rest is pickled.
 
 Executors pickle the arguments of every task. What is large about a value function (weights, rows
 of reference data, a boosted model's trees) is therefore written once, to a file of tensors that
@@ -7,8 +7,10 @@ each process reads once, without running code from it; a task carries the rest, 
 
 import io
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +21,8 @@ from manifold_shap.io.files import load_checkpoint, save_checkpoint
 
 # Bytes of an array or a text from which on it goes into the file.
 _LARGE = 4096
+# Calls whose arguments may be in memory at once, on their way to an executor.
+_MOST_SENT = 64
 # What is made again of the bytes of each kind.
 _KINDS: dict[str, Callable[[bytes], Any]] = {
     "bytes": bytes,
@@ -82,6 +86,41 @@ def load(reference: Reference) -> Any:
             "(what is typed into a notebook is none); or give no `executor`, or a "
             "`ThreadPoolExecutor`."
         ) from error
+
+
+def call(reference: Reference, threads: int, given: bytes) -> Any:
+    """Call the object that is referred to, in a process of an executor.
+
+    Args:
+        reference: to the object.
+        threads: of torch, as in the process that began: their number moves the last digits.
+        given: arguments, pickled.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        return load(reference)(*pickle.loads(given))
+    finally:
+        torch.set_num_threads(before)
+
+
+def results(calls: Iterator[Callable[[], Any]], executor: Executor | None) -> Iterator[Any]:
+    """Results of the calls, in the order in which they end; a bounded number waits at a time."""
+    if executor is None:
+        yield from (call() for call in calls)
+        return
+    waiting = set[Future[Any]]()
+    try:
+        while True:
+            for call in islice(calls, _MOST_SENT - len(waiting)):
+                waiting.add(executor.submit(call))
+            if not waiting:
+                return
+            done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            yield from (future.result() for future in done)
+    finally:
+        for future in waiting:
+            future.cancel()
 
 
 class _Pickler(pickle.Pickler):

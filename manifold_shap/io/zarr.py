@@ -1,7 +1,7 @@
 """Turns explanations into labelled datasets and into zarr stores, and joins stores of blocks."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -147,18 +147,15 @@ def load(path: Path, rows: slice | None = None) -> "xr.Dataset":
     return dataset
 
 
-def join(
-    parts: Sequence[Path],
-    path: Path,
-    made_by: Callable[[list[Mapping[str, Any]]], Mapping[str, Any]],
-) -> None:
+def join(parts: Sequence[Path], path: Path, settings: Mapping[str, Any]) -> None:
     """Write one store with the rows of several, of which few are in memory at a time.
 
     Args:
         parts: stores that `save` wrote, in the order of their rows; all but the last have equally
             many. Where some have a `covariance`, the others get one that is 0 or NaN.
         path: where nothing is.
-        made_by: from those of the parts to that of the whole.
+        settings: of the whole, for its `made_by`. Of those of the parts, `evaluations` add up, and
+            of other numbers the largest counts.
 
     Raises:
         ValueError: a part is damaged or differs from the first in its names or attributes, or
@@ -168,12 +165,13 @@ def join(
     import xarray as xr
     import zarr
 
-    first, records = load(parts[0]), list[Mapping[str, Any]]()
+    first, made_by = load(parts[0]), dict[str, Any]()
     size, with_covariance = len(first["phi"]), any((part / "covariance").exists() for part in parts)
     at_once = max(1, _ROWS_AT_ONCE // size)
     for number in range(0, len(parts), at_once):
         blocks = [_alike(part, first, with_covariance) for part in parts[number : number + at_once]]
-        records += [json.loads(block.attrs["made_by"]) for block in blocks]
+        for block in blocks:
+            made_by = _merged(made_by, json.loads(block.attrs["made_by"]))
         rule: Any = {"compat": "override", "join": "override", "combine_attrs": "override"}
         several = xr.concat(blocks, "instances", data_vars="minimal", coords="minimal", **rule)
         how: Any = {"append_dim": "instances"}
@@ -187,7 +185,7 @@ def join(
         if not written.equals(several):
             raise ValueError(f"Expected to read what was written to {path} but it differs.")
     group = zarr.open_group(path, mode="r+", use_consolidated=False)
-    group.attrs["made_by"] = json.dumps(made_by(records))
+    group.attrs["made_by"] = json.dumps({**made_by, **settings})
     with xr.open_zarr(path, consolidated=False, chunks=None) as store:
         group.attrs["sha256"] = _checksum(store)
     zarr.consolidate_metadata(path, zarr_format=2)
@@ -282,3 +280,13 @@ def _alike(part: Path, first: "xr.Dataset", with_covariance: bool) -> "xr.Datase
         square = np.where(error == 0, error, np.nan)[..., None].repeat(error.sizes["outputs"], -1)
         dataset["covariance"] = ((*error.dims, "outputs_too"), square)
     return dataset
+
+
+def _merged(known: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """How the rows of two explanations were made."""
+    both = {**other, **known}
+    for name in known.keys() & other.keys():
+        if isinstance(known[name], (int, float)) and isinstance(other[name], (int, float)):
+            join = sum if name == "evaluations" else max
+            both[name] = join((known[name], other[name]))
+    return both

@@ -23,7 +23,7 @@ import zarr
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.io import streaming, transfer
+from manifold_shap.io import files, streaming, transfer
 from manifold_shap.io import zarr as storage
 from manifold_shap.io.streaming import explain_rows
 from manifold_shap.tables.schema import Schema
@@ -123,7 +123,7 @@ def test_one_block_is_what_the_estimator_alone_saves(path: Path) -> None:
     run(path, estimator=ms.exact_shapley, block=64)
     ms.exact_shapley(game, ROWS).save(path.with_name("alone.zarr"))
     streamed, alone = (storage.load(path.with_name(f"{k}.zarr")) for k in ("rows", "alone"))
-    assert {**json.loads(alone.made_by), "block": 64} == json.loads(streamed.made_by)
+    assert {**json.loads(alone.made_by), "block": 64, "seed": 0} == json.loads(streamed.made_by)
     del alone.attrs["made_by"], alone.attrs["sha256"]
     del streamed.attrs["made_by"], streamed.attrs["sha256"]
     assert streamed.identical(alone)
@@ -288,7 +288,7 @@ WIDE = CallableValue(
 
 
 def test_few_blocks_are_on_their_way_at_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streaming, "_MOST_SENT", 2)
+    monkeypatch.setattr(transfer, "_MOST_SENT", 2)
     made: list[Future] = []
     most: list[int] = []
 
@@ -577,14 +577,14 @@ def test_a_directory_that_another_call_removes_as_it_ends_is_made_again(
 ) -> None:
     removed = list[Path]()
 
-    class Late(streaming.FileLock):  # type: ignore[misc, valid-type]
+    class Late(files.FileLock):  # type: ignore[misc, valid-type]
         def acquire(self, *args: Any, **kwargs: Any) -> Any:
             if not removed:
                 removed.append(Path(self.lock_file).parent)
                 removed[0].rmdir()
             return super().acquire(*args, **kwargs)
 
-    monkeypatch.setattr(streaming, "FileLock", Late)
+    monkeypatch.setattr(files, "FileLock", Late)
     assert run(path) == len(ROWS)
     assert removed == [path.with_name(".rows.zarr.partial")]
 

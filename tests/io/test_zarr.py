@@ -88,7 +88,8 @@ def test_parts_are_joined_without_loss(tmp_path: Path, saved: Path, block: int) 
     parts = [tmp_path / f"{start}.zarr" for start in range(0, 10, block)]
     for start, part in zip(range(0, 10, block), parts, strict=True):
         explanation[start : start + block].save(part)
-    storage.join(parts, tmp_path / "joined.zarr", lambda records: records[-1])
+    made_by = {"evaluations": explanation.made_by["evaluations"]}
+    storage.join(parts, tmp_path / "joined.zarr", made_by)
     joined, whole = (storage.load(path) for path in (tmp_path / "joined.zarr", saved))
     assert joined.identical(whole)
     assert (tmp_path / "joined.zarr" / "phi" / "0.0.0").exists()
@@ -108,7 +109,7 @@ def test_a_store_that_does_not_hold_what_was_written_is_not_finished(
     write = xr.Dataset.to_zarr
     monkeypatch.setattr(xr.Dataset, "to_zarr", torn)
     with pytest.raises(ValueError, match=r"to read what was written to .* but it differs"):
-        storage.join([store], tmp_path / "joined.zarr", lambda records: records[0])
+        storage.join([store], tmp_path / "joined.zarr", {})
 
 
 def test_differences_are_named(saved: Path) -> None:

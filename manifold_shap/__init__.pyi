@@ -4,8 +4,8 @@ from manifold_shap import simplex as simplex
 from manifold_shap._version import __version__ as __version__
 from manifold_shap.amortized import AmortizedExplainer as AmortizedExplainer
 from manifold_shap.amortized import amortized_shapley as amortized_shapley
-from manifold_shap.amortized.fit import fit_amortized as fit_amortized
-from manifold_shap.amortized.fit import load_amortized as load_amortized
+from manifold_shap.amortized.explainer import fit_amortized as fit_amortized
+from manifold_shap.amortized.explainer import load_amortized as load_amortized
 from manifold_shap.coalitions import LeverageScores as LeverageScores
 from manifold_shap.coalitions import ShapleyKernel as ShapleyKernel
 from manifold_shap.coalitions import SizeUniform as SizeUniform

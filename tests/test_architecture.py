@@ -37,7 +37,7 @@ LAYERS = (
 
 # Packages that only some rooms import, wherever in a module.
 RESERVED = {
-    "lightning": ("training", "data", "surrogate", "vae", "amortized"),
+    "lightning": ("training.shell",),
     "hydra": ("cli",),
     "omegaconf": ("cli",),
     "matplotlib": ("plots",),
@@ -54,14 +54,10 @@ SLOW = "takes a noticeable part of a second to import, and few calls need it"
 FRAMES = "pandas is slow to import, and only frames need it"
 # Every import inside a function, and why it is not at the top of its module.
 DEFERRED = {
-    ("amortized.explainer", "amortized.fit"): "reading a file needs Lightning, explaining does not",
     ("cli", "cli.explain"): "--help and a misspelled setting need not wait for it",
     ("cli", "cli.train"): "--help and a misspelled setting need not wait for it",
-    ("cli.explain", "amortized.fit"): "reading a file needs Lightning, explaining does not",
     ("cli.explain", "io.streaming"): "only many rows are streamed",
     ("cli.targets", "sklearn.base"): SLOW,
-    ("cli.targets", "training.classifier"): SLOW,
-    ("cli.targets", "vae.fit"): "reading a file needs Lightning, explaining does not",
     ("data.images", "sklearn.datasets"): SLOW,
     ("data.images", "sklearn.decomposition"): SLOW,
     ("data.images", "torchvision"): SLOW,
@@ -81,6 +77,8 @@ DEFERRED = {
     ("simplex.dendrogram", "sklearn.cluster"): SLOW,
     ("training.classifier", "sklearn.base"): SLOW,
     ("training.classifier", "skops.io"): SLOW,
+    ("training.loop", "training.shell"): "Lightning takes seconds to import, and only trainings "
+    "need it",
     ("values.base", "values.grouped"): "`value.grouped(...)` is a convenience for `GroupedValue`",
     ("values.retrained", "sklearn.base"): SLOW,
 }

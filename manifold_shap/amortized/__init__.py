@@ -1,4 +1,4 @@
-"""The amortised explainer: its network, its estimator and its training."""
+"""The amortised explainer: its network, its training and its estimator."""
 
 from manifold_shap.amortized.explainer import AmortizedExplainer, amortized_shapley
 

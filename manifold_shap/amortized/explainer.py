@@ -1,8 +1,9 @@
-"""Explains rows by one pass of a network that was trained for a surrogate."""
+"""Explains rows by one pass of a network, and trains it for a surrogate."""
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from jaxtyping import Float
@@ -10,11 +11,14 @@ from torch import Tensor
 
 from manifold_shap._checks import check_rows, check_whole
 from manifold_shap.amortized.network import AmortizedNetwork
+from manifold_shap.amortized.task import AmortizedTask, fingerprint
 from manifold_shap.estimators.evaluator import Evaluator
 from manifold_shap.explanation import Explanation
 from manifold_shap.io.files import save_checkpoint
+from manifold_shap.nn import check_hidden
 from manifold_shap.surrogate.value import SurrogateValue
-from manifold_shap.values import ValueFunction
+from manifold_shap.training.loop import seeded, train, training_rows
+from manifold_shap.training.task import TrainingOptions, load_task, training_options
 
 # On two cores any from 256 to 768 is equally fast.
 _BATCH_SIZE = 512
@@ -39,7 +43,7 @@ class AmortizedExplainer:
     ) -> None:
         self.value, self.network = value, network.eval()
         self.relative_error = math.nan
-        self.training: dict[str, float] = {}
+        self.training: dict[str, Any] = {}
         self.checkpoint = checkpoint or {}
 
     @torch.no_grad()
@@ -95,6 +99,108 @@ class AmortizedExplainer:
         save_checkpoint(path, {**self.checkpoint, "relative_error": self.relative_error})
 
 
+def fit_amortized(
+    value: Any,
+    x_train: Any,
+    *,
+    x_validation: Any = None,
+    hidden: Sequence[int] = (512, 256),
+    activation: str = "gelu",
+    shares: int = 4,
+    **options: Unpack[TrainingOptions],
+) -> AmortizedExplainer:
+    """Learn the Shapley values of a surrogate, to have those of any row in one pass.
+
+    The labels are unbiased estimates of Shapley values with a high variance (stochastic
+    amortisation, Covert et al. 2024).
+
+    Args:
+        value: from `fit_surrogate` or `load_surrogate`.
+        x_train: rows of the data distribution, `[rows, *event]`; labels are not needed.
+        x_validation: rows to validate on; by default a tenth of `x_train`, held out.
+        hidden, activation: layers of the network that corrects the moments of the surrogate.
+        shares: number of probabilities of presence at which the surrogate's moments are computed.
+        options: of the training, see `TrainingOptions`; by default 10 epochs of batches of 128,
+            and no early stopping.
+
+    Returns:
+        An explainer on the CPU, whose `measure` finds its error.
+
+    Raises:
+        TypeError: `value` is no surrogate.
+        ValueError: rows that are not finite or of another shape, an argument that is unknown or
+            out of range, a training that diverges, a `directory` with another training.
+        KeyboardInterrupt: on Ctrl-C; the last checkpoint stays in `directory`.
+
+    >>> import manifold_shap as ms
+    >>> x = torch.randn(64, 3, generator=torch.Generator().manual_seed(0))
+    >>> few = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 5}}
+    >>> value = ms.fit_surrogate(lambda x: x[:, :2].softmax(-1), x, hidden=[8, 8], **few)
+    >>> explainer = fit_amortized(value, x, hidden=[8], **few)
+    >>> ms.amortized_shapley(value, x[:2], explainer=explainer).phi.shape
+    torch.Size([2, 3, 2])
+    """
+    chosen = training_options(fit_amortized, options, batch_size=128, max_epochs=10, patience=None)
+    _check_surrogate(value)
+    check_hidden(hidden)
+    x_train, x_validation = training_rows(x_train, x_validation, value.players, chosen["seed"])
+    settings = {
+        "index": value.players.index.flatten().tolist(),
+        "outputs": len(value.outputs),
+        "surrogate_hidden": [layer.in_features for layer in value.surrogate.behind],
+        "hidden": hidden,
+        "activation": activation,
+        "shares": shares,
+    }
+    with seeded(chosen["seed"]):
+        task = AmortizedTask({**settings, **chosen})
+    rows, held_out = ((x, value.prediction(x) - value.expectation) for x in (x_train, x_validation))
+    task.describe(value.surrogate, rows[1])
+    record = train(task, rows, held_out, chosen)
+    explainer = _explainer(task, value)
+    explainer.training = {name: record[name] for name in ("epochs", "train_seconds")}
+    return explainer
+
+
+def load_amortized(path: str | Path, value: Any) -> AmortizedExplainer:
+    """The explainer that `AmortizedExplainer.save` wrote.
+
+    Args:
+        path: the checkpoint; no code in it is run.
+        value: the surrogate that it was trained for.
+
+    Raises:
+        FileNotFoundError: no file is there.
+        TypeError: `value` is no surrogate.
+        ValueError: it is damaged or of something else, or was trained for another surrogate.
+    """
+    _check_surrogate(value)
+    task, checkpoint = load_task(path, AmortizedTask)
+    known = fingerprint(value.surrogate).cpu()
+    if task.probe.shape != known.shape or not torch.allclose(task.probe, known, atol=1e-4):
+        raise ValueError(
+            f"Expected the surrogate for which the explainer in {path} was trained but this is "
+            "another one; train the explainer again."
+        )
+    explainer = _explainer(task, value)
+    explainer.relative_error = checkpoint.get("relative_error", math.nan)
+    return explainer
+
+
+def _check_surrogate(value: Any) -> None:
+    if not isinstance(value, SurrogateValue):
+        raise TypeError(
+            f"Expected `value` to be a surrogate but got {type(value).__name__}; train one by "
+            "`ms.fit_surrogate`, and explain other value functions by another estimator "
+            "(compare=[] leaves them out on the command line)."
+        )
+
+
+def _explainer(task: AmortizedTask, value: SurrogateValue) -> AmortizedExplainer:
+    checkpoint = task.checkpoint()
+    return AmortizedExplainer(value, task.explainer.to(value.device), checkpoint)
+
+
 def amortized_shapley(
     value: Any,
     x: Any,
@@ -122,16 +228,8 @@ def amortized_shapley(
         TypeError: `value` is no surrogate.
         ValueError: the explainer is damaged, or was trained for another surrogate.
     """
-    if not isinstance(value, SurrogateValue):
-        raise TypeError(
-            "Expected the surrogate that an explainer was trained for but got "
-            f"{value.name if isinstance(value, ValueFunction) else type(value).__name__!r}; take "
-            "another estimator for it (compare=[] leaves others out on the command line)."
-        )
+    _check_surrogate(value)
     if not isinstance(explainer, AmortizedExplainer):
-        # Lightning takes seconds to import.
-        from manifold_shap.amortized.fit import load_amortized
-
         explainer = load_amortized(explainer, value)
     elif explainer.value.surrogate is not value.surrogate:
         raise ValueError(

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from manifold_shap._checks import check_whole
+from manifold_shap.amortized.explainer import load_amortized
 from manifold_shap.cli import registry, report
 from manifold_shap.cli.directories import STORE
 from manifold_shap.cli.games import (
@@ -135,8 +136,6 @@ def estimator_for(run: Run, value: ValueFunction) -> partial[Explanation]:
                 "estimator."
             )
         if isinstance(value, SurrogateValue) and run.settings["workers"] == 1:
-            from manifold_shap.amortized.fit import load_amortized
-
             own["explainer"] = load_amortized(path, value)  # Once for all blocks.
     return partial(
         registry.code(run.settings["estimator"]["_target_"]), **own, progress=run.progress

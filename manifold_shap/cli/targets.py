@@ -13,6 +13,8 @@ from manifold_shap.data.base import TensorDataModule
 from manifold_shap.imputers import BaselineImputer, ContrastiveImputer, Imputer
 from manifold_shap.models import Model, as_model
 from manifold_shap.spaces import OutputSpace
+from manifold_shap.training.classifier import load_estimator
+from manifold_shap.vae.fit import choose_temper, load_imputer
 from manifold_shap.values import ValueFunction, retrained_value
 
 
@@ -52,8 +54,6 @@ def load_vae(
             are in the checkpoint.
         posterior, temper, importance, bank_size: see `load_imputer`.
     """
-    from manifold_shap.vae.fit import choose_temper, load_imputer
-
     if x_validation is None:
         return load_imputer(path, reference)
     own = {"posterior": posterior, "importance": importance, "bank_size": bank_size}
@@ -75,8 +75,6 @@ def retrained(
         ValueError: that one is no scikit-learn classifier.
     """
     from sklearn.base import clone
-
-    from manifold_shap.training.classifier import load_estimator
 
     try:
         estimator: Any = load_estimator(classifier)

@@ -10,7 +10,7 @@ from typing import Any
 from hydra.utils import instantiate
 
 from manifold_shap import plots
-from manifold_shap.amortized.fit import fit_amortized
+from manifold_shap.amortized.explainer import fit_amortized
 from manifold_shap.cli import registry, report
 from manifold_shap.cli.directories import (
     CURVE,

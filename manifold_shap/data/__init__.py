@@ -1,4 +1,4 @@
-"""Data sources, one LightningDataModule each, and batches of in-memory tensors."""
+"""Data sources, one class each, and batches of in-memory tensors."""
 
 from manifold_shap.data.base import TensorDataModule
 from manifold_shap.data.csv import CSV

@@ -1,20 +1,17 @@
-"""Defines what every data source shares: splits, checks and loaders."""
+"""Defines what every data source shares: its settings, its splits and their checks."""
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TypedDict
 
 import torch
 from jaxtyping import Int64
-from lightning.pytorch import LightningDataModule
 from torch import Tensor
-from torch.utils.data import DataLoader
 
 from manifold_shap._checks import check_finite, check_number, check_seed, check_whole
 from manifold_shap._words import shown
 from manifold_shap.players import Players
 from manifold_shap.tables.schema import Schema
-from manifold_shap.training.batches import epoch_rows, loader
 
 Split = tuple[Tensor, Tensor]
 
@@ -53,7 +50,7 @@ class Loaded:
     target: str = "target"
 
 
-class TensorDataModule(LightningDataModule):
+class TensorDataModule(ABC):
     """A data set held in memory, split into training, validation and test rows.
 
     A source derives from it and says in `load` what it holds. After `setup`:
@@ -94,10 +91,10 @@ class TensorDataModule(LightningDataModule):
 
         Args:
             name: the data set's name, which names the folder of its runs; by default the source's.
-            batch_size: rows per batch.
+            batch_size: rows per step of a classifier that is trained on them.
             validation: share of the rows held out for validation.
             test: share of the rows held out for testing.
-            seed: of the splits and of the order of training batches.
+            seed: of the splits.
             root: folder with local copies; None looks in the folder named by the environment
                 variable MANIFOLD_SHAP_DATA, then in the cache, then fetches.
 
@@ -105,7 +102,6 @@ class TensorDataModule(LightningDataModule):
             TypeError, ValueError: a share that is not between 0 and 1, or another number out of
                 range.
         """
-        super().__init__()
         self.name = name or self.name
         self.batch_size = check_whole("batch_size", batch_size)
         self.validation = check_number("validation", validation, above=0, below=1)
@@ -118,8 +114,8 @@ class TensorDataModule(LightningDataModule):
     def load(self) -> Loaded:
         """Read the data set and split it."""
 
-    def setup(self, stage: str | None = None) -> None:
-        """Load and check the data, once; `stage` is Lightning's and changes nothing.
+    def setup(self) -> None:
+        """Load and check the data, once.
 
         Raises:
             FileNotFoundError: the data are in none of the places and could not be fetched.
@@ -150,28 +146,6 @@ class TensorDataModule(LightningDataModule):
             ValueError: a part has no row.
         """
         return split_rows(rows, {"validation": self.validation, "test": self.test}, self.seed)
-
-    def train_dataloader(self) -> DataLoader[tuple[Tensor, ...]]:
-        """Shuffled batches (x, y) of the training rows."""
-        self.setup()
-        return loader(
-            self.x_train,
-            self.y_train,
-            batch_size=self.batch_size,
-            shuffle=True,
-            seed=self.seed,
-            rows_per_epoch=epoch_rows(len(self.x_train), self.batch_size),
-        )
-
-    def val_dataloader(self) -> DataLoader[tuple[Tensor, ...]]:
-        """Batches (x, y) of the validation rows, in order."""
-        self.setup()
-        return loader(self.x_validation, self.y_validation, batch_size=self.batch_size)
-
-    def test_dataloader(self) -> DataLoader[tuple[Tensor, ...]]:
-        """Batches (x, y) of the test rows, in order."""
-        self.setup()
-        return loader(self.x_test, self.y_test, batch_size=self.batch_size)
 
 
 def split_rows(rows: int, held_out: dict[str, float], seed: int) -> tuple[Int64[Tensor, " _"], ...]:

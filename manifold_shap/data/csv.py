@@ -34,6 +34,8 @@ _SEPARATORS = {";": ";", "\t": "\\t", "|": "|", ",": ","}
 class CSV(TableDataModule):
     """A table of your own: a file of separated values, of which one column is to be predicted."""
 
+    name = "csv"
+
     def __init__(
         self,
         *,

@@ -4,6 +4,7 @@ Each pixel, or each component, is a player.
 """
 
 import gzip
+import importlib.util
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import ClassVar, Unpack
 import numpy as np
 import pandas as pd
 import torch
-from jaxtyping import UInt8
+from jaxtyping import Int64, UInt8
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -39,11 +40,8 @@ class Digits(TensorDataModule):
     name = "digits"
 
     def load(self) -> Loaded:
-        from sklearn.datasets import load_digits
-
-        digits = load_digits()
-        x = torch.from_numpy(digits.images).float().div(16).unsqueeze(1)
-        y = torch.from_numpy(digits.target).long()
+        pixels, y = _read_digits()
+        x = torch.from_numpy(pixels).float().div(16).view(-1, 1, 8, 8)
         train, validation, test = ((x[rows], y[rows]) for rows in self.split(len(x)))
         return Loaded(train, validation, test, _DIGITS, pixel_players(8, 8))
 
@@ -82,14 +80,12 @@ class DigitComponents(TensorDataModule):
             )
 
     def load(self) -> Loaded:
-        from sklearn.datasets import load_digits
         from sklearn.decomposition import PCA
 
-        images = load_digits()
-        numbers = [int(digit) for digit in self.digits]
-        rows = np.isin(images.target, numbers)
-        pixels, y = images.data[rows], torch.from_numpy(images.target[rows])
-        y = torch.stack([y == number for number in numbers], 1).int().argmax(1)
+        pixels, y = _read_digits()
+        matches = torch.stack([y == int(digit) for digit in self.digits], 1)
+        rows = matches.any(1)
+        pixels, y = pixels[rows.numpy()], matches[rows].int().argmax(1)
         parts = self.split(len(y))
         # The full solver: exact, and the same on every machine but for rounding.
         pca = PCA(self.components, svd_solver="full").fit(pixels[parts[0].numpy()])
@@ -99,6 +95,24 @@ class DigitComponents(TensorDataModule):
         x = schema.encode(frame)
         train, validation, test = ((x[part], y[part]) for part in parts)
         return Loaded(train, validation, test, self.digits, schema.players, schema)
+
+
+def _read_digits() -> tuple[NDArray[np.float64], Int64[Tensor, " rows"]]:
+    """Grey values from 0 to 16, `[rows, 64]`, and digits, from the file in scikit-learn's folder.
+
+    To import scikit-learn for it takes longer than to explain a few of these rows.
+    """
+    spec = importlib.util.find_spec("sklearn")
+    home = Path(spec.origin).parent if spec and spec.origin else Path()
+    path = home / "datasets" / "data" / "digits.csv.gz"
+    if path.is_file():
+        table = np.loadtxt(path, delimiter=",")
+        pixels, y = table[:, :-1], table[:, -1]
+    else:  # Where a later version keeps them, scikit-learn itself knows.
+        from sklearn.datasets import load_digits
+
+        pixels, y = load_digits(return_X_y=True)
+    return pixels, torch.from_numpy(y).long()
 
 
 class MNIST(TensorDataModule):

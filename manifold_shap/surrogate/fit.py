@@ -25,7 +25,7 @@ from manifold_shap.surrogate.distillation import (
 from manifold_shap.surrogate.network import Surrogate
 from manifold_shap.surrogate.value import SurrogateValue
 from manifold_shap.tables.schema import Schema
-from manifold_shap.training.loop import players_of, seeded, train_on, training_rows
+from manifold_shap.training.loop import players_of, seeded, train, training_rows
 from manifold_shap.training.task import Task, TrainingOptions, load_task, training_options
 from manifold_shap.values import ValueFunction, model_for, reference_outputs
 
@@ -60,7 +60,7 @@ class SurrogateTask(Task):
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         super().__init__(settings)
-        own = self.hparams
+        own = self.settings
         event, outputs = own["event"], len(own["outputs"])
         on_simplex = as_space(**own["space"]).on_simplex
         self.surrogate = Surrogate(
@@ -89,7 +89,7 @@ class SurrogateTask(Task):
     ) -> Float[Tensor, " batch"]:
         x, target = batch
         lessons = self.lessons if self.training else None
-        taught = round(self.hparams["teacher"]["share"] * len(x)) if lessons else 0
+        taught = round(self.settings["teacher"]["share"] * len(x)) if lessons else 0
         lesson = lessons.sample(taught, generator) if lessons else None
         x, targets = x[taught:], target[taught:, None].expand(-1, 2, -1)
         mask = self.law.sample_antithetic((len(x),), generator)
@@ -186,9 +186,9 @@ def fit_surrogate(
     if teacher is not None:
         task.lessons = _lessons(task, teacher, x_train, teacher_pairs, chosen)
     check = x_validation, space(wrapped(x_validation))
-    training = train_on(task, (x_train, target), check, chosen)
+    record = train(task, (x_train, target), check, chosen)
     value = _value(task, wrapped)
-    value.training = training.record
+    value.training = record
     if task.lessons is not None:
         value.training["teacher_seconds"] = task.lessons.seconds
     return value
@@ -206,7 +206,7 @@ def _lessons(
     if path is not None:
         state = task.state_dict()
         same = {name: state[name] for name in task.described}
-        asked.save(path, {"hyper_parameters": dict(task.hparams), "state_dict": same})
+        asked.save(path, {"hyper_parameters": task.settings, "state_dict": same})
     return asked
 
 
@@ -222,7 +222,7 @@ def load_surrogate(path: str | Path, model: Any) -> SurrogateValue:
         ValueError: it is damaged or of something else, or was trained for another model.
     """
     task, _ = load_task(path, SurrogateTask)
-    returns = "values" if as_space(**task.hparams["space"]).regression else None
+    returns = "values" if as_space(**task.settings["space"]).regression else None
     try:
         wrapped = as_model(model, task.probe, returns=returns)
     except RuntimeError as error:
@@ -237,7 +237,7 @@ def load_surrogate(path: str | Path, model: Any) -> SurrogateValue:
 
 
 def _value(task: SurrogateTask, model: Model) -> SurrogateValue:
-    settings = task.hparams
+    settings = task.settings
     players = Players(
         tuple(settings["players"]), torch.tensor(settings["index"]).reshape(settings["event"])
     )
@@ -255,9 +255,9 @@ def _value(task: SurrogateTask, model: Model) -> SurrogateValue:
 
 def _check_same_model(value: SurrogateValue, task: SurrogateTask, path: str | Path) -> None:
     outputs = list(value.outputs)
-    if outputs != list(task.hparams["outputs"]):
+    if outputs != list(task.settings["outputs"]):
         raise ValueError(
-            f"Expected a model with outputs {task.hparams['outputs']}, for which the surrogate in "
+            f"Expected a model with outputs {task.settings['outputs']}, for which the surrogate in "
             f"{path} was trained, but got {outputs}; pass that model, with its `classes`."
         )
     gap = (value.prediction(task.probe) - task.probe_outputs).abs().max().item()

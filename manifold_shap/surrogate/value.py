@@ -50,7 +50,7 @@ class SurrogateValue(ModelValue):
         self.surrogate = surrogate.eval()
         self.schema = schema
         self.checkpoint = checkpoint or {}
-        self.training: dict[str, float] = {}
+        self.training: dict[str, Any] = {}
 
     def save(self, path: str | Path) -> None:
         """Write the surrogate, not the model, to one file; `load_surrogate` reads it.

@@ -1,1 +1,1 @@
-"""Lightning shells: how classifiers and surrogates are trained. No science lives here."""
+"""How networks are trained: options, batches, the loop. No science lives here."""

@@ -102,15 +102,6 @@ def loader(
     )
 
 
-def epoch_rows(rows: int, batch_size: int, least_batches: int = 100) -> int:
-    """Rows of a training epoch: each once, or as many as make `least_batches` batches.
-
-    An epoch ends with a validation; on a small table one after every few batches would cost more
-    than the training.
-    """
-    return max(rows, least_batches * batch_size)
-
-
 def _common_rows(tensors: tuple[Any, ...]) -> int:
     if not tensors:
         raise ValueError("Expected at least one tensor but got none.")

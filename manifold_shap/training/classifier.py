@@ -43,7 +43,7 @@ class ClassifierTask(Task):
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         super().__init__(settings)
-        own = self.hparams
+        own = self.settings
         inputs, classes = math.prod(own["event"]), len(own["classes"])
         self.network = MLP(inputs, own["hidden"], classes, own["activation"], own["dropout"])
 
@@ -179,10 +179,11 @@ def _fit_network(
     rows = {"event": data.x_train.shape[1:], "classes": data.classes}
     with seeded(options["seed"]):
         task = ClassifierTask({**rows, **recipe.network, **options})
-        training = train(task, data.train_dataloader(), data.val_dataloader(), options)
+        held_out = data.x_validation, data.y_validation
+        record = train(task, (data.x_train, data.y_train), held_out, options)
     (directory / "best.ckpt").replace(directory / "model.ckpt")
     (directory / "last.ckpt").unlink()
-    return training.seconds
+    return record["train_seconds"]
 
 
 def load_estimator(directory: str | Path) -> Any:

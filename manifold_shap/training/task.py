@@ -2,17 +2,14 @@
 
 import inspect
 import json
-import math
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar
 
-import lightning as L
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim import lr_scheduler
 
 from manifold_shap._checks import check_choice, check_known, check_number, check_seed, check_whole
@@ -24,9 +21,6 @@ SCHEDULES: Mapping[str, Callable[[torch.optim.Optimizer, float, int], lr_schedul
     "cosine": lambda optimizer, _, steps: lr_scheduler.CosineAnnealingLR(optimizer, steps),
     "constant": lambda optimizer, *_: lr_scheduler.ConstantLR(optimizer, factor=1.0),
 }
-
-# Steps between checks of the training loss: on an accelerator each check waits for its step.
-_CHECK_EVERY = 20
 
 
 class TrainingOptions(TypedDict, total=False):
@@ -131,20 +125,17 @@ def training_options(
     return chosen
 
 
-class Task(L.LightningModule, ABC):
-    """A network and its loss; the steps, the optimiser and the random numbers are the same for all.
-
-    What a loss draws is a function of the seed and the step, so that a training that was
-    interrupted and resumed draws the same. In validation it is a function of the seed and the
-    batch: every epoch draws the same.
+class Task(nn.Module, ABC):
+    """What a training learns: a network, its loss, and the settings that it is made from again.
 
     Attributes:
         kind: what is trained, as its checkpoint and errors call it.
         described: names of the buffers that tell the data of one training from those of another.
+        settings: plain numbers, strings, lists and dicts; `type(task)(task.settings)` is the same
+            task with other weights.
 
     Args:
-        settings: plain numbers, strings, lists and dicts from which `type(task)(task.hparams)` is
-            the same task; among them the options of the training.
+        settings: those; among them the options of the training.
     """
 
     kind: str
@@ -154,10 +145,7 @@ class Task(L.LightningModule, ABC):
         super().__init__()
         plain = {word: value for word, value in settings.items() if word not in _UNRECORDED}
         # By way of JSON: what numpy calls a string or a number, a safe loader would refuse.
-        self.save_hyperparameters(json.loads(json.dumps(plain, default=_plain)))
-        # When the training would have begun had it never been interrupted.
-        self.started = 0.0
-        self._losses: list[Tensor] = []
+        self.settings: dict[str, Any] = json.loads(json.dumps(plain, default=_plain))
 
     @abstractmethod
     def loss(
@@ -170,46 +158,11 @@ class Task(L.LightningModule, ABC):
             generator: the one source of random numbers, on the device of the task.
         """
 
-    def training_step(self, batch: tuple[Tensor, ...], batch_idx: int) -> Tensor:
-        loss = self.loss(batch, self._generator(self.global_step)).mean()
-        if batch_idx % _CHECK_EVERY == 0:
-            self._check_finite(loss, "training")
-        return loss
-
-    def on_validation_epoch_start(self) -> None:
-        self._losses = []
-
-    def validation_step(self, batch: tuple[Tensor, ...], batch_idx: int) -> None:
-        # No training step has a negative number.
-        self._losses.append(self.loss(batch, self._generator(-1 - batch_idx)))
-
-    def on_validation_epoch_end(self) -> None:
-        validation = torch.cat(self._losses).mean()
-        self._check_finite(validation, "validation")
-        self.log("validation", validation)
-
-    def configure_optimizers(self) -> Any:
-        """AdamW, with the learning rate scheduled over all steps."""
-        rate, decay = self.hparams["learning_rate"], self.hparams["weight_decay"]
-        optimizer = torch.optim.AdamW(self.parameters(), rate, weight_decay=decay, fused=True)
-        steps = int(self.trainer.estimated_stepping_batches)
-        scheduler = SCHEDULES[self.hparams["schedule"]](optimizer, rate, steps)
-        return {
-            "optimizer": optimizer,
-            "lr_scheduler": {"scheduler": scheduler, "interval": "step"},
-        }
-
-    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Record what the file holds, its validation loss, and the time it took."""
-        checkpoint["kind"] = self.kind
-        checkpoint["validation"] = float(self.trainer.callback_metrics["validation"])
-        checkpoint["seconds"] = time.perf_counter() - self.started
-
     def checkpoint(self) -> dict[str, Any]:
         """The part of a checkpoint from which `load_task` makes this task again."""
         return {
             "kind": self.kind,
-            "hyper_parameters": dict(self.hparams),
+            "hyper_parameters": self.settings,
             "state_dict": self.state_dict(),
         }
 
@@ -226,7 +179,7 @@ class Task(L.LightningModule, ABC):
         if not path.exists():
             return None
         checkpoint = load_checkpoint(path, kind or self.kind)
-        here, there = dict(self.hparams), checkpoint["hyper_parameters"]
+        here, there = self.settings, checkpoint["hyper_parameters"]
         changed = [name for name in here if here[name] != there.get(name)]
         mine, other = self.state_dict(), checkpoint["state_dict"]
         if not changed and not all(torch.equal(other[n], mine[n].cpu()) for n in self.described):
@@ -238,21 +191,6 @@ class Task(L.LightningModule, ABC):
                 "`directory`, or remove that one."
             )
         return checkpoint
-
-    def _generator(self, step: int) -> torch.Generator:
-        seed = (self.hparams["seed"] * 1_000_003 + step) % 2**63
-        return torch.Generator(self.device).manual_seed(seed)
-
-    def _check_finite(self, loss: Tensor, part: str) -> None:
-        found = loss.item()
-        if not math.isfinite(found):
-            rate = self.hparams["learning_rate"]
-            raise ValueError(
-                f"Expected a finite {part} loss of the {self.kind} but it is {found} in step "
-                f"{self.global_step}: the training diverged, and nothing of it counts as finished. "
-                f"Choose a smaller `learning_rate` (it is {rate:g}), or clip gradients by "
-                "trainer={'gradient_clip_val': 1.0}."
-            )
 
 
 def _plain(value: Any) -> Any:

@@ -13,7 +13,7 @@ from manifold_shap.coalitions import SizeUniform
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.tables.schema import Schema
-from manifold_shap.training.loop import players_of, seeded, train_on, training_rows
+from manifold_shap.training.loop import players_of, seeded, train, training_rows
 from manifold_shap.training.task import Task, TrainingOptions, load_task, training_options
 from manifold_shap.vae.families import choose_families
 from manifold_shap.vae.imputer import VAEImputer, check_posterior
@@ -94,7 +94,7 @@ class VAETask(Task):
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         super().__init__(settings)
-        own = self.hparams
+        own = self.settings
         network = ("families", "index", "latent", "hidden", "components", "fill", "activation")
         self.network = MaskedVAE(**{name: own[name] for name in network})
         self.register_buffer("moments", torch.zeros(2, *own["event"]))
@@ -111,9 +111,9 @@ class VAETask(Task):
     ) -> Float[Tensor, " batch"]:
         (x,) = batch
         mask = self.law.sample_antithetic((len(x),), generator)
-        shape = (len(x), self.hparams["latent"])
-        noise = torch.randn(shape, generator=generator, device=self.device)
-        beta, detach = self.hparams["beta"], self.hparams["detach"]
+        shape = (len(x), self.settings["latent"])
+        noise = torch.randn(shape, generator=generator, device=x.device)
+        beta, detach = self.settings["beta"], self.settings["detach"]
         return self.network.loss(x.flatten(1), mask, noise, beta, detach)
 
 
@@ -195,14 +195,14 @@ def fit_imputer(
     with seeded(seed):
         task = VAETask({**settings, **chosen})
     task.describe(x_train)
-    training = train_on(task, (x_train,), (x_validation,), chosen)
+    record = train(task, (x_train,), (x_validation,), chosen)
     imputer = VAEImputer(task.network, x_train, players, seed=seed, **drawn)
     if temper is not None:
         imputer.temper = float(temper)
     elif imputer.is_weighted:
         imputer.temper = choose_temper(imputer, x_validation, model, output, seed)
     imputer.checkpoint = {**task.checkpoint(), "imputer": imputer.settings}
-    imputer.training_record = training.record
+    imputer.training_record = record
     return imputer
 
 
@@ -222,7 +222,7 @@ def load_imputer(path: str | Path, reference: Any, **settings: Any) -> VAEImpute
             in other units.
     """
     task, checkpoint = load_task(path, VAETask, "imputer")
-    made = task.hparams
+    made = task.settings
     players = Players(tuple(made["players"]), torch.tensor(made["index"]).reshape(made["event"]))
     rows = check_rows(reference, players, "reference")
     _check_alike(rows, task.moments, path)

@@ -78,7 +78,7 @@ class VAEImputer(Imputer):
         check_posterior(posterior, temper, importance, bank_size)
         self.network = network.eval().requires_grad_(False).to(self.device)
         self.checkpoint: dict[str, Any] = {}
-        self.training_record: dict[str, float] = {}
+        self.training_record: dict[str, Any] = {}
         # Plain numbers and strings: a safe loader refuses numpy's.
         self.posterior, self.temper, self.importance = str(posterior), float(temper), importance
         self.bank_size = None if bank_size is None else int(bank_size)

@@ -102,6 +102,17 @@ def test_a_sweep_and_a_checkpoint_of_it_on_the_command_line(tmp_path: Path) -> N
     assert explained.stdout.count("results and plots in") == 1
 
 
+def test_explaining_waits_for_nothing_that_only_trainings_need(digits: Path, copied: Copy) -> None:
+    code = (
+        "import sys; from manifold_shap.cli import main_explain as run; run(); print(*sys.modules)"
+    )
+    done = command("-c", code, f"runs_dir={copied(digits)}", *QUICK_EXPLAIN)
+    assert done.returncode == 0, done.stderr
+    imported = done.stdout.splitlines()[-1].split()
+    assert "manifold_shap.surrogate.fit" in imported
+    assert not {"lightning", "sklearn", "skops", "torchvision"} & set(imported)
+
+
 def test_warnings_are_one_line(irises: Path, copied: Copy) -> None:
     place = copied(irises, "classifier")
     words = ["data=iris", f"runs_dir={place}", "value_function=marginal", "instances=1"]

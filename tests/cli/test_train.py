@@ -429,7 +429,7 @@ def test_an_interruption_after_the_training_loses_nothing(
             train_iris(amortized, *words)
     best = home.with_name("surrogate.amortized.partial") / "best.ckpt"
     trained = torch.load(best, weights_only=True)["state_dict"]
-    monkeypatch.setattr("manifold_shap.training.task.Task.training_step", interrupt)
+    monkeypatch.setattr("manifold_shap.training.shell.Shell.training_step", interrupt)
     train_iris(amortized, *words)
     assert "going on with an interrupted training" in capsys.readouterr().out
     kept = torch.load(home / "amortized.ckpt", weights_only=True)

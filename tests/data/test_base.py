@@ -1,4 +1,4 @@
-"""Data modules: splits, checks of what a source loads, loaders and configurations."""
+"""Data sources: splits, checks of what a source loads, and configurations."""
 
 import shutil
 from pathlib import Path
@@ -8,7 +8,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lightning.pytorch import LightningModule, Trainer
 from omegaconf import OmegaConf
 from torch import Tensor
 
@@ -24,47 +23,6 @@ SOURCES = {
     if isinstance(source, type) and issubclass(source, TensorDataModule)
     if source is not TensorDataModule
 }
-
-
-class Recorder(LightningModule):
-    """Learns nothing and keeps the batches it saw."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.weight = torch.nn.Parameter(torch.zeros(()))
-        self.seen: list[list[float]] = []
-
-    def training_step(self, batch: tuple[Tensor, ...], _: int) -> Tensor:
-        self.seen.append(batch[0].flatten().tolist())
-        return self.weight * batch[0].mean()
-
-    def configure_optimizers(self) -> torch.optim.Optimizer:
-        return torch.optim.SGD(self.parameters(), lr=0.0)
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_an_interrupted_training_goes_on_with_the_same_batches(tmp_path: Path) -> None:
-    def train(epochs: int, checkpoint: str | None = None) -> tuple[Recorder, Trainer]:
-        model, data = Recorder(), Iris(batch_size=40, seed=5)
-        trainer = Trainer(
-            max_epochs=epochs,
-            accelerator="cpu",
-            limit_val_batches=0,
-            logger=False,
-            enable_checkpointing=False,
-            enable_progress_bar=False,
-            enable_model_summary=False,
-        )
-        trainer.fit(model, data, ckpt_path=checkpoint, weights_only=True)
-        return model, trainer
-
-    whole, _ = train(4)
-    half, trainer = train(2)
-    trainer.save_checkpoint(tmp_path / "half.ckpt")
-    rest, _ = train(4, str(tmp_path / "half.ckpt"))
-    assert len(whole.seen) == 4 * 100
-    assert half.seen + rest.seen == whole.seen
-    assert whole.seen[:100] != whole.seen[100:200]
 
 
 @settings(max_examples=50, deadline=None)
@@ -117,8 +75,8 @@ class Handmade(TensorDataModule):
 def test_a_handmade_source_is_served() -> None:
     x, y = torch.rand(6, 2), torch.tensor([0, 1] * 3)
     data = Handmade(x, y)
-    batches = list(data.test_dataloader())
-    assert torch.equal(batches[0][0], x)
+    data.setup()
+    assert torch.equal(data.x_test, x)
     assert data.schema is None
 
 
@@ -140,7 +98,7 @@ def test_setup_is_idempotent_and_seeded() -> None:
     data = Iris(seed=3)
     data.setup()
     first = data.x_train
-    data.setup("fit")
+    data.setup()
     assert data.x_train is first
     again, other = Iris(seed=3), Iris(seed=4)
     again.setup()

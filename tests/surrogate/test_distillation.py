@@ -311,9 +311,10 @@ def test_a_small_share_of_a_small_batch_is_no_lesson() -> None:
     task = SurrogateTask(settings)
     task.lessons = ask_teacher(TableValue(offset=100.0), TABLE, 20, seed=0)
     batch = TABLE[:4], classifier(TABLE[:4])
-    assert task.training_step(batch, 0) < 1
-    task.hparams["teacher"]["share"] = 0.25
-    assert task.training_step(batch, 0) > 1000
+    generator = torch.Generator()
+    assert task.loss(batch, generator).mean() < 1
+    task.settings["teacher"]["share"] = 0.25
+    assert task.loss(batch, generator).mean() > 1000
 
 
 class Overflowing(TableValue):

@@ -2,8 +2,6 @@
 
 import itertools
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -313,22 +311,3 @@ def test_training_on_a_gpu_gives_a_value_function_that_moves() -> None:
     torch.testing.assert_close(there.phi, here.phi, rtol=1e-3, atol=1e-4)
     learned = value(EVERY_ROW, MASKS.expand(8, -1, -1)).cpu()
     torch.testing.assert_close(learned, exact_values("probability"), rtol=0, atol=0.04)
-
-
-def test_importing_the_package_imports_nothing_optional(root: Path) -> None:
-    code = "import sys, manifold_shap; print(*sys.modules)"
-    command = [sys.executable, "-W", "error", "-c", code]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
-    optional = {
-        "manifold_shap.plots",
-        "lightning",
-        "matplotlib",
-        "shap",
-        "hydra",
-        "sklearn",
-        "skops",
-        "xarray",
-        "zarr",
-    }
-    assert "manifold_shap.estimators" in done.stdout.split()
-    assert not optional & set(done.stdout.split())

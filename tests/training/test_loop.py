@@ -9,18 +9,19 @@ import torch
 
 import manifold_shap as ms
 from manifold_shap.training.loop import players_of, seeded, training_rows
-from tests.training.test_task import LineTask, X, fit, line
+from manifold_shap.training.shell import Shell
+from tests.training.test_task import X, fit, line
 
 
 def interrupted(monkeypatch: pytest.MonkeyPatch, step: int, **given: Any) -> None:
     """A training that Ctrl-C ends in the given step."""
 
-    def interrupt(self: LineTask, batch: Any, batch_idx: int) -> None:
+    def interrupt(self: Shell, batch: Any, batch_idx: int) -> None:
         if self.global_step == step:
             signal.raise_signal(signal.SIGINT)
 
     with monkeypatch.context() as patched:
-        patched.setattr(LineTask, "on_train_batch_start", interrupt)
+        patched.setattr(Shell, "on_train_batch_start", interrupt)
         with pytest.raises(KeyboardInterrupt):
             fit(**given)
 
@@ -44,8 +45,8 @@ def test_an_interrupted_training_goes_on_as_if_nothing_had_happened(
     continued = fit(directory=tmp_path, **given)
     assert torch.equal(line(continued), line(whole))
     assert continued.record.keys() == {"epochs", "train_seconds", "validation"}
-    assert continued.epochs == 3
-    assert continued.validation == whole.validation
+    assert continued.record["epochs"] == 3
+    assert continued.record["validation"] == whole.record["validation"]
 
 
 def test_the_best_weights_are_kept_with_patience_and_the_last_without() -> None:
@@ -53,10 +54,10 @@ def test_the_best_weights_are_kept_with_patience_and_the_last_without() -> None:
     given = {"learning_rate": 3.0, "schedule": "constant", "weight_averaging": None}
     first = fit(max_epochs=1, **given)
     stopped = fit(max_epochs=9, patience=2, **given)
-    assert stopped.epochs < 9
-    last = fit(max_epochs=stopped.epochs, patience=None, **given)
-    assert stopped.validation <= first.validation
-    assert last.validation > stopped.validation
+    assert stopped.record["epochs"] < 9
+    last = fit(max_epochs=stopped.record["epochs"], patience=None, **given)
+    assert stopped.record["validation"] <= first.record["validation"]
+    assert last.record["validation"] > stopped.record["validation"]
     assert not torch.equal(line(last), line(stopped))
 
 

@@ -263,7 +263,7 @@ def test_what_does_not_fit_is_said_before_the_training(monkeypatch: pytest.Monke
     def train(*_: object, **__: object) -> None:
         pytest.fail("it was trained")
 
-    monkeypatch.setattr("manifold_shap.vae.fit.train_on", train)
+    monkeypatch.setattr("manifold_shap.vae.fit.train", train)
     with pytest.raises(ValueError, match=r"`posterior` to be one of .* but got 'bnak'"):
         fit_imputer(rows(), posterior="bnak")
     with pytest.raises(ValueError, match="`temper` to be a finite number of at least 0"):

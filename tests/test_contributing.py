@@ -54,10 +54,10 @@ from manifold_shap.estimators.ragged import by_player_count
 @by_player_count
 def first_shapley(value, x, *, evaluations=None, seed=0, batch_size=None, progress=False):
     """All to the first player."""
-    game = Evaluator(value, x, batch_size)
-    phi = torch.zeros(len(game.x), len(game.players), game.outputs)
+    game = Evaluator(value, x, batch_size, progress)
+    phi = torch.zeros(game.shape)
     phi[:, 0] = game.total
-    return game.explanation(phi, torch.zeros_like(phi), {"estimator": "first"})
+    return game.explanation(phi, {"estimator": "first"})
 ''',
     "conf/estimator/first.yaml": """_target_: manifold_shap.estimators.first.first_shapley
 batch_size: null

@@ -65,7 +65,7 @@ class AmortizedExplainer:
         made_by: dict[str, Any] = {"estimator": "amortized"}
         if math.isfinite(self.relative_error):
             made_by["relative_error"] = self.relative_error
-        return game.explanation(phi, torch.full_like(phi, torch.nan), made_by)
+        return game.explanation(phi, made_by, torch.full_like(phi, torch.nan))
 
     def _values(self, rows: Tensor, prediction: Tensor, batch_size: int) -> Tensor:
         # The value function may have been moved.
@@ -206,8 +206,9 @@ def amortized_shapley(
     x: Any,
     *,
     explainer: AmortizedExplainer | str | Path,
-    batch_size: int | None = None,
+    evaluations: int | None = None,
     seed: int = 0,
+    batch_size: int | None = None,
     progress: bool = False,
 ) -> Explanation:
     """Shapley values by one pass of a network, with unknown (NaN) standard errors.
@@ -219,9 +220,9 @@ def amortized_shapley(
         value: the surrogate that the explainer was trained for.
         x: rows to explain, `[instances, *event]`.
         explainer: from `fit_amortized`, or a file that its `save` wrote.
+        evaluations, seed, progress: unused: no values are computed, nothing is drawn, and nothing
+            takes long; all estimators take them.
         batch_size: rows per pass; 512 by default.
-        seed, progress: unused, as nothing is drawn and nothing takes long; other estimators have
-            them.
 
     Raises:
         FileNotFoundError: no explainer was trained.

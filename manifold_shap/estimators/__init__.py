@@ -4,9 +4,8 @@ from manifold_shap.estimators.adaptive import adaptive_shapley
 from manifold_shap.estimators.auto import auto_shapley
 from manifold_shap.estimators.coalition import coalition_shapley
 from manifold_shap.estimators.exact import exact_shapley
-from manifold_shap.estimators.kernel import kernel_shapley
+from manifold_shap.estimators.kernel import kernel_shapley, sample_reuse_shapley
 from manifold_shap.estimators.permutation import permutation_shapley
-from manifold_shap.estimators.sample_reuse import sample_reuse_shapley
 
 __all__ = [
     "adaptive_shapley",

@@ -6,9 +6,8 @@ Kononenko 2014). Contributions in different orders do not telescope, so the valu
 the end to have the known sum (Eqs. 28-29).
 """
 
-import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int64
@@ -16,11 +15,11 @@ from torch import Tensor
 from tqdm import tqdm
 
 from manifold_shap import _random
-from manifold_shap._checks import check_number, check_seed, check_whole
-from manifold_shap.estimators.allocation import allocate, weights
-from manifold_shap.estimators.evaluator import Evaluator, check_one
-from manifold_shap.estimators.moments import PlayerMoments, diagonal
+from manifold_shap._checks import check_whole
+from manifold_shap.estimators.evaluator import Evaluator, check_one_budget, diagonal
+from manifold_shap.estimators.moments import Moments
 from manifold_shap.estimators.ragged import by_player_count
+from manifold_shap.estimators.sampling import Sampler
 from manifold_shap.explanation import Explanation
 from manifold_shap.ordering import Ordering
 
@@ -29,6 +28,8 @@ MAX_SAMPLES_PER_PLAYER = 2**16
 # Of a round on one row: samples, and numbers drawn for them.
 _MOST_SAMPLES = 2**12
 _MOST_NUMBERS = 2**22
+# Halvings of a threshold, which starts within a factor e^60 for any budget: to twelve digits.
+_HALVINGS = 46
 # Apart from the seed of a value function, which makes its draws from the same keys.
 _ARRIVALS = 0x61727269
 
@@ -64,8 +65,7 @@ def adaptive_shapley(
     `permutation_shapley`, which is at least as precise elsewhere.
 
     Args:
-        value: a `ValueFunction`, or a callable from rows `[batch, *event]` and a bool mask
-            `[batch, m, players]` to values `[batch, m, outputs]`.
+        value: a `ValueFunction`, or a callable; see `as_value_function`.
         x: rows to explain, `[instances, *event]`.
         evaluations: values of v per row; the budget in place of `samples`, which take two each.
         samples: contributions per row, of all players together; by default 64 times the players.
@@ -78,8 +78,7 @@ def adaptive_shapley(
             only orders in which earlier components come first are taken. By default all are.
         seed: of the orders. Same seed, same answer, for any `batch_size` and device, unless the
             value function's own rounding differs: then another player, as good, may be chosen.
-        batch_size: model rows per call; by default what suits the value function and the device.
-            Changes memory, not the numbers.
+        batch_size: model rows per call; changes memory and time, not the numbers.
         progress: show a bar with the time left on work of more than two seconds.
 
     Returns:
@@ -94,29 +93,115 @@ def adaptive_shapley(
             is not positive, an `ordering` that does not name every player once.
         TypeError: `samples` or `least` is no whole number; an `ordering` that is no list of lists.
     """
-    game = Evaluator(value, x, batch_size)
-    order = Ordering.of(ordering, game.players)
+    game = Evaluator(value, x, batch_size, progress)
+    order, players = Ordering.of(ordering, game.players), len(game.players)
     if evaluations is not None:
-        check_one("samples", samples, evaluations)
+        check_one_budget("samples", samples, evaluations)
         samples = check_whole("evaluations", evaluations, 2) // 2
-    seed = check_seed(seed)
-    plan = _plan(samples, least, len(game.players), target_error)
-    sampler = _Sampler(game, order, seed)
-    with tqdm(total=len(game.x) * plan.most, desc="samples", delay=2, disable=not progress) as bar:
-        above = sampler.run(plan, target_error, bar)
-    if len(above):
-        warnings.warn(
-            f"{len(above)} of {len(game.x)} rows are above target_error={target_error} after "
-            f"{plan.most} samples; give more `samples` or a larger `target_error`.",
-            stacklevel=2,
+    first = players * check_whole("least", least, 2, fix="a variance takes two contributions")
+    if samples is None:
+        each = SAMPLES_PER_PLAYER if target_error is None else MAX_SAMPLES_PER_PLAYER
+        most = max(first, players * each)
+    elif (most := check_whole("samples", samples)) < first:
+        raise ValueError(
+            f"Expected `samples` of at least {first}, {least} (`least`) for each of {players} "
+            f"players, but got {samples}; give more, or a smaller `least`."
         )
-    phi, error, covariance = sampler.estimate(torch.arange(len(game.x)))
-    taken = int(sampler.moments.counts.sum(1).max())
-    made_by = {"estimator": "adaptive", "samples": taken, "least": plan.least, **order.provenance}
-    if target_error is not None:
-        made_by["target_error"] = target_error
-    freedom = sampler.moments.counts.amin(1).cpu() - 1.0
-    return game.explanation(phi, error, {**made_by, "seed": seed}, covariance, freedom)
+    made_by = {"estimator": "adaptive", "least": least, "seed": seed, **order.provenance}
+    if players == 1:  # What it adds is known.
+        return game.explanation(game.total.double()[:, None], {**made_by, "samples": 0})
+    sampler = _Contributions(game, order, target_error, seed, least)
+    sampler.warn(sampler.run(_rounds(players, first, most), most))
+    return sampler.explanation(made_by, sampler.moments.counts.amin(1).cpu() - 1.0)
+
+
+def _rounds(players: int, first: int, most: int) -> Iterator[range]:
+    """Numbers of the samples of each round: `first` of all players before any is chosen."""
+    # Variances are better known as samples grow in number, so that rounds may grow as well.
+    largest = max(1, min(_MOST_SAMPLES, _MOST_NUMBERS // players))
+    done = 0
+    while done < most:
+        goal = first if done < first else most
+        size = min(goal - done, largest, max(first - done, players, done // 4))
+        yield range(done, done + size)
+        done += size
+
+
+class _Contributions(Sampler):
+    """Contributions of single players: `least` of each, then where they reduce the error most."""
+
+    unit = "samples"
+
+    def __init__(
+        self, game: Evaluator, order: Ordering, target_error: float | None, seed: int, least: int
+    ) -> None:
+        super().__init__(game, target_error)
+        self.least = least
+        self.moments = Moments(game.shape, game.device, game.crossed)
+        self.spread = self.moments.spread
+        self._component = order.component.double().to(game.device)
+        self._keys = game.keys(seed).to(game.device)
+
+    def take(self, rows: Tensor, numbers: range, bar: tqdm) -> None:
+        owner = self._owners(rows, numbers)
+        step = max(1, self.game.batch_size // (2 * owner.shape[1] * self.game.draws))
+        for some, own in zip(rows.split(step), owner.split(step), strict=True):
+            where = some.to(self.game.device)
+            # A sample's number among all of its player, whose new ones stand together.
+            number = torch.arange(own.shape[1], device=own.device) - torch.searchsorted(own, own)
+            number += self.moments.counts[where].gather(1, own)
+            keys = _random.fold(_random.fold(self._keys[where, None], own), number)
+            values = self._values(some, own, keys)
+            spread = values.amax((1, 2)) - values.amin((1, 2))
+            self.moments.add_single(some, own, values[:, :, 1] - values[:, :, 0], spread)
+            bar.update(own.numel())
+
+    def estimate(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        where = rows.to(self.game.device)
+        total = self.game.total[where].double()
+        return adjust(self.moments.mean[where], self.moments.variance(rows), total)
+
+    def _owners(self, rows: Tensor, numbers: range) -> Int64[Tensor, "rows samples"]:
+        """Whose contributions come next, in ascending order."""
+        device, players = self.game.device, torch.arange(self.game.shape[1])
+        if numbers.start < self.least * len(players):
+            owner = torch.tensor(numbers, device=device) // self.least
+            return owner.repeat(len(rows), 1)
+        counts = self.moments.counts[rows.to(device)]
+        trace = diagonal(self.moments.variance(rows)).sum(-1) * counts
+        # A player whose contributions happened to be alike would never be sampled again, were not
+        # each variance drawn to their mean, as by one contribution more.
+        trace = trace.lerp(trace.mean(1, keepdim=True), counts.double().reciprocal())
+        more = allocate(trace, counts, len(numbers))
+        every = players.to(device).expand_as(counts).flatten()
+        return every.repeat_interleave(more.flatten()).unflatten(0, (len(rows), -1))
+
+    def _values(
+        self,
+        rows: Tensor,
+        owner: Int64[Tensor, "rows samples"],
+        keys: Int64[Tensor, "rows samples"],
+    ) -> Float[Tensor, "rows samples 2 outputs"]:
+        """v of those who come before a player in an order of its own, and v with the player.
+
+        Both share the random numbers of a sampled value function: `w` of Algorithm 1.
+        """
+        game, players = self.game, self.game.shape[1]
+        arrival = _random.uniform(_random.fold(keys, _ARRIVALS), (players,)) + self._component
+        own = owner[..., None]
+        before = arrival < arrival.gather(-1, own)
+        joined = before.scatter(-1, own, True)
+        size = before.sum(-1, keepdim=True)
+        empty, full = size == 0, size == players - 1
+        # v of nobody and of everybody is known: the other coalition stands in for them.
+        proper = (torch.where(empty, joined, before), torch.where(full, before, joined))
+        mask = torch.stack(proper, dim=2).flatten(1, 2)
+        twice = keys.repeat_interleave(2, 1)
+        values = game.evaluate(rows, lambda start, stop: mask[:, start:stop], len(twice[0]), twice)
+        without, together = values.unflatten(1, (-1, 2)).unbind(2)
+        base, prediction = (end[:, None] for end in game.ends(rows))
+        known = torch.where(empty, base, without), torch.where(full, prediction, together)
+        return torch.stack(known, dim=2)
 
 
 def adjust(
@@ -143,137 +228,50 @@ def adjust(
     return moved, (1 - 2 * share) * covariance + share**2 * covariance.sum(1, keepdim=True)
 
 
-class _Plan(NamedTuple):
-    """How many contributions a row takes.
+def allocate(
+    trace: Float[Tensor, "rows players"], counts: Int64[Tensor, "rows players"], samples: int
+) -> Int64[Tensor, "rows players"]:
+    """How many of `samples` more go to each player of each row.
 
-    Attributes:
-        least: of each player.
-        first: of all players before any is chosen.
-        most: in all.
+    The squared errors of the players' means sum to Σ tr Σ_i/m_i (Noé et al. 2024, Eq. 27). Each
+    sample goes where it takes most from this sum: to the player with the largest gain, tr Σ_i/m_i
+    - tr Σ_i/(m_i + 1) = tr Σ_i/(m_i(m_i + 1)), the first of several that are equal. A player's
+    gains fall, so samples given one by one are those of the largest gains of all.
+
+    Args:
+        trace: tr Σ_i, total variance of a player's contributions. Where no player has any, all
+            are taken to have the same.
+        counts: m_i, at least 1.
+        samples: for each row.
     """
+    trace = _or_equal(trace)
 
-    least: int
-    first: int
-    most: int
+    def gain(counts: Tensor) -> Tensor:
+        return trace / (counts.double() * (counts + 1))
 
-    def rounds(self, players: int) -> Iterator[range]:
-        """Numbers of the samples of each round."""
-        # Variances are better known as samples grow in number, so that rounds may grow as well. The
-        # sizes must not depend on `batch_size`, or the choice would.
-        largest = max(1, min(_MOST_SAMPLES, _MOST_NUMBERS // players))
-        done = 0
-        while done < self.most:
-            goal = self.first if done < self.first else self.most
-            size = min(goal - done, largest, max(self.first - done, players, done // 4))
-            yield range(done, done + size)
-            done += size
+    def above(threshold: Float[Tensor, "rows 1"]) -> Tensor:
+        # A count m has a gain above the threshold where m(m + 1) < tr Σ_i/threshold.
+        root = ((1 + 4 * trace / threshold).sqrt() - 1) / 2
+        return (root.ceil().long() - counts).clamp(min=0)
 
-
-def _plan(samples: Any, least: Any, players: int, target_error: float | None) -> _Plan:
-    if target_error is not None:
-        check_number("target_error", target_error, above=0)
-    least = check_whole("least", least, 2, fix="a variance takes two contributions")
-    first = players * least
-    if samples is None:
-        each = SAMPLES_PER_PLAYER if target_error is None else MAX_SAMPLES_PER_PLAYER
-        return _Plan(least, first, max(first, players * each))
-    samples = check_whole("samples", samples)
-    if samples < first:
-        raise ValueError(
-            f"Expected `samples` of at least {first}, {least} (`least`) for each of {players} "
-            f"players, but got {samples}; give more, or a smaller `least`."
-        )
-    return _Plan(least, first, samples)
+    high = gain(counts).amax(1, keepdim=True)
+    low = gain(counts + samples - 1).amax(1, keepdim=True)
+    for _ in range(_HALVINGS):
+        middle = low.sqrt() * high.sqrt()
+        fits = above(middle).sum(1, keepdim=True) <= samples
+        low, high = torch.where(fits, low, middle), torch.where(fits, middle, high)
+    most = above(high)
+    # What is left are gains as good as equal, of different players.
+    left = samples - most.sum(1, keepdim=True)
+    order = gain(counts + most).argsort(dim=1, descending=True, stable=True)
+    return most + (order.argsort(1) < left)
 
 
-class _Sampler:
-    """Contributions of single players, and what they come to so far."""
+def weights(trace: Float[Tensor, "rows players"]) -> Float[Tensor, "rows players"]:
+    """Shares that sum to one, in proportion to the traces; equal where no player has any."""
+    trace = _or_equal(trace)
+    return trace / trace.sum(1, keepdim=True)
 
-    def __init__(self, game: Evaluator, order: Ordering, seed: int) -> None:
-        self.game = game
-        shape = (len(game.x), len(game.players), game.outputs)
-        self.moments = PlayerMoments(*shape, game.device, game.crossed)
-        self._component = order.component.double().to(game.device)
-        self._keys = game.keys(torch.arange(len(game.x)), seed).to(game.device)
 
-    def run(self, plan: _Plan, target_error: float | None, bar: tqdm) -> Tensor:
-        """Take samples, round by round; the rows that then miss a target."""
-        players = len(self.game.players)
-        rows = torch.arange(len(self.game.x))
-        if players == 1:  # What it adds is known.
-            return rows[:0]
-        for numbers in plan.rounds(players):
-            self._take(rows, self._owners(rows, numbers, plan), bar)
-            if target_error is not None and numbers.stop >= plan.first:
-                error = self.estimate(rows)[1]
-                rows, remaining = self.moments.unfinished(rows, error, target_error)
-                bar.total = bar.n + min(remaining, len(rows) * plan.most)
-            if len(rows) == 0:
-                break
-        return rows[:0] if target_error is None else rows
-
-    def estimate(
-        self, rows: Tensor
-    ) -> tuple[Float[Tensor, "rows players outputs"], Tensor, Tensor | None]:
-        """Values that sum to v(N) - v(∅), their standard errors and, where kept, covariances."""
-        where = rows.to(self.game.device)
-        total = self.game.total[where].double()
-        phi, covariance = adjust(self.moments.mean[where], self.moments.covariance(where), total)
-        error = diagonal(covariance).clamp(min=0).sqrt()
-        return phi, error, covariance if self.game.crossed else None
-
-    def _owners(self, rows: Tensor, numbers: range, plan: _Plan) -> Int64[Tensor, "rows samples"]:
-        """Whose contributions come next, in ascending order."""
-        if numbers.start < plan.first:
-            first = torch.arange(numbers.start, numbers.stop, device=self.game.device)
-            return (first // plan.least).repeat(len(rows), 1)
-        counts = self.moments.counts[rows.to(self.game.device)]
-        trace = diagonal(self.moments.covariance(rows)).sum(-1) * counts
-        # A player whose contributions happened to be alike would never be sampled again, were not
-        # each variance drawn to their mean, as by one contribution more.
-        trace = trace.lerp(trace.mean(1, keepdim=True), counts.double().reciprocal())
-        more = allocate(trace, counts, len(numbers))
-        players = torch.arange(counts.shape[1], device=counts.device).expand_as(counts)
-        return players.flatten().repeat_interleave(more.flatten()).unflatten(0, (len(rows), -1))
-
-    def _take(self, rows: Tensor, owner: Int64[Tensor, "rows samples"], bar: tqdm) -> None:
-        """Sample these players, as many rows at a time as fit one batch."""
-        step = max(1, self.game.batch_size // (2 * owner.shape[1] * self.game.draws))
-        for some, own in zip(rows.split(step), owner.split(step), strict=True):
-            where = some.to(self.game.device)
-            # A sample's number among all of its player, whose new ones stand together.
-            number = torch.arange(own.shape[1], device=own.device) - torch.searchsorted(own, own)
-            number += self.moments.counts[where].gather(1, own)
-            keys = _random.fold(_random.fold(self._keys[where, None], own), number)
-            values = self._values(some, own, keys)
-            spread = values.amax((1, 2)) - values.amin((1, 2))
-            self.moments.add(some, own, values[:, :, 1] - values[:, :, 0], spread)
-            bar.update(own.numel())
-
-    def _values(
-        self,
-        rows: Tensor,
-        owner: Int64[Tensor, "rows samples"],
-        keys: Int64[Tensor, "rows samples"],
-    ) -> Float[Tensor, "rows samples 2 outputs"]:
-        """v of those who come before a player in an order of its own, and v with the player.
-
-        Both share the random numbers of a sampled value function: `w` of Algorithm 1.
-        """
-        game, players = self.game, len(self.game.players)
-        arrival = _random.uniform(_random.fold(keys, _ARRIVALS), (players,)) + self._component
-        own = owner[..., None]
-        before = arrival < arrival.gather(-1, own)
-        joined = before.scatter(-1, own, True)
-        size = before.sum(-1, keepdim=True)
-        empty, full = size == 0, size == players - 1
-        # v of nobody and of everybody is known: the other coalition stands in for them.
-        proper = (torch.where(empty, joined, before), torch.where(full, before, joined))
-        mask = torch.stack(proper, dim=2).flatten(1, 2)
-        twice = keys.repeat_interleave(2, 1)
-        values = game.evaluate(rows, lambda start, stop: mask[:, start:stop], len(twice[0]), twice)
-        without, together = values.unflatten(1, (-1, 2)).unbind(2)
-        where = rows.to(game.device)
-        base, prediction = game.base[where, None], game.prediction[where, None]
-        known = torch.where(empty, base, without), torch.where(full, prediction, together)
-        return torch.stack(known, dim=2)
+def _or_equal(trace: Float[Tensor, "rows players"]) -> Float[Tensor, "rows players"]:
+    return torch.where(trace.sum(1, keepdim=True) > 0, trace, 1.0)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from manifold_shap._checks import check_number, check_whole, to_tensor
+from manifold_shap._checks import to_tensor
 from manifold_shap.estimators.coalition import (
     DEFAULT_COALITIONS,
     affordable,
@@ -67,8 +67,7 @@ def auto_shapley(
     drawn, draws cancel in contributions, but not between a coalition and its complement.
 
     Args:
-        value: a `ValueFunction`, or a callable from rows `[batch, *event]` and a bool mask
-            `[batch, m, players]` to values `[batch, m, outputs]`.
+        value: a `ValueFunction`, or a callable; see `as_value_function`.
         x: rows to explain, `[instances, *event]`.
         evaluations: values of v per row, about; by default 256 for each player, 128 where
             contributions are linearized, or what 8,192 model rows are enough for. With
@@ -77,41 +76,37 @@ def auto_shapley(
             range of v on that row.
         ordering: see `permutation_shapley`.
         seed: of coalitions or orders. Same seed, same answer, for any `batch_size`.
-        batch_size: model rows per call; by default what suits the value function and the device.
-            Changes memory, not the numbers.
+        batch_size: model rows per call; changes memory and time, not the numbers.
         progress: show a bar with the time left on work of more than two seconds.
 
     Raises:
         ValueError: `evaluations` below 1, or arguments that the chosen estimator refuses.
         TypeError: an `ordering` that is no list of lists, `evaluations` that are no whole number.
     """
-    _check(evaluations, target_error)
     game = Evaluator(value, to_tensor(x)[:1], batch_size)
     order = Ordering.of(ordering, game.players)
     players = len(game.players)
     each = _EVALUATIONS_LINEARIZED if linearization(game) else _EVALUATIONS
     budget = evaluations or max(each * (players + 1), _LEAST_ROWS // game.draws)
-    common: dict[str, Any] = {"batch_size": batch_size, "progress": progress}
+    common: dict[str, Any] = {"seed": seed, "batch_size": batch_size, "progress": progress}
     drawn = game.sampled and players > 1
     if order.coalitions_count - 2 <= budget and not drawn and order.largest <= MAX_PLAYERS:
-        found = exact_shapley(value, x, ordering=ordering, seed=seed, **common)
-        return _said(found, f"exact: all {order.coalitions_count} coalitions")
-    common["seed"] = seed
+        found = exact_shapley(value, x, ordering=ordering, **common)
+        return _with_choice(found, f"exact: all {order.coalitions_count} coalitions")
     if len(order) == 1 and target_error is None and _suits_regression(game, budget):
         found = kernel_shapley(value, x, evaluations=budget // 2 * 2, **common)
-        return _said(found, f"kernel: a regression of {players} players on pairs of coalitions")
+        why = f"a regression of {players} players on pairs of coalitions"
+        return _with_choice(found, f"kernel: {why}")
     common["target_error"] = target_error
-    coalitions = affordable(game, budget)
-    if len(order) == 1 and coalitions >= _FEWEST_COALITIONS:
-        most = None if evaluations is None and target_error is not None else coalitions
-        found = coalition_shapley(value, x, coalitions=most, **common)
+    common["evaluations"] = budget if evaluations or target_error is None else None
+    if len(order) == 1 and affordable(game, budget) >= _FEWEST_COALITIONS:
+        found = coalition_shapley(value, x, **common)
         kind = "linearized, and some in full" if found.made_by["linearized"] else "in full"
-        return _said(found, f"coalition: contributions of all {players} players at once, {kind}")
-    permutations = max(2, budget // max(1, players - 1) // 2 * 2)
-    most = None if evaluations is None and target_error is not None else permutations
-    found = permutation_shapley(value, x, permutations=most, ordering=ordering, **common)
-    why = "an ordering restricts them" if len(order) > 1 else "few evaluations are asked for"
-    return _said(found, f"permutation: orders of {players} players, since {why}")
+        why = f"contributions of all {players} players at once, {kind}"
+        return _with_choice(found, f"coalition: {why}")
+    found = permutation_shapley(value, x, ordering=ordering, **common)
+    why = "an ordering restricts them" if len(order) > 1 else "there are few evaluations"
+    return _with_choice(found, f"permutation: orders of {players} players, since {why}")
 
 
 def _suits_regression(game: Evaluator, budget: int) -> bool:
@@ -122,12 +117,5 @@ def _suits_regression(game: Evaluator, budget: int) -> bool:
     return game.value.linearized() is None or budget >= _LEAST_SHARE * 2**players
 
 
-def _check(evaluations: int | None, target_error: float | None) -> None:
-    if evaluations is not None:
-        check_whole("evaluations", evaluations)
-    if target_error is not None:
-        check_number("target_error", target_error, above=0)
-
-
-def _said(explanation: Explanation, choice: str) -> Explanation:
+def _with_choice(explanation: Explanation, choice: str) -> Explanation:
     return replace(explanation, made_by={**explanation.made_by, "auto": choice})

@@ -17,9 +17,8 @@ the players for as many evaluations:
 """
 
 import math
-import warnings
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -28,11 +27,12 @@ from torch import Tensor
 from tqdm import tqdm
 
 from manifold_shap import _random
-from manifold_shap._checks import check_number, check_seed, check_whole
+from manifold_shap._checks import check_whole
 from manifold_shap.coalitions import sample_stratified_pairs, stratum_weights
-from manifold_shap.estimators.evaluator import Evaluator, check_one
-from manifold_shap.estimators.moments import StratifiedMoments, above_target, diagonal, with_sum
+from manifold_shap.estimators.evaluator import Evaluator, check_one_budget
+from manifold_shap.estimators.moments import StratifiedMoments, with_sum
 from manifold_shap.estimators.ragged import by_player_count
+from manifold_shap.estimators.sampling import Sampler
 from manifold_shap.explanation import Explanation
 from manifold_shap.values.base import Linearized
 
@@ -72,8 +72,7 @@ def coalition_shapley(
     error with 64 of them, less with more.
 
     Args:
-        value: a `ValueFunction`, or a callable from rows `[batch, *event]` and a bool mask
-            `[batch, m, players]` to values `[batch, m, outputs]`.
+        value: a `ValueFunction`, or a callable; see `as_value_function`.
         x: rows to explain, `[instances, *event]`.
         evaluations: values of v per row, about; the budget in place of `coalitions`.
         coalitions: per row, a multiple of 32 (eight strata, two of each, each with its complement).
@@ -101,47 +100,29 @@ def coalition_shapley(
         ValueError: `coalitions` that are no multiple of 32, or a `target_error` that is not
             positive.
     """
-    game = Evaluator(value, x, batch_size)
+    game = Evaluator(value, x, batch_size, progress)
     if evaluations is not None:
-        coalitions = _afforded(game, coalitions, evaluations)
-    _check(coalitions, target_error)
-    seed = check_seed(seed)
-    default = DEFAULT_LINEARIZED if linearization(game) else DEFAULT_COALITIONS
-    most = coalitions or (default if target_error is None else MAX_COALITIONS)
-    parts = _Parts(game, most // 2, seed)
-    active = torch.arange(len(game.x))
-    bar = tqdm(
-        total=len(active) * (most // 2),
-        desc="coalitions",
-        unit="pair",
-        delay=2,
-        disable=not progress,
-    )
-    with bar:
-        for pairs in _rounds(most // 2):
-            parts.take(active, pairs)
-            bar.update(len(active) * len(pairs))
-            if target_error is not None:
-                active, needed = parts.unfinished(active, pairs.stop, target_error)
-                bar.total = bar.n + min(needed, len(active) * (most // 2))
-            if len(active) == 0:
-                break
-    if target_error is not None and len(active):
-        warnings.warn(
-            f"{len(active)} of {len(game.x)} rows are above target_error={target_error} after "
-            f"{most} coalitions; give more `coalitions` or a larger `target_error`.",
-            stacklevel=2,
+        check_one_budget("coalitions", coalitions, evaluations)
+        coalitions = affordable(game, evaluations)
+        if coalitions == 0:
+            least = math.ceil(_cost(game, LEAST_COALITIONS))
+            raise ValueError(
+                f"Expected `evaluations` of at least {least}, for {LEAST_COALITIONS} coalitions, "
+                f"but got {evaluations}; `permutation_shapley` takes fewer."
+            )
+    if coalitions is not None and check_whole("coalitions", coalitions) % LEAST_COALITIONS:
+        raise ValueError(
+            f"Expected `coalitions` to be a multiple of {LEAST_COALITIONS} ({_STRATA} strata, two "
+            f"of each, with their complements) but got {coalitions}."
         )
-    phi, covariance = parts.estimate()
-    made_by = {
-        "estimator": "coalition",
-        "coalitions": 2 * pairs.stop,
-        "linearized": parts.linearization is not None,
-        "seed": seed,
-        **({} if target_error is None else {"target_error": target_error}),
-    }
-    error = diagonal(covariance).clamp(min=0).sqrt()
-    return game.explanation(phi, error, made_by, covariance if game.crossed else None)
+    sampler = _Coalitions(game, target_error, seed)
+    linearized = sampler.linearization is not None
+    default = DEFAULT_LINEARIZED if linearized else DEFAULT_COALITIONS
+    pairs = (coalitions or (default if target_error is None else MAX_COALITIONS)) // 2
+    starts = range(0, pairs, _PAIRS_PER_ROUND)
+    rounds = [range(start, min(start + _PAIRS_PER_ROUND, pairs)) for start in starts]
+    sampler.warn(sampler.run(rounds, pairs))
+    return sampler.explanation({"estimator": "coalition", "linearized": linearized, "seed": seed})
 
 
 def linearization(game: Evaluator) -> Linearized | None:
@@ -160,18 +141,6 @@ def affordable(game: Evaluator, evaluations: int) -> int:
     return counts[several - 1] if several else 0
 
 
-def _afforded(game: Evaluator, coalitions: int | None, evaluations: int) -> int:
-    check_one("coalitions", coalitions, evaluations)
-    several = affordable(game, check_whole("evaluations", evaluations))
-    if several == 0:
-        least = math.ceil(_cost(game, LEAST_COALITIONS))
-        raise ValueError(
-            f"Expected `evaluations` of at least {least}, for {LEAST_COALITIONS} coalitions, "
-            f"but got {evaluations}; `permutation_shapley` takes fewer."
-        )
-    return several
-
-
 def _cost(game: Evaluator, coalitions: int) -> float:
     exact = len(game.players) + 1.0
     linearized = linearization(game)
@@ -182,47 +151,35 @@ def _cost(game: Evaluator, coalitions: int) -> float:
     return coalitions * linearized.cost + in_full * (exact + linearized.cost)
 
 
-class _Parts:
-    """The levels of the estimate: contributions or, linearized, contributions and a correction.
+class _Coalitions(Sampler):
+    """Contributions of all players or, linearized, these and what linearization misses."""
 
-    Args:
-        game: the evaluator.
-        pairs: of coalitions, at most.
-        seed: of the coalitions.
-    """
+    unit, per_step = "coalitions", 2
 
-    def __init__(self, game: Evaluator, pairs: int, seed: int) -> None:
-        self.game = game
+    def __init__(self, game: Evaluator, target_error: float | None, seed: int) -> None:
+        super().__init__(game, target_error)
         self.linearization = linearization(game)
-        self.total = game.total
-        self.keys = game.keys(torch.arange(len(game.x)), seed)
+        self.keys = game.keys(seed)
         self.generator = torch.Generator().manual_seed(seed)
-        self.spread = self.total.abs()
-        shape = (len(game.x), len(game.players), game.outputs)
+        self.spread = game.total.abs()
         self.moments = [
-            StratifiedMoments(*shape, stratum_weights(strata), game.device, game.crossed)
+            StratifiedMoments(game.shape, stratum_weights(strata), game.device, game.crossed)
             for strata in ((_STRATA, _EXACT_STRATA) if self.linearization else (_STRATA,))
         ]
 
-    def take(self, rows: Tensor, pairs: range) -> None:
-        """Add the pairs of a round."""
+    def take(self, rows: Tensor, numbers: range, bar: tqdm) -> None:
         if self.linearization is None:
-            self._take(self.moments[0], self._contributions, rows, pairs)
-            return
-        due = self._due(rows, self.linearization.cost)
-        self._take(self.moments[0], self._linearized, rows, pairs)
-        self._take(self.moments[1], self._missed, rows, pairs[:_EXACT_PAIRS], due)
+            self._take(self.moments[0], self._contributions, rows, numbers)
+        else:
+            due = self._due(rows, self.linearization.cost)
+            self._take(self.moments[0], self._linearized, rows, numbers)
+            self._take(self.moments[1], self._missed, rows, numbers[:_EXACT_PAIRS], due)
+        bar.update(len(rows) * len(numbers))
 
-    def estimate(self) -> tuple[Tensor, Tensor]:
-        """Shapley values, and the covariance of each player's outputs or its diagonal."""
-        return with_sum(self.moments, self.total)
-
-    def unfinished(self, rows: Tensor, taken: int, target_error: float) -> tuple[Tensor, int]:
-        """Rows above the target error, and an estimate of the pairs that they still need."""
-        error = diagonal(self.estimate()[1]).clamp(min=0).sqrt()
-        where = rows.to(error.device)
-        counts = torch.full((len(rows),), taken)
-        return above_target(rows, error[where], self.spread[where], counts, target_error)
+    def estimate(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        where = rows.to(self.game.device)
+        phi, variance = with_sum(self.moments, self.game.total)
+        return phi[where], variance[where]
 
     def _due(self, rows: Tensor, cost: float) -> Bool[Tensor, " rows"]:
         """Rows where coalitions in full reduce the error more, for their cost."""
@@ -282,19 +239,3 @@ def _of_players(
     """v(T ∪ i) - v(T \\ i), from the values of T and of T with each player toggled."""
     change = values[:, :, 1:] - values[:, :, :1]
     return torch.where(mask[..., None], -change, change)
-
-
-def _rounds(pairs: int) -> Iterator[range]:
-    """Numbers of the pairs of each round."""
-    for start in range(0, pairs, _PAIRS_PER_ROUND):
-        yield range(start, min(start + _PAIRS_PER_ROUND, pairs))
-
-
-def _check(coalitions: int | None, target_error: float | None) -> None:
-    if target_error is not None:
-        check_number("target_error", target_error, above=0)
-    if coalitions is not None and check_whole("coalitions", coalitions) % LEAST_COALITIONS:
-        raise ValueError(
-            f"Expected `coalitions` to be a multiple of {LEAST_COALITIONS} ({_STRATA} strata, two "
-            f"of each, with their complements) but got {coalitions}."
-        )

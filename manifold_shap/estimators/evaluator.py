@@ -1,6 +1,5 @@
 """Evaluates a value function in chunks of at most `batch_size` model rows, with exact anchors."""
 
-import functools
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
+from tqdm import tqdm
 
 from manifold_shap import _random
 from manifold_shap._checks import check_rows, check_whole
@@ -16,8 +16,6 @@ from manifold_shap.explanation import Explanation
 from manifold_shap.values.base import Linearized
 from manifold_shap.values.wrapped import as_value_function
 
-Coalitions = Callable[[int, int], Tensor]
-
 # What fits a processor's cache is fastest there; an accelerator wants to be filled.
 BATCH_SIZE_CPU = 8192
 BATCH_SIZE_ACCELERATOR = 65_536
@@ -25,9 +23,15 @@ BATCH_SIZE_ACCELERATOR = 65_536
 # Covariances take as many numbers as outputs squared, for every row and player.
 _MOST_CROSSED = 64
 
+Function = Callable[[Tensor, Tensor, Tensor], Tensor]
+
 
 class Evaluator:
     """The game of each row, evaluated chunk by chunk for an estimator.
+
+        >>> game = Evaluator(lambda x, mask: (x[:, None] * mask).sum(-1, True), torch.ones(2, 3))
+        >>> game.total.flatten(), game.shape
+        (tensor([3., 3.]), (2, 3, 1))
 
     Attributes:
         value: the value function.
@@ -35,14 +39,21 @@ class Evaluator:
         x: the rows.
         prediction: v(grand coalition) of each row, `[instances, outputs]`.
         base: v(empty coalition) of each row, `[instances, outputs]`.
+        total: prediction less base, what the players of each row share.
+        shape: numbers of instances, players and outputs.
+        device: where the values come from.
+        draws, sampled: of the value function.
+        crossed: whether covariances between outputs are wanted: log-ratio coordinates may be
+            rotated.
         batch_size: model rows per call; halved when memory runs out.
-        evaluations: values asked for so far, over all rows.
+        evaluations: values computed so far, over all rows, without anchors.
 
     Args:
         value: a `ValueFunction`, or a callable; see `as_value_function`.
         x: rows `[instances, *event]`; where they have players of their own, equally many.
         batch_size: model rows per call; by default what suits the value function and the device.
             Changes memory, not the numbers.
+        progress: show progress bars.
 
     Raises:
         TypeError: `x` is no tensor or array of numbers, or `value` returns no tensor.
@@ -50,7 +61,9 @@ class Evaluator:
             none; values of another shape, or not finite.
     """
 
-    def __init__(self, value: Any, x: Any, batch_size: int | None = None) -> None:
+    def __init__(
+        self, value: Any, x: Any, batch_size: int | None = None, progress: bool = False
+    ) -> None:
         if batch_size is not None:
             batch_size = check_whole("batch_size", batch_size)
         self.value = as_value_function(value, x)
@@ -60,29 +73,18 @@ class Evaluator:
             self.players = self.players.first(int(self.value.counts(self.x[:1])))
         self.draws, self.sampled = self.value.draws, self.value.sampled
         self.evaluations = 0
-        self._warned = False
+        self._warned, self._progress = False, progress
         own = BATCH_SIZE_CPU if self.value.device.type == "cpu" else BATCH_SIZE_ACCELERATOR
         self.batch_size = batch_size or self.value.batch_size or own
         self.prediction = self._anchor(self.value.prediction)
         self.base = self._anchor(self.value.base)
-
-    @property
-    def device(self) -> torch.device:
-        """Where the values come from."""
-        return self.prediction.device
-
-    @property
-    def outputs(self) -> int:
-        """How many outputs a value has."""
-        return self.prediction.shape[1]
-
-    @property
-    def total(self) -> Float[Tensor, "instances outputs"]:
-        """What the players of each row share: prediction less base."""
-        return self.prediction - self.base
+        self.total, self.device = self.prediction - self.base, self.prediction.device
+        self.shape = (len(self.x), len(self.players), self.prediction.shape[1])
+        self._partition = self.value.space.partition(self.value.classes)
+        self.crossed = self._partition is not None and self.shape[2] <= _MOST_CROSSED
 
     def evaluate(
-        self, rows: Tensor, coalitions: Coalitions, count: int, keys: Tensor
+        self, rows: Tensor, coalitions: Callable[[int, int], Tensor], count: int, keys: Tensor
     ) -> Float[Tensor, "rows count outputs"]:
         """Values of `count` coalitions for each of these rows.
 
@@ -95,17 +97,8 @@ class Evaluator:
             keys: `[rows, count]` or `[rows, 1]`; coalitions with equal keys share the random
                 numbers of a sampled value function.
         """
-        x = self.x[rows].to(self.device)
-        keys = keys.expand(-1, count).to(self.device)
-        values = self.base.new_empty(len(rows), count, self.outputs)
-        start = 0
-        while start < count:
-            step = max(1, self.batch_size // (len(rows) * self.draws))
-            stop = min(start + step, count)
-            values[:, start:stop] = self._chunked(
-                self.value.values, x, coalitions(start, stop), keys[:, start:stop]
-            )
-            start = stop
+        keys = keys.expand(-1, count)
+        values = self._in_chunks(self.value.values, rows, coalitions, keys)[:, :, 0]
         _check_finite(values, rows)
         self.evaluations += len(rows) * count
         return values
@@ -124,20 +117,21 @@ class Evaluator:
             keys: one per order; its coalitions share the random numbers of a sampled value
                 function.
         """
-        sizes, where = orders.shape[2] - 1, rows.to(self.device)
-        shape = (*orders.shape[:2], 1, self.outputs)
-        ends = [end[where][:, None, None].expand(shape) for end in (self.base, self.prediction)]
+        sizes = orders.shape[2] - 1
+        shape = (*orders.shape[:2], 1, self.shape[2])
+        base, prediction = (end[:, None, None].expand(shape) for end in self.ends(rows))
         if sizes == 0:
-            return torch.cat(ends, dim=2)
-        x, keys = self.x[rows].to(self.device), keys.to(self.device)
+            return torch.cat((base, prediction), dim=2)
 
         def along(x: Tensor, some: Tensor, own: Tensor) -> Tensor:
             return self.value.values_along(x, some, own, self.batch_size).flatten(1, 2)
 
-        values = self._whole(along, x, orders, keys, sizes)
+        values = self._in_chunks(
+            along, rows, lambda start, stop: orders[:, start:stop], keys, sizes
+        )
         _check_finite(values, rows)
         self.evaluations += values[..., 0].numel()
-        return torch.cat((ends[0], values, ends[1]), dim=2)
+        return torch.cat((base, values, prediction), dim=2)
 
     def around(
         self,
@@ -154,59 +148,71 @@ class Evaluator:
             keys: one per coalition.
             linearized: what gives them approximately, instead of exactly.
         """
-        x, keys, places = self.x[rows].to(self.device), keys.to(self.device), mask.shape[2] + 1
+        places = mask.shape[2] + 1
 
         def around(x: Tensor, some: Tensor, own: Tensor) -> Tensor:
             if linearized is not None:
                 return linearized.values_around(x, some, own).flatten(1, 2)
             return self.value.values_around(x, some, own, self.batch_size).flatten(1, 2)
 
-        values = self._whole(around, x, mask, keys, places)
+        values = self._in_chunks(
+            around, rows, lambda start, stop: mask[:, start:stop], keys, places
+        )
         size = mask.sum(2, keepdim=True)
         sizes = torch.cat((size, size + torch.where(mask, -1, 1)), dim=2)[..., None]
-        where = rows.to(self.device)
-        values = torch.where(sizes == 0, self.base[where, None, None], values)
-        values = torch.where(sizes == mask.shape[2], self.prediction[where, None, None], values)
+        base, prediction = (end[:, None, None] for end in self.ends(rows))
+        values = torch.where(sizes == 0, base, values)
+        values = torch.where(sizes == mask.shape[2], prediction, values)
         _check_finite(values, rows)
         self.evaluations += mask.shape[0] * mask.shape[1] * (1 if linearized else places)
         return values
 
-    def keys(self, rows: Tensor, seed: int = 0) -> Int64[Tensor, " rows"]:
+    def ends(
+        self, rows: Tensor
+    ) -> tuple[Float[Tensor, "rows outputs"], Float[Tensor, "rows outputs"]]:
+        """Base and prediction of these rows."""
+        where = rows.to(self.device)
+        return self.base[where], self.prediction[where]
+
+    def keys(self, seed: int = 0) -> Int64[Tensor, " instances"]:
         """A key for each row, so that its draws are independent of those of other rows."""
-        return _random.fold(rows, seed)
+        return _random.fold(torch.arange(len(self.x)), seed)
 
-    def error_of_enumeration(self, phi: Tensor) -> Tensor:
-        """Standard errors where all coalitions or orders are evaluated, all with the same draws.
-
-        Zero for a value function without draws; NaN, not known, for a sampled one.
-        """
-        # A single player has no coalition that anything would be drawn for.
-        unknown = self.sampled and len(self.players) > 1
-        return torch.full_like(phi, torch.nan if unknown else 0.0)
-
-    @property
-    def crossed(self) -> bool:
-        """Whether covariances between outputs are wanted: log-ratio coordinates may be rotated."""
-        return self._partition is not None and self.outputs <= _MOST_CROSSED
+    def bar(self, total: int, name: str, unit: str) -> tqdm:
+        """A progress bar, shown on work of more than two seconds."""
+        return tqdm(total=total, desc=name, unit=unit, delay=2, disable=not self._progress)
 
     def explanation(
         self,
-        phi: Tensor,
-        standard_error: Tensor,
+        phi: Float[Tensor, "instances players outputs"],
         made_by: dict[str, Any],
-        covariance: Tensor | None = None,
-        degrees_of_freedom: Tensor | None = None,
+        variance: Float[Tensor, "instances players *errors"] | None = None,
+        degrees_of_freedom: Float[Tensor, " instances"] | None = None,
     ) -> Explanation:
-        """The labelled result, on the CPU and in the precision of the value function."""
+        """The labelled result, on the CPU and in the precision of the value function.
+
+        Args:
+            phi: Shapley values.
+            made_by: the estimator and its settings, as plain data.
+            variance: of the error of each value, or covariances between those of a player's
+                outputs. None where all coalitions or orders were evaluated, with the same draws:
+                errors are then zero or, for a sampled value function, unknown (NaN).
+            degrees_of_freedom: of the standard errors; None where they are as good as known.
+        """
         dtype = torch.promote_types(self.prediction.dtype, torch.float32)
 
         def own(tensor: Tensor) -> Tensor:
             return tensor.to("cpu", dtype, copy=True)
 
+        if variance is None:
+            # A single player has no coalition that anything would be drawn for.
+            unknown = self.sampled and len(self.players) > 1
+            variance = torch.full_like(phi, torch.nan if unknown else 0.0)
+        # Of a player who does not vary, rounding may leave less than nothing.
         return Explanation(
             phi=own(phi),
-            standard_error=own(standard_error),
-            covariance=None if covariance is None else own(covariance),
+            standard_error=own(diagonal(variance).clamp(min=0).sqrt()),
+            covariance=own(variance) if variance.ndim == 4 else None,
             degrees_of_freedom=degrees_of_freedom,
             partition=self._partition,
             base=own(self.base),
@@ -225,67 +231,70 @@ class Evaluator:
             },
         )
 
-    @functools.cached_property
-    def _partition(self) -> Any:
-        return self.value.space.partition(self.value.classes)
-
     def _anchor(self, anchor: Callable[[Tensor], Tensor]) -> Float[Tensor, "instances outputs"]:
-        def value(x: Tensor, asked: Tensor, keys: Tensor) -> Tensor:
+        def value(x: Tensor, nothing: Tensor, keys: Tensor) -> Tensor:
             return anchor(x)[:, None]
 
-        asked = torch.zeros(len(self.x), 1, 0, dtype=torch.bool)
-        keys = torch.zeros(len(self.x), 1, dtype=torch.int64)
-        values = self._chunked(value, self.x.to(self.value.device), asked, keys)
-        _check_finite(values, torch.arange(len(self.x)))
+        rows, x = len(self.x), self.x.to(self.value.device)
+        nothing = torch.zeros(rows, 1, 0, dtype=torch.bool)
+        values = self._chunked(value, x, nothing, torch.zeros(rows, 1, dtype=torch.int64))
+        _check_finite(values, torch.arange(rows))
         return values[:, 0]
 
-    def _whole(
+    def _in_chunks(
         self,
-        function: Callable[[Tensor, Tensor, Tensor], Tensor],
-        x: Tensor,
-        asked: Tensor,
-        keys: Tensor,
-        each: int,
-    ) -> Float[Tensor, "rows asked each outputs"]:
-        """`_chunked`, with several of what is asked for in a call, none of them split."""
-        step = max(1, self.batch_size // (len(x) * each * self.draws))
-        parts = [
-            self._chunked(function, x, some, own, each)
-            for some, own in zip(asked.split(step, 1), keys.split(step, 1), strict=True)
-        ]
-        return torch.cat(parts, dim=1).unflatten(1, (-1, each))
+        function: Function,
+        rows: Tensor,
+        items: Callable[[int, int], Tensor],
+        keys: Int64[Tensor, "rows m"],
+        each: int = 1,
+    ) -> Float[Tensor, "rows m each outputs"]:
+        """`_chunked`, for items of which `items(start, stop)` gives some."""
+        x, keys = self.x[rows].to(self.device), keys.to(self.device)
+        count = keys.shape[1]
+        values = self.base.new_empty(len(rows), count, each, self.shape[2])
+        start = 0
+        while start < count:
+            step = max(1, self.batch_size // (len(x) * each * self.draws))
+            stop = min(start + step, count)
+            part = self._chunked(function, x, items(start, stop), keys[:, start:stop], each)
+            values[:, start:stop] = part.unflatten(1, (-1, each))
+            start = stop
+        return values
 
     @torch.no_grad()
     def _chunked(
-        self,
-        function: Callable[[Tensor, Tensor, Tensor], Tensor],
-        x: Tensor,
-        asked: Tensor,
-        keys: Tensor,
-        each: int = 1,
+        self, function: Function, x: Tensor, items: Tensor, keys: Tensor, each: int = 1
     ) -> Float[Tensor, "rows m outputs"]:
-        """`function(x, asked, keys)` in calls of at most `batch_size` model rows.
+        """`function(x, items, keys)` in calls of at most `batch_size` model rows.
 
         Args:
-            function: gives `each` values for everything that is asked for.
+            function: gives `each` values for every item.
             x: rows.
-            asked: coalitions, or orders, `[rows, m, players]`; one of them is never split.
+            items: coalitions or orders, `[rows, m, players]`; one of them is never split.
             keys: `[rows, m]`.
             each: 1 for coalitions.
         """
-        count = len(x) * asked.shape[1]
+        count = len(x) * items.shape[1]
         if count == 1 or count * each * self.draws <= self.batch_size:
             try:
-                return _shaped(function(x, asked, keys), len(x), asked.shape[1] * each)
+                values = function(x, items, keys)
             except (RuntimeError, MemoryError) as error:
                 self._halve_or_raise(error, count, each)
+            else:
+                if values.ndim == 3 and values.shape[:2] == (len(x), items.shape[1] * each):
+                    return values
+                raise ValueError(
+                    f"Expected the value function to return {items.shape[1] * each} values for "
+                    f"each of {len(x)} rows but got shape {tuple(values.shape)}."
+                )
         # Only here, outside of `except`, is the memory of a failed call free again.
         if count == 1:
-            return self._chunked(function, x, asked, keys, each)
-        if asked.shape[1] > 1:
-            halves = zip(asked.chunk(2, 1), keys.chunk(2, 1), strict=True)
+            return self._chunked(function, x, items, keys, each)
+        if items.shape[1] > 1:
+            halves = zip(items.chunk(2, 1), keys.chunk(2, 1), strict=True)
             return torch.cat([self._chunked(function, x, *half, each) for half in halves], dim=1)
-        by_rows = zip(x.chunk(2), asked.chunk(2), keys.chunk(2), strict=True)
+        by_rows = zip(x.chunk(2), items.chunk(2), keys.chunk(2), strict=True)
         return torch.cat([self._chunked(function, *half, each) for half in by_rows])
 
     def _halve_or_raise(self, error: Exception, count: int, each: int) -> None:
@@ -305,22 +314,18 @@ class Evaluator:
             torch.cuda.empty_cache()
 
 
-def check_one(unit: str, given: int | None, evaluations: int) -> None:
+def diagonal(variance: Float[Tensor, "rows players *errors"]) -> Tensor:
+    """Variances `[rows, players, outputs]`, from covariances between outputs or as they are."""
+    return variance.diagonal(dim1=2, dim2=3) if variance.ndim == 4 else variance
+
+
+def check_one_budget(unit: str, given: int | None, evaluations: int) -> None:
     """Raise ValueError where a budget is given twice, in `evaluations` and in another unit."""
     if given is not None:
         raise ValueError(
             f"Expected one budget but got evaluations={evaluations} and {unit}={given}; leave one "
             "of them out."
         )
-
-
-def _shaped(values: Tensor, rows: int, m: int) -> Float[Tensor, "rows m outputs"]:
-    if values.ndim != 3 or tuple(values.shape[:2]) != (rows, m):
-        raise ValueError(
-            f"Expected the value function to return {m} values for each of {rows} rows but got "
-            f"shape {tuple(values.shape)}."
-        )
-    return values
 
 
 def _check_finite(values: Float[Tensor, "rows m *outputs"], rows: Tensor) -> None:

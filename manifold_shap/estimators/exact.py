@@ -7,9 +7,7 @@ from typing import Any
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
-from tqdm import tqdm
 
-from manifold_shap._checks import check_seed, check_whole
 from manifold_shap.coalitions import all_coalitions
 from manifold_shap.estimators.evaluator import Evaluator
 from manifold_shap.estimators.ragged import by_player_count
@@ -41,15 +39,13 @@ def exact_shapley(
     one. This takes 2^k coalitions for a component of k players.
 
     Args:
-        value: a `ValueFunction`, or a callable from rows `[batch, *event]` and a bool mask
-            `[batch, m, players]` to values `[batch, m, outputs]`.
+        value: a `ValueFunction`, or a callable; see `as_value_function`.
         x: rows to explain, `[instances, *event]`.
         evaluations: the most values of v per row; by default as many as it takes.
         ordering: names of the players, component after component, as in `[["a", "b"], ["c"]]`:
             only orders in which earlier components come first count. By default all do.
         seed: of the draws of a sampled value function. Same seed, same answer.
-        batch_size: model rows per call; by default what suits the value function and the device.
-            Changes memory, not the numbers.
+        batch_size: model rows per call; changes memory and time, not the numbers.
         progress: show a bar on work of more than two seconds.
 
     Returns:
@@ -62,27 +58,10 @@ def exact_shapley(
             does not name every player once.
         TypeError: an `ordering` that is no list of lists.
     """
-    game = Evaluator(value, x, batch_size)
+    game = Evaluator(value, x, batch_size, progress)
     order = Ordering.of(ordering, game.players)
-    _check_size(order, evaluations)
-    seed = check_seed(seed)
-    masks = order.coalitions().to(game.device)
-    weights = [_weights(all_coalitions(len(members))).to(game.device) for members in order.members]
-    step = max(1, game.batch_size // (len(masks) * game.draws))
-    phi = []
-    rows = torch.arange(len(game.x))
-    with tqdm(total=len(rows), desc="exact", unit="row", delay=2, disable=not progress) as bar:
-        for some in rows.split(step):
-            phi.append(_by_component(_all_values(game, some, masks, seed).double(), order, weights))
-            bar.update(len(some))
-    result = torch.cat(phi)
-    made_by = {"estimator": "exact", **order.provenance}
-    return game.explanation(result, game.error_of_enumeration(result), made_by)
-
-
-def _check_size(order: Ordering, evaluations: int | None) -> None:
     needed = order.coalitions_count - 2
-    if evaluations is not None and needed > check_whole("evaluations", evaluations):
+    if evaluations is not None and needed > evaluations:
         raise ValueError(
             f"Expected `evaluations` of at least {needed}, which all coalitions take, but got "
             f"{evaluations}; `ms.auto_shapley` chooses an estimator that suits a budget."
@@ -94,6 +73,16 @@ def _check_size(order: Ordering, evaluations: int | None) -> None:
             f"row) but got {order.largest}{where}; use `coalition_shapley`, or "
             "`permutation_shapley` with an ordering, or group features into fewer players."
         )
+    masks, keys = order.coalitions().to(game.device), game.keys(seed)[:, None]
+    weights = [_weights(all_coalitions(len(members))).to(game.device) for members in order.members]
+    step = max(1, game.batch_size // (len(masks) * game.draws))
+    phi = []
+    with game.bar(len(game.x), "exact", "row") as bar:
+        for rows in torch.arange(len(game.x)).split(step):
+            values = _all_values(game, rows, masks, keys[rows])
+            phi.append(_by_component(values.double(), order, weights))
+            bar.update(len(rows))
+    return game.explanation(torch.cat(phi), {"estimator": "exact", **order.provenance})
 
 
 def _by_component(
@@ -109,7 +98,7 @@ def _by_component(
 
 
 def _all_values(
-    game: Evaluator, rows: Tensor, masks: Bool[Tensor, "coalitions players"], seed: int
+    game: Evaluator, rows: Tensor, masks: Bool[Tensor, "coalitions players"], keys: Tensor
 ) -> Float[Tensor, "rows coalitions outputs"]:
     # The empty and the grand coalition, first and last, are anchors: known, not evaluated.
     inner = masks[1:-1]
@@ -117,9 +106,9 @@ def _all_values(
     def coalitions(start: int, stop: int) -> Tensor:
         return inner[start:stop].expand(len(rows), -1, -1)
 
-    values = game.evaluate(rows, coalitions, len(inner), game.keys(rows, seed)[:, None])
-    where = rows.to(game.device)
-    return torch.cat((game.base[where, None], values, game.prediction[where, None]), dim=1)
+    values = game.evaluate(rows, coalitions, len(inner), keys)
+    base, prediction = game.ends(rows)
+    return torch.cat((base[:, None], values, prediction[:, None]), dim=1)
 
 
 def _weights(masks: Tensor) -> Float[Tensor, "coalitions players"]:

@@ -1,25 +1,43 @@
-"""Estimates Shapley values by the regression of KernelSHAP, on pairs of complements.
+"""Estimates Shapley values by the regression of KernelSHAP, or by it and sample reuse.
 
-They are the weighted least-squares fit of v by an additive game with the same ends, v(∅) and v(N)
-(Lundberg & Lee 2017); see `regression` for the fit. Sizes of coalitions are by default drawn by the
-leverage of the fit (Musco & Witter 2025).
+Coalitions come in pairs with their complements, and all rows are evaluated at the same ones; see
+`regression` for the fit, which `kernel_shapley` takes as it is.
+
+Every coalition can also serve the values of all players: with m drawn ones, Σ w u y is an unbiased
+estimate of theirs (maximum sample reuse), but one that varies with all of y. Witter, Liu & Musco
+(2025) let it estimate what a regression leaves of y, and add the values of the regression, which
+for an additive game are its coefficients. The result is unbiased if the regression that is taken
+from a coalition has not seen it: cross-fitting. In `sample_reuse_shapley` it is the fit to all
+others,
+
+    1/m Σ_j [β_(-j) + m w_j u_j (y_j - u_jᵀ β_(-j))],
+
+where the part of coalition j has the right expectation whatever β_(-j) is, since that of
+m w_j u_j u_jᵀ is the identity among vectors that sum to zero. Least squares with one observation
+left out have a closed form, so all of this takes one factorisation; and a fit to all but one leaves
+less to estimate than one to a half.
 """
 
+from collections.abc import Callable
 from typing import Any
 
-from jaxtyping import Float
+import torch
+from jaxtyping import Float, Int64
 from torch import Tensor
+from tqdm import tqdm
 
-from manifold_shap._checks import check_choice
+from manifold_shap import _random
+from manifold_shap._checks import check_choice, to_tensor
 from manifold_shap.estimators.evaluator import Evaluator
-from manifold_shap.estimators.pairs import LAWS
 from manifold_shap.estimators.ragged import by_player_count
-from manifold_shap.estimators.regression import (
-    Estimate,
-    Regression,
-    explain_pairs,
-)
+from manifold_shap.estimators.regression import LAWS, Pairs, Regression, choose_pairs
 from manifold_shap.explanation import Explanation
+
+# Numbers of all pairs of some rows that are in memory together. They must not depend on
+# `batch_size`, or the rounding of sums would.
+_MOST_NUMBERS = 2**24
+
+Estimate = tuple[Float[Tensor, "rows players outputs"], Float[Tensor, "rows players *errors"]]
 
 
 @by_player_count
@@ -35,19 +53,18 @@ def kernel_shapley(
 ) -> Explanation:
     """Estimate Shapley values by least squares on pairs of complementary coalitions.
 
-        >>> import torch
         >>> game = lambda x, mask: (x[:, None] * mask).sum(-1, keepdim=True)
         >>> kernel_shapley(game, torch.tensor([[1.0, 2.0, 3.0]])).phi.flatten()
         tensor([1., 2., 3.])
 
-    Additive games are fitted exactly, and so are those of interactions between two players, whose
-    halves a pair tells apart. Of the smallest (and largest) sizes all coalitions are taken, where
-    the law would draw as many; the others are drawn. The estimate has a bias of the order of
-    1/evaluations; that of `sample_reuse_shapley` has none.
+    KernelSHAP (Lundberg & Lee 2017), with coalitions drawn by the leverage of the fit (Musco &
+    Witter 2025). Additive games are fitted exactly, and so are those of interactions between two
+    players, whose halves a pair tells apart. Of the smallest (and largest) sizes all coalitions are
+    taken, where the law would draw as many; the others are drawn. The estimate has a bias of the
+    order of 1/evaluations; that of `sample_reuse_shapley` has none.
 
     Args:
-        value: a `ValueFunction`, or a callable from rows `[batch, *event]` and a bool mask
-            `[batch, m, players]` to values `[batch, m, outputs]`.
+        value: a `ValueFunction`, or a callable; see `as_value_function`.
         x: rows to explain, `[instances, *event]`. All are evaluated at the same coalitions.
         evaluations: coalitions per row, an even number, at least two for each player; by default
             64 for each player but one. So few that they leave values undetermined are drawn
@@ -56,9 +73,8 @@ def kernel_shapley(
         law: of the sizes of coalitions: `leverage`, all alike (Musco & Witter 2025), or `kernel`,
             small and large ones more often (Lundberg & Lee 2017).
         seed: of the coalitions. Same seed, same answer, for any `batch_size` and device.
-        batch_size: model rows per call; by default what suits the value function and the device.
-            Changes memory, not the numbers.
-        progress: show a bar with the time left on work of more than two seconds.
+        batch_size: model rows per call; changes memory and time, not the numbers.
+        progress: show a bar on work of more than two seconds.
 
     Returns:
         An explanation with standard errors over pairs, of coalitions and draws alike; NaN, not
@@ -69,16 +85,166 @@ def kernel_shapley(
         ValueError: an odd `evaluations`, too few of them, or another `law`.
     """
     check_choice("law", law, LAWS)
-    game = Evaluator(value, x, batch_size)
+    game = Evaluator(value, x, batch_size, progress)
     regression = Regression.of_game(game, evaluations, law, seed)
+
+    def least_squares(y: Tensor, rows: Tensor) -> Estimate:
+        beta = regression.fit(y)
+        # Residuals of a fit are smaller than its errors: the jackknife's (HC3) are not.
+        errors = regression.left_out(y, beta)
+        return beta, regression.covariance(regression.inverse, errors, game.crossed)
+
     made_by = {"estimator": "kernel", "law": law}
-    return explain_pairs(game, regression, _least_squares, made_by, seed, progress)
+    return _explained(game, regression.pairs, least_squares, made_by, seed)
 
 
-def _least_squares(
-    regression: Regression, y: Float[Tensor, "rows pairs outputs"], crossed: bool
-) -> Estimate:
-    beta = regression.fit(y)
-    # Residuals of a fit are smaller than its errors: the jackknife's (HC3) are not.
-    errors = regression.left_out(y, beta)
-    return beta, regression.covariance(regression.inverse, errors, crossed)
+@by_player_count
+def sample_reuse_shapley(
+    value: Any,
+    x: Any,
+    *,
+    evaluations: int | None = None,
+    start: Any = None,
+    seed: int = 0,
+    batch_size: int | None = None,
+    progress: bool = False,
+) -> Explanation:
+    """Estimate Shapley values by regression-adjusted sample reuse: as `kernel_shapley`, unbiased.
+
+        >>> game = lambda x, mask: (x[:, None] * mask).sum(-1, keepdim=True)
+        >>> sample_reuse_shapley(game, torch.tensor([[1.0, 2.0, 3.0]])).phi.flatten()
+        tensor([1., 2., 3.])
+
+    Witter, Liu & Musco (2025). Coalitions come with their complements, sizes by leverage: see
+    `kernel_shapley`, which is as precise where coalitions are many. Without bias, the mean over
+    seeds, or over rows each with a seed of its own, tends to the exact values. The sum is
+    v(N) - v(∅) without being restored: corrections of all players sum to zero, coalition by
+    coalition.
+
+    Args:
+        value: a `ValueFunction`, or a callable; see `as_value_function`.
+        x: rows to explain, `[instances, *event]`. All are evaluated at the same coalitions.
+        evaluations: coalitions per row, an even number, at least two for each player and two more;
+            by default 64 for each player but one. So few that they leave values undetermined,
+            which happens below about four for each player, are drawn again. With 2^n - 2 or more,
+            all are taken and the result is exact, for the draws of a sampled value function.
+        start: Shapley values that are nearly right, as an amortised explainer gives them, `[rows,
+            players, outputs]`. They take the place of the regression: any even number of
+            `evaluations` is enough to make them unbiased, and to tell the errors of that.
+        seed: of the coalitions. Same seed, same answer, for any `batch_size` and device.
+        batch_size: model rows per call; changes memory and time, not the numbers.
+        progress: show a bar on work of more than two seconds.
+
+    Returns:
+        An explanation with standard errors over pairs, of coalitions and draws alike; NaN, not
+        known, where a single pair is drawn, or where all coalitions share the draws of a sampled
+        value function.
+
+    Raises:
+        ValueError: an odd `evaluations`, or too few of them; a `start` of another shape, or not
+            finite.
+    """
+    game = Evaluator(value, x, batch_size, progress)
+    identity = torch.eye(len(game.players), dtype=torch.float64, device=game.device)
+    made_by = {"estimator": "sample_reuse"}
+    if start is not None:
+        plain = Regression(next(choose_pairs(game, evaluations, "leverage", seed)))
+        known = _centred(start, game)
+
+        def reused(y: Tensor, rows: Tensor) -> Estimate:
+            y = plain.residual(y, known[rows])
+            drawn = torch.where(plain.pairs.drawn, y, 0.0)
+            covariance = plain.covariance(identity, drawn, game.crossed)
+            return plain.moment(y) + known[rows], covariance
+
+        return _explained(game, plain.pairs, reused, {**made_by, "start": "given"}, seed)
+    regression = Regression.of_game(game, evaluations, "leverage", seed, spare=1)
+    pairs = regression.pairs
+
+    def corrected(y: Tensor, rows: Tensor) -> Estimate:
+        fitted = regression.fit(y)
+        errors = regression.left_out(y, fitted)
+        # The mean of all β_(-j), each of which is β - `inverse` w_j u_j e_j.
+        mean = fitted - regression.inverse @ regression.moment(errors) / max(1, pairs.sampled)
+        # Of sizes taken whole the sum is known, not estimated: what any β leaves may be added.
+        left = torch.where(pairs.drawn, errors, regression.residual(y, mean))
+        covariance = regression.covariance(identity, errors, game.crossed)
+        return mean + regression.moment(left), covariance
+
+    return _explained(game, pairs, corrected, made_by, seed)
+
+
+def _centred(start: Any, game: Evaluator) -> Float[Tensor, "rows players outputs"]:
+    """What a start has over equal shares."""
+    start = to_tensor(start, "start")
+    if tuple(start.shape) != game.shape or not bool(start.isfinite().all()):
+        raise ValueError(
+            f"Expected `start` to be finite values of shape {game.shape} (rows, players, outputs) "
+            f"but got shape {tuple(start.shape)}, of which {int((~start.isfinite()).sum())} are "
+            "not finite; an explainer gives them as `explainer(x)`."
+        )
+    start = start.to(game.device, torch.float64)
+    return start - start.mean(1, keepdim=True)
+
+
+def _explained(
+    game: Evaluator,
+    pairs: Pairs,
+    estimate: Callable[[Tensor, Tensor], Estimate],
+    made_by: dict[str, Any],
+    seed: int,
+) -> Explanation:
+    """Shapley values of all rows from the same pairs of coalitions.
+
+    Args:
+        game: the evaluator.
+        pairs: of coalitions.
+        estimate: from y and the numbers of its rows to β and the covariance of its errors.
+        made_by: what the explanation records.
+        seed: of the draws of a sampled value function.
+    """
+    count, (instances, players, outputs) = len(pairs.mask), game.shape
+    if pairs.sampled:  # Draws are fresh for every pair, so that standard errors are of these, too.
+        keys = _random.fold(game.keys(seed)[:, None], torch.arange(count))
+    else:  # Values are exact for draws that are the same for all coalitions.
+        keys = game.keys()[:, None].expand(-1, count)
+    step = max(1, _MOST_NUMBERS // max(1, count * outputs ** (2 if game.crossed else 1)))
+    found = []
+    with game.bar(instances * count, "coalitions", "pair") as bar:
+        for rows in torch.arange(instances).split(step):
+            found.append(estimate(_targets(game, pairs, rows, keys[rows], bar), rows))
+    beta, covariance = (torch.cat(parts) for parts in zip(*found, strict=True))
+    phi = beta + game.total.double()[:, None] / players
+    made_by = {**made_by, "pairs": count}
+    if not pairs.sampled:
+        return game.explanation(phi, made_by)
+    freedom = torch.full((instances,), float(pairs.sampled - 1))
+    return game.explanation(phi, {**made_by, "seed": seed}, covariance, freedom)
+
+
+def _targets(
+    game: Evaluator, pairs: Pairs, rows: Tensor, keys: Int64[Tensor, "rows pairs"], bar: tqdm
+) -> Float[Tensor, "rows pairs outputs"]:
+    """y: half of what a coalition has over its complement, less what equal shares make of it."""
+    count = len(pairs.mask)
+    # As many rows at a time as fit one batch: a row's own work is done once for its coalitions.
+    step = max(1, game.batch_size // max(1, 2 * count * game.draws))
+    halves = []
+    for some, own in zip(rows.split(step), keys.split(step), strict=True):
+        coalition, complement = _values(game, pairs, some, own).double().unbind(2)
+        halves.append((coalition - complement) / 2)
+        bar.update(len(some) * count)
+    share = pairs.mask.sum(1).double() / len(game.players) - 0.5
+    change = game.total[rows.to(game.device)].double()
+    return torch.cat(halves) - share[:, None] * change[:, None]
+
+
+def _values(
+    game: Evaluator, pairs: Pairs, rows: Tensor, keys: Int64[Tensor, "rows pairs"]
+) -> Float[Tensor, "rows pairs 2 outputs"]:
+    def coalitions(start: int, stop: int) -> Tensor:
+        return pairs.coalitions(start, stop).expand(len(rows), -1, -1)
+
+    # A coalition and its complement share their draws.
+    twice, count = keys.repeat_interleave(2, 1), len(pairs.mask)
+    return game.evaluate(rows, coalitions, 2 * count, twice).unflatten(1, (count, 2))

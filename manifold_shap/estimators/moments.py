@@ -7,142 +7,90 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
+from manifold_shap.estimators.evaluator import diagonal
+
 _SMALLEST = torch.finfo(torch.float64).tiny
 
 
 class Moments:
-    """Mean of the contributions of the pairs so far, and its standard error, in float64.
+    """Mean of each player's contributions so far, and its variance, in float64.
 
     Args:
-        rows, players, outputs: how many.
+        shape: numbers of rows, players and outputs.
         device: where.
         crossed: also accumulate covariances between outputs.
 
     Attributes:
         mean: `[rows, players, outputs]`.
-        pairs: so far, for each row.
+        counts: contributions so far, `[rows, players]`.
+        spread: largest v seen on each row less the smallest, `[rows, outputs]`.
     """
 
     def __init__(
-        self, rows: int, players: int, outputs: int, device: torch.device, crossed: bool = False
+        self, shape: tuple[int, int, int], device: torch.device, crossed: bool = False
     ) -> None:
-        shape = (rows, players, outputs)
-        self.pairs = torch.zeros(rows, dtype=torch.int64)
+        rows, players, outputs = shape
         self.mean = torch.zeros(shape, dtype=torch.float64, device=device)
+        self.counts = torch.zeros(rows, players, dtype=torch.int64, device=device)
+        self.spread = self.mean.new_zeros(rows, outputs)
         self._crossed = crossed
         self._squares = self.mean.new_zeros(*shape, *((outputs,) if crossed else ()))
-        self._range = self.mean.new_zeros(rows, outputs)
 
     def add(
         self,
         rows: Tensor,
-        contributions: Float[Tensor, "rows pairs players outputs"],
+        contributions: Float[Tensor, "rows samples players outputs"],
         spread: Float[Tensor, "rows outputs"],
     ) -> None:
-        """Add new pairs, and the range of v on each row (Chan et al. 1983)."""
-        new = contributions.shape[1]
-        before = self.pairs[rows].to(self.mean)
+        """Add equally many contributions of all players, and the range of v on each row."""
         mean = contributions.mean(1, dtype=torch.float64)
-        where = rows.to(self.mean.device)
-        shift = mean - self.mean[where]
-        within = self._products(contributions - mean[:, None])
-        between = self._products(shift[:, None])
-        weight = before * new / (before + new)
-        self._squares[where] += within + between * _over(weight, within)
-        self.mean[where] += shift * _over(new / (before + new), shift)
-        self.pairs[rows] += new
-        self._range[where] = self._range[where].maximum(spread.double())
-
-    def standard_error(self) -> Float[Tensor, "rows players outputs"]:
-        """Of the means, over pairs; NaN for a row with one pair only."""
-        covariance = self._of_mean()
-        return (covariance.diagonal(dim1=2, dim2=3) if self._crossed else covariance).sqrt()
-
-    def covariance(self) -> Float[Tensor, "rows players outputs outputs"] | None:
-        """Of the means, over pairs; NaN for a row with one pair only, None if it is not kept."""
-        return self._of_mean() if self._crossed else None
-
-    def unfinished(self, rows: Tensor, target_error: float) -> tuple[Tensor, int]:
-        """Rows above the target error, and an estimate of the pairs that they still need.
-
-        The target is a share of the range of v on the row.
-        """
-        where = rows.to(self.mean.device)
-        error, spread = self.standard_error()[where], self._range[where]
-        return above_target(rows, error, spread, self.pairs[rows], target_error)
-
-    def _products(self, apart: Float[Tensor, "rows pairs players outputs"]) -> Tensor:
-        """Squares, or products of all outputs with all, summed over pairs."""
+        apart = contributions - mean[:, None]
         if self._crossed:
-            return torch.einsum("bpio,bpiq->bioq", apart, apart)
-        return apart.square().sum(1)
+            within = torch.einsum("bpio,bpiq->bioq", apart, apart)
+        else:
+            within = apart.square().sum(1)
+        new = torch.full_like(self.counts[:1], contributions.shape[1])
+        self._merge(rows, new, mean, within, spread)
 
-    def _of_mean(self) -> Tensor:
-        pairs = _over(self.pairs.to(self.mean.device), self._squares)
-        return torch.where(pairs > 1, self._squares / (pairs - 1) / pairs, torch.nan)
-
-
-class PlayerMoments:
-    """Mean of each player's contributions so far, and its error, in float64.
-
-    Players have different numbers of contributions, and those of different players are independent.
-
-    Args:
-        rows, players, outputs: how many.
-        device: where.
-        crossed: also accumulate covariances between outputs.
-
-    Attributes:
-        mean: `[rows, players, outputs]`.
-        counts: contributions so far `[rows, players]`.
-    """
-
-    def __init__(
-        self, rows: int, players: int, outputs: int, device: torch.device, crossed: bool = False
-    ) -> None:
-        shape = (rows, players, outputs)
-        self.counts = torch.zeros(rows, players, dtype=torch.int64, device=device)
-        self.mean = torch.zeros(shape, dtype=torch.float64, device=device)
-        self._crossed = crossed
-        self._squares = self.mean.new_zeros(*shape, *((outputs,) if crossed else ()))
-        self._range = self.mean.new_zeros(rows, outputs)
-
-    def add(
+    def add_single(
         self,
         rows: Tensor,
         owner: Int64[Tensor, "rows samples"],
         contributions: Float[Tensor, "rows samples outputs"],
         spread: Float[Tensor, "rows outputs"],
     ) -> None:
-        """Add contributions of these players, and the range of v on each row."""
-        where = rows.to(self.mean.device)
-        before, new = self.counts[where], self._sum(torch.ones_like(owner), owner)
-        share = new.double() / (before + new).clamp(min=1)
+        """Add contributions of one player each, the owner, and the range of v on each row."""
+        new = self._sum(torch.ones_like(owner), owner)
         mean = self._sum(contributions.double(), owner) / new.clamp(min=1)[..., None]
         apart = contributions - mean.gather(1, owner[..., None].expand_as(contributions))
-        shift = mean - self.mean[where]
-        within, between = self._sum(self._products(apart), owner), self._products(shift)
-        self._squares[where] += within + between * _over(before * share, between)
-        self.mean[where] += shift * share[..., None]
-        self.counts[where] += new
-        self._range[where] = self._range[where].maximum(spread.double())
+        self._merge(rows, new, mean, self._sum(self._products(apart), owner), spread)
 
-    def covariance(self, rows: Tensor) -> Float[Tensor, "rows players *errors"]:
-        """Of the means, or its diagonal where no more is kept; zero where there are none."""
-        where = rows.to(self.mean.device)
-        counts, squares = self.counts[where], self._squares[where]
-        return squares / _over((counts * (counts - 1)).clamp(min=1), squares)
+    def variance(self, rows: Tensor) -> Float[Tensor, "rows players *errors"]:
+        """Covariances of the means, or their diagonal where no more is kept.
 
-    def unfinished(
-        self, rows: Tensor, error: Float[Tensor, "rows players outputs"], target_error: float
-    ) -> tuple[Tensor, int]:
-        """Rows above the target, and a guess of the samples that they still need.
-
-        The target is a share of the range of v on the row.
+        NaN where there are fewer than two contributions.
         """
         where = rows.to(self.mean.device)
-        taken = self.counts[where].sum(1).cpu()
-        return above_target(rows, error, self._range[where], taken, target_error)
+        counts, squares = _over(self.counts[where], self._squares), self._squares[where]
+        return torch.where(counts > 1, squares / (counts - 1) / counts, torch.nan)
+
+    def _merge(
+        self,
+        rows: Tensor,
+        new: Int64[Tensor, "#rows players"],
+        mean: Float[Tensor, "rows players outputs"],
+        within: Float[Tensor, "rows players *errors"],
+        spread: Float[Tensor, "rows outputs"],
+    ) -> None:
+        """Add new contributions by their number, mean and squares about it (Chan et al. 1983)."""
+        where = rows.to(self.mean.device)
+        before = self.counts[where]
+        share = new.double() / (before + new).clamp(min=1)
+        shift = mean - self.mean[where]
+        self._squares[where] += within + self._products(shift) * _over(before * share, within)
+        self.mean[where] += shift * share[..., None]
+        self.counts[where] += new
+        self.spread[where] = self.spread[where].maximum(spread.double())
 
     def _products(self, apart: Float[Tensor, "rows many outputs"]) -> Tensor:
         """Squares, or products of all outputs with all."""
@@ -155,13 +103,13 @@ class PlayerMoments:
 
 
 class StratifiedMoments:
-    """Mean of stratified samples of all players' contributions, and its error, in float64.
+    """Mean of stratified samples of all players' contributions, and its variance, in float64.
 
     Two samples per stratum, a replicate, give an unbiased variance estimate. Covariances with the
     sum over players are accumulated, too: see `with_sum`.
 
     Args:
-        rows, players, outputs: how many.
+        shape: numbers of rows, players and outputs.
         weights: of the strata; they sum to one.
         device: where.
         crossed: also accumulate covariances between outputs.
@@ -172,18 +120,16 @@ class StratifiedMoments:
 
     def __init__(
         self,
-        rows: int,
-        players: int,
-        outputs: int,
+        shape: tuple[int, int, int],
         weights: Float[Tensor, " strata"],
         device: torch.device,
         crossed: bool = False,
     ) -> None:
         self.weights = weights.to(device, torch.float64)
-        self.mean = torch.zeros((rows, players, outputs), dtype=torch.float64, device=device)
-        self._replicates = torch.zeros(rows, dtype=torch.int64, device=device)
-        shape = (*self.mean.shape, *((outputs,) if crossed else ()))
-        self._own, self._summed = self.mean.new_zeros(shape), self.mean.new_zeros(shape)
+        self.mean = torch.zeros(shape, dtype=torch.float64, device=device)
+        self._replicates = torch.zeros(shape[0], dtype=torch.int64, device=device)
+        self._own = self.mean.new_zeros(*shape, *(shape[2:] if crossed else ()))
+        self._summed = torch.zeros_like(self._own)
         self._fourth = torch.zeros_like(self.mean)
         self._pattern = "btsio,btsiq->bioq" if crossed else "btsio,btsio->bio"
 
@@ -264,7 +210,11 @@ def with_sum(
     summed: Any = sum(part.summed() for part in parts)
     common = diagonal(summed)
     variance = common.sum(1, keepdim=True)
-    share = torch.where(variance > 0, common / variance, _sizes(mean))
+    # Where samples happen not to vary, shares are by size: who adds nothing gets nothing.
+    size = mean.abs()
+    whole = size.sum(1, keepdim=True)
+    by_size = torch.where(whole > 0, size / whole, 1 / mean.shape[1])
+    share = torch.where(variance > 0, common / variance, by_size)
     mean = mean - share * (mean.sum(1) - total)[:, None]
     widening = _widening(parts)
     if own.ndim == 3:
@@ -275,48 +225,12 @@ def with_sum(
     return mean, (own - taken - taken.mT + both) * root[..., :, None] * root[..., None, :]
 
 
-def _sizes(mean: Float[Tensor, "rows players outputs"]) -> Tensor:
-    """Shares where samples happen not to vary: who adds nothing gets nothing."""
-    size = mean.abs()
-    total = size.sum(1, keepdim=True)
-    return torch.where(total > 0, size / total, 1 / mean.shape[1])
-
-
 def _widening(parts: Sequence[StratifiedMoments]) -> Float[Tensor, "rows players outputs"]:
     """That of the parts, each by its share of the variance."""
     variances = [diagonal(part.own()) for part in parts]
     total: Any = sum(variances)
     weighted: Any = sum(each * part.widening() for each, part in zip(variances, parts, strict=True))
     return torch.where(total > 0, weighted / total, 1.0)
-
-
-def diagonal(covariance: Float[Tensor, "rows players *errors"]) -> Tensor:
-    """Variances `[rows, players, outputs]` of covariances, or of their diagonals."""
-    return covariance.diagonal(dim1=2, dim2=3) if covariance.ndim == 4 else covariance
-
-
-def above_target(
-    rows: Tensor,
-    error: Float[Tensor, "rows players outputs"],
-    spread: Float[Tensor, "rows outputs"],
-    taken: Int64[Tensor, " rows"],
-    target_error: float,
-) -> tuple[Tensor, int]:
-    """Rows whose largest error is above a share of the range of v, and a guess of what they need.
-
-    Args:
-        rows: numbers of rows.
-        error: standard errors.
-        spread: range of v.
-        taken: samples so far.
-        target_error: the share.
-    """
-    worst, target = error.amax((1, 2)), target_error * spread.amax(1)
-    # The error of a single pair is unknown (NaN), not small; a constant game has 0 <= 0.
-    above = ~(worst <= target).cpu()
-    ratio = (worst / target).cpu().nan_to_num(nan=1.0, posinf=1.0)
-    needed = taken * (ratio.square() - 1)
-    return rows[above], int(needed[above].sum())
 
 
 def _over(numbers: Tensor, like: Tensor) -> Tensor:

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any, Concatenate, ParamSpec
 
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Int64
 from torch import Tensor
 
-from manifold_shap._checks import check_rows
+from manifold_shap._checks import check_number, check_rows, check_seed, check_whole
 from manifold_shap.explanation import Explanation
 from manifold_shap.players import Players
 from manifold_shap.values.wrapped import as_value_function
@@ -22,23 +22,36 @@ def by_player_count(
 ) -> Callable[Concatenate[Any, Any, Settings], Explanation]:
     """Lets an estimator take rows with players of their own: rows of equal count go together.
 
-    The players that a row lacks are never asked for, and are NaN in the explanation.
+    The players that a row lacks are never evaluated, and are NaN in the explanation. The settings
+    that estimators have in common, `evaluations`, `seed` and `target_error`, are checked here.
     """
 
     @functools.wraps(estimator)
     def explain(
         value: Any, x: Any, *args: Settings.args, **settings: Settings.kwargs
     ) -> Explanation:
+        checked: Any = _checked(settings)
         value = as_value_function(value, x)
         if not value.players.by_row:
-            return estimator(value, x, *args, **settings)
+            return estimator(value, x, *args, **checked)
         rows = check_rows(x, value.players)
         counts = value.counts(rows.to(value.device)).cpu()
         groups = [(counts == count).nonzero()[:, 0] for count in counts.unique()]
-        parts = [estimator(value, rows[group], *args, **settings) for group in groups]
+        parts = [estimator(value, rows[group], *args, **checked) for group in groups]
         return _joined(parts, torch.cat(groups).argsort(), value.players)
 
     return explain
+
+
+def _checked(settings: Any) -> dict[str, Any]:
+    checked = dict(settings)
+    if "seed" in checked:
+        checked["seed"] = check_seed(checked["seed"])
+    if checked.get("evaluations") is not None:
+        checked["evaluations"] = check_whole("evaluations", checked["evaluations"])
+    if checked.get("target_error") is not None:
+        check_number("target_error", checked["target_error"], above=0)
+    return checked
 
 
 def _joined(
@@ -52,14 +65,14 @@ def _joined(
         players: of a row with the most players that there can be.
     """
 
-    def rows(tensors: Sequence[Tensor]) -> Tensor:
-        return torch.cat(list(tensors))[order]
+    def joined(name: str) -> Tensor | None:
+        tensors = [vars(part)[name] for part in parts]
+        if any(tensor is None for tensor in tensors):
+            return None
+        if name in ("phi", "standard_error", "covariance"):
+            tensors = [_padded(tensor, len(players)) for tensor in tensors]
+        return torch.cat(tensors)[order]
 
-    def padded(tensors: Sequence[Tensor]) -> Tensor:
-        return rows([_padded(tensor, len(players)) for tensor in tensors])
-
-    covariances = [part.covariance for part in parts if part.covariance is not None]
-    freedom = [p.degrees_of_freedom for p in parts if p.degrees_of_freedom is not None]
     made_by = {
         key: entry
         if all(part.made_by.get(key) == entry for part in parts)
@@ -67,23 +80,12 @@ def _joined(
         for key, entry in parts[0].made_by.items()
     }
     made_by["evaluations"] = sum(part.made_by["evaluations"] for part in parts)
-    return replace(
-        parts[0],
-        phi=padded([part.phi for part in parts]),
-        standard_error=padded([part.standard_error for part in parts]),
-        covariance=padded(covariances) if len(covariances) == len(parts) else None,
-        base=rows([part.base for part in parts]),
-        prediction=rows([part.prediction for part in parts]),
-        x=rows([part.x for part in parts]),
-        degrees_of_freedom=None if len(freedom) < len(parts) else rows(freedom),
-        owners=rows([part.owners for part in parts if part.owners is not None]),
-        players=players,
-        instances=(),
-        made_by=made_by,
-    )
+    by_row = ("phi", "standard_error", "covariance", "base", "prediction", "x", "owners")
+    tensors: Any = {name: joined(name) for name in (*by_row, "degrees_of_freedom")}
+    return replace(parts[0], **tensors, players=players, instances=(), made_by=made_by)
 
 
-def _padded(tensor: Float[Tensor, "rows some *errors"], players: int) -> Tensor:
+def _padded(tensor: Tensor, players: int) -> Tensor:
     """NaN for the players that rows lack."""
     shape = (len(tensor), players - tensor.shape[1], *tensor.shape[2:])
     return torch.cat((tensor, tensor.new_full(shape, torch.nan)), dim=1)

@@ -209,14 +209,3 @@ def nested_parts(
     for some, own in zip(mask.split(runs, 1), keys.split(runs, 1), strict=True):
         for nested in some.split(piece, 2):
             yield nested, own
-
-
-def arrivals(
-    present: Bool[Tensor, "runs run elements"],
-) -> tuple[Int64[Tensor, "runs elements"], Int64[Tensor, "runs elements"]]:
-    """Elements of nested coalitions in the order in which they join, and when each of them does.
-
-    One that is present from the start joins at 0, one that never does at the length of the run.
-    """
-    arrival, order = (~present).sum(1).sort(dim=-1, stable=True)
-    return order, arrival

@@ -1,13 +1,23 @@
-"""Imputes by multivariate normal conditionals, of the features or of their normal scores."""
+"""Imputes by multivariate normal conditionals, of the features or of their normal scores.
 
-from abc import abstractmethod
+One joint draw per key serves every coalition: x' = x⁰ + Σ_{·S} Σ_SS⁻¹ (x_S - x⁰_S) with
+x⁰ ~ N(μ, Σ) has the conditional law (Matheron's rule; Journel 1974). Draws therefore change as
+little as possible while a coalition grows, and only the regression depends on the coalition.
+
+For nested coalitions one factorisation replaces all of their regressions. Let L L' = Σ with the
+elements in the order in which they join, z = L⁻¹ (x - μ) and z⁰ = L⁻¹ (x⁰ - μ): the innovation of
+each element given those before it. Then x' = μ + L (z_S, z⁰_{S̄}) for every coalition of the run.
+"""
+
 from collections.abc import Iterator
 from typing import Any
 
 import torch
-from jaxtyping import Float, Float64
+from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor
 
+from manifold_shap import _random
+from manifold_shap.coalitions import distinct_coalitions
 from manifold_shap.imputers.base import (
     LEAST_NESTED_PLAYERS,
     Completions,
@@ -19,30 +29,52 @@ from manifold_shap.imputers.base import (
     RunKeys,
     nested_parts,
 )
-from manifold_shap.imputers.normal import REGULARISATION, ConditionalNormal, regularised_moments
+from manifold_shap.imputers.normal import (
+    REGULARISATION,
+    factorised,
+    factorised_by_arrival,
+    regularised_moments,
+)
 from manifold_shap.players import Players
+
+# Elements of the matrices of distinct coalitions that are held at a time: 64 MiB each.
+_MOST_ELEMENTS = 2**23
+
+Elements = Float[Tensor, "*shape elements"]
 
 
 class _NormalImputer(Imputer):
     """Imputes scores of the rows that follow a multivariate normal distribution.
 
     Attributes:
-        conditional: the distribution of the scores.
-        ridge: λ if the covariance was regularised, otherwise 0.
+        mean: of the scores of each element.
+        scale: their standard deviations; an element of scale 0 is always drawn at its mean.
+        correlation: of the scores, positive definite with a unit diagonal.
+        root: Cholesky factor of the correlation.
+        ridge: λ if the correlation was regularised, otherwise 0.
     """
 
-    conditional: ConditionalNormal
-    ridge: float
+    mean: Tensor
+    scale: Tensor
+    correlation: Tensor
+    root: Tensor
 
-    @abstractmethod
+    def _set_distribution(self, mean: Tensor, scale: Tensor, correlation: Tensor) -> None:
+        root = torch.linalg.cholesky(correlation)
+        buffers = {"mean": mean, "scale": scale, "correlation": correlation, "root": root}
+        for name, tensor in buffers.items():
+            self.register_buffer(name, tensor, persistent=False)
+        self._drawn: tuple[range, Tensor, Tensor] | None = None
+
     def _scores(self, x: Float[Tensor, "batch elements"]) -> Float[Tensor, "batch elements"]:
-        """Normal scores of rows."""
+        """Normal scores of rows: here, the rows themselves."""
+        return x
 
-    @abstractmethod
     def _completions(
         self, x: Rows, mask: Mask, scores: Float[Tensor, "batch m draws elements"]
     ) -> Completions:
         """Completed rows with these scores."""
+        return Completions(scores.unflatten(-1, self.players.event))
 
     @property
     def provenance(self) -> dict[str, Any]:
@@ -50,9 +82,22 @@ class _NormalImputer(Imputer):
 
     def impute(self, x: Rows, mask: Mask, draws: range, keys: Keys) -> Completions:
         """Complete each coalition from one joint draw per key and number, conditioned on x_S."""
-        scores = self._scores(x.flatten(1))
-        drawn = self.conditional.draw(scores, mask, self.players, draws, keys)
-        return self._completions(x, mask, drawn)
+        given = self._scores(x.flatten(1)).repeat_interleave(mask.shape[1], 0)
+        elements = given.shape[1]
+        coalitions, which = distinct_coalitions(mask.flatten(0, 1))
+        present = self.players.expand(coalitions).flatten(1)
+        numbers, position = self._numbers(keys, draws)
+        most = max(1, _MOST_ELEMENTS // elements**2)
+        if len(given) <= most:
+            rows = self._complete(given, present, which, numbers, position)
+            return self._completions(x, mask, rows.unflatten(0, mask.shape[:2]))
+        rows = given.new_empty(len(given), len(draws), elements)
+        # Sorted, equal coalitions stand side by side and are factorised together.
+        for some in which.argsort().split(most):
+            first, last = int(which[some[0]]), int(which[some[-1]])
+            own = present[first : last + 1], which[some] - first
+            rows[some] = self._complete(given[some], *own, numbers, position[some])
+        return self._completions(x, mask, rows.unflatten(0, mask.shape[:2]))
 
     def impute_nested(
         self, x: Rows, mask: NestedMask, draws: range, keys: RunKeys, most: int
@@ -62,9 +107,100 @@ class _NormalImputer(Imputer):
             yield from super().impute_nested(x, mask, draws, keys, most)
             return
         scores = self._scores(x.flatten(1))
+        elements = scores.shape[1]
+        step = max(1, _MOST_ELEMENTS // elements**2)
         for some, own in nested_parts(mask, keys, most):
-            drawn = self.conditional.draw_nested(scores, some, self.players, draws, own)
-            yield self._completions(x, some.flatten(1, 2), drawn)
+            given = scores.repeat_interleave(some.shape[1], 0)
+            numbers, position = self._numbers(own, draws)
+            rows = scores.new_empty(len(given), some.shape[2], len(draws), elements)
+            parts = (part.split(step) for part in (given, some.flatten(0, 1), position, rows))
+            for before, coalitions, which, out in zip(*parts, strict=True):
+                present = self.players.expand(coalitions).flatten(2)
+                self._complete_nested(before, present, numbers[which], out)
+            found = rows.view(len(x), -1, len(draws), elements)
+            yield self._completions(x, some.flatten(1, 2), found)
+
+    def _numbers(
+        self, keys: Int64[Tensor, "batch some"], draws: range
+    ) -> tuple[Float[Tensor, "keys elements draws"], Int64[Tensor, " pairs"]]:
+        """Normal numbers of the distinct keys, and the place of each key among these."""
+        distinct, position = keys.flatten().unique(return_inverse=True)
+        # An estimator passes a row's coalitions in many calls that share one key.
+        if self._drawn is not None:
+            before, same_keys, numbers = self._drawn
+            same = before == draws and same_keys.device == distinct.device
+            if same and same_keys.equal(distinct):
+                return numbers, position
+        numbers = _random.normal(distinct, (len(self.mean),), draws).mT.contiguous()
+        self._drawn = draws, distinct, numbers
+        return numbers, position
+
+    def _complete(
+        self,
+        x: Float[Tensor, "pairs elements"],
+        coalitions: Bool[Tensor, "coalitions elements"],
+        which: Int64[Tensor, " pairs"],
+        numbers: Float[Tensor, "keys elements draws"],
+        position: Int64[Tensor, " pairs"],
+    ) -> Float[Tensor, "pairs draws elements"]:
+        present = coalitions[which]
+        regression, root = (factor[which] for factor in self._regressions(coalitions))
+        known = torch.where(present, self._standardised(x), 0)
+        expected = (regression @ known[..., None]).squeeze(-1) * self.scale + self.mean
+        # The root is zero in the rows of present elements, which therefore stay exactly as given.
+        location = torch.where(present, x, expected.to(x.dtype))
+        one_key = len(numbers) == 1
+        numbers = numbers.expand(len(x), -1, -1) if one_key else numbers[position]
+        # Draws last: with the few elements last, the product takes ten times as long.
+        return torch.baddbmm(location[..., None], root.to(x.dtype), numbers).mT
+
+    def _complete_nested(
+        self,
+        x: Float[Tensor, "runs elements"],
+        present: Bool[Tensor, "runs run elements"],
+        numbers: Float[Tensor, "runs elements draws"],
+        rows: Float[Tensor, "runs run draws elements"],
+    ) -> None:
+        """Complete nested coalitions into `rows`."""
+        factor, order, arrival = factorised_by_arrival(self.correlation, present)
+        own = self._standardised(x).gather(1, order)[..., None]
+        innovations = torch.linalg.solve_triangular(
+            factor, torch.cat((self.root[order], own), dim=-1), upper=False
+        )
+        place = order.argsort(-1)[..., None].expand_as(factor)
+        factor = factor.gather(1, place) * self.scale[:, None]
+        late = arrival[:, None] > torch.arange(present.shape[1], device=x.device)[:, None]
+        known = torch.where(late, 0, innovations[:, None, :, -1])
+        expected = (known @ factor.mT + self.mean).to(x.dtype)
+        location = torch.where(present, x[:, None], expected)
+        drawn = innovations[..., :-1].to(x.dtype) @ numbers
+        root = factor.to(x.dtype)[:, None]
+        step = max(1, _MOST_ELEMENTS // root.numel())
+        parts = (part.split(step, 1) for part in (rows, location, late))
+        for out, middle, absent in zip(*parts, strict=True):
+            # L is triangular: later innovations leave present elements exactly as given.
+            own_root = (root * absent[:, :, None]).flatten(1, 2)
+            completed = torch.baddbmm(middle.flatten(1)[..., None], own_root, drawn)
+            out.copy_(completed.unflatten(1, middle.shape[1:]).mT)
+
+    def _standardised(self, x: Elements) -> Float64[Tensor, "*shape elements"]:
+        return (x - self.mean) / torch.where(self.scale > 0, self.scale, 1)
+
+    def _regressions(
+        self, present: Bool[Tensor, "coalitions elements"]
+    ) -> tuple[
+        Float64[Tensor, "coalitions elements elements"],
+        Float64[Tensor, "coalitions elements elements"],
+    ]:
+        """Σ_{S̄S} Σ_SS⁻¹ of standardised elements, and a square root of Σ_{S̄|S}, zero-padded.
+
+        Eq. (3.4.1) of Carballo's thesis prints Σ_{S̄S̄} for Σ_{S̄S}.
+        """
+        rows, columns = present[:, :, None], present[:, None]
+        cross = torch.where(rows & ~columns, self.correlation, 0)
+        regression = torch.cholesky_solve(cross, factorised(self.correlation, present)).mT
+        residual = (self.root - regression @ self.root) * self.scale[:, None]
+        return regression, torch.where(rows, 0, residual)
 
 
 class GaussianImputer(_NormalImputer):
@@ -102,15 +238,10 @@ class GaussianImputer(_NormalImputer):
         regularisation: float = REGULARISATION,
     ) -> None:
         super().__init__(reference, players)
-        moments = regularised_moments(self.reference.flatten(1), regularisation)
-        self.ridge = moments.ridge
-        self.conditional = ConditionalNormal(moments.mean, moments.scale, moments.correlation)
-
-    def _scores(self, x: Float[Tensor, "batch elements"]) -> Float[Tensor, "batch elements"]:
-        return x
-
-    def _completions(self, x: Tensor, mask: Tensor, scores: Tensor) -> Completions:
-        return Completions(scores.unflatten(-1, self.players.event))
+        mean, scale, correlation, self.ridge = regularised_moments(
+            self.reference.flatten(1), regularisation
+        )
+        self._set_distribution(mean, scale, correlation)
 
 
 class CopulaImputer(_NormalImputer):
@@ -157,10 +288,8 @@ class CopulaImputer(_NormalImputer):
         self.register_buffer("order_statistics", ordered, persistent=False)
         self.register_buffer("stepwise", 2 * distinct <= ordered.shape[1], persistent=False)
         scores = self.normal_scores(self.reference.flatten(1))
-        moments = regularised_moments(scores, regularisation)
-        self.ridge = moments.ridge
-        mean = torch.zeros_like(moments.mean)
-        self.conditional = ConditionalNormal(mean, mean + 1, moments.correlation)
+        mean, _, correlation, self.ridge = regularised_moments(scores, regularisation)
+        self._set_distribution(torch.zeros_like(mean), torch.ones_like(mean), correlation)
 
     def normal_scores(
         self, x: Float[Tensor, "batch elements"]
@@ -172,9 +301,7 @@ class CopulaImputer(_NormalImputer):
         share = (below + up_to).double() / (2 * rows)
         return torch.special.ndtri(share.clamp(0.5 / rows, 1 - 0.5 / rows)).mT
 
-    def quantiles(
-        self, scores: Float[Tensor, "*shape elements"]
-    ) -> Float[Tensor, "*shape elements"]:
+    def quantiles(self, scores: Elements) -> Elements:
         """F_j⁻¹(Φ(v_j))."""
         columns, rows = self.order_statistics.shape
         smooth = (~self.stepwise).to(scores.dtype)

@@ -8,8 +8,7 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
 from manifold_shap.coalitions import distinct_coalitions
-from manifold_shap.imputers.base import arrivals
-from manifold_shap.imputers.normal import Moments
+from manifold_shap.imputers.normal import Moments, factorised, factorised_by_arrival
 from manifold_shap.players import Players
 
 # Float64 numbers held at a time: 32 MiB. More leave a processor's cache and are slower.
@@ -98,8 +97,7 @@ class Mahalanobis(nn.Module):
         identity = torch.eye(elements, dtype=torch.float64, device=x.device)
         step = max(1, _MOST_ELEMENTS // (max(rows, elements) * elements))
         for given, coalitions in zip(x.split(step), present.split(step), strict=True):
-            order, arrival = arrivals(coalitions)
-            factor = torch.linalg.cholesky(self.correlation[order[:, :, None], order[:, None]])
+            factor, order, arrival = factorised_by_arrival(self.correlation, coalitions)
             whiten = torch.linalg.solve_triangular(factor, identity[order], upper=False)
             own = whiten @ ((given - self.centre) * self.inverse_scale)[..., None]
             squares = (whiten @ self.standard.T).sub_(own).square_()
@@ -128,9 +126,8 @@ class Mahalanobis(nn.Module):
         self, subsets: Bool[Tensor, "subsets elements"]
     ) -> Float[Tensor, "subsets elements elements"]:
         """Σ_S⁻¹ with zeros for absent elements, of all subsets by one factorisation."""
-        inside = (subsets[:, None] & subsets[:, :, None]).double()
-        padded = self.correlation * inside + torch.diag_embed((~subsets).double())
-        return torch.cholesky_inverse(torch.linalg.cholesky(padded)) * inside
+        inside = subsets[:, None] & subsets[:, :, None]
+        return torch.cholesky_inverse(factorised(self.correlation, subsets)) * inside
 
 
 def choose_bandwidths(

@@ -260,7 +260,7 @@ def test_moments_are_those_of_all_samples(
     draw = torch.Generator().manual_seed(seed)
     weights = torch.tensor([0.25, 0.75])
     parts = [torch.randn(3, size, 2, 2, 4, outputs, generator=draw).double() for size in sizes]
-    moments = StratifiedMoments(3, 4, outputs, weights, torch.device("cpu"), crossed)
+    moments = StratifiedMoments((3, 4, outputs), weights, torch.device("cpu"), crossed)
     for part in parts:
         moments.add(torch.arange(3), part)
     samples = torch.cat(parts, 1) * weights[:, None, None]
@@ -278,7 +278,7 @@ def test_a_known_sum_is_kept_and_explains_what_varies_with_it() -> None:
     draw = torch.Generator().manual_seed(0)
     shared = torch.randn(1, 100, 2, 2, 1, 1, generator=draw)
     samples = torch.randn(1, 100, 2, 2, 4, 1, generator=draw) * 0.1 + shared
-    moments = StratifiedMoments(1, 4, 1, torch.tensor([0.5, 0.5]), torch.device("cpu"))
+    moments = StratifiedMoments((1, 4, 1), torch.tensor([0.5, 0.5]), torch.device("cpu"))
     moments.add(torch.arange(1), samples)
     mean, variance = with_sum([moments], torch.zeros(1, 1))
     assert mean.sum().abs() < 1e-12

@@ -1,10 +1,14 @@
 """Every estimator of the package keeps the contract."""
 
+import inspect
+
 import pytest
 
 import manifold_shap as ms
 from tests.contracts import EstimatorContract
 from tests.examples import ESTIMATORS, VALUES, Estimator, Made
+
+PUBLIC = [name for name in ms.__all__ if name.endswith("_shapley")]
 
 
 class TestEstimators(EstimatorContract):
@@ -18,7 +22,19 @@ class TestEstimators(EstimatorContract):
 
 
 def test_every_estimator_is_held_to_the_contract() -> None:
-    public = {getattr(ms, name) for name in ms.__all__ if name.endswith("_shapley")}
+    public = {getattr(ms, name) for name in PUBLIC}
     held = {each.estimate for each in ESTIMATORS.values()}
     # A closed form of naive Bayes takes no value function, and the amortised one is tested below.
     assert public - held == {ms.naive_bayes_shapley, ms.amortized_shapley}
+
+
+@pytest.mark.parametrize("name", [name for name in PUBLIC if name != "naive_bayes_shapley"])
+def test_every_estimator_follows_one_protocol(name: str) -> None:
+    """`(value, x, *, evaluations=None, seed=0, batch_size=None, progress=False)`, and its own."""
+    value, x, *settings = inspect.signature(getattr(ms, name)).parameters.values()
+    assert (value.name, x.name) == ("value", "x")
+    assert all(each.kind == each.KEYWORD_ONLY for each in settings)
+    defaults = {each.name: each.default for each in settings}
+    common = {"evaluations": None, "seed": 0, "batch_size": None, "progress": False}
+    assert [name for name in defaults if name in common] == list(common)
+    assert common.items() <= defaults.items()

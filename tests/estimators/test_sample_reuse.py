@@ -13,10 +13,8 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap.estimators.evaluator import Evaluator
-from manifold_shap.estimators.kernel import kernel_shapley
-from manifold_shap.estimators.pairs import Pairs
-from manifold_shap.estimators.regression import Regression
-from manifold_shap.estimators.sample_reuse import sample_reuse_shapley
+from manifold_shap.estimators.kernel import kernel_shapley, sample_reuse_shapley
+from manifold_shap.estimators.regression import Pairs, Regression
 from tests.examples import Drawn, Table, table, uniform
 
 few = settings(deadline=None, max_examples=15)

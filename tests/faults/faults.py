@@ -39,7 +39,7 @@ FAULTS = (
     ),
     Fault(
         "a wrong weight of the regression",
-        "estimators/pairs.py",
+        "estimators/regression.py",
         "n / (size * (n - size) * math.comb(n, size))",
         "n / (size * math.comb(n, size))",
         ("tests/estimators/test_kernel.py",),
@@ -61,15 +61,15 @@ FAULTS = (
     Fault(
         "standard errors over permutations, not over pairs",
         "estimators/permutation.py",
-        "by_player.unflatten(1, (-1, 2)).mean(2), spread",
-        "by_player.unflatten(1, (-1, 2))[:, :, 0], spread",
+        "by_player.unflatten(1, (-1, 2)).mean(2)",
+        "by_player.unflatten(1, (-1, 2))[:, :, 0]",
         ("tests/estimators/test_permutation.py",),
     ),
     Fault(
         "draws that all pairs of orders share",
         "estimators/permutation.py",
-        "keys = _random.fold(row_keys, torch.arange(pairs.start, pairs.stop))",
-        "keys = row_keys.expand(-1, len(pairs))",
+        "keys = _random.fold(self.keys, torch.tensor(numbers))",
+        "keys = self.keys.expand(-1, len(numbers))",
         ("tests/estimators/test_permutation.py",),
     ),
     Fault(
@@ -109,14 +109,14 @@ FAULTS = (
     ),
     Fault(
         "conditional means that leave out what is known",
-        "imputers/normal.py",
+        "imputers/gaussian.py",
         "known = torch.where(present, self._standardised(x), 0)",
         "known = torch.zeros_like(x)",
         ("tests/imputers/test_gaussian.py",),
     ),
     Fault(
         "absent features that are read",
-        "imputers/normal.py",
+        "imputers/gaussian.py",
         "known = torch.where(late, 0, innovations[:, None, :, -1])",
         "known = innovations[:, None, :, -1].expand(late.shape)",
         (IMPUTERS,),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.imputers import base, empirical, gaussian, kernel, normal
+from manifold_shap.imputers import base, empirical, gaussian, kernel
 from manifold_shap.imputers.base import Completions, Imputer
 from manifold_shap.values import ImputedValue
 from tests.imputers.contract import (
@@ -194,7 +194,7 @@ def test_values_along_orders_are_those_of_single_coalitions(make: Make, most: in
 def test_few_runs_are_factorised_at_a_time(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     (imputer, x), mask = usual(make), along(orders())
     (whole,) = imputer.impute_nested(x, mask, range(4), KEYS, 10_000)
-    for module in (normal, kernel):
+    for module in (gaussian, kernel):
         monkeypatch.setattr(module, "_MOST_ELEMENTS", 2 * len(OWNERS) ** 2)
     (parts,) = imputer.impute_nested(x, mask, range(4), KEYS, 10_000)
     assert_same(parts, whole, 1e-5)

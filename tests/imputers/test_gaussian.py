@@ -14,7 +14,7 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap.coalitions import all_coalitions
-from manifold_shap.imputers import normal
+from manifold_shap.imputers import gaussian
 from manifold_shap.imputers.gaussian import CopulaImputer, GaussianImputer
 
 MEAN = torch.tensor([1.0, -2.0, 0.5, 0.0], dtype=torch.float64)
@@ -199,7 +199,7 @@ def test_few_coalitions_are_factorised_at_a_time(
     mask = MASKS.expand(3, -1, -1)
     keys = torch.arange(48).reshape(3, 16) % 5
     whole = imputer.impute(x, mask, range(6), keys).rows
-    monkeypatch.setattr(normal, "_MOST_ELEMENTS", 5 * 4**2)
+    monkeypatch.setattr(gaussian, "_MOST_ELEMENTS", 5 * 4**2)
     torch.testing.assert_close(imputer.impute(x, mask, range(6), keys).rows, whole)
 
 

@@ -1,0 +1,98 @@
+"""Samples rows in rounds, until each meets a target error or its budget is spent."""
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from tqdm import tqdm
+
+from manifold_shap.estimators.evaluator import Evaluator, diagonal
+from manifold_shap.explanation import Explanation
+
+
+class Sampler(ABC):
+    """Shapley values of all rows, estimated from samples that are taken round by round.
+
+    Args:
+        game: the evaluator.
+        target_error: stop a row when its largest standard error falls below this share of the
+            range of v on that row.
+
+    Attributes:
+        unit: what a row's budget is counted in.
+        per_step: how many of them one step of a round takes.
+        spread: largest v seen on each row less the smallest, `[instances, outputs]`.
+        taken: steps so far, of the row with the most.
+    """
+
+    unit: str
+    per_step: int = 1
+    spread: Tensor
+
+    def __init__(self, game: Evaluator, target_error: float | None) -> None:
+        self.game, self.target_error = game, target_error
+        self.taken = 0
+
+    @abstractmethod
+    def take(self, rows: Tensor, numbers: range, bar: tqdm) -> None:
+        """Add the samples of these numbers to these rows."""
+
+    @abstractmethod
+    def estimate(
+        self, rows: Tensor
+    ) -> tuple[Float[Tensor, "rows players outputs"], Float[Tensor, "rows players *errors"]]:
+        """Shapley values of rows, and the covariance of each player's outputs or its diagonal."""
+
+    def run(self, rounds: Iterable[range], most: int) -> Tensor:
+        """Take the rounds; the rows that miss the target error in the end.
+
+        Args:
+            rounds: numbers of the steps of each round. They must not depend on `batch_size`, or
+                the samples would.
+            most: steps in all.
+        """
+        active = torch.arange(len(self.game.x))
+        with self.game.bar(len(active) * most, self.unit, "step") as bar:
+            for numbers in rounds:
+                self.take(active, numbers, bar)
+                self.taken = numbers.stop
+                if self.target_error is not None:
+                    active, needed = self._above(active, self.target_error)
+                    bar.total = bar.n + int(needed.clamp(max=most).sum())
+                if len(active) == 0:
+                    break
+        return active[:0] if self.target_error is None else active
+
+    def warn(self, above: Tensor) -> None:
+        """Warn of rows that miss the target error."""
+        if len(above):
+            warnings.warn(
+                f"{len(above)} of {len(self.game.x)} rows are above "
+                f"target_error={self.target_error} after {self.per_step * self.taken} {self.unit}; "
+                f"give more `{self.unit}` or a larger `target_error`.",
+                stacklevel=4,
+            )
+
+    def explanation(
+        self, made_by: dict[str, Any], degrees_of_freedom: Tensor | None = None
+    ) -> Explanation:
+        """The estimates of all rows; `made_by` is extended by what was taken."""
+        phi, variance = self.estimate(torch.arange(len(self.game.x)))
+        made_by = {**made_by, self.unit: self.per_step * self.taken}
+        if self.target_error is not None:
+            made_by["target_error"] = self.target_error
+        return self.game.explanation(phi, made_by, variance, degrees_of_freedom)
+
+    def _above(self, rows: Tensor, target_error: float) -> tuple[Tensor, Tensor]:
+        """Rows above the target error, and an estimate of the steps that each still needs."""
+        error = diagonal(self.estimate(rows)[1]).clamp(min=0).sqrt()
+        worst = error.amax((1, 2)).cpu()
+        target = target_error * self.spread[rows.to(self.spread.device)].amax(1).cpu()
+        # The error of a single sample is unknown (NaN), not small; a constant game has 0 <= 0.
+        above = ~(worst <= target)
+        needed = self.taken * ((worst / target).square() - 1)
+        return rows[above], needed[above].nan_to_num(nan=torch.inf)

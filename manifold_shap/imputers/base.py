@@ -81,13 +81,15 @@ class Imputer(nn.Module, ABC):
     reference: Tensor
     proposals: int = 1
     support: int | None = None
+    # What errors call the reference rows: the argument that gives them.
+    _argument: str = "reference"
 
     def __init__(self, reference: Any, players: Players | None = None) -> None:
         super().__init__()
-        rows = to_tensor(reference, "reference")
+        rows = to_tensor(reference, self._argument)
         players = players or Players.of_elements(rows.shape[1:])
         self.players = check_same_players(players, "an imputer")
-        rows = check_rows(rows, self.players, "reference").clone()
+        rows = check_rows(rows, self.players, self._argument).clone()
         # Not persistent: a checkpoint must not hold the data.
         self.register_buffer("reference", rows, persistent=False)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from manifold_shap import _random
@@ -225,9 +225,7 @@ class EmpiricalImputer(DonorImputer):
         players = mask.flatten(0, 1)
         coalitions, which = distinct_coalitions(players)
         present = self.players.expand(coalitions).flatten(1)
-        sigma = self.bandwidth.double()[players.sum(-1)]
-        for some, squared in self.distance.parts(pairs, present, which):
-            yield some, (squared / (-2 * sigma[some, None].square())).log_softmax(-1)
+        return self._kernel(self.distance.parts(pairs, present, which), players)
 
     def impute_nested(
         self, x: Rows, mask: NestedMask, draws: range, keys: RunKeys, most: int
@@ -237,19 +235,17 @@ class EmpiricalImputer(DonorImputer):
             yield from super().impute_nested(x, mask, draws, keys, most)
             return
         for some, own in nested_parts(mask, keys, most):
+            given = x.repeat_interleave(some.shape[1], 0).flatten(1)
+            present = self.players.expand(some.flatten(0, 1)).flatten(2)
+            weights = self._kernel(self.distance.parts_nested(given, present), some.flatten(0, 2))
             single = own.repeat_interleave(some.shape[2], 1)
-            weights = self._weigh_nested(x, some)
             yield self._complete(x, some.flatten(1, 2), draws, single, weights)
 
-    def _weigh_nested(self, x: Rows, mask: NestedMask) -> _Weights:
-        """As `weigh`, for coalitions that are nested within each run."""
-        given = x.repeat_interleave(mask.shape[1], 0).flatten(1)
-        present = self.players.expand(mask.flatten(0, 1)).flatten(2)
-        sigma, first = self.bandwidth.double()[mask.sum(-1)].flatten(), 0
-        for squared in self.distance.parts_nested(given, present):
-            some = torch.arange(first, first + len(squared), device=x.device)
-            yield some, (squared / (-2 * sigma[some, None].square())).log_softmax(-1)
-            first += len(squared)
+    def _kernel(self, distances: _Weights, mask: Bool[Tensor, "pairs players"]) -> _Weights:
+        """Log-weights of the reference rows from squared distances to them, part by part."""
+        for some, squared in distances:
+            sigma = self.bandwidth.double()[mask[some].sum(-1)]
+            yield some, (squared / (-2 * sigma[:, None].square())).log_softmax(-1)
 
     def _checked(self, targets: Any) -> Float[Tensor, "rows outputs"]:
         numbers = to_tensor(targets, "targets").to(self.device)

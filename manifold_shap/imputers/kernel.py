@@ -87,8 +87,8 @@ class Mahalanobis(nn.Module):
         self,
         x: Float[Tensor, "runs elements"],
         present: Bool[Tensor, "runs run elements"],
-    ) -> Iterator[Float[Tensor, "some rows"]]:
-        """Squared distances on each of the nested coalitions of a run, for some runs at a time.
+    ) -> Iterator[tuple[Int64[Tensor, " some"], Float[Tensor, "some rows"]]]:
+        """As `parts`, for the coalitions of runs, nested in each: for some runs at a time.
 
         With the elements in the order in which they join and Σ = L L', the distance on the first
         of them is the sum of the first squares of L⁻¹ (z - x).
@@ -96,7 +96,9 @@ class Mahalanobis(nn.Module):
         rows, elements = self.standard.shape
         identity = torch.eye(elements, dtype=torch.float64, device=x.device)
         step = max(1, _MOST_ELEMENTS // (max(rows, elements) * elements))
-        for given, coalitions in zip(x.split(step), present.split(step), strict=True):
+        numbers = torch.arange(present.shape[:2].numel(), device=x.device).view(present.shape[:2])
+        split = (each.split(step) for each in (numbers, x, present))
+        for some, given, coalitions in zip(*split, strict=True):
             factor, order, arrival = factorised_by_arrival(self.correlation, coalitions)
             whiten = torch.linalg.solve_triangular(factor, identity[order], upper=False)
             own = whiten @ ((given - self.centre) * self.inverse_scale)[..., None]
@@ -104,7 +106,7 @@ class Mahalanobis(nn.Module):
             last = torch.arange(coalitions.shape[1], device=x.device)[:, None]
             size = coalitions.sum(-1, keepdim=True).clamp(min=1)
             arrived = (arrival[:, None] <= last).double()
-            yield (arrived @ squares).div_(size).flatten(0, 1)
+            yield some.flatten(), (arrived @ squares).div_(size).flatten(0, 1)
 
     def _squared(
         self,

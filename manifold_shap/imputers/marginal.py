@@ -6,14 +6,8 @@ import torch
 from torch import Tensor
 
 from manifold_shap import _random
-from manifold_shap._checks import check_rows, to_tensor
-from manifold_shap.imputers.base import (
-    Completions,
-    Imputer,
-    Keys,
-    Mask,
-    Rows,
-)
+from manifold_shap._checks import to_tensor
+from manifold_shap.imputers.base import Completions, Imputer, Keys, Mask, Rows
 from manifold_shap.players import Players
 
 
@@ -58,9 +52,8 @@ class MarginalImputer(Imputer):
         chosen = self.order[(begin[..., None] + numbers) % rows]
         # Both are finite, so that a product with zero is zero; this is faster than `where`.
         present = self.players.expand(mask)[:, :, None].float()
-        drawn = self.reference.index_select(0, chosen.flatten()).view(
-            *chosen.shape, *self.players.event
-        )
+        drawn = self.reference.index_select(0, chosen.flatten())
+        drawn = drawn.view(*chosen.shape, *self.players.event)
         return Completions(torch.addcmul(x[:, None, None] * present, drawn, 1 - present))
 
 
@@ -83,7 +76,7 @@ class BaselineImputer(MarginalImputer):
     tensor([[[[1., 0., 1.]]]])
     """
 
-    name = "baseline"
+    name, _argument = "baseline", "point"
 
     def __init__(self, point: Any, players: Players | None = None) -> None:
         row = to_tensor(point, "point")
@@ -93,7 +86,7 @@ class BaselineImputer(MarginalImputer):
                 f"Expected `point` of shape ({', '.join(map(str, players.event)) or '*event'}), "
                 f"one row without a batch axis, but got {tuple(row.shape)}; take one as `x[0]`."
             )
-        super().__init__(check_rows(row[None], players, "point"), players)
+        super().__init__(row[None], players)
 
 
 class ContrastiveImputer(MarginalImputer):
@@ -115,9 +108,7 @@ class ContrastiveImputer(MarginalImputer):
     5
     """
 
-    name = "contrastive"
+    name, _argument = "contrastive", "rows"
 
     def __init__(self, rows: Any, players: Players | None = None) -> None:
-        tensor = to_tensor(rows, "rows")
-        players = players or Players.of_elements(tensor.shape[1:])
-        super().__init__(check_rows(tensor, players, "rows"), players)
+        super().__init__(rows, players)

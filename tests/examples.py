@@ -318,7 +318,9 @@ VALUES: dict[str, Callable[[], Made]] = {
     "imputed": lambda: imputed(IMPUTERS["marginal"]()),
     "imputed, all draws": lambda: imputed(IMPUTERS["marginal"](), "ilr", draws=20),
     "imputed, nested": lambda: imputed(IMPUTERS["gaussian of many players"]()),
-    "imputed, weighted": lambda: imputed(IMPUTERS["empirical"]())._replace(random=False),
+    "imputed, weighted": lambda: imputed(
+        ms.EmpiricalImputer(normal(40, 4), bandwidth=0.5)
+    )._replace(random=False),
     "imputed, groups of elements": lambda: imputed(
         ms.MarginalImputer(normal(20, 6).unflatten(1, (2, 3)), ms.Players("ab", [[0, 1, 1]] * 2))
     ),

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from manifold_shap.explanation import Explanation
-from manifold_shap.global_importance import GlobalValues
+from manifold_shap.global_values import GlobalValues
 from manifold_shap.plots import selection, style
 
 _LABEL = 150.0

@@ -10,7 +10,7 @@ from torch import Tensor
 from manifold_shap._checks import check_choice, check_whole
 from manifold_shap._checks import shown as listed
 from manifold_shap.explanation import Explanation
-from manifold_shap.global_importance import GlobalValues
+from manifold_shap.global_values import GlobalValues
 from manifold_shap.plots import style
 
 # Of a group of unnamed elements of a table, so many values are listed.

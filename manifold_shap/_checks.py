@@ -8,6 +8,7 @@ argument: its name in the caller's signature, or an expression such as `value(x,
 import math
 import numbers
 import operator
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -48,6 +49,21 @@ def check_whole(
     if number < least or (most is not None and number > most):
         raise ValueError(f"{expected} but got {number}{_end(fix)}")
     return number
+
+
+def check_distinct(names: Iterable[Any], what: str, fix: str = "") -> None:
+    """Refuse names of which one occurs more than once.
+
+    >>> check_distinct(["a", "b"], "column names")
+
+    Raises:
+        ValueError: all of those that do.
+    """
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise ValueError(
+            f"Expected distinct {what} but got {shown(twice)} more than once{_end(fix)}"
+        )
 
 
 def check_number(

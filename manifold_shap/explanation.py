@@ -17,7 +17,6 @@ from manifold_shap.players import Players
 from manifold_shap.simplex.on_simplex import OnSimplex
 from manifold_shap.simplex.partition import Partition
 from manifold_shap.spaces import OutputSpace, Probability
-from manifold_shap.tables.features import player_values
 from manifold_shap.tables.schema import Schema
 
 if TYPE_CHECKING:
@@ -205,6 +204,8 @@ class Explanation(OnSimplex):
 
     def features(self) -> "pd.DataFrame | None":
         """What each player was, in original units `[instances, players]`; see `player_values`."""
+        from manifold_shap.tables.frames import player_values
+
         frame = player_values(self.x, self.players, self.schema, self.owners)
         return None if frame is None else frame.set_axis(list(self.instances))
 

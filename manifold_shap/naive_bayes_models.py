@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 from jaxtyping import Bool, Float
-from pandas.api.types import is_numeric_dtype
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -170,7 +168,7 @@ class NaiveBayes:
             )
 
     def _tensor(self, x: Any, name: str) -> Float[Tensor, "rows *event"]:
-        if isinstance(x, pd.DataFrame):
+        if not isinstance(x, Tensor | np.ndarray):
             x = self._array(x, name)
         if isinstance(x, np.ndarray) and x.dtype.kind in "biuf":
             x = torch.from_numpy(x.astype(np.float32 if x.dtype == np.float32 else np.float64))
@@ -184,7 +182,13 @@ class NaiveBayes:
         x = x.detach().cpu()
         return x if x.dtype == torch.float32 else x.double()
 
-    def _array(self, frame: pd.DataFrame, name: str) -> np.ndarray:
+    def _array(self, frame: Any, name: str) -> Any:
+        """The columns of a data frame that the model was fitted on; anything else as it is."""
+        import pandas as pd
+        from pandas.api.types import is_numeric_dtype
+
+        if not isinstance(frame, pd.DataFrame):
+            return frame
         if self.named:
             missing = [column for column in self.features if column not in frame]
             extra = [column for column in frame if column not in self.features]

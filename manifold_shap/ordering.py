@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Bool, Int64
 from torch import Tensor
 
+from manifold_shap._checks import check_distinct
 from manifold_shap._words import shown
 from manifold_shap.coalitions import all_coalitions, all_orders, sample_orders
 from manifold_shap.players import Players
@@ -154,14 +155,8 @@ def _check_components(components: Any, players: Players) -> None:
             f"Expected `ordering` to name players among {shown(players.names)} but got "
             f"{shown(unknown)}."
         )
-    placed = set(named)
-    if len(placed) < len(named):
-        twice = sorted({name for name in named if named.count(name) > 1})
-        raise ValueError(
-            f"Expected `ordering` to name every player once but got {shown(twice)} more than once; "
-            "put each player into one component."
-        )
-    left_out = [name for name in players.names if name not in placed]
+    check_distinct(named, "players in `ordering`", "put each of them into one component")
+    left_out = [name for name in players.names if name not in set(named)]
     if left_out:
         raise ValueError(
             f"Expected `ordering` to name every player but it leaves out {shown(left_out)}; "

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor
 
+from manifold_shap._checks import check_distinct
+
 
 class Players:
     """The players of a game, and the input elements that each of them owns.
@@ -33,12 +35,9 @@ class Players:
 
     def __init__(self, names: Iterable[object], index: object) -> None:
         self.names = tuple(str(name) for name in names)
-        if len(set(self.names)) < len(self.names):
-            twice = sorted({name for name in self.names if self.names.count(name) > 1})
-            raise ValueError(
-                f"Expected every player to have a name of its own but {twice[:10]} occur more than "
-                "once; number them, or let one player own their elements."
-            )
+        check_distinct(
+            self.names, "names of players", "number them, or let one player own their elements"
+        )
         given = torch.as_tensor(index)
         owners = torch.unique(given)
         if given.is_floating_point() or not torch.equal(

@@ -48,7 +48,17 @@ RESERVED = {
 }
 
 # What `import manifold_shap` leaves for those who need it.
-LEFT_OUT = ("lightning", "matplotlib", "hydra", "sklearn", "skops", "torchvision", "xarray", "zarr")
+LEFT_OUT = (
+    "lightning",
+    "matplotlib",
+    "hydra",
+    "pandas",
+    "sklearn",
+    "skops",
+    "torchvision",
+    "xarray",
+    "zarr",
+)
 
 SLOW = "takes a noticeable part of a second to import, and few calls need it"
 FRAMES = "pandas is slow to import, and only frames need it"
@@ -67,9 +77,12 @@ DEFERRED = {
     ("explanation", "scipy"): SLOW,
     ("explanation", "shap"): "an optional dependency",
     ("global_values", "pandas"): FRAMES,
+    ("explanation", "tables.frames"): FRAMES,
     ("io.zarr", "xarray"): SLOW,
     ("io.zarr", "zarr"): SLOW,
     ("models", "pandas"): FRAMES,
+    ("naive_bayes_models", "pandas"): FRAMES,
+    ("naive_bayes_models", "pandas.api.types"): FRAMES,
     ("naive_bayes_models", "sklearn"): SLOW,
     ("plots.interactive", "plotly.graph_objects"): "an optional dependency",
     ("plots.compositions", "sklearn.isotonic"): SLOW,
@@ -79,6 +92,7 @@ DEFERRED = {
     ("training.classifier", "skops.io"): SLOW,
     ("training.loop", "training.shell"): "Lightning takes seconds to import, and only trainings "
     "need it",
+    ("tables.schema", "tables.frames"): FRAMES,
     ("values.base", "values.grouped"): "`value.grouped(...)` is a convenience for `GroupedValue`",
     ("values.retrained", "sklearn.base"): SLOW,
 }

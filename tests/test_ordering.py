@@ -110,7 +110,10 @@ def test_an_ordering_is_read_by_name() -> None:
     [
         ([["a", "q"], list("bcde")], r"players among \['a', 'b', 'c', 'd', 'e'\] but got \['q'\]"),
         ([["a", 1], list("bcde")], r"players among \['a', .* but got \[1\]"),
-        ([["a", "b"], list("bcde")], r"every player once but got \['b'\] more than once"),
+        (
+            [["a", "b"], list("bcde")],
+            r"distinct players in `ordering` but got \['b'\]",
+        ),
         ([["a", "b"], ["d"]], r"every player but it leaves out \['c', 'e'\]"),
         ([], r"leaves out \['a', 'b', 'c', 'd', 'e'\]"),
         ([["a", "b"], [], list("cde")], r"at least one player in each .* \[\['a', 'b'\], \[\], "),

@@ -33,7 +33,7 @@ def test_players_must_each_own_an_element(index: Tensor) -> None:
 
 
 def test_players_have_names_of_their_own() -> None:
-    with pytest.raises(ValueError, match=r"a name of its own but \['b'\] occur more than once"):
+    with pytest.raises(ValueError, match=r"distinct names of players but got \['b'\]"):
         Players(("a", "b", "b"), torch.arange(3))
 
 

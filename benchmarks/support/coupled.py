@@ -15,7 +15,7 @@ from sklearn.svm import SVC
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.tables.columns import Column
+from manifold_shap.tables import Column
 from manifold_shap.tables.schema import Schema
 
 # Test rows in the authors' published code.

@@ -15,13 +15,12 @@ import torch
 from pandas.api import types
 from torch import Tensor
 
-from manifold_shap._checks import all_at_once, check_choice, check_known, to_tensor
+from manifold_shap._checks import all_at_once, check_choice, check_distinct, check_known, to_tensor
 from manifold_shap._words import shown
 from manifold_shap.data import sources
 from manifold_shap.data.base import Settings
 from manifold_shap.data.tables import Table, TableDataModule
-from manifold_shap.tables.columns import check_numerals, encode_column, finite_numbers, fit_column
-from manifold_shap.tables.schema import check_distinct
+from manifold_shap.tables.frames import check_numerals, encode_column, finite_numbers, fit_column
 
 TASKS = ("classification", "regression")
 MISSING = ("refuse", "drop_rows", "fill")
@@ -143,7 +142,7 @@ class CSV(TableDataModule):
             names = [f"column {k + 1}" for k in range(len(first))]
         else:
             # pandas renames a second "a" to "a.1"; an empty name it calls "Unnamed".
-            check_distinct([name for name in first if name])
+            check_distinct(filter(None, first), "column names", "rename or drop the copies")
             names = [name or f"Unnamed: {k}" for k, name in enumerate(first)]
         named = {"target": (self.target,), "drop": self.drop, "keep": self.keep}
         named["categorical"] = self.categorical

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
+from manifold_shap._checks import check_distinct
 from manifold_shap.simplex import geometry
 
 Tree = Any
@@ -161,9 +162,7 @@ def _distinct(classes: Sequence[str]) -> tuple[str, ...]:
     names = tuple(str(name) for name in classes)
     if len(names) < 2:
         raise ValueError(f"Expected at least 2 classes to partition but got {list(names)}.")
-    if len(set(names)) < len(names):
-        twice = sorted({name for name in names if names.count(name) > 1})
-        raise ValueError(f"Expected classes of different names but got {twice} more than once.")
+    check_distinct(names, "names of classes")
     return names
 
 
@@ -224,9 +223,7 @@ def _check_leaves(leaves: Sequence[str], classes: Sequence[str]) -> None:
         raise ValueError(
             f"Expected a partition of the classes {list(classes)} but it names {unknown}."
         )
-    twice = sorted({name for name in leaves if leaves.count(name) > 1})
-    if twice:
-        raise ValueError(f"Expected every class once in a partition but got {twice} more often.")
+    check_distinct(leaves, "classes in a partition")
     absent = [name for name in classes if name not in leaves]
     if absent:
         raise ValueError(f"Expected every class in the partition but it leaves out {absent}.")

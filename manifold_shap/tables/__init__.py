@@ -1,6 +1,5 @@
 """Tables: the columns of a frame, and how they are encoded as rows of numbers."""
 
-from manifold_shap.tables.columns import Column
-from manifold_shap.tables.schema import Schema
+from manifold_shap.tables.schema import Column, Schema
 
 __all__ = ["Column", "Schema"]

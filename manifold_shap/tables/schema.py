@@ -1,4 +1,4 @@
-"""Encodes a data frame as rows of floats by the kinds of its columns, and decodes rows again.
+"""Describes the columns of a table, and how they are encoded as rows of floats.
 
 A continuous column becomes one standardised element, a binary column one 0/1 element, and a
 categorical column a one-hot block. Each column is one player: a block moves as one.
@@ -6,24 +6,81 @@ categorical column a one-hot block. Each column is one player: a block moves as 
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
-import pandas as pd
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from manifold_shap._checks import all_at_once, check_known
+from manifold_shap._checks import check_choice, check_distinct
 from manifold_shap._words import shown
 from manifold_shap.players import Players
-from manifold_shap.tables.columns import Column, decode_column, encode_column, fit_column
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Kind = Literal["continuous", "binary", "categorical"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table, and how it is encoded.
+
+    >>> Column("colour", "categorical", ("blue", "green", "red")).width
+    3
+
+    Attributes:
+        name: its name in the table.
+        kind: "continuous", "binary" or "categorical".
+        categories: every value it may take, as text; empty for a continuous column. A binary
+            column encodes the first as 0 and the second as 1.
+        mean: training mean, in the column's own units (continuous only).
+        scale: training standard deviation, in the same units; 1 where the column is constant.
+        numeric: whether the two values of a binary column are numbers rather than text.
+
+    Raises:
+        ValueError: an unknown kind, categories that do not suit it, or a mean or scale that is
+            not finite.
+    """
+
+    name: str
+    kind: str
+    categories: tuple[str, ...] = ()
+    mean: float = 0.0
+    scale: float = 1.0
+    numeric: bool = False
+
+    def __post_init__(self) -> None:
+        # Text of numpy could not be read back from a checkpoint.
+        object.__setattr__(self, "name", str(self.name))
+        object.__setattr__(self, "categories", tuple(str(label) for label in self.categories))
+        check_choice(f"kind of column {self.name!r}", self.kind, get_args(Kind))
+        count, distinct = len(self.categories), len(set(self.categories))
+        fits = {"continuous": count == 0, "binary": count == 2, "categorical": count >= 1}
+        if not fits[self.kind] or distinct < count:
+            raise ValueError(
+                f"Expected distinct categories for column {self.name!r} (none if continuous, two "
+                f"if binary, one or more if categorical) but got {shown(self.categories)} for a "
+                f"{self.kind} column."
+            )
+        if not (np.isfinite(self.mean) and np.isfinite(self.scale) and self.scale > 0):
+            raise ValueError(
+                f"Expected a finite mean and a positive scale for column {self.name!r} but got "
+                f"mean {self.mean} and scale {self.scale}; change the unit of its values."
+            )
+
+    @property
+    def width(self) -> int:
+        """How many elements of the encoded row it takes."""
+        return len(self.categories) if self.kind == "categorical" else 1
 
 
 @dataclass(frozen=True)
 class Schema:
     """The columns of a table in order, and the encoding they define.
 
+    >>> import pandas as pd
     >>> frame = pd.DataFrame({"age": [20, 30, 40], "colour": ["red", "green", "blue"]})
     >>> schema = Schema.fit(frame)
     >>> schema.encode(frame)
@@ -44,14 +101,14 @@ class Schema:
     def __post_init__(self) -> None:
         if not self.columns:
             raise ValueError("Expected `columns` to hold at least one column but got none.")
-        check_distinct(self.names)
+        check_distinct(self.names, "column names", "rename or drop the copies")
 
     @classmethod
     def fit(
         cls,
-        frame: pd.DataFrame,
+        frame: "pd.DataFrame",
         categorical: Iterable[str] = (),
-        categories_from: pd.DataFrame | None = None,
+        categories_from: "pd.DataFrame | None" = None,
     ) -> "Schema":
         """Infer the kinds and categories of a table, and standardise by its statistics.
 
@@ -71,17 +128,9 @@ class Schema:
                 values, text that looks like numbers, dates or an identifier. What is wrong with
                 several columns is said at once.
         """
-        whole = frame if categories_from is None else categories_from
-        forced = frozenset(categorical)
-        for table in (frame, whole):
-            _check_filled(table)
-        _check_names(whole, tuple(frame.columns), "`categories_from`")
-        check_known(forced, tuple(frame.columns), "`categorical` to name columns of the table")
+        from manifold_shap.tables import frames
 
-        def fit(name: str) -> Column:
-            return fit_column(frame[name], whole[name], name in forced)
-
-        return cls(tuple(all_at_once(fit, frame.columns)))
+        return cls(frames.fit(frame, frozenset(categorical), categories_from))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -99,7 +148,7 @@ class Schema:
         widths = torch.tensor([column.width for column in self.columns])
         return Players(self.names, torch.repeat_interleave(widths))
 
-    def encode(self, frame: pd.DataFrame) -> Float[Tensor, "rows width"]:
+    def encode(self, frame: "pd.DataFrame") -> Float[Tensor, "rows width"]:
         """A table in original units as float32 rows; columns are matched by name.
 
         Raises:
@@ -107,12 +156,11 @@ class Schema:
             ValueError: missing, extra or duplicate columns, missing or infinite values, text in a
                 continuous column, or a category that is not in the schema.
         """
-        _check_table(frame)
-        _check_names(frame, self.names, "the table")
-        blocks = all_at_once(lambda column: encode_column(frame[column.name], column), self.columns)
-        return torch.from_numpy(np.concatenate(blocks, axis=1))
+        from manifold_shap.tables import frames
 
-    def decode(self, x: Tensor) -> pd.DataFrame:
+        return frames.encode(frame, self.columns)
+
+    def decode(self, x: Tensor) -> "pd.DataFrame":
         """Encoded rows `[rows, width]` as a table in original units.
 
         Categories come back as text, binary columns of numbers as numbers. Elements between two
@@ -122,12 +170,9 @@ class Schema:
             TypeError: `x` is not a tensor.
             ValueError: it has another shape, or holds NaN.
         """
-        _check_encoded(x, self.width)
-        values = x.detach().cpu().to(torch.float64).numpy()
-        stops = np.cumsum([column.width for column in self.columns])[:-1]
-        blocks = np.split(values, stops, axis=1)
-        pairs = zip(self.columns, blocks, strict=True)
-        return pd.DataFrame({column.name: decode_column(block, column) for column, block in pairs})
+        from manifold_shap.tables import frames
+
+        return frames.decode(x, self.columns)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain strings, numbers and lists, for a checkpoint or a JSON file."""
@@ -154,58 +199,3 @@ class Schema:
                 f"Expected a schema written by `Schema.to_dict` but got {plain!r:.200}: {error!r}."
             ) from error
         return cls(tuple(columns))
-
-
-def check_distinct(names: Iterable[Any]) -> None:
-    """Refuse column names of which one occurs twice."""
-    index = pd.Index(names)
-    if index.has_duplicates:
-        raise ValueError(
-            "Expected distinct column names but got "
-            f"{shown(index[index.duplicated()].unique().tolist())} more than once; rename or drop "
-            "the copies."
-        )
-
-
-def _check_table(frame: Any) -> None:
-    if not isinstance(frame, pd.DataFrame):
-        raise TypeError(f"Expected a pandas DataFrame but got {type(frame).__name__}.")
-    check_distinct(frame.columns)
-
-
-def _check_encoded(x: Any, width: int) -> None:
-    if not isinstance(x, Tensor):
-        raise TypeError(f"Expected `x` to be a tensor but got {type(x).__name__}.")
-    if x.ndim != 2 or x.shape[1] != width:
-        raise ValueError(
-            f"Expected `x` of shape (rows, {width}) but got {tuple(x.shape)}; "
-            "rows are encoded by `Schema.encode`."
-        )
-    if torch.isnan(x).any():
-        raise ValueError("Expected `x` without NaN; fill absent elements before decoding.")
-
-
-def _check_filled(frame: pd.DataFrame) -> None:
-    _check_table(frame)
-    if frame.empty:
-        raise ValueError(
-            f"Expected a table with rows and columns but got {frame.shape[0]} rows and "
-            f"{frame.shape[1]} columns."
-        )
-    odd = [name for name in frame.columns if not isinstance(name, str)]
-    if odd:
-        raise ValueError(
-            f"Expected column names to be text but got {shown(odd)}; "
-            "`frame.rename(columns=str)` makes them so."
-        )
-
-
-def _check_names(frame: pd.DataFrame, names: tuple[str, ...], where: str) -> None:
-    known = frozenset(names)
-    missing = [name for name in names if name not in frame.columns]
-    extra = [name for name in frame.columns if name not in known]
-    if missing or extra:
-        raise ValueError(
-            f"Expected {where} to have the columns {shown(names)} but it lacks {shown(missing)} "
-            f"and has the extra {shown(extra)}; select them with `frame[list(schema.names)]`."
-        )

@@ -188,7 +188,7 @@ def test_a_partition_needs_two_classes(classes: list[str]) -> None:
 
 
 def test_classes_have_names_of_their_own() -> None:
-    message = r"Expected classes of different names but got \['a'\] more than once"
+    message = r"Expected distinct names of classes but got \['a'\] more than once"
     with pytest.raises(ValueError, match=message):
         Partition.sequential(("a", "b", "a"))
     with pytest.raises(ValueError, match=message):
@@ -215,7 +215,10 @@ def test_a_node_is_a_pair(tree: object, node: str) -> None:
     [
         (["a", "b"], r"Expected every class in the partition but it leaves out \['c'\]"),
         ([["a", "b"], "d"], r"a partition of the classes \['a', 'b', 'c'\] but it names \['d'\]"),
-        ([["a", "b"], ["c", "a"]], r"every class once in a partition but got \['a'\] more often"),
+        (
+            [["a", "b"], ["c", "a"]],
+            r"distinct classes in a partition but got \['a'\]",
+        ),
         ("a", r"Expected every class in the partition but it leaves out \['b', 'c'\]"),
     ],
 )
@@ -267,7 +270,7 @@ def test_other_classes_are_refused() -> None:
         partition.aligned(("a", "b", "d"))
     with pytest.raises(ValueError, match="Expected a partition of the classes"):
         partition.rotation(Partition.sequential(("a", "b")))
-    with pytest.raises(ValueError, match="Expected classes of different names"):
+    with pytest.raises(ValueError, match="Expected distinct names of classes"):
         partition.aligned(("a", "b", "c", "a"))
 
 

@@ -9,8 +9,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manifold_shap.tables.columns import Column
-from manifold_shap.tables.schema import Schema, _check_encoded, _check_table
+from manifold_shap.tables import Column, Schema
+from manifold_shap.tables.frames import _check_table, decode
 
 
 @pytest.fixture
@@ -297,7 +297,7 @@ def test_not_a_frame_and_not_a_tensor() -> None:
     with pytest.raises(TypeError, match="Expected a pandas DataFrame but got dict"):
         _check_table({"a": [1]})
     with pytest.raises(TypeError, match="`x` to be a tensor but got list"):
-        _check_encoded([[0.0]], 1)
+        decode([[0.0]], [Column("a", "continuous")])
 
 
 def test_dates_are_refused(frame: pd.DataFrame) -> None:

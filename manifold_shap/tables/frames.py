@@ -1,18 +1,21 @@
-"""Infers the kind of a table's column, and encodes the column as elements of a float row."""
+"""Encodes data frames as rows of floats by the kinds of their columns, and makes frames of rows."""
 
 import numbers
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
+from jaxtyping import Float, Int64
 from numpy.typing import NDArray
 from pandas.api import types
+from torch import Tensor
 
-from manifold_shap._checks import check_choice
+from manifold_shap._checks import all_at_once, check_distinct, check_known
 from manifold_shap._words import shown
-
-Kind = Literal["continuous", "binary", "categorical"]
+from manifold_shap.players import Players
+from manifold_shap.tables.schema import Column, Schema
 
 _IDENTIFIER_LEAST = 100
 _IDENTIFIER_SHARE = 0.9
@@ -23,65 +26,93 @@ _MISSING_WORDS = ("#n/a", "<na>", "n/a", "na", "nan", "none", "null")
 _DATE = r"\w+(?:[-/. ]|, )\w+(?:[-/. ]|, )\w+.*"
 
 
-@dataclass(frozen=True)
-class Column:
-    """One column of a table, and how it is encoded.
+def fit(
+    frame: pd.DataFrame, categorical: frozenset[str], categories_from: pd.DataFrame | None
+) -> tuple[Column, ...]:
+    """See `Schema.fit`."""
+    whole = frame if categories_from is None else categories_from
+    for table in (frame, whole):
+        _check_table(table)
+        if table.empty:
+            raise ValueError(
+                f"Expected a table with rows and columns but got {table.shape[0]} rows and "
+                f"{table.shape[1]} columns."
+            )
+        odd = [name for name in table.columns if not isinstance(name, str)]
+        if odd:
+            raise ValueError(
+                f"Expected column names to be text but got {shown(odd)}; "
+                "`frame.rename(columns=str)` makes them so."
+            )
+    _check_names(whole, tuple(frame.columns), "`categories_from`")
+    check_known(categorical, tuple(frame.columns), "`categorical` to name columns of the table")
+    return tuple(
+        all_at_once(lambda k: fit_column(frame[k], whole[k], k in categorical), frame.columns)
+    )
 
-    >>> Column("colour", "categorical", ("blue", "green", "red")).width
-    3
 
-    Attributes:
-        name: its name in the table.
-        kind: "continuous", "binary" or "categorical".
-        categories: every value it may take, as text; empty for a continuous column. A binary
-            column encodes the first as 0 and the second as 1.
-        mean: training mean, in the column's own units (continuous only).
-        scale: training standard deviation, in the same units; 1 where the column is constant.
-        numeric: whether the two values of a binary column are numbers rather than text.
+def encode(frame: pd.DataFrame, columns: Sequence[Column]) -> Float[Tensor, "rows width"]:
+    """See `Schema.encode`."""
+    _check_table(frame)
+    _check_names(frame, tuple(column.name for column in columns), "the table")
+    blocks = all_at_once(lambda column: encode_column(frame[column.name], column), columns)
+    return torch.from_numpy(np.concatenate(blocks, axis=1))
 
-    Raises:
-        ValueError: an unknown kind, categories that do not suit it, or a mean or scale that is
-            not finite.
+
+def decode(x: Any, columns: Sequence[Column]) -> pd.DataFrame:
+    """See `Schema.decode`."""
+    stops = np.cumsum([column.width for column in columns])
+    if not isinstance(x, Tensor):
+        raise TypeError(f"Expected `x` to be a tensor but got {type(x).__name__}.")
+    if x.ndim != 2 or x.shape[1] != stops[-1]:
+        raise ValueError(
+            f"Expected `x` of shape (rows, {stops[-1]}) but got {tuple(x.shape)}; "
+            "rows are encoded by `Schema.encode`."
+        )
+    if torch.isnan(x).any():
+        raise ValueError("Expected `x` without NaN; fill absent elements before decoding.")
+    blocks = np.split(x.detach().cpu().to(torch.float64).numpy(), stops[:-1], axis=1)
+    pairs = zip(columns, blocks, strict=True)
+    return pd.DataFrame({column.name: _decoded(block, column) for column, block in pairs})
+
+
+def player_values(
+    x: Float[Tensor, "rows *event"],
+    players: Players,
+    schema: Schema | None = None,
+    owners: Int64[Tensor, "rows *event"] | None = None,
+) -> pd.DataFrame | None:
+    """What each player was, in original units `[rows, players]`.
+
+    A player of several columns has them all, as in "street=Elm, number=7"; one that a row lacks
+    has NaN. None where a player owns several elements that no schema describes, as a superpixel
+    does.
+
+        >>> player_values(torch.tensor([[1.0, 2.0]]), Players(["a", "b"], [1, 0]))
+             a    b
+        0  2.0  1.0
+
+    Args:
+        x: rows, as the model sees them.
+        players: who plays.
+        schema: columns of the table that the rows come from, if they come from one.
+        owners: the player that owns each element of each row, where rows have players of their
+            own; -1 for padding.
     """
-
-    name: str
-    kind: str
-    categories: tuple[str, ...] = ()
-    mean: float = 0.0
-    scale: float = 1.0
-    numeric: bool = False
-
-    def __post_init__(self) -> None:
-        # Text of numpy could not be read back from a checkpoint.
-        object.__setattr__(self, "name", str(self.name))
-        object.__setattr__(self, "categories", tuple(str(label) for label in self.categories))
-        check_choice(f"kind of column {self.name!r}", self.kind, get_args(Kind))
-        count, distinct = len(self.categories), len(set(self.categories))
-        fits = {"continuous": count == 0, "binary": count == 2, "categorical": count >= 1}
-        if not fits[self.kind] or distinct < count:
-            raise ValueError(
-                f"Expected distinct categories for column {self.name!r} (none if continuous, two "
-                f"if binary, one or more if categorical) but got {shown(self.categories)} for a "
-                f"{self.kind} column."
-            )
-        if not (np.isfinite(self.mean) and np.isfinite(self.scale) and self.scale > 0):
-            raise ValueError(
-                f"Expected a finite mean and a positive scale for column {self.name!r} but got "
-                f"mean {self.mean} and scale {self.scale}; change the unit of its values."
-            )
-
-    @property
-    def width(self) -> int:
-        """How many elements of the encoded row it takes."""
-        return len(self.categories) if self.kind == "categorical" else 1
+    if schema is not None:
+        return _of_columns(schema.decode(x), schema, players)
+    flat, names = x.flatten(1), list(players.names)
+    own = (players.index.expand_as(x) if owners is None else owners).flatten(1)
+    if not torch.equal((own >= 0).sum(1), own.amax(1) + 1):
+        return None
+    # Padding is written to a place of its own, and left out.
+    values = flat.new_full((len(flat), len(names) + 1), torch.nan)
+    values.scatter_(1, own.where(own >= 0, len(names)), flat)
+    return pd.DataFrame(values[:, :-1].numpy(), columns=names)
 
 
 def fit_column(rows: pd.Series, whole: pd.Series, forced: bool) -> Column:
-    """The column that `whole` is, with the mean and scale of `rows`; `forced`: categorical.
-
-    Raises:
-        TypeError, ValueError: see `Schema.fit`.
-    """
+    """The column that `whole` is, with the mean and scale of `rows`; `forced`: categorical."""
     name = str(rows.name)
     for series in (whole, rows):
         _check_present(series)
@@ -105,21 +136,15 @@ def fit_column(rows: pd.Series, whole: pd.Series, forced: bool) -> Column:
                 f"Column {name!r} looks like an identifier: {whole.nunique()} distinct texts "
                 f"in {len(whole)} rows; drop it, or name it in `categorical` if it is a category."
             )
-    if types.is_bool_dtype(whole.dtype):
-        labels = {"False", "True"}
-    else:
-        labels = {_text(value) for value in whole.unique()}
+    is_bool = types.is_bool_dtype(whole.dtype)
+    labels = {"False", "True"} if is_bool else {_text(value) for value in whole.unique()}
     categories = tuple(sorted(labels, key=float if is_number else None))
     kind = "binary" if len(categories) == 2 and not forced else "categorical"
     return Column(name, kind, categories, numeric=kind == "binary" and is_number)
 
 
 def encode_column(series: pd.Series, column: Column) -> NDArray[np.float32]:
-    """Its elements, `[rows, column.width]`.
-
-    Raises:
-        ValueError: see `Schema.encode`.
-    """
+    """Its elements, `[rows, column.width]`."""
     if column.kind == "continuous":
         return _standardise(series, column)[:, None]
     codes = _codes(series, column)
@@ -128,7 +153,7 @@ def encode_column(series: pd.Series, column: Column) -> NDArray[np.float32]:
     return np.eye(column.width, dtype=np.float32)[codes]
 
 
-def decode_column(block: NDArray[np.float64], column: Column) -> NDArray[Any]:
+def _decoded(block: NDArray[np.float64], column: Column) -> NDArray[Any]:
     """Its values in original units, from elements `[rows, column.width]`."""
     if column.kind == "continuous":
         return block[:, 0] * column.scale + column.mean
@@ -188,7 +213,6 @@ def finite_numbers(series: pd.Series) -> NDArray[np.float64]:
 
 
 def _row(series: pd.Series, bad: NDArray[np.bool_]) -> Any:
-    """The label of the first row that is bad."""
     return series.index[int(bad.argmax())]
 
 
@@ -246,7 +270,6 @@ def _is_mostly_distinct(series: pd.Series) -> bool:
 
 
 def _codes(series: pd.Series, column: Column) -> NDArray[np.int64]:
-    """The position of each value among the column's categories."""
     _check_present(series)
     code, values = pd.factorize(series)
     labels = [_text(value) for value in values]
@@ -277,3 +300,46 @@ def _standardise(series: pd.Series, column: Column) -> NDArray[np.float32]:
             "correct or drop the row."
         )
     return standard
+
+
+def _check_table(frame: Any) -> None:
+    if not isinstance(frame, pd.DataFrame):
+        raise TypeError(f"Expected a pandas DataFrame but got {type(frame).__name__}.")
+    check_distinct(frame.columns, "column names", "rename or drop the copies")
+
+
+def _check_names(frame: pd.DataFrame, names: tuple[str, ...], where: str) -> None:
+    known = frozenset(names)
+    missing = [name for name in names if name not in frame.columns]
+    extra = [name for name in frame.columns if name not in known]
+    if missing or extra:
+        raise ValueError(
+            f"Expected {where} to have the columns {shown(names)} but it lacks {shown(missing)} "
+            f"and has the extra {shown(extra)}; select them with `frame[list(schema.names)]`."
+        )
+
+
+def _of_columns(frame: pd.DataFrame, schema: Schema, players: Players) -> pd.DataFrame:
+    """The columns of each player: its values, or all of them in one text."""
+    first = torch.searchsorted(schema.players.index, torch.arange(len(schema.names)))
+    owner = players.index[first]
+    if len(owner) == len(players):
+        return frame.iloc[:, owner.argsort().tolist()].set_axis(list(players.names), axis=1)
+    return pd.DataFrame(
+        {
+            name: _together(frame.iloc[:, (owner == player).nonzero()[:, 0].tolist()])
+            for player, name in enumerate(players.names)
+        }
+    )
+
+
+def _together(columns: pd.DataFrame) -> pd.Series:
+    if columns.shape[1] == 1:
+        return columns.iloc[:, 0]
+    texts = pd.DataFrame(
+        {
+            name: f"{name}=" + column.map("{:.6g}".format if column.dtype.kind == "f" else str)
+            for name, column in columns.items()
+        }
+    )
+    return texts.agg(", ".join, axis=1)

@@ -10,7 +10,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from manifold_shap.plots import style
 
@@ -159,6 +159,7 @@ def global_bars(
         axes.invert_yaxis()
         axes.axvline(0, color=style.INK, linewidth=0.8)
         label_axes(axes, title, "global Shapley value")
+        axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
         if shown or found.keys() != next(iter(panels.values())).keys():
             axes.legend(**LEGEND)
     return figure

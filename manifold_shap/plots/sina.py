@@ -132,7 +132,7 @@ def _rank(columns: pd.DataFrame) -> tuple[Float[np.ndarray, " rows"], str]:
 
 def _panels(names: Sequence[str], labels: Sequence[str]) -> tuple[Figure, list[Axes]]:
     """Axes for each explanation, of the same scales; several have their names as titles."""
-    height = 0.85 + _LINE * max(len(labels), 4)
+    height = 0.85 + _LINE * max(len(labels), 5)
     if len(names) == 1:
         figure, axes = style.one_panel(height, grid="y")
         style.write_lines(axes, labels)

@@ -28,6 +28,12 @@ class SizeUniform:
 
     It gives coalition S the weight Σ_{i∉S} |S|!(n-|S|-1)!/n! / n, the share of Eq. (1) of Frye et
     al. (2021) that S carries, and is the law of their Eqs. (16)-(17).
+
+    >>> SizeUniform(3).log_prob(torch.tensor([[False, False, False], [True, False, False]])).exp()
+    tensor([0.3333, 0.1111])
+
+    Raises:
+        ValueError: no player.
     """
 
     def __init__(self, players: int) -> None:
@@ -40,7 +46,7 @@ class SizeUniform:
         return arrival < newcomer
 
     def sample_antithetic(self, shape: Sequence[int], generator: torch.Generator) -> Tensor:
-        """Pairs `[*shape, 2, players]`: who came before a player, and who came after it.
+        """Antithetic pairs `[*shape, 2, players]`: predecessors and successors of a random player.
 
         Each half follows the law; together they cover every player but one, so their errors
         partly cancel.
@@ -105,6 +111,12 @@ class ShapleyKernel(_ProperSizes):
 
     Not the law of the Shapley sum: the empty coalition never occurs, and small and large ones
     are more frequent (Lundberg & Lee 2017, Theorem 2).
+
+    >>> ShapleyKernel(4).size_probability
+    tensor([0.3636, 0.2727, 0.3636], dtype=torch.float64)
+
+    Raises:
+        ValueError: fewer than two players.
     """
 
     def __init__(self, players: int) -> None:
@@ -116,8 +128,17 @@ class ShapleyKernel(_ProperSizes):
 class LeverageScores(_ProperSizes):
     """The leverage scores of KernelSHAP's regression: |S| uniform on 1..n-1, then a uniform subset.
 
-    Under the kernel alone, coalitions of middle sizes are rare and then weigh as much as others;
-    here no coalition tells the fit more than another (Musco & Witter 2025, Lemma 3.2).
+    Under the kernel, coalitions of middle sizes are rare; leverage scores give every coalition the
+    probability that is in proportion to its influence on the fit (Musco & Witter 2025, Lemma 3.2).
+
+    >>> LeverageScores(4).size_probability
+    tensor([0.3333, 0.3333, 0.3333], dtype=torch.float64)
+    >>> mask = LeverageScores(4).sample((100,), torch.Generator().manual_seed(0))
+    >>> bool(mask.any(-1).all()), bool(mask.all(-1).any())  # Neither empty nor full.
+    (True, False)
+
+    Raises:
+        ValueError: fewer than two players.
     """
 
     def __init__(self, players: int) -> None:
@@ -151,8 +172,8 @@ def sample_stratified_pairs(
 def stratum_weights(strata: int) -> Float[Tensor, " strata"]:
     """What each stratum counts for; they sum to one.
 
-    Contributions vary most where nearly nobody or nearly everybody is present. So the strata are
-    parts of equal probability under the arcsine law of q, and their weights are their widths.
+    Contributions vary most at nearly empty and nearly full coalitions. So the strata are parts of
+    equal probability under the arcsine law of q, and their weights are their widths.
     """
     return 2 * _stratum_edges(strata).diff()
 

@@ -57,12 +57,12 @@ def adaptive_shapley(
     First every player is sampled `least` times, then the one whose next sample reduces the expected
     squared error of all most: Algorithm 2 of Noé et al. (2024), where the two branches of the
     condition are printed in the wrong order. Variances are updated after each round of samples, and
-    shrunk a little towards the mean of all players, so that no player is left out for good. In the
+    shrunk a little towards their mean over players, so that every player is sampled again. In the
     end the values are adjusted, in proportion to the variances of their estimates, to sum to
     v(N) - v(∅); see `adjust`.
 
-    It pays where few of many players vary much. A contribution costs two values here, and one in
-    `permutation_shapley`, which is at least as precise elsewhere.
+    It pays where the contributions of a few out of many players vary much. A contribution costs two
+    values here, and one in `permutation_shapley`, which is at least as precise elsewhere.
 
     Args:
         value: a `ValueFunction`, or a callable; see `as_value_function`.
@@ -77,13 +77,13 @@ def adaptive_shapley(
         ordering: names of the players, component after component, as in `[["a", "b"], ["c"]]`:
             only orders in which earlier components come first are taken. By default all are.
         seed: of the orders. Same seed, same answer, for any `batch_size` and device, unless the
-            value function's own rounding differs: then another player, as good, may be chosen.
+            value function's own rounding differs: it may then decide between equal players.
         batch_size: model rows per call; changes memory and time, not the numbers.
         progress: show a bar with the time left on work of more than two seconds.
 
     Returns:
-        An explanation with standard errors over samples, of orders and draws alike. Which player is
-        sampled depends on the contributions seen, which leaves a bias: in simulations of 2,500 rows
+        An explanation with standard errors over samples, from orders and draws. Which player is
+        sampled depends on earlier contributions, which causes a bias: in simulations of 2,500 rows
         up to a tenth of a standard deviation by default, four tenths with `least=2`. Where
         contributions are rare and large, errors are underestimated: for the conjunction of six
         players, 95 % intervals covered 86 %.
@@ -108,7 +108,7 @@ def adaptive_shapley(
             f"players, but got {samples}; give more, or a smaller `least`."
         )
     made_by = {"estimator": "adaptive", "least": least, "seed": seed, **order.provenance}
-    if players == 1:  # What it adds is known.
+    if players == 1:  # Its contribution is known.
         return game.explanation(game.total.double()[:, None], {**made_by, "samples": 0})
     sampler = _Contributions(game, order, target_error, seed, least)
     sampler.warn(sampler.run(_rounds(players, first, most), most))
@@ -162,15 +162,15 @@ class _Contributions(Sampler):
         return adjust(self.moments.mean[where], self.moments.variance(rows), total)
 
     def _owners(self, rows: Tensor, numbers: range) -> Int64[Tensor, "rows samples"]:
-        """Whose contributions come next, in ascending order."""
+        """The players to sample next, in ascending order."""
         device, players = self.game.device, torch.arange(self.game.shape[1])
         if numbers.start < self.least * len(players):
             owner = torch.tensor(numbers, device=device) // self.least
             return owner.repeat(len(rows), 1)
         counts = self.moments.counts[rows.to(device)]
         trace = diagonal(self.moments.variance(rows)).sum(-1) * counts
-        # A player whose contributions happened to be alike would never be sampled again, were not
-        # each variance drawn to their mean, as by one contribution more.
+        # Each variance is shrunk towards their mean as by one more contribution: a player whose
+        # contributions happened to be equal would otherwise never be sampled again.
         trace = trace.lerp(trace.mean(1, keepdim=True), counts.double().reciprocal())
         more = allocate(trace, counts, len(numbers))
         every = players.to(device).expand_as(counts).flatten()
@@ -182,7 +182,7 @@ class _Contributions(Sampler):
         owner: Int64[Tensor, "rows samples"],
         keys: Int64[Tensor, "rows samples"],
     ) -> Float[Tensor, "rows samples 2 outputs"]:
-        """v of those who come before a player in an order of its own, and v with the player.
+        """v of a player's predecessors in an order of its own, without and with the player.
 
         Both share the random numbers of a sampled value function: `w` of Algorithm 1.
         """
@@ -193,7 +193,7 @@ class _Contributions(Sampler):
         joined = before.scatter(-1, own, True)
         size = before.sum(-1, keepdim=True)
         empty, full = size == 0, size == players - 1
-        # v of nobody and of everybody is known: the other coalition stands in for them.
+        # The empty and the grand coalition are known: the other coalition stands in for them.
         proper = (torch.where(empty, joined, before), torch.where(full, before, joined))
         mask = torch.stack(proper, dim=2).flatten(1, 2)
         twice = keys.repeat_interleave(2, 1)
@@ -209,17 +209,17 @@ def adjust(
     covariance: Float[Tensor, "rows players *errors"],
     total: Float[Tensor, "rows outputs"],
 ) -> tuple[Float[Tensor, "rows players outputs"], Float[Tensor, "rows players *errors"]]:
-    """Share out what estimates lack of their known sum, as least squares would.
+    """Adjust estimates to their known sum by weighted least squares.
 
     Player i takes the share w_i = tr C_i / Σ_j tr C_j, or 1/n where every trace is zero: Eqs.
     (28)-(29) of Noé et al. (2024) for ε → 0, where the sum is met exactly, with the variance of the
-    estimate, Σ_i/m_i, as their text has it. Estimates of different players being independent, the
-    errors of what comes of it have covariances (1 - w_i)² C_i + w_i² Σ_{j≠i} C_j.
+    estimate, Σ_i/m_i, as in their text. As estimates of different players are independent, the
+    errors of adjusted ones have covariances (1 - w_i)² C_i + w_i² Σ_{j≠i} C_j.
 
     Args:
         phi: estimates.
         covariance: C_i of their errors, `[rows, players, outputs, outputs]` or its diagonal alone.
-        total: what they should sum to.
+        total: their known sum.
     """
     share = weights(diagonal(covariance).sum(-1))
     lack = total - phi.sum(1)
@@ -231,12 +231,12 @@ def adjust(
 def allocate(
     trace: Float[Tensor, "rows players"], counts: Int64[Tensor, "rows players"], samples: int
 ) -> Int64[Tensor, "rows players"]:
-    """How many of `samples` more go to each player of each row.
+    """How many of `samples` further samples each player of each row gets.
 
     The squared errors of the players' means sum to Σ tr Σ_i/m_i (Noé et al. 2024, Eq. 27). Each
-    sample goes where it takes most from this sum: to the player with the largest gain, tr Σ_i/m_i
-    - tr Σ_i/(m_i + 1) = tr Σ_i/(m_i(m_i + 1)), the first of several that are equal. A player's
-    gains fall, so samples given one by one are those of the largest gains of all.
+    sample goes to the player where it reduces this sum most, by the gain tr Σ_i/m_i
+    - tr Σ_i/(m_i + 1) = tr Σ_i/(m_i(m_i + 1)); the first of several that are equal. A player's
+    gains decrease, so that samples given one by one are those of the largest gains of all.
 
     Args:
         trace: tr Σ_i, total variance of a player's contributions. Where no player has any, all
@@ -261,7 +261,7 @@ def allocate(
         fits = above(middle).sum(1, keepdim=True) <= samples
         low, high = torch.where(fits, low, middle), torch.where(fits, middle, high)
     most = above(high)
-    # What is left are gains as good as equal, of different players.
+    # The remaining samples go to players whose gains are as good as equal.
     left = samples - most.sum(1, keepdim=True)
     order = gain(counts + most).argsort(dim=1, descending=True, stable=True)
     return most + (order.argsort(1) < left)

@@ -19,14 +19,14 @@ from manifold_shap.estimators.ragged import by_player_count
 from manifold_shap.explanation import Explanation
 from manifold_shap.ordering import Ordering
 
-# Per player, in general and where contributions are linearized; and model rows that take a moment.
+# Evaluations per player, in general and where contributions are linearized; and model rows that
+# take hardly any time.
 _EVALUATIONS = DEFAULT_COALITIONS
 _EVALUATIONS_LINEARIZED = 128
 _LEAST_ROWS = 8192
 # Fewer give poor standard errors.
 _FEWEST_COALITIONS = 64
-# Of regressions: players at most and evaluations per player at least; and for networks, the share
-# of all coalitions that they take at least.
+# Bounds of regressions: players, evaluations per player and, for networks, share of all coalitions.
 _MOST_FITTED = 20
 _LEAST_FITTED = 32
 _LEAST_SHARE = 1 / 4
@@ -59,7 +59,7 @@ def auto_shapley(
     - Orders of the players (`permutation_shapley`), where an ordering restricts them or
       `evaluations` are too few for that.
 
-    The bounds are measured, on 13 to 20 players. For as many evaluations, contributions at sampled
+    The bounds were measured on 13 to 20 players. For as many evaluations, contributions at sampled
     coalitions had 4 to 10 times the squared error of a regression for most random games, and 1.4 to
     4 times for forests and networks with a baseline. For trained surrogates it was 0.3 to 1.2 times
     (less, where they are linearized), but 1.4 times with a quarter of all coalitions, 3 with half.
@@ -101,7 +101,7 @@ def auto_shapley(
     common["evaluations"] = budget if evaluations or target_error is None else None
     if len(order) == 1 and affordable(game, budget) >= _FEWEST_COALITIONS:
         found = coalition_shapley(value, x, **common)
-        kind = "linearized, and some in full" if found.made_by["linearized"] else "in full"
+        kind = "linearized and corrected" if found.made_by["linearized"] else "exact"
         why = f"contributions of all {players} players at once, {kind}"
         return _with_choice(found, f"coalition: {why}")
     found = permutation_shapley(value, x, ordering=ordering, **common)

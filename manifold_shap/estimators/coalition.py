@@ -11,9 +11,9 @@ the players for as many evaluations:
   known, v(N) - v(∅): a control variate (`with_sum`), which also makes the result efficient.
 - Where a value function can be linearized, the contributions of all players cost a few values
   instead of n. The estimate then has two levels: linearized contributions at most coalitions plus
-  a correction, the mean of what linearization misses at the coalitions that are evaluated in full
-  as well, as many as reduce the error most for their cost (Giles 2015, Section 1.3). It stays
-  unbiased but for what the control variate brings.
+  a correction, the mean linearization error at coalitions that are evaluated exactly as well, as
+  many as reduce the error most for their cost (Giles 2015, Section 1.3). The only bias is that of
+  the control variate.
 """
 
 import math
@@ -45,7 +45,7 @@ MAX_COALITIONS = 2**16
 _STRATA = 8
 LEAST_COALITIONS = 4 * _STRATA
 _PAIRS_PER_ROUND = 64
-# Pairs per round that may be evaluated in full as well, in fewer strata.
+# Pairs per round that may be evaluated exactly as well, in fewer strata.
 _EXACT_PAIRS, _EXACT_STRATA = 8, 4
 
 
@@ -68,7 +68,7 @@ def coalition_shapley(
         tensor([1., 2., 3.])
 
     Coefficients of the control variate are estimated from the same coalitions, and so is the number
-    of those evaluated in full. That leaves a bias of order 1/coalitions: a fifth of a standard
+    of those evaluated exactly. That causes a bias of order 1/coalitions: a fifth of a standard
     error with 64 of them, less with more.
 
     Args:
@@ -77,15 +77,14 @@ def coalition_shapley(
         evaluations: values of v per row, about; the budget in place of `coalitions`.
         coalitions: per row, a multiple of 32 (eight strata, two of each, each with its complement).
             Each costs as many values as there are players; where linearized contributions cost less
-            than a third of that, at most 16 of every 128 are evaluated in full. By default 256, or
+            than a third of that, at most 16 of every 128 are evaluated exactly. By default 256, or
             512 where linearized.
         target_error: stop a row when its largest standard error falls below this share of the
             range of v on that row; `coalitions` is then the most that a row may take (by default
             65,536).
         seed: of the coalitions. Same seed, same answer, for any `batch_size`.
-        batch_size: model rows per call; by default what suits the value function and the device.
-            Changes memory, not the numbers, but for the rounding of products: in half precision
-            that may be a part of a standard error.
+        batch_size: model rows per call; changes memory and time, not the numbers, but for rounding:
+            in half precision that may be a noticeable part of a standard error.
         progress: show a bar with the time left on work of more than two seconds.
 
     Returns:
@@ -134,7 +133,7 @@ def linearization(game: Evaluator) -> Linearized | None:
 def affordable(game: Evaluator, evaluations: int) -> int:
     """The most coalitions that cost at most this many values v(S); 0 where none do.
 
-    The cost is that of all rounds with their coalitions in full.
+    The cost includes all exact evaluations that there may be.
     """
     counts = range(LEAST_COALITIONS, MAX_COALITIONS + 1, LEAST_COALITIONS)
     several = bisect_right(counts, float(evaluations), key=lambda count: _cost(game, count))
@@ -147,12 +146,12 @@ def _cost(game: Evaluator, coalitions: int) -> float:
     if linearized is None:
         return coalitions * exact
     rounds = -(-coalitions // (2 * _PAIRS_PER_ROUND))
-    in_full = 2 * _EXACT_PAIRS * rounds
-    return coalitions * linearized.cost + in_full * (exact + linearized.cost)
+    corrections = 2 * _EXACT_PAIRS * rounds
+    return coalitions * linearized.cost + corrections * (exact + linearized.cost)
 
 
 class _Coalitions(Sampler):
-    """Contributions of all players or, linearized, these and what linearization misses."""
+    """Contributions of all players or, at two levels, linearized ones and their errors."""
 
     unit, per_step = "coalitions", 2
 
@@ -173,7 +172,7 @@ class _Coalitions(Sampler):
         else:
             due = self._due(rows, self.linearization.cost)
             self._take(self.moments[0], self._linearized, rows, numbers)
-            self._take(self.moments[1], self._missed, rows, numbers[:_EXACT_PAIRS], due)
+            self._take(self.moments[1], self._correction, rows, numbers[:_EXACT_PAIRS], due)
         bar.update(len(rows) * len(numbers))
 
     def estimate(self, rows: Tensor) -> tuple[Tensor, Tensor]:
@@ -182,10 +181,10 @@ class _Coalitions(Sampler):
         return phi[where], variance[where]
 
     def _due(self, rows: Tensor, cost: float) -> Bool[Tensor, " rows"]:
-        """Rows where coalitions in full reduce the error more, for their cost."""
-        linearized, missed = (part.gain()[rows.to(self.game.device)] for part in self.moments)
-        in_full = cost + len(self.game.players) + 1
-        return ~(missed / in_full < linearized / cost)
+        """Rows where exact contributions reduce the error more, for their cost."""
+        linearized, correction = (part.gain()[rows.to(self.game.device)] for part in self.moments)
+        exact_cost = cost + len(self.game.players) + 1
+        return ~(correction / exact_cost < linearized / cost)
 
     def _take(
         self,
@@ -229,7 +228,7 @@ class _Coalitions(Sampler):
     def _linearized(self, rows: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
         return _of_players(self.game.around(rows, mask, keys, self.linearization), mask)
 
-    def _missed(self, rows: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+    def _correction(self, rows: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
         return self._contributions(rows, mask, keys) - self._linearized(rows, mask, keys)
 
 

@@ -16,7 +16,7 @@ from manifold_shap.explanation import Explanation
 from manifold_shap.values.base import Linearized
 from manifold_shap.values.wrapped import as_value_function
 
-# What fits a processor's cache is fastest there; an accelerator wants to be filled.
+# A CPU is fastest with what fits its cache, an accelerator with large batches.
 BATCH_SIZE_CPU = 8192
 BATCH_SIZE_ACCELERATOR = 65_536
 
@@ -39,11 +39,11 @@ class Evaluator:
         x: the rows.
         prediction: v(grand coalition) of each row, `[instances, outputs]`.
         base: v(empty coalition) of each row, `[instances, outputs]`.
-        total: prediction less base, what the players of each row share.
+        total: prediction minus base, the sum of a row's Shapley values.
         shape: numbers of instances, players and outputs.
         device: where the values come from.
         draws, sampled: of the value function.
-        crossed: whether covariances between outputs are wanted: log-ratio coordinates may be
+        crossed: whether to estimate covariances between outputs: log-ratio coordinates may be
             rotated.
         batch_size: model rows per call; halved when memory runs out.
         evaluations: values computed so far, over all rows, without anchors.
@@ -146,7 +146,7 @@ class Evaluator:
             rows: indices of rows.
             mask: coalitions, on the device of the values.
             keys: one per coalition.
-            linearized: what gives them approximately, instead of exactly.
+            linearized: an approximation that gives them instead.
         """
         places = mask.shape[2] + 1
 
@@ -208,7 +208,7 @@ class Evaluator:
             # A single player has no coalition that anything would be drawn for.
             unknown = self.sampled and len(self.players) > 1
             variance = torch.full_like(phi, torch.nan if unknown else 0.0)
-        # Of a player who does not vary, rounding may leave less than nothing.
+        # A variance of zero may come out negative by rounding.
         return Explanation(
             phi=own(phi),
             standard_error=own(diagonal(variance).clamp(min=0).sqrt()),
@@ -305,8 +305,8 @@ class Evaluator:
         if not self._warned:
             self._warned = True
             warnings.warn(
-                f"Out of memory at batch_size={self.batch_size}: halved, and the work goes on with "
-                "the same numbers. A smaller `batch_size` avoids the retry.",
+                f"Out of memory at batch_size={self.batch_size}: halved, without a change of the "
+                "results. A smaller `batch_size` avoids the retry.",
                 stacklevel=4,
             )
         self.batch_size = max(1, min(self.batch_size, count * each * self.draws) // 2)

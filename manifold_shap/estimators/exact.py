@@ -49,8 +49,8 @@ def exact_shapley(
         progress: show a bar on work of more than two seconds.
 
     Returns:
-        An explanation whose standard errors are zero; NaN, not known, where the value function is
-        sampled: values are exact for its draws. `permutation_shapley` estimates the errors of both.
+        An explanation whose standard errors are zero; NaN (unknown) where the value function is
+        sampled: values are exact for its draws. `permutation_shapley` estimates their errors.
 
     Raises:
         ValueError: more coalitions than `evaluations`; more than `MAX_PLAYERS` = 16 players (65,536
@@ -100,7 +100,7 @@ def _by_component(
 def _all_values(
     game: Evaluator, rows: Tensor, masks: Bool[Tensor, "coalitions players"], keys: Tensor
 ) -> Float[Tensor, "rows coalitions outputs"]:
-    # The empty and the grand coalition, first and last, are anchors: known, not evaluated.
+    # The empty and the grand coalition, first and last, are known anchors.
     inner = masks[1:-1]
 
     def coalitions(start: int, stop: int) -> Tensor:
@@ -112,7 +112,7 @@ def _all_values(
 
 
 def _weights(masks: Tensor) -> Float[Tensor, "coalitions players"]:
-    # What v(S) counts for player i: |S-i|!|N-S|!/n! with i inside, -|S|!(n-|S|-1)!/n! without.
+    # Weight of v(S) for player i: |S-i|!|N-S|!/n! with i inside, -|S|!(n-|S|-1)!/n! without.
     players = masks.shape[1]
     orders = math.factorial(players)
     share = torch.tensor(

@@ -3,19 +3,19 @@
 Coalitions come in pairs with their complements, and all rows are evaluated at the same ones; see
 `regression` for the fit, which `kernel_shapley` takes as it is.
 
-Every coalition can also serve the values of all players: with m drawn ones, Σ w u y is an unbiased
-estimate of theirs (maximum sample reuse), but one that varies with all of y. Witter, Liu & Musco
-(2025) let it estimate what a regression leaves of y, and add the values of the regression, which
-for an additive game are its coefficients. The result is unbiased if the regression that is taken
-from a coalition has not seen it: cross-fitting. In `sample_reuse_shapley` it is the fit to all
-others,
+Every coalition can also serve all players: with m drawn ones, Σ w u y is an unbiased estimate of
+their values (maximum sample reuse), but its variance is that of all of y. Witter, Liu & Musco
+(2025) apply it to the residuals of a regression, and add the Shapley values of the regression,
+which are its coefficients. The result is unbiased if the regression that gives a coalition's
+residual was fitted without that coalition: cross-fitting. In `sample_reuse_shapley` it is the fit
+to all others,
 
     1/m Σ_j [β_(-j) + m w_j u_j (y_j - u_jᵀ β_(-j))],
 
-where the part of coalition j has the right expectation whatever β_(-j) is, since that of
-m w_j u_j u_jᵀ is the identity among vectors that sum to zero. Least squares with one observation
-left out have a closed form, so all of this takes one factorisation; and a fit to all but one leaves
-less to estimate than one to a half.
+where the term of coalition j is unbiased whatever β_(-j) is, since the expectation of
+m w_j u_j u_jᵀ is the identity among vectors that sum to zero. Leave-one-out least squares has a
+closed form, so all of this takes one factorisation; and fits to all but one have smaller residuals
+than fits to a half.
 """
 
 from collections.abc import Callable
@@ -33,8 +33,8 @@ from manifold_shap.estimators.ragged import by_player_count
 from manifold_shap.estimators.regression import LAWS, Pairs, Regression, choose_pairs
 from manifold_shap.explanation import Explanation
 
-# Numbers of all pairs of some rows that are in memory together. They must not depend on
-# `batch_size`, or the rounding of sums would.
+# Numbers of all pairs of some rows that are in memory together: not by `batch_size`, on which the
+# rounding of sums would then depend.
 _MOST_NUMBERS = 2**24
 
 Estimate = tuple[Float[Tensor, "rows players outputs"], Float[Tensor, "rows players *errors"]]
@@ -58,27 +58,27 @@ def kernel_shapley(
         tensor([1., 2., 3.])
 
     KernelSHAP (Lundberg & Lee 2017), with coalitions drawn by the leverage of the fit (Musco &
-    Witter 2025). Additive games are fitted exactly, and so are those of interactions between two
-    players, whose halves a pair tells apart. Of the smallest (and largest) sizes all coalitions are
-    taken, where the law would draw as many; the others are drawn. The estimate has a bias of the
-    order of 1/evaluations; that of `sample_reuse_shapley` has none.
+    Witter 2025). Additive games are fitted exactly and, thanks to the complements, games with
+    interactions of two players as well. Of the smallest (and largest) sizes all coalitions are
+    taken, where the law would draw as many; the others are drawn. The estimate has a bias of order
+    1/evaluations; that of `sample_reuse_shapley` has none.
 
     Args:
         value: a `ValueFunction`, or a callable; see `as_value_function`.
         x: rows to explain, `[instances, *event]`. All are evaluated at the same coalitions.
         evaluations: coalitions per row, an even number, at least two for each player; by default
-            64 for each player but one. So few that they leave values undetermined are drawn
-            again. With 2^n - 2 or more, all are taken and the result is exact,
-            for the draws of a sampled value function.
-        law: of the sizes of coalitions: `leverage`, all alike (Musco & Witter 2025), or `kernel`,
+            64 for each player but one. Those that do not determine all values are drawn again.
+            With 2^n - 2 or more, all are taken and the result is exact, for the draws of a sampled
+            value function.
+        law: of the sizes of coalitions: `leverage`, uniform (Musco & Witter 2025), or `kernel`,
             small and large ones more often (Lundberg & Lee 2017).
         seed: of the coalitions. Same seed, same answer, for any `batch_size` and device.
         batch_size: model rows per call; changes memory and time, not the numbers.
         progress: show a bar on work of more than two seconds.
 
     Returns:
-        An explanation with standard errors over pairs, of coalitions and draws alike; NaN, not
-        known, where a single pair is drawn or the fit hangs on one, or where all coalitions share
+        An explanation with standard errors over pairs, from coalitions and draws; NaN (unknown)
+        where a single pair is drawn or the fit depends on one alone, or where all coalitions share
         the draws of a sampled value function.
 
     Raises:
@@ -90,7 +90,7 @@ def kernel_shapley(
 
     def least_squares(y: Tensor, rows: Tensor) -> Estimate:
         beta = regression.fit(y)
-        # Residuals of a fit are smaller than its errors: the jackknife's (HC3) are not.
+        # Residuals of a fit are smaller than its errors; those of the jackknife (HC3) are not.
         errors = regression.left_out(y, beta)
         return beta, regression.covariance(regression.inverse, errors, game.crossed)
 
@@ -109,7 +109,7 @@ def sample_reuse_shapley(
     batch_size: int | None = None,
     progress: bool = False,
 ) -> Explanation:
-    """Estimate Shapley values by regression-adjusted sample reuse: as `kernel_shapley`, unbiased.
+    """Estimate Shapley values without bias, by regression-adjusted maximum sample reuse.
 
         >>> game = lambda x, mask: (x[:, None] * mask).sum(-1, keepdim=True)
         >>> sample_reuse_shapley(game, torch.tensor([[1.0, 2.0, 3.0]])).phi.flatten()
@@ -118,27 +118,26 @@ def sample_reuse_shapley(
     Witter, Liu & Musco (2025). Coalitions come with their complements, sizes by leverage: see
     `kernel_shapley`, which is as precise where coalitions are many. Without bias, the mean over
     seeds, or over rows each with a seed of its own, tends to the exact values. The sum is
-    v(N) - v(∅) without being restored: corrections of all players sum to zero, coalition by
-    coalition.
+    v(N) - v(∅) without an adjustment: the corrections of all players sum to zero at each coalition.
 
     Args:
         value: a `ValueFunction`, or a callable; see `as_value_function`.
         x: rows to explain, `[instances, *event]`. All are evaluated at the same coalitions.
         evaluations: coalitions per row, an even number, at least two for each player and two more;
-            by default 64 for each player but one. So few that they leave values undetermined,
-            which happens below about four for each player, are drawn again. With 2^n - 2 or more,
-            all are taken and the result is exact, for the draws of a sampled value function.
-        start: Shapley values that are nearly right, as an amortised explainer gives them, `[rows,
-            players, outputs]`. They take the place of the regression: any even number of
-            `evaluations` is enough to make them unbiased, and to tell the errors of that.
+            by default 64 for each player but one. Those that do not determine all values, as often
+            happens with fewer than four for each player, are drawn again. With 2^n - 2 or more, all
+            are taken and the result is exact, for the draws of a sampled value function.
+        start: approximate Shapley values, such as an amortised explainer gives, `[rows, players,
+            outputs]`. They take the place of the regression: any even number of `evaluations` is
+            enough to make them unbiased, and to estimate their errors.
         seed: of the coalitions. Same seed, same answer, for any `batch_size` and device.
         batch_size: model rows per call; changes memory and time, not the numbers.
         progress: show a bar on work of more than two seconds.
 
     Returns:
-        An explanation with standard errors over pairs, of coalitions and draws alike; NaN, not
-        known, where a single pair is drawn, or where all coalitions share the draws of a sampled
-        value function.
+        An explanation with standard errors over pairs, from coalitions and draws; NaN (unknown)
+        where a single pair is drawn, or where all coalitions share the draws of a sampled value
+        function.
 
     Raises:
         ValueError: an odd `evaluations`, or too few of them; a `start` of another shape, or not
@@ -166,7 +165,7 @@ def sample_reuse_shapley(
         errors = regression.left_out(y, fitted)
         # The mean of all β_(-j), each of which is β - `inverse` w_j u_j e_j.
         mean = fitted - regression.inverse @ regression.moment(errors) / max(1, pairs.sampled)
-        # Of sizes taken whole the sum is known, not estimated: what any β leaves may be added.
+        # At enumerated sizes the sum over residuals of any β is exact.
         left = torch.where(pairs.drawn, errors, regression.residual(y, mean))
         covariance = regression.covariance(identity, errors, game.crossed)
         return mean + regression.moment(left), covariance
@@ -175,7 +174,7 @@ def sample_reuse_shapley(
 
 
 def _centred(start: Any, game: Evaluator) -> Float[Tensor, "rows players outputs"]:
-    """What a start has over equal shares."""
+    """A start minus equal shares."""
     start = to_tensor(start, "start")
     if tuple(start.shape) != game.shape or not bool(start.isfinite().all()):
         raise ValueError(
@@ -225,7 +224,7 @@ def _explained(
 def _targets(
     game: Evaluator, pairs: Pairs, rows: Tensor, keys: Int64[Tensor, "rows pairs"], bar: tqdm
 ) -> Float[Tensor, "rows pairs outputs"]:
-    """y: half of what a coalition has over its complement, less what equal shares make of it."""
+    """y: half the difference of a coalition and its complement, minus that of equal shares."""
     count = len(pairs.mask)
     # As many rows at a time as fit one batch: a row's own work is done once for its coalitions.
     step = max(1, game.batch_size // max(1, 2 * count * game.draws))

@@ -163,11 +163,11 @@ class StratifiedMoments:
         return torch.where(replicates > 0, products / (4 * replicates.square()), torch.nan)
 
     def gain(self) -> Float[Tensor, " rows"]:
-        """What one more sample takes away from the variance of all means.
+        """Reduction of the variance of all means by one more sample.
 
-        Of the variance as it is reported: less what the sum over players explains, and widened. NaN
-        with fewer than two replicates, which hardly determine it: intervals would be too short
-        where it happens to look small.
+        It is that of the reported variance: without the part that the control variate explains, and
+        widened. NaN with fewer than two replicates, from which it may by chance seem small and
+        intervals be too short.
         """
         common = diagonal(self.summed())
         explained = common.square() / common.sum(1, keepdim=True).clamp(min=_SMALLEST)
@@ -176,11 +176,11 @@ class StratifiedMoments:
         return torch.where(self._replicates > 1, gain, torch.nan)
 
     def widening(self) -> Float[Tensor, "rows players outputs"]:
-        """What few samples, unequal strata and an uncertain coefficient make of a variance.
+        """Factor of the variance for few samples, unequal strata and an estimated coefficient.
 
-        The squares of f normal differences have f degrees of freedom; where some are far larger
-        than others it is as if there were fewer (Satterthwaite 1946, by fourth moments). The
-        coefficient of the control variate is as uncertain: by f/(f-2) (Lavenberg & Welch 1981).
+        The squares of f normal differences have f degrees of freedom, effectively fewer where some
+        are far larger than others (Satterthwaite 1946, by fourth moments). Estimating the
+        coefficient of the control variate costs a factor of f/(f-2) (Lavenberg & Welch 1981).
         """
         squares = diagonal(self._own)
         count = _over(self._replicates * len(self.weights), squares)
@@ -192,15 +192,14 @@ class StratifiedMoments:
 def with_sum(
     parts: Sequence[StratifiedMoments], total: Float[Tensor, "rows outputs"]
 ) -> tuple[Float[Tensor, "rows players outputs"], Float[Tensor, "rows players *errors"]]:
-    """Independent parts of an estimate added up, and corrected by what is known of its sum.
+    """Sum of independent parts of an estimate, with its sum over players as control variate.
 
-    The sum over players is a control variate with a known mean: each player's regression on it
-    takes away what the two have in common. The coefficients sum to one, so that the result has
-    exactly this sum.
+    The mean of that sum is known: the regression of each player's estimate on it removes their
+    common error. The coefficients sum to one, so that the result has exactly the known sum.
 
     Args:
         parts: of the estimate.
-        total: what the sum over players is.
+        total: the known sum over players.
 
     Returns:
         The estimate, and the covariance of each player's outputs, or its diagonal.
@@ -210,7 +209,7 @@ def with_sum(
     summed: Any = sum(part.summed() for part in parts)
     common = diagonal(summed)
     variance = common.sum(1, keepdim=True)
-    # Where samples happen not to vary, shares are by size: who adds nothing gets nothing.
+    # Where samples happen not to vary, shares are by size, so that zeros stay zero.
     size = mean.abs()
     whole = size.sum(1, keepdim=True)
     by_size = torch.where(whole > 0, size / whole, 1 / mean.shape[1])
@@ -226,7 +225,7 @@ def with_sum(
 
 
 def _widening(parts: Sequence[StratifiedMoments]) -> Float[Tensor, "rows players outputs"]:
-    """That of the parts, each by its share of the variance."""
+    """Mean of the parts' factors, weighted by their variances."""
     variances = [diagonal(part.own()) for part in parts]
     total: Any = sum(variances)
     weighted: Any = sum(each * part.widening() for each, part in zip(variances, parts, strict=True))

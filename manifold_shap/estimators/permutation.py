@@ -64,7 +64,7 @@ def permutation_shapley(
         target_error: stop a row when its largest standard error falls below this share of the
             range of v on that row; `permutations` is then the most that a row may take (by
             default 65,536). Where orders are few all of them are taken instead, unless the value
-            function is sampled: its draws go on until their error, too, is below.
+            function is sampled: the error of its draws has to meet the target, too.
         ordering: names of the players, component after component, as in `[["a", "b"], ["c"]]`:
             only orders in which earlier components come first are taken. By default all are.
         seed: of the orders. Same seed, same answer, for any `batch_size` and device.
@@ -72,8 +72,8 @@ def permutation_shapley(
         progress: show a bar with the time left on work of more than two seconds.
 
     Returns:
-        An explanation with standard errors over pairs, of orders and draws alike; NaN, not known,
-        for a single pair, or where all orders share the draws of a sampled value function.
+        An explanation with standard errors over pairs, from orders and draws; NaN (unknown) for a
+        single pair, or where all orders share the draws of a sampled value function.
 
     Raises:
         ValueError: an odd or non-positive `permutations`, a `target_error` that is not positive,
@@ -93,7 +93,7 @@ def permutation_shapley(
         )
     order = Ordering.of(ordering, game.players)
     sampler = _Orders(game, order, target_error, seed)
-    # A target error takes far fewer than all n! orders, unless these are very few.
+    # A target error usually takes far fewer orders than there are.
     worthwhile = most if target_error is None else min(most, DEFAULT_PERMUTATIONS)
     every = order.orders if order.orders <= _MOST_ORDERS else math.inf
     if game.sampled and target_error is not None:
@@ -138,7 +138,7 @@ class _Orders(Sampler):
     def enumerated(self) -> Explanation:
         """The result of all orders, each taken once."""
         pairs, rows = self.order.all_pairs(), torch.arange(len(self.game.x))
-        # Draws are the same for all orders, and the values exact for these draws.
+        # All orders share their draws, for which the values are exact.
         keys = self.game.keys()[:, None].expand(-1, len(pairs))
         with self.game.bar(len(rows) * len(pairs), self.unit, "step") as bar:
             self._add(rows, lambda count: pairs.expand(count, -1, -1, -1), keys, bar)

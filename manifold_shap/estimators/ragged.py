@@ -86,6 +86,6 @@ def _joined(
 
 
 def _padded(tensor: Tensor, players: int) -> Tensor:
-    """NaN for the players that rows lack."""
+    """With NaN for the players that rows lack."""
     shape = (len(tensor), players - tensor.shape[1], *tensor.shape[2:])
     return torch.cat((tensor, tensor.new_full(shape, torch.nan)), dim=1)

@@ -2,15 +2,15 @@
 
 Shapley values are the weighted least-squares fit of v by an additive game with the same ends, v(∅)
 and v(N) (Lundberg & Lee 2017). A coalition is taken together with its complement, under the same
-weight: half their difference is what the two tell the fit, and what they have in common drops out
-(Covert & Lee 2021). With u = 1_S - |S|/n, which sums to zero, and y = (v(S) - v(N∖S))/2 less what
-equal shares of v(N) - v(∅) make of it, the fit is equal shares plus the β of
+weight: half their difference enters the fit, and their mean drops out (Covert & Lee 2021). With
+u = 1_S - |S|/n, which sums to zero, and y = (v(S) - v(N∖S))/2 minus its value under equal shares of
+v(N) - v(∅), the fit is equal shares plus the β of
 
     Σ w u uᵀ β = Σ w u y,    w = n / (|S| (n-|S|) C(n,|S|)).
 
 Over all coalitions Σ w u uᵀ is the identity among vectors that sum to zero, and β is Σ w u y. For a
-sample of coalitions, w is divided by what is expected of each. The left side depends on coalitions
-alone, which all rows and outputs share: it is factorised once.
+sample of coalitions, w is divided by the expected number of each. The left side depends on the
+coalitions alone, which all rows and outputs share: it is factorised once.
 """
 
 import itertools
@@ -33,19 +33,19 @@ LAWS: dict[str, type[LeverageScores | ShapleyKernel]] = {
 }
 # Pairs that are made, or in memory as float64, at a time.
 _PAIRS_PER_PART = 4096
-# So few pairs that they often leave values open are drawn again, at most so often.
+# Pairs that do not determine all values are drawn again, at most so often.
 _MOST_DRAWS = 10_000
-# Parts of one below which they are taken for none: rounding, in float64.
-_NOTHING = 1e-10
+# What is smaller, relative to one, counts as rounding error of float64.
+_ROUNDING = 1e-10
 
 
 class Pairs(NamedTuple):
-    """Coalitions, each of which stands for its complement, too.
+    """Coalitions, each paired with its complement.
 
     Attributes:
         mask: one of the two, neither empty nor full, `[pairs, players]`.
         weight: w in the sum over pairs, `[pairs]`.
-        sampled: how many were drawn, independently: the last ones. Those before are all pairs of
+        sampled: how many were drawn, independently: the last ones. The others are all pairs of
             their sizes.
     """
 
@@ -55,7 +55,7 @@ class Pairs(NamedTuple):
 
     @property
     def drawn(self) -> Bool[Tensor, "pairs 1"]:
-        """Which ones were drawn."""
+        """Which pairs were drawn."""
         number = torch.arange(len(self.mask), device=self.mask.device)
         return (number >= len(number) - self.sampled)[:, None]
 
@@ -68,17 +68,17 @@ class Pairs(NamedTuple):
 def choose_pairs(
     game: Evaluator, evaluations: int | None, law: str, seed: int, least: int = 2
 ) -> Iterator[Pairs]:
-    """All pairs that there are, where the budget covers them, or some by the law, again and again.
+    """All pairs where the budget covers them, otherwise samples of the law, one after another.
 
     Args:
         game: the evaluator.
         evaluations: coalitions per row.
         law: one of `LAWS`.
         seed: of the draws.
-        least: coalitions per row that the values need.
+        least: coalitions per row that determine the values.
 
     Yields:
-        The same pairs as long as they are all that there are; else fresh ones each time.
+        All pairs each time, or an independent sample each time.
 
     Raises:
         ValueError: an odd number of coalitions per row, or fewer than `least`.
@@ -104,7 +104,7 @@ def choose_pairs(
         drawn: Iterator[Pairs] = itertools.repeat(Pairs(mask, 2 * _weight(mask), 0))
     else:
         generator = torch.Generator().manual_seed(seed)
-        # Sizes taken whole would hide the noise of their values from errors over draws.
+        # Errors over drawn pairs miss the noise of values at sizes that are enumerated.
         whole = not game.sampled
         drawn = (_draw(LAWS[law](players), count, generator, whole) for _ in itertools.count())
     for pairs in drawn:
@@ -143,36 +143,36 @@ class Regression:
         for pairs in itertools.islice(draws, _MOST_DRAWS):
             found = cls(pairs)
             determined = not bool(found.inverse.isnan().any())
-            if determined and not (spare and bool(found.hangs.any())):
+            if determined and not (spare and bool(found.essential.any())):
                 return found
         raise ValueError(
             f"Expected coalitions that determine the values of all {len(game.players)} players but "
-            f"{_MOST_DRAWS} draws of {2 * len(pairs.mask)} left some open; give more `evaluations`."
+            f"{_MOST_DRAWS} draws of {2 * len(pairs.mask)} did not; give more `evaluations`."
         )
 
     @cached_property
     def inverse(self) -> Float[Tensor, "players players"]:
         """Of Σ w u uᵀ among vectors that sum to zero; NaN where it leaves values undetermined."""
         players = self.pairs.mask.shape[1]
-        # Of what all players share u says nothing: a one in its place keeps the sum invertible.
+        # u is orthogonal to constants: adding their projection makes the sum invertible.
         gram = self.pairs.weight.new_full((players, players), 1 / players)
         for _, u, w in self._parts():
             gram += (w[:, None] * u).T @ u
         root, failed = torch.linalg.cholesky_ex(gram)
-        if int(failed) or float(root.diagonal().square().min()) < _NOTHING:
+        if int(failed) or float(root.diagonal().square().min()) < _ROUNDING:
             return gram * torch.nan
         return torch.cholesky_inverse(root)
 
     @cached_property
     def leverage(self) -> Float[Tensor, " pairs"]:
-        """w uᵀ `inverse` u, the share of a pair's own y in what is fitted to it: at most 1."""
+        """w uᵀ `inverse` u, the weight of a pair's own y in its fitted value: at most 1."""
         shares = [w * ((u @ self.inverse) * u).sum(1) for _, u, w in self._parts()]
         return torch.cat([self.pairs.weight[:0], *shares])
 
     @property
-    def hangs(self) -> Bool[Tensor, "pairs 1"]:
-        """Drawn pairs without which values would be undetermined: the fit depends on them alone."""
-        return self.pairs.drawn & (self.leverage > 1 - _NOTHING)[:, None]
+    def essential(self) -> Bool[Tensor, "pairs 1"]:
+        """Drawn pairs without which values would be undetermined: of leverage one."""
+        return self.pairs.drawn & (self.leverage > 1 - _ROUNDING)[:, None]
 
     def moment(
         self, y: Float[Tensor, "rows pairs outputs"]
@@ -190,7 +190,7 @@ class Regression:
     def residual(
         self, y: Float[Tensor, "rows pairs outputs"], beta: Float[Tensor, "rows players outputs"]
     ) -> Float[Tensor, "rows pairs outputs"]:
-        """y less what β makes of it."""
+        """y minus its fitted values."""
         fitted = [torch.einsum("pn,bno->bpo", u, beta) for _, u, _ in self._parts()]
         return y - torch.cat([y[:, :0], *fitted], dim=1)
 
@@ -199,9 +199,9 @@ class Regression:
     ) -> Float[Tensor, "rows pairs outputs"]:
         """Residuals of drawn pairs in the fit to all other pairs, given β, the fit to all.
 
-        Zero for pairs that were not drawn, NaN for one that the fit depends on alone.
+        Zero for pairs that were not drawn, NaN for essential ones.
         """
-        others = torch.where(self.hangs, torch.nan, 1 - self.leverage[:, None])
+        others = torch.where(self.essential, torch.nan, 1 - self.leverage[:, None])
         return torch.where(self.pairs.drawn, self.residual(y, beta) / others, 0.0)
 
     def covariance(
@@ -215,7 +215,7 @@ class Regression:
         Args:
             linear: a symmetric map.
             errors: e, zero for pairs that were not drawn.
-            crossed: whether outputs are wanted together.
+            crossed: whether to give covariances between outputs.
         """
 
         def products(of: Tensor) -> Tensor:

@@ -30,17 +30,20 @@ CompletedRows = Float[Tensor, "batch m draws *event"]
 
 
 class Completions(NamedTuple):
-    """Completed rows, and what each of them counts for.
+    """Completed rows and their weights.
+
+    >>> Completions(torch.zeros(1, 1, 2, 3)).log_weights is None  # Two draws of equal weight.
+    True
 
     Attributes:
         rows: `[batch, m, draws, *event]`; present players keep their values.
         log_weights: `[batch, m, draws]`, up to a constant of the (row, coalition) that is the same
-            for all of its draws, made at once or in parts; None where all count the same.
+            for all of its draws, made at once or in parts; None where all weights are equal.
         effective_draws: `[batch, m]`, the effective sample size of the weights behind equally
             weighted draws, such as those of a bank; None where there are none.
         correction: `[batch, m]`, for draws up to `draws.stop` that are the heaviest of some
-            donors: the share of the variance of a weighted mean over them that is left about the
-            mean over all donors (a finite-population correction); None where draws are random.
+            donors: the finite-population correction, the factor on the variance of a weighted mean
+            over them as an estimate of the mean over all donors; None where draws are random.
     """
 
     rows: Tensor
@@ -180,7 +183,7 @@ class Imputer(nn.Module, ABC):
     def left_out(self, draws: int) -> float:
         """Share of the support that `draws` draws leave out: 1 where it is infinite.
 
-        Where it is 0 the draws are all there are, and no seed changes the mean over them.
+        Where it is 0, all possible draws are taken, and no seed changes their mean.
         """
         return 1.0 if self.support is None else max(0.0, 1 - draws / self.support)
 

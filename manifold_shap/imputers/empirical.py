@@ -44,13 +44,13 @@ class DonorImputer(Imputer):
 
     Draw number k is the donor of the k-th largest weight; only the order of donors of equal weight
     is random. Fewer draws than donors are therefore the donors nearest to x_S, and
-    `Completions.correction` tells what the others leave open. `sample` draws from all donors in
-    proportion to their weights instead.
+    `Completions.correction` accounts for the others. `sample` draws from all donors in proportion
+    to their weights instead.
 
     Attributes:
         donors: `[donors, *event]`.
-        turns: a random permutation, in whose order donors of equal weight come.
-        share: only the largest weights that together make up this share of all count.
+        turns: a random permutation, the order of donors of equal weight.
+        share: only the largest weights are used, which together make up this share of all.
     """
 
     donors: Tensor
@@ -118,7 +118,7 @@ class DonorImputer(Imputer):
         largest = log_weights.gather(-1, index)
         if self.share == 1:
             return index, largest
-        # A donor counts unless those before it make up the share already.
+        # A donor is used unless those before it make up the share already.
         before = largest.exp().cumsum(-1) - largest.exp()
         return index, largest.masked_fill(before >= self.share, -torch.inf)
 
@@ -152,8 +152,8 @@ class EmpiricalImputer(DonorImputer):
     """Reference rows z, weighted by exp(-ρ² / 2σ²) with ρ the scaled Mahalanobis distance on S.
 
     Aas, Jullum & Løland (2021), Section 3.3; Carballo (2022), Eqs. 3.4.5-3.4.7. Only the largest
-    weights that together make up the share η of all count. With as many draws as reference rows
-    values are exact; fewer are the nearest rows only, and `ImputedValue.estimate` reports the
+    weights are used, which together make up the share η of all. With as many draws as reference
+    rows values are exact; fewer are the nearest rows only, and `ImputedValue.estimate` reports the
     variance of leaving out the others.
 
     Args:
@@ -261,9 +261,9 @@ class EmpiricalImputer(DonorImputer):
 class ExactMatchImputer(DonorImputer):
     """p(x' | x_S) of a discrete table itself: its rows with z_S = x_S, equally likely.
 
-    Where no row agrees with x on all of S, the rows that disagree in the fewest players of S count
-    instead. A player agrees when all of its elements do, so a one-hot block counts once. Equal rows
-    are one donor, weighted by their number: as many draws as distinct rows give the exact
+    Where no row agrees with x on all of S, the rows that disagree in the fewest players of S are
+    used instead. A player agrees when all of its elements do, so a one-hot block counts once. Equal
+    rows are one donor, weighted by their number: as many draws as distinct rows give the exact
     conditional mean of the table.
 
     Args:

@@ -9,6 +9,7 @@ elements in the order in which they join, z = L⁻¹ (x - μ) and z⁰ = L⁻¹ 
 each element given those before it. Then x' = μ + L (z_S, z⁰_{S̄}) for every coalition of the run.
 """
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
@@ -66,15 +67,15 @@ class _NormalImputer(Imputer):
             self.register_buffer(name, tensor, persistent=False)
         self._drawn: tuple[range, Tensor, Tensor] | None = None
 
+    @abstractmethod
     def _scores(self, x: Float[Tensor, "batch elements"]) -> Float[Tensor, "batch elements"]:
-        """Normal scores of rows: here, the rows themselves."""
-        return x
+        """Normal scores of rows."""
 
+    @abstractmethod
     def _completions(
         self, x: Rows, mask: Mask, scores: Float[Tensor, "batch m draws elements"]
     ) -> Completions:
         """Completed rows with these scores."""
-        return Completions(scores.unflatten(-1, self.players.event))
 
     @property
     def provenance(self) -> dict[str, Any]:
@@ -242,6 +243,12 @@ class GaussianImputer(_NormalImputer):
             self.reference.flatten(1), regularisation
         )
         self._set_distribution(mean, scale, correlation)
+
+    def _scores(self, x: Float[Tensor, "batch elements"]) -> Float[Tensor, "batch elements"]:
+        return x
+
+    def _completions(self, x: Tensor, mask: Tensor, scores: Tensor) -> Completions:
+        return Completions(scores.unflatten(-1, self.players.event))
 
 
 class CopulaImputer(_NormalImputer):

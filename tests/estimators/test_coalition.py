@@ -323,7 +323,7 @@ def test_auto_linearizes_networks_and_samples_the_rest() -> None:
     found = ms.auto_shapley(network(20), uniform(2, 20))
     assert found.made_by["auto"].startswith("coalition: contributions of all 20 players at once, l")
     found = ms.auto_shapley(Polynomial(21), uniform(2, 21))
-    assert found.made_by["auto"].endswith("21 players at once, in full")
+    assert found.made_by["auto"].endswith("21 players at once, exact")
     assert found.made_by["evaluations"] <= 2 * 8192
     short = ms.auto_shapley(Polynomial(20), uniform(2, 20), evaluations=76)
     assert short.made_by["estimator"] == "permutation"

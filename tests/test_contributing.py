@@ -89,10 +89,10 @@ import numpy as np
 import pandas as pd
 import torch
 
-from manifold_shap.data.tables import Table, TableDataModule
+from manifold_shap.data.base import Table, TensorDataModule
 
 
-class Halves(TableDataModule):
+class Halves(TensorDataModule):
     """Whether a is larger than b."""
 
     name = "halves"

@@ -56,10 +56,11 @@ def table(name: str) -> tuple[Tensor, Tensor, ms.Players]:
         x = torch.as_tensor(load_breast_cancer().data, dtype=torch.float32)
         x = (x - x.mean(0)) / x.std(0)
         return x[ROWS:], x[:ROWS], ms.Players.of_elements((x.shape[1],))
-    loaded = {"abalone": Abalone, "census": Census}[name]().load()
-    train = loaded.train[0]
+    data = {"abalone": Abalone, "census": Census}[name]()
+    data.setup()
+    train = data.x_train
     chosen = torch.randperm(len(train), generator=torch.Generator().manual_seed(0))[:REFERENCE]
-    return train[chosen], loaded.test[0][:ROWS], loaded.players
+    return train[chosen], data.x_test[:ROWS], data.players
 
 
 def bank(codes: int, players: int = PIXELS) -> ms.VAEImputer:

@@ -10,8 +10,7 @@ from typing import Any
 import pandas as pd
 import torch
 
-from manifold_shap.data import sources
-from manifold_shap.data.tables import Census, Table
+from manifold_shap.data import Census, Table, sources
 
 _UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
 _IBM = "https://raw.githubusercontent.com/IBM/telco-customer-churn-on-icp4d/master/data"

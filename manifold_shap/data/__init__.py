@@ -1,6 +1,6 @@
 """Data sources, one class each, and batches of in-memory tensors."""
 
-from manifold_shap.data.base import TensorDataModule
+from manifold_shap.data.base import Table, TensorDataModule
 from manifold_shap.data.csv import CSV
 from manifold_shap.data.images import MNIST, DigitComponents, Digits, FashionMNIST
 from manifold_shap.data.tables import Abalone, Bike, Census, Diabetes, Drug, Iris
@@ -18,6 +18,7 @@ __all__ = [
     "Drug",
     "FashionMNIST",
     "Iris",
+    "Table",
     "TensorDataModule",
     "loader",
 ]

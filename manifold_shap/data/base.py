@@ -4,16 +4,17 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TypedDict
 
+import numpy as np
+import pandas as pd
 import torch
-from jaxtyping import Int64
+from jaxtyping import Float, Int64
+from numpy.typing import NDArray
 from torch import Tensor
 
 from manifold_shap._checks import check_finite, check_number, check_seed, check_whole
 from manifold_shap._words import shown
 from manifold_shap.players import Players
 from manifold_shap.tables.schema import Schema
-
-Split = tuple[Tensor, Tensor]
 
 
 class Settings(TypedDict, total=False):
@@ -28,32 +29,36 @@ class Settings(TypedDict, total=False):
 
 
 @dataclass(frozen=True, eq=False)
-class Loaded:
-    """What a source loads: three splits and what they mean.
-
-    A split is its float32 inputs `[rows, *event]` and its targets `[rows]`: int64 positions in
-    `classes` or, for a regression, float32 numbers.
+class Table:
+    """A data set as its publisher has it.
 
     Attributes:
+        features: a frame with one column per player, in original units, or inputs
+            `[rows, *event]` that need no encoding.
+        labels: what to predict, one per row: a position in `classes` or, for a regression, a
+            number.
         classes: names of the classes; none for a regression.
-        players: which player owns each element of an input.
-        schema: how a table was encoded, None for images.
+        categorical: columns of a frame to encode one-hot whatever they hold.
+        test_rows: how many of the last rows are the publisher's test rows, if any are.
         target: name of the number that a regression predicts.
+        players: which player owns each element of an input, where that is no frame.
     """
 
-    train: Split
-    validation: Split
-    test: Split
-    classes: tuple[str, ...]
-    players: Players
-    schema: Schema | None = None
+    features: pd.DataFrame | Float[Tensor, "rows *event"]
+    labels: Int64[Tensor, " labels"] | Float[Tensor, " labels"]
+    classes: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+    test_rows: int | None = None
     target: str = "target"
+    players: Players | None = None
 
 
 class TensorDataModule(ABC):
     """A data set held in memory, split into training, validation and test rows.
 
-    A source derives from it and says in `load` what it holds. After `setup`:
+    A source derives from it and says in `read` what it holds. A frame is encoded by a `Schema`:
+    kinds and categories come from every row, so that no row holds an unknown category; means and
+    scales come from the training rows only. After `setup`:
 
     - `x_train`, `x_validation`, `x_test`: float32 inputs `[rows, *event]`;
     - `y_train`, `y_validation`, `y_test`: int64 positions in `classes`, or float32 numbers;
@@ -61,7 +66,7 @@ class TensorDataModule(ABC):
     - `classes`: names of the classes; none for a regression;
     - `outputs`: names of what a model of them returns: the classes, or the target's name;
     - `players`: which player owns each element of an input;
-    - `schema`: how a table was encoded, None for images.
+    - `schema`: how a frame was encoded, None for images.
     """
 
     name: str
@@ -111,11 +116,11 @@ class TensorDataModule(ABC):
         self._is_set_up = False
 
     @abstractmethod
-    def load(self) -> Loaded:
-        """Read the data set and split it."""
+    def read(self) -> Table:
+        """The whole data set."""
 
     def setup(self) -> None:
-        """Load and check the data, once.
+        """Read, split, encode and check the data, once.
 
         Raises:
             FileNotFoundError: the data are in none of the places and could not be fetched.
@@ -124,28 +129,40 @@ class TensorDataModule(ABC):
         """
         if self._is_set_up:
             return
-        loaded = self.load()
-        _check_part("train", *loaded.train)
-        _check_part("validation", *loaded.validation)
-        _check_part("test", *loaded.test)
+        table = self.read()
+        inputs, labels = len(table.features), len(table.labels)
+        if inputs != labels:
+            raise ValueError(
+                f"Expected as many inputs as labels in {self.name!r} but got {inputs} inputs and "
+                f"{labels} labels."
+            )
+        parts = self.split(inputs, table.test_rows)
+        x, self.players, self.schema = _encoded(table, parts[0].numpy())
+        self.classes, self.outputs = table.classes, table.classes or (table.target,)
+        self.x_train, self.x_validation, self.x_test = (x[rows] for rows in parts)
+        self.y_train, self.y_validation, self.y_test = (table.labels[rows] for rows in parts)
         if self.task == "classification":
-            _check_classes(self.name, loaded.train[1], loaded.classes)
+            _check_classes(self.name, self.y_train, self.classes)
         else:
-            _check_numbers(self.name, loaded.target, loaded.train[1])
-        self.classes, self.players, self.schema = loaded.classes, loaded.players, loaded.schema
-        self.outputs = loaded.classes or (loaded.target,)
-        self.x_train, self.y_train = loaded.train
-        self.x_validation, self.y_validation = loaded.validation
-        self.x_test, self.y_test = loaded.test
+            _check_numbers(self.name, table.target, self.y_train)
         self._is_set_up = True
 
-    def split(self, rows: int) -> tuple[Int64[Tensor, " _"], ...]:
+    def split(self, rows: int, test_rows: int | None = None) -> tuple[Int64[Tensor, " _"], ...]:
         """Row indices of the training, validation and test rows, by the shares and the seed.
+
+        Args:
+            rows: of the data set.
+            test_rows: the last of them, which are the test rows whatever the share.
 
         Raises:
             ValueError: a part has no row.
         """
-        return split_rows(rows, {"validation": self.validation, "test": self.test}, self.seed)
+        if test_rows is None:
+            shares = {"validation": self.validation, "test": self.test}
+            return split_rows(rows, shares, self.seed)
+        rest = rows - test_rows
+        kept = split_rows(rest, {"validation": self.validation}, self.seed)
+        return (*kept, torch.arange(rest, rows))
 
 
 def split_rows(rows: int, held_out: dict[str, float], seed: int) -> tuple[Int64[Tensor, " _"], ...]:
@@ -170,13 +187,19 @@ def split_rows(rows: int, held_out: dict[str, float], seed: int) -> tuple[Int64[
     return order.split(list(sizes.values()))
 
 
-def _check_part(part: str, x: Tensor, y: Tensor) -> None:
-    if len(x) != len(y) or not len(x):
-        raise ValueError(
-            f"Expected as many inputs as labels, and at least one, in the {part} split but "
-            f"got {len(x)} inputs and {len(y)} labels."
+def _encoded(
+    table: Table, train: NDArray[np.int64]
+) -> tuple[Float[Tensor, "rows *event"], Players, Schema | None]:
+    """All inputs, who plays, and how a frame was encoded, as its training rows say."""
+    if isinstance(table.features, pd.DataFrame):
+        schema = Schema.fit(
+            table.features.iloc[train],
+            categorical=table.categorical,
+            categories_from=table.features,
         )
-    check_finite(x, f"x_{part}", "drop or fill these rows")
+        return schema.encode(table.features), schema.players, schema
+    x = check_finite(table.features, "features", "drop or fill these rows")
+    return x, table.players or Players.of_elements(x.shape[1:]), None
 
 
 def _check_classes(name: str, y: Tensor, classes: tuple[str, ...]) -> None:

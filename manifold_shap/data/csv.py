@@ -18,8 +18,7 @@ from torch import Tensor
 from manifold_shap._checks import all_at_once, check_choice, check_distinct, check_known, to_tensor
 from manifold_shap._words import shown
 from manifold_shap.data import sources
-from manifold_shap.data.base import Settings
-from manifold_shap.data.tables import Table, TableDataModule
+from manifold_shap.data.base import Settings, Table, TensorDataModule
 from manifold_shap.tables.frames import check_numerals, encode_column, finite_numbers, fit_column
 
 TASKS = ("classification", "regression")
@@ -30,7 +29,7 @@ _LEAST_ROW_NUMBERS = 20
 _SEPARATORS = {";": ";", "\t": "\\t", "|": "|", ",": ","}
 
 
-class CSV(TableDataModule):
+class CSV(TensorDataModule):
     """A table of your own: a file of separated values, of which one column is to be predicted."""
 
     name = "csv"

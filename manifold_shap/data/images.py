@@ -19,9 +19,8 @@ from torch import Tensor
 
 from manifold_shap._checks import check_whole
 from manifold_shap.data import sources
-from manifold_shap.data.base import Loaded, Settings, Split, TensorDataModule, split_rows
+from manifold_shap.data.base import Settings, Table, TensorDataModule
 from manifold_shap.players import Players
-from manifold_shap.tables.schema import Schema
 
 _DIGITS = tuple("0123456789")
 _UINT8_CODE = 8
@@ -39,11 +38,10 @@ class Digits(TensorDataModule):
 
     name = "digits"
 
-    def load(self) -> Loaded:
+    def read(self) -> Table:
         pixels, y = _read_digits()
         x = torch.from_numpy(pixels).float().div(16).view(-1, 1, 8, 8)
-        train, validation, test = ((x[rows], y[rows]) for rows in self.split(len(x)))
-        return Loaded(train, validation, test, _DIGITS, pixel_players(8, 8))
+        return Table(x, y, _DIGITS, players=pixel_players(8, 8))
 
 
 class DigitComponents(TensorDataModule):
@@ -79,22 +77,18 @@ class DigitComponents(TensorDataModule):
                 f"Expected `digits` to be at least two different ones of 0 to 9 but got {digits}."
             )
 
-    def load(self) -> Loaded:
+    def read(self) -> Table:
         from sklearn.decomposition import PCA
 
         pixels, y = _read_digits()
         matches = torch.stack([y == int(digit) for digit in self.digits], 1)
         rows = matches.any(1)
         pixels, y = pixels[rows.numpy()], matches[rows].int().argmax(1)
-        parts = self.split(len(y))
+        train = self.split(len(y))[0].numpy()
         # The full solver: exact, and the same on every machine but for rounding.
-        pca = PCA(self.components, svd_solver="full").fit(pixels[parts[0].numpy()])
+        pca = PCA(self.components, svd_solver="full").fit(pixels[train])
         names = [f"PC{k + 1}" for k in range(self.components)]
-        frame = pd.DataFrame(pca.transform(pixels), columns=names)
-        schema = Schema.fit(frame.iloc[parts[0].numpy()], categories_from=frame)
-        x = schema.encode(frame)
-        train, validation, test = ((x[part], y[part]) for part in parts)
-        return Loaded(train, validation, test, self.digits, schema.players, schema)
+        return Table(pd.DataFrame(pca.transform(pixels), columns=names), y, self.digits)
 
 
 def _read_digits() -> tuple[NDArray[np.float64], Int64[Tensor, " rows"]]:
@@ -149,19 +143,14 @@ class MNIST(TensorDataModule):
         )
         self.binarize = self.binary if binarize is None else binarize
 
-    def load(self) -> Loaded:
-        images, labels = self._read(train=True)
-        test_images, test_labels = self._read(train=False)
-        train, validation = (
-            self._inputs(images[rows], labels[rows])
-            for rows in split_rows(len(images), {"validation": self.validation}, self.seed)
-        )
-        test = self._inputs(test_images, test_labels)
-        return Loaded(train, validation, test, self.class_names, pixel_players(28, 28))
-
-    def _inputs(self, images: UInt8[Tensor, "rows 28 28"], labels: Tensor) -> Split:
+    def read(self) -> Table:
+        published = (self._read(train=True), self._read(train=False))
+        images, labels = map(torch.cat, zip(*published, strict=True))
         pixels = (images > 127).float() if self.binarize else images.float().div_(255)
-        return pixels.unsqueeze(1), labels.long()
+        players, test_rows = pixel_players(28, 28), len(published[1][0])
+        return Table(
+            pixels[:, None], labels.long(), self.class_names, test_rows=test_rows, players=players
+        )
 
     def _read(self, train: bool) -> tuple[UInt8[Tensor, "rows 28 28"], Tensor]:
         prefix = "train" if train else "t10k"

@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -101,7 +101,7 @@ def require(root: str | Path | None, relative: str, url: str, sha256: str | None
         return target
 
 
-def openml(name: str, version: int, columns: tuple[str, ...]) -> pd.DataFrame:
+def openml(name: str, version: int, columns: Sequence[str]) -> pd.DataFrame:
     """A data set of OpenML, its columns renamed in order, values as the publisher's file has them.
 
     Raises:

@@ -1,98 +1,35 @@
 """Loads published tables. Inputs are `[rows, width]`, and each original column is a player."""
 
 import zipfile
-from abc import abstractmethod
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Int64
 from torch import Tensor
 
 from manifold_shap.data import sources
-from manifold_shap.data.base import Loaded, TensorDataModule, split_rows
-from manifold_shap.tables.schema import Schema
+from manifold_shap.data.base import Table, TensorDataModule
 
 _UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
 
-_DRUG_HEADER = (
+_DRUG = (
     "ID Age Gender Education Country Ethnicity Nscore Escore Oscore Ascore Cscore Impulsive SS "
     "Alcohol Amphet Amyl Benzos Caff Cannabis Choc Coke Crack Ecstasy Heroin Ketamine Legalh LSD "
     "Meth Mushrooms Nicotine Semer VSA"
 )
 _DRUG_FEATURES = "Amphet Benzos Cannabis Coke Ecstasy Ketamine Legalh Meth Mushrooms Nicotine"
-_ABALONE_HEADER = (
+_ABALONE = (
     "Sex,Length,Diameter,Height,Whole weight,Shucked weight,Viscera weight,Shell weight,Rings"
 )
-_CENSUS_HEADER = (
+_CENSUS = (
     "age workclass fnlwgt education education-num marital-status occupation relationship race sex "
     "capital-gain capital-loss hours-per-week native-country income"
 )
 
-DRUG_COLUMNS = tuple(_DRUG_HEADER.split())
-DRUG_FEATURES = tuple(_DRUG_FEATURES.split())
-ABALONE_COLUMNS = tuple(_ABALONE_HEADER.split(","))
-CENSUS_COLUMNS = tuple(_CENSUS_HEADER.split())
 
-
-@dataclass(frozen=True, eq=False)
-class Table:
-    """A table as its publisher has it.
-
-    Attributes:
-        features: one column per player, in original units.
-        labels: what to predict, one per row: a position in `classes` or, for a regression, a
-            number.
-        classes: names of the classes; none for a regression.
-        categorical: columns to encode one-hot whatever they hold.
-        test_rows: how many of the last rows are the publisher's test rows, if any are.
-        target: name of the number that a regression predicts.
-    """
-
-    features: pd.DataFrame
-    labels: Int64[Tensor, " rows"] | Float[Tensor, " rows"]
-    classes: tuple[str, ...] = ()
-    categorical: tuple[str, ...] = ()
-    test_rows: int | None = None
-    target: str = "target"
-
-
-class TableDataModule(TensorDataModule):
-    """A table, encoded by a `Schema`.
-
-    Kinds and categories come from every row, so that no row holds an unknown category; means and
-    scales come from the training rows only.
-    """
-
-    @abstractmethod
-    def read(self) -> Table:
-        """The whole table."""
-
-    def load(self) -> Loaded:
-        table = self.read()
-        parts = self._split(table)
-        schema = Schema.fit(
-            table.features.iloc[parts[0].numpy()],
-            categorical=table.categorical,
-            categories_from=table.features,
-        )
-        x, y = schema.encode(table.features), table.labels
-        train, validation, test = ((x[rows], y[rows]) for rows in parts)
-        classes, target = table.classes, table.target
-        return Loaded(train, validation, test, classes, schema.players, schema, target)
-
-    def _split(self, table: Table) -> tuple[Tensor, ...]:
-        rows = len(table.features)
-        if table.test_rows is None:
-            return self.split(rows)
-        rest = rows - table.test_rows
-        kept = split_rows(rest, {"validation": self.validation}, self.seed)
-        return (*kept, torch.arange(rest, rows))
-
-
-class Iris(TableDataModule):
+class Iris(TensorDataModule):
     """Fisher's irises: 150 flowers, 4 lengths in cm, 3 species."""
 
     name = "iris"
@@ -106,7 +43,7 @@ class Iris(TableDataModule):
         )
 
 
-class Drug(TableDataModule):
+class Drug(TensorDataModule):
     """Whether 1,885 people ever used LSD, by whether they ever used ten other drugs.
 
     The experiment of Frye et al. (2021), App. B.1: every feature is binary.
@@ -117,12 +54,13 @@ class Drug(TableDataModule):
     def read(self) -> Table:
         relative = "drug/drug_consumption.data"
         path = sources.require(self.root, relative, f"{_UCI}/00373/drug_consumption.data")
-        frame = pd.read_csv(path, header=None, names=list(DRUG_COLUMNS))
-        used = (frame[[*DRUG_FEATURES, "LSD"]] != "CL0").astype(int)
-        return Table(used[list(DRUG_FEATURES)], _labels(used["LSD"]), ("never", "ever"))
+        frame = pd.read_csv(path, header=None, names=_DRUG.split())
+        features = _DRUG_FEATURES.split()
+        used = (frame[[*features, "LSD"]] != "CL0").astype(int)
+        return Table(used[features], _labels(used["LSD"]), ("never", "ever"))
 
 
-class Abalone(TableDataModule):
+class Abalone(TensorDataModule):
     """Whether 4,177 abalone are older than the median, by their sex and 7 measurements.
 
     Lengths are in units of 200 mm, weights in units of 200 g, as published. The age of an abalone
@@ -135,16 +73,16 @@ class Abalone(TableDataModule):
         relative = "abalone/abalone.data"
         path = sources.find(self.root, relative)
         if path is not None:
-            frame = pd.read_csv(path, header=None, names=list(ABALONE_COLUMNS))
+            frame = pd.read_csv(path, header=None, names=_ABALONE.split(","))
         else:
             with sources.fetching(self.root, relative):
-                frame = sources.openml("abalone", 1, ABALONE_COLUMNS)
+                frame = sources.openml("abalone", 1, _ABALONE.split(","))
         rings = frame.pop("Rings").astype(int)
         older = _labels(rings > rings.median())
         return Table(frame, older, ("younger", "older"), categorical=("Sex",))
 
 
-class Census(TableDataModule):
+class Census(TensorDataModule):
     """Whether income exceeds 50,000 dollars a year, by 13 columns of the 1994 US census.
 
     The sampling weight `fnlwgt` is left out, and "?" is a category of its own (Frye et al., 2021,
@@ -169,7 +107,7 @@ class Census(TableDataModule):
         return Table(features, rich, ("<=50K", ">50K"), test_rows=test_rows)
 
 
-class Diabetes(TableDataModule):
+class Diabetes(TensorDataModule):
     """The progression of diabetes in 442 patients after a year, by 10 measurements: a regression.
 
     Age, sex, body mass index, blood pressure and six of the blood serum, in their own units
@@ -187,7 +125,7 @@ class Diabetes(TableDataModule):
         return Table(patients.data, target, target="progression")
 
 
-class Bike(TableDataModule):
+class Bike(TensorDataModule):
     """Bicycles rented on 731 days in Washington, D.C., by date and weather: a regression.
 
     The features of Heskes et al. (2020, Section 6): days since the first, cosine and sine of the
@@ -225,11 +163,11 @@ def _read_days(root: str | Path | None) -> pd.DataFrame:
 
 def _read_census(path: Path) -> pd.DataFrame:
     # The first line of adult.test is a remark that starts with a bar.
-    return pd.read_csv(path, names=list(CENSUS_COLUMNS), skipinitialspace=True, comment="|")
+    return pd.read_csv(path, names=_CENSUS.split(), skipinitialspace=True, comment="|")
 
 
 def _openml_census() -> pd.DataFrame:
-    frame = sources.openml("adult", 2, CENSUS_COLUMNS)
+    frame = sources.openml("adult", 2, _CENSUS.split())
     text = frame.select_dtypes(exclude="number").columns
     return frame.assign(**frame[text].astype(object).fillna("?").astype(str))
 

@@ -29,7 +29,7 @@ from benchmarks.support.lemaire_measures import (
 )
 from benchmarks.support.modl import cells, equally_frequent, most_probable, most_probable_parts
 from manifold_shap.data import sources
-from manifold_shap.data.tables import Table
+from manifold_shap.data.base import Table
 
 # Rows of the first and of the second class, numeric and other columns, missing entries.
 SHAPES = {

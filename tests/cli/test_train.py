@@ -381,15 +381,15 @@ def test_an_amortised_explainer_is_trained_once_and_used(amortized: Path, capsys
 def test_an_amortised_explainer_is_read_once_for_all_blocks(
     amortized: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from manifold_shap.amortized import fit
+    from manifold_shap.cli import explain as command
 
-    read, load = list[Any](), fit.load_amortized
+    read, load = list[Any](), command.load_amortized
 
     def loaded(*given: Any) -> Any:
         read.append(given)
         return load(*given)
 
-    monkeypatch.setattr(fit, "load_amortized", loaded)
+    monkeypatch.setattr(command, "load_amortized", loaded)
     words = ["data=iris", "estimator=amortized", "instances=all", "block=10", "compare=[]"]
     assert explain(amortized, *words)["instances"] == 30
     ((path, value),) = read

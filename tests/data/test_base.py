@@ -13,8 +13,7 @@ from torch import Tensor
 
 from manifold_shap import data as package
 from manifold_shap.data import MNIST, FashionMNIST, Iris, TensorDataModule
-from manifold_shap.data.base import Loaded, split_rows
-from manifold_shap.players import Players
+from manifold_shap.data.base import Table, split_rows
 
 CONF = Path(__file__).parents[2] / "conf" / "data"
 SOURCES = {
@@ -68,30 +67,33 @@ class Handmade(TensorDataModule):
         super().__init__(name="handmade")
         self.rows = (x, y)
 
-    def load(self) -> Loaded:
-        return Loaded(self.rows, self.rows, self.rows, ("no", "yes"), Players.of_elements((2,)))
+    def read(self) -> Table:
+        return Table(*self.rows, ("no", "yes"))
 
 
 def test_a_handmade_source_is_served() -> None:
-    x, y = torch.rand(6, 2), torch.tensor([0, 1] * 3)
+    x, y = torch.rand(20, 2), torch.tensor([0, 1] * 10)
     data = Handmade(x, y)
     data.setup()
-    assert torch.equal(data.x_test, x)
+    train, _, test = data.split(20)
+    assert torch.equal(data.x_train, x[train])
+    assert torch.equal(data.y_test, y[test])
     assert data.schema is None
+    assert data.players.names == ("x0", "x1")
 
 
 @pytest.mark.parametrize(
     ("x", "y", "message"),
     [
-        ([[0.0, 1], [2, float("nan")]], [0, 1], "1 of 4 entries of `x_train` .* row 1, element 1"),
-        ([[float("inf"), 1], [2, 3]], [0, 1], "`x_train` are NaN or infinite, the first in row 0"),
-        ([[0.0, 1], [2, 3]], [1, 1], "at least two classes in 'handmade' but every one is 'yes'"),
-        ([[0.0, 1], [2, 3]], [1], "in the train split but got 2 inputs and 1 labels"),
+        ([0.0, float("nan")], [0, 1], "10 of 40 entries of `features` .* row 1, element 0"),
+        ([float("inf"), 1], [0, 1], "`features` are NaN or infinite, the first in row 0"),
+        ([0.0, 1], [1, 1], "at least two classes in 'handmade' but every one is 'yes'"),
+        ([0.0, 1], [1], "as many inputs as labels in 'handmade' but got 20 inputs and 10 labels"),
     ],
 )
 def test_rows_that_cannot_be_served(x: list, y: list, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Handmade(torch.tensor(x), torch.tensor(y)).setup()
+        Handmade(torch.tensor([[e, 3.0] for e in x] * 10), torch.tensor(y * 10)).setup()
 
 
 def test_setup_is_idempotent_and_seeded() -> None:

@@ -50,14 +50,10 @@ def test_mnist_figures(mnist: MNIST) -> None:
 
 
 def test_mnist_grey_values_have_their_published_mean_and_spread(mnist: MNIST) -> None:
-    grey = MNIST(root=mnist.root, binarize=False)
-    images, digits = grey._read(train=True)
-    pixels, _ = grey._inputs(images, digits)
+    pixels = MNIST(root=mnist.root, binarize=False).read().features[:60_000]
     assert pixels.mean(dtype=torch.float64).item() == pytest.approx(0.1307, abs=5e-5)
     assert pixels.std().item() == pytest.approx(0.3081, abs=5e-5)
-    some = slice(0, 1000)
-    binary, _ = mnist._inputs(images[some], digits[some])
-    assert torch.equal(binary, (pixels[some] > 0.5).float())
+    assert torch.equal(mnist.read().features[:60_000], (pixels > 0.5).float())
 
 
 def test_mnist_of_torchvision_is_the_local_one(
@@ -69,9 +65,8 @@ def test_mnist_of_torchvision_is_the_local_one(
         with gzip.open(path) as packed, open(raw / path.stem, "wb") as plain:
             shutil.copyfileobj(packed, plain)
     images, digits = MNIST()._read(train=False)
-    x, y = mnist._inputs(images, digits)
-    assert torch.equal(x, mnist.x_test)
-    assert torch.equal(y, mnist.y_test)
+    assert torch.equal(images[:, None] > 127, mnist.x_test.bool())
+    assert torch.equal(digits, mnist.y_test)
 
 
 @pytest.mark.parametrize("ending", ["", ".gz"])

@@ -1,7 +1,8 @@
 """Keeps what an experiment found as JSON, and writes its claims, tables and plots from that alone.
 
 A result is `<name>.json`; its page `<name>.md` and its plots `<name>*.png` are made from that file,
-by the run that writes it or at any later time, without running anything again.
+by the run that writes it or at any later time, without running anything again. Remarks at the end
+of a page are written by hand, and stay.
 """
 
 import inspect
@@ -19,8 +20,10 @@ import torch
 from matplotlib.figure import Figure
 
 import manifold_shap as ms
+from manifold_shap.io.files import write_whole
 
 Found = Mapping[str, Any]
+REMARKS = "\n## Remarks\n"
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,14 @@ class Claim:
     ours: str
     holds: bool
     why: str = ""
+
+    def cells(self) -> list[str]:
+        """As under the columns `CLAIMS`."""
+        verdict = "yes" if self.holds else f"**no**{f': {self.why}' if self.why else ''}"
+        return [self.text, self.paper, self.ours, verdict]
+
+
+CLAIMS = ("claim", "paper", "ours", "holds")
 
 
 @dataclass(frozen=True)
@@ -78,7 +89,6 @@ class Experiment:
         claims: of the paper, asked of what was found.
         source: the paper, and the place in it.
         errors: what the errors of the tables are.
-        remarks: readings of ours, and what differs from the paper, in Markdown.
     """
 
     title: str
@@ -89,7 +99,6 @@ class Experiment:
     claims: Callable[[Any], Sequence[Claim]] = field(default=lambda found: ())
     source: str = ""
     errors: str = "standard errors"
-    remarks: str = ""
 
     def chosen(self, quick: bool, changes: Mapping[str, Any]) -> dict[str, Any]:
         """The settings of a run.
@@ -110,23 +119,17 @@ def measured(experiment: Experiment, settings: Mapping[str, Any], command: str) 
     """Run an experiment; what it found, and all that this depends on."""
     start = time.perf_counter()
     found = experiment.run(**settings)
-    # Where parts are of earlier runs, the seconds of all parts.
-    seconds = found.pop("seconds", time.perf_counter() - start)
+    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
     return {
         "command": command,
         "settings": dict(settings),
-        "seconds": seconds,
-        "machine": machine(),
+        # Where parts are of earlier runs, the seconds of all parts.
+        "seconds": found.pop("seconds", time.perf_counter() - start),
+        "machine": {"torch": torch.__version__, "threads": torch.get_num_threads(), "gpu": gpu},
         "version": ms.__version__,
         "note": "",
         "found": found,
     }
-
-
-def machine() -> dict[str, Any]:
-    """What figures depend on besides their settings."""
-    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
-    return {"torch": torch.__version__, "threads": torch.get_num_threads(), "gpu": gpu}
 
 
 def load(folder: Path, name: str) -> dict[str, Any]:
@@ -139,35 +142,29 @@ def save(experiment: Experiment, folder: Path, name: str, result: Mapping[str, A
     All is written beside first. A result counts by its JSON, and there is none while files change.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    text = dumps(result)
-    figures = experiment.figures(json.loads(text)["found"])
-    plots = [f"{name}_{which}" if which else name for which in figures]
+    text, old = dumps(result), folder / f"{name}.md"
+    before = old.read_text() if old.exists() else ""
     with TemporaryDirectory(dir=folder, prefix=f".{name}-") as place:
         beside = Path(place)
+        figures = experiment.figures(json.loads(text)["found"])
+        plots = [f"{name}_{which}" if which else name for which in figures]
         for plot, figure in zip(plots, figures.values(), strict=True):
             figure.savefig(beside / f"{plot}.png")
-        (beside / f"{name}.md").write_text(page(experiment, json.loads(text), plots))
+        new = page(experiment, json.loads(text), plots)
+        (beside / f"{name}.md").write_text(new + "".join(before.partition(REMARKS)[1:]))
         (beside / f"{name}.json").write_text(text)
         (folder / f"{name}.json").unlink(missing_ok=True)
-        for old in _plots_of(folder / f"{name}.md"):
-            (folder / old).unlink(missing_ok=True)
+        for plot in re.findall(r"\]\((\w+\.png)\)", before):
+            (folder / plot).unlink(missing_ok=True)
         for file in sorted(beside.iterdir(), key=lambda file: file.suffix == ".json"):
             file.replace(folder / file.name)
-
-
-def _plots_of(page: Path) -> list[str]:
-    return re.findall(r"\]\((\w+\.png)\)", page.read_text()) if page.exists() else []
 
 
 def dumps(entry: Any) -> str:
     """JSON with a line for each row of numbers, and null for what is no finite number."""
     text = json.dumps(_plain(entry), indent=1, allow_nan=False, ensure_ascii=False)
-    short = re.sub(r"\[\s+([^\[\]{}]*?)\s+\]", lambda m: "[" + _joined(m[1]) + "]", text)
-    return short + "\n"
-
-
-def _joined(lines: str) -> str:
-    return " ".join(line.strip() for line in lines.splitlines())
+    rows = re.compile(r"\[\s+([^\[\]{}]*?)\s+\]")
+    return rows.sub(lambda row: "[" + re.sub(r" *\n *", " ", row[1]) + "]", text) + "\n"
 
 
 def _plain(entry: Any) -> Any:
@@ -188,16 +185,10 @@ def kept(path: Path, settings: Mapping[str, Any], make: Callable[[], Any]) -> An
         settings: all that decides on the outcome, as plain values.
         make: measures what JSON can hold.
     """
-    if path.exists():
-        part = json.loads(path.read_text())
-        if part["settings"] == json.loads(dumps(settings)):
-            return part["found"]
-    text = dumps({"settings": settings, "found": make()})
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}")
-    beside.write_text(text)
-    beside.replace(path)
-    return json.loads(text)["found"]
+    if not path.exists() or json.loads(path.read_text())["settings"] != _plain(settings):
+        text = dumps({"settings": settings, "found": make()})
+        write_whole(path, lambda beside: beside.write_text(text))
+    return json.loads(path.read_text())["found"]
 
 
 def number(entry: Any) -> str:
@@ -216,9 +207,7 @@ def cell(entry: Any) -> str:
     if not isinstance(entry, (list, tuple)):
         return number(entry).replace("|", r"\|")
     figure, error = entry
-    return (
-        number(figure) if error is None else f"{number(figure)} ± {number(float(f'{error:.1g}'))}"
-    )
+    return number(figure) + ("" if error is None else f" ± {number(float(f'{error:.1g}'))}")
 
 
 def markdown(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
@@ -235,44 +224,10 @@ def page(experiment: Experiment, result: Mapping[str, Any], plots: Sequence[str]
     parts = [
         f"# {experiment.title}\n",
         f"{experiment.source}.\n" if experiment.source else "",
-        markdown(CLAIMS, [claim_cells(claim) for claim in claims]) if claims else "",
+        markdown(CLAIMS, [claim.cells() for claim in claims]) if claims else "",
         f"Figures after ± are {experiment.errors}.\n",
         *(markdown(table.columns, table.rows) for table in experiment.tables(result["found"])),
         *(f"![{experiment.title}]({plot}.png)\n" for plot in plots),
-        experiment.remarks.strip() + "\n" if experiment.remarks else "",
         f"{made}\n",
     ]
     return "\n".join(part for part in parts if part)
-
-
-CLAIMS = ("claim", "paper", "ours", "holds")
-
-
-def claim_cells(claim: Claim) -> list[str]:
-    verdict = "yes" if claim.holds else f"**no**{f': {claim.why}' if claim.why else ''}"
-    return [claim.text, claim.paper, claim.ours, verdict]
-
-
-def index(folder: Path, papers: Mapping[str, Mapping[str, Experiment]]) -> str:
-    """One table of claims per paper, of the results in a folder.
-
-    Args:
-        folder: of the results, to which the page links.
-        papers: experiments by name, by paper.
-    """
-    parts = [
-        "# Reproduction of the papers' results\n",
-        "The claims of each paper, its own figure, ours, and whether the claim holds of ours or "
-        "why not. Bounds that a paper does not state are ours; the pages behind *details* have all "
-        "figures and plots. Made by `python benchmarks/reproduce.py`.\n",
-    ]
-    for paper, experiments in papers.items():
-        rows = []
-        for name, experiment in experiments.items():
-            if (folder / f"{name}.json").exists():
-                link = f"[{name}]({folder.name}/{name}.md)"
-                claims = experiment.claims(load(folder, name)["found"])
-                rows += [[*claim_cells(claim), link] for claim in claims]
-        if rows:
-            parts += [f"## {paper}\n", markdown((*CLAIMS, "details"), rows)]
-    return "\n".join(parts)

@@ -20,30 +20,23 @@ from benchmarks import report
 
 PAPERS = {
     "Frye et al. (2021)": (
-        "table1",
-        "suppressed",
-        "retraining",
-        "outliers",
-        "negative",
-        "pixels",
+        "table1", "suppressed", "retraining", "outliers", "negative", "pixels"
     ),
     "Carballo's thesis, and Heskes et al. (2020)": ("seven_ways",),
     "Lemaire et al. (2023)": ("naive_bayes",),
     "Noé et al. (2024)": ("compositions",),
-}
+}  # fmt: skip
 EXPERIMENTS = tuple(name for names in PAPERS.values() for name in names)
-SPEED = (
-    "peers",
-    "budget",
-    "scaling",
-    "rows",
-    "training",
-    "amortized",
-    "imputers",
-    "along",
-    "vignettes",
-)
+SPEED: tuple[str, ...] = ("peers", "budget", "scaling", "rows", "training", "amortized", "imputers")
+SPEED += ("along", "vignettes")
+NAMES = [f"papers/{one}" for one in EXPERIMENTS] + [f"speed/{one}" for one in SPEED]
 FOLDERS = {"papers": Path("docs/results"), "speed": Path("benchmarks/results")}
+INDEX = """# Reproduction of the papers' results
+
+The claims of each paper, its own figure, ours, and whether the claim holds of ours or why not. \
+Bounds that a paper does not state are ours; the pages behind *details* have all figures and \
+plots. Made by `python benchmarks/reproduce.py`.
+"""
 
 
 def experiment(name: str) -> report.Experiment:
@@ -52,9 +45,8 @@ def experiment(name: str) -> report.Experiment:
     Raises:
         ValueError: there is none of this name.
     """
-    names = [f"papers/{one}" for one in EXPERIMENTS] + [f"speed/{one}" for one in SPEED]
-    if name not in names:
-        raise ValueError(f"Expected an experiment among {', '.join(names)} but got {name!r}.")
+    if name not in NAMES:
+        raise ValueError(f"Expected an experiment among {', '.join(NAMES)} but got {name!r}.")
     return import_module(f"benchmarks.{name.replace('/', '.')}").EXPERIMENT
 
 
@@ -64,8 +56,8 @@ def reproduce(
     quick: bool = False,
     figures: bool = False,
     out: Path | None = None,
-) -> Path:
-    """Run one experiment, or make its page and plots anew; returns the folder of its result.
+) -> None:
+    """Run one experiment, or make its page and plots anew.
 
     Args:
         name: as in `papers/outliers`.
@@ -87,12 +79,22 @@ def reproduce(
     report.save(chosen, folder, short, result)
     print(f"{folder / short}.md", flush=True)
     if room == "papers":
-        papers = {
-            paper: {one: experiment(f"papers/{one}") for one in names}
-            for paper, names in PAPERS.items()
-        }
-        folder.with_name(f"{folder.name}.md").write_text(report.index(folder, papers))
-    return folder
+        folder.with_name(f"{folder.name}.md").write_text(index(folder))
+
+
+def index(folder: Path) -> str:
+    """One table of claims per paper, of the results in a folder, to which the page links."""
+    parts = [INDEX]
+    for paper, names in PAPERS.items():
+        rows = [
+            [*claim.cells(), f"[{name}]({folder.name}/{name}.md)"]
+            for name in names
+            if (folder / f"{name}.json").exists()
+            for claim in experiment(f"papers/{name}").claims(report.load(folder, name)["found"])
+        ]
+        if rows:
+            parts += [f"## {paper}\n", report.markdown((*report.CLAIMS, "details"), rows)]
+    return "\n".join(parts)
 
 
 def main() -> None:

@@ -47,30 +47,6 @@ NEAREST = "MODL, weighted"  # The classifier that is made most like the paper's.
 LEAST = {"tau": 0.82, "pearson": 0.83, "kendall": 0.70}
 HIDDEN = ("label", "shares", *MEASURES)  # In other tables, or drawn.
 SECONDS = 10  # Section 5.3, of all exact values of Adult.
-REMARKS = """
-**Classifiers.** "MODL, weighted" rebuilds the steps of Khiops, the paper's software: its criteria
-for intervals and groups, then weights by one optimum of nearly its prior instead of an average over
-selections. It keeps about as many variables, but four more on Crx and Ionosphere, and four fewer on
-German. "MODL" has all weights 1; "bins" cuts numbers at quantiles, with all variables. Identifiers
-and, in Adult, `fnlwgt` are out; missing entries are a bin of their own, or below all numbers for
-MODL.
-
-**Table 2.** A Shapley value is the evidence less its mean: orders differ where mean evidence is
-large. Weights are not what makes both agree. Why the paper's Ionosphere is much lower we do not
-know. What follows ± in the paper's Table 2 is no standard deviation over rows: three variables
-(KRFCC) allow no Kendall between 0.82 and 1, so that a mean of 0.9931 has a deviation of 0.03 at
-least, not 0.0018.
-
-**Table 3.** On log-odds KernelSHAP gives the exact values where all rows are explained with all as
-donors; the rest is the change to probabilities, and the sample. KernelSHAP has 2,048 coalitions and
-two for each variable, shap's default; shap selects variables by AIC where these are less than a
-fifth of all, as before its version 0.47. Both see sums of evidence instead of rows, so times
-compare no machines. The paper itself doubts its Pearson of Adult.
-
-**The paper's own figures.** Its Kendalls are possible for the numbers of variables of Table 1
-except German's: 0.9047 is 19/21, of 7 variables, and none of 9. Spam has 4,307 rows in Table 1 and
-4,601 at its publisher; the larger class of Breast is 458 of 699, not 0.9421.
-"""
 
 
 def run(
@@ -215,5 +191,4 @@ EXPERIMENT = Experiment(
     tables=tables,
     figures=figures,
     errors="standard errors over rows; of correlations, by resampling them",
-    remarks=REMARKS,
 )

@@ -24,19 +24,6 @@ ROWS = 10_000
 # Standard errors below zero that count as negative, our own bound.
 SURELY = 3.0
 OFF, ON = "off manifold", "on manifold"
-REMARKS = """
-The paper's Fig. 4(a) has no numbers in the text, which only says how its table leans. Ours is
-severity of a disease (x0), intensity of its treatment (x1) and mortality, with P(x0 = 1) = 0.5,
-P(x1 = 1 | x0 = 0, 1) = 0.1, 0.9 and P(y = 1 | x) = 0.3, 0.2 untreated and treated if mild, 0.9, 0.8
-if severe. These probabilities decide the sign, and were chosen so that x1 is negative off the
-manifold: that it is shows that such tables exist, not how common they are. All four values of the
-tree are exact; it is grown in full, so that its outputs are the frequencies of the table.
-
-A value counts as negative if it is three standard errors below zero; this bound is ours. The
-abalone classifier is the paper's (App. B.3). Values sum to its accuracy above chance (Eq. 5),
-E[f_y(x)] over test rows less E[f_y(x')] over training rows x', which is computed from the model
-alone, without any value function.
-"""
 
 
 def run(
@@ -137,5 +124,4 @@ EXPERIMENT = Experiment(
     figures=lambda found: {
         "": global_bars({k: found[k] for k in ("decision tree", "abalone")}, 2.8, (2.4, 4.6))
     },
-    remarks=REMARKS,
 )

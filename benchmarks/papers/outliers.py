@@ -24,20 +24,6 @@ BOUNDS = {"a quarter": 0.25, "two thirds": 2 / 3}
 # Our bounds for "dramatically" fewer wrong explanations on the manifold; for "fabricated" outliers
 # among completed inlier coalitions, and none; and for scores that "differ dramatically".
 FEWER, FABRICATED, AGREED, FARTHER = 1 / 3, 0.1, 0.01, 2.0
-REMARKS = """
-The share of wrong explanations off the manifold depends on the forests' settings, which the paper
-does not give, more than on the noise. With scikit-learn's default, 100 trees of 256 rows each, a
-forest by chance splits some features more often than others; larger forests even that out. By hand:
-trees of 64 rows had more than four fifths wrong at both ends of the noise, trees of 1,024 rows less
-than a tenth and three fifths. The surrogate at σ = 0.15 had two wrong of 20 after 60 epochs, after
-eight nine.
-
-Fig. 3(f) depends on the distribution of the coalitions, which the paper does not give. With a
-uniform share of the other features, as in the plot, one outlier coalition in sixteen has none of
-them; the first five alone agree with each other, as in an inlier, and on the manifold they are
-completed to one, rightly. In random orders the five hardly ever stand alone; but then few features
-are left to impute.
-"""
 
 
 def run(
@@ -197,5 +183,4 @@ EXPERIMENT = Experiment(
     tables=tables,
     figures=figures,
     errors="standard errors over forests",
-    remarks=REMARKS,
 )

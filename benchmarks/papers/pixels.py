@@ -24,18 +24,6 @@ FEWER = 1 / 2
 GRID = 57  # Sizes from which slopes are taken.
 INKED = 0.01  # Share of the digits that have ink where a pixel counts as inked now and then.
 BLOCK = 250  # Rows at a time.
-REMARKS = """
-Fig. 6(b) has no numbers. Along a random order the mean marginal contribution at a size is the slope
-of the mean of v there, taken at a grid of sizes, of the same orders on and off the manifold; the
-step at the end leads from the surrogate to the model itself. To compare the pixels with which half
-of the prediction is made, and to call less than half as many "far fewer", is ours. So is the
-measure of concentration: among pixels that have ink in a hundredth of the digits the shares come
-closer, in the same order; errors off the manifold do not explain it, for noise spreads values.
-
-The paper's 0.002 is its average of the standard errors over the whole figure, of 16,000 samples for
-each pixel on the manifold; how many off it, it does not say. With as many as that our errors, of
-4,096 coalitions and 1,024 orders, would be 0.0026 and 0.0043; the rest we cannot explain.
-"""
 
 
 def run(
@@ -202,5 +190,4 @@ EXPERIMENT = Experiment(
     claims=claims,
     tables=tables,
     figures=figures,
-    remarks=REMARKS,
 )

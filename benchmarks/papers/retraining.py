@@ -31,19 +31,6 @@ from benchmarks.support.retraining import (
 from benchmarks.support.trained import Trained, by_player, shorter
 
 FARTHER = 2  # Ours: so many times as far from retraining is not agreeing with it.
-REMARKS = """
-The paper shows its values as bars without numbers. Whether values agree with those of the retrained
-forests is measured by correlations with them, and by distances relative to their length. One drug
-has most of the value by all methods, so that Pearson's correlations are near 1 for all; ranks, and
-the other nine drugs, tell more. "Higher" has to be so for each of the values on the manifold
-against both other methods, and "farther" means more than twice as far: these readings are ours.
-Errors of the values are over the 377 test rows, those of correlations and distances from resampling
-these rows.
-
-"Table" is the paper's empirical estimate, the mean over all test rows that agree with x on S. It is
-farther from retraining than the learned values: with up to 1,024 patterns many a row agrees with
-itself alone, and then the value is f(x). Tree SHAP explains the forest's probability.
-"""
 
 
 def run(
@@ -143,5 +130,4 @@ EXPERIMENT = Experiment(
     claims=claims,
     tables=tables,
     figures=figures,
-    remarks=REMARKS,
 )

@@ -27,27 +27,6 @@ SIMILAR = {
     "marginal, causal, asymmetric (marginal game) and asymmetric causal values hardly differ":
         ("5.6", ("marginal", "causal", "asymmetric causal", OF_MARGINAL)),
 }  # fmt: skip
-REMARKS = """
-The thesis' data (ADNI) are not public, and it shows plots without numbers; what Heskes et al. find
-is read from the figures of their published code. Both are asked of the latter's table, with boosted
-trees. Conditional values behind the asymmetric and the causal ones are Gaussian, as theirs are.
-"Hardly differ" is taken as less than a tenth of Σ|φ| at other features, "larger" as by three
-standard errors.
-
-*Similar.* The season is a circle: its two coordinates are uncorrelated, though one nearly gives the
-other. A normal distribution and its copula leave the circle; days near by keep close to it, and
-with the default bandwidth empirical values rest on a few days each. Nor can a normal distribution
-tell whether the season is confounded: see "nothing confounded".
-
-*Orders.* Heskes et al. restrict the orders of the *conditional* game, the thesis those of the
-*marginal* one. Asymmetric and asymmetric causal values are nearly the same game here by
-construction: with Gaussian conditionals and this order they differ by a partial correlation of
-0.008. That the two are the most alike, as Heskes et al. find, therefore cannot fail, and is no
-claim here.
-
-*Season and temperature.* Heskes et al. have the apparent temperature as one more feature. Tried by
-hand with both, the causal values of each were smaller than that of `cosyear`, and their sum larger.
-"""
 
 
 def run(
@@ -197,5 +176,4 @@ EXPERIMENT = Experiment(
     tables=tables,
     figures=bike.figures,
     errors="standard errors, of means over days, or of two days from repeats",
-    remarks=REMARKS,
 )

@@ -23,19 +23,6 @@ from benchmarks.support.trained import Trained, by_player, shorter
 OFF, ORIGINAL, SUPPRESSED = "off manifold", "original model", "suppressed model"
 # What is left of a dependence that stays, ours.
 STAYS = 0.5
-REMARKS = """
-The paper draws bars without numbers: "near zero" is taken as less than a tenth of the original
-model's value, "stays" as at least half of it. The classifier has the paper's size and
-scikit-learn's default settings (Adam at 1e-3, batches of 200, early stopping on a tenth of the
-rows), in torch, so that it can be fine-tuned with Eq. (23): with torch's initial weights, and
-without the L2 penalty, which is 1e-4 over the rows of a batch there.
-
-The paper does not give the learning rate of the fine-tuning. Of those in the last table it is the
-one whose copy agrees most with the original on validation rows, among those that leave less than a
-tenth of the dependence on sex there (the mean of Eq. 23). At higher rates copies drift further from
-the original, with the penalty or without. The first rates tried were 1e-3 and 1e-4, and at neither
-did the two agree on 98 % of the rows; that is why there are lower ones.
-"""
 
 
 def run(
@@ -130,5 +117,4 @@ EXPERIMENT = Experiment(
     claims=claims,
     tables=tables,
     figures=lambda found: {"": global_bars(found["values"], 3.6, (3.4, 2.3, 2.3))},
-    remarks=REMARKS,
 )

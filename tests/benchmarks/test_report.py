@@ -35,7 +35,7 @@ def made(title: str = "A title", more: bool = False, **changes: Any) -> Experime
         "claims": lambda found: said,
         "source": "Who (2021)",
     }
-    return Experiment(title, run, tables=tables, figures=figures, remarks="Why.", **(own | changes))
+    return Experiment(title, run, tables=tables, figures=figures, **(own | changes))
 
 
 def save(folder: Path, name: str, experiment: Experiment) -> None:
@@ -56,7 +56,13 @@ def test_a_result_has_what_it_depends_on_and_a_page(tmp_path: Path) -> None:
     assert r"| kind | \|phi\| |" in page
     assert "| c |  |" in page
     assert "![A title](one.png)" in page
-    assert page.index("Why.") < page.index("`python some.py`")
+    assert "\n`python some.py`, " in page
+    # Remarks are by hand, and stay.
+    (tmp_path / "one.md").write_text(f"{page}{report.REMARKS}\nWhy.\n")
+    save(tmp_path, "one", made("Another title"))
+    again = (tmp_path / "one.md").read_text()
+    assert again.startswith("# Another title")
+    assert again.endswith(f"{report.REMARKS}\nWhy.\n")
 
 
 @pytest.mark.parametrize(
@@ -93,13 +99,17 @@ def test_figures_are_made_anew_without_running_anything(
     assert (tmp_path / "negative.json").read_text() == before
 
 
-def test_the_index_has_a_table_of_claims_per_paper(tmp_path: Path) -> None:
-    save(tmp_path / "found", "one", made())
-    experiments = {"missing": made("Missing"), "one": made()}
-    text = report.index(tmp_path / "found", {"Who (2021)": experiments, "Nobody": {"none": made()}})
-    assert "| it was | 2 | 3 | **no**: so | [one](found/one.md) |" in text
+def test_the_index_has_a_table_of_claims_per_paper(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(tmp_path / "found", "negative", made())
+    papers = {"Who (2021)": ("outliers", "negative"), "Nobody": ("pixels",)}
+    monkeypatch.setattr(negative, "EXPERIMENT", made())
+    monkeypatch.setattr(reproduce, "PAPERS", papers)
+    text = reproduce.index(tmp_path / "found")
+    assert "| it was | 2 | 3 | **no**: so | [negative](found/negative.md) |" in text
     assert text.count("## ") == 1
-    assert "Missing" not in text
+    assert "outliers" not in text
 
 
 def test_a_later_result_leaves_no_plot_of_an_earlier_one(tmp_path: Path) -> None:
@@ -217,16 +227,12 @@ def test_every_experiment_has_settings_and_a_stored_result(name: str, root: Path
     plots_of = [
         f"{short}_{which}" if which else short for which in experiment.figures(result["found"])
     ]
-    assert report.page(experiment, result, plots_of) == page
+    assert report.page(experiment, result, plots_of) == page.partition(report.REMARKS)[0]
     assert all((folder / f"{plot}.png").exists() for plot in plots_of)
 
 
 def test_the_index_in_docs_is_that_of_the_stored_results(root: Path) -> None:
-    papers = {
-        paper: {name: reproduce.experiment(f"papers/{name}") for name in names}
-        for paper, names in reproduce.PAPERS.items()
-    }
-    assert (root / "docs/results.md").read_text() == report.index(root / "docs/results", papers)
+    assert (root / "docs/results.md").read_text() == reproduce.index(root / "docs/results")
 
 
 def test_a_name_looks_the_same_in_all_panels() -> None:

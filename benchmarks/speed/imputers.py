@@ -6,8 +6,10 @@ took, and imputers that need no training. The drug data have ten binary features
 computed over all 1,023 coalitions as well, exactly.
 """
 
+import itertools
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,10 +18,12 @@ from torch import Tensor
 import manifold_shap as ms
 from benchmarks.report import Experiment, Found, Table, records
 from benchmarks.support.scores import scored
-from benchmarks.support.trained import Trained
+from benchmarks.support.trained import Trained, shorter
 from benchmarks.timing import timed
 from manifold_shap.coalitions import all_coalitions
 
+# A value function by name, and the seconds of its training.
+Method = tuple[str, ms.ValueFunction, float | None]
 EMPIRICAL_ROWS = 5000
 EXACTLY = ("off_manifold", "empirical_conditional", "vae", "surrogate")
 KINDS = ("mse", "debiased", "mse_all_coalitions", "train_seconds")
@@ -31,87 +35,70 @@ def run(
     seeds: Sequence[int] = (0, 1, 2),  # of the split, the classifier and the trainings
     rows: int | None = None,  # test rows; None: all
     draws: int = 64,  # completions of a coalition
-    published: int
-    | None = None,  # epochs of a VAE as published, but at 1e-3 on one cycle; None: there is none
+    epochs: int | None = None,  # of the trainings; None: those of the commands
+    published: int | None = None,  # epochs of a VAE as published, at 1e-3 on one cycle; None: none
     distil: bool = False,  # whether the VAE teaches a surrogate as well
 ) -> dict[str, Any]:
     """Scores of every data set and seed."""
     found: dict[str, Any] = {}
-    for name in data:
-        for seed in seeds:
-            trained = Trained(name, seed)
-            if name == "drug":
-                trained.tabulate()
-            scores = Scores(trained, rows, draws)
-            scores.classical()
-            scores.learned(published, distil)
-            one = {"seed": seed, "accuracy": trained.accuracy, "scores": scores.found}
-            found.setdefault(name, []).append(one)
+    for name, seed in itertools.product(data, seeds):
+        own = Trained(name, seed)
+        if name == "drug":
+            own.tabulate()
+        x, scores = own.data.x_test[:rows], {}
+        mask = ms.shapley_pairs(len(x), len(own.data.players), seed=seed)
+        trainings = learned(own, draws, shorter(epochs), published, distil)
+        for method, value, seconds in itertools.chain(classical(own, draws), trainings):
+            scores[method] = scored(value, x, mask)
+            if seconds is not None:
+                scores[method]["train_seconds"] = seconds
+            if name == "drug" and method in EXACTLY:
+                scores[method]["mse_all_coalitions"] = exact_error(value, x)
+            print(name, seed, method, scores[method], flush=True)
+        one = {"seed": seed, "accuracy": own.accuracy, "scores": scores}
+        found.setdefault(name, []).append(one)
     return found
 
 
-class Scores:
-    """Scores of one data set and seed, by method."""
+def classical(own: Trained, draws: int) -> Iterator[Method]:
+    """Imputers that need no training."""
+    x, players = own.data.x_train, own.data.players
+    yield "off_manifold", own.off_manifold(draws), None
+    if own.data.schema is not None:
+        yield "copula", own.imputed(ms.CopulaImputer(x, players), draws), None
+        # Every pair weighs every row that may donate.
+        few = ms.EmpiricalImputer(x[:EMPIRICAL_ROWS], players)
+        yield "empirical", own.imputed(few, draws), None
+        if own.name == "drug":  # Normal draws are no rows of its table.
+            exact = own.imputed(ms.ExactMatchImputer(x, players), 1024)
+            yield "empirical_conditional", exact, None
+        else:
+            yield "gaussian", own.imputed(ms.GaussianImputer(x, players), draws), None
 
-    def __init__(self, trained: Trained, rows: int | None, draws: int) -> None:
-        self.trained, self.draws = trained, draws
-        self.x = trained.data.x_test[:rows]
-        self.mask = ms.shapley_pairs(len(self.x), len(trained.data.players), seed=trained.seed)
-        self.found: dict[str, dict[str, float]] = {}
 
-    def add(self, name: str, value: ms.ValueFunction, **more: float) -> None:
-        figures = {**scored(value, self.x, self.mask), **more}
-        if self.trained.name == "drug" and name in EXACTLY:
-            figures["mse_all_coalitions"] = exact_error(value, self.x)
-        self.found[name] = figures
-        print(f"{self.trained.name} {self.trained.seed} {name}: {figures}", flush=True)
-
-    def classical(self) -> None:
-        data, trained = self.trained.data, self.trained
-        x, players = data.x_train, data.players
-        imputers: dict[str, tuple[Any, int]] = {}
-        imputers["off_manifold"] = ms.MarginalImputer(x, players), self.draws
-        if data.schema is not None:
-            imputers["copula"] = ms.CopulaImputer(x, players), self.draws
-            # Every pair weighs every row that may donate.
-            few = ms.EmpiricalImputer(x[:EMPIRICAL_ROWS], players)
-            imputers["empirical"] = few, self.draws
-            if trained.name == "drug":  # Normal draws are no rows of its table.
-                imputers["empirical_conditional"] = ms.ExactMatchImputer(x, players), 1024
-            else:
-                imputers["gaussian"] = ms.GaussianImputer(x, players), self.draws
-        for name, (imputer, draws) in imputers.items():
-            self.add(name, trained.imputed(imputer, draws))
-
-    def learned(self, published: int | None, distil: bool) -> None:
-        """The VAE, the same network with other posteriors, and surrogates."""
-        trained, x = self.trained, self.trained.data.x_train
-        value, minutes = timed(lambda: trained.vae(self.draws))
-        imputer: Any = value.imputer
-        self.add("vae", value, train_seconds=minutes)
-
-        def again(**chosen: Any) -> Any:
-            return ms.VAEImputer(imputer.network, x, trained.data.players, **chosen)
-
-        weighted = {"posterior": "encoder", "importance": True, "temper": imputer.temper}
-        for name, chosen in {
-            "vae_encoder": {"posterior": "encoder"},
-            "vae_encoder_weighted": weighted,
-        }.items():
-            self.add(name, trained.imputed(again(**chosen), self.draws))
-        surrogate, seconds = timed(trained.surrogate)
-        self.add("surrogate", surrogate, train_seconds=seconds)
-        epochs = max(1, round(minutes / seconds * surrogate.training["epochs"]))
-        surrogate, seconds = timed(lambda: trained.surrogate(max_epochs=epochs))
-        self.add("surrogate_equal_minutes", surrogate, train_seconds=seconds)
-        if distil:
-            teacher = trained.imputed(again(bank_size=20_000, temper=imputer.temper), draws=8)
-            taught = trained.surrogate(teacher=teacher, teacher_pairs=120_000)
-            self.add("surrogate_distilled", taught)
-        if published:
-            brief = {"learning_rate": 1e-3, "schedule": "one_cycle", "max_epochs": published}
-            value, minutes = timed(lambda: trained.vae(self.draws, "experiment=paper_vae", **brief))
-            self.add("vae_as_published", value, train_seconds=minutes)
+def learned(
+    own: Trained, draws: int, brief: dict[str, int], published: int | None, distil: bool
+) -> Iterator[Method]:
+    """The VAE, the same network with other posteriors, and surrogates, with their seconds."""
+    value, minutes = timed(lambda: own.vae(draws, **brief))
+    imputer: Any = value.imputer
+    yield "vae", value, minutes
+    again = partial(ms.VAEImputer, imputer.network, own.data.x_train, own.data.players)
+    yield "vae_encoder", own.imputed(again(posterior="encoder"), draws), None
+    weighted = again(posterior="encoder", importance=True, temper=imputer.temper)
+    yield "vae_encoder_weighted", own.imputed(weighted, draws), None
+    surrogate, seconds = timed(lambda: own.surrogate(**brief))
+    yield "surrogate", surrogate, seconds
+    epochs = max(1, round(minutes / seconds * surrogate.training["epochs"]))
+    yield "surrogate_equal_minutes", *timed(lambda: own.surrogate(max_epochs=epochs))
+    if distil:
+        teacher = own.imputed(again(bank_size=20_000, temper=imputer.temper), draws=8)
+        taught = own.surrogate(teacher=teacher, teacher_pairs=120_000, **brief)
+        yield "surrogate_distilled", taught, None
+    if published:
+        one_cycle = {"learning_rate": 1e-3, "schedule": "one_cycle", "max_epochs": published}
+        made = timed(lambda: own.vae(draws, "experiment=paper_vae", **one_cycle))
+        yield "vae_as_published", *made
 
 
 def exact_error(value: ms.ValueFunction, x: Tensor) -> float:
@@ -152,7 +139,7 @@ def tables(found: Found) -> list[Table]:
 EXPERIMENT = Experiment(
     title="How good every imputer is",
     run=run,
-    quick={"data": ["drug"], "seeds": [0], "rows": 100, "draws": 8},
+    quick={"data": ["drug"], "seeds": [0], "rows": 100, "draws": 8, "epochs": 2},
     tables=tables,
     errors="standard errors over seeds",
 )

@@ -1,7 +1,5 @@
 """Explains a model of bicycles rented per day (Heskes et al. 2020, Section 6) by any imputer."""
 
-import io
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,11 +14,9 @@ from torch import Tensor
 
 import manifold_shap as ms
 from benchmarks.plots import WORDS
-from manifold_shap.data import sources
+from manifold_shap.data import Bike
 from manifold_shap.plots import style
 
-FILE, ARCHIVE = "bike/day.csv", "bike/Bike-Sharing-Dataset.zip"
-URL = "https://archive.ics.uci.edu/ml/machine-learning-databases/00275/Bike-Sharing-Dataset.zip"
 PLAYERS = ms.Players.of_elements((6,), ("trend", "cosyear", "sinyear", "temp", "hum", "windspeed"))
 # Hardly different temperatures, and the first is cold for its season: Heskes et al., Fig. 4.
 OCTOBER, DECEMBER = "2012-10-09", "2012-12-03"
@@ -41,46 +37,18 @@ class Rentals:
     dates: tuple[int, ...]  # of the test days, as in 20121009
 
 
-def read() -> pd.DataFrame:
-    """The publisher's table, from a folder of data, or else fetched.
-
-    Raises:
-        FileNotFoundError: it is in none of the folders and was not fetched.
-    """
-    file: Any = sources.find(None, FILE)
-    if file is None:
-        archive = zipfile.ZipFile(sources.require(None, ARCHIVE, URL))
-        file = io.BytesIO(archive.read("day.csv"))
-    return pd.read_csv(file, parse_dates=["dteday"])
-
-
-def features(table: pd.DataFrame) -> pd.DataFrame:
-    """What the model sees: days since the first, place in the year, °C, % and km/h."""
-    trend = (table["dteday"] - table["dteday"].iloc[0]).dt.days
-    angle = 2 * np.pi * trend / 365
-    found = {
-        "trend": trend,
-        "cosyear": np.cos(angle),
-        "sinyear": np.sin(angle),
-        "temp": 47 * table["temp"] - 8,
-        "hum": 100 * table["hum"],
-        "windspeed": 67 * table["windspeed"],
-    }
-    return pd.DataFrame(found)[list(PLAYERS.names)]
-
-
 def split(seed: int, days: int | None = None) -> Rentals:
     """At random, a fifth to explain, or its first `days`, two of them or more: those of Fig. 4."""
-    table = read()
-    x = torch.from_numpy(features(table).to_numpy(np.float32))
-    y = torch.from_numpy(table["cnt"].to_numpy(np.float32))
-    dates = table["dteday"].dt.strftime("%Y%m%d").astype(int).tolist()
-    two = torch.tensor([dates.index(int(date.replace("-", ""))) for date in (OCTOBER, DECEMBER)])
+    table = Bike().read()
+    x, y = torch.from_numpy(table.features.to_numpy(np.float32)), table.labels
+    date = pd.Timestamp("2011-01-01") + pd.to_timedelta(table.features["trend"], "D")
+    two = torch.tensor([int((date == each).argmax()) for each in (OCTOBER, DECEMBER)])
     order = torch.randperm(len(x), generator=torch.Generator().manual_seed(seed))
     others = order[~torch.isin(order, two)]
     held_out = round(TEST_SHARE * len(x)) - len(two)
     test, train = torch.cat((two, others[:held_out]))[:days], others[held_out:]
-    return Rentals(x[train], y[train], x[test], y[test], tuple(dates[k] for k in test.tolist()))
+    dates = tuple(date[test.tolist()].dt.strftime("%Y%m%d").astype(int))
+    return Rentals(x[train], y[train], x[test], y[test], dates)
 
 
 class Bench:
@@ -113,10 +81,10 @@ class Bench:
     ) -> ms.Explanation:
         """Over all coalitions, or those of orders that `ordering` allows; the mean of repeats."""
         chosen = imputer.support or draws or self.draws
+        order = self.ordering if asymmetric else None
         found = []
         for seed in range(self.repeats):
             value = ms.imputed_value(self.model, imputer, "identity", chosen, seed)
-            order = self.ordering if asymmetric else None
             found.append(ms.exact_shapley(value, self.data.x_test, ordering=order))
             if not value.sampled:
                 return found[0]
@@ -148,22 +116,16 @@ class Bench:
         }
 
 
-def explanation(found: Mapping[str, Any], way: str) -> ms.Explanation:
-    """One of those that the result file holds."""
-    phi, error = (torch.tensor(found[key][way])[..., None] for key in ("phi", "standard_error"))
-    prediction = torch.tensor(found["prediction"])[:, None]
-    base, x = torch.full_like(prediction, found["base"]), torch.tensor(found["x"])
-    days = tuple(found["days"])
-    return ms.Explanation(
-        phi, error, base, prediction, x, PLAYERS, (UNIT,), ms.as_space("identity"), days
-    )
-
-
 def figures(found: Mapping[str, Any]) -> dict[str, Figure]:
     """Sina plots as in Figs. 5.5 and 5.6 of the thesis, and bars as in its Figs. 5.7 to 5.9."""
-    shown = {way: explanation(found, way) for way in WAYS}
+    prediction, x = torch.tensor(found["prediction"])[:, None], torch.tensor(found["x"])
+    base, days = torch.full_like(prediction, found["base"]), tuple(found["days"])
+    space, shown = ms.as_space("identity"), {}
+    for way in WAYS:
+        phi, error = (torch.tensor(found[key][way])[..., None] for key in ("phi", "standard_error"))
+        shown[way] = ms.Explanation(phi, error, base, prediction, x, PLAYERS, (UNIT,), space, days)
     drawn = {"": ms.plots.sina(shown)}
-    style.headline(drawn[""], f"What each feature adds, {len(found['days'])} days")
+    style.headline(drawn[""], f"What each feature adds, {len(days)} days")
     drawn[""].supxlabel(f"Shapley value ({UNIT})", **WORDS)
     for row, (name, date) in enumerate((("october", OCTOBER), ("december", DECEMBER))):
         figure = drawn[name] = ms.plots.bars(shown, instance=row)

@@ -1,38 +1,33 @@
 """Trains, in memory, what the commands train: a data set's classifier and value functions of it."""
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
-from omegaconf import OmegaConf
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.neural_network import MLPClassifier
 from torch import Tensor
 
 import manifold_shap as ms
 from benchmarks.report import Table
+from manifold_shap.cli import CONF, registry
 from manifold_shap.coalitions import all_coalitions
 from manifold_shap.data.base import TensorDataModule
 from manifold_shap.training.classifier import accuracy, fit_classifier, load_classifier
 
-CONF = Path(__file__).resolve().parents[2] / "conf"
 # Matrix products in half precision, for the trainings of one data set and all its methods alike.
 PRECISION = {"mnist": "bf16-mixed"}
-# Settings of the commands that are not of a training, or of one with a teacher.
-_DROPPED = {"name", "title", "output", "zero_replacement", "draws", "teacher", "teacher_pairs"}
-_DROPPED |= {"teacher_share", "teacher_draws"}
 
 
 def settings(data: str, value_function: str, seed: int, *overrides: str) -> dict[str, Any]:
     """The settings of the commands, as plain values."""
     chosen = [f"data={data}", f"value_function={value_function}", f"seed={seed}", *overrides]
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        cfg = compose("train", chosen)
-    return OmegaConf.to_container(cfg, resolve=True)  # type: ignore[return-value]
+        return registry.plain(compose("train", chosen))
 
 
 def shorter(epochs: int | None) -> dict[str, int]:
@@ -72,6 +67,7 @@ class Trained:
         self, name: str, seed: int, fit: Callable[[Tensor, Tensor], Any] | None = None
     ) -> None:
         self.name, self.seed = name, seed
+        self.progress, self.classifier_directory = False, None  # As of a run of the commands.
         self.trainer = {"accelerator": "cpu", "precision": PRECISION.get(name, "32-true")}
         chosen = settings(name, "surrogate", seed)
         self.data: TensorDataModule = instantiate(chosen["data"])
@@ -100,8 +96,7 @@ class Trained:
 
     def surrogate(self, **changes: Any) -> ms.SurrogateValue:
         """By supervised regression (Eq. 17); `changes` are to the settings of the command."""
-        chosen = self._recipe("surrogate") | changes
-        return ms.fit_surrogate(self.model, **self._rows(), **chosen)
+        return self._fit("surrogate", (), changes)
 
     def vae(self, draws: int, *overrides: str, **changes: Any) -> ms.ImputedValue:
         """By a masked-encoder VAE (Eqs. 13-20).
@@ -111,8 +106,15 @@ class Trained:
             overrides: of the command line, such as `experiment=paper_vae`.
             changes: to the settings of the command.
         """
-        chosen = {"model": self.model} | self._recipe("vae", *overrides)
-        return self.imputed(ms.fit_imputer(**self._rows(), **(chosen | changes)), draws)
+        return self.imputed(self._fit("vae", overrides, changes), draws)
+
+    def _fit(self, kind: str, overrides: Sequence[str], changes: dict[str, Any]) -> Any:
+        run: Any = self
+        chosen = settings(self.name, kind, self.seed, *overrides)["value_function"] | changes
+        own = {"trainer": self.trainer, "seed": self.seed} | changes
+        of_training = {key: own[key] for key in ("trainer", "seed")}
+        rest = {key: chosen[key] for key in chosen if key not in of_training}
+        return registry.make(rest, run, ms.Probability(), **of_training)
 
     def imputed(self, imputer: ms.Imputer, draws: int) -> ms.ImputedValue:
         return ms.imputed_value(self.model, imputer, draws=draws, seed=self.seed)
@@ -138,20 +140,6 @@ class Trained:
         outputs = self.model(x).double().exp()
         of_training = self.model(self.data.x_train).double().exp().mean(0)
         return (outputs[torch.arange(len(x)), y] - of_training[y]).mean().item()
-
-    def _recipe(self, value_function: str, *overrides: str) -> dict[str, Any]:
-        """Arguments of a training: settings of the command, the seed and the trainer."""
-        chosen = settings(self.name, value_function, self.seed, *overrides)["value_function"]
-        kept = {
-            key: entry
-            for key, entry in chosen.items()
-            if key not in _DROPPED and not key.startswith("_")
-        }
-        return kept | {"seed": self.seed, "trainer": self.trainer}
-
-    def _rows(self) -> dict[str, Any]:
-        names = ("x_train", "x_validation", "players", "schema")
-        return {name: getattr(self.data, name) for name in names}
 
 
 def brief_surrogate(

@@ -3,7 +3,6 @@
 import json
 import math
 import os
-import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -464,44 +463,22 @@ def test_the_conditional_of_the_test_rows_is_the_optimum_on_them() -> None:
 
 SPLIT = bike.split
 needs_bikes = pytest.mark.skipif(
-    sources.find(None, bike.FILE) is None,
-    reason=f"no {bike.FILE!r} in a folder named by {sources.VARIABLE}",
+    sources.find(None, "bike/day.csv") is None,
+    reason=f"no bicycles in a folder named by {sources.VARIABLE}",
 )
 
 
 @needs_bikes
-def test_bicycles_are_those_of_the_paper() -> None:
-    table = bike.read()
-    assert table.shape == (731, 16)
-    found = bike.features(table).set_index(table["dteday"])
-    assert tuple(found.columns) == bike.PLAYERS.names
-    first = found.iloc[0]
-    assert (first["trend"], first["cosyear"], first["sinyear"]) == (0, 1, 0)
-    october, december = found.loc[bike.OCTOBER], found.loc[bike.DECEMBER]
-    assert october["temp"] == pytest.approx(13.0, abs=0.01)
-    assert december["temp"] == pytest.approx(13.27, abs=0.01)
-    assert october["cosyear"] < december["cosyear"]
-    assert found["hum"].max() < 100
+def test_two_days_of_like_temperatures_come_first_and_none_twice() -> None:
     data, fewer = bike.split(seed=1), bike.split(seed=1, days=5)
     assert (len(data.x_train), len(data.x_test), len(data.dates)) == (585, 146, 146)
     assert data.dates[:2] == (20121009, 20121203)
+    day = dict(zip(bike.PLAYERS.names, data.x_test[:2].T, strict=True))
+    assert day["temp"].tolist() == pytest.approx([13.0, 13.27], abs=0.01)
+    assert day["cosyear"][0] < day["cosyear"][1]
     assert len(torch.cat((data.x_train, data.x_test))[:, 0].unique()) == 731
     assert torch.equal(fewer.x_train, data.x_train)
     assert torch.equal(fewer.x_test, data.x_test[:5])
-
-
-def test_the_table_is_read_from_the_archive_of_its_publisher(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(sources.VARIABLE, str(tmp_path))
-    monkeypatch.setattr(sources, "cache", lambda: tmp_path / "cache")
-    archive = tmp_path / bike.ARCHIVE
-    archive.parent.mkdir()
-    with zipfile.ZipFile(archive, "w") as parts:
-        parts.writestr("day.csv", "instant,dteday,cnt\r\n1,2011-01-01,985\r\n")
-    table = bike.read()
-    assert table["cnt"].tolist() == [985]
-    assert table["dteday"].dt.year.tolist() == [2011]
 
 
 def test_what_goes_to_other_features_is_counted_once() -> None:
@@ -533,7 +510,7 @@ def test_a_mean_is_larger_only_beyond_its_noise(shift: float, larger: bool) -> N
 def test_one_day_or_one_repeat_is_refused_before_anything_is_read(
     changes: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bike, "read", lambda: pytest.fail("read"))
+    monkeypatch.setattr(bike, "split", lambda *_: pytest.fail("read"))
     with pytest.raises(ValueError, match="Expected 2 or more `repeats` and `days` but got"):
         seven_ways.run(**changes)
 

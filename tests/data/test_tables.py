@@ -1,5 +1,6 @@
 """Published tables: their figures, and the copies of OpenML."""
 
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +11,16 @@ import torch
 from sklearn.utils import Bunch
 from torch import Tensor
 
-from manifold_shap.data import Abalone, Bike, Census, Diabetes, Drug, Iris, TensorDataModule
+from manifold_shap.data import (
+    Abalone,
+    Bike,
+    Census,
+    Diabetes,
+    Drug,
+    Iris,
+    TensorDataModule,
+    sources,
+)
 
 PARTS = ("train", "validation", "test")
 
@@ -142,3 +152,17 @@ def test_another_table_of_that_name_on_openml(
     monkeypatch.setattr("sklearn.datasets.fetch_openml", lambda *_, **__: bunch)
     with pytest.raises(ValueError, match=r"'abalone' \(version 1\) to have .* got \['a', 'b'\]"):
         Abalone().setup()
+
+
+def test_bicycles_are_read_from_the_archive_of_their_publisher(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(sources.VARIABLE, str(tmp_path))
+    monkeypatch.setattr(sources, "cache", lambda: tmp_path / "cache")
+    (tmp_path / "bike").mkdir()
+    with zipfile.ZipFile(tmp_path / "bike" / "Bike-Sharing-Dataset.zip", "w") as parts:
+        columns = "dteday,temp,hum,windspeed,cnt"
+        parts.writestr("day.csv", f"{columns}\r\n2011-01-01,0.5,0.5,0,985\r\n")
+    table = Bike().read()
+    assert table.labels.tolist() == [985]
+    assert table.features["temp"].tolist() == [15.5]

@@ -39,7 +39,7 @@ class Rentals:
 
 def split(seed: int, days: int | None = None) -> Rentals:
     """At random, a fifth to explain, or its first `days`, two of them or more: those of Fig. 4."""
-    table = Bike().read()
+    table: Any = Bike().read()
     x, y = torch.from_numpy(table.features.to_numpy(np.float32)), table.labels
     date = pd.Timestamp("2011-01-01") + pd.to_timedelta(table.features["trend"], "D")
     two = torch.tensor([int((date == each).argmax()) for each in (OCTOBER, DECEMBER)])

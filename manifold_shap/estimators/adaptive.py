@@ -98,7 +98,8 @@ def adaptive_shapley(
     if evaluations is not None:
         check_one_budget("samples", samples, evaluations)
         samples = check_whole("evaluations", evaluations, 2) // 2
-    first = players * check_whole("least", least, 2, fix="a variance takes two contributions")
+    least = check_whole("least", least, 2, fix="a variance takes two contributions")
+    first = players * least
     if samples is None:
         each = SAMPLES_PER_PLAYER if target_error is None else MAX_SAMPLES_PER_PLAYER
         most = max(first, players * each)
@@ -144,7 +145,7 @@ class _Contributions(Sampler):
 
     def take(self, rows: Tensor, numbers: range, bar: tqdm) -> None:
         owner = self._owners(rows, numbers)
-        step = max(1, self.game.batch_size // (2 * owner.shape[1] * self.game.draws))
+        step = self.game.rows_per_batch(2 * owner.shape[1])
         for some, own in zip(rows.split(step), owner.split(step), strict=True):
             where = some.to(self.game.device)
             # A sample's number among all of its player, whose new ones stand together.

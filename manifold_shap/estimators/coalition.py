@@ -201,8 +201,7 @@ class _Coalitions(Sampler):
         """
         game, strata = self.game, len(moments.weights)
         shape = (len(pairs) // (2 * strata), 2)
-        per_row = 2 * len(pairs) * (len(game.players) + 1) * game.draws
-        step = max(1, game.batch_size // per_row)
+        step = game.rows_per_batch(2 * len(pairs) * (len(game.players) + 1))
         due = torch.ones(len(rows), dtype=torch.bool) if due is None else due.cpu()
         for some, chosen in zip(rows.split(step), due.split(step), strict=True):
             mask = sample_stratified_pairs(

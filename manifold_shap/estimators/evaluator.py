@@ -174,6 +174,10 @@ class Evaluator:
         where = rows.to(self.device)
         return self.base[where], self.prediction[where]
 
+    def rows_per_batch(self, values: int) -> int:
+        """How many rows with so many values each make one batch, at least one."""
+        return max(1, self.batch_size // max(1, values * self.draws))
+
     def keys(self, seed: int = 0) -> Int64[Tensor, " instances"]:
         """A key for each row, so that its draws are independent of those of other rows."""
         return _random.fold(torch.arange(len(self.x)), seed)
@@ -255,8 +259,7 @@ class Evaluator:
         values = self.base.new_empty(len(rows), count, each, self.shape[2])
         start = 0
         while start < count:
-            step = max(1, self.batch_size // (len(x) * each * self.draws))
-            stop = min(start + step, count)
+            stop = min(start + self.rows_per_batch(len(x) * each), count)
             part = self._chunked(function, x, items(start, stop), keys[:, start:stop], each)
             values[:, start:stop] = part.unflatten(1, (-1, each))
             start = stop

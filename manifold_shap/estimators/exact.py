@@ -75,10 +75,9 @@ def exact_shapley(
         )
     masks, keys = order.coalitions().to(game.device), game.keys(seed)[:, None]
     weights = [_weights(all_coalitions(len(members))).to(game.device) for members in order.members]
-    step = max(1, game.batch_size // (len(masks) * game.draws))
     phi = []
     with game.bar(len(game.x), "exact", "row") as bar:
-        for rows in torch.arange(len(game.x)).split(step):
+        for rows in torch.arange(len(game.x)).split(game.rows_per_batch(len(masks))):
             values = _all_values(game, rows, masks, keys[rows])
             phi.append(_by_component(values.double(), order, weights))
             bar.update(len(rows))

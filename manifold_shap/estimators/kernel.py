@@ -227,7 +227,7 @@ def _targets(
     """y: half the difference of a coalition and its complement, minus that of equal shares."""
     count = len(pairs.mask)
     # As many rows at a time as fit one batch: a row's own work is done once for its coalitions.
-    step = max(1, game.batch_size // max(1, 2 * count * game.draws))
+    step = game.rows_per_batch(2 * count)
     halves = []
     for some, own in zip(rows.split(step), keys.split(step), strict=True):
         coalition, complement = _values(game, pairs, some, own).double().unbind(2)

@@ -154,8 +154,8 @@ class _Orders(Sampler):
     ) -> None:
         """Evaluate the pairs of a round, as many rows at a time as fit one batch."""
         game, pairs = self.game, keys.shape[1]
-        per_row = 2 * pairs * max(1, len(game.players) - 1) * game.draws
-        for some in rows.split(max(1, game.batch_size // per_row)):
+        values_per_row = 2 * pairs * max(1, len(game.players) - 1)
+        for some in rows.split(game.rows_per_batch(values_per_row)):
             orders = orders_for(len(some)).to(game.device).flatten(1, 2)
             # An order and its reverse share their draws (common random numbers).
             values = game.along(some, orders, keys[some].repeat_interleave(2, 1))

@@ -253,7 +253,9 @@ def _draw(
         expected = 2 * left * float(probability[size - 1] / probability.sum())
         if expected < math.comb(players, size):
             break
-        taken.append(_all_of_size(size, players))
+        members = torch.tensor(list(itertools.combinations(range(players), size)))
+        mask = torch.zeros(len(members), players, dtype=torch.bool)
+        taken.append(mask.scatter_(1, members, True))
         probability[[size - 1, players - size - 1]] = 0
         left -= len(taken[-1])
     whole = torch.cat(taken)
@@ -262,12 +264,6 @@ def _draw(
     drawn = [sample_subsets(some, players, generator) for some in sizes.split(_PAIRS_PER_PART)]
     weight = players / (sizes * (players - sizes) * probability[sizes - 1]) / left
     return Pairs(torch.cat((whole, *drawn)), torch.cat((2 * _weight(whole), weight)), left)
-
-
-def _all_of_size(size: int, players: int) -> Bool[Tensor, "coalitions players"]:
-    members = torch.tensor(list(itertools.combinations(range(players), size)))
-    mask = torch.zeros(len(members), players, dtype=torch.bool)
-    return mask.scatter_(1, members, True)
 
 
 def _weight(mask: Bool[Tensor, "coalitions players"]) -> Float[Tensor, " coalitions"]:

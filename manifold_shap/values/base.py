@@ -135,8 +135,13 @@ class ValueFunction(ABC):
         return self.players.index.to(x.device).expand(len(x), *self.players.event)
 
     def sampled_values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Estimate:
-        """Values of coalitions, as `values`, with what their draws leave open."""
-        values = self.values(x, mask, keys)
+        """Values of any coalitions, with what their draws leave open.
+
+        What it gives for empty and full ones is not used.
+        """
+        proper = is_proper(mask)
+        # A coalition that is asked for anyway stands in where the value is known.
+        values = self.values(x, torch.where(proper[..., None], mask, mask[proper][0]), keys)
         draws = values.new_full(values.shape[:2], self.draws)
         return Estimate(values, torch.zeros_like(values), draws)
 
@@ -275,13 +280,10 @@ class ValueFunction(ABC):
 
     def _anchored(self, x: Tensor, mask: Tensor, keys: Tensor) -> Estimate:
         """Values of any coalitions, with the anchors in their places."""
-        # On bytes these are vectorised; `any` and `all` take sixty times as long on a CPU.
-        present = mask.contiguous().view(torch.uint8)
-        empty, full = ~present.amax(-1).bool(), present.amin(-1).bool()
-        proper = ~(empty | full)
+        # One player alone tells a full coalition from an empty one.
+        proper, first = is_proper(mask), mask[..., 0]
+        full, empty = first & ~proper, ~first & ~proper
         if bool(proper.any()):
-            # A coalition that is asked for anyway stands in where the value is known.
-            mask = torch.where(proper[..., None], mask, mask[proper][0])
             values, variance, effective = self.sampled_values(x, mask, keys)
         else:
             values = torch.zeros((*mask.shape[:2], len(self.outputs)), device=x.device)
@@ -294,6 +296,13 @@ class ValueFunction(ABC):
         variance = torch.where(proper[..., None], variance, 0.0)
         effective = torch.where(proper, effective, float(self.draws))
         return Estimate(values, variance, effective)
+
+
+def is_proper(mask: Bool[Tensor, "batch m players"]) -> Bool[Tensor, "batch m"]:
+    """Which coalitions are neither empty nor full."""
+    # On bytes these are vectorised; `any` and `all` take sixty times as long on a CPU.
+    present = mask.contiguous().view(torch.uint8)
+    return present.amax(-1).bool() & ~present.amin(-1).bool()
 
 
 def _nested(

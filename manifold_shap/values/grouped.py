@@ -116,6 +116,9 @@ class GroupedValue(ValueFunction):
             )
         return labels
 
+    # No `values_along`, `values_around` or `linearized` of its own: those of the inner value
+    # function go player by player, through coalitions that split a group and are not asked for.
+
     def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
         return self.value.values(x, self._ungrouped(x, mask), keys)
 

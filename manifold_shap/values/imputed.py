@@ -14,7 +14,7 @@ from manifold_shap.coalitions import toggled
 from manifold_shap.imputers.base import Completions, Imputer
 from manifold_shap.models import Model
 from manifold_shap.spaces import OutputSpace, as_space
-from manifold_shap.values.base import Estimate
+from manifold_shap.values.base import Estimate, is_proper
 from manifold_shap.values.model import ModelValue, model_for, reference_outputs
 
 # Elements of completed rows that are held at a time: 256 MiB.
@@ -87,7 +87,7 @@ class ImputedValue(ModelValue):
         return self
 
     def sampled_values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Estimate:
-        """Values of coalitions, with the variance that their draws leave.
+        """Values of any coalitions, with the variance that their draws leave.
 
         It is that of a weighted mean, Σ w²(t - v)² · K/(K-1), which is s²/K for equal weights,
         times the finite-population correction where the distinct draws are finitely many: the
@@ -218,7 +218,7 @@ class ImputedValue(ModelValue):
         """Warn once where the weights of the coalitions so far collapse, on average."""
         if self._warned or self.draws == 1:
             return
-        proper = _proper(mask)
+        proper = is_proper(mask)
         # Over all calls: one alone may hold but a few coalitions, as the batch size has it.
         self._effective += effective[proper].double().sum().item()
         self._seen += int(proper.sum())
@@ -232,12 +232,6 @@ class ImputedValue(ModelValue):
             "Temper the weights (a `temper` below 1), or give more draws or codes.",
             stacklevel=2,
         )
-
-
-def _proper(mask: Bool[Tensor, "batch m players"]) -> Bool[Tensor, "batch m"]:
-    """Coalitions that are neither empty nor full."""
-    present = mask.view(torch.uint8)
-    return present.amax(-1).bool() & ~present.amin(-1).bool()
 
 
 def _mean(

@@ -59,8 +59,10 @@ class LogRatioOfMean(ModelValue):
 
     def sampled_values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Estimate:
         """Values; the variance that draws leave in a logarithm is not known (NaN)."""
-        values, variance, draws = super().sampled_values(x, mask, keys)
-        return Estimate(values, variance + torch.nan if self.sampled else variance, draws)
+        values, variance, draws = self.value.sampled_values(x, mask, keys)
+        values = self.space(values.log())
+        variance = torch.full_like(values, torch.nan if self.sampled else 0.0)
+        return Estimate(values, variance, draws)
 
     def values_along(
         self, x: Tensor, orders: Tensor, keys: Tensor, batch_size: int | None = None

@@ -1,6 +1,7 @@
 """Explains test rows with what a run directory holds."""
 
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
@@ -16,19 +17,12 @@ from torch import Tensor
 from manifold_shap._checks import check_whole
 from manifold_shap.amortized.explainer import load_amortized
 from manifold_shap.cli import registry, report
-from manifold_shap.cli.directories import STORE
-from manifold_shap.cli.games import (
-    basis_of,
-    causal,
-    on_simplex,
-    ordering_of,
-    value_functions,
-)
+from manifold_shap.cli.directory import STORE
+from manifold_shap.cli.games import basis_of, make_games, on_simplex, ordering_of
 from manifold_shap.cli.run import Run
 from manifold_shap.explanation import Explanation
 from manifold_shap.metrics import Score, mean_squared_error, shapley_pairs
 from manifold_shap.simplex.partition import Partition
-from manifold_shap.surrogate.value import SurrogateValue
 from manifold_shap.tables.schema import Schema
 from manifold_shap.values import ImputedValue, ValueFunction
 
@@ -53,27 +47,29 @@ def explain(cfg: Any, given: Sequence[str] = ()) -> dict[str, Any]:
     """
     settings = registry.plain(cfg, trained=True)
     check_settings(settings)
-    with Run.open(settings, given) as run:
-        values = value_functions(run)
-        games = {name: on_simplex(causal(values[name], settings), settings) for name in values}
+    run = Run(settings)
+    estimator = estimator_for(run)
+    with run.open(given):
+        values, games = make_games(run)
         rows = rows_of(run, given)
         about = report.announce(run, rows)
-        estimator = estimator_for(run, games[run.name])
-        finish = partial(_finished, tree=basis_of(run, games[run.name]), schema=run.data.schema)
+        if "explainer" in estimator.keywords and settings["workers"] == 1:
+            path = estimator.keywords["explainer"]  # Read once for all blocks.
+            estimator = partial(estimator, explainer=load_amortized(path, games[run.name]))
+        tree, schema = basis_of(run, games[run.name]), run.data.schema
         streamed = len(rows) > settings["block"]
-        if not streamed:
-            _say_idle(settings, len(rows))
         shown = rows[:_SHOWN_ROWS] if streamed else rows
         explanations: dict[str, Explanation] = {}
         seconds: dict[str, float] = {}
         for which in [name for name in games if not (streamed and name == run.name)]:
             start = time.perf_counter()
-            explanation = estimator(games[which], run.data.x_test[shown])
+            found = estimator(games[which], run.data.x_test[shown], progress=run.progress)
             seconds[which] = time.perf_counter() - start
-            explanations[which] = finish(explanation, about[which], shown)
+            explanations[which] = _finished(found, tree, schema, about[which], shown)
         # After the others: what is wrong with them should not come out hours later.
         if streamed:
-            block = partial(_block, estimator=estimator, finish=finish, made_by=about[run.name])
+            finish = partial(_finished, tree=tree, schema=schema, made_by=about[run.name])
+            block = partial(_block, estimator=estimator, finish=finish)
             explanations[run.name], facts = stream(run, games[run.name], rows, block)
             seconds[run.name] = len(shown) / facts["instances_per_second"]
         else:
@@ -101,45 +97,51 @@ def check_settings(settings: Settings) -> None:
             "Expected `ordering` together with `confounding`, whose flags are for its components, "
             "but got none; give ordering=[[...],[...]]."
         )
-    if ordering is None:
-        return
-    if not settings["asymmetric"] and confounding is None:
+    if ordering is not None and not settings["asymmetric"] and confounding is None:
         raise ValueError(
             "Expected asymmetric=true or `confounding` together with `ordering`, which does "
             "nothing otherwise; asymmetric=true restricts the permutations to it, and "
             "confounding=[...] makes values causal."
         )
-    if settings["asymmetric"] and not registry.has_parameter(settings["estimator"], "ordering"):
-        able = registry.names_where("estimator", partial(registry.has_parameter, name="ordering"))
-        raise ValueError(
-            "Expected an estimator that can restrict permutations to `ordering` but got "
-            f"{settings['estimator']['_target_']}; choose one of estimator={able}, or "
-            "asymmetric=false together with `confounding`, for causal values over all permutations."
-        )
 
 
-def estimator_for(run: Run, value: ValueFunction) -> partial[Explanation]:
-    """The estimator of the settings, with all of its arguments.
+def estimator_for(run: Run) -> partial[Explanation]:
+    """The estimator of the settings, with its arguments.
+
+    It checks them itself, and is therefore tried on a game of two players before data are loaded.
 
     Raises:
         FileNotFoundError: it is a network that has to be trained first.
+        TypeError, ValueError: arguments that it refuses.
     """
-    own = {key: entry for key, entry in run.settings["estimator"].items() if key != "_target_"}
-    if run.settings["ordering"] is not None and run.settings["asymmetric"]:
-        own["ordering"] = ordering_of(run.settings)
-    if registry.has_parameter(run.settings["estimator"], "explainer"):
-        path = Path(own["explainer"])
-        if not path.exists():
-            raise FileNotFoundError(
-                f"Expected a trained amortised explainer at {path} but no file is there; train one "
-                f"by `python train.py data={run.home.name} amortized=default`, or choose another "
-                "estimator."
+    settings, chosen = run.settings, run.settings["estimator"]
+    own = {key: entry for key, entry in chosen.items() if key != "_target_"}
+    estimator: partial[Explanation] = partial(registry.code(chosen["_target_"]), **own)
+    if registry.has_parameter(chosen, "explainer"):
+        if not Path(own["explainer"]).exists():
+            raise run.untrained(
+                settings["value_function"],
+                f"amortised explainer in {own['explainer']}",
+                "amortized=default",
             )
-        if isinstance(value, SurrogateValue) and run.settings["workers"] == 1:
-            own["explainer"] = load_amortized(path, value)  # Once for all blocks.
-    return partial(
-        registry.code(run.settings["estimator"]["_target_"]), **own, progress=run.progress
-    )
+    else:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # They would be about that game.
+            estimator(_of_two_players, torch.zeros(1, 2))
+    if settings["ordering"] is None or not settings["asymmetric"]:
+        return estimator
+    if not registry.has_parameter(chosen, "ordering"):
+        able = registry.names_where("estimator", partial(registry.has_parameter, name="ordering"))
+        raise ValueError(
+            "Expected an estimator that can restrict permutations to `ordering` but got "
+            f"{chosen['_target_']}; choose one of estimator={able}, or asymmetric=false together "
+            "with `confounding`, for causal values over all permutations."
+        )
+    return partial(estimator, ordering=ordering_of(settings))
+
+
+def _of_two_players(x: Tensor, mask: Tensor) -> Tensor:
+    return mask.sum(-1, keepdim=True).float()
 
 
 def rows_of(run: Run, given: Sequence[str]) -> list[int]:
@@ -177,17 +179,6 @@ def score(values: Mapping[str, ValueFunction], run: Run) -> dict[str, Score]:
     return scores
 
 
-def _say_idle(settings: Settings, rows: int) -> None:
-    """Name settings of many rows that do nothing for few."""
-    idle = ["resume=true"] if settings["resume"] else []
-    idle += [f"workers={settings['workers']}"] if settings["workers"] > 1 else []
-    if idle:
-        print(
-            f"No effect of {' and '.join(idle)}: {rows} rows fit one block of "
-            f"{settings['block']}, and are explained at once."
-        )
-
-
 def facts_of(explanation: Explanation, seconds: float) -> dict[str, Any]:
     """Figures about all rows, for `summary.json`."""
     return {
@@ -200,11 +191,10 @@ def facts_of(explanation: Explanation, seconds: float) -> dict[str, Any]:
 
 def _finished(
     explanation: Explanation,
-    made_by: Settings,
-    rows: Sequence[int] | None = None,
-    *,
     tree: Partition | None,
     schema: Schema | None,
+    made_by: Settings,
+    rows: Sequence[int] | None = None,
 ) -> Explanation:
     """The explanation in the basis that was asked for, with labels and what made it."""
     explanation = explanation.with_labels(rows, schema)
@@ -217,13 +207,12 @@ def _block(
     x: Tensor,
     *,
     estimator: partial[Explanation],
-    finish: Callable[..., Explanation],
-    made_by: Settings,
+    finish: Callable[[Explanation], Explanation],
     seed: int,
 ) -> Explanation:
     """The explanation of a block of rows, which has a seed of its own."""
     own = {"seed": seed} if "seed" in estimator.keywords else {}
-    return finish(estimator(value, x, **own, progress=False), made_by)
+    return finish(estimator(value, x, **own, progress=False))
 
 
 def stream(
@@ -236,7 +225,7 @@ def stream(
     """
     from manifold_shap.io.streaming import explain_rows
 
-    settings, path = run.settings, run.directory / STORE
+    settings, path = run.settings, run.directory.path / STORE
     seed, workers = settings["estimator"].get("seed", run.seed), settings["workers"]
     start = time.perf_counter()
     pool = ProcessPoolExecutor(workers, get_context("spawn")) if workers > 1 else None

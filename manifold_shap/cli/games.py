@@ -18,10 +18,14 @@ from manifold_shap.surrogate.value import SurrogateValue
 from manifold_shap.values import ImputedValue, LogRatioOfMean, ValueFunction
 
 Settings = Mapping[str, Any]
+Games = dict[str, ValueFunction]
 
 
-def value_functions(run: Run) -> dict[str, ValueFunction]:
+def make_games(run: Run) -> tuple[Games, Games]:
     """The value functions to explain, by name, in the order to draw them.
+
+    Returns:
+        They as such, and with the interventions or the log-ratios that the settings ask for.
 
     Raises:
         TypeError, ValueError: they cannot be what the settings ask for, or not side by side.
@@ -29,22 +33,58 @@ def value_functions(run: Run) -> dict[str, ValueFunction]:
     settings, compare = run.settings, run.settings["compare"]
     names = [compare] if isinstance(compare, str) else list(compare or [])
     names = list(dict.fromkeys(names if run.name in names else [run.name, *names]))
-    main = run.value(run.found)
-    device = pick_device(settings["device"])
-    found, values = {run.name: run.found}, {}
+    main, device = run.value(run.source), pick_device(settings["device"])
+    values: Games = {}
     for name in names:
+        source = run.source
         if name != run.name:
-            found[name] = run.find(registry.defaults("value_function", name))
-        value = main if name == run.name else run.value(found[name], main.space)
-        values[name] = value.to(device)
-    run.drawn = {name: found[name] for name in names}
+            source = run.find(registry.defaults("value_function", name))
+        run.drawn[name] = source
+        values[name] = main if name == run.name else run.value(source, main.space)
+        values[name].to(device)
     if len({type(value.space) for value in values.values()}) > 1:
         spaces = {name: value.space.name for name, value in values.items()}
         raise ValueError(
             f"Expected value functions in one output space to draw side by side but got {spaces}; "
             "train them with the same `output`, or leave one out of `compare`."
         )
-    return in_precision(values, settings["precision"])
+    values = in_precision(values, settings["precision"])
+    games = {name: causal(value, settings) for name, value in values.items()}
+    return values, {name: on_simplex(value, settings) for name, value in games.items()}
+
+
+def pick_device(name: str) -> torch.device:
+    """The device of this name; `auto` is CUDA where there is one.
+
+    Raises:
+        ValueError: it is not there.
+    """
+    available = torch.cuda.is_available()
+    if name == "auto":
+        return torch.device("cuda" if available else "cpu")
+    if name != "cpu" and not (available and str(name).startswith("cuda")):
+        raise ValueError(
+            f"Expected `device` to be cpu, auto, or cuda where torch finds one ({available}), but "
+            f"got {name!r}."
+        )
+    return torch.device(name)
+
+
+def in_precision(values: Games, precision: str) -> Games:
+    """The value functions, with products of surrogates in this precision.
+
+    Raises:
+        ValueError: it is not known, the device has none such, or there is no surrogate.
+    """
+    if precision == "32-true":
+        return values
+    surrogates = {key: value for key, value in values.items() if isinstance(value, SurrogateValue)}
+    if not surrogates:
+        raise ValueError(
+            f"Expected a surrogate for precision={precision} but got {list(values)}; leave "
+            "`precision` out."
+        )
+    return {**values, **{key: value.in_precision(precision) for key, value in surrogates.items()}}
 
 
 def causal(value: ValueFunction, settings: Settings) -> ValueFunction:
@@ -125,37 +165,3 @@ def basis_of(run: Run, value: ValueFunction) -> Partition | None:
         chosen = tree or value.space.partition(value.classes)
         positions(chosen.names if chosen else (), balances)
     return tree
-
-
-def pick_device(name: str) -> torch.device:
-    """The device of this name; `auto` is CUDA where there is one.
-
-    Raises:
-        ValueError: it is not there.
-    """
-    available = torch.cuda.is_available()
-    if name == "auto":
-        return torch.device("cuda" if available else "cpu")
-    if name != "cpu" and not (available and str(name).startswith("cuda")):
-        raise ValueError(
-            f"Expected `device` to be cpu, auto, or cuda where torch finds one ({available}), but "
-            f"got {name!r}."
-        )
-    return torch.device(name)
-
-
-def in_precision(values: Mapping[str, ValueFunction], precision: str) -> dict[str, ValueFunction]:
-    """The value functions, with products of surrogates in this precision.
-
-    Raises:
-        ValueError: it is not known, the device has none such, or there is no surrogate.
-    """
-    if precision == "32-true":
-        return dict(values)
-    surrogates = {key: value for key, value in values.items() if isinstance(value, SurrogateValue)}
-    if not surrogates:
-        raise ValueError(
-            f"Expected a surrogate for precision={precision} but got {list(values)}; leave "
-            "`precision` out."
-        )
-    return {**values, **{key: value.in_precision(precision) for key, value in surrogates.items()}}

@@ -1,43 +1,27 @@
-"""Finds what the configuration names: files of settings, and the code behind their `_target_`.
-
-A file in `conf/value_function` names a class or a function that makes a value function or an
-imputer. It is called with the settings of the file, and with those of the following that it has a
-parameter for:
-
-- `data`, `reference` or `x_train`, `x_validation`, `players`, `schema`: the data module, and what
-  it holds;
-- `model`, `classifier`: the model to explain, and the directory that it was loaded from;
-- `output`: the output space; `seed`, `progress`;
-- where something is trained, `directory`, `trainer` and `teacher`.
-
-What is trained names `_load_` besides, which reads the checkpoint: settings that it has a parameter
-for can change without another training.
-"""
+"""Finds what the configuration names: files of settings, and the code behind their `_target_`."""
 
 import inspect
+import json
+import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from manifold_shap._checks import check_choice
-from manifold_shap._words import closest
+from manifold_shap._checks import check_choice, check_known
 from manifold_shap.cli import CONF, choices
-from manifold_shap.imputers import Imputer, MarginalImputer
+from manifold_shap.imputers import Imputer
 from manifold_shap.spaces import OutputSpace, as_space
-from manifold_shap.values import ImputedValue, ValueFunction, imputed_value
-
-if TYPE_CHECKING:
-    from manifold_shap.cli.run import Run
 
 Settings = Mapping[str, Any]
 # Settings of every value function, which are not arguments of its `_target_`.
-_SHARED = ("_target_", "_load_", "name", "title", "output", "zero_replacement", "draws")
-
-OmegaConf.register_new_resolver("stem", lambda path: Path(path).stem, replace=True)
+_SHARED = {"_target_", "_load_", "name", "title", "output", "zero_replacement", "draws"}
+_SHARED |= {"teacher_draws"}
+# Of what is offered, those that a training forwards as options.
+_OF_TRAINING = ("seed", "directory", "trainer", "progress")
 
 
 def plain(cfg: Any, trained: bool = False) -> dict[str, Any]:
@@ -50,16 +34,16 @@ def plain(cfg: Any, trained: bool = False) -> dict[str, Any]:
     Raises:
         ValueError: such a setting was not given.
     """
-    groups = {"": cfg, **{f"{key}.": cfg[key] for key in cfg if OmegaConf.is_dict(cfg[key])}}
-    missing = [
-        f"{prefix}{key}=..."
-        for prefix, group in groups.items()
-        for key in group
-        if OmegaConf.is_missing(group, key)
-    ]
     try:
         return OmegaConf.to_container(cfg, resolve=True, throw_on_missing=not trained)  # type: ignore[return-value]
     except OmegaConfBaseException as error:
+        groups = {"": cfg, **{f"{key}.": cfg[key] for key in cfg if OmegaConf.is_dict(cfg[key])}}
+        missing = [
+            f"{prefix}{key}=..."
+            for prefix, group in groups.items()
+            for key in group
+            if OmegaConf.is_missing(group, key)
+        ]
         if not missing:
             raise ValueError(f"Expected settings that can be read but {error}.") from error
         named = ", or data.name=... of a run that was trained" if trained else ""
@@ -81,6 +65,32 @@ def defaults(group: str, name: str) -> dict[str, Any]:
 def names_where(group: str, accept: Callable[[Settings], bool]) -> str:
     """The files of a group whose settings are accepted, for the text of an error."""
     return ", ".join(name for name in choices(group) if accept(defaults(group, name)))
+
+
+def words(group: str, settings: Settings) -> str:
+    """What to type for the settings of a group: the name of a file, and what differs from it.
+
+    Args:
+        group: such as `data`.
+        settings: of a command, all of its groups. What is not known is left to be filled in.
+    """
+    own = settings[group]
+    target = own["_target_"]
+    found = [name for name in choices(group) if defaults(group, name).get("_target_") == target]
+    if not found:
+        return f"{group}=... {group}._target_={target}"
+    usual = defaults(group, found[0])
+    given = {key: own[key] for key in usual if usual[key] == "???"}
+    given = {key: "..." if entry == "???" else entry for key, entry in given.items()}
+    whole = OmegaConf.create({**settings, group: usual | given})
+    expected: Any = OmegaConf.to_container(whole[group], resolve=True)
+    given |= {key: own[key] for key in own if key not in given and own[key] != expected.get(key)}
+    typed = [
+        entry if isinstance(entry, str) else json.dumps(entry, separators=(",", ":"))
+        for entry in given.values()
+    ]
+    changed = [f"{group}.{k}={shlex.quote(text)}" for k, text in zip(given, typed, strict=True)]
+    return " ".join([f"{group}={found[0]}", *changed])
 
 
 def code(name: Any) -> Any:
@@ -118,125 +128,119 @@ def is_trained(settings: Settings) -> bool:
     return settings.get("_load_") is not None
 
 
-def free_settings(settings: Settings) -> set[str]:
-    """Names of settings of a value function that no checkpoint depends on."""
-    if not is_trained(settings):
-        return {"title"}
-    free = {"title", *inspect.signature(code(settings["_load_"])).parameters}
-    return free | {"output", "zero_replacement", "draws"} if makes(settings, Imputer) else free
+class Source(NamedTuple):
+    """Where a value function comes from.
 
+    A file in `conf/value_function` names a class or a function that makes a value function or an
+    imputer. It is called with the settings of the file, and with those of the following that it
+    has a parameter for:
 
-def settings_of_loading(settings: Settings) -> dict[str, Any]:
-    """The settings of a value function that `_load_` takes."""
-    takes = inspect.signature(code(settings["_load_"])).parameters
-    return {key: settings[key] for key in settings if key in takes and key not in _SHARED}
+    - `data`, `reference` or `x_train`, `x_validation`, `players`, `schema`: the data module, and
+      what it holds;
+    - `model`, `classifier`: the model to explain, and the directory that it was loaded from;
+    - `output`: the output space; `seed`, `progress`;
+    - where something is trained, `directory`, `trainer` and `teacher`.
 
+    What is trained names `_load_` besides, which reads the checkpoint: settings that it has a
+    parameter for can change without another training.
 
-def recorded(settings: Settings) -> dict[str, Any]:
-    """What a run records of the settings of a value function."""
-    return {key: entry for key, entry in settings.items() if key not in ("_load_", "title")}
-
-
-def serves_any_model(settings: Settings) -> bool:
-    """Whether a checkpoint is of the data alone: that of an imputer."""
-    return is_trained(settings) and makes(settings, Imputer)
-
-
-def teacher_settings(settings: Settings) -> dict[str, Any] | None:
-    """The settings of the teacher that those of a value function name, if they do.
-
-    Raises:
-        ValueError: it names itself, or none that there is.
+    Attributes:
+        settings: as they were recorded, or as this call has them.
+        path: the checkpoint, if it is trained.
+        config: that of its training, if it was recorded.
     """
-    name = settings.get("teacher")
-    if name is None:
-        return None
-    if name == settings["name"]:
-        raise ValueError(
-            f"Expected `teacher` to name another value function than {name!r}, which would learn "
-            "from itself; choose e.g. vae."
-        )
-    own = defaults("value_function", name)
-    return {**own, "draws": settings["teacher_draws"]} if "draws" in own else own
 
+    settings: dict[str, Any]
+    path: Path | None = None
+    config: dict[str, Any] | None = None
 
-def space_of(settings: Settings) -> OutputSpace:
-    """The output space that the settings of a value function name."""
-    space = as_space(settings["output"])
-    if not space.takes_logarithms:
-        return space
-    return as_space(settings["output"], zero_replacement=settings["zero_replacement"])
+    @property
+    def title(self) -> str:
+        """What figures and tables call it."""
+        name = self.settings["title"] or self.settings["name"]
+        return f"{name} (half-trained)" if self.is_half_trained else name
 
+    @property
+    def is_trained(self) -> bool:
+        """Whether it comes from a checkpoint."""
+        return is_trained(self.settings)
 
-def make(settings: Settings, run: "Run", space: OutputSpace, **more: Any) -> Any:
-    """What the `_target_` of a value function makes: a value function, or an imputer."""
-    return _call("_target_", settings, _offered(run, space) | more)
+    @property
+    def is_half_trained(self) -> bool:
+        """Whether its training was interrupted, so that the best checkpoint so far stands in."""
+        return self.path is not None and self.path.parent.suffix == ".partial"
 
+    @property
+    def is_as_trained(self) -> bool:
+        """Whether it was completed with the settings that it is to be loaded with."""
+        recorded = (self.config or {}).get("value_function", {})
+        own = self._own("_load_")
+        return all(recorded.get(key) == own[key] for key in own) and not self.is_half_trained
 
-def load(path: Path, settings: Settings, run: "Run", space: OutputSpace, anew: bool = True) -> Any:
-    """What `_load_` reads.
+    @property
+    def serves_any_model(self) -> bool:
+        """Whether a checkpoint is of the data alone: that of an imputer."""
+        return self.is_trained and makes(self.settings, Imputer)
 
-    Args:
-        path: the checkpoint.
-        settings: of the value function.
-        run: its data and model.
-        space: the output space.
-        anew: whether what suits the model is chosen anew, where the settings leave it open.
-    """
-    offered = {**_offered(run, space), "path": path}
-    if not anew:
-        del offered["x_validation"]
-    return _call("_load_", settings, offered)
+    @property
+    def free(self) -> set[str]:
+        """Names of settings that no checkpoint depends on."""
+        if not self.is_trained:
+            return {"title"}
+        free = {"title", *inspect.signature(code(self.settings["_load_"])).parameters}
+        return free | {"output", "zero_replacement", "draws"} if self.serves_any_model else free
 
+    @property
+    def record(self) -> dict[str, Any]:
+        """What a run records of the settings."""
+        return {k: entry for k, entry in self.settings.items() if k not in ("_load_", "title")}
 
-def as_value(made: Any, settings: Settings, run: "Run", space: OutputSpace) -> ValueFunction:
-    """The value function that was made, or the one of an imputer that was made."""
-    if not isinstance(made, Imputer):
-        return made
-    return imputed_value(run.model, made, space, settings.get("draws", 1), run.seed)
+    @property
+    def space(self) -> OutputSpace:
+        """The output space that the settings name."""
+        space = as_space(self.settings["output"])
+        if not space.takes_logarithms:
+            return space
+        zeros = self.settings["zero_replacement"]
+        return as_space(self.settings["output"], zero_replacement=zeros)
 
+    def teacher(self) -> dict[str, Any] | None:
+        """The settings of the value function that this one learns from, if they name one.
 
-def off_manifold(run: "Run", space: OutputSpace, draws: int) -> ImputedValue:
-    """The value function that others are compared with."""
-    imputer = MarginalImputer(run.data.x_train, run.data.players)
-    return imputed_value(run.model, imputer, space, draws)
+        Raises:
+            ValueError: it names itself, or none that there is.
+        """
+        name = self.settings.get("teacher")
+        if name is None:
+            return None
+        if name == self.settings["name"]:
+            raise ValueError(
+                f"Expected `teacher` to name another value function than {name!r}, which would "
+                "learn from itself; choose e.g. vae."
+            )
+        own = defaults("value_function", name)
+        return {**own, "draws": self.settings["teacher_draws"]} if "draws" in own else own
 
+    def call(self, key: str, offered: Settings) -> Any:
+        """What `_target_` makes, or `_load_` reads: a value function, or an imputer.
 
-def _offered(run: "Run", space: OutputSpace) -> dict[str, Any]:
-    data = run.data
-    return {
-        "data": data,
-        "reference": data.x_train,
-        "x_train": data.x_train,
-        "x_validation": data.x_validation,
-        "players": data.players,
-        "schema": data.schema,
-        "model": run.model,
-        "classifier": run.classifier_directory,
-        "output": space,
-        "seed": run.seed,
-        "progress": run.progress,
-    }
+        Args:
+            key: which of the two.
+            offered: arguments beside the settings; those that it has a parameter for are taken.
+        """
+        parameters = inspect.signature(code(self.settings[key])).parameters
+        forwards = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+        own = self._own(key)
+        if not forwards:
+            check_known(own, parameters, f"settings of value_function={self.settings['name']}")
+        takes = {*parameters, *(_OF_TRAINING if forwards else ())}
+        asked = {name: entry for name, entry in offered.items() if name in takes}
+        return code(self.settings[key])(**{**own, **asked})
 
-
-def _call(key: str, settings: Settings, offered: Mapping[str, Any]) -> Any:
-    function = code(settings[key])
-    parameters = inspect.signature(function).parameters
-    forwards = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
-    apart = (*_SHARED, "teacher_draws")
-    own = {name: entry for name, entry in settings.items() if name not in apart}
-    if key == "_load_":
-        own = settings_of_loading(settings)
-    unknown = [] if forwards else [name for name in own if name not in parameters]
-    if unknown:
-        raise ValueError(
-            f"Expected settings of value_function={settings['name']} but got "
-            f"{', '.join(unknown)}{closest(unknown[0], list(parameters)) or '.'}"
-        )
-    trains = ("seed", "directory", "trainer", "progress")
-    asked = {
-        name: entry
-        for name, entry in offered.items()
-        if name in parameters or (forwards and name in trains)
-    }
-    return function(**{**own, **asked})
+    def _own(self, key: str) -> dict[str, Any]:
+        """The settings that are arguments of `_target_`, or of `_load_`."""
+        own = {name: self.settings[name] for name in self.settings if name not in _SHARED}
+        if key == "_target_":
+            return own
+        takes = inspect.signature(code(self.settings[key])).parameters
+        return {name: entry for name, entry in own.items() if name in takes}

@@ -8,16 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from manifold_shap import plots, simplex
-from manifold_shap.cli import registry
-from manifold_shap.cli.directories import (
-    METRICS,
-    PLOTS,
-    STORE,
-    SUMMARY,
-    drawn,
-    read_json,
-    write_json,
-)
+from manifold_shap.cli.directory import METRICS, PLOTS, STORE, SUMMARY, read_json, write_json
 from manifold_shap.explanation import Explanation
 from manifold_shap.io.files import remove, write_whole
 from manifold_shap.metrics import Score
@@ -113,18 +104,14 @@ def comparison(
     return "\n".join(lines)
 
 
-def compared(scores: Mapping[str, Score], seconds: Mapping[str, float]) -> dict[str, Any]:
-    """What `summary.json` says of the scores, and of the time that each explanation took."""
+def figures_of(score: Score, of: str = "") -> dict[str, Any]:
+    """What a record says of a score; `of` stands in the names."""
     return {
-        name: {
-            "mse": score.mse,
-            "mse_standard_error": score.standard_error,
-            "mse_debiased": score.debiased,
-            "draws": score.draws,
-            "effective_draws": score.effective_draws,
-            "seconds": seconds[name],
-        }
-        for name, score in scores.items()
+        f"mse{of}": score.mse,
+        f"mse{of}_standard_error": score.standard_error,
+        f"mse{of}_debiased": score.debiased,
+        f"draws{of}": score.draws,
+        f"effective_draws{of}": score.effective_draws,
     }
 
 
@@ -226,29 +213,37 @@ def save_figures(figures: Mapping[str, plots.Figure | str], directory: Path) -> 
 def announce(run: "Run", rows: Sequence[int]) -> dict[str, dict[str, Any]]:
     """Say what should be known before rows are explained.
 
-    That is that a training was interrupted, what its metrics gave reason to note, and that results
-    of other rows are replaced.
+    That is that a training was interrupted, what its metrics gave reason to note, that results of
+    other rows are replaced, and which settings of many rows do nothing for few.
 
     Returns:
         What the record of each explanation says of its value function, by name.
     """
-    half_trained = [name for name, found in run.drawn.items() if found.is_half_trained]
+    settings = run.settings
+    half_trained = [name for name, source in run.drawn.items() if source.is_half_trained]
     found = [
         f"{name} is half-trained: its training was interrupted, and the best checkpoint so far is "
         "used; the command of the training finishes it."
         for name in half_trained
     ]
-    recorded = (read_json(run.directory / METRICS) or {}).get("hints", [])
+    recorded = (read_json(run.directory.path / METRICS) or {}).get("hints", [])
     found += [hint for hint in recorded if isinstance(hint, str)]
     for hint in found:
         print(f"Note: {hint}")
-    before = (read_json(run.directory / SUMMARY) or {}).get("rows")
-    if (run.directory / STORE).exists() and before not in (None, ranges(rows)):
-        print(f"Replacing the explanation of rows {before} in {run.directory / STORE}")
+    before = (read_json(run.directory.path / SUMMARY) or {}).get("rows")
+    if (run.directory.path / STORE).exists() and before not in (None, ranges(rows)):
+        print(f"Replacing the explanation of rows {before} in {run.directory.path / STORE}")
+    idle = ["resume=true"] if settings["resume"] else []
+    idle += [f"workers={settings['workers']}"] if settings["workers"] > 1 else []
+    if idle and len(rows) <= settings["block"]:
+        print(
+            f"No effect of {' and '.join(idle)}: {len(rows)} rows fit one block of "
+            f"{settings['block']}, and are explained at once."
+        )
     about: dict[str, dict[str, Any]] = {
         name: {"half_trained": True} if name in half_trained else {} for name in run.drawn
     }
-    about[run.name]["settings"] = registry.recorded(run.found.settings)
+    about[run.name]["settings"] = run.source.record
     if found:
         about[run.name]["hints"] = found
     return about
@@ -289,11 +284,12 @@ def write(
         rows: numbers of all rows.
     """
     main, settings = explanations[run.name], run.settings
-    titles = {name: found.title for name, found in run.drawn.items()}
-    half_trained = [name for name, found in run.drawn.items() if found.is_half_trained]
+    titles = {name: source.title for name, source in run.drawn.items()}
+    half_trained = [name for name, source in run.drawn.items() if source.is_half_trained]
     drawings = figures(explanations, run.name, titles, scores, settings["balances"])
     orders = ("ordering", "asymmetric", "confounding") if settings["ordering"] is not None else ()
     tree = None if settings["basis"] is None else main.partition
+    compared = {name: figures_of(scores[name]) | {"seconds": seconds[name]} for name in scores}
     summary = {
         "value_function": main.made_by["settings"],
         "half_trained": half_trained,
@@ -307,13 +303,13 @@ def write(
         **{key: settings[key] for key in orders},
         **({"log_ratio_of_mean": True} if settings["log_ratio_of_mean"] else {}),
         **({"basis": tree.tree} if tree is not None else {}),
-        **({"compared": compared(scores, seconds)} if scores else {}),
+        **({"compared": compared} if scores else {}),
         "figures": list(drawings),
     }
-    stale = set(drawn(run.directory)) - set(drawings)
+    stale = set(run.directory.drawn) - set(drawings)
     run.place(PLOTS, partial(save_figures, drawings))
     for name in stale:
-        remove(run.directory / PLOTS / name)
+        remove(run.directory.path / PLOTS / name)
     run.place(SUMMARY, partial(write_json, content=summary))
     if half_trained:
         print(f"half-trained: {', '.join(half_trained)}")
@@ -322,7 +318,7 @@ def write(
         print(tree)
     if scores:
         print(comparison(scores, seconds, half_trained))
-    named = run.found.title if half_trained else run.name
+    named = run.source.title if half_trained else run.name
     took = f"{facts['seconds']:.1f} s for {named} ({summary['estimator']})"
-    print(f"{took}; results and plots in {run.directory}")
+    print(f"{took}; results and plots in {run.directory.path}")
     return summary

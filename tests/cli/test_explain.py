@@ -1,6 +1,8 @@
 """Explaining by command: what is written, agreed, compared, refused and told."""
 
 import json
+import re
+import shlex
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,8 +15,9 @@ import pytest
 import torch
 
 import manifold_shap as ms
-from manifold_shap.cli import directories, games, registry, report
 from manifold_shap.cli import explain as explaining
+from manifold_shap.cli import games, registry, report
+from manifold_shap.cli.directory import Directory
 from manifold_shap.cli.run import Run
 from manifold_shap.data.base import TensorDataModule
 from manifold_shap.io.files import load_checkpoint, save_checkpoint
@@ -260,6 +263,36 @@ def test_explaining_before_training_says_what_to_run(digits: Path, copied: Copy)
         explain_digits(place)
 
 
+def test_the_command_that_is_missing_works_as_typed(tmp_path: Path) -> None:
+    table = tmp_path / "shop.csv"
+    table.write_text("age,bought\n" + "".join(f"{k * 7 % 20},{k % 2}\n" for k in range(60)))
+    words = ["data=csv", f"data.path={table}", "data.target=bought", "value_function=marginal"]
+    with pytest.raises(FileNotFoundError, match="python train") as error:
+        explain(tmp_path, *words)
+    typed = re.findall(r"`python train\.py (.*)`", str(error.value))[0]
+    train(tmp_path, *shlex.split(typed), "classifier=naive_bayes")
+    assert explain(tmp_path, *words, "estimator=exact", "compare=[]")["players"] == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["estimator=permutation", "estimator.permutations=3"], "permutations"),
+        (["estimator.seed=-1"], "seed"),
+        (["estimator.evaluations=many"], "evaluations"),
+        (["estimator=adaptive", "estimator.target_error=0"], "target_error"),
+        (["estimator=amortized"], "amortised explainer in .*amortized=default"),
+        (["+estimator.nosuch=1"], "nosuch"),
+    ],
+)
+def test_estimators_refuse_their_settings_before_anything_is_opened(
+    tmp_path: Path, words: list[str], error: str
+) -> None:
+    with pytest.raises((ValueError, TypeError, FileNotFoundError), match=error):
+        explain(tmp_path, *words)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_failed_explanation_leaves_the_earlier_one(digits: Path, copied: Copy) -> None:
     place = copied(digits)
     explain_digits(place)
@@ -293,7 +326,7 @@ def test_an_interruption_tells_what_became_of_the_results(
 def test_a_directory_at_work_is_refused(digits: Path, copied: Copy) -> None:
     place = copied(digits)
     directory = place / "digits" / "surrogate"
-    with directories.locked(directory):
+    with Directory(directory).locked():
         for command in (train, explain):
             with pytest.raises(ValueError, match=r"another train\.py or explain\.py is at work"):
                 command(place)
@@ -576,7 +609,7 @@ def test_how_a_vae_imputes_can_change_without_training(irises: Path, copied: Cop
 def test_an_interrupted_vae_serves(irises: Path, copied: Copy, capsys: Said) -> None:
     place = copied(irises, "classifier", "vae")
     whole = place / "iris" / "vae"
-    work = directories.in_progress(whole)
+    work = Directory(whole).work
     work.mkdir()
     (whole / "config.json").rename(work / "config.json")
     checkpoint = load_checkpoint(whole / "vae.ckpt", "vae")

@@ -1,8 +1,7 @@
 """Every configuration composes and names code that takes its settings."""
 
 import inspect
-from pathlib import Path
-from types import SimpleNamespace
+import shlex
 from typing import Any
 
 import hydra
@@ -13,6 +12,7 @@ from omegaconf import OmegaConf
 
 import manifold_shap as ms
 from manifold_shap.cli import CONF, registry
+from manifold_shap.cli.registry import Source
 from manifold_shap.cli.targets import chosen_rows, point_of
 from manifold_shap.data import Iris
 from manifold_shap.data.base import TensorDataModule
@@ -68,13 +68,13 @@ def test_settings_of_a_value_function_are_arguments_of_its_target(name: str) -> 
 
 
 def test_what_is_trained_says_what_can_change_without_a_training() -> None:
-    surrogate, vae = (registry.defaults("value_function", name) for name in ("surrogate", "vae"))
+    surrogate, vae = (Source(registry.defaults("value_function", n)) for n in ("surrogate", "vae"))
     changeable = {"output", "zero_replacement", "draws", "posterior", "temper", "importance"}
-    assert changeable | {"bank_size"} <= registry.free_settings(vae)
-    assert not {"latent", "hidden", "learning_rate", "name"} & registry.free_settings(vae)
-    assert not (changeable | {"hidden"}) & registry.free_settings(surrogate)
-    assert registry.serves_any_model(vae)
-    assert not registry.serves_any_model(surrogate)
+    assert changeable | {"bank_size"} <= vae.free
+    assert not {"latent", "hidden", "learning_rate", "name"} & vae.free
+    assert not (changeable | {"hidden"}) & surrogate.free
+    assert vae.serves_any_model
+    assert not surrogate.serves_any_model
 
 
 def test_code_that_is_not_there_is_refused() -> None:
@@ -84,12 +84,34 @@ def test_code_that_is_not_there_is_refused() -> None:
 
 
 def test_a_setting_that_a_target_does_not_take_is_refused(data: TensorDataModule) -> None:
-    run: Any = SimpleNamespace(
-        data=data, model=None, classifier_directory=Path(), seed=0, progress=False
-    )
     settings = registry.defaults("value_function", "gaussian") | {"regularization": 1.0}
-    with pytest.raises(ValueError, match="got regularization; did you mean 'regularisation'"):
-        registry.make(settings, run, ms.as_space("probability"))
+    message = (
+        r"value_function=gaussian among .* got \['regularization'\]; did you .*'regularisation'"
+    )
+    with pytest.raises(ValueError, match=message):
+        Source(settings).call("_target_", {"reference": data.x_train})
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        (["data=digits"], "data=digits"),
+        (
+            ["data=csv", "data.path=a b/c.csv", "data.target=y"],
+            "data.path='a b/c.csv' data.target=y",
+        ),
+        (["data=csv", "data.name=shop"], "data=csv data.path=... data.target=... data.name=shop"),
+        (["data=iris", "data.test=0.3", "seed=4"], "data=iris data.test=0.3"),
+        (["experiment=compositions_digits_0_to_3"], "data.digits='[0,1,2,3]'"),
+    ],
+)
+def test_settings_are_words_that_can_be_typed(typed: list[str], words: str) -> None:
+    settings = registry.plain(composed("explain", *typed), trained=True)
+    found = registry.words("data", settings)
+    assert words in found
+    if "..." not in found:
+        again = registry.plain(composed("train", *shlex.split(found)))["data"]
+        assert again | {"seed": settings["seed"]} == settings["data"]
 
 
 def test_the_vae_of_the_paper_changes_settings_that_there_are() -> None:

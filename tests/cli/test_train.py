@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import manifold_shap as ms
-from manifold_shap.cli import directories
+from manifold_shap.cli.directory import Directory, write_json
 from manifold_shap.io.files import load_checkpoint, save_checkpoint
 from tests.cli.commands import (
     CLASSIFIER,
@@ -56,7 +56,7 @@ def test_training_writes_what_it_promises(digits: Path) -> None:
     assert len(curve["size"]) == len(curve["mse"]) == len(curve["standard_error"])
     assert (directory / "plots" / "mse_by_size.png").stat().st_size > 0
     assert (directory / "surrogate.ckpt").exists()
-    assert not directories.in_progress(directory).exists()
+    assert not Directory(directory).work.exists()
 
 
 def test_what_is_trained_is_reused_and_said(digits: Path, capsys: Said) -> None:
@@ -114,7 +114,8 @@ def test_what_a_run_drew_is_replaced(digits: Path, copied: Copy) -> None:
 
 def test_what_an_interrupted_stream_left_does_not_block_a_training(tmp_path: Path) -> None:
     (tmp_path / "run" / ".explanations.zarr.partial").mkdir(parents=True)
-    assert directories.begin(tmp_path / "run", {}, overwrite=False).exists()
+    with Directory(tmp_path / "run").begin({"seed": 0}, overwrite=False) as work:
+        assert work.exists()
 
 
 def test_explanations_that_needed_no_training_stay(digits: Path, copied: Copy) -> None:
@@ -136,11 +137,62 @@ def test_a_failed_start_does_not_block_the_next(digits: Path, copied: Copy) -> N
     train(place, *QUICK, *SHORT)
 
 
-def test_a_training_that_diverged_is_not_finished(digits: Path, copied: Copy) -> None:
+def test_a_training_that_diverged_is_in_no_way(digits: Path, copied: Copy) -> None:
     place = copied(digits, "classifier")
     with pytest.raises(ValueError, match="learning_rate"):
         train(place, *QUICK, "value_function.learning_rate=1e12")
-    assert not (place / "digits" / "surrogate").exists()
+    assert {path.name for path in (place / "digits").iterdir()} == {
+        *("classifier", ".classifier.lock", ".surrogate.lock")
+    }
+    train(place, *QUICK, *SHORT)
+
+
+def contents(place: Path) -> dict[str, bytes]:
+    """Every file but locks, by its path."""
+    files = [path for path in place.rglob("*") if path.is_file() and path.suffix != ".lock"]
+    return {str(path): path.read_bytes() for path in files}
+
+
+@pytest.mark.parametrize("bad", ["value_function.hidden=[]", "value_function.learning_rate=1e12"])
+def test_what_fails_leaves_the_classifier_that_it_was_to_replace(
+    digits: Path, copied: Copy, bad: str
+) -> None:
+    place = copied(digits)
+    before = contents(place)
+    with pytest.raises(ValueError, match=r"hidden|learning_rate"):
+        train(place, *QUICK, *SHORT, "classifier.hidden=[32]", bad, "overwrite=true")
+    assert contents(place) == before
+    explain_digits(place)
+
+
+def test_what_fails_leaves_an_interrupted_training_of_other_settings(
+    digits: Path, copied: Copy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = copied(digits, "classifier")
+    with monkeypatch.context() as patched:
+        patched.setattr("lightning.pytorch.Trainer.save_checkpoint", _saves_then_interrupts())
+        with pytest.raises(KeyboardInterrupt):
+            train(place, *QUICK, "value_function.max_epochs=4")
+    before = contents(place)
+    with pytest.raises(ValueError, match="hidden"):
+        train(place, *QUICK, "value_function.hidden=[]", "overwrite=true")
+    assert contents(place) == before
+
+
+def test_an_interrupted_training_has_its_new_classifier(
+    digits: Path, copied: Copy, monkeypatch: pytest.MonkeyPatch, capsys: Said
+) -> None:
+    place = copied(digits, "classifier")
+    words = [*QUICK, *SHORT, "classifier.hidden=[32]", "overwrite=true"]
+    with monkeypatch.context() as patched:
+        patched.setattr("manifold_shap.cli.train._evaluate", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            train(place, *words)
+    assert read(place, "digits", "classifier", "config.json")["classifier"]["hidden"] == [32]
+    explain_digits(place)
+    capsys.readouterr()
+    train(place, *words)
+    assert capsys.readouterr().out.startswith("classifier: reused")
 
 
 @pytest.mark.parametrize("file", ["surrogate/surrogate.ckpt", "classifier/model.ckpt"])
@@ -168,10 +220,11 @@ def test_weights_of_another_training_are_not_those_of_the_record(
 
 
 def test_a_record_of_another_training_is_not_put_in_place(tmp_path: Path) -> None:
-    work = directories.begin(tmp_path / "run", {"seed": 0}, overwrite=False)
-    directories.write_json(work / "config.json", {"seed": 1})
+    directory = Directory(tmp_path / "run")
+    with directory.begin({"seed": 0}, overwrite=False) as work:
+        write_json(work / "config.json", {"seed": 1})
     with pytest.raises(ValueError, match=r"another one has written into it \(seed: 1 -> 0\)"):
-        directories.finish(tmp_path / "run", {"seed": 0})
+        directory.finish({"seed": 0})
     assert not (tmp_path / "run").exists()
 
 
@@ -201,7 +254,7 @@ def test_an_interrupted_training_serves_and_goes_on(
         with pytest.raises(KeyboardInterrupt):
             train(place, *words)
     directory = place / "digits" / "surrogate"
-    work = directories.in_progress(directory)
+    work = Directory(directory).work
     assert (work / "best.ckpt").exists()
     assert not directory.exists()
     capsys.readouterr()
@@ -405,7 +458,9 @@ def test_only_a_surrogate_has_an_amortised_explainer(tmp_path: Path) -> None:
 
 
 def test_an_amortised_explainer_has_to_be_trained(digits: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"train.py data=digits amortized=default"):
+    with pytest.raises(
+        FileNotFoundError, match=r"train.py data=digits value_function=surrogate amortized=default"
+    ):
         explain(digits, "estimator=amortized")
 
 

@@ -1,0 +1,229 @@
+"""Keeps one directory of results: locked, complete or absent, and replaced by a rename.
+
+Work in progress on `<name>` lives beside it in `<name>.partial`, so that an interruption never
+leaves something that looks whole, and what was there before stays until the work is done.
+"""
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from filelock import Timeout
+
+from manifold_shap.io import files
+from manifold_shap.io.files import remove, swap_in, write_whole
+
+CONFIG, METRICS, SUMMARY = "config.json", "metrics.json", "summary.json"
+STORE, PLOTS = "explanations.zarr", "plots"
+# The one figure that a training draws.
+CURVE = "mse_by_size.png"
+# What an interrupted training leaves.
+BEST = "best.ckpt"
+Config = Mapping[str, Any]
+
+
+class Directory:
+    """A directory of a run: that of a classifier, or of a value function.
+
+    Attributes:
+        path: where finished work is.
+        work: where work in progress is.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.work = path.with_name(f"{path.name}.partial")
+
+    @contextmanager
+    def locked(self, wait: bool = False) -> Iterator[None]:
+        """Hold the lock, which ends with this context or the process.
+
+        Args:
+            wait: until another command is done, instead of raising.
+
+        Raises:
+            OSError: no permission, or a file in the way.
+            ValueError: another command is at work there.
+        """
+        # Complete or in progress: both have one lock.
+        path = self.path.with_name(f".{self.path.name.removesuffix('.partial')}.lock")
+        try:
+            lock = files.locked(path)
+        except Timeout as error:
+            if not wait:
+                raise ValueError(
+                    f"Expected {self.path} to be free but another train.py or explain.py is at "
+                    "work in it; wait until that is done, or choose another runs_dir=... ."
+                ) from error
+            print(f"Waiting for another command that is at work in {self.path}")
+            lock = files.locked(path, timeout=-1)
+        except OSError as error:
+            raise type(error)(
+                error.errno,
+                f"Expected to be able to write runs to {self.path.parent} but cannot "
+                f"({error.strerror}); choose another place with runs_dir=...",
+            ) from error
+        try:
+            yield
+        finally:
+            lock.release()
+
+    @contextmanager
+    def begin(
+        self, config: Config, overwrite: bool, decisive: Callable[[Config], Config] = dict
+    ) -> Iterator[Path]:
+        """Work on the directory: anew, or where work of this configuration was interrupted.
+
+        Work that begins here and fails for its settings is removed; what it was to replace stays.
+
+        Args:
+            config: of the work.
+            overwrite: replace finished or interrupted work of another configuration.
+            decisive: the part of a configuration that must be the same.
+
+        Returns:
+            The directory to work in.
+
+        Raises:
+            ValueError: finished or interrupted work of another configuration is there, and
+                `overwrite` is false; or files are there that no run wrote.
+        """
+        aside = self.path.with_name(f".{self.work.name}.old")
+        self._check_no_strangers()
+        if not any(self.work.glob("*.ckpt")):
+            remove(self.work)  # It failed before anything was trained.
+        changes = {
+            place: differences(decisive(there), decisive(config))
+            for place in (self.path, self.work)
+            if (there := read_config(place)) is not None
+        }
+        for place in changes:
+            if changes[place] and not overwrite:
+                raise ValueError(
+                    f"Expected {place} to be free or of this configuration, but it holds the "
+                    f"results of another one ({'; '.join(changes[place][:8])}). Give "
+                    "overwrite=true to replace them, or runs_dir=... to keep both."
+                )
+        remove(aside)
+        if changes.get(self.work):
+            self.work.rename(aside)
+        is_new = not self.work.exists()
+        self.work.mkdir(parents=True, exist_ok=True)
+        write_json(self.work / CONFIG, config)
+        try:
+            yield self.work
+        except (ValueError, TypeError):
+            if is_new:
+                remove(self.work)
+                if aside.exists():
+                    aside.rename(self.work)
+            raise
+        finally:
+            remove(aside)
+
+    def finish(self, config: Config) -> None:
+        """Put the finished work in its place; only then does what was there go.
+
+        Raises:
+            ValueError: the work is of another configuration now: someone has written into it.
+        """
+        if changes := differences(read_config(self.work), json.loads(json.dumps(config))):
+            raise ValueError(
+                f"Expected the work in {self.work} to be this command's own, but another one has "
+                f"written into it ({'; '.join(changes[:4])}); train again."
+            )
+        old = swap_in(self.work, self.path)
+        if old is not None and not (old / CONFIG).exists():
+            # Explanations that needed no training, and are not outdated by this one.
+            for path in [*old.glob(f"{PLOTS}/*"), old / STORE, old / SUMMARY]:
+                place = self.path / path.relative_to(old)
+                if path.exists() and not place.exists():
+                    place.parent.mkdir(exist_ok=True)
+                    path.rename(place)
+        remove(old)
+
+    @property
+    def drawn(self) -> list[str]:
+        """Files in `plots` that a run drew, by its own record: others are not its to remove."""
+        listed = (read_json(self.path / SUMMARY) or {}).get("figures", [])
+        return [name for name in listed if isinstance(name, str) and Path(name).name == name]
+
+    def _check_no_strangers(self) -> None:
+        """Raise if replacing the directory would delete what no run wrote."""
+        ours = {CONFIG, METRICS, SUMMARY, STORE, f".{STORE}.partial", PLOTS}
+        ours |= {f"{PLOTS}/{name}" for name in (*self.drawn, CURVE)}
+        paths = [path for each in ("*", f"{PLOTS}/*") for path in self.path.glob(each)]
+        names = [str(path.relative_to(self.path)) for path in paths]
+        kept = (".ckpt", ".skops")
+        strangers = [name for name in names if name not in ours and Path(name).suffix not in kept]
+        if strangers:
+            raise ValueError(
+                f"Expected {self.path} to hold the results of a run and nothing else, but it has "
+                f"{', '.join(sorted(strangers)[:5])}; move that away, or choose runs_dir=..."
+            )
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a JSON file, whole or not at all; NaN and infinities become null."""
+    text = json.dumps(_without_nan(content), indent=2, allow_nan=False) + "\n"
+    write_whole(path, lambda beside: beside.write_text(text))
+
+
+def _without_nan(content: Any) -> Any:
+    if isinstance(content, Mapping):
+        return {key: _without_nan(entry) for key, entry in content.items()}
+    if isinstance(content, (list, tuple)):
+        return [_without_nan(entry) for entry in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """What a JSON file holds; nothing if it is damaged, None if there is none."""
+    try:
+        content = json.loads(path.read_text())
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def read_config(place: Path, *groups: str) -> dict[str, Any] | None:
+    """With which configuration the content of a directory was made; None if there is none.
+
+    Args:
+        place: the directory.
+        groups: of settings that the configuration must have.
+
+    Raises:
+        ValueError: the file is damaged.
+    """
+    config = read_json(place / CONFIG)
+    if config is None:
+        return None
+    missing = [group for group in groups if not isinstance(config.get(group), dict)]
+    if not config or missing or (groups and "rows" not in config):
+        raise damaged(place / CONFIG, f"it lacks settings of {', '.join(missing or groups)}")
+    return config
+
+
+def damaged(path: Path, why: str) -> ValueError:
+    """The error for a record that cannot be what a run wrote."""
+    return ValueError(
+        f"Expected the record of a run in {path} but it is damaged ({why}); remove that directory "
+        "and train again."
+    )
+
+
+def differences(there: Any, here: Any, name: str = "") -> list[str]:
+    """What two nested configurations disagree on, as `name: there -> here`."""
+    if not (isinstance(there, Mapping) and isinstance(here, Mapping)):
+        return [] if there == here else [f"{name}: {there!r} -> {here!r}"]
+    return [
+        change
+        for key in dict.fromkeys([*there, *here])
+        for change in differences(there.get(key), here.get(key), f"{name}.{key}".lstrip("."))
+    ]

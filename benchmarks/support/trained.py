@@ -109,12 +109,21 @@ class Trained:
         return self.imputed(self._fit("vae", overrides, changes), draws)
 
     def _fit(self, kind: str, overrides: Sequence[str], changes: dict[str, Any]) -> Any:
-        run: Any = self
+        data = self.data
         chosen = settings(self.name, kind, self.seed, *overrides)["value_function"] | changes
         own = {"trainer": self.trainer, "seed": self.seed} | changes
         of_training = {key: own[key] for key in ("trainer", "seed")}
         rest = {key: chosen[key] for key in chosen if key not in of_training}
-        return registry.make(rest, run, ms.Probability(), **of_training)
+        offered = {
+            "x_train": data.x_train,
+            "x_validation": data.x_validation,
+            "players": data.players,
+            "schema": data.schema,
+            "model": self.model,
+            "output": ms.Probability(),
+            "progress": self.progress,
+        }
+        return registry.Source(rest).call("_target_", offered | of_training)
 
     def imputed(self, imputer: ms.Imputer, draws: int) -> ms.ImputedValue:
         return ms.imputed_value(self.model, imputer, draws=draws, seed=self.seed)

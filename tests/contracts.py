@@ -147,8 +147,8 @@ class ValueFunctionContract:
         torch.testing.assert_close(found[:, :, 0], exact[:, :, 0])
         # Of networks that nothing has trained it misses much, but has no wrong sign.
         proper = toggled(mask).sum(-1) % players != 0
-        missed, told = (found - exact)[proper], (exact - exact[:, :, :1])[proper]
-        assert missed.norm() < 1.2 * told.norm()
+        missed, change = (found - exact)[proper], (exact - exact[:, :, :1])[proper]
+        assert missed.norm() < 1.2 * change.norm()
         assert linearized.cost > 0
 
     def test_inputs_are_not_changed_and_no_gradients_recorded(
@@ -160,7 +160,7 @@ class ValueFunctionContract:
         assert torch.equal(x, made.x)
         assert torch.equal(mask, before)
 
-    def test_arrays_and_other_numbers_are_taken(self, made: Made, mask: Tensor) -> None:
+    def test_arrays_and_other_numbers_are_accepted(self, made: Made, mask: Tensor) -> None:
         value, x, _ = made
         expected = value(x, mask)
         assert torch.equal(value(x.numpy(), mask.numpy()), expected)
@@ -188,7 +188,7 @@ class ValueFunctionContract:
         assert other.outputs == made.value.outputs
         assert other.space == made.value.space
 
-    def test_it_says_what_it_is_in_plain_data(self, made: Made) -> None:
+    def test_provenance_is_plain_data(self, made: Made) -> None:
         value = made.value
         assert json.loads(json.dumps(value.provenance)) == value.provenance
         assert isinstance(value.provenance["value_function"], str)
@@ -206,7 +206,7 @@ class ValueFunctionContract:
             assert sorted(set(row.unique().tolist()) - {-1}) == list(range(count))
             assert value.players.by_row or row.min() == 0
 
-    def test_what_is_said_of_players_that_a_row_lacks_is_ignored(
+    def test_mask_entries_of_players_that_a_row_lacks_are_ignored(
         self, made: Made, mask: Tensor
     ) -> None:
         value, x, _ = made
@@ -226,7 +226,7 @@ class ValueFunctionContract:
         masks = [each.expand(len(x), -1, -1) for each in (mask, apart)]
         torch.testing.assert_close(grouped(x, masks[0]), value(x, masks[1]))
 
-    def test_wrong_rows_masks_and_keys_are_told(self, made: Made, mask: Tensor) -> None:
+    def test_wrong_rows_masks_and_keys_raise_errors(self, made: Made, mask: Tensor) -> None:
         value, x, _ = made
         with pytest.raises(TypeError, match=r"Expected `mask` to be .*bool"):
             value(x, mask.float())
@@ -329,7 +329,7 @@ class ImputerContract:
             logs = completed.log_weights
             if logs is None:
                 logs = torch.zeros(completed.rows.shape[:3])
-            # Nobody asks what stands for the empty coalition, the first of these.
+            # The empty coalition, the first of these, is never imputed.
             means.append(torch.einsum("bmd,bmd...->bm...", logs.softmax(-1), completed.rows)[:, 1:])
         torch.testing.assert_close(means[0], means[1], rtol=1e-4, atol=1e-5)
 
@@ -390,7 +390,7 @@ class ImputerContract:
         found = moved.impute(x.to(device), mask, range(4), keys).rows
         torch.testing.assert_close(found.cpu(), expected, rtol=1e-3, atol=1e-3)
 
-    def test_it_says_what_it_is_in_plain_data(self, imputer: ms.Imputer) -> None:
+    def test_provenance_is_plain_data(self, imputer: ms.Imputer) -> None:
         assert json.loads(json.dumps(imputer.provenance)) == imputer.provenance
         assert isinstance(imputer.name, str)
 
@@ -446,21 +446,23 @@ class EstimatorContract:
         torch.testing.assert_close(explanation.phi, expected, rtol=1e-4, atol=1e-5)
         assert (explanation.standard_error == 0).all()
 
-    def test_estimates_are_as_far_off_as_they_say(
+    def test_errors_agree_with_standard_errors(
         self, estimator: Estimator, explain: Callable[..., ms.Explanation]
     ) -> None:
         if not estimator.sampled:
             return
-        off, said = [], []
+        off, claimed = [], []
         for seed in range(24):
             game, x = Table(random_table(6, seed=seed)), uniform(2, 6)
             explanation = explain(game, x, seed=seed)
             off.append(explanation.phi - ms.exact_shapley(game, x).phi)
-            said.append(explanation.standard_error)
-        ratio = torch.stack(off).square().mean().sqrt() / torch.stack(said).square().mean().sqrt()
+            claimed.append(explanation.standard_error)
+        ratio = (
+            torch.stack(off).square().mean().sqrt() / torch.stack(claimed).square().mean().sqrt()
+        )
         assert 0.7 < ratio < 1.4
         # 24 seeds, 2 rows, 6 players, 2 outputs: 576 deviations, of which few are far out.
-        far = (torch.stack(off).abs() > 6 * torch.stack(said)).float().mean()
+        far = (torch.stack(off).abs() > 6 * torch.stack(claimed)).float().mean()
         assert far < 0.01
 
     def test_units_and_offsets_do_not_matter(self, explain: Callable[..., ms.Explanation]) -> None:
@@ -497,14 +499,16 @@ class EstimatorContract:
         change = explanation.prediction - explanation.base
         torch.testing.assert_close(explanation.phi[:, 0], change)
 
-    def test_a_constant_game_gives_nothing(self, explain: Callable[..., ms.Explanation]) -> None:
+    def test_values_of_a_constant_game_are_zero(
+        self, explain: Callable[..., ms.Explanation]
+    ) -> None:
         explanation = explain(Table(torch.full((64, 2), 0.3)), uniform(3, 6))
         assert explanation.phi.abs().max() < 1e-6
         assert explanation.standard_error.nan_to_num().abs().max() < 1e-6
 
     # -- anchors ------------------------------------------------------------------------------
 
-    def test_the_base_is_asked_of_every_row(self, explain: Callable[..., ms.Explanation]) -> None:
+    def test_every_row_has_a_base_of_its_own(self, explain: Callable[..., ms.Explanation]) -> None:
         def own_base(x: Tensor, mask: Tensor) -> Tensor:
             return ((x[:, None] * mask).sum(-1) + 10 * x.sum(1, keepdim=True))[..., None]
 
@@ -514,7 +518,7 @@ class EstimatorContract:
         torch.testing.assert_close(explanation.prediction, 11 * x.sum(1, keepdim=True))
         torch.testing.assert_close(explanation.phi[..., 0], x, rtol=1e-3, atol=1e-3)
 
-    def test_anchors_are_asked_for_once(self, explain: Callable[..., ms.Explanation]) -> None:
+    def test_anchors_are_evaluated_once(self, explain: Callable[..., ms.Explanation]) -> None:
         game = Watched(Table(random_table(6)))
         explain(game, uniform(5, 6))
         ends = game.sizes[(game.sizes == 0) | (game.sizes == 6)]
@@ -696,7 +700,7 @@ class EstimatorContract:
 
     # -- the result ---------------------------------------------------------------------------
 
-    def test_an_explanation_says_how_it_was_made(
+    def test_an_explanation_records_how_it_was_made(
         self, explain: Callable[..., ms.Explanation]
     ) -> None:
         made_by = explain(Table(random_table(6)), uniform(3, 6)).made_by
@@ -730,7 +734,9 @@ class EstimatorContract:
 
     # -- errors -------------------------------------------------------------------------------
 
-    def test_wrong_rows_and_settings_are_told(self, explain: Callable[..., ms.Explanation]) -> None:
+    def test_wrong_rows_and_settings_raise_errors(
+        self, explain: Callable[..., ms.Explanation]
+    ) -> None:
         game = Table(random_table(6))
         with pytest.raises(
             ValueError, match="Expected `batch_size` to be a whole number of at least 1"
@@ -749,7 +755,9 @@ class EstimatorContract:
         with pytest.raises(TypeError, match="Expected a value function, or a callable"):
             explain(None, uniform(3, 6))
 
-    def test_values_of_another_kind_are_told(self, explain: Callable[..., ms.Explanation]) -> None:
+    def test_values_of_another_type_or_shape_raise_errors(
+        self, explain: Callable[..., ms.Explanation]
+    ) -> None:
         wrong: list[tuple[Callable[[Tensor, Tensor], Any], type[Exception], str]] = [
             (lambda x, mask: 1.0, TypeError, "to return a tensor or an array .* but got float"),
             (lambda x, mask: mask.sum(), ValueError, r", outputs\) for .* rows .* but got \(\)"),
@@ -764,7 +772,7 @@ class EstimatorContract:
 
     @pytest.mark.parametrize("size", [0, 3, 6])
     @pytest.mark.parametrize("number", [math.nan, math.inf])
-    def test_values_that_are_not_finite_are_told(
+    def test_values_that_are_not_finite_raise_errors(
         self, explain: Callable[..., ms.Explanation], size: int, number: float
     ) -> None:
         x = uniform(3, 6)

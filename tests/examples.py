@@ -38,7 +38,7 @@ class Table:
 
 @dataclass
 class Watched:
-    """A game that keeps the coalitions it is asked for, `[batch, m, players]`, call by call."""
+    """A game that records its coalitions, `[batch, m, players]`, call by call."""
 
     game: Game
     masks: list[Tensor] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Watched:
 
     @property
     def sizes(self) -> Tensor:
-        """Of all coalitions asked for."""
+        """Of all recorded coalitions."""
         return torch.cat([mask.sum(-1).flatten() for mask in self.masks])
 
 
@@ -69,7 +69,7 @@ class Cramped:
 
 
 class Recorded(ms.ValueFunction):
-    """A game as a value function that keeps the coalitions and keys it is asked for.
+    """A game as a value function that records its coalitions and keys.
 
     Args:
         game: gives values of two outputs.
@@ -125,7 +125,7 @@ class Ragged(ms.ValueFunction):
     """Rows of up to four players, each of two neighbouring elements; zeros at the end are padding.
 
     v(S) = (Σ² , tanh Σ) of the elements of S, beside 10 times the mean of the row. It raises where
-    players that a row lacks are asked for, or rows of different counts at once.
+    players that a row lacks are evaluated, or rows of different counts at once.
     """
 
     name = "ragged"

@@ -1,12 +1,14 @@
 """Every estimator of the package keeps the contract."""
 
 import inspect
+from pathlib import Path
 
+import hydra
 import pytest
 
 import manifold_shap as ms
 from tests.contracts import EstimatorContract
-from tests.examples import ESTIMATORS, VALUES, Estimator, Made
+from tests.examples import ESTIMATORS, VALUES, Estimator, Made, table, uniform
 
 PUBLIC = [name for name in ms.__all__ if name.endswith("_shapley")]
 
@@ -38,3 +40,12 @@ def test_every_estimator_follows_one_protocol(name: str) -> None:
     common = {"evaluations": None, "seed": 0, "batch_size": None, "progress": False}
     assert [name for name in defaults if name in common] == list(common)
     assert common.items() <= defaults.items()
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_configuration_takes_evaluations(root: Path, name: str) -> None:
+    with hydra.initialize_config_dir(str(root / "conf"), version_base="1.3"):
+        config = hydra.compose("explain", [f"estimator={name}", "estimator.evaluations=600"])
+    estimator = hydra.utils.instantiate(config.estimator, _partial_=True)
+    made_by = estimator(table(6), uniform(2, 6), progress=False).made_by
+    assert 0 < made_by["evaluations"] <= 2 * 600

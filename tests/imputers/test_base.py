@@ -216,11 +216,11 @@ def test_a_run_takes_one_factorisation(make: Make, monkeypatch: pytest.MonkeyPat
 
 @every_imputer
 def test_few_players_are_completed_one_by_one(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
+    completed = []
     impute = make.impute  # type: ignore[attr-defined]
 
     def counted(self: Imputer, x: Tensor, mask: Tensor, *others: Any) -> Completions:
-        asked.append(mask.shape[1])
+        completed.append(mask.shape[1])
         return impute(self, x, mask, *others)
 
     monkeypatch.setattr(make, "impute", counted)
@@ -228,7 +228,7 @@ def test_few_players_are_completed_one_by_one(make: Make, monkeypatch: pytest.Mo
     for players, expected in ((few + 1, []), (few, [6, 6, 3])):
         x, mask = random_rows(40, players), nested(2, 3, 5, players)
         list(make(x).impute_nested(x[:2], mask, range(2), KEYS, most=6))
-        assert asked == expected
+        assert completed == expected
 
 
 @every_imputer
@@ -247,9 +247,7 @@ def test_players_that_have_not_joined_are_never_read_and_others_stay(make: Make)
 
 
 @every_imputer
-def test_permutations_ask_for_nested_coalitions(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_permutations_use_nested_coalitions(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     imputer, x = usual(make)
     v = value(imputer)
     by_runs = ms.permutation_shapley(v, x, permutations=4)

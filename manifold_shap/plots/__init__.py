@@ -4,7 +4,8 @@
     figure.savefig("bars.pdf")
 
 No figure passes through pyplot: nothing opens a window or has to be closed, and a notebook shows
-a figure that a cell returns.
+a figure that a cell returns. Matplotlib draws boxes for characters that no font has, and warns:
+names in Chinese, Japanese or Korean need a font such as Noto Sans CJK.
 """
 
 from matplotlib.figure import Figure

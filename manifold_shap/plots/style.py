@@ -5,7 +5,6 @@ Sizes are set on each artist rather than in `matplotlib.rcParams`, which are the
 
 import math
 import numbers
-import warnings
 from bisect import bisect_right
 from collections.abc import Sequence
 from functools import cache
@@ -18,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.colors import Colormap, ListedColormap
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties, findfont, fontManager, get_font
+from matplotlib.font_manager import FontProperties, fontManager
 from matplotlib.text import Text
 from matplotlib.textpath import text_to_path
 from matplotlib.ticker import MaxNLocator
@@ -44,9 +43,11 @@ RAISES, LOWERS = "#c23b3c", "#2f79b5"
 SEQUENTIAL: Colormap = ListedColormap(colormaps["plasma"](range(206)))
 # Okabe & Ito (2008), less yellow, which is faint on white.
 SERIES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#222222")
-# Tried before other installed fonts for characters that matplotlib's own lacks.
-_WIDE_FONTS = ("Noto Sans", "Source Han Sans", "PingFang", "Microsoft YaHei", "WenQuanYi", "Arial")
-_BOX = "□"
+# How the names of fonts begin that have characters which matplotlib's own lacks.
+_WIDE_FONTS = (
+    "Noto Sans CJK", "Source Han Sans", "Hiragino Sans", "PingFang", "Yu Gothic", "Microsoft YaHei",
+    "Malgun Gothic", "WenQuanYi", "Arial Unicode",
+)  # fmt: skip
 
 
 class _Figure(Figure):
@@ -54,9 +55,7 @@ class _Figure(Figure):
 
     def draw(self, renderer: Any) -> None:
         for text in self.findobj(Text):
-            if others := _other_fonts(text.get_text()):
-                own = text.get_fontfamily()
-                text.set_fontfamily([*own, *(name for name in others if name not in own)])
+            text.set_fontfamily(_with_wide(text.get_fontfamily()))
         super().draw(renderer)
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
@@ -173,8 +172,8 @@ def below_axis(labels: Sequence[str], room: float) -> tuple[dict[str, Any], floa
 
 def text_width(text: str, size: float = TEXT) -> float:
     """Width of text in points."""
-    font = FontProperties(family=[*FontProperties().get_family(), *_other_fonts(text)], size=size)
-    return text_to_path.get_text_width_height_descent(_drawable(text), font, False)[0]
+    font = FontProperties(family=_with_wide(FontProperties().get_family()), size=size)
+    return text_to_path.get_text_width_height_descent(text, font, False)[0]
 
 
 def shorten(text: str, width: float, size: float = TEXT) -> str:
@@ -195,46 +194,20 @@ def shorten(text: str, width: float, size: float = TEXT) -> str:
 
 
 def plain(text: str) -> str:
-    """The text as matplotlib shows it literally: a dollar sign starts no formula.
-
-    Characters that no installed font has become boxes, after one warning per process.
-    """
-    drawable = _drawable(text)
-    if drawable != text:
-        _warn_of_boxes()
-    return drawable.replace("$", r"\$")
+    """The text as matplotlib shows it literally: a dollar sign starts no formula."""
+    return text.replace("$", r"\$")
 
 
-def _drawable(text: str) -> str:
-    return "".join(_BOX if _other_font(character) is None else character for character in text)
-
-
-def _other_fonts(text: str) -> list[str]:
-    """Families to draw text with, besides the usual one."""
-    return sorted({found for character in text if (found := _other_font(character))})
+def _with_wide(families: list[str]) -> list[str]:
+    """The families and, for characters that they lack, installed ones that have many."""
+    return list(dict.fromkeys([*families, "DejaVu Sans", *_wide_families()]))
 
 
 @cache
-def _other_font(character: str) -> str | None:
-    """The installed family that has a character; "" if the usual one has it, None if none has."""
-    code = ord(character)
-    if character.isspace() or get_font(findfont(FontProperties())).get_char_index(code):
-        return ""
-    fonts = {font.name: font.fname for font in fontManager.ttflist if font.style == "normal"}
-    for name in sorted(fonts, key=lambda name: (not name.startswith(_WIDE_FONTS), name)):
-        # "Last Resort" has a box for every character.
-        if not name.startswith("Last Resort") and get_font(fonts[name]).get_char_index(code):
-            return name
-    return None
-
-
-@cache
-def _warn_of_boxes() -> None:
-    warnings.warn(
-        "Some characters are drawn as boxes, since no installed font has them; install one that "
-        "does, for example Noto Sans CJK for Chinese, Japanese and Korean.",
-        stacklevel=3,
-    )
+def _wide_families() -> list[str]:
+    names = sorted({font.name for font in fontManager.ttflist if font.style == "normal"})
+    first = (next((name for name in names if name.startswith(each)), "") for each in _WIDE_FONTS)
+    return list(filter(None, first))
 
 
 def number(value: float) -> str:

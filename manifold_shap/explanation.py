@@ -59,6 +59,15 @@ class Explanation(OnSimplex):
 
     Raises:
         ValueError: shapes, names, space or owners that do not fit together.
+
+    >>> from manifold_shap import exact_shapley
+    >>> def value(x, mask):
+    ...     return (x[:, None] * mask).sum(-1, keepdim=True)
+    >>> explanation = exact_shapley(value, torch.tensor([[1.0, 2.0], [3.0, 5.0]]))
+    >>> explanation
+    Explanation(2 instances, 2 players, outputs ['0'] in 'identity', by 'exact')
+    >>> explanation[1].phi[..., 0]
+    tensor([[3., 5.]])
     """
 
     phi: Float[Tensor, "instances players outputs"]

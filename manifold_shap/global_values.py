@@ -35,6 +35,11 @@ class GlobalValues:
         players: their names.
         rows: how many the means are over.
         made_by: as of the explanation.
+
+    >>> phi = torch.tensor([0.25, 0.125])
+    >>> values = GlobalValues(phi, torch.zeros(2), 0.875, 0.5, ("age", "income"), rows=100)
+    >>> values.to_dataframe()["phi"].to_dict()
+    {'age': 0.25, 'income': 0.125}
     """
 
     phi: Float[Tensor, " players"]
@@ -62,8 +67,13 @@ class GlobalValues:
 def global_values(explanation: Explanation, y: Sequence[Any] | np.ndarray | Tensor) -> GlobalValues:
     """Global Shapley values from an explanation of labelled rows.
 
-        explanation = ms.permutation_shapley(value, x_test, permutations=2)
-        ms.global_values(explanation, y_test)
+        >>> from manifold_shap import MarginalImputer, exact_shapley, imputed_value
+        >>> x = torch.tensor([[1.0, 0.0], [-1.0, 0.5], [2.0, 0.5], [-2.0, 0.0]])
+        >>> def logits(x):
+        ...     return torch.stack((x[:, 0], -x[:, 0]), -1)
+        >>> explanation = exact_shapley(imputed_value(logits, MarginalImputer(x)), x)
+        >>> global_values(explanation, [0, 1, 0, 1]).to_dataframe()["phi"].abs().round(2).tolist()
+        [0.43, 0.0]
 
     Args:
         explanation: of the rows, by any estimator, with one output per class.

@@ -56,6 +56,9 @@ class Score:
 def shapley_pairs(rows: int, players: int, least: int = 10_000, seed: int = 0) -> Tensor:
     """Coalitions of the Shapley sum for `rows` rows: at least `least` (row, coalition) pairs.
 
+    >>> shapley_pairs(rows=4, players=2, least=10).shape
+    torch.Size([4, 3, 2])
+
     Returns:
         mask: bool `[rows, m, players]`.
     """
@@ -77,6 +80,12 @@ def mean_squared_error(
 
     Raises:
         TypeError, ValueError: `x` or `mask` of another type or shape, or not finite.
+
+    >>> from manifold_shap import MarginalImputer, imputed_value
+    >>> x = torch.tensor([[0.0, 0.0], [2.0, 0.0]])
+    >>> value = imputed_value(lambda x: x.sum(1, keepdim=True), MarginalImputer(x), "identity")
+    >>> mean_squared_error(value, x, torch.tensor([[[False, True]], [[True, False]]])).mse
+    0.5
     """
     x, mask = check_pairs(x, mask, value.players)
     width = max(1, min(mask.shape[1], batch_size // value.draws))

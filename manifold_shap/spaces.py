@@ -22,6 +22,9 @@ class OutputSpace(ABC):
 
     A subclass with a `name` can be asked for by it everywhere, on the command line too.
 
+        >>> as_space("log_odds").outputs(["no", "yes"])
+        ('log-odds of yes',)
+
     Attributes:
         name: as in the configuration.
         unit: of values and Shapley values, for the axes of figures.

@@ -38,6 +38,12 @@ class ImputedValue(ModelValue):
     their size changes a value. An estimator gives one key to the coalitions along an order: these
     common random numbers keep the noise of the draws out of marginal contributions.
 
+        >>> from manifold_shap import MarginalImputer
+        >>> imputer = MarginalImputer(torch.tensor([[0.0, 0.0], [1.0, 3.0]]))
+        >>> value = imputed_value(lambda x: x.sum(1, keepdim=True), imputer, "identity", draws=8)
+        >>> value.requested, value.draws, value.expectation
+        (8, 2, tensor([2.]))
+
     Attributes:
         draws: completions per coalition: those asked for or, where the imputer has fewer distinct
             ones (a single baseline, say), each of these once.

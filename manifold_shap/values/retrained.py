@@ -30,6 +30,12 @@ class RetrainedValue(ModelValue):
     that share a coalition go to its model together: give estimators a large `batch_size`, such as
     `len(x) * 2**len(players)` for `exact_shapley`, and every model is called once.
 
+        >>> from sklearn.linear_model import LinearRegression
+        >>> x = torch.tensor([[0.0, 0.0], [1.0, 0.0], [3.0, 1.0], [4.0, 1.5]])
+        >>> value = retrained_value(LinearRegression(), x, x.sum(1), output="identity")
+        >>> value(x[:1], torch.tensor([[[True, False]]])).shape, list(value.models)
+        (torch.Size([1, 1, 1]), [(0, 1), (0,)])
+
     Attributes:
         model: g_N, the model of all features, whose output is v(grand coalition).
         models: those fitted so far, by the numbers of the players in the coalition.

@@ -84,21 +84,6 @@ def class_colour(number: int) -> str:
     return style.SERIES[number % (len(style.SERIES) - 1)]
 
 
-def segments(view: View) -> Float[np.ndarray, "segments 2 axes"]:
-    """The starts and ends of the steps and of the class-compositions."""
-    ends = view.magnification * np.stack([vector for _, vector in view.class_vectors()])
-    steps = np.stack((view.points[:-1], view.points[1:]), 1)
-    return np.concatenate((steps, np.stack((np.zeros_like(ends), ends), 1)))
-
-
-def corners(view: View, border: float) -> Float[np.ndarray, "2 axes"]:
-    """The lowest and the highest of all that is drawn, with a border: a share of the extent."""
-    ends = segments(view).reshape(-1, len(view.balances))
-    low, high = ends.min(0), ends.max(0)
-    room = border * max((high - low).max(), 1e-6)
-    return np.stack((low - room, high + room))
-
-
 def legend(axes: Axes, view: View) -> None:
     """Over the axes, which feature each number is."""
     numbered = [f"{number}: {name}" for number, name in enumerate(view.labels(_LEGEND), 1)]
@@ -148,7 +133,7 @@ def draw(
     look = {"marker": "o", "markersize": 4, "color": style.INK, "zorder": 5}
     axes.plot(*points[0][:, None], markerfacecolor="white", **look)
     axes.plot(*points[-1][:, None], **look)
-    _write(axes, frame, found, np.concatenate((segments(view), obstacles)))
+    _write(axes, frame, found, np.concatenate((view.segments, obstacles)))
 
 
 def _to_points(

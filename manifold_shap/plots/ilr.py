@@ -75,7 +75,7 @@ def ilr_plane(
     view = View.on_balances(explanation, instance, balances, most, axes=2)
     figure, axes = style.one_panel(_PLANE, grid="y")
     for axis, label in zip((axes.xaxis, axes.yaxis), view.axis_labels(_ROOM[0]), strict=True):
-        style.scale(axis, style.plain(label), ticks=6)
+        style.scale(axis, label, ticks=6)
         axis.grid(True, color=style.GRID, linewidth=0.6)
     arrows.legend(axes, view)
     style.headline(figure, *view.headline())
@@ -90,7 +90,7 @@ def _shape(figure: Figure, axes: Axes, view: View) -> None:
 
     The layout is final then: it determines how large the panel is.
     """
-    low, high = arrows.corners(view, _BORDER[0])
+    low, high = view.box(_BORDER[0])
     span = high - low
     figure.draw_without_rendering()
     width, height = axes.bbox.width / figure.dpi, axes.bbox.height / figure.dpi
@@ -179,17 +179,16 @@ class _Space(Axes3D):
 
 def _frame(axes: Axes3D, view: View) -> Float[np.ndarray, "2 3"]:
     """Set limits that hold all, which are returned, labels and the viewpoint."""
-    box = arrows.corners(view, _BORDER[1])
+    box = view.box(_BORDER[1])
     low, high = box
-    segments = arrows.segments(view)
     axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), zlim=(low[2], high[2]))
-    axes.view_init(*angles(segments[:, 1] - segments[:, 0]))
+    axes.view_init(*angles(np.diff(view.segments, axis=1)[:, 0]))
     for unseen in (axes.patch, *axes.spines.values()):
         unseen.set_visible(False)
     axes.tick_params(labelsize=style.TEXT, labelcolor=style.INK, pad=-2)
     three = (axes.xaxis, axes.yaxis, axes.zaxis)
     for axis, label in zip(three, view.axis_labels(_ROOM[1]), strict=True):
-        style.scale(axis, style.plain(label), ticks=4)
+        style.scale(axis, label, ticks=4)
         axis.labelpad = -4
         axis.set_pane_color("none")
         axis.line.set_color(style.NEUTRAL)

@@ -72,7 +72,7 @@ def interactive(
         balances = (1, 2, 3)[: max(2, min(3, len(explanation.classes) - 1))]
     axes = 3 if len(balances) == 3 else 2
     view = View.on_balances(explanation, instance, balances, most, axes)
-    box = arrows.corners(view, _BORDER)
+    box = view.box(_BORDER)
     figure = go.Figure()
     if view.is_whole:
         _add_walls(figure, view, box)
@@ -126,7 +126,7 @@ def _add_classes(figure: "go.Figure", view: View) -> None:
 
 
 def _add_steps(figure: "go.Figure", view: View) -> None:
-    head = _HEAD * np.ptp(arrows.segments(view), axis=(0, 1)).max()
+    head = _HEAD * np.ptp(view.segments, axis=(0, 1)).max()
     norms = zip(view.phi.norm(dim=1).tolist(), view.norm_errors.tolist(), strict=True)
     described = zip(view.labels(_NAME), norms, view.compositions, strict=True)
     for number, (name, norm, parts) in enumerate(described):

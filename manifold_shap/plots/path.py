@@ -154,6 +154,20 @@ class View(Path):
         round_ones = (power * m for m in (1, 2, 5, 10))
         return float(min(round_ones, key=lambda near: abs(np.log(near / wanted))))
 
+    @property
+    def segments(self) -> Float[np.ndarray, "segments 2 axes"]:
+        """The starts and ends of the steps and of the magnified class-compositions."""
+        ends = self.magnification * np.stack([vector for _, vector in self.class_vectors()])
+        steps = np.stack((self.points[:-1], self.points[1:]), 1)
+        return np.concatenate((steps, np.stack((np.zeros_like(ends), ends), 1)))
+
+    def box(self, border: float) -> Float[np.ndarray, "2 axes"]:
+        """The lowest and the highest of all segments, with a border: a share of their extent."""
+        ends = self.segments.reshape(-1, len(self.balances))
+        low, high = ends.min(0), ends.max(0)
+        room = border * max((high - low).max(), 1e-6)
+        return np.stack((low - room, high + room))
+
     def axis_labels(self, room: float) -> list[str]:
         """What the axes compare, at most `room` points wide."""
         labels = []

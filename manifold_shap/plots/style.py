@@ -103,7 +103,7 @@ def strip(axes: Axes, grid: str) -> None:
 
 def scale(axis: Axis, label: str, ticks: int | None = None) -> None:
     """Label an axis, and write at most so many round numbers along it."""
-    axis.set_label_text(label, **WORDS)
+    axis.set_label_text(plain(label), **WORDS)
     if ticks is not None:
         axis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 5, 10]))
 

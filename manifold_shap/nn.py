@@ -72,24 +72,37 @@ class MLP(nn.Sequential):
         dropout: float = 0.0,
     ) -> None:
         check_hidden(hidden, least=0)
-        widths = [inputs, *hidden]
-        layers: list[nn.Module] = [nn.Flatten()]
-        for before, after in pairwise(widths):
-            layers += [nn.Linear(before, after), make_activation(activation)]
-            layers += [nn.Dropout(dropout)] if dropout else []
-        super().__init__(*layers, nn.Linear(widths[-1], outputs))
+        first = nn.Linear(inputs, [*hidden, outputs][0])
+        super().__init__(nn.Flatten(), first, *layers_behind(hidden, outputs, activation, dropout))
 
 
-def layers_behind(hidden: Sequence[int], outputs: int, activation: str) -> nn.Sequential:
+def layers_behind(
+    hidden: Sequence[int], outputs: int, activation: str, dropout: float = 0.0
+) -> nn.Sequential:
     """The layers behind a first linear one of width `hidden[0]`, beginning with its activation.
 
     >>> layers_behind([4, 8], 2, "relu")(torch.zeros(5, 4)).shape
     torch.Size([5, 2])
     """
-    layers: list[nn.Module] = [make_activation(activation)]
-    for before, after in pairwise(hidden):
-        layers += [nn.Linear(before, after), make_activation(activation)]
-    return nn.Sequential(*layers, nn.Linear(hidden[-1], outputs))
+    layers: list[nn.Module] = []
+    for before, after in pairwise([*hidden, outputs]):
+        layers += [make_activation(activation), *([nn.Dropout(dropout)] if dropout else [])]
+        layers.append(nn.Linear(before, after))
+    return nn.Sequential(*layers)
+
+
+def units(x: Float[Tensor, "rows *event"]) -> Float[Tensor, "*event"]:
+    """The unit of each element: its standard deviation, of an image that of all pixels.
+
+    An element that hardly varies, such as an indicator that is almost always 0, has a tenth of its
+    range; a constant has 1.
+
+    >>> units(torch.tensor([[0.0, 5.0], [2.0, 5.0]]))
+    tensor([1., 1.])
+    """
+    axes = 0 if x.ndim == 2 else tuple(range(x.ndim))
+    deviation = x.std(axes, correction=0).maximum(0.1 * (x.amax(axes) - x.amin(axes)))
+    return torch.where(deviation > 0, deviation, 1.0).expand(x.shape[1:])
 
 
 class MaskedLinear(nn.Module):

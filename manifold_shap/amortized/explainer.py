@@ -94,6 +94,7 @@ class AmortizedExplainer:
         """Write the explainer, not the surrogate, to one file; `load_amortized` reads it.
 
         Raises:
+            ValueError: it was put together by hand, neither trained nor loaded.
             OSError: no space or no permission; what stood at `path` is left as it was.
         """
         save_checkpoint(path, {**self.checkpoint, "relative_error": self.relative_error})
@@ -136,23 +137,23 @@ def fit_amortized(
     >>> x = torch.randn(64, 3, generator=torch.Generator().manual_seed(0))
     >>> few = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 5}}
     >>> value = ms.fit_surrogate(lambda x: x[:, :2].softmax(-1), x, hidden=[8, 8], **few)
-    >>> explainer = fit_amortized(value, x, hidden=[8], **few)
-    >>> ms.amortized_shapley(value, x[:2], explainer=explainer).phi.shape
+    >>> fit_amortized(value, x, hidden=[8], **few)(x[:2]).shape
     torch.Size([2, 3, 2])
     """
     chosen = training_options(fit_amortized, options, batch_size=128, max_epochs=10, patience=None)
     _check_surrogate(value)
     check_hidden(hidden)
-    x_train, x_validation = training_rows(x_train, x_validation, value.players, chosen["seed"])
+    seed, players = chosen["seed"], value.players
+    _, x_train, x_validation = training_rows(x_train, x_validation, seed, players)
     settings = {
-        "index": value.players.index.flatten().tolist(),
+        "index": players.index.flatten().tolist(),
         "outputs": len(value.outputs),
         "surrogate_hidden": [layer.in_features for layer in value.surrogate.behind],
         "hidden": hidden,
         "activation": activation,
         "shares": shares,
     }
-    with seeded(chosen["seed"]):
+    with seeded(seed):
         task = AmortizedTask({**settings, **chosen})
     rows, held_out = ((x, value.prediction(x) - value.expectation) for x in (x_train, x_validation))
     task.describe(value.surrogate, rows[1])
@@ -173,6 +174,16 @@ def load_amortized(path: str | Path, value: Any) -> AmortizedExplainer:
         FileNotFoundError: no file is there.
         TypeError: `value` is no surrogate.
         ValueError: it is damaged or of something else, or was trained for another surrogate.
+
+    >>> import tempfile
+    >>> import manifold_shap as ms
+    >>> x = torch.randn(64, 3, generator=torch.Generator().manual_seed(0))
+    >>> few = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 5}}
+    >>> value = ms.fit_surrogate(lambda x: x[:, :2].softmax(-1), x, hidden=[8, 8], **few)
+    >>> path = Path(tempfile.mkdtemp()) / "amortized.ckpt"
+    >>> fit_amortized(value, x, hidden=[8], **few).save(path)
+    >>> load_amortized(path, value)(x[:2]).shape
+    torch.Size([2, 3, 2])
     """
     _check_surrogate(value)
     task, checkpoint = load_task(path, AmortizedTask)
@@ -228,6 +239,14 @@ def amortized_shapley(
         FileNotFoundError: no explainer was trained.
         TypeError: `value` is no surrogate.
         ValueError: the explainer is damaged, or was trained for another surrogate.
+
+    >>> import manifold_shap as ms
+    >>> x = torch.randn(64, 3, generator=torch.Generator().manual_seed(0))
+    >>> few = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 5}}
+    >>> value = ms.fit_surrogate(lambda x: x[:, :2].softmax(-1), x, hidden=[8, 8], **few)
+    >>> explainer = fit_amortized(value, x, hidden=[8], **few)
+    >>> amortized_shapley(value, x[:2], explainer=explainer).phi.shape
+    torch.Size([2, 3, 2])
     """
     _check_surrogate(value)
     if not isinstance(explainer, AmortizedExplainer):

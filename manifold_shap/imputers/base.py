@@ -158,8 +158,7 @@ class Imputer(nn.Module, ABC):
         Yields:
             The completions of the next coalitions of all rows, run after run.
         """
-        own = keys.repeat_interleave(mask.shape[2], 1)
-        yield from self._in_parts(x, mask.flatten(1, 2), draws, own, most)
+        yield from self._impute_runs(x, mask, draws, keys, most)
 
     def impute_around(
         self, x: Rows, mask: Mask, draws: range, keys: Keys, most: int
@@ -174,9 +173,15 @@ class Imputer(nn.Module, ABC):
         Yields:
             The completions of the next coalitions of all rows, players + 1 for each one of `mask`.
         """
-        around = toggled(mask)
-        own = keys.repeat_interleave(around.shape[2], 1)
-        yield from self._in_parts(x, around.flatten(1, 2), draws, own, most)
+        yield from self._impute_runs(x, toggled(mask), draws, keys, most)
+
+    def _impute_runs(
+        self, x: Rows, mask: NestedMask, draws: range, keys: RunKeys, most: int
+    ) -> Iterator[Completions]:
+        """`impute` for runs of coalitions, each like the one before it; by default one by one."""
+        own = keys.repeat_interleave(mask.shape[2], 1).split(most, 1)
+        for some, shared in zip(mask.flatten(1, 2).split(most, 1), own, strict=True):
+            yield self.impute(x, some, draws, shared)
 
     # Final.
 
@@ -194,12 +199,6 @@ class Imputer(nn.Module, ABC):
         """
         present = self.players.expand(mask)[:, :, None]
         return torch.where(present, x[:, None, None], drawn)
-
-    def _in_parts(
-        self, x: Tensor, mask: Tensor, draws: range, keys: Tensor, most: int
-    ) -> Iterator[Completions]:
-        for some, own in zip(mask.split(most, 1), keys.split(most, 1), strict=True):
-            yield self.impute(x, some, draws, own)
 
 
 def nested_parts(

@@ -155,8 +155,14 @@ def save_checkpoint(path: str | Path, checkpoint: dict[str, Any]) -> None:
     """Write tensors and plain data to one file.
 
     Raises:
+        ValueError: it is no checkpoint, as of a network that was put together by hand.
         OSError: no space or no permission; what stood at `path` is left as it was.
     """
+    if "kind" not in checkpoint:
+        raise ValueError(
+            "Expected what was trained, or loaded from a file, but this was put together by hand "
+            "and has no checkpoint; save its network by `torch.save(network.state_dict(), path)`."
+        )
     # Given a file, torch.save reports a full disk as a RuntimeError of its own.
     buffer = io.BytesIO()
     torch.save(checkpoint, buffer)

@@ -6,9 +6,9 @@ variance plus a bias of its own, which the single targets in every batch limit.
 """
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int64
@@ -18,12 +18,9 @@ from tqdm import tqdm
 from manifold_shap import _random
 from manifold_shap._checks import check_finite, check_number, check_whole
 from manifold_shap.coalitions import SizeUniform
-from manifold_shap.io.files import load_checkpoint, save_checkpoint
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace
 from manifold_shap.values import ValueFunction
-
-LESSONS_KIND = "lessons"
 
 # Model rows in one call of the teacher: changes memory, not the values.
 _ROWS_PER_CALL = 8192
@@ -31,20 +28,6 @@ _ROWS_PER_CALL = 8192
 _PAIRS_PER_DRAW = 4096
 # Largest difference between a model, or a teacher, and itself on another machine.
 _TOLERANCE = 1e-3
-
-
-class Lesson(NamedTuple):
-    """Rows, two coalitions of each, and the teacher's values of these.
-
-    Attributes:
-        x: `[batch, *event]`.
-        mask: `[batch, 2, players]`, an antithetic pair.
-        target: `[batch, 2, outputs]`.
-    """
-
-    x: Tensor
-    mask: Tensor
-    target: Tensor
 
 
 @dataclass(frozen=True)
@@ -69,30 +52,22 @@ class Lessons:
         # Lightning copies a task to average its weights; data that never change need no copy.
         return self
 
-    def save(self, path: Path, record: dict[str, Any]) -> None:
-        """Write the values and a record of the training to one file; `kept_lessons` reads it.
+    def sample(self, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+        """Rows, masks and targets of `count` lessons, with replacement, on the generator's device.
 
-        Raises:
-            OSError: no space or no permission.
+        >>> none = torch.zeros(1, dtype=torch.long), torch.zeros(1, 2, 3, dtype=torch.bool)
+        >>> lessons = Lessons(torch.zeros(5, 3), *none, target=torch.zeros(1, 2, 4), seconds=0.0)
+        >>> [part.shape[0] for part in lessons.sample(8, torch.Generator())]
+        [8, 8, 8]
         """
-        kept = {"kind": LESSONS_KIND, "target": self.target, "seconds": self.seconds}
-        save_checkpoint(path, {**kept, **record})
-
-    def sample(self, count: int, generator: torch.Generator) -> Lesson:
-        """A random sample of `count` lessons, with replacement, on the generator's device."""
         device = generator.device
         chosen = torch.randint(len(self.row), (count,), generator=generator, device=device).cpu()
-        taken = self.x[self.row[chosen]], self.mask[chosen], self.target[chosen]
-        return Lesson(*(tensor.to(device) for tensor in taken))
+        x, mask, target = self.x[self.row[chosen]], self.mask[chosen], self.target[chosen]
+        return x.to(device), mask.to(device), target.to(device)
 
 
 def check_teacher(teacher: Any, pairs: Any, share: Any) -> None:
-    """Raise unless this is a value function, and the numbers are in range.
-
-    Raises:
-        TypeError: `teacher` is no value function, or `pairs` or `share` is no number.
-        ValueError: `pairs` or `share` is out of range.
-    """
+    """Raise TypeError or ValueError unless this is a value function, and the numbers in range."""
     if not isinstance(teacher, ValueFunction):
         raise TypeError(
             "Expected `teacher` to be a value function, such as one of `imputed_value`, but got "
@@ -142,7 +117,12 @@ def check_same_game(
 
 
 def ask_teacher(
-    teacher: ValueFunction, x: Tensor, pairs: int, seed: int, progress: bool = False
+    teacher: ValueFunction,
+    x: Tensor,
+    pairs: int,
+    seed: int,
+    progress: bool = False,
+    kept: Mapping[str, Any] | None = None,
 ) -> Lessons:
     """Evaluate a teacher at random (row, coalition) pairs, each with draws of its own.
 
@@ -152,35 +132,32 @@ def ask_teacher(
         pairs: number of (row, coalition) pairs, rounded up to an even one.
         seed: of the pairs and of the teacher's draws.
         progress: whether work of more than two seconds shows a progress bar.
+        kept: `target` and `seconds` of an earlier call, which take the place of asking again.
 
     Raises:
-        ValueError: the values are not finite.
+        ValueError: the values are not finite, or those kept are of another teacher.
     """
     row, mask = _questions(len(x), len(teacher.players), pairs, seed)
-    start = time.perf_counter()
-    target = _ask(teacher, x, row, mask, seed, progress)
-    return Lessons(x, row, mask, target, time.perf_counter() - start)
-
-
-def kept_lessons(path: Path, teacher: ValueFunction, x: Tensor, pairs: int, seed: int) -> Lessons:
-    """Read what `Lessons.save` wrote, for the arguments that `ask_teacher` was given.
-
-    Raises:
-        ValueError: the file is damaged or of something else, or holds values of another teacher.
-    """
-    kept = load_checkpoint(path, LESSONS_KIND)
-    row, mask = _questions(len(x), len(teacher.players), pairs, seed)
-    # The first call again, of the same size, so that rounding is the same, too.
-    some = slice(_step(teacher))
-    target, again = kept["target"], _ask(teacher, x, row[some], mask[some], seed)
-    gap = _gap(again, target[some])
-    if not gap <= _TOLERANCE * max(1.0, target.abs().max().item()):
+    keys = _random.fold(torch.arange(2 * len(row)).reshape(-1, 2), seed)
+    start, values, step = time.perf_counter(), [], max(1, _ROWS_PER_CALL // (2 * teacher.draws))
+    # Of values that were kept the first call again, of the same size: it is rounded the same.
+    asked = torch.arange(len(row) if kept is None else min(step, len(row)))
+    pairs = 2 * len(asked)
+    with tqdm(total=pairs, desc="teacher", unit="value", delay=2, disable=not progress) as bar:
+        for some in asked.split(step):
+            values.append(teacher(x[row[some]], mask[some], keys[some]).cpu().float())
+            bar.update(2 * len(some))
+    target = check_finite(torch.cat(values), "teacher(x, mask)", "look for an overflow in it")
+    if kept is None:
+        return Lessons(x, row, mask, target, time.perf_counter() - start)
+    gap = _gap(target, kept["target"][asked])
+    if not gap <= _TOLERANCE * max(1.0, kept["target"].abs().max().item()):
         raise ValueError(
-            f"Expected {path.parent} to be empty or to hold an interrupted training of this "
+            "Expected `directory` to be empty or to hold an interrupted training of this "
             f"surrogate, but its teacher was another one (whose values differ by up to {gap:.3g}). "
             "Name another `directory`, or remove that one."
         )
-    return Lessons(x, row, mask, target, kept["seconds"])
+    return Lessons(x, row, mask, kept["target"], kept["seconds"])
 
 
 def _questions(
@@ -194,28 +171,6 @@ def _questions(
     law = SizeUniform(players)
     parts = [law.sample_antithetic((len(part),), generator) for part in row.split(_PAIRS_PER_DRAW)]
     return row, torch.cat(parts)
-
-
-def _ask(
-    teacher: ValueFunction,
-    x: Tensor,
-    row: Int64[Tensor, " lessons"],
-    mask: Bool[Tensor, "lessons 2 players"],
-    seed: int,
-    progress: bool = False,
-) -> Float[Tensor, "lessons 2 outputs"]:
-    pairs = 2 * len(row)
-    keys = _random.fold(torch.arange(pairs).reshape(-1, 2), seed)
-    values = []
-    with tqdm(total=pairs, desc="teacher", unit="value", delay=2, disable=not progress) as bar:
-        for some in torch.arange(len(row)).split(_step(teacher)):
-            values.append(teacher(x[row[some]], mask[some], keys[some]).cpu().float())
-            bar.update(2 * len(some))
-    return check_finite(torch.cat(values), "teacher(x, mask)", "look for an overflow in it")
-
-
-def _step(teacher: ValueFunction) -> int:
-    return max(1, _ROWS_PER_CALL // (2 * teacher.draws))
 
 
 def _gap(one: Tensor, other: Tensor) -> float:

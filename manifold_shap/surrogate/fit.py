@@ -10,22 +10,21 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap.coalitions import SizeUniform
+from manifold_shap.io.files import save_checkpoint
 from manifold_shap.models import Model, as_model
 from manifold_shap.nn import check_hidden
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.surrogate.distillation import (
-    LESSONS_KIND,
     Lessons,
     ask_teacher,
     check_same_game,
     check_teacher,
-    kept_lessons,
 )
 from manifold_shap.surrogate.network import Surrogate
 from manifold_shap.surrogate.value import SurrogateValue
 from manifold_shap.tables.schema import Schema
-from manifold_shap.training.loop import players_of, seeded, train, training_rows
+from manifold_shap.training.loop import seeded, train, training_rows
 from manifold_shap.training.task import Task, TrainingOptions, load_task, training_options
 from manifold_shap.values import ValueFunction, model_for, reference_outputs
 
@@ -156,8 +155,8 @@ def fit_surrogate(
     if teacher is not None:
         check_teacher(teacher, teacher_pairs, teacher_share)
         players = players or teacher.players
-    players = players_of(x_train, players, schema)
-    x_train, x_validation = training_rows(x_train, x_validation, players, chosen["seed"])
+    seed = chosen["seed"]
+    players, x_train, x_validation = training_rows(x_train, x_validation, seed, players, schema)
     space = as_space(output)
     wrapped = model_for(model, x_train, space)
     target = reference_outputs(wrapped, space, x_train)
@@ -176,15 +175,10 @@ def fit_surrogate(
         check_same_game(teacher, players, space, x_train[:64], target[:64])
         about = {"pairs": teacher_pairs, "share": teacher_share, **teacher.provenance}
         settings["teacher"] = about
-    with seeded(chosen["seed"]):
+    with seeded(seed):
         task = SurrogateTask({**settings, **chosen})
     task.describe(x_train, target)
-    if chosen["directory"] is not None:
-        # Before a teacher is asked, which may take longer than the training.
-        for file, kind in (("last.ckpt", task.kind), (_LESSONS, LESSONS_KIND)):
-            task.interrupted(Path(chosen["directory"]) / file, kind)
-    if teacher is not None:
-        task.lessons = _lessons(task, teacher, x_train, teacher_pairs, chosen)
+    task.lessons = _lessons(task, teacher, x_train, teacher_pairs, chosen)
     check = x_validation, space(wrapped(x_validation))
     record = train(task, (x_train, target), check, chosen)
     value = _value(task, wrapped)
@@ -195,19 +189,25 @@ def fit_surrogate(
 
 
 def _lessons(
-    task: SurrogateTask, teacher: ValueFunction, x: Tensor, pairs: int, options: Mapping[str, Any]
-) -> Lessons:
+    task: SurrogateTask,
+    teacher: ValueFunction | None,
+    x: Tensor,
+    pairs: int,
+    options: Mapping[str, Any],
+) -> Lessons | None:
     """The teacher's values, or those that an interrupted training has left in its directory."""
-    seed, directory = options["seed"], options["directory"]
-    path = None if directory is None else Path(directory) / _LESSONS
-    if path is not None and path.exists():
-        return kept_lessons(path, teacher, x, pairs, seed)
-    asked = ask_teacher(teacher, x, pairs, seed, options["progress"])
-    if path is not None:
-        state = task.state_dict()
-        same = {name: state[name] for name in task.described}
-        asked.save(path, {"hyper_parameters": task.settings, "state_dict": same})
-    return asked
+    directory, kept = options["directory"], None
+    if directory is not None:
+        # Before a teacher is asked, which may take longer than the training.
+        task.interrupted(Path(directory, "last.ckpt"))
+        kept = task.interrupted(Path(directory, _LESSONS), "lessons")
+    if teacher is None:
+        return None
+    lessons = ask_teacher(teacher, x, pairs, options["seed"], options["progress"], kept)
+    if directory is not None and kept is None:
+        values = {"kind": "lessons", "target": lessons.target, "seconds": lessons.seconds}
+        save_checkpoint(Path(directory, _LESSONS), {**task.checkpoint(), **values})
+    return lessons
 
 
 def load_surrogate(path: str | Path, model: Any) -> SurrogateValue:
@@ -220,6 +220,15 @@ def load_surrogate(path: str | Path, model: Any) -> SurrogateValue:
     Raises:
         FileNotFoundError: no file is there.
         ValueError: it is damaged or of something else, or was trained for another model.
+
+    >>> import tempfile
+    >>> x = torch.randn(64, 3, generator=torch.Generator().manual_seed(0))
+    >>> few = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 5}}
+    >>> model = as_model(lambda x: x[:, :2].softmax(-1), x)
+    >>> path = Path(tempfile.mkdtemp()) / "surrogate.ckpt"
+    >>> fit_surrogate(model, x, hidden=[8], **few).save(path)
+    >>> load_surrogate(path, model).players.names
+    ('x0', 'x1', 'x2')
     """
     task, _ = load_task(path, SurrogateTask)
     returns = "values" if as_space(**task.settings["space"]).regression else None

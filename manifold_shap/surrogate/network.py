@@ -19,6 +19,7 @@ from manifold_shap.nn import (
     check_hidden,
     layers_behind,
     product_dtype,
+    units,
     value_and_slope,
 )
 
@@ -163,13 +164,10 @@ class Surrogate(nn.Module):
         self, x: Float[Tensor, "rows *event"], target: Float[Tensor, "rows outputs"]
     ) -> None:
         """Take means and scales from training rows and their targets."""
-        # Axes of an image share a unit: one mean and one scale for all of its pixels.
-        axes = 0 if x.ndim == 2 else tuple(range(x.ndim))
-        spread = x.amax(axes) - x.amin(axes)
-        # The floor keeps an indicator that is almost always 0 from becoming a huge number.
-        scale = x.std(axes, correction=0).maximum(0.1 * spread)
-        self.x_mean.copy_(x.mean(axes).expand_as(self.x_mean))
-        self.x_scale.copy_(torch.where(scale > 0, scale, 1.0).expand_as(self.x_scale))
+        # An image has one mean for all of its pixels, as it has one unit.
+        mean = x.mean(0 if x.ndim == 2 else tuple(range(x.ndim)))
+        self.x_mean.copy_(mean.expand_as(self.x_mean))
+        self.x_scale.copy_(units(x))
         self.target_mean.copy_(target.mean(0))
         deviation = target.std(0, correction=0)
         self.target_scale.copy_(torch.where(deviation > 0, deviation, 1.0))

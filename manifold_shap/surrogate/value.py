@@ -24,6 +24,14 @@ PRECISIONS = {"32-true": torch.float32, "bf16-mixed": torch.bfloat16, "16-mixed"
 class SurrogateValue(ModelValue):
     """v(S) = g(x_S), one network call per coalition (Frye et al. Eq. 17).
 
+    >>> import manifold_shap as ms
+    >>> x, players = torch.zeros(5, 3), ms.Players.of_elements((3,))
+    >>> model = ms.as_model(lambda x: x[:, :2].softmax(-1), x)
+    >>> g = Surrogate((3,), [0, 1, 2], outputs=2, on_simplex=True, hidden=[8])
+    >>> value = SurrogateValue(g, model, players, ms.Probability(), torch.tensor([0.5, 0.5]))
+    >>> ms.exact_shapley(value, x).phi.shape
+    torch.Size([5, 3, 2])
+
     Attributes:
         precision: of the network's products, one of `PRECISIONS`; see `in_precision`.
         surrogate: the network g.
@@ -59,11 +67,6 @@ class SurrogateValue(ModelValue):
             ValueError: it was put together by hand, neither trained nor loaded.
             OSError: no space or no permission; what stood at `path` is left as it was.
         """
-        if not self.checkpoint:
-            raise ValueError(
-                "Expected a surrogate from `fit_surrogate` or `load_surrogate` but this one has no "
-                "checkpoint; save its network by `torch.save(value.surrogate.state_dict(), path)`."
-            )
         save_checkpoint(path, self.checkpoint)
 
     def to(self, device: torch.device | str) -> "SurrogateValue":

@@ -63,38 +63,34 @@ def train(
     return {"epochs": epochs, "train_seconds": seconds, "validation": kept["validation"]}
 
 
-def players_of(x: Any, players: Players | None, schema: Schema | None) -> Players:
-    """The players given; by default the columns of the schema, or else the elements of a row.
+def training_rows(
+    x_train: Any,
+    x_validation: Any,
+    seed: int,
+    players: Players | None = None,
+    schema: Schema | None = None,
+) -> tuple[Players, Tensor, Tensor]:
+    """Who plays, and rows to train and to validate on, checked.
+
+    Args:
+        x_train: rows.
+        x_validation: rows, or None to hold out a tenth of the others by the seed.
+        players: by default the columns of the schema, or else the elements of a row.
 
     Raises:
-        TypeError: `x` is no tensor or array of numbers.
-        ValueError: the rows have another number of elements than the schema encodes.
+        TypeError, ValueError: rows that are not finite, of another shape than `players` own or the
+            schema encodes, or fewer than two.
     """
-    event = to_tensor(x, "x_train").shape[1:]
+    event = to_tensor(x_train, "x_train").shape[1:]
     if schema is not None and event.numel() != schema.width:
         raise ValueError(
             f"Expected `x_train` with {schema.width} elements in a row, as `schema` encodes a "
-            f"table, but got shape {tuple(x.shape)}; encode the table by `schema.encode`."
+            f"table, but got shape {tuple(x_train.shape)}; encode the table by `schema.encode`."
         )
-    if players is not None:
-        return players
-    if schema is not None:
-        return schema.players
-    return Players.of_elements(event)
-
-
-def training_rows(
-    x_train: Any, x_validation: Any, players: Players, seed: int
-) -> tuple[Tensor, Tensor]:
-    """Rows to train and to validate on, checked; without the latter, a tenth is held out.
-
-    Raises:
-        TypeError, ValueError: rows that are not finite or of another shape than `players` own, or
-            fewer than two.
-    """
+    players = players or (schema.players if schema else Players.of_elements(event))
     x_train = check_rows(x_train, players, "x_train")
     if x_validation is not None:
-        return x_train, check_rows(x_validation, players, "x_validation")
+        return players, x_train, check_rows(x_validation, players, "x_validation")
     if len(x_train) < 2:
         raise ValueError(
             f"Expected at least 2 training rows but got {len(x_train)}; one of them is held out "
@@ -102,7 +98,7 @@ def training_rows(
         )
     order = torch.randperm(len(x_train), generator=torch.Generator().manual_seed(seed))
     held_out = max(1, round(0.1 * len(x_train)))
-    return x_train[order[held_out:]], x_train[order[:held_out]]
+    return players, x_train[order[held_out:]], x_train[order[:held_out]]
 
 
 @contextmanager

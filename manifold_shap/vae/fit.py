@@ -10,10 +10,11 @@ from torch import Tensor
 
 from manifold_shap._checks import check_number, check_rows
 from manifold_shap.coalitions import SizeUniform
+from manifold_shap.nn import units
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.tables.schema import Schema
-from manifold_shap.training.loop import players_of, seeded, train, training_rows
+from manifold_shap.training.loop import seeded, train, training_rows
 from manifold_shap.training.task import Task, TrainingOptions, load_task, training_options
 from manifold_shap.vae.families import choose_families
 from manifold_shap.vae.imputer import VAEImputer, check_posterior
@@ -177,8 +178,7 @@ def fit_imputer(
     check_posterior(temper=1.0 if temper is None else temper, **drawn)
     check_number("beta", chosen["beta"], low=0)
     seed = chosen["seed"]
-    players = players_of(x_train, players, schema)
-    x_train, x_validation = training_rows(x_train, x_validation, players, seed)
+    players, x_train, x_validation = training_rows(x_train, x_validation, seed, players, schema)
     if model is not None:
         model = model_for(model, x_train, as_space(output))
     index = players.index.flatten().tolist()
@@ -220,6 +220,14 @@ def load_imputer(path: str | Path, reference: Any, **settings: Any) -> VAEImpute
         FileNotFoundError: no file is there.
         ValueError: it is damaged or of something else, or was trained on rows of another shape or
             in other units.
+
+    >>> import tempfile
+    >>> x = torch.randn(64, 3, generator=torch.Generator().manual_seed(0))
+    >>> few = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 5}}
+    >>> path = Path(tempfile.mkdtemp()) / "vae.ckpt"
+    >>> fit_imputer(x, latent=2, hidden=[8], temper=1.0, bank_size=64, **few).save(path)
+    >>> load_imputer(path, x, posterior="encoder").settings["posterior"]
+    'encoder'
     """
     task, checkpoint = load_task(path, VAETask, "imputer")
     made = task.settings
@@ -284,14 +292,6 @@ def largest_good(errors: Float[Tensor, "tempers rows"]) -> float:
     return TEMPERS[int(good.max())]
 
 
-def spread(x: Float[Tensor, "rows *event"]) -> Float[Tensor, "*event"]:
-    """The unit in which an element's error counts: its standard deviation, 1 for a constant."""
-    # Axes of an image share a unit; its borders, which hardly vary, must not count for more.
-    axes = 0 if x.ndim == 2 else tuple(range(x.ndim))
-    deviation = x.std(axes, correction=0).maximum(0.1 * (x.amax(axes) - x.amin(axes)))
-    return torch.where(deviation > 0, deviation, 1.0).expand(x.shape[1:])
-
-
 def _errors(
     imputer: VAEImputer,
     value: ImputedValue | None,
@@ -305,5 +305,5 @@ def _errors(
     if value is not None:
         gap = value(some, coalitions, keys) - value.prediction(some)[:, None]
         return gap.square().mean((1, 2)).cpu()
-    gap = (imputer.mean(some, coalitions, keys) - some[:, None]) / spread(imputer.reference)
+    gap = (imputer.mean(some, coalitions, keys) - some[:, None]) / units(imputer.reference)
     return (gap.square() * ~imputer.players.expand(coalitions)).flatten(1).mean(1).cpu()

@@ -16,8 +16,16 @@ from torch import Tensor
 
 from manifold_shap import _random
 from manifold_shap._checks import check_choice, check_number, check_seed, check_whole
-from manifold_shap.coalitions import toggled
-from manifold_shap.imputers.base import Completions, Imputer
+from manifold_shap.imputers.base import (
+    CompletedRows,
+    Completions,
+    Imputer,
+    Keys,
+    Mask,
+    NestedMask,
+    Rows,
+    RunKeys,
+)
 from manifold_shap.io.files import save_checkpoint
 from manifold_shap.players import Players
 from manifold_shap.vae.bank import RunningLikelihood, decoded_codes
@@ -42,6 +50,14 @@ _COMPONENT, _LATENT, _ELEMENT = 1, 2, 3
 
 class VAEImputer(Imputer):
     """x'_{S̄} from the decoder, at codes drawn given x_S.
+
+    >>> x = torch.randn(64, 3, generator=torch.Generator().manual_seed(0))
+    >>> network = MaskedVAE([["Normal", [0, 1, 2]]], index=[0, 1, 2], latent=2, hidden=[8])
+    >>> imputer = VAEImputer(network, x, bank_size=100)
+    >>> mask, keys = torch.tensor([[[True, False, True]]]), torch.tensor([[0]])
+    >>> completed = imputer.impute(x[:1], mask, range(5), keys).rows
+    >>> bool((completed[..., 0] == x[0, 0]).all()), completed.shape
+    (True, torch.Size([1, 1, 5, 3]))
 
     Args:
         network: a trained `MaskedVAE`.
@@ -101,13 +117,8 @@ class VAEImputer(Imputer):
     @property
     def settings(self) -> dict[str, Any]:
         """How codes are drawn: keywords that make this imputer from its network and rows."""
-        return {
-            "posterior": self.posterior,
-            "temper": self.temper,
-            "importance": self.importance,
-            "bank_size": self.bank_size,
-            "seed": self.seed,
-        }
+        names = ("posterior", "temper", "importance", "bank_size", "seed")
+        return {name: vars(self)[name] for name in names}
 
     @property
     def is_weighted(self) -> bool:
@@ -115,13 +126,7 @@ class VAEImputer(Imputer):
         return self.posterior == "bank" or self.importance
 
     @torch.no_grad()
-    def impute(
-        self,
-        x: Float[Tensor, "batch *event"],
-        mask: Bool[Tensor, "batch m players"],
-        draws: range,
-        keys: Int64[Tensor, "batch m"],
-    ) -> Completions:
+    def impute(self, x: Rows, mask: Mask, draws: range, keys: Keys) -> Completions:
         """Decode codes drawn given x_S; see `Imputer.impute`."""
         u = _random.uniform(_random.fold(keys, _COMPONENT), (), draws)
         if self.posterior == "bank":
@@ -131,48 +136,14 @@ class VAEImputer(Imputer):
         decoded, log_weights = self._from_encoder(x.flatten(1), mask, u, keys, draws)
         return Completions(self._complete(x, mask, decoded, draws, keys), log_weights)
 
-    def impute_nested(
-        self,
-        x: Float[Tensor, "batch *event"],
-        mask: Bool[Tensor, "batch runs run players"],
-        draws: range,
-        keys: Int64[Tensor, "batch runs"],
-        most: int,
-    ) -> Iterator[Completions]:
-        """Decode codes drawn given x_S: along a run log p(x_S|z) is a running sum."""
-        if not self._keeps_running_sums:
-            yield from super().impute_nested(x, mask, draws, keys, most)
-            return
-        yield from self._impute_runs(x, mask, draws, keys, most)
-
-    def impute_around(
-        self,
-        x: Float[Tensor, "batch *event"],
-        mask: Bool[Tensor, "batch m players"],
-        draws: range,
-        keys: Int64[Tensor, "batch m"],
-        most: int,
-    ) -> Iterator[Completions]:
-        """Decode codes drawn given x_S: from neighbour to neighbour log p(x_S|z) is updated."""
-        if not self._keeps_running_sums:
-            yield from super().impute_around(x, mask, draws, keys, most)
-            return
-        yield from self._impute_runs(x, toggled(mask), draws, keys, most)
-
-    @property
-    def _keeps_running_sums(self) -> bool:
-        return self.posterior == "bank" and len(self.players) >= _LEAST_PLAYERS
-
     @torch.no_grad()
     def _impute_runs(
-        self,
-        x: Float[Tensor, "batch *event"],
-        mask: Bool[Tensor, "batch runs run players"],
-        draws: range,
-        keys: Int64[Tensor, "batch runs"],
-        most: int,
+        self, x: Rows, mask: NestedMask, draws: range, keys: RunKeys, most: int
     ) -> Iterator[Completions]:
-        """Coalitions of which each is like the one before it in its run."""
+        """From one coalition of a run to the next log p(x_S|z) is updated, not computed anew."""
+        if self.posterior != "bank" or len(self.players) < _LEAST_PLAYERS:
+            yield from super()._impute_runs(x, mask, draws, keys, most)
+            return
         run, coalitions = mask.shape[2], mask.flatten(1, 2)
         keys = keys.repeat_interleave(run, 1)
         u = _random.uniform(_random.fold(keys, _COMPONENT), (), draws)
@@ -189,20 +160,11 @@ class VAEImputer(Imputer):
             ValueError: it was put together by hand, neither trained nor loaded.
             OSError: no space or no permission; what stood at `path` is left as it was.
         """
-        if not self.checkpoint:
-            raise ValueError(
-                "Expected an imputer from `fit_imputer` or `load_imputer` but this one has no "
-                "checkpoint; save `imputer.network.state_dict()` instead."
-            )
         save_checkpoint(path, self.checkpoint)
 
     @torch.no_grad()
     def mean(
-        self,
-        x: Float[Tensor, "batch *event"],
-        mask: Bool[Tensor, "batch m players"],
-        keys: Int64[Tensor, "batch m"],
-        draws: int = 64,
+        self, x: Rows, mask: Mask, keys: Keys, draws: int = 64
     ) -> Float[Tensor, "batch m *event"]:
         """E[x' | x_S], what absent elements are expected to be; of one-hot blocks the shares."""
         if self.posterior == "bank":
@@ -264,7 +226,7 @@ class VAEImputer(Imputer):
 
     def _complete(
         self, x: Tensor, mask: Tensor, decoded: Product, draws: range, keys: Tensor
-    ) -> Float[Tensor, "batch m draws *event"]:
+    ) -> CompletedRows:
         """Rows whose absent elements are a draw of each of these distributions."""
         elements = (self.players.index.numel(),)
         drawn = decoded.quantile(_random.uniform(_random.fold(keys, _ELEMENT), elements, draws))

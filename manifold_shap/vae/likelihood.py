@@ -6,6 +6,7 @@ the coefficients η of z: one matrix product serves thousands of coalitions and 
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,7 +21,7 @@ from manifold_shap._random import to_normal
 _KEPT = 32
 
 
-class Family(nn.Module):
+class Family(nn.Module, ABC):
     """An exponential family for some elements of a row.
 
     Attributes:
@@ -47,7 +48,7 @@ class Family(nn.Module):
         """The elements of this family."""
         return x[..., self.elements if self._range is None else self._range]
 
-    def _constant(self, name: str, numbers: Sequence[int]) -> None:
+    def _constant(self, name: str, numbers: Sequence[int] | Sequence[float]) -> None:
         self.register_buffer(name, torch.tensor(list(numbers)), persistent=False)
 
     def describe(self, x: Float[Tensor, "rows elements"]) -> None:
@@ -57,23 +58,23 @@ class Family(nn.Module):
         """Inputs of an encoder for these elements."""
         return self.own(x)
 
+    @abstractmethod
     def statistics(self, x: Float[Tensor, "*batch elements"]) -> Float[Tensor, "*batch f"]:
         """t(x)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def coefficients(self, raw: Float[Tensor, "*batch p"]) -> Float[Tensor, "*batch f"]:
         """η, from the parameters that a network gives."""
-        raise NotImplementedError
 
+    @abstractmethod
     def quantile(
         self, eta: Float[Tensor, "*batch f"], u: Float[Tensor, "*batch elements"]
     ) -> Float[Tensor, "*batch own"]:
         """Values of these elements, by the inverse of their distribution functions at `u`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def mean(self, eta: Float[Tensor, "*batch f"]) -> Float[Tensor, "*batch own"]:
         """Expected values of these elements."""
-        raise NotImplementedError
 
 
 class Normal(Family):
@@ -179,7 +180,7 @@ class Categorical(Family):
         return eta.exp()
 
 
-class Quantile(Family):
+class Quantile(Categorical):
     """A continuous element as a category: a bin between two quantiles of the training rows.
 
     A value that many rows share has a bin of its own. Draws are values that were observed in the
@@ -200,7 +201,7 @@ class Quantile(Family):
         self.parameters_wide = bins = len(edges) + 1
         self._constant("statistic_of", list(elements) * bins)
         self._constant("feature_of", list(elements) * (bins + 1))
-        self.register_buffer("edges", torch.tensor(list(edges)), persistent=False)
+        self._constant("edges", edges)
         self.register_buffer("values", torch.zeros(bins, _KEPT))
         self.register_buffer("center", torch.zeros(1))
         self.register_buffer("scale", torch.ones(1))
@@ -223,9 +224,6 @@ class Quantile(Family):
     def statistics(self, x: Tensor) -> Tensor:
         position = torch.searchsorted(self.edges, x[..., self.elements[0]].contiguous(), right=True)
         return F.one_hot(position, len(self.edges) + 1).to(x.dtype)
-
-    def coefficients(self, raw: Tensor) -> Tensor:
-        return raw.log_softmax(-1)
 
     def quantile(self, eta: Tensor, u: Tensor) -> Tensor:
         position, rest = _invert(eta, u[..., self.elements])

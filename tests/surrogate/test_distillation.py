@@ -171,7 +171,8 @@ def test_the_size_of_a_call_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_sample_of_lessons() -> None:
     lessons = ask_teacher(TableValue(), TABLE, 300, seed=1)
     sampled = lessons.sample(50, torch.Generator().manual_seed(0))
-    torch.testing.assert_close(TableValue()(sampled.x, sampled.mask), sampled.target)
+    x, mask, target = sampled
+    torch.testing.assert_close(TableValue()(x, mask), target)
     again = lessons.sample(50, torch.Generator().manual_seed(0))
     assert all(torch.equal(*pair) for pair in zip(sampled, again, strict=True))
     # A copy for averaged weights must not double the data.

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import manifold_shap as ms
-from manifold_shap.training.loop import players_of, seeded, training_rows
+from manifold_shap.training.loop import seeded, training_rows
 from manifold_shap.training.shell import Shell
 from tests.training.test_task import X, fit, line
 
@@ -78,26 +78,25 @@ def test_players_by_default() -> None:
     column = ms.Column("kind", "categorical", ("a", "b")), ms.Column("size", "continuous")
     schema, x = ms.Schema(column), torch.zeros(5, 3)
     given = ms.Players(("left", "right"), torch.tensor([0, 0, 1]))
-    assert players_of(x, given, schema) is given
-    assert players_of(x, None, schema).index.tolist() == [0, 0, 1]
-    assert players_of(x, None, schema).names == ("kind", "size")
-    assert players_of(x, None, None).names == ("x0", "x1", "x2")
+    assert training_rows(x, None, 0, given, schema)[0] is given
+    assert training_rows(x, None, 0, None, schema)[0].index.tolist() == [0, 0, 1]
+    assert training_rows(x, None, 0, None, schema)[0].names == ("kind", "size")
+    assert training_rows(x, None, 0)[0].names == ("x0", "x1", "x2")
     with pytest.raises(ValueError, match=r"with 3 elements in a row, .* got shape \(5, 2\)"):
-        players_of(x[:, :2], None, schema)
+        training_rows(x[:, :2], None, 0, None, schema)
     with pytest.raises(TypeError, match="Expected `x_train` to be a tensor"):
-        players_of([[1.0]], None, None)
+        training_rows([[1.0]], None, 0)
 
 
 def test_a_tenth_is_held_out_unless_rows_to_validate_on_are_given() -> None:
-    players = ms.Players.of_elements((3,))
-    train, validation = training_rows(X, None, players, seed=4)
+    _, train, validation = training_rows(X, None, seed=4)
     assert (len(train), len(validation)) == (36, 4)
     together = torch.cat((train, validation)).sort(0).values
     assert torch.equal(together, X.sort(0).values)
-    assert torch.equal(training_rows(X, None, players, seed=4)[1], validation)
-    assert not torch.equal(training_rows(X, None, players, seed=5)[1], validation)
-    assert torch.equal(training_rows(X, X[:1], players, seed=4)[0], X)
+    assert torch.equal(training_rows(X, None, seed=4)[2], validation)
+    assert not torch.equal(training_rows(X, None, seed=5)[2], validation)
+    assert torch.equal(training_rows(X, X[:1], seed=4)[1], X)
     with pytest.raises(ValueError, match="Expected at least 2 training rows but got 1"):
-        training_rows(X[:1], None, players, seed=0)
+        training_rows(X[:1], None, seed=0)
     with pytest.raises(ValueError, match="`x_validation`"):
-        training_rows(X, X[:, :2], players, seed=0)
+        training_rows(X, X[:, :2], seed=0)

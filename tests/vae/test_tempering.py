@@ -5,8 +5,9 @@ import torch
 from torch import Tensor
 
 import manifold_shap as ms
+from manifold_shap.nn import units
 from manifold_shap.vae.families import choose_families
-from manifold_shap.vae.fit import TEMPERS, choose_temper, largest_good, spread
+from manifold_shap.vae.fit import TEMPERS, choose_temper, largest_good
 from manifold_shap.vae.imputer import VAEImputer
 from manifold_shap.vae.network import MaskedVAE
 
@@ -39,7 +40,7 @@ def test_no_other_power_is_known_to_be_better(model: str | None) -> None:
     for temper in TEMPERS:
         made.temper = temper
         if model is None:
-            gap = (made.mean(x, mask, keys) - x[:, None]) / spread(rows())
+            gap = (made.mean(x, mask, keys) - x[:, None]) / units(rows())
             errors[temper] = (gap.square() * ~mask).flatten(1).mean(1)
         else:
             value = ms.imputed_value(chosen_model, made, "identity")
@@ -72,5 +73,5 @@ def test_one_standard_error_of_the_difference_is_not_held_against_a_larger_power
 def test_the_spread_of_images_is_one_unit() -> None:
     images = torch.zeros(10, 1, 2, 2)
     images[::2, 0, 0, 0] = 1
-    assert len(spread(images).unique()) == 1
-    assert spread(torch.ones(5, 3)).tolist() == [1, 1, 1]
+    assert len(units(images).unique()) == 1
+    assert units(torch.ones(5, 3)).tolist() == [1, 1, 1]

@@ -243,7 +243,7 @@ def test_save_and_load(tmp_path: Path) -> None:
     loaded = load_imputer(tmp_path / "vae.ckpt", made.reference)
     assert loaded.temper == 0.6
     assert torch.equal(impute(made), impute(loaded))
-    with pytest.raises(ValueError, match="this one has no checkpoint"):
+    with pytest.raises(ValueError, match="put together by hand and has no checkpoint"):
         imputer().save(tmp_path / "none.ckpt")
     with pytest.raises(ValueError, match=r"`reference` of shape \(rows, 4\) but got \(5, 3\)"):
         load_imputer(tmp_path / "vae.ckpt", torch.zeros(5, 3))

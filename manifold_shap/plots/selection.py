@@ -145,9 +145,9 @@ def features(explanation: Explanation, players: Int64[Tensor, " some"]) -> list[
         for player in players:
             owned = owner == player
             number = int(owned.sum(1).max())
-            elements = torch.full((len(x), number), torch.nan)
+            elements = x.new_full((len(x), number), torch.nan)
             row, _ = owned.nonzero(as_tuple=True)
-            elements[row, (owned.cumsum(1) - 1)[owned]] = x.flatten(1)[owned]
+            elements[row, (owned.cumsum(1) - 1)[owned]] = x.flatten(1)[owned].to(elements)
             few = number <= (_LISTED if x.ndim == 2 else 1)
             found.append(pd.DataFrame(elements[:, : number if few else 0].numpy()))
         return found

@@ -7,7 +7,7 @@ import torch
 
 import manifold_shap as ms
 from manifold_shap.plots import bars, pixel_maps, selection, sina
-from tests.plots.helpers import explained, ragged, table
+from tests.plots.helpers import composed, explained, ragged, table
 
 
 @pytest.mark.parametrize("plot", [bars, sina, pixel_maps])
@@ -62,6 +62,14 @@ def test_beside_groups_single_elements_without_a_schema_have_their_values() -> N
     explanation = explained(torch.arange(16.0).reshape(2, 8), players, ("a",))
     labels = selection.labels(explanation, 1, torch.arange(3), 150.0)
     assert labels == ["age = 8", "pair = 9, 10", "block"]
+
+
+def test_rows_of_double_precision_have_their_values() -> None:
+    explanation = composed(players=2)
+    doubled = replace(explanation, x=explanation.x.double())
+    both = torch.arange(2)
+    said = selection.labels(explanation, 0, both, 150.0)
+    assert selection.labels(doubled, 0, both, 150.0) == said
 
 
 def test_rows_with_players_of_their_own_have_their_elements_values() -> None:

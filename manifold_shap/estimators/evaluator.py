@@ -90,9 +90,9 @@ class Evaluator:
 
         Args:
             rows: indices of rows.
-            coalitions: gives the masks `[rows, stop - start, players]` of those numbered from
-                start to stop; they are built chunk by chunk, since all of them may not fit. None
-                of them is empty or full.
+            coalitions: gives the masks `[stop - start, players]` of those numbered from start to
+                stop, or `[rows, stop - start, players]` where rows differ; they are built chunk by
+                chunk, since all of them may not fit. None of them is empty or full.
             count: number of coalitions per row.
             keys: `[rows, count]` or `[rows, 1]`; coalitions with equal keys share the random
                 numbers of a sampled value function.
@@ -260,7 +260,8 @@ class Evaluator:
         start = 0
         while start < count:
             stop = min(start + self.rows_per_batch(len(x) * each), count)
-            part = self._chunked(function, x, items(start, stop), keys[:, start:stop], each)
+            some = items(start, stop).expand(len(x), -1, -1)
+            part = self._chunked(function, x, some, keys[:, start:stop], each)
             values[:, start:stop] = part.unflatten(1, (-1, each))
             start = stop
         return values

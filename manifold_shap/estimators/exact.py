@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap.coalitions import all_coalitions
@@ -73,13 +73,17 @@ def exact_shapley(
             f"row) but got {order.largest}{where}; use `coalition_shapley`, or "
             "`permutation_shapley` with an ordering, or group features into fewer players."
         )
-    masks, keys = order.coalitions().to(game.device), game.keys(seed)[:, None]
+    # The empty and the grand coalition, first and last, are known anchors.
+    masks = order.coalitions()[1:-1].to(game.device)
     weights = [_weights(all_coalitions(len(members))).to(game.device) for members in order.members]
+    keys = game.keys(seed)[:, None]
     phi = []
     with game.bar(len(game.x), "exact", "row") as bar:
-        for rows in torch.arange(len(game.x)).split(game.rows_per_batch(len(masks))):
-            values = _all_values(game, rows, masks, keys[rows])
-            phi.append(_by_component(values.double(), order, weights))
+        for rows in torch.arange(len(game.x)).split(game.rows_per_batch(needed + 2)):
+            values = game.evaluate(rows, lambda start, stop: masks[start:stop], needed, keys[rows])
+            base, prediction = game.ends(rows)
+            every = torch.cat((base[:, None], values, prediction[:, None]), dim=1)
+            phi.append(_by_component(every.double(), order, weights))
             bar.update(len(rows))
     return game.explanation(torch.cat(phi), {"estimator": "exact", **order.provenance})
 
@@ -94,20 +98,6 @@ def _by_component(
         phi[:, members] = torch.einsum("bso,sn->bno", own, weight)
         first += len(weight) - 1
     return phi
-
-
-def _all_values(
-    game: Evaluator, rows: Tensor, masks: Bool[Tensor, "coalitions players"], keys: Tensor
-) -> Float[Tensor, "rows coalitions outputs"]:
-    # The empty and the grand coalition, first and last, are known anchors.
-    inner = masks[1:-1]
-
-    def coalitions(start: int, stop: int) -> Tensor:
-        return inner[start:stop].expand(len(rows), -1, -1)
-
-    values = game.evaluate(rows, coalitions, len(inner), keys)
-    base, prediction = game.ends(rows)
-    return torch.cat((base[:, None], values, prediction[:, None]), dim=1)
 
 
 def _weights(masks: Tensor) -> Float[Tensor, "coalitions players"]:

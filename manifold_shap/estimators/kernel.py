@@ -230,20 +230,11 @@ def _targets(
     step = game.rows_per_batch(2 * count)
     halves = []
     for some, own in zip(rows.split(step), keys.split(step), strict=True):
-        coalition, complement = _values(game, pairs, some, own).double().unbind(2)
-        halves.append((coalition - complement) / 2)
+        # A coalition and its complement share their draws.
+        twice = own.repeat_interleave(2, 1)
+        values = game.evaluate(some, pairs.coalitions, 2 * count, twice).double()
+        halves.append((values[:, 0::2] - values[:, 1::2]) / 2)
         bar.update(len(some) * count)
     share = pairs.mask.sum(1).double() / len(game.players) - 0.5
     change = game.total[rows.to(game.device)].double()
     return torch.cat(halves) - share[:, None] * change[:, None]
-
-
-def _values(
-    game: Evaluator, pairs: Pairs, rows: Tensor, keys: Int64[Tensor, "rows pairs"]
-) -> Float[Tensor, "rows pairs 2 outputs"]:
-    def coalitions(start: int, stop: int) -> Tensor:
-        return pairs.coalitions(start, stop).expand(len(rows), -1, -1)
-
-    # A coalition and its complement share their draws.
-    twice, count = keys.repeat_interleave(2, 1), len(pairs.mask)
-    return game.evaluate(rows, coalitions, 2 * count, twice).unflatten(1, (count, 2))

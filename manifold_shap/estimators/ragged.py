@@ -3,11 +3,13 @@
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import nan
 from typing import Any, Concatenate, ParamSpec
 
 import torch
 from jaxtyping import Int64
 from torch import Tensor
+from torch.nn.functional import pad
 
 from manifold_shap._checks import check_number, check_rows, check_seed, check_whole
 from manifold_shap.explanation import Explanation
@@ -70,7 +72,10 @@ def _joined(
         if any(tensor is None for tensor in tensors):
             return None
         if name in ("phi", "standard_error", "covariance"):
-            tensors = [_padded(tensor, len(players)) for tensor in tensors]
+            tensors = [
+                pad(each, [0, 0] * (each.ndim - 2) + [0, len(players) - each.shape[1]], value=nan)
+                for each in tensors
+            ]
         return torch.cat(tensors)[order]
 
     made_by = {
@@ -83,9 +88,3 @@ def _joined(
     by_row = ("phi", "standard_error", "covariance", "base", "prediction", "x", "owners")
     tensors: Any = {name: joined(name) for name in (*by_row, "degrees_of_freedom")}
     return replace(parts[0], **tensors, players=players, instances=(), made_by=made_by)
-
-
-def _padded(tensor: Tensor, players: int) -> Tensor:
-    """With NaN for the players that rows lack."""
-    shape = (len(tensor), players - tensor.shape[1], *tensor.shape[2:])
-    return torch.cat((tensor, tensor.new_full(shape, torch.nan)), dim=1)

@@ -82,8 +82,8 @@ FAULTS = (
     Fault(
         "zero for the players that a row lacks",
         "estimators/ragged.py",
-        "tensor.new_full(shape, torch.nan)",
-        "tensor.new_full(shape, 0.0)",
+        "value=nan)",
+        "value=0.0)",
         (ESTIMATORS,),
     ),
     Fault(

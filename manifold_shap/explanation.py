@@ -14,7 +14,7 @@ from manifold_shap._checks import check_number
 from manifold_shap._words import shown
 from manifold_shap.io import zarr as storage
 from manifold_shap.players import Players
-from manifold_shap.simplex.on_simplex import OnSimplex
+from manifold_shap.simplex.compositions import OnSimplex
 from manifold_shap.simplex.partition import Partition
 from manifold_shap.spaces import OutputSpace, Probability
 from manifold_shap.tables.schema import Schema

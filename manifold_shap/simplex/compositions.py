@@ -1,37 +1,161 @@
-"""Measures Shapley compositions: norms, angles and projections (Noé et al. 2024, 5 and 6.3).
+"""Reads Shapley values in log-ratio coordinates as compositions: norms, angles, projections.
 
-Functions of Shapley values in log-ratio coordinates, `phi`. Norms, cosines and projections do not
-depend on the basis of these coordinates.
+Noé et al. (2024), Sections 5 and 6.3. Norms, cosines and projections do not depend on the basis of
+the coordinates.
 """
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap.simplex import geometry
+from manifold_shap.simplex.partition import Partition, Tree
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from manifold_shap.explanation import Explanation
-
-Basis = Float[Tensor, "outputs classes"]
-
+Explained = TypeVar("Explained", bound="OnSimplex")
 
 # Above it Var √q / E q comes from three terms of its series in 1/k: to 1e-5 of itself, where the
 # difference of the gamma functions would cancel.
 _LARGE_SHAPE = 10.0
 
 
-def norms(phi: Float[Tensor, "*batch outputs"]) -> Float[Tensor, "*batch"]:
-    """How strongly each player changes the prediction, whatever the direction.
+class OnSimplex:
+    """What an explanation offers where its outputs are log-ratio coordinates of probabilities.
 
-    >>> norms(torch.tensor([[3.0, 4.0]]))
-    tensor([5.])
+    Attributes:
+        phi, standard_error, base, prediction, covariance, partition, outputs, space: see
+            `Explanation`.
     """
-    return phi.norm(dim=-1)
+
+    phi: Tensor
+    standard_error: Tensor
+    base: Tensor
+    prediction: Tensor
+    covariance: Tensor | None
+    partition: Partition | None
+    outputs: tuple[str, ...]
+    space: Any
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes that `phi` has log-ratios of.
+
+        Raises:
+            ValueError: the output space is not `ilr`; so for all that follows here.
+        """
+        return self._on_simplex().classes
+
+    @property
+    def basis(self) -> Float[Tensor, "outputs classes"]:
+        """Of the log-ratio coordinates: orthonormal rows that sum to zero, float64."""
+        return self._on_simplex().basis
+
+    def compositions(self) -> Float[Tensor, "instances players classes"]:
+        """Shapley compositions, points of the simplex (Noé et al. 2024, Eq. 10): `ilr_inv(phi)`.
+
+        The uniform one moves nothing; a row's compositions perturb the base to the prediction.
+        """
+        return geometry.ilr_inv(self.phi, self.basis).exp()
+
+    def norms(self) -> Float[Tensor, "instances players"]:
+        """How strongly each player moves the prediction, whatever the direction."""
+        self._on_simplex()
+        return self.phi.norm(dim=-1)
+
+    def norm_errors(self) -> Float[Tensor, "instances players"]:
+        """Standard errors of the norms; NaN where they are not known."""
+        self._on_simplex()
+        if self.covariance is None:
+            return self._exact_or_nan()[..., 0]
+        return norm_errors(self.phi, self.covariance)
+
+    def cosines(self) -> Float[Tensor, "instances players players"]:
+        """Of the angles between players' compositions; NaN for one that moves nothing."""
+        self._on_simplex()
+        return cosines(self.phi)
+
+    def projections(self) -> Float[Tensor, "instances players classes"]:
+        """On the class-compositions (Noé et al., Eq. 26): in favour of, or against, which class."""
+        return projections(self.phi, self.basis)
+
+    def summarize(self, instance: int = 0, most: int = 10) -> "pd.DataFrame":
+        """Norms, projections and cosines of one row's players, the largest norm first.
+
+        Columns: `norm` with its `standard_error` (to first order), `on <class>` for the projection
+        on each class-composition, `cosine with <player>` (Noé et al. 2024, Section 6.3).
+
+        Args:
+            instance: position of the row.
+            most: players to list.
+        """
+        import pandas as pd
+
+        row: Any = self[instance]  # type: ignore[index]
+        size, errors, by_class, angles = (
+            part[0] for part in (row.norms(), row.norm_errors(), row.projections(), row.cosines())
+        )
+        names, order = row.players.names, size.argsort(descending=True, stable=True)[:most].tolist()
+        columns = {
+            "norm": size,
+            "standard_error": errors,
+            **{f"on {name}": by_class[:, k] for k, name in enumerate(row.classes)},
+            **{f"cosine with {names[k]}": angles[:, k] for k in order},
+        }
+        frame = pd.DataFrame({name: column.numpy() for name, column in columns.items()})
+        return frame.set_axis(list(names)).iloc[order].rename_axis("players")
+
+    def in_basis(self: Explained, partition: Partition | Tree) -> Explained:
+        """The same explanation in the log-ratio coordinates of another partition of the classes.
+
+        A rotation: compositions, norms and angles stay what they are. Standard errors stay known
+        where they are zero, or where `covariance` is.
+
+        Args:
+            partition: a `Partition`, or nested pairs of class names such as `[["a", "b"], "c"]`.
+
+        Raises:
+            ValueError: the output space is not `ilr`, or these are other classes.
+        """
+        own = self._on_simplex()
+        if not isinstance(partition, Partition):
+            partition = Partition.of_tree(partition, own.classes)
+        partition = partition.aligned(own.classes)
+        if partition == own:
+            return self
+        turn = own.rotation(partition).to(self.phi)
+        covariance, errors = self.covariance, self._exact_or_nan()
+        if covariance is not None:
+            covariance = turn @ covariance @ turn.T
+            errors = covariance.diagonal(dim1=-2, dim2=-1).clamp(min=0).sqrt()
+        # A dataclass inherits this.
+        return replace(  # type: ignore[type-var]
+            self,
+            phi=self.phi @ turn.T,
+            standard_error=errors,
+            covariance=covariance,
+            base=self.base @ turn.T,
+            prediction=self.prediction @ turn.T,
+            outputs=partition.names,
+            partition=partition,
+        )
+
+    def _exact_or_nan(self) -> Float[Tensor, "instances players outputs"]:
+        """Errors where the covariance between outputs is not known."""
+        exact = (self.standard_error == 0).all(-1, keepdim=True)
+        return torch.where(exact, 0.0, torch.nan).expand_as(self.phi).clone()
+
+    def _on_simplex(self) -> Partition:
+        if self.partition is None:
+            raise ValueError(
+                "Expected an explanation with output='ilr' but this one is in "
+                f"{self.space.name!r}; make the value function with output='ilr'."
+            )
+        return self.partition
 
 
 def norm_errors(
@@ -77,13 +201,13 @@ def cosines(
     tensor([[1., 0.],
             [0., 1.]])
     """
-    along = phi / norms(phi)[..., None]
+    along = phi / phi.norm(dim=-1, keepdim=True)
     # Rounding must not leave the domain of the arc cosine.
     return (along @ along.transpose(-1, -2)).clamp(-1, 1)
 
 
 def projections(
-    phi: Float[Tensor, "*batch outputs"], basis: Basis
+    phi: Float[Tensor, "*batch outputs"], basis: Float[Tensor, "outputs classes"]
 ) -> Float[Tensor, "*batch classes"]:
     """Projections on the class compositions (Eq. 26): positive in favour of a class.
 
@@ -97,23 +221,3 @@ def projections(
     """
     directions = geometry.coordinates(geometry.class_compositions(basis.shape[1]), basis)
     return phi @ directions.to(phi).T
-
-
-def summary(explanation: "Explanation", instance: int, most: int) -> "pd.DataFrame":
-    """A table of one row's players, the largest norm first; see `Explanation.summarize`."""
-    import pandas as pd
-
-    names = explanation.players.names
-    row = explanation[instance]
-    size, errors, by_class, angles = (
-        figures[0] for figures in (row.norms(), row.norm_errors(), row.projections(), row.cosines())
-    )
-    order = size.argsort(descending=True, stable=True)[:most].tolist()
-    columns = {
-        "norm": size,
-        "standard_error": errors,
-        **{f"on {name}": by_class[:, k] for k, name in enumerate(explanation.classes)},
-        **{f"cosine with {names[k]}": angles[:, k] for k in order},
-    }
-    frame = pd.DataFrame({name: column.numpy() for name, column in columns.items()})
-    return frame.set_axis(list(names)).iloc[order].rename_axis("players")

@@ -191,18 +191,6 @@ def _warn_if_random(predict: Callable[[Tensor], Tensor], x: Float[Tensor, "batch
         )
 
 
-def warn_of_zeros(log_p: Float[Tensor, "batch classes"], amount: float) -> None:
-    """Warn, with their number, of exact zeros that a log-ratio space replaces."""
-    zeros = int(torch.isneginf(log_p).sum())
-    if zeros:
-        warnings.warn(
-            f"{zeros} of {log_p.numel()} probabilities of the model are exactly zero; for "
-            f"log-ratios each becomes {amount:.1e} (`zero_replacement` / classes) and the others "
-            "shrink to make room.",
-            stacklevel=3,
-        )
-
-
 def check_numbers(outputs: Float[Tensor, "batch outputs"]) -> Float[Tensor, "batch outputs"]:
     """The outputs of a model, where they are finite.
 

@@ -12,7 +12,9 @@ from sklearn.naive_bayes import CategoricalNB, GaussianNB
 from sklearn.svm import LinearSVC
 from torch import Tensor, nn
 
-from manifold_shap.models import Model, as_model, warn_of_zeros
+import manifold_shap as ms
+from manifold_shap.models import Model, as_model
+from manifold_shap.values import reference_outputs
 
 X = torch.randn(50, 3, generator=torch.Generator().manual_seed(0))
 LOGITS = X @ torch.tensor([[1.0, -1.0], [0.5, 2.0], [0.0, 1.0]])
@@ -166,12 +168,14 @@ def test_other_errors() -> None:
 
 
 def test_zeros_are_counted_in_a_warning() -> None:
-    log_p = torch.tensor([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0]]).log()
+    p = torch.tensor([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0]])
+    model = Model(lambda x: x, ("a", "b", "c"), "probabilities")
     with pytest.warns(UserWarning, match=r"3 of 6 probabilities .* exactly zero; .* 1.0e-03"):
-        warn_of_zeros(log_p, 1e-3)
+        reference_outputs(model, ms.ILR(3e-3), p)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warn_of_zeros(log_p[:, :1], 1e-3)
+        reference_outputs(model, ms.ILR(), (p + 1) / 4)
+        reference_outputs(model, ms.Probability(), p)
 
 
 def test_naive_bayes_is_read_beyond_the_reach_of_probabilities() -> None:

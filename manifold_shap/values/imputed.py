@@ -171,7 +171,10 @@ class ImputedValue(ModelValue):
         keys = _random.fold(keys, self.seed)
         outputs: list[Tensor] = []
         log_weights: list[Tensor] = []
-        for draws in self._parts(mask):
+        # A part at a time, where the completed rows of all draws would not fit.
+        most = max(1, _MOST_ELEMENTS // (mask[..., 0].numel() * self.players.index.numel()))
+        for first in range(0, self.draws, most):
+            draws = range(first, min(first + most, self.draws))
             completed = self.imputer.impute(x, mask, draws, keys)
             outputs.append(self._outputs(completed.rows))
             if completed.log_weights is not None:
@@ -207,13 +210,6 @@ class ImputedValue(ModelValue):
         self._watch(effective, mask, LEAST_EFFECTIVE_CODES, _LEAST_SEEN)
         return weights, effective.clamp(max=self.draws)
 
-    def _parts(self, mask: Bool[Tensor, "batch m players"]) -> Iterator[range]:
-        """The draws, a part at a time where the completed rows of all of them would not fit."""
-        width = mask.shape[0] * mask.shape[1] * self.players.index.numel()
-        most = max(1, _MOST_ELEMENTS // width)
-        for first in range(0, self.draws, most):
-            yield range(first, min(first + most, self.draws))
-
     def _watch(
         self,
         effective: Float[Tensor, "batch m"],
@@ -240,9 +236,7 @@ class ImputedValue(ModelValue):
         )
 
 
-def _mean(
-    outputs: Float[Tensor, "batch m draws outputs"], weights: Float[Tensor, "batch m draws"]
-) -> Float[Tensor, "batch m outputs"]:
+def _mean(outputs: Tensor, weights: Tensor) -> Float[Tensor, "batch m outputs"]:
     return torch.einsum("bmdo,bmd->bmo", outputs, weights)
 
 

@@ -1,12 +1,13 @@
 """Defines value functions of a model f, whose base is the mean of T(f(X)) over reference rows."""
 
+import warnings
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from manifold_shap.models import Model, as_model, check_numbers, warn_of_zeros
+from manifold_shap.models import Model, as_model, check_numbers
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace
 from manifold_shap.values.base import ValueFunction
@@ -68,8 +69,15 @@ def reference_outputs(
         raise ValueError("Expected at least one reference row but got none.")
     model.check(x[:batch_size])
     predictions = torch.cat([model(rows) for rows in x.split(batch_size)])
-    if space.takes_logarithms:
-        warn_of_zeros(predictions, space.zero_replacement / predictions.shape[-1])
+    zeros = int(torch.isneginf(predictions).sum()) if space.takes_logarithms else 0
+    if zeros:
+        amount = space.zero_replacement / predictions.shape[-1]
+        warnings.warn(
+            f"{zeros} of {predictions.numel()} probabilities of the model are exactly zero; for "
+            f"log-ratios each becomes {amount:.1e} (`zero_replacement` / classes) and the others "
+            "shrink to make room.",
+            stacklevel=3,
+        )
     outputs = space(predictions)
     check_numbers(outputs)
     return outputs

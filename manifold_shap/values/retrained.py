@@ -1,6 +1,7 @@
 """Fits a model to the features of each coalition: a value function of the data, not of a model."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,6 @@ from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.values.model import ModelValue, model_for, reference_outputs
 
 MAX_MODELS = 2**12
-
-Fit = Callable[[Tensor, Any], Any]
 
 
 class RetrainedValue(ModelValue):
@@ -56,7 +55,7 @@ class RetrainedValue(ModelValue):
 
     def __init__(
         self,
-        fit: Fit,
+        fit: Callable[[Tensor, Any], Any],
         x: Tensor,
         y: Any,
         model: Model,
@@ -171,36 +170,25 @@ def retrained_value(
             f"Expected one entry of `y_train` per row of `x_train` but got {len(y_train)} for "
             f"{len(x)} rows."
         )
-    space = as_space(output)
-    fit = _fit(fit)
-    columns = x.flatten(1)
+    if isinstance(fit, type) or not (callable(fit) or hasattr(fit, "fit")):
+        raise TypeError(
+            "Expected `fit` to be a scikit-learn estimator or a callable fit(x, y) -> model but "
+            f"got {fit!r}; pass an instance, such as `RandomForestClassifier(random_state=0)`."
+        )
+    space, columns = as_space(output), x.flatten(1)
+    fit = partial(_fit_copy, fit) if hasattr(fit, "fit") else fit
     model = model_for(fit(columns, y_train), columns, space)
     reference_outputs(model, space, columns)  # For its checks, and its warning of exact zeros.
     prior = _mean_target(y_train, model) if model.returns == "values" else _prior(y_train, model)
     return RetrainedValue(fit, x, y_train, model, players, space, space(prior), progress)
 
 
-def _fit(fit: Any) -> Fit:
-    estimator = hasattr(fit, "fit")
-    if isinstance(fit, type) or not (callable(fit) or estimator):
-        raise TypeError(
-            "Expected `fit` to be a scikit-learn estimator or a callable fit(x, y) -> model but "
-            f"got {fit!r}; pass an instance, such as `RandomForestClassifier(random_state=0)`."
-        )
-    return _CloneAndFit(fit) if estimator else fit
+def _fit_copy(estimator: Any, x: Tensor, y: Any) -> Any:
+    """A fresh copy of a scikit-learn estimator, fitted."""
+    from sklearn.base import clone
 
-
-class _CloneAndFit:
-    """Fits fresh copies of one scikit-learn estimator."""
-
-    def __init__(self, estimator: Any) -> None:
-        self.estimator = estimator
-
-    def __call__(self, x: Tensor, y: Any) -> Any:
-        from sklearn.base import clone
-
-        labels = y.cpu().numpy() if isinstance(y, Tensor) else np.asarray(y)
-        return clone(self.estimator).fit(x.cpu().numpy(), labels)
+    labels = y.cpu().numpy() if isinstance(y, Tensor) else np.asarray(y)
+    return clone(estimator).fit(x.cpu().numpy(), labels)
 
 
 def _prior(y: Any, model: Model) -> Float[Tensor, " classes"]:

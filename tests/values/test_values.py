@@ -352,7 +352,7 @@ def test_exact_zeros_are_finite_probabilities() -> None:
 def test_only_surrogates_with_a_checkpoint_are_saved(make_value: MakeValue, tmp_path: Path) -> None:
     value = make_value("surrogate")
     assert isinstance(value, ms.SurrogateValue)
-    with pytest.raises(ValueError, match="Expected a surrogate from `fit_surrogate`"):
+    with pytest.raises(ValueError, match="Expected what was trained, or loaded from a file"):
         value.save(tmp_path / "empty.ckpt")
     assert list(tmp_path.iterdir()) == []
 

@@ -16,8 +16,9 @@ from scipy.stats import spearmanr
 from benchmarks.plots import LEGEND, dots, label_axes
 from benchmarks.report import Claim, Experiment, Found, Table, number, records
 from benchmarks.support.lemaire_data import NAMES, read
-from benchmarks.support.lemaire_measures import compare, require_shap
+from benchmarks.support.lemaire_measures import compare
 from benchmarks.support.modl import equally_frequent, most_probable
+from benchmarks.support.packages import require
 from manifold_shap.plots import style
 
 # Tables 1-3, with the digits that they are printed with; `spread` is what follows ± in Table 2.
@@ -65,7 +66,7 @@ def run(
         FileNotFoundError: the file of a data set is not there, and was not fetched.
     """
     if packaged:
-        require_shap()
+        require("shap", "shap")
     plain = f"{bins} bins"
     makers = {
         NEAREST: partial(most_probable, weighted=True),

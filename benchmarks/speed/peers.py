@@ -18,7 +18,7 @@ from torch import Tensor
 import manifold_shap as ms
 from benchmarks.plots import ranked
 from benchmarks.report import Experiment, Found, Table, records
-from benchmarks.support.packages import ONE_CLASS, Counted, Side, sides
+from benchmarks.support.packages import ONE_CLASS, Counted, Side, require, sides
 from benchmarks.support.references import FEW, calibrated, reference, relative
 from benchmarks.support.trained import brief_surrogate
 from benchmarks.timing import timed
@@ -41,6 +41,7 @@ def run(
     device: str = "cpu",  # of the surrogate
 ) -> dict[str, Any]:
     """Values per second, and errors at equal time."""
+    require("peers", "captum", "lightshap", "shap", "shapiq")
     found: dict[str, Any] = {}
     for name in data:
         value, loaded = brief_surrogate(name, epochs, device)

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 import manifold_shap as ms
 from benchmarks.report import Experiment, Found, Table, records
+from benchmarks.support.packages import require
 from benchmarks.timing import seconds, timed
 from manifold_shap.nn import MLP
 
@@ -36,6 +37,7 @@ def run(
     repeats: int = 3,  # of which seconds are medians
 ) -> dict[str, Any]:
     """Seconds of all three."""
+    require("shap", "shap")
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(FEATURES, 32), nn.ReLU(), nn.Linear(32, 3))
     known, x = mixture(reference, 1), mixture(rows, 2)

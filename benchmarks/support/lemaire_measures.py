@@ -2,9 +2,7 @@
 
 import logging
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,7 +19,6 @@ from benchmarks.timing import timed
 _RESAMPLES = 200
 # Differences below this part of the largest figure are rounding, and count as ties.
 _TIE = 1e-4
-Pair = tuple[float, float]
 
 
 def pearson(one: Float[Tensor, " figures"], other: Float[Tensor, " figures"]) -> float:
@@ -49,17 +46,6 @@ def _tied(figures: Tensor) -> Tensor:
     return (figures / (_TIE * figures.abs().max())).round()
 
 
-def require_shap() -> None:
-    """Raise ValueError, naming the extra, where the package shap cannot be imported."""
-    try:
-        import shap  # noqa: F401
-    except ImportError as error:
-        raise ValueError(
-            "Expected the package shap, for KernelSHAP of `packaged` rows: pip install "
-            "'manifold_shap[shap]', or do without it by settings.packaged=0."
-        ) from error
-
-
 def compare(bayes: Discretised, rows: int, donors: int, packaged: int, seed: int) -> dict[str, Any]:
     """All measures of one classifier; pairs are a figure and its standard error.
 
@@ -79,14 +65,23 @@ def compare(bayes: Discretised, rows: int, donors: int, packaged: int, seed: int
         seed: of the choice of rows and donors, and of coalitions.
     """
     model, x, weights = bayes.model, bayes.x, bayes.weights
-    exact, of_exact = timed(lambda: ms.naive_bayes_shapley(model, x, x, weights=weights))
+    values, of_exact = timed(lambda: ms.naive_bayes_shapley(model, x, x, weights=weights))
     evidence, of_evidence = timed(lambda: ms.weight_of_evidence(model, x, weights=weights))
-    phi, added = exact.phi[..., 0], evidence.phi[..., 0]
-    odds = exact.prediction[:, 0].numpy()
-    sampled = _Sampled.of(added, bayes.prior, rows, donors, seed)
+    phi, added = values.phi[..., 0], evidence.phi[..., 0]
+    odds = values.prediction[:, 0].numpy()
     tau = kendall_by_row(phi, added)
     tau = tau[~tau.isnan()]
     spread = tau.std().item()
+    generator = torch.Generator().manual_seed(seed)
+    explained, background = (
+        added[torch.randperm(len(added), generator=generator)[:count]] for count in (rows, donors)
+    )
+    game = AdditiveOdds(bayes.prior, background, "probability")
+    kernel, of_kernel = timed(lambda: _kernel(game, explained, seed))
+    odds_game = AdditiveOdds(bayes.prior, background, "log_odds")
+    # A sum over variables is fitted exactly by the few coalitions that determine the fit.
+    in_odds = _kernel(odds_game, explained, seed, 4 * x.shape[1]).abs().mean(0)
+    exact, magnitude = phi.abs().mean(0), kernel.abs().mean(0)
     return {
         "rows": len(phi),
         "variables": phi.shape[1],
@@ -95,24 +90,14 @@ def compare(bayes: Discretised, rows: int, donors: int, packaged: int, seed: int
         "seconds": {"exact": of_exact, "evidence": of_evidence},
         "tau": (tau.mean().item(), spread / len(tau) ** 0.5),
         "spread": spread,
-        "offset": (added.mean(0).abs().sum() / phi.abs().mean(0).sum()).item(),
-        **_beside_kernel(phi.abs().mean(0), sampled, packaged),
-    }
-
-
-def _beside_kernel(
-    exact: Float[Tensor, " variables"], sampled: "_Sampled", packaged: int
-) -> dict[str, Any]:
-    kernel, seconds = timed(lambda: sampled.kernel("probability"))
-    magnitude, in_odds = (phi.abs().mean(0) for phi in (kernel, sampled.kernel("log_odds")))
-    return {
-        "pearson": _with_error(pearson, exact, kernel, sampled.seed),
-        "kendall": _with_error(kendall, exact, kernel, sampled.seed),
+        "offset": (added.mean(0).abs().sum() / exact.sum()).item(),
+        "pearson": _with_error(pearson, exact, kernel, seed),
+        "kendall": _with_error(kendall, exact, kernel, seed),
         "pearson_odds": pearson(exact, in_odds),
         "kendall_odds": kendall(exact, in_odds),
-        "kernel_seconds": seconds / len(sampled.x),
-        "explained": (len(sampled.x), len(sampled.donors)),
-        "package": _packaged(sampled, kernel, exact, packaged) if packaged else {},
+        "kernel_seconds": of_kernel / len(explained),
+        "explained": (len(explained), len(background)),
+        "package": _packaged(game, explained[:packaged], kernel, exact, seed) if packaged else {},
         "shares": {
             "exact": (exact / exact.sum()).tolist(),
             "KernelSHAP": (magnitude / magnitude.sum()).tolist(),
@@ -125,7 +110,7 @@ def _with_error(
     exact: Float[Tensor, " variables"],
     sampled: Float[Tensor, "rows variables"],
     seed: int,
-) -> Pair:
+) -> tuple[float, float]:
     """Of mean magnitudes; the error by resampling the rows that were explained by sampling."""
     generator = torch.Generator().manual_seed(seed)
     magnitudes = sampled.abs()
@@ -172,72 +157,46 @@ class AdditiveOdds:
         return output.mean(-1, keepdim=True)
 
 
-@dataclass(frozen=True, eq=False)
-class _Sampled:
-    """What KernelSHAP explains: the evidence of some rows, before that of some donors."""
-
-    x: Tensor
-    donors: Tensor
-    prior: float
-    seed: int
-
-    @classmethod
-    def of(cls, evidence: Tensor, prior: float, rows: int, donors: int, seed: int) -> "_Sampled":
-        generator = torch.Generator().manual_seed(seed)
-        explained, background = (
-            evidence[torch.randperm(len(evidence), generator=generator)[:count]]
-            for count in (rows, donors)
-        )
-        return cls(explained, background, prior, seed)
-
-    @property
-    def evaluations(self) -> int:
-        """Coalitions of a row, as many as shap takes by default."""
-        return 2 * self.x.shape[1] + 2048
-
-    def kernel(self, output: str) -> Float[Tensor, "rows variables"]:
-        value = AdditiveOdds(self.prior, self.donors, output)
-        # A sum over variables is fitted exactly by the few coalitions that determine the fit.
-        count = self.evaluations if output == "probability" else 4 * self.x.shape[1]
-        found = ms.kernel_shapley(value, self.x, evaluations=count, seed=self.seed)
-        return found.phi[..., 0]
-
-    def package(self, rows: int) -> Float[Tensor, "rows variables"]:
-        """Of the first rows, by the package shap."""
-        import shap
-
-        def model(added: np.ndarray) -> np.ndarray:
-            return special.expit(self.prior + added.sum(1))
-
-        # It warns of more than 100 donors.
-        logging.getLogger("shap").setLevel(logging.ERROR)
-        explainer = shap.KernelExplainer(model, self.donors.numpy())
-        # Its default before version 0.47: variables are selected where coalitions are few of all.
-        few = self.evaluations < 0.2 * (2 ** self.x.shape[1] - 2)
-        settings = {"l1_reg": "aic" if few else False, "silent": True}
-        with _numpy_seed(self.seed):
-            return torch.from_numpy(explainer.shap_values(self.x[:rows].numpy(), **settings))
+def _coalitions(variables: int) -> int:
+    """Coalitions of a row, as many as shap takes by default."""
+    return 2 * variables + 2048
 
 
-def _packaged(sampled: _Sampled, kernel: Tensor, exact: Tensor, rows: int) -> dict[str, float]:
-    found, seconds = timed(lambda: sampled.package(rows))
-    theirs, ours = found.abs().mean(0), kernel[:rows].abs().mean(0)
+def _kernel(
+    game: AdditiveOdds, x: Tensor, seed: int, evaluations: int | None = None
+) -> Float[Tensor, "rows variables"]:
+    count = evaluations or _coalitions(x.shape[1])
+    return ms.kernel_shapley(game, x, evaluations=count, seed=seed).phi[..., 0]
+
+
+def _packaged(
+    game: AdditiveOdds, x: Tensor, kernel: Tensor, exact: Tensor, seed: int
+) -> dict[str, float]:
+    """The same rows by the package shap."""
+    import shap
+
+    def model(added: np.ndarray) -> np.ndarray:
+        return special.expit(game.prior + added.sum(1))
+
+    # It warns of more than 100 donors.
+    logging.getLogger("shap").setLevel(logging.ERROR)
+    explainer = shap.KernelExplainer(model, game.donors.numpy())
+    # Its default before version 0.47: variables are selected where coalitions are few of all.
+    few = _coalitions(x.shape[1]) < 0.2 * (2 ** x.shape[1] - 2)
+    settings = {"l1_reg": "aic" if few else False, "silent": True}
+    before = np.random.get_state()  # The global one, which shap draws from.
+    np.random.seed(seed)
+    try:
+        found, seconds = timed(lambda: explainer.shap_values(x.numpy(), **settings))
+    finally:
+        np.random.set_state(before)
+    found, kernel = torch.from_numpy(found), kernel[: len(x)]
+    theirs, ours = found.abs().mean(0), kernel.abs().mean(0)
     return {
         "pearson": pearson(exact, theirs),
         "ours_pearson": pearson(exact, ours),
         "kendall": kendall(exact, theirs),
         "ours_kendall": kendall(exact, ours),
-        "apart": ((found - kernel[:rows]).norm() / found.norm()).item(),
+        "apart": ((found - kernel).norm() / found.norm()).item(),
         "seconds": seconds / len(found),
     }
-
-
-@contextmanager
-def _numpy_seed(seed: int) -> Iterator[None]:
-    """The global random state, which shap draws from, for a while."""
-    before = np.random.get_state()
-    np.random.seed(seed)
-    try:
-        yield
-    finally:
-        np.random.set_state(before)

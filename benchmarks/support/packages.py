@@ -1,6 +1,7 @@
 """Computes Shapley values of one game by other packages, and by this one."""
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,19 @@ import manifold_shap as ms
 Side = Callable[[int, int], np.ndarray]
 # These explain one class per run.
 ONE_CLASS = ("captum", "shapiq", "captum, kernel", "shapiq, kernel")
+
+
+def require(extra: str, *names: str) -> None:
+    """Check that packages are there, before anything is measured.
+
+    Raises:
+        ValueError: one is not installed.
+    """
+    if missing := [name for name in names if find_spec(name) is None]:
+        raise ValueError(
+            f"Expected the packages {', '.join(names)} but found no {', '.join(missing)}: pip "
+            f"install 'manifold_shap[{extra}]', or choose settings that do without."
+        )
 
 
 class Counted:
@@ -32,6 +46,10 @@ class Counted:
         self.count += len(mask)
         return self.value(self.x, mask[None].to(self.x.device))[0].cpu().numpy()
 
+    def first(self, coalitions: Any) -> np.ndarray:
+        """Of the first class alone."""
+        return self(coalitions)[:, 0]
+
 
 def sides(value: ms.SurrogateValue, x: Tensor) -> tuple[dict[str, Side], Counted]:
     """All packages on one game, which counts what they ask it."""
@@ -39,13 +57,13 @@ def sides(value: ms.SurrogateValue, x: Tensor) -> tuple[dict[str, Side], Counted
     return {
         "shap": _shap(game),
         "lightshap": _lightshap(game),
-        "captum": _captum(game, "ShapleyValueSampling", per_call=True),
-        "shapiq": _shapiq(game),
+        "captum": _captum(game, "ShapleyValueSampling", 1),
+        "shapiq": _shapiq(game, "PermutationSamplingSV", -1, 2),
         "ours": _ours(game, value),
         "ours, bf16": _ours(game, value.in_precision("bf16-mixed")),
         "shap, kernel": _shap_kernel(game),
-        "captum, kernel": _captum(game, "KernelShap", per_call=False),
-        "shapiq, kernel": _shapiq_kernel(game),
+        "captum, kernel": _captum(game, "KernelShap", len(value.players)),
+        "shapiq, kernel": _shapiq(game, "KernelSHAP", 0, 0),
     }, game
 
 
@@ -99,43 +117,29 @@ def _lightshap(game: Counted) -> Side:
     return explain
 
 
-def _captum(game: Counted, method: str, per_call: bool) -> Side:
+def _captum(game: Counted, method: str, each: int) -> Side:
+    """By a method whose samples are as many as a permutation has, times `each`."""
     import captum.attr
 
-    start, end = (torch.from_numpy(each).float() for each in (game.empty, game.full))
+    start, end = (torch.from_numpy(side).float() for side in (game.empty, game.full))
     attribution = getattr(captum.attr, method)(lambda z: torch.from_numpy(game(z)))
 
     def explain(permutations: int, size: int) -> np.ndarray:
         torch.manual_seed(game.seed)
-        count = permutations if per_call else permutations * end.shape[1]
-        settings: dict[str, Any] = {"n_samples": count, "perturbations_per_eval": size}
-        return attribution.attribute(end, start, target=0, **settings)[0].numpy()
+        settings: dict[str, Any] = {"n_samples": each * permutations, "target": 0}
+        return attribution.attribute(end, start, perturbations_per_eval=size, **settings)[0].numpy()
 
     return explain
 
 
-def _shapiq(game: Counted) -> Side:
+def _shapiq(game: Counted, method: str, less: int, ends: int) -> Side:
+    """By a method that evaluates a permutation at n + `less` coalitions, and `ends` in all."""
     import shapiq
 
-    players = game.full.size
-
     def explain(permutations: int, size: int) -> np.ndarray:
-        approximator = shapiq.PermutationSamplingSV(players, random_state=game.seed)
-        budget = permutations * (players - 1) + 2
-        found = approximator.approximate(budget, lambda z: game(z)[:, 0], batch_size=size)
-        return found.get_n_order_values(1)
-
-    return explain
-
-
-def _shapiq_kernel(game: Counted) -> Side:
-    import shapiq
-
-    players = game.full.size
-
-    def explain(permutations: int, size: int) -> np.ndarray:
-        approximator = shapiq.KernelSHAP(players, random_state=game.seed)
-        found = approximator.approximate(permutations * players, lambda z: game(z)[:, 0])
-        return found.get_n_order_values(1)
+        approximator = getattr(shapiq, method)(game.full.size, random_state=game.seed)
+        batch = {"batch_size": size} if ends else {}
+        budget = permutations * (game.full.size + less) + ends
+        return approximator.approximate(budget, game.first, **batch).get_n_order_values(1)
 
     return explain

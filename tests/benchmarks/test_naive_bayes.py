@@ -16,7 +16,6 @@ from scipy import stats
 from scipy.special import gammaln
 
 import manifold_shap as ms
-from benchmarks import report
 from benchmarks.papers import naive_bayes
 from benchmarks.papers.naive_bayes import PAPER
 from benchmarks.support.lemaire_data import NAMES, SOURCES, read
@@ -30,6 +29,7 @@ from benchmarks.support.lemaire_measures import (
 from benchmarks.support.modl import cells, equally_frequent, most_probable, most_probable_parts
 from manifold_shap.data import sources
 from manifold_shap.data.base import Table
+from tests.benchmarks.conftest import Run
 
 # Rows of the first and of the second class, numeric and other columns, missing entries.
 SHAPES = {
@@ -237,17 +237,22 @@ def test_the_package_shap_gives_what_our_regression_gives() -> None:
     assert package["pearson"] == pytest.approx(package["ours_pearson"])
 
 
-def test_a_run_beside_the_paper(tmp_path: Path) -> None:
+def test_a_run_beside_the_paper(run: Run, tmp_path: Path) -> None:
     for name in ("tictactoe", "krfcc"):
         table(name)
-    settings = {"rows": 50, "donors": 50, "packaged": 0, "bins": 4, "other_bins": []}
-    settings["data"] = ["tictactoe", "krfcc"]
-    result = report.measured(naive_bayes.EXPERIMENT, settings, "")
-    report.save(naive_bayes.EXPERIMENT, tmp_path, "naive_bayes", result)
+    settings = {
+        "rows": 50,
+        "donors": 50,
+        "packaged": 0,
+        "bins": 4,
+        "other_bins": [],
+        "data": ["tictactoe", "krfcc"],
+    }
+    found = run("papers/naive_bayes", **settings)
     plots = {path.name for path in tmp_path.glob("*.png")}
     assert plots == {"naive_bayes.png", "naive_bayes_tables.png"}
     # Parts as those of the paper leave as many variables as there.
-    nearest = {name: kinds[naive_bayes.NEAREST] for name, kinds in result["found"].items()}
+    nearest = {name: kinds[naive_bayes.NEAREST] for name, kinds in found.items()}
     assert {name: one["variables"] for name, one in nearest.items()} == {"tictactoe": 5, "krfcc": 3}
     assert "| Tictactoe | 1 |" in (tmp_path / "naive_bayes.md").read_text()
 
@@ -263,5 +268,5 @@ def test_what_is_missing_is_missed_before_anything_is_compared(
         naive_bayes.run(data=["crx", "crocs"], packaged=0)
     monkeypatch.setitem(sys.modules, "shap", None)
     monkeypatch.setattr(naive_bayes, "read", lambda _: pytest.fail("read"))
-    with pytest.raises(ValueError, match=r"Expected the package shap, .* 'manifold_shap\[shap\]'"):
+    with pytest.raises(ValueError, match=r"found no shap: pip install 'manifold_shap\[shap\]'"):
         naive_bayes.run(data=["crx"], packaged=1)

@@ -19,7 +19,6 @@ from sklearn.neural_network import MLPClassifier
 from torch import Tensor, nn
 
 import manifold_shap as ms
-from benchmarks import report, reproduce
 from benchmarks.papers import compositions, negative, pixels, retraining, seven_ways, table1
 from benchmarks.papers import outliers as outliers_
 from benchmarks.papers import suppressed as suppressed_
@@ -28,16 +27,9 @@ from benchmarks.support.forests import EVEN, KINDS, LAWS, OFF, ON, ORDERS, OUTLI
 from manifold_shap.coalitions import all_coalitions
 from manifold_shap.data import sources
 from manifold_shap.nn import MLP
+from tests.benchmarks.conftest import Run
 
 DRUG = Path(os.environ.get("MANIFOLD_SHAP_DATA", "."), "drug", "drug_consumption.data")
-
-
-def run(name: str, folder: Path, **settings: Any) -> dict[str, Any]:
-    """Measure, write and read back: what was found, with a page and plots made of it."""
-    experiment = reproduce.experiment(f"papers/{name}")
-    report.save(experiment, folder, name, report.measured(experiment, settings, ""))
-    assert experiment.title in (folder / f"{name}.md").read_text()
-    return report.load(folder, name)["found"]
 
 
 class Bits:
@@ -92,15 +84,15 @@ def check_sums(values: dict[str, Any], total: float) -> None:
 
 @pytest.mark.parametrize(("module", "hidden"), [(negative, 100), (pixels, 512)])
 def test_experiments_on_small_data_fit_the_papers_classifier(
-    module: Any, hidden: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, module: Any, hidden: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "Trained", Small)
     if module is negative:
-        found = run("negative", tmp_path, samples=300, draws=4, epochs=1)
+        found = run("papers/negative", samples=300, draws=4, epochs=1)
         check_sums(found["abalone"], found["above chance"])
     else:
         small = {"coalitions": 32, "permutations": 8, "rows": 20, "epochs": 1}
-        found = run("pixels", tmp_path, digits=[0, 1], **small)
+        found = run("papers/pixels", digits=[0, 1], **small)
         assert (tmp_path / "pixels_maps.png").exists()
         assert found["sizes"][-1] == len(found["digits"][0]) == 16
     classifier = Small.made[-1].fitted
@@ -108,19 +100,19 @@ def test_experiments_on_small_data_fit_the_papers_classifier(
     assert classifier.hidden_layer_sizes == (hidden,)
 
 
-def test_retraining_on_small_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_retraining_on_small_data(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("shap", reason="needs manifold_shap[shap]")
     monkeypatch.setattr(retraining, "Trained", Small)
-    found = run("retraining", tmp_path, samples=300, draws=4, trees=3, epochs=1)
+    found = run("papers/retraining", samples=300, draws=4, trees=3, epochs=1)
     own = {k: v for k, v in found["values"].items() if k not in ("Tree SHAP", "model retraining")}
     check_sums(own, found["above chance"])
     assert all(0 <= share <= 1 for share in found["ahead"].values())
 
 
-def test_suppressed_on_small_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_suppressed_on_small_data(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(suppressed_, "Trained", Small)
     small = {"samples": 300, "draws": 4, "rates": [1e-3, 1e-4], "tuning_epochs": 2, "epochs": 1}
-    found = run("suppressed", tmp_path, **small)
+    found = run("papers/suppressed", **small)
     for name, model in found["models"].items():
         own = {method: values[name] for method, values in found["values"].items()}
         check_sums(own, model["above chance"])
@@ -339,10 +331,10 @@ def test_scores_of_coalitions_off_and_on_the_manifold() -> None:
     )
 
 
-def test_outliers_in_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outliers_in_small(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forests.Found, "learned", lambda self, epochs: {"VAE": self.values[ON]})
     small = {"outliers": 4, "orders": 8, "number_of_forests": 2, "trees": 20, "more_trees": [10]}
-    found = run("outliers", tmp_path, sigmas=[0.15, 0.05], learned=[0.05], seed=3, **small)
+    found = run("papers/outliers", sigmas=[0.15, 0.05], learned=[0.05], seed=3, **small)
     kinds = [(one["trees"], one["sigma"]) for one in found["forests"]]
     # Larger forests stand at the ends of the noise.
     assert kinds == [(20, 0.15), (20, 0.05), (10, 0.05), (10, 0.15)]
@@ -370,15 +362,6 @@ def of_iris(folder: Path, **changes: Any) -> dict[str, Any]:
         "draws": 4,
     }
     return table1.run(**small | {"epochs": 1, "published": None, "folder": str(folder)} | changes)
-
-
-@pytest.fixture
-def short_trainings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One epoch, and a small network, for all that the settings of the commands train."""
-    of_commands = trained.settings
-    brief = [f"{kind}.{word}" for kind in ("value_function", "classifier")
-             for word in ("max_epochs=1", "hidden=[16]")]  # fmt: skip
-    monkeypatch.setattr(trained, "settings", lambda *words: of_commands(*words, *brief))
 
 
 @pytest.mark.usefixtures("short_trainings")
@@ -552,9 +535,9 @@ def test_where_nothing_is_confounded_orders_make_seeing_and_setting_one() -> Non
 
 
 @needs_bikes
-def test_seven_ways_in_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_seven_ways_in_small(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bike, "split", few)
-    found = run("seven_ways", tmp_path, draws=4, repeats=2)
+    found = run("papers/seven_ways", draws=4, repeats=2, days=4)
     assert len(found["phi"]) == len(found["standard_error"]) == 11
     names = {"seven_ways.png", "seven_ways_october.png", "seven_ways_december.png"}
     assert names < {path.name for path in tmp_path.iterdir()}
@@ -596,8 +579,8 @@ def test_sampling_agrees_with_enumeration() -> None:
     assert all(0 < gap < 4 for gap in found.values())
 
 
-def test_compositions_in_small(tmp_path: Path) -> None:
-    found = run("compositions", tmp_path, seeds=2, samples=200)
+def test_compositions_in_small(run: Run, tmp_path: Path) -> None:
+    found = run("papers/compositions", seeds=2, samples=200)
     figures = {f"compositions_figure_{number}.png" for number in (4, 7, 8, 9, 10)}
     assert figures < {path.name for path in tmp_path.iterdir()}
     exact, sampled, scaled = found["told"].values()

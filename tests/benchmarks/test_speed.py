@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 import manifold_shap as ms
-from benchmarks import report, reproduce, timing
+from benchmarks import timing
 from benchmarks.speed import (
     along,
     amortized,
@@ -26,15 +26,7 @@ from benchmarks.speed import (
 )
 from benchmarks.support import packages, trained
 from benchmarks.support.references import calibrated, reference, relative
-
-
-def run(name: str, folder: Path, **settings: Any) -> dict[str, Any]:
-    """Measure, write and read back: what was found, with a page and plots made of it."""
-    experiment = reproduce.experiment(f"speed/{name}")
-    result = report.measured(experiment, experiment.chosen(True, settings), "")
-    report.save(experiment, folder, name, result)
-    assert experiment.title in (folder / f"{name}.md").read_text()
-    return report.load(folder, name)["found"]
+from tests.benchmarks.conftest import Run
 
 
 @pytest.fixture(scope="module")
@@ -50,15 +42,6 @@ def value() -> ms.SurrogateValue:
 @pytest.fixture(scope="module")
 def x() -> Tensor:
     return torch.randn(3, 8, generator=torch.Generator().manual_seed(0))
-
-
-@pytest.fixture
-def short_trainings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One epoch, and a small network, for all that the settings of the commands train."""
-    of_commands = trained.settings
-    brief = [f"{kind}.{word}" for kind in ("value_function", "classifier")
-             for word in ("max_epochs=1", "hidden=[16]")]  # fmt: skip
-    monkeypatch.setattr(trained, "settings", lambda *words: of_commands(*words, *brief))
 
 
 @pytest.mark.parametrize("name", budget.ESTIMATORS)
@@ -107,10 +90,10 @@ def test_time_at_equal_error_is_a_ratio_of_squared_error_and_seconds() -> None:
 
 
 def test_budget_in_small(
-    value: ms.SurrogateValue, x: Tensor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, value: ms.SurrogateValue, x: Tensor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(budget, "brief_surrogate", lambda *_: (value, SimpleNamespace(x_test=x)))
-    found = run("budget", tmp_path, rows=2, budgets=[16, 64], most=512)
+    found = run("speed/budget", rows=2, budgets=[16, 64], most=512)
     assert found["digits"]["curves"].keys() == budget.ESTIMATORS.keys()
     assert (tmp_path / "budget.md").read_text().count("| digits, permutation, ") == 2
 
@@ -154,10 +137,10 @@ def test_points_of_all_numbers_of_players_do_as_much(players: int) -> None:
     assert settings["permutations"] * (players - 1) == pytest.approx(16_384, rel=0.01)
 
 
-def test_scaling_in_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scaling_in_small(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scaling, "in_own_process", lambda work, *words: work(*words))
     sizes = {"players": [4, 64, 128], "classes": [2, 4], "rows": [1, 100, 200]}
-    found = run("scaling", tmp_path, **sizes, evaluations=512)
+    found = run("speed/scaling", **sizes, evaluations=512)
     assert found["players"].keys() == {scaling.ALONG, scaling.BY_MASKS}
     assert len(found["players"][scaling.BY_MASKS]["points"]) == 3
     assert found["rows"][scaling.ALONG]["exponents"]["seconds"]["from"] == 100
@@ -168,8 +151,8 @@ def test_scaling_in_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.usefixtures("short_trainings")
-def test_training_in_small(tmp_path: Path) -> None:
-    found = run("training", tmp_path, data="iris", goal=1.0)
+def test_training_in_small(run: Run, tmp_path: Path) -> None:
+    found = run("speed/training", data="iris", goal=1.0)
     assert found["throughput"][0]["steps"] == 100
     assert [one["epochs"] for one in found["time_to_error"]["32-true"]] == [1]
     assert "below 1" in (tmp_path / "training.md").read_text()
@@ -219,6 +202,7 @@ def alone(value: ms.SurrogateValue, x: Tensor) -> tuple[dict[str, peers.Side], p
 @pytest.mark.parametrize("installed", [True, False])
 @pytest.mark.filterwarnings("ignore")
 def test_peers_in_small(
+    run: Run,
     value: ms.SurrogateValue,
     x: Tensor,
     tmp_path: Path,
@@ -230,10 +214,11 @@ def test_peers_in_small(
             pytest.importorskip(package)
     else:
         monkeypatch.setattr(peers, "sides", alone)
+        monkeypatch.setattr(peers, "require", lambda *_: None)
     monkeypatch.setattr(peers, "SEEDS", 2)
     monkeypatch.setattr(peers, "brief_surrogate", lambda *_: (value, SimpleNamespace(x_test=x)))
     monkeypatch.setattr(peers, "BATCH_SIZES", dict.fromkeys(peers.BATCH_SIZES, (1024,)))
-    found = run("peers", tmp_path, seconds=0.01)["digits"]
+    found = run("speed/peers", seconds=0.01)["digits"]
     assert set(found["rates"]) > set(peers.BATCH_SIZES)
     assert all(rate > 0 for rate in found["rates"].values())
     errors = found["errors"]
@@ -256,13 +241,13 @@ def test_the_error_of_one_class_is_relative_to_that_class(
 
 
 @pytest.mark.usefixtures("short_trainings")
-def test_rows_in_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_in_small(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         rows, "brief_surrogate", lambda _, epochs: trained.brief_surrogate("iris", 1)
     )
     monkeypatch.setattr(rows, "in_own_process", lambda work, *words: work(*words))
     monkeypatch.setattr(rows, "ProcessPoolExecutor", lambda count, *_: ThreadPoolExecutor(count))
-    found = run("rows", tmp_path, few=40, many=80, pairs=1)
+    found = run("speed/rows", few=40, many=80, pairs=1)
     assert [(one["rows"], one["processes"]) for one in found["runs"]] == [(40, 1), (40, 2), (80, 2)]
     assert found["same_bytes"]
     assert "| same bytes | yes |" in (tmp_path / "rows.md").read_text()
@@ -280,7 +265,7 @@ def test_a_changed_byte_or_a_missing_file_is_seen(tmp_path: Path) -> None:
 
 
 def test_amortized_in_small(
-    value: ms.SurrogateValue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, value: ms.SurrogateValue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     brief = partial(ms.fit_amortized, hidden=[32], batch_size=8)
     monkeypatch.setattr(amortized.ms, "fit_amortized", brief)
@@ -289,7 +274,7 @@ def test_amortized_in_small(
     parts = {name: torch.randn(size, 8, generator=generator) for name, size in sizes.items()}
     made = (value, SimpleNamespace(**parts))
     monkeypatch.setattr(amortized, "brief_surrogate", lambda *_: made)
-    found = run("amortized", tmp_path)["digits"]
+    found = run("speed/amortized")["digits"]
     errors = found["relative_error"]
     assert errors["reference"] == 0
     assert errors["256 pairs"] < errors["8 pairs"] < 1
@@ -298,8 +283,8 @@ def test_amortized_in_small(
 
 
 @pytest.mark.usefixtures("short_trainings")
-def test_imputers_in_small(tmp_path: Path) -> None:
-    found = run("imputers", tmp_path, data=["iris"], seeds=[3], rows=20, draws=4)["iris"]
+def test_imputers_in_small(run: Run, tmp_path: Path) -> None:
+    found = run("speed/imputers", data=["iris"], seeds=[3], rows=20, draws=4)["iris"]
     assert [one["seed"] for one in found] == [3]
     scores = found[0]["scores"]
     assert 0 < scores["gaussian"]["mse"] < scores["off_manifold"]["mse"]
@@ -331,11 +316,11 @@ def test_both_ways_give_the_same_values(kind: str) -> None:
     assert found["ratio"] == found["plain"] / found["along"]
 
 
-def test_vignettes_in_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vignettes_in_small(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("shap")
     monkeypatch.setattr(vignettes, "VAE", vignettes.VAE | {"max_epochs": 1, "hidden": [8]})
     monkeypatch.setattr(vignettes, "EXACT", 200)
-    found = run("vignettes", tmp_path, rows=2, draws=10, reference=60)
+    found = run("speed/vignettes", rows=2, draws=10, reference=60)
     assert all(took > 0 for took, _ in found["shapr"].values())
     shap, ours, same = found["shap"].values()
     assert ours["coalitions"] >= shap["coalitions"] > same["coalitions"]

@@ -11,9 +11,11 @@ import math
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
+from statistics import mean, stdev
 from tempfile import TemporaryDirectory
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -77,7 +79,7 @@ def _flat(entry: Mapping[str, Any], before: str = "") -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Experiment:
-    """All that there is to know about an experiment.
+    """All that there is to know about an experiment, as its module has it.
 
     Attributes:
         title: what it shows or measures.
@@ -85,8 +87,8 @@ class Experiment:
             are the settings in full form.
         tables: of what was found.
         figures: plots of what was found, by name; the name of the main one is empty.
-        quick: settings of the quick form that differ.
         claims: of the paper, asked of what was found.
+        quick: settings of the quick form that differ.
         source: the paper, and the place in it.
         errors: what the errors of the tables are.
     """
@@ -95,10 +97,18 @@ class Experiment:
     run: Callable[..., dict[str, Any]]
     tables: Callable[[Any], Sequence[Table]]
     figures: Callable[[Any], Mapping[str, Figure]] = field(default=lambda found: {})
-    quick: Mapping[str, Any] = field(default_factory=dict)
     claims: Callable[[Any], Sequence[Claim]] = field(default=lambda found: ())
+    quick: Mapping[str, Any] = field(default_factory=dict)
     source: str = ""
     errors: str = "standard errors"
+
+    @classmethod
+    def of(cls, module: ModuleType) -> "Experiment":
+        """Functions of these names, and constants `TITLE`, `QUICK`, `SOURCE` and `ERRORS`."""
+        constants = ("title", "quick", "source", "errors")
+        names = [key.name for key in fields(cls)]
+        found = {key: vars(module).get(key.upper() if key in constants else key) for key in names}
+        return cls(**{key: entry for key, entry in found.items() if entry is not None})
 
     def chosen(self, quick: bool, changes: Mapping[str, Any]) -> dict[str, Any]:
         """The settings of a run.
@@ -200,6 +210,13 @@ def number(entry: Any) -> str:
     if isinstance(entry, float):
         return f"{entry:,.0f}" if abs(entry) >= 1000 else f"{entry:.3g}"
     return f"{entry:,}" if isinstance(entry, int) else str(entry)
+
+
+def spread(figures: Sequence[float], of_mean: bool = False) -> tuple[float, float | None]:
+    """Mean, and standard deviation of two or more, or the standard error of the mean."""
+    if len(figures) < 2:
+        return mean(figures), None
+    return mean(figures), stdev(figures) / (len(figures) ** 0.5 if of_mean else 1)
 
 
 def cell(entry: Any) -> str:

@@ -47,7 +47,7 @@ def experiment(name: str) -> report.Experiment:
     """
     if name not in NAMES:
         raise ValueError(f"Expected an experiment among {', '.join(NAMES)} but got {name!r}.")
-    return import_module(f"benchmarks.{name.replace('/', '.')}").EXPERIMENT
+    return report.Experiment.of(import_module(f"benchmarks.{name.replace('/', '.')}"))
 
 
 def reproduce(

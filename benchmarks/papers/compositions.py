@@ -5,7 +5,7 @@ and 10 classes. All values are exact: over all coalitions, and all training rows
 """
 
 from collections.abc import Mapping, Sequence
-from statistics import mean, stdev
+from statistics import mean
 from typing import Any
 
 import torch
@@ -15,9 +15,13 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 import manifold_shap as ms
-from benchmarks.report import Claim, Experiment, Found, Table, number
+from benchmarks.report import Claim, Found, Table, number, spread
 from benchmarks.support.coupled import Example, digits, iris
 
+TITLE = "Shapley compositions of an iris and of two digits"
+SOURCE = "Noé et al. (2024), Section 6"
+ERRORS = "standard deviations over seeds of the SVM's calibration"
+QUICK = {"seeds": 5}
 # Section 6.3, of the iris of Fig. 2: sepal length and width, petal length and width.
 SEPAL_LENGTH, SEPAL_WIDTH, PETAL_LENGTH, PETAL_WIDTH = range(4)
 VERSICOLOR, VIRGINICA = 1, 2
@@ -154,7 +158,7 @@ def tables(found: Found) -> list[Table]:
     rows: list[list[Any]] = []
     for what, paper in PAPER.items():
         columns = [[one[what] for one in way] for way in found["told"].values()]
-        rows.append([what, paper, *((mean(column), stdev(column)) for column in columns)])
+        rows.append([what, paper, *(spread(column) for column in columns)])
     gap = "largest gap to exact values of the iris, in standard errors"
     return [
         Table(["of the iris", "paper", *found["told"]], rows),
@@ -174,15 +178,3 @@ def figures(found: Found) -> dict[str, Figure]:
         "figure_9": ms.plots.compositions(ten),
         "figure_10": ms.plots.parallel_coordinates(ten),
     }
-
-
-EXPERIMENT = Experiment(
-    title="Shapley compositions of an iris and of two digits",
-    source="Noé et al. (2024), Section 6",
-    run=run,
-    quick={"seeds": 5},
-    claims=claims,
-    tables=tables,
-    figures=figures,
-    errors="standard deviations over seeds of the SVM's calibration",
-)

@@ -14,13 +14,17 @@ from matplotlib.figure import Figure
 from scipy.stats import spearmanr
 
 from benchmarks.plots import LEGEND, dots, label_axes
-from benchmarks.report import Claim, Experiment, Found, Table, number, records
+from benchmarks.report import Claim, Found, Table, number, records
 from benchmarks.support.lemaire_data import NAMES, read
 from benchmarks.support.lemaire_measures import compare
 from benchmarks.support.modl import equally_frequent, most_probable
 from benchmarks.support.packages import require
 from manifold_shap.plots import style
 
+TITLE = "Naive Bayes: exact values, weight of evidence and KernelSHAP"
+SOURCE = "Lemaire et al. (2023), Section 5, Tables 1-3, Fig. 3"
+ERRORS = "standard errors over rows; of correlations, by resampling them"
+QUICK = {"rows": 100, "donors": 100, "packaged": 4, "other_bins": []}
 # Tables 1-3, with the digits that they are printed with; `spread` is what follows ± in Table 2.
 COLUMNS = ["label", "accuracy", "auc", "variables", "tau", "spread", "donors", "pearson", "kendall"]
 PAPER: dict[str, dict[str, Any]] = {
@@ -181,15 +185,3 @@ def figures(found: Found) -> dict[str, Figure]:
         paper = {n: (PAPER[n][measure], None) for n in found}
         panels[title] = {**sides, "paper": paper}
     return {"": figure, "tables": dots(panels, {n: PAPER[n]["label"] for n in found}, "")}
-
-
-EXPERIMENT = Experiment(
-    title="Naive Bayes: exact values, weight of evidence and KernelSHAP",
-    source="Lemaire et al. (2023), Section 5, Tables 1-3, Fig. 3",
-    run=run,
-    quick={"rows": 100, "donors": 100, "packaged": 4, "other_bins": []},
-    claims=claims,
-    tables=tables,
-    figures=figures,
-    errors="standard errors over rows; of correlations, by resampling them",
-)

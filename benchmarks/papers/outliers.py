@@ -6,18 +6,25 @@ wrong unless these five features have the five largest Shapley values.
 """
 
 from collections.abc import Sequence
-from statistics import mean, stdev
+from statistics import mean
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from benchmarks.plots import LEGEND, label_axes
-from benchmarks.report import Claim, Experiment, Found, Table, number, records
+from benchmarks.report import Claim, Found, Table, number, records, spread
 from benchmarks.support import forests
 from benchmarks.support.forests import EVEN, GAMES, INLIER, LAWS, OFF, ON, OUTLIER
 from manifold_shap.plots import style
 
+TITLE = "Outliers are explained wrongly off the manifold"
+SOURCE = "Frye et al. (2021), Section 3.2, Fig. 3"
+ERRORS = "standard errors over forests"
+QUICK = {
+    "sigmas": [0.01, 0.05, 0.15], "more_trees": [400], "number_of_forests": 3, "outliers": 10,
+    "orders": 256, "learned": [0.05], "epochs": 5,
+}  # fmt: skip
 SHOWN = 0.05  # The noise of Figs. 3(e) and (f).
 # Of wrong explanations off the manifold, told of Fig. 3(d) in the text at the least and most noise.
 BOUNDS = {"a quarter": 0.25, "two thirds": 2 / 3}
@@ -114,14 +121,9 @@ def claims(found: Found) -> list[Claim]:
 def tables(found: Found) -> list[Table]:
     rows = {}
     for one in found["forests"]:
-        shares = {
-            name: (mean(wrong), stdev(wrong) / len(wrong) ** 0.5 if len(wrong) > 1 else None)
-            for name, wrong in one["wrong"].items()
-        }
-        rows[f"{one['trees']} trees, σ = {one['sigma']}"] = {
-            "rows misjudged": one["misjudged"],
-            **shares,
-        }
+        shares = {name: spread(wrong, of_mean=True) for name, wrong in one["wrong"].items()}
+        kind = f"{one['trees']} trees, σ = {one['sigma']}"
+        rows[kind] = {"rows misjudged": one["misjudged"], **shares}
     of_scores = {
         f"{kind} coalitions, {law}": {
             "taken for the other kind": by["mistaken"],
@@ -171,16 +173,3 @@ def figures(found: Found) -> dict[str, Figure]:
     handles = left.get_legend_handles_labels()
     figure.legend(*handles, loc="outside lower center", ncols=len(names) + 1, **LEGEND)
     return {"": figure}
-
-
-EXPERIMENT = Experiment(
-    title="Outliers are explained wrongly off the manifold",
-    source="Frye et al. (2021), Section 3.2, Fig. 3",
-    run=run,
-    quick={"sigmas": [0.01, 0.05, 0.15], "more_trees": [400], "number_of_forests": 3}
-    | {"outliers": 10, "orders": 256, "learned": [0.05], "epochs": 5},
-    claims=claims,
-    tables=tables,
-    figures=figures,
-    errors="standard errors over forests",
-)

@@ -14,10 +14,13 @@ from torch import Tensor
 
 import manifold_shap as ms
 from benchmarks.plots import Panel, curves
-from benchmarks.report import Claim, Experiment, Found, Table, number, records
+from benchmarks.report import Claim, Found, Table, number, records
 from benchmarks.support.trained import Trained, of_paper, shorter
 from manifold_shap.coalitions import sample_orders
 
+TITLE = "On the manifold, a digit is told from far fewer pixels"
+SOURCE = "Frye et al. (2021), Section 4.2, Fig. 6"
+QUICK = {"coalitions": 1024, "permutations": 128, "rows": 500, "epochs": 4}
 ON, OFF = GAMES = ("on manifold", "off manifold")
 # Ours: less than this share of the pixels is "far fewer" of them.
 FEWER = 1 / 2
@@ -180,14 +183,3 @@ def explanation(found: Found, name: str) -> ms.Explanation:
     return ms.Explanation(
         phi, error, base, prediction, x.view(-1, 1, side, side), players, tuple(found["classes"])
     )
-
-
-EXPERIMENT = Experiment(
-    title="On the manifold, a digit is told from far fewer pixels",
-    source="Frye et al. (2021), Section 4.2, Fig. 6",
-    run=run,
-    quick={"coalitions": 1024, "permutations": 128, "rows": 500, "epochs": 4},
-    claims=claims,
-    tables=tables,
-    figures=figures,
-)

@@ -17,10 +17,13 @@ from torch import Tensor
 
 import manifold_shap as ms
 from benchmarks.plots import global_bars
-from benchmarks.report import Claim, Experiment, Found, Table, number, records
+from benchmarks.report import Claim, Found, Table, number, records
 from benchmarks.support.packages import require
 from benchmarks.support.trained import Trained, by_player, of_paper, shorter
 
+TITLE = "On the manifold, a model is explained as retrained models are"
+SOURCE = "Frye et al. (2021), Sections 3.1 and 4.2, Figs. 2(b) and 5"
+QUICK = {"samples": 2000, "draws": 16, "trees": 20, "epochs": 5}
 RETRAINED, TABLE, TREE, OFF = "model retraining", "on manifold, table", "Tree SHAP", "off manifold"
 SURROGATE, VAE = "on manifold, surrogate", "on manifold, VAE"
 ON = (TABLE, SURROGATE, VAE)
@@ -166,14 +169,3 @@ def figures(found: Found) -> dict[str, Figure]:
     shown = {"Fig. 2(b)": (TABLE, RETRAINED, OFF, TREE), "Fig. 5": ON}
     panels = {title: {n: found["values"][n] for n in names} for title, names in shown.items()}
     return {"": global_bars(panels, 4.2, (3.8, 3.2))}
-
-
-EXPERIMENT = Experiment(
-    title="On the manifold, a model is explained as retrained models are",
-    source="Frye et al. (2021), Sections 3.1 and 4.2, Figs. 2(b) and 5",
-    run=run,
-    quick={"samples": 2000, "draws": 16, "trees": 20, "epochs": 5},
-    claims=claims,
-    tables=tables,
-    figures=figures,
-)

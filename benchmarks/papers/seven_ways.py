@@ -14,10 +14,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from benchmarks.report import Claim, Experiment, Found, Table, cell, number, records
+from benchmarks.report import Claim, Found, Table, cell, number, records
 from benchmarks.support import bike
 from benchmarks.support.bike import AICC, DECEMBER, OCTOBER, OF_MARGINAL, WAYS
 
+TITLE = "Seven ways to explain one model"
+SOURCE = "Carballo, Section 5.3, Figs. 5.5-5.9; Heskes et al. (2020), Section 6"
+ERRORS = "standard errors, of means over days, or of two days from repeats"
+QUICK = {"draws": 32, "repeats": 3, "days": 40}
 ORDERING = (("trend",), ("cosyear", "sinyear"), ("temp", "hum", "windspeed"))
 # Ours: explanations hardly differ if less than this part of Σ|φ| is at other features; and so many
 # standard errors make a difference sure.
@@ -167,13 +171,4 @@ def tables(found: Found) -> list[Table]:
     ]
 
 
-EXPERIMENT = Experiment(
-    title="Seven ways to explain one model",
-    source="Carballo, Section 5.3, Figs. 5.5-5.9; Heskes et al. (2020), Section 6",
-    run=run,
-    quick={"draws": 32, "repeats": 3, "days": 40},
-    claims=claims,
-    tables=tables,
-    figures=bike.figures,
-    errors="standard errors, of means over days, or of two days from repeats",
-)
+figures = bike.figures

@@ -8,8 +8,10 @@ that is correlated with sex. Off the manifold that cannot be seen.
 from collections.abc import Sequence
 from typing import Any
 
+from matplotlib.figure import Figure
+
 from benchmarks.plots import global_bars
-from benchmarks.report import Claim, Experiment, Found, Table, number
+from benchmarks.report import Claim, Found, Table, number
 from benchmarks.support.suppression import (
     LEFT,
     PLAYER,
@@ -20,6 +22,9 @@ from benchmarks.support.suppression import (
 )
 from benchmarks.support.trained import Trained, by_player, shorter
 
+TITLE = "A model that hides its dependence on sex"
+SOURCE = "Frye et al. (2021), Section 3.1 and App. B.2, Fig. 2(a)"
+QUICK = {"samples": 1000, "draws": 8, "rates": [1e-4, 1e-5], "tuning_epochs": 20, "epochs": 2}
 OFF, ORIGINAL, SUPPRESSED = "off manifold", "original model", "suppressed model"
 # What is left of a dependence that stays, ours.
 STAYS = 0.5
@@ -109,12 +114,5 @@ def tables(found: Found) -> list[Table]:
     ]
 
 
-EXPERIMENT = Experiment(
-    title="A model that hides its dependence on sex",
-    source="Frye et al. (2021), Section 3.1 and App. B.2, Fig. 2(a)",
-    run=run,
-    quick={"samples": 1000, "draws": 8, "rates": [1e-4, 1e-5], "tuning_epochs": 20, "epochs": 2},
-    claims=claims,
-    tables=tables,
-    figures=lambda found: {"": global_bars(found["values"], 3.6, (3.4, 2.3, 2.3))},
-)
+def figures(found: Found) -> dict[str, Figure]:
+    return {"": global_bars(found["values"], 3.6, (3.4, 2.3, 2.3))}

@@ -7,6 +7,7 @@ method is trained with several seeds. Finished parts are kept: an interrupted ru
 there.
 """
 
+from collections.abc import Sequence
 from functools import cache, partial
 from pathlib import Path
 from statistics import mean
@@ -15,10 +16,17 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from benchmarks.plots import dots
-from benchmarks.report import Claim, Experiment, Found, Table, kept, number, records
+from benchmarks.report import Claim, Found, Table, kept, number, records, spread
 from benchmarks.support import scores
-from benchmarks.support.scores import OFF, PAPER, SURROGATE, TABLE, VAE, spread
+from benchmarks.support.scores import OFF, PAPER, SURROGATE, TABLE, VAE
 
+TITLE = "How good every value function is"
+SOURCE = "Frye et al. (2021), Section 4.2 and App. B, Table 1"
+ERRORS = "standard deviations of trainings"
+QUICK = {
+    "seeds": [0, 1], "pairs": 2000, "draws": 16, "epochs": 3, "published": None,
+    "folder": "runs/papers/parts/table1_quick",
+}  # fmt: skip
 DATA = ("drug", "abalone", "census", "mnist")
 # App. B: of the classifiers, on test rows.
 ACCURACY = dict(zip(DATA, (0.822, 0.78, 0.85, 0.98), strict=True))
@@ -67,9 +75,14 @@ def run(
     return found | {"seconds": sum(one["seconds"] for one in found.values())}
 
 
+def each(scores: Sequence[Found], kind: str = "mse") -> tuple[float, float | None]:
+    """Mean and standard deviation over trainings."""
+    return spread([score[kind] for score in scores])
+
+
 def claims(found: Found) -> list[Claim]:
     mse = {
-        name: {method: spread(some) for method, some in one["scores"].items()}
+        name: {method: each(some) for method, some in one["scores"].items()}
         for name, one in found.items()
     }
 
@@ -112,7 +125,7 @@ def tables(found: Found) -> list[Table]:
     rows: dict[str, dict[str, Any]] = {}
     ratios: dict[str, dict[str, Any]] = {}
     for name, one in found.items():
-        paper, off = PAPER.get(name, {}), spread(one["scores"][OFF])[0]
+        paper, off = PAPER.get(name, {}), each(one["scores"][OFF])[0]
         accuracy = {"paper": ACCURACY.get(name), "ours": one["accuracy"]}
         rows[f"{name}, accuracy of the classifier"] = accuracy
         for method, some in one["scores"].items():
@@ -121,10 +134,10 @@ def tables(found: Found) -> list[Table]:
             rate = " (at 1e-3; Table 2: 1e-4)" if published and name == "mnist" else ""
             row = rows[f"{name}, {method}{rate}"] = {
                 "paper": theirs,
-                "ours": spread(some),
-                "ours without the draws' noise": spread(some, "debiased"),
+                "ours": each(some),
+                "ours without the draws' noise": each(some, "debiased"),
                 "share of the error off the manifold: paper": theirs and theirs[0] / paper[OFF][0],
-                "ours, share": spread(some)[0] / off,
+                "ours, share": each(some)[0] / off,
                 "standard error over test rows": mean(s["error_over_rows"] for s in some),
             }
             if method in TRAINED:
@@ -132,7 +145,7 @@ def tables(found: Found) -> list[Table]:
                 row["seconds of one"] = mean(score["seconds"] for score in some)
         vae, surrogate = one["scores"][VAE], one["scores"][SURROGATE]
         ratios[name] = {
-            what: spread(vae, kind)[0] / spread(surrogate, kind)[0]
+            what: each(vae, kind)[0] / each(surrogate, kind)[0]
             for what, kind in (("with the draws' noise", "mse"), ("without", "debiased"))
         }
     return [records("data", rows), records("unsupervised / supervised", ratios)]
@@ -141,23 +154,10 @@ def tables(found: Found) -> list[Table]:
 def figures(found: Found) -> dict[str, Figure]:
     shown = {}
     for name, one in found.items():
-        ours = {method: spread(some) for method, some in one["scores"].items()}
+        ours = {method: each(some) for method, some in one["scores"].items()}
         shown[name] = {"paper": PAPER.get(name, {}), "ours": ours}
     return {
         "": dots(
             shown, {method: method for method in scores.METHODS}, "mean squared error", zero=True
         )
     }
-
-
-EXPERIMENT = Experiment(
-    title="How good every value function is",
-    source="Frye et al. (2021), Section 4.2 and App. B, Table 1",
-    run=run,
-    quick={"seeds": [0, 1], "pairs": 2000, "draws": 16, "epochs": 3, "published": None}
-    | {"folder": "runs/papers/parts/table1_quick"},
-    claims=claims,
-    tables=tables,
-    figures=figures,
-    errors="standard deviations of trainings",
-)

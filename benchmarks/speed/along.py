@@ -15,12 +15,14 @@ from sklearn.datasets import load_breast_cancer
 from torch import Tensor
 
 import manifold_shap as ms
-from benchmarks.report import Experiment, records
+from benchmarks.report import Found, Table, records
 from benchmarks.timing import seconds
 from manifold_shap.data import Abalone, Census
 from manifold_shap.nn import MLP
 from manifold_shap.vae.network import MaskedVAE
 
+TITLE = "Imputers along orders"
+QUICK = {"data": ["abalone"], "draws": 8, "orders": 2, "codes": [1000], "repeats": 1}
 IMPUTERS: dict[str, Any] = {
     "Gaussian": ms.GaussianImputer,
     "copula": ms.CopulaImputer,
@@ -104,9 +106,5 @@ def measure(
     return {**found, "ratio": found["plain"] / found["along"], "largest_difference": gap}
 
 
-EXPERIMENT = Experiment(
-    title="Imputers along orders",
-    run=run,
-    quick={"data": ["abalone"], "draws": 8, "orders": 2, "codes": [1000], "repeats": 1},
-    tables=lambda found: [records("seconds", found)],
-)
+def tables(found: Found) -> list[Table]:
+    return [records("seconds", found)]

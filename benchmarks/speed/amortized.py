@@ -11,11 +11,13 @@ from typing import Any
 import torch
 
 import manifold_shap as ms
-from benchmarks.report import Experiment, Found, Table, records
+from benchmarks.report import Found, Table, records
 from benchmarks.support.references import reference, relative
 from benchmarks.support.trained import brief_surrogate
 from benchmarks.timing import seconds
 
+TITLE = "The amortised explainer"
+QUICK = {"data": ["digits"], "surrogate_epochs": 1, "epochs": 1, "rows": 4, "coalitions": 256}
 PAIRS = (8, 32, 128, 256)
 
 
@@ -71,11 +73,3 @@ def run(
 def tables(found: Found) -> list[Table]:
     shown = ("relative_error", "milliseconds_per_row")
     return [records("data", {name: {k: one[k] for k in shown} for name, one in found.items()})]
-
-
-EXPERIMENT = Experiment(
-    title="The amortised explainer",
-    run=run,
-    quick={"data": ["digits"], "surrogate_epochs": 1, "epochs": 1, "rows": 4, "coalitions": 256},
-    tables=tables,
-)

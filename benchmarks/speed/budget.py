@@ -20,11 +20,14 @@ from torch import Tensor
 
 import manifold_shap as ms
 from benchmarks.plots import Panel, curves
-from benchmarks.report import Experiment, Found, Table, records
+from benchmarks.report import Found, Table, records, spread
 from benchmarks.support.references import reference, relative
 from benchmarks.support.trained import brief_surrogate
 from benchmarks.timing import timed
 
+TITLE = "Error against budget"
+ERRORS = "standard errors over seeds"
+QUICK = {"data": ["digits"], "rows": 1, "seeds": 2, "budgets": [4, 16], "epochs": 1}
 Estimator = Callable[..., ms.Explanation]
 
 
@@ -87,7 +90,7 @@ def measure(
     estimators: Mapping[str, Estimator] = ESTIMATORS,
 ) -> dict[str, Any]:
     """Points of every estimator, and the budgets that one has refused, with its words."""
-    best, error = reference(value, x, times * max(budgets))
+    best, of_best = reference(value, x, times * max(budgets))
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in estimators}
     refused: dict[str, dict[int, str]] = {}
     for budget in budgets:
@@ -102,22 +105,22 @@ def measure(
                 refused.setdefault(name, {})[budget] = str(refusal)
         for seed in range(seeds):
             for name, done in runs.items():
-                done.append(one_run(estimators[name], value, x, budget, seed, best, error))
+                done.append(one_run(estimators[name], value, x, budget, seed, best, of_best))
         for name, done in runs.items():
-            errors = [one["error"] for one in done]
+            error, apart = spread([one["error"] for one in done], of_mean=True)
             expected = statistics.mean(one["expected"] for one in done)
             found[name].append({
                 "budget": budget,
                 "evaluations": done[0]["evaluations"],
                 "seconds": statistics.median(one["seconds"] for one in done),
-                "relative_error": statistics.mean(errors),
-                "standard_error": statistics.stdev(errors) / seeds**0.5 if seeds > 1 else None,
-                "error_by_expected": statistics.mean(errors) / expected if expected > 0 else None,
+                "relative_error": error,
+                "standard_error": apart,
+                "error_by_expected": error / expected if expected > 0 else None,
                 "exact": done[0]["exact"],
             })  # fmt: skip
     return {
         "players": len(value.players),
-        "reference": relative(error, best).mean().item(),
+        "reference": relative(of_best, best).mean().item(),
         "curves": found,
         "time": time_ratios(found),
         "refused": refused,
@@ -177,13 +180,3 @@ def figures(found: Found) -> dict[str, Figure]:
         title = f"{data}, {entry['players']} players"
         panels.append(Panel(title, "seconds per row", "relative error", sampled, levels, marks))
     return {"": curves(panels)}
-
-
-EXPERIMENT = Experiment(
-    title="Error against budget",
-    run=run,
-    quick={"data": ["digits"], "rows": 1, "seeds": 2, "budgets": [4, 16], "epochs": 1},
-    tables=tables,
-    figures=figures,
-    errors="standard errors over seeds",
-)

@@ -7,7 +7,6 @@ computed over all 1,023 coalitions as well, exactly.
 """
 
 import itertools
-import statistics
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -16,12 +15,15 @@ import torch
 from torch import Tensor
 
 import manifold_shap as ms
-from benchmarks.report import Experiment, Found, Table, records
+from benchmarks.report import Found, Table, records, spread
 from benchmarks.support.scores import scored
 from benchmarks.support.trained import Trained, shorter
 from benchmarks.timing import timed
 from manifold_shap.coalitions import all_coalitions
 
+TITLE = "How good every imputer is"
+ERRORS = "standard errors over seeds"
+QUICK = {"data": ["drug"], "seeds": [0], "rows": 100, "draws": 8, "epochs": 2}
 # A value function by name, and the seconds of its training.
 Method = tuple[str, ms.ValueFunction, float | None]
 EMPIRICAL_ROWS = 5000
@@ -113,33 +115,22 @@ def exact_error(value: ms.ValueFunction, x: Tensor) -> float:
     return total / len(x)
 
 
-def spread(figures: Sequence[float]) -> tuple[float, float | None]:
-    """Mean, and standard error over seeds."""
-    error = statistics.stdev(figures) / len(figures) ** 0.5 if len(figures) > 1 else None
-    return statistics.mean(figures), error
-
-
 def tables(found: Found) -> list[Table]:
     rows: dict[str, dict[str, Any]] = {}
     ratios: dict[str, dict[str, Any]] = {}
     for name, runs in found.items():
         for method in runs[0]["scores"]:
             each = [run["scores"][method] for run in runs]
-            of = {kind: spread([one[kind] for one in each]) for kind in KINDS if kind in each[0]}
+            of = {
+                kind: spread([one[kind] for one in each], of_mean=True)
+                for kind in KINDS
+                if kind in each[0]
+            }
             rows[f"{name}, {method}"] = of
         kind = "mse_all_coalitions" if name == "drug" else "mse"
         for other in RATIOS:
             pairs = [(run["scores"]["vae"], run["scores"].get(other, {})) for run in runs]
             if all(kind in score for pair in pairs for score in pair):
-                share = spread([vae[kind] / score[kind] for vae, score in pairs])
+                share = spread([vae[kind] / score[kind] for vae, score in pairs], of_mean=True)
                 ratios[f"{name}, vae / {other}"] = {kind: share}
     return [records("data, method", rows), records("ratio", ratios)]
-
-
-EXPERIMENT = Experiment(
-    title="How good every imputer is",
-    run=run,
-    quick={"data": ["drug"], "seeds": [0], "rows": 100, "draws": 8, "epochs": 2},
-    tables=tables,
-    errors="standard errors over seeds",
-)

@@ -17,12 +17,14 @@ from torch import Tensor
 
 import manifold_shap as ms
 from benchmarks.plots import ranked
-from benchmarks.report import Experiment, Found, Table, records
+from benchmarks.report import Found, Table, records
 from benchmarks.support.packages import ONE_CLASS, Counted, Side, require, sides
 from benchmarks.support.references import FEW, calibrated, reference, relative
 from benchmarks.support.trained import brief_surrogate
 from benchmarks.timing import timed
 
+TITLE = "Beside other packages"
+QUICK = {"data": ["digits"], "epochs": 1, "seconds": 0.2, "repeats": 1, "rows": 1}
 BATCH_SIZES: dict[str, tuple[int, ...]] = dict.fromkeys(
     ("shap", "lightshap", "captum", "shapiq"), (16, 128, 1024)
 )
@@ -175,12 +177,3 @@ def figures(found: Found) -> dict[str, Figure]:
         for name, one in found.items()
     }
     return {"": ranked(panels, "relative error", "ours")}
-
-
-EXPERIMENT = Experiment(
-    title="Beside other packages",
-    run=run,
-    quick={"data": ["digits"], "epochs": 1, "seconds": 0.2, "repeats": 1, "rows": 1},
-    tables=tables,
-    figures=figures,
-)

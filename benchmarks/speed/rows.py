@@ -20,9 +20,12 @@ from matplotlib.figure import Figure
 
 import manifold_shap as ms
 from benchmarks.plots import Panel, curves
-from benchmarks.report import Experiment, Found, Table, records
+from benchmarks.report import Found, Table, records
 from benchmarks.support.trained import brief_surrogate
 from benchmarks.timing import in_own_process, peak_memory, timed
+
+TITLE = "A hundred thousand rows"
+QUICK = {"few": 200, "many": 400, "pairs": 4, "epochs": 1, "repeats": 1}
 
 
 def run(
@@ -93,12 +96,3 @@ def figures(found: Found) -> dict[str, Figure]:
     return {
         "": curves([Panel("two processes", "rows", "peak MB", {"one of them": points}, log="x")])
     }
-
-
-EXPERIMENT = Experiment(
-    title="A hundred thousand rows",
-    run=run,
-    quick={"few": 200, "many": 400, "pairs": 4, "epochs": 1, "repeats": 1},
-    tables=tables,
-    figures=figures,
-)

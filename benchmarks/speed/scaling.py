@@ -19,10 +19,12 @@ from matplotlib.figure import Figure
 
 import manifold_shap as ms
 from benchmarks.plots import Panel, curves
-from benchmarks.report import Experiment, Found, Table, records
+from benchmarks.report import Found, Table, records
 from benchmarks.timing import in_own_process, peak_memory, timed
 from manifold_shap.surrogate.network import Surrogate
 
+TITLE = "Growth with players, classes and rows"
+QUICK = {"players": [64, 256], "classes": [2, 10], "rows": [100, 1000], "repeats": 1}
 HIDDEN = (512, 512)
 FITTED = {"players": (64, 4096), "classes": (2, 1000), "rows": (100, 100_000)}
 ALONG, BY_MASKS = "along orders", "any callable"
@@ -150,12 +152,3 @@ def figures(found: Found) -> dict[str, Figure]:
     ]
     below = [panel(part, "peak MB", "peak_megabytes", 1, "x") for part in found]
     return {"": curves(above + below, columns=len(found))}
-
-
-EXPERIMENT = Experiment(
-    title="Growth with players, classes and rows",
-    run=run,
-    quick={"players": [64, 256], "classes": [2, 10], "rows": [100, 1000], "repeats": 1},
-    tables=tables,
-    figures=figures,
-)

@@ -20,11 +20,13 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 import manifold_shap as ms
 from benchmarks.plots import Panel, curves
-from benchmarks.report import Experiment, Found, Table, records
+from benchmarks.report import Found, Table, records
 from benchmarks.support.trained import Trained
 from benchmarks.timing import timed
 from manifold_shap.surrogate.network import Surrogate
 
+TITLE = "Training"
+QUICK = {"epochs": 1, "repeats": 1, "try_epochs": [1], "seeds": 1, "precisions": ["32-true"]}
 BATCH, DECAY, RATE = 256, 0.99, 2e-3
 PUBLISHED = 0.0121  # Frye et al., Table 1: the supervised method.
 PAIRS = 50_000  # (row, coalition) pairs that a mean squared error is taken over.
@@ -163,12 +165,3 @@ def figures(found: Found) -> dict[str, Figure]:
         axes = ("throughput", "repeat", "ours / bare loop")
         panels.append(Panel(*axes, {"ours / bare loop": points}, {"equal": 1.0}, log=""))
     return {"": curves(panels)}
-
-
-EXPERIMENT = Experiment(
-    title="Training",
-    run=run,
-    quick={"epochs": 1, "repeats": 1, "try_epochs": [1], "seeds": 1, "precisions": ["32-true"]},
-    tables=tables,
-    figures=figures,
-)

@@ -17,11 +17,13 @@ import torch
 from torch import Tensor, nn
 
 import manifold_shap as ms
-from benchmarks.report import Experiment, Found, Table, records
+from benchmarks.report import Found, Table, records
 from benchmarks.support.packages import require
 from benchmarks.timing import seconds, timed
 from manifold_shap.nn import MLP
 
+TITLE = "Sizes of shapr's vignettes, and marginal values beside shap"
+QUICK = {"rows": 10, "draws": 50, "reference": 200, "repeats": 1}
 FEATURES = 7
 COMPONENTS, CONFOUNDING = [["x0", "x1"], ["x2", "x3", "x4"], ["x5", "x6"]], [False, True, False]
 VAE: dict[str, Any] = {"latent": 4, "hidden": [64, 64], "components": 2, "max_epochs": 5}
@@ -121,11 +123,3 @@ def tables(found: Found) -> list[Table]:
     shapr = [[name, *times] for name, times in found["shapr"].items()]
     table = Table(["", "seconds", "shapr's vignette"], shapr)
     return [table, records("marginal values", found["shap"])]
-
-
-EXPERIMENT = Experiment(
-    title="Sizes of shapr's vignettes, and marginal values beside shap",
-    run=run,
-    quick={"rows": 10, "draws": 50, "reference": 200, "repeats": 1},
-    tables=tables,
-)

@@ -1,8 +1,7 @@
 """Scores value functions by the mean squared error of Frye et al. (2021), Eq. (16)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from statistics import mean, stdev
 from typing import Any
 
 import torch
@@ -96,9 +95,3 @@ def scored(value: ms.ValueFunction, x: torch.Tensor, mask: torch.Tensor) -> dict
     found = ms.mean_squared_error(value, x, mask, batch_size=2**16)
     error = {"error_over_rows": found.standard_error}
     return {"mse": found.mse, **error, "debiased": found.debiased}
-
-
-def spread(scores: Sequence[Found], kind: str = "mse") -> tuple[float, float | None]:
-    """Mean, and standard deviation of two or more."""
-    figures = [score[kind] for score in scores]
-    return mean(figures), stdev(figures) if len(figures) > 1 else None

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from benchmarks import plots, report, reproduce
-from benchmarks.papers import negative
 from benchmarks.report import Claim, Experiment, Found, Table
 from manifold_shap.plots import style
 
@@ -91,7 +90,7 @@ def test_figures_are_made_anew_without_running_anything(
     (tmp_path / "negative.md").unlink()
     before = (tmp_path / "negative.json").read_text()
     again = replace(made(), run=lambda: pytest.fail("ran"))
-    monkeypatch.setattr(negative, "EXPERIMENT", again)
+    monkeypatch.setattr(reproduce, "experiment", lambda _: again)
     monkeypatch.setattr(reproduce, "PAPERS", {"Who (2021)": ("negative",)})
     reproduce.reproduce("papers/negative", figures=True, out=tmp_path)
     assert (tmp_path / "negative.png").exists()
@@ -104,7 +103,7 @@ def test_the_index_has_a_table_of_claims_per_paper(
 ) -> None:
     save(tmp_path / "found", "negative", made())
     papers = {"Who (2021)": ("outliers", "negative"), "Nobody": ("pixels",)}
-    monkeypatch.setattr(negative, "EXPERIMENT", made())
+    monkeypatch.setattr(reproduce, "experiment", lambda _: made())
     monkeypatch.setattr(reproduce, "PAPERS", papers)
     text = reproduce.index(tmp_path / "found")
     assert "| it was | 2 | 3 | **no**: so | [negative](found/negative.md) |" in text
@@ -172,7 +171,7 @@ def test_quick_settings_take_the_place_of_others_unless_these_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(negative, "EXPERIMENT", made())
+    monkeypatch.setattr(reproduce, "experiment", lambda _: made())
     monkeypatch.setattr(reproduce, "PAPERS", {"Who (2021)": ("negative",)})
     for words, folder, expected in (
         (["--quick"], "runs/papers", (1, 2)),
@@ -205,11 +204,7 @@ def test_what_is_not_there_is_refused_before_anything_runs(
     assert not list(tmp_path.iterdir())
 
 
-ROOMS = [f"papers/{name}" for name in reproduce.EXPERIMENTS]
-ROOMS += [f"speed/{name}" for name in reproduce.SPEED]
-
-
-@pytest.mark.parametrize("name", ROOMS)
+@pytest.mark.parametrize("name", reproduce.NAMES)
 def test_every_experiment_has_settings_and_a_stored_result(name: str, root: Path) -> None:
     experiment = reproduce.experiment(name)
     settings = experiment.chosen(True, {})

@@ -2,6 +2,7 @@
 
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -93,14 +94,19 @@ class Census(TensorDataModule):
     name = "census"
 
     def read(self) -> Table:
-        paths = [sources.find(self.root, f"census/adult.{part}") for part in ("data", "test")]
-        frames = [_read_census(path) for path in paths if path is not None]
-        if len(frames) == len(paths):
+        columns = _CENSUS.split()
+        # The first line of adult.test is a remark that starts with a bar.
+        about: dict[str, Any] = {"names": columns, "skipinitialspace": True, "comment": "|"}
+        relative = ("census/adult.data", "census/adult.test")
+        paths = [sources.find(self.root, name) for name in relative]
+        frames = [pd.read_csv(path, **about) for path in paths if path is not None]
+        if len(frames) == 2:
             frame, test_rows = pd.concat(frames, ignore_index=True), len(frames[1])
         else:
-            absent = "census/adult.data" if paths[0] is None else "census/adult.test"
-            with sources.fetching(self.root, absent):
-                frame, test_rows = _openml_census(), None
+            with sources.fetching(self.root, relative[0 if paths[0] is None else 1]):
+                frame, test_rows = sources.openml("adult", 2, columns), None
+            text = frame.select_dtypes(exclude="number").columns
+            frame = frame.assign(**frame[text].astype(object).fillna("?").astype(str))
         income = frame["income"].str.rstrip(".")
         features = frame.drop(columns=["fnlwgt", "income"])
         rich = _labels(income == ">50K")
@@ -136,7 +142,13 @@ class Bike(TensorDataModule):
     task = "regression"
 
     def read(self) -> Table:
-        days = _read_days(self.root)
+        path: Path | zipfile.Path | None = sources.find(self.root, "bike/day.csv")
+        if path is None:
+            archive = "Bike-Sharing-Dataset.zip"
+            packed = sources.require(self.root, f"bike/{archive}", f"{_UCI}/00275/{archive}")
+            path = zipfile.Path(packed, "day.csv")
+        with path.open("rb") as file:
+            days = pd.read_csv(file, parse_dates=["dteday"])
         trend = (days["dteday"] - days["dteday"].iloc[0]).dt.days
         angle = 2 * np.pi * trend / 365
         columns = {
@@ -149,27 +161,6 @@ class Bike(TensorDataModule):
         }
         rented = torch.tensor(days["cnt"].to_numpy(), dtype=torch.float32)
         return Table(pd.DataFrame(columns), rented, target="bicycles")
-
-
-def _read_days(root: str | Path | None) -> pd.DataFrame:
-    path: Path | zipfile.Path | None = sources.find(root, "bike/day.csv")
-    if path is None:
-        archive = "Bike-Sharing-Dataset.zip"
-        packed = sources.require(root, f"bike/{archive}", f"{_UCI}/00275/{archive}")
-        path = zipfile.Path(packed, "day.csv")
-    with path.open("rb") as file:
-        return pd.read_csv(file, parse_dates=["dteday"])
-
-
-def _read_census(path: Path) -> pd.DataFrame:
-    # The first line of adult.test is a remark that starts with a bar.
-    return pd.read_csv(path, names=_CENSUS.split(), skipinitialspace=True, comment="|")
-
-
-def _openml_census() -> pd.DataFrame:
-    frame = sources.openml("adult", 2, _CENSUS.split())
-    text = frame.select_dtypes(exclude="number").columns
-    return frame.assign(**frame[text].astype(object).fillna("?").astype(str))
 
 
 def _labels(series: pd.Series) -> Int64[Tensor, " rows"]:

@@ -26,8 +26,6 @@ from manifold_shap.values import ValueFunction
 _ROWS_PER_CALL = 8192
 # Coalitions drawn at once: drawing them takes several times the memory that they take.
 _PAIRS_PER_DRAW = 4096
-# Largest difference between a model, or a teacher, and itself on another machine.
-_TOLERANCE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -84,17 +82,7 @@ def check_same_game(
     x: Float[Tensor, "rows *event"],
     target: Float[Tensor, "rows outputs"],
 ) -> None:
-    """Raise unless the teacher's game is the one that the surrogate is to learn.
-
-    Args:
-        teacher: a value function.
-        players, space: of the surrogate.
-        x: a few rows.
-        target: T(f(x)) of these rows.
-
-    Raises:
-        ValueError: the teacher has other players, another output space or another model.
-    """
+    """Raise ValueError unless the teacher has these players, this space and T(f(x)) = target."""
     theirs = teacher.players
     if theirs.names != players.names or not torch.equal(theirs.index, players.index):
         raise ValueError(
@@ -107,9 +95,7 @@ def check_same_game(
             f"Expected `teacher` to have output={space.name!r}, as the surrogate, but it has "
             f"{teacher.space.name!r}; choose one for both."
         )
-    prediction = teacher.prediction(x).to(target.device)
-    gap = _gap(prediction, target)
-    if not gap <= _TOLERANCE * max(1.0, target.abs().max().item()):
+    if gap := disagreement(teacher.prediction(x).to(target.device), target):
         raise ValueError(
             "Expected `teacher` to explain the same model but it predicts otherwise (by up to "
             f"{gap:.3g}); make it with this model and this `zero_replacement`."
@@ -150,8 +136,7 @@ def ask_teacher(
     target = check_finite(torch.cat(values), "teacher(x, mask)", "look for an overflow in it")
     if kept is None:
         return Lessons(x, row, mask, target, time.perf_counter() - start)
-    gap = _gap(target, kept["target"][asked])
-    if not gap <= _TOLERANCE * max(1.0, kept["target"].abs().max().item()):
+    if gap := disagreement(target, kept["target"][asked]):
         raise ValueError(
             "Expected `directory` to be empty or to hold an interrupted training of this "
             f"surrogate, but its teacher was another one (whose values differ by up to {gap:.3g}). "
@@ -173,5 +158,11 @@ def _questions(
     return row, torch.cat(parts)
 
 
-def _gap(one: Tensor, other: Tensor) -> float:
-    return (one - other).abs().max().item() if one.shape == other.shape else torch.inf
+def disagreement(found: Tensor, known: Tensor) -> float:
+    """The largest difference between outputs, or 0 where two machines may differ as much.
+
+    >>> disagreement(torch.tensor([0.5, 0.5]), torch.tensor([0.5001, 0.4999]))
+    0.0
+    """
+    gap = (found - known).abs().max().item() if found.shape == known.shape else torch.inf
+    return 0.0 if gap <= 1e-3 * max(1.0, known.abs().max().item()) else gap

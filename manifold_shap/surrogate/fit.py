@@ -20,6 +20,7 @@ from manifold_shap.surrogate.distillation import (
     ask_teacher,
     check_same_game,
     check_teacher,
+    disagreement,
 )
 from manifold_shap.surrogate.network import Surrogate
 from manifold_shap.surrogate.value import SurrogateValue
@@ -31,7 +32,6 @@ from manifold_shap.values import ValueFunction, model_for, reference_outputs
 # Training rows that are stored, to recognise the model of the training: half of them spread over
 # all rows, half where the model is closest to its mean, since there trained models differ most.
 _PROBE_ROWS = 32
-_PROBE_TOLERANCE = 1e-3
 # The file of a teacher's values, beside the checkpoints.
 _LESSONS = "lessons.ckpt"
 
@@ -241,39 +241,29 @@ def load_surrogate(path: str | Path, model: Any) -> SurrogateValue:
             f"({str(error).splitlines()[0]}); pass the model that it was trained for."
         ) from error
     value = _value(task, wrapped)
-    _check_same_model(value, task, path)
-    return value
-
-
-def _value(task: SurrogateTask, model: Model) -> SurrogateValue:
-    settings = task.settings
-    players = Players(
-        tuple(settings["players"]), torch.tensor(settings["index"]).reshape(settings["event"])
-    )
-    schema = settings["schema"]
-    return SurrogateValue(
-        task.surrogate,
-        model,
-        players,
-        as_space(**settings["space"]),
-        task.base,
-        schema=Schema.from_dict(schema) if schema else None,
-        checkpoint=task.checkpoint(),
-    )
-
-
-def _check_same_model(value: SurrogateValue, task: SurrogateTask, path: str | Path) -> None:
-    outputs = list(value.outputs)
-    if outputs != list(task.settings["outputs"]):
+    expected, outputs = task.settings["outputs"], list(value.outputs)
+    if outputs != expected:
         raise ValueError(
-            f"Expected a model with outputs {task.settings['outputs']}, for which the surrogate in "
-            f"{path} was trained, but got {outputs}; pass that model, with its `classes`."
+            f"Expected a model with outputs {expected}, for which the surrogate in {path} was "
+            f"trained, but got {outputs}; pass that model, with its `classes`."
         )
-    gap = (value.prediction(task.probe) - task.probe_outputs).abs().max().item()
-    scale = max(1.0, task.probe_outputs.abs().max().item())
-    if not gap <= _PROBE_TOLERANCE * scale:
+    if gap := disagreement(value.prediction(task.probe), task.probe_outputs):
         raise ValueError(
             f"Expected the model for which the surrogate in {path} was trained, but this one "
             f"predicts otherwise (by up to {gap:.3g} on the rows kept for that check); pass the "
             "original model, or train a surrogate for this one."
         )
+    return value
+
+
+def _value(task: SurrogateTask, model: Model) -> SurrogateValue:
+    own = task.settings
+    return SurrogateValue(
+        task.surrogate,
+        model,
+        task.players,
+        as_space(**own["space"]),
+        task.base,
+        schema=Schema.from_dict(own["schema"]) if own["schema"] else None,
+        checkpoint=task.checkpoint(),
+    )

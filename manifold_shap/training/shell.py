@@ -17,7 +17,6 @@ from lightning.pytorch.callbacks import (
     Callback,
     EarlyStopping,
     ModelCheckpoint,
-    ProgressBar,
     WeightAveraging,
 )
 from torch import Tensor
@@ -42,18 +41,34 @@ class Shell(L.LightningModule):
     Args:
         task: what to train.
         started: when the training would have begun had it never been interrupted.
+        progress: whether a training of more than two seconds shows a bar over all of its steps.
     """
 
-    def __init__(self, task: Task, started: float) -> None:
+    # Of the class until a training starts: averaged weights are those of a copy of the shell.
+    bar = tqdm(disable=True)
+
+    def __init__(self, task: Task, started: float, progress: bool) -> None:
         super().__init__()
-        self.task, self.started = task, started
+        self.task, self.started, self.progress = task, started, progress
         self._losses: list[Tensor] = []
+
+    def on_train_start(self) -> None:
+        steps, done = int(self.trainer.estimated_stepping_batches), self.global_step
+        words: dict[str, Any] = {"desc": self.task.kind, "unit": "step", "delay": 2}
+        self.bar = tqdm(total=steps, initial=done, disable=not self.progress, **words)
 
     def training_step(self, batch: tuple[Tensor, ...], batch_idx: int) -> Tensor:
         loss = self.task.loss(batch, self._generator(self.global_step)).mean()
         if batch_idx % _EVERY == 0:
             self._check_finite(loss, "training")
         return loss
+
+    def on_train_batch_end(self, *_: Any) -> None:
+        if self.global_step % _EVERY == 0:
+            self.bar.update(self.global_step - self.bar.n)
+
+    def on_train_end(self) -> None:
+        self.bar.update(self.global_step - self.bar.n)
 
     def on_validation_epoch_start(self) -> None:
         self._losses = []
@@ -66,6 +81,8 @@ class Shell(L.LightningModule):
         validation = torch.cat(self._losses).mean()
         self._check_finite(validation, "validation")
         self.log("validation", validation)
+        shown = {"epoch": self.current_epoch + 1, "validation": f"{validation:.5f}"}
+        self.bar.set_postfix(shown, refresh=False)
 
     def configure_optimizers(self) -> Any:
         """AdamW, with the learning rate scheduled over all steps."""
@@ -128,9 +145,10 @@ def fit(
     before = task.interrupted(last)
     if before is not None and _stopped_early(before):
         epochs = before["epoch"] + 1
-    shell = Shell(task, time.perf_counter() - (before["seconds"] if before else 0.0))
+    started = time.perf_counter() - (before["seconds"] if before else 0.0)
+    shell = Shell(task, started, options["progress"])
     with _quiet():
-        runner = _runner(directory, epochs, _callbacks(task, directory, options), options)
+        runner = _runner(directory, epochs, _callbacks(directory, options), options)
         try:
             runner.fit(
                 shell, batches, validation, ckpt_path=last if before else None, weights_only=True
@@ -145,6 +163,8 @@ def fit(
                 f"({error.strerror or error}); free some space or choose another place. The same "
                 "call continues from the last one that was written.",
             ) from error
+        finally:
+            shell.bar.close()
     return runner.current_epoch, time.perf_counter() - shell.started
 
 
@@ -168,47 +188,14 @@ def _quiet() -> Iterator[None]:
             logger.setLevel(level)
 
 
-class StepsBar(ProgressBar):
-    """One progress bar over all training steps, shown on trainings of more than two seconds.
-
-    Args:
-        name: what is trained.
-    """
-
-    def __init__(self, name: str) -> None:
-        super().__init__()
-        self.name = name
-        self.bar = tqdm(disable=True)
-
-    def on_train_start(self, trainer: L.Trainer, task: L.LightningModule) -> None:
-        steps, done = int(trainer.estimated_stepping_batches), trainer.global_step
-        self.bar = tqdm(total=steps, initial=done, desc=self.name, unit="step", delay=2)
-
-    def on_train_batch_end(self, trainer: L.Trainer, *_: Any) -> None:
-        if trainer.global_step % _EVERY == 0:
-            self.bar.update(trainer.global_step - self.bar.n)
-
-    def on_validation_end(self, trainer: L.Trainer, task: L.LightningModule) -> None:
-        loss = float(trainer.callback_metrics["validation"])
-        shown = {"epoch": trainer.current_epoch + 1, "validation": f"{loss:.5f}"}
-        self.bar.set_postfix(shown, refresh=False)
-
-    def on_train_end(self, trainer: L.Trainer, task: L.LightningModule) -> None:
-        self.bar.update(trainer.global_step - self.bar.n)
-        self.bar.close()
-
-    def on_exception(self, trainer: L.Trainer, task: L.LightningModule, error: Any) -> None:
-        self.bar.close()
-
-
 def _runner(
     directory: Path, epochs: int, callbacks: list[Callback], options: Mapping[str, Any]
 ) -> L.Trainer:
-    own = {"enable_progress_bar": options["progress"], **(options["trainer"] or {})}
-    silent = {"logger": False, "enable_model_summary": False, "num_sanity_val_steps": 0}
-    usual = {**silent, "callbacks": callbacks, "default_root_dir": directory, "max_epochs": epochs}
+    own = dict(options["trainer"] or {})
+    silent = dict.fromkeys(("logger", "enable_model_summary", "enable_progress_bar"), False)
+    usual = {"callbacks": callbacks, "default_root_dir": directory, "max_epochs": epochs}
     try:
-        return L.Trainer(**{**usual, **own})
+        return L.Trainer(**{**silent, **usual, "num_sanity_val_steps": 0, **own})
     except (MisconfigurationException, ImportError, RuntimeError, ValueError, TypeError) as error:
         raise ValueError(
             "Expected `trainer` settings that Lightning and this machine can run but got "
@@ -216,7 +203,7 @@ def _runner(
         ) from error
 
 
-def _callbacks(task: Task, directory: Path, options: Mapping[str, Any]) -> list[Callback]:
+def _callbacks(directory: Path, options: Mapping[str, Any]) -> list[Callback]:
     patience, decay = options["patience"], options["weight_averaging"]
     callbacks: list[Callback] = []
     if decay is not None:
@@ -231,7 +218,7 @@ def _callbacks(task: Task, directory: Path, options: Mapping[str, Any]) -> list[
     )
     monitor, mode = ("epoch", "max") if patience is None else ("validation", "min")
     callbacks += [checkpoint("best", monitor=monitor, mode=mode), checkpoint("last")]
-    return [*callbacks, StepsBar(task.kind)] if options["progress"] else callbacks
+    return callbacks
 
 
 def _stopped_early(checkpoint: Mapping[str, Any]) -> bool:

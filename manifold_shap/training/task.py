@@ -14,6 +14,7 @@ from torch.optim import lr_scheduler
 
 from manifold_shap._checks import check_choice, check_known, check_number, check_seed, check_whole
 from manifold_shap.io.files import load_checkpoint
+from manifold_shap.players import Players
 
 # Learning rate schedules over all steps, by name.
 SCHEDULES: Mapping[str, Callable[[torch.optim.Optimizer, float, int], lr_scheduler.LRScheduler]] = {
@@ -157,6 +158,12 @@ class Task(nn.Module, ABC):
             batch: one tensor for each of those that the training was given.
             generator: the one source of random numbers, on the device of the task.
         """
+
+    @property
+    def players(self) -> Players:
+        """Who plays, where the settings say so."""
+        index = torch.tensor(self.settings["index"]).reshape(self.settings["event"])
+        return Players(tuple(self.settings["players"]), index)
 
     def checkpoint(self) -> dict[str, Any]:
         """The part of a checkpoint from which `load_task` makes this task again."""

@@ -230,15 +230,13 @@ def load_imputer(path: str | Path, reference: Any, **settings: Any) -> VAEImpute
     'encoder'
     """
     task, checkpoint = load_task(path, VAETask, "imputer")
-    made = task.settings
-    players = Players(tuple(made["players"]), torch.tensor(made["index"]).reshape(made["event"]))
-    rows = check_rows(reference, players, "reference")
+    rows = check_rows(reference, task.players, "reference")
     _check_alike(rows, task.moments, path)
     # The checkpoint of an interrupted training has no such settings.
     recorded = dict(checkpoint.get("imputer", {}))
     if {"posterior", "importance"} & set(settings):
         recorded.pop("temper", None)  # It was chosen for other weights.
-    imputer = VAEImputer(task.network, rows, players, **{**recorded, **settings})
+    imputer = VAEImputer(task.network, rows, task.players, **{**recorded, **settings})
     imputer.checkpoint = {**checkpoint, "imputer": imputer.settings}
     return imputer
 

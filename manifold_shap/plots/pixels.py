@@ -71,7 +71,7 @@ def pixel_maps(
         rows = range(min(len(first.phi), _IMAGES))
     elif len(rows) == 0:
         raise ValueError("Expected `rows` to name at least one image but got none.")
-    chosen = [selection.row_index(first, row, "rows") for row in rows]
+    chosen = [selection.row_index(first, int(row), "rows") for row in rows]
     of_row = selection.outputs_of_rows(first, output)[chosen]
     maps = torch.stack([_maps(e, chosen, of_row) for e in by_name.values()], dim=1)
     largest = maps.abs().max().item()

@@ -21,11 +21,6 @@ from mpl_toolkits.mplot3d.proj3d import proj_transform  # type: ignore[import-un
 from manifold_shap.plots import style
 from manifold_shap.plots.path import View
 
-# Points.
-_CLASS = 80.0
-_LEGEND = 120.0
-_BETWEEN = 14.0
-_HEADS = (3.0, 8.0)
 # Shares of the length of an arrow where its number may stand, the best first.
 _ALONG = np.array([0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8])
 # Of the places of labels, in points: margins around their boxes and around marks, distances to what
@@ -86,10 +81,10 @@ def class_colour(number: int) -> str:
 
 def legend(axes: Axes, view: View) -> None:
     """Over the axes, which feature each number is."""
-    numbered = [f"{number}: {name}" for number, name in enumerate(view.labels(_LEGEND), 1)]
+    numbered = [f"{number}: {name}" for number, name in enumerate(view.labels(120.0), 1)]
     nothing = [Line2D([], [], linestyle="") for _ in numbered]
     settings: dict[str, Any] = {"handlelength": 0, "handletextpad": 0, "columnspacing": 1.5}
-    style.legend_above(axes, nothing, numbered, handle=_BETWEEN, **settings)
+    style.legend_above(axes, nothing, numbered, handle=14.0, **settings)
 
 
 def draw(
@@ -97,11 +92,7 @@ def draw(
 ) -> None:
     """The class-compositions, the arrows and their labels, once the layout is final.
 
-    Args:
-        axes: a plane or a space.
-        frame: where labels may stand, in pixels.
-        view: of the row.
-        obstacles: lines that no label should cover, besides what is drawn here.
+    Labels stand in the `frame`, in pixels, and cover no `obstacles`, which are further lines.
     """
     points = view.points
     found = [("base", style.INK, points[:1]), ("prediction", style.INK, points[-1:])]
@@ -111,7 +102,7 @@ def draw(
         line = np.stack((np.zeros_like(end), end))
         axes.plot(*line.T, linewidth=1.3, linestyle=(0, (3, 1.5)), **look)
         axes.plot(*end[:, None], marker="o", markersize=3, **look)
-        found.append((view.class_label(members, _CLASS), colour, end[None]))
+        found.append((view.class_label(members, 80.0), colour, end[None]))
     for number, ends in enumerate(itertools.pairwise(points)):
         start, end = ends
         length = np.linalg.norm(np.diff(_to_points(axes, np.stack(ends)), axis=0))
@@ -120,7 +111,7 @@ def draw(
                 np.stack(ends),
                 arrowstyle="-|>",
                 # A head is not much longer than its arrow.
-                mutation_scale=float(np.clip(1.5 * length, *_HEADS)),
+                mutation_scale=float(np.clip(1.5 * length, 3.0, 8.0)),
                 shrinkA=0,
                 shrinkB=0,
                 linewidth=1.2,

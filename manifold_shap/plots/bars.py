@@ -12,9 +12,8 @@ from manifold_shap.explanation import Explanation
 from manifold_shap.global_values import GlobalValues
 from manifold_shap.plots import selection, style
 
+# Points.
 _LABEL = 150.0
-_LINE = 0.21
-_THICKNESS = 0.72
 
 
 def bars(
@@ -112,9 +111,9 @@ def _draw(
     # Exact values have error 0, and one pair of orders gives none: no whisker for either.
     whiskers = np.where(errors > 0, 2 * errors, np.nan)
     several, count = lines.shape
-    figure, axes = style.one_panel(0.95 + _LINE * count * (1 + 0.4 * (several - 1)), grid="x")
+    figure, axes = style.one_panel(0.95 + 0.21 * count * (1 + 0.4 * (several - 1)), grid="x")
     handles = []
-    thickness = _THICKNESS / several
+    thickness = 0.72 / several
     for which, (values, whisker) in enumerate(zip(lines, whiskers, strict=True)):
         colours = [style.SERIES[which % len(style.SERIES)]] * count
         if several == 1:

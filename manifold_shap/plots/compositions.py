@@ -17,26 +17,11 @@ from manifold_shap.spaces import Probability
 
 # Points.
 _CLASS = 80.0
-_TITLE = 150.0
-_LABEL = 110.0
 _BETWEEN = 8.0
-# Inches: a bar, the room around a panel, and head and foot of the figure.
-_BAR = 0.125
-_AROUND = 0.42
-_HEAD_AND_FOOT = 0.85
-_COLUMNS = (2, 4)
-# Of the widest title: losing a letter or two is better than another line of panels.
-_FIT = 0.9
-# An error that three digits of the norm do not show is that of rounding.
-_SHOWN = 5e-4
-# Points, of the lines: a line of text, a step, the axis' own labels, leaders and their gaps.
+# Points, of the lines: a line of text, leaders and their gaps.
 _LINE = 10.5
-_SCALE = 45.0
 _LEADER = 14.0
 _GAP = 3.0
-# Of more classes than there are colours, so many stand out.
-_STAND_OUT = 5
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 
 def compositions(explanation: Explanation, instance: int = 0, most: int = 8) -> Figure:
@@ -64,7 +49,8 @@ def compositions(explanation: Explanation, instance: int = 0, most: int = 8) -> 
     """
     path = Path.of_row(explanation, instance, most)
     norms = path.phi.norm(dim=1)
-    errors = torch.where(path.norm_errors > _SHOWN * norms, path.norm_errors, torch.nan)
+    # An error that three digits of the norm do not show is that of rounding.
+    errors = torch.where(path.norm_errors > 5e-4 * norms, path.norm_errors, torch.nan)
     said = [style.with_error(*pair) for pair in zip(norms.tolist(), errors.tolist(), strict=True)]
     figure, panels, room = _grid(path, path.compositions, [f"norm {norm}" for norm in said])
     equal = 1 / len(explanation.classes)
@@ -124,11 +110,12 @@ def _grid(
     """
     classes = [style.shorten(name, _CLASS) for name in path.explanation.classes]
     room = 72 * style.WIDTH - 3 * style.MARGIN - max(map(style.text_width, classes))
-    first = max(map(style.text_width, path.labels(_TITLE))) + style.text_width("+ ")
-    widest = max(_FIT * first, *map(style.text_width, below), 0.0)
-    columns = min(int(np.clip(room // (widest + _BETWEEN), *_COLUMNS)), len(parts))
+    first = max(map(style.text_width, path.labels(150.0))) + style.text_width("+ ")
+    # Losing a letter or two of the widest title is better than another line of panels.
+    widest = max(0.9 * first, *map(style.text_width, below), 0.0)
+    columns = min(int(np.clip(room // (widest + _BETWEEN), 2, 4)), len(parts))
     lines = -(-len(parts) // columns)
-    figure = style.laid_out(_HEAD_AND_FOOT + lines * (_AROUND + _BAR * len(classes)))
+    figure = style.laid_out(0.85 + lines * (0.42 + 0.125 * len(classes)))
     panels = style.panels(figure, len(parts), columns)
     colours = [style.NEUTRAL] * len(classes)
     colours[int(path.prediction.argmax())] = style.SERIES[0]
@@ -171,10 +158,11 @@ def parallel_coordinates(explanation: Explanation, instance: int = 0, most: int 
     """
     path = Path.of_row(explanation, instance, most)
     states = path.states.numpy()
-    labels = ["base", *(f"+ {label}" for label in path.labels(_LABEL))]
+    labels = ["base", *(f"+ {label}" for label in path.labels(110.0))]
     names = [style.shorten(name, _CLASS) for name in explanation.classes]
     ends = [f"{name}  {Probability().amount(p)}" for name, p in zip(names, states[-1], strict=True)]
-    sides = _SCALE + _LEADER + 2 * _GAP + max(map(style.text_width, ends)) + style.MARGIN
+    # Beside the panel: the scale on the left, leaders and labels on the right.
+    sides = 45.0 + _LEADER + 2 * _GAP + max(map(style.text_width, ends)) + style.MARGIN
     width = max(style.WIDTH, (sides + _LINE * len(labels)) / 72)
     settings, below = style.below_axis(labels, 72 * width - sides)
     height = max(2.0, 1.2 * _LINE * len(ends) / 72)
@@ -198,10 +186,10 @@ def _looks(states: Float[np.ndarray, "states classes"]) -> list[dict[str, Any]]:
     """Of the lines: a colour and a marker of its own for every class that matters, or else grey."""
     matter = np.arange(states.shape[1])
     if len(matter) > len(style.SERIES):
-        matter = np.sort(np.argsort(-states[[0, -1]].max(0), kind="stable")[:_STAND_OUT])
+        matter = np.sort(np.argsort(-states[[0, -1]].max(0), kind="stable")[:5])
     grey = {"color": style.NEUTRAL, "linewidth": 0.7, "marker": ".", "markersize": 3.0, "zorder": 2}
     looks: list[dict[str, Any]] = [grey] * states.shape[1]
-    for k, colour, marker in zip(matter, style.SERIES, _MARKERS, strict=False):
+    for k, colour, marker in zip(matter, style.SERIES, "os^DvPX", strict=False):
         looks[k] = {
             "color": colour, "linewidth": 1.5, "marker": marker, "markersize": 3.5, "zorder": 3
         }  # fmt: skip

@@ -18,19 +18,13 @@ from manifold_shap.explanation import Explanation
 from manifold_shap.plots import arrows, style
 from manifold_shap.plots.path import View
 
-# Inches: heights of the figures, and of the panel of a plane.
-_PLANE, _SPACE = 5.0, 4.6
-_PANEL = (2.2, 3.8)
-# Points, for the labels of axes.
-_ROOM = (150.0, 125.0)
-# Of the extent of what is drawn.
-_BORDER = (0.12, 0.06)
+# Inches: the height of a plane's figure before that of its panel is known.
+_PLANE = 5.0
 # Degrees from which the view is chosen; along an axis its ticks would be written over each other.
 _ELEVATIONS = (18.0, 28.0)
 _AZIMUTHS = [
     quadrant + turn for quadrant in (-180.0, -90.0, 0.0, 90.0) for turn in (25, 40, 55, 65)
 ]
-_ROUNDS = 3
 # So many times the size of the box is certainly beyond it.
 _FAR = 10.0
 _RAY: dict[str, Any] = {
@@ -74,7 +68,7 @@ def ilr_plane(
     """
     view = View.on_balances(explanation, instance, balances, most, axes=2)
     figure, axes = style.one_panel(_PLANE, grid="y")
-    for axis, label in zip((axes.xaxis, axes.yaxis), view.axis_labels(_ROOM[0]), strict=True):
+    for axis, label in zip((axes.xaxis, axes.yaxis), view.axis_labels(150.0), strict=True):
         style.scale(axis, label, ticks=6)
         axis.grid(True, color=style.GRID, linewidth=0.6)
     arrows.legend(axes, view)
@@ -90,11 +84,11 @@ def _shape(figure: Figure, axes: Axes, view: View) -> None:
 
     The layout is final then: it determines how large the panel is.
     """
-    low, high = view.box(_BORDER[0])
+    low, high = view.box(0.12)
     span = high - low
     figure.draw_without_rendering()
     width, height = axes.bbox.width / figure.dpi, axes.bbox.height / figure.dpi
-    panel = float(np.clip(width * span[1] / span[0], *_PANEL))
+    panel = float(np.clip(width * span[1] / span[0], 2.2, 3.8))
     figure.set_figheight(_PLANE - height + panel)
     figure.draw_without_rendering()
     half = (span / axes.bbox.size).max() * axes.bbox.size / 2
@@ -149,7 +143,7 @@ def ilr_space(
         ValueError: as `ilr_plane`, or there are fewer than four classes.
     """
     view = View.on_balances(explanation, instance, balances, most, axes=3)
-    figure, panel = style.one_panel(_SPACE, grid="y")
+    figure, panel = style.one_panel(4.6, grid="y")
     panel.set_axis_off()
     arrows.legend(panel, view)
     style.headline(figure, *view.headline())
@@ -179,7 +173,7 @@ class _Space(Axes3D):
 
 def _frame(axes: Axes3D, view: View) -> Float[np.ndarray, "2 3"]:
     """Set limits that hold all, which are returned, labels and the viewpoint."""
-    box = view.box(_BORDER[1])
+    box = view.box(0.06)
     low, high = box
     axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), zlim=(low[2], high[2]))
     axes.view_init(*angles(np.diff(view.segments, axis=1)[:, 0]))
@@ -187,7 +181,7 @@ def _frame(axes: Axes3D, view: View) -> Float[np.ndarray, "2 3"]:
         unseen.set_visible(False)
     axes.tick_params(labelsize=style.TEXT, labelcolor=style.INK, pad=-2)
     three = (axes.xaxis, axes.yaxis, axes.zaxis)
-    for axis, label in zip(three, view.axis_labels(_ROOM[1]), strict=True):
+    for axis, label in zip(three, view.axis_labels(125.0), strict=True):
         style.scale(axis, label, ticks=4)
         axis.labelpad = -4
         axis.set_pane_color("none")
@@ -199,7 +193,7 @@ def _fit(figure: Figure, axes: Axes3D, box: Float[np.ndarray, "2 3"]) -> None:
     """Make the box as wide as its panel, with what is written around it, and the figure as high."""
     panel, zoom = axes.bbox.frozen(), 1.0
     edges = np.array(list(itertools.product(*box.T)))
-    for _ in range(_ROUNDS):
+    for _ in range(3):
         axes.set_box_aspect(box[1] - box[0], zoom=zoom)
         figure.draw_without_rendering()
         written = [axis.get_tightbbox() for axis in (axes.xaxis, axes.yaxis, axes.zaxis)]

@@ -17,18 +17,11 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 # Points.
-_NAME, _CLASS, _AXIS = 300.0, 80.0, 150.0
-# Pixels.
-_HEIGHT = 600
-_MARGINS = {"l": 20, "r": 20, "t": 80, "b": 20}
-# Of the extent of what is drawn: heads of arrows, and room for text, which the axes would cut off.
-_HEAD, _BORDER = 0.04, 0.16
-# So many times the size of the axes is certainly beyond them.
-_FAR = 10.0
+_NAME = 300.0
 # Along an arrow: a pointer finds only the points of a line.
 _ALONG = np.linspace(0, 1, 21)
+# Parts of a composition that are listed.
 _PARTS = 12
-_EYE = 1.3
 
 
 def interactive(
@@ -72,7 +65,8 @@ def interactive(
         balances = (1, 2, 3)[: max(2, min(3, len(explanation.classes) - 1))]
     axes = 3 if len(balances) == 3 else 2
     view = View.on_balances(explanation, instance, balances, most, axes)
-    box = view.box(_BORDER)
+    # With room for text, which the axes would cut off.
+    box = view.box(0.16)
     figure = go.Figure()
     if view.is_whole:
         _add_walls(figure, view, box)
@@ -98,7 +92,7 @@ def interactive(
 def _add_walls(figure: "go.Figure", view: View, box: Float[np.ndarray, "2 axes"]) -> None:
     flat = len(view.balances) == 2
     # Equal units widen the axes of a plane, which cut off what is beyond them.
-    for ray in rays(view, _FAR * box if flat else box):
+    for ray in rays(view, 10 * box if flat else box):
         line = {"color": style.NEUTRAL, "dash": "dash", "width": 1.5}
         figure.add_trace(_trace(ray, mode="lines", line=line, hoverinfo="skip"))
     for wall in [] if flat else walls(view, box):
@@ -117,7 +111,7 @@ def _add_classes(figure: "go.Figure", view: View) -> None:
             mode="lines+markers+text",
             line={**colour, "dash": "dash", "width": 3 if flat else 6},
             marker={**colour, "size": [0, 7 if flat else 3]},
-            text=["", _plain(view.class_label(members, _CLASS))],
+            text=["", _plain(view.class_label(members, 80.0))],
             textposition="bottom center" if flat and vector[1] < 0 else "top center",
             textfont=colour,
             hovertext=f"class-composition of {_plain(view.class_label(members, _NAME))}",
@@ -126,7 +120,7 @@ def _add_classes(figure: "go.Figure", view: View) -> None:
 
 
 def _add_steps(figure: "go.Figure", view: View) -> None:
-    head = _HEAD * np.ptp(view.segments, axis=(0, 1)).max()
+    head = 0.04 * np.ptp(view.segments, axis=(0, 1)).max()
     norms = zip(view.phi.norm(dim=1).tolist(), view.norm_errors.tolist(), strict=True)
     described = zip(view.labels(_NAME), norms, view.compositions, strict=True)
     for number, (name, norm, parts) in enumerate(described):
@@ -165,10 +159,11 @@ def _heads(
 
 
 def _lay_out(figure: "go.Figure", view: View, box: Float[np.ndarray, "2 axes"]) -> None:
-    titles = [_plain(title) for title in view.axis_labels(_AXIS)]
+    titles = [_plain(title) for title in view.axis_labels(150.0)]
     first, *others = map(_plain, view.headline())
     heading = f"{first}<br><sup>{'; '.join(others)}</sup>"
-    figure.update_layout(template="plotly_white", title=heading, height=_HEIGHT, margin=_MARGINS)
+    margins = {"l": 20, "r": 20, "t": 80, "b": 20}
+    figure.update_layout(template="plotly_white", title=heading, height=600, margin=margins)
     if len(titles) == 2:
         figure.update_xaxes(title=titles[0], range=box[:, 0])
         figure.update_yaxes(title=titles[1], range=box[:, 1], scaleanchor="x")
@@ -177,7 +172,7 @@ def _lay_out(figure: "go.Figure", view: View, box: Float[np.ndarray, "2 axes"]) 
         f"{name}axis": {"title": title, "nticks": 5, "range": limits}
         for name, title, limits in zip("xyz", titles, box.T, strict=True)
     }
-    eye = _EYE * towards(*angles(np.diff(view.points, axis=0)))
+    eye = 1.3 * towards(*angles(np.diff(view.points, axis=0)))
     camera = {"projection": {"type": "orthographic"}, "eye": dict(zip("xyz", eye, strict=True))}
     figure.update_layout(scene={**axes, "aspectmode": "data", "camera": camera})
 

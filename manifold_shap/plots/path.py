@@ -15,9 +15,6 @@ from manifold_shap.explanation import Explanation
 from manifold_shap.plots import selection, style
 from manifold_shap.spaces import Probability
 
-# Length of the class-compositions, relative to the extent of the path.
-_REACH = 0.45
-
 
 @dataclass(frozen=True)
 class Path:
@@ -149,7 +146,7 @@ class View(Path):
         extent = max(np.ptp(points, axis=0).max(), 0.5 * np.abs(points).max())
         if extent == 0:
             return 1.0
-        wanted = _REACH * extent / max(np.linalg.norm(vector) for _, vector in self.class_vectors())
+        wanted = 0.45 * extent / max(np.linalg.norm(vector) for _, vector in self.class_vectors())
         power = 10.0 ** np.floor(np.log10(wanted))
         round_ones = (power * m for m in (1, 2, 5, 10))
         return float(min(round_ones, key=lambda near: abs(np.log(near / wanted))))

@@ -19,16 +19,10 @@ from manifold_shap.plots import selection, style
 _CELL = 0.95
 _GAP = 0.06
 _TITLE = 0.22
-_NAMES = 0.16
 _LINE = 0.13
 _MARGIN = 0.1
 _BETWEEN = 0.3
-_FOOT = 0.62
 _NARROWEST = 2.4
-# Lines of images in a column of them; images that are shown by default.
-_LINES = 8
-_IMAGES = 32
-_WITHIN = 0.995
 
 
 def pixel_maps(
@@ -68,7 +62,7 @@ def pixel_maps(
     first, *_ = by_name.values()
     _check_images(first)
     if rows is None:
-        rows = range(min(len(first.phi), _IMAGES))
+        rows = range(min(len(first.phi), 32))
     elif len(rows) == 0:
         raise ValueError("Expected `rows` to name at least one image but got none.")
     chosen = [selection.row_index(first, int(row), "rows") for row in rows]
@@ -76,13 +70,13 @@ def pixel_maps(
     maps = torch.stack([_maps(e, chosen, of_row) for e in by_name.values()], dim=1)
     largest = maps.abs().max().item()
     # A few extreme pixels would leave all others pale; pointed ends of the colour bar show them.
-    limit = float(np.quantile(maps.abs().numpy(), _WITHIN)) or largest or 1.0
+    limit = float(np.quantile(maps.abs().numpy(), 0.995)) or largest or 1.0
     height, width = first.x.shape[-2:]
     images = first.x[chosen].reshape(len(chosen), -1, height, width).numpy()
     cautions = [style.plain(caution) for caution in selection.cautions(by_name)]
     figure, cells, foot = _grid(
         len(chosen), ["image", *by_name], _CELL * min(1, height / width),
-        foot=_FOOT + _LINE * len(cautions),
+        foot=0.62 + _LINE * len(cautions),
     )  # fmt: skip
     room = 72 * max((1 + len(by_name)) * _CELL, _NARROWEST - 2 * _MARGIN)
     for line, (image, signed) in enumerate(zip(images, maps.numpy(), strict=True)):
@@ -130,11 +124,11 @@ def _grid(
 
     Images have a fixed shape, so every place is known beforehand, in inches.
     """
-    blocks = -(-lines // _LINES)
+    blocks = -(-lines // 8)
     per_block = -(-lines // blocks)
     line_height = _TITLE + cell_height + _GAP
     block_width = max(len(names) * (_CELL + _GAP) - _GAP, _NARROWEST - 2 * _MARGIN) + _BETWEEN
-    top = _MARGIN + _NAMES + _LINE * max(name.count("\n") for name in names)
+    top = _MARGIN + 0.16 + _LINE * max(name.count("\n") for name in names)
     whole_width = 2 * _MARGIN + blocks * block_width - _BETWEEN
     whole_height = top + per_block * line_height + foot
     figure = style.laid_out(whole_height, whole_width)

@@ -13,9 +13,6 @@ from manifold_shap.explanation import Explanation
 from manifold_shap.global_values import GlobalValues
 from manifold_shap.plots import style
 
-# Of a group of unnamed elements of a table, so many values are listed.
-_LISTED = 4
-
 
 def named(explanations: Explanation | Mapping[str, Explanation]) -> dict[str, Explanation]:
     """Explanations by name; refused unless they are of the same rows, players and outputs."""
@@ -148,7 +145,7 @@ def features(explanation: Explanation, players: Int64[Tensor, " some"]) -> list[
             elements = x.new_full((len(x), number), torch.nan)
             row, _ = owned.nonzero(as_tuple=True)
             elements[row, (owned.cumsum(1) - 1)[owned]] = x.flatten(1)[owned].to(elements)
-            few = number <= (_LISTED if x.ndim == 2 else 1)
+            few = number <= (4 if x.ndim == 2 else 1)
             found.append(pd.DataFrame(elements[:, : number if few else 0].numpy()))
         return found
     frame = schema.decode(x)

@@ -12,18 +12,11 @@ from matplotlib.figure import Figure
 from manifold_shap.explanation import Explanation
 from manifold_shap.plots import selection, style
 
+# Points.
 _LABEL = 150.0
-_LINE = 0.27
-_HALF_HEIGHT = 0.4
-# Of several panels: how many stand in a row, and the width of one in inches.
-_COLUMNS = 4
+# Inches: the width of one of several panels.
 _PANEL = 1.7
 _BINS = 100
-# A neighbourhood of fewer points than this is not spread over the whole height of its line.
-_CROWD = 10
-_GOLDEN = (5**0.5 - 1) / 2
-# Fewer rows than this say little about all rows.
-_FEW = 20
 
 
 def sina(
@@ -106,7 +99,7 @@ def _hints(explanation: Explanation, output: str | None, grey: bool) -> Iterator
     outputs = len(explanation.outputs)
     if output is None and outputs > 2:
         yield f"1 of {outputs} outputs, the most moved"
-    if len(explanation.phi) < _FEW:
+    if len(explanation.phi) < 20:
         yield "too few rows for a summary"
     if grey:
         yield "grey: values without order"
@@ -132,12 +125,12 @@ def _rank(columns: pd.DataFrame) -> tuple[Float[np.ndarray, " rows"], str]:
 
 def _panels(names: Sequence[str], labels: Sequence[str]) -> tuple[Figure, list[Axes]]:
     """Axes for each explanation, of the same scales; several have their names as titles."""
-    height = 0.85 + _LINE * max(len(labels), 5)
+    height = 0.85 + 0.27 * max(len(labels), 5)
     if len(names) == 1:
         figure, axes = style.one_panel(height, grid="y")
         style.write_lines(axes, labels)
         return figure, [axes]
-    columns = min(len(names), _COLUMNS)
+    columns = min(len(names), 4)
     rows = -(-len(names) // columns)
     beside = max(map(style.text_width, labels)) / 72 + 0.6
     figure = style.laid_out(height * rows, _PANEL * columns + beside)
@@ -181,11 +174,13 @@ def _jitter(phi: Float[np.ndarray, "rows lines"]) -> Iterator[Float[np.ndarray, 
         here = values[np.isfinite(values)]
         bins = ((here - low) / max(high - low, 1e-300) * (_BINS - 1)).round().astype(int)
         density = (np.bincount(bins, minlength=_BINS) @ np.exp(-0.5 * (apart / 1.5) ** 2))[bins]
-        share = density / density.max(initial=_CROWD)
+        # A neighbourhood of fewer than ten points is not spread over the whole height of its line.
+        share = density / density.max(initial=10)
         # Multiples of the golden ratio in order of value: neighbours land far apart, and evenly.
         rank = here.argsort(kind="stable").argsort(kind="stable")
+        spread = 2 * ((0.5 + (5**0.5 - 1) / 2 * rank) % 1) - 1
         offsets = np.full(len(values), np.nan)
-        offsets[np.isfinite(values)] = _HALF_HEIGHT * share * (2 * ((0.5 + _GOLDEN * rank) % 1) - 1)
+        offsets[np.isfinite(values)] = 0.4 * share * spread
         yield offsets
 
 

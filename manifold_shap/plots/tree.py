@@ -6,13 +6,6 @@ from matplotlib.figure import Figure
 from manifold_shap.plots import style
 from manifold_shap.simplex.partition import Partition, Tree
 
-# Points.
-_LEAF = 18.0
-_NAME = 110.0
-# Inches.
-_LEVEL = 0.28
-_HEAD = 0.55
-
 
 def bifurcation_tree(partition: Partition | Tree) -> Figure:
     """Draws which classes each balance compares: those below its left and its right branch.
@@ -32,13 +25,13 @@ def bifurcation_tree(partition: Partition | Tree) -> Figure:
     if not isinstance(partition, Partition):
         partition = Partition.of_tree(partition)
     order = _leaf_order(partition)
-    names = [style.shorten(partition.classes[k], _NAME) for k in order]
-    inside = max(72 * style.WIDTH - 2 * style.MARGIN, _LEAF * len(names))
+    names = [style.shorten(partition.classes[k], 110.0) for k in order]
+    inside = max(72 * style.WIDTH - 2 * style.MARGIN, 18.0 * len(names))
     settings, below = style.below_axis(names, inside)
     places = _places(partition, order)
     depth = max(level for _, level in places.values())
     figure, axes = style.one_panel(
-        _HEAD + _LEVEL * depth + below / 72, grid="y", width=(inside + 2 * style.MARGIN) / 72
+        0.55 + 0.28 * depth + below / 72, grid="y", width=(inside + 2 * style.MARGIN) / 72
     )
     axes.set_axis_off()
     axes.set_xlim(-0.5, len(names) - 0.5)

@@ -10,17 +10,12 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-from manifold_shap._checks import check_mask
+from manifold_shap._checks import check_mask, check_whole
 
 
 def _log_binomial(n: int, k: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     total = torch.tensor(n + 1.0, dtype=k.dtype, device=k.device)
     return torch.lgamma(total) - torch.lgamma(k + 1) - torch.lgamma(n - k + 1)
-
-
-def _check_players(players: int, least: int) -> None:
-    if players < least:
-        raise ValueError(f"Expected at least {least} players but got {players}.")
 
 
 class SizeUniform:
@@ -37,8 +32,7 @@ class SizeUniform:
     """
 
     def __init__(self, players: int) -> None:
-        _check_players(players, 1)
-        self.players = players
+        self.players = check_whole("players", players)
 
     def sample(self, shape: Sequence[int], generator: torch.Generator) -> Tensor:
         """Coalitions `[*shape, players]` on the generator's device."""
@@ -120,7 +114,7 @@ class ShapleyKernel(_ProperSizes):
     """
 
     def __init__(self, players: int) -> None:
-        _check_players(players, 2)
+        check_whole("players", players, 2)
         size = torch.arange(1, players, dtype=torch.float64)
         super().__init__(players, 1 / (size * (players - size)))
 
@@ -142,7 +136,7 @@ class LeverageScores(_ProperSizes):
     """
 
     def __init__(self, players: int) -> None:
-        _check_players(players, 2)
+        check_whole("players", players, 2)
         super().__init__(players, torch.ones(players - 1, dtype=torch.float64))
 
 

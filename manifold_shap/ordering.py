@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Int64
 from torch import Tensor
 
-from manifold_shap._checks import check_distinct
+from manifold_shap._checks import check_distinct, check_known
 from manifold_shap._words import shown
 from manifold_shap.coalitions import all_coalitions, all_orders, sample_orders
 from manifold_shap.players import Players
@@ -148,13 +148,7 @@ def _check_components(components: Any, players: Players) -> None:
                 f"{[list(names) for names in components]}; leave the empty one out."
             )
     named = [name for component in components for name in component]
-    known = set(players.names)
-    unknown = [name for name in named if not isinstance(name, str) or name not in known]
-    if unknown:
-        raise ValueError(
-            f"Expected `ordering` to name players among {shown(players.names)} but got "
-            f"{shown(unknown)}."
-        )
+    check_known(named, players.names, "players in `ordering`")
     check_distinct(named, "players in `ordering`", "put each of them into one component")
     left_out = [name for name in players.names if name not in set(named)]
     if left_out:

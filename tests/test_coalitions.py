@@ -152,7 +152,7 @@ def test_sampling_repeats_with_its_seed(
     ("law", "least"), [(SizeUniform, 1), (ShapleyKernel, 2), (LeverageScores, 2)]
 )
 def test_a_law_needs_players(law: type, least: int) -> None:
-    with pytest.raises(ValueError, match=f"Expected at least {least} players but got"):
+    with pytest.raises(ValueError, match=rf"`players` .* of at least {least} but got"):
         law(least - 1)
 
 

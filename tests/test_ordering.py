@@ -108,8 +108,11 @@ def test_an_ordering_is_read_by_name() -> None:
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        ([["a", "q"], list("bcde")], r"players among \['a', 'b', 'c', 'd', 'e'\] but got \['q'\]"),
-        ([["a", 1], list("bcde")], r"players among \['a', .* but got \[1\]"),
+        (
+            [["a", "q"], list("bcde")],
+            r"`ordering` among \['a', 'b', 'c', 'd', 'e'\] but got \['q'\]",
+        ),
+        ([["a", 1], list("bcde")], r"`ordering` among \['a', .* but got \[1\]"),
         (
             [["a", "b"], list("bcde")],
             r"distinct players in `ordering` but got \['b'\]",

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from manifold_shap._checks import check_distinct
+from manifold_shap._checks import check_distinct, check_known
 from manifold_shap.simplex import geometry
 
 Tree = Any
@@ -218,11 +218,7 @@ def _collect(tree: Tree, splits: list[tuple[list[str], list[str]]]) -> list[str]
 
 
 def _check_leaves(leaves: Sequence[str], classes: Sequence[str]) -> None:
-    unknown = sorted(set(leaves) - set(classes))
-    if unknown:
-        raise ValueError(
-            f"Expected a partition of the classes {list(classes)} but it names {unknown}."
-        )
+    check_known(leaves, classes, "classes in a partition")
     check_distinct(leaves, "classes in a partition")
     absent = [name for name in classes if name not in leaves]
     if absent:

@@ -8,6 +8,8 @@ import torch
 from jaxtyping import Bool, Int64
 from torch import Tensor
 
+from manifold_shap._checks import check_distinct, check_known
+from manifold_shap._words import shown
 from manifold_shap.players import Players
 from manifold_shap.values.base import Estimate, ValueFunction
 
@@ -105,11 +107,12 @@ class GroupedValue(ValueFunction):
                 "give a larger `count`."
             )
         # Every label up to a row's largest must own an element.
+        count = flat.amax(1) + 1
         present = torch.zeros(len(flat), len(self.players) + 1, dtype=torch.bool, device=x.device)
-        present = present.scatter_(1, flat + 1, True)[:, 1:]
-        skipped = present.sum(1) != flat.amax(1) + 1
-        if bool(skipped.any()) or int(flat.amax(1).min()) < 0:
-            row = int(skipped.nonzero()[0]) if bool(skipped.any()) else int(flat.amax(1).argmin())
+        wrong = present.scatter_(1, flat + 1, True)[:, 1:].sum(1) != count
+        wrong |= count == 0
+        if bool(wrong.any()):
+            row = int(wrong.nonzero()[0])
             raise ValueError(
                 f"Expected the labels of each row to be 0, 1, ... without a gap but row {row} has "
                 f"{flat[row].unique().tolist()[:20]}."
@@ -137,17 +140,7 @@ class GroupedValue(ValueFunction):
         """The coalitions of the players that are grouped."""
         if self._labels is None:
             return mask[..., self._member.to(mask.device)]
-        # The group of the first element of each player: all of its elements have the same one.
-        index = self.value.players.index.flatten().to(x.device)
-        owners = self.owners(x).flatten(1)
-        first = torch.full((len(self.value.players),), len(index), device=x.device)
-        first = first.scatter_reduce(0, index, torch.arange(len(index), device=x.device), "amin")
-        group = owners[:, first]
-        if not torch.equal(group[:, index], owners):
-            raise ValueError(
-                "Expected the elements of one player to have one label in every row; a label map "
-                "may not split the players that it groups."
-            )
+        group = _of_players(self.owners(x).flatten(1), self.value.players)
         # Padding is never revealed.
         padded = torch.cat((mask, mask.new_zeros(*mask.shape[:2], 1)), dim=2)
         place = group.where(group >= 0, mask.shape[2])[:, None]
@@ -155,31 +148,23 @@ class GroupedValue(ValueFunction):
 
 
 def _by_name(groups: Mapping[str, Any], players: Players) -> tuple[list[str], Tensor]:
-    place = {name: k for k, name in enumerate(players.names)}
     named = [name for members in groups.values() for name in members]
-    unknown = [name for name in named if name not in place]
-    twice = sorted({name for name in named if named.count(name) > 1})
-    if unknown or twice or not all(len(members) for members in groups.values()):
-        problem = (
-            f"{unknown[:10]} are not among them"
-            if unknown
-            else f"{twice[:10]} are in more than one group"
-            if twice
-            else "a group is empty"
-        )
+    check_known(named, players.names, "players in `groups`")
+    check_distinct(named, "players in `groups`", "put each of them into one group")
+    empty = [name for name, members in groups.items() if not len(members)]
+    if empty:
         raise ValueError(
-            f"Expected `groups` to name players among {list(players.names[:10])}, each once, but "
-            f"{problem}."
+            f"Expected players in every group of `groups` but {shown(empty)} are empty."
         )
-    names = [*groups, *(name for name in players.names if name not in set(named))]
     number = {name: k for k, members in enumerate(groups.values()) for name in members}
-    number |= {name: k for k, name in enumerate(names) if k >= len(groups)}
-    return names, torch.tensor([number[name] for name in players.names])
+    alone = [name for name in players.names if name not in number]
+    number |= {name: k for k, name in enumerate(alone, len(groups))}
+    return [*groups, *alone], torch.tensor([number[name] for name in players.names])
 
 
 def _by_label(labels: Tensor, players: Players) -> tuple[list[str], Tensor]:
     if labels.shape == players.index.shape and labels.numel() != len(players):
-        labels = _of_players(labels, players)
+        labels = _of_players(labels.flatten()[None], players)
     labels = labels.flatten()
     if labels.is_floating_point() or len(labels) != len(players):
         raise ValueError(
@@ -195,13 +180,13 @@ def _by_label(labels: Tensor, players: Players) -> tuple[list[str], Tensor]:
 
 
 def _of_players(labels: Tensor, players: Players) -> Tensor:
-    """Labels of players, from those of their elements."""
-    index, flat = players.index.flatten(), labels.flatten()
-    own = torch.zeros(len(players), dtype=flat.dtype).scatter(0, index, flat)
-    if not torch.equal(own[index], flat):
+    """Labels of players `[rows, players]`, from those of their elements `[rows, elements]`."""
+    index = players.index.flatten().to(labels.device).expand(len(labels), -1)
+    own = labels.new_zeros(len(labels), len(players)).scatter(1, index, labels)
+    if not torch.equal(own.gather(1, index), labels):
         raise ValueError(
-            "Expected the elements of one player to have one label; a label map may not split the "
-            "players that it groups."
+            "Expected the elements of one player to have one label in every row; a label map may "
+            "not split the players that it groups."
         )
     return own
 

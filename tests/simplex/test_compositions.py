@@ -449,7 +449,10 @@ def test_probabilities_have_no_compositions(call: Callable[[ms.Explanation], Any
 @pytest.mark.parametrize(
     ("tree", "message"),
     [
-        ([["a", "b"], ["c", "e"]], r"partition of the classes \['a', 'b', 'c', 'd'\] .* \['e'\]"),
+        (
+            [["a", "b"], ["c", "e"]],
+            r"classes in a partition among \['a', 'b', 'c', 'd'\] .* \['e'\]",
+        ),
         ([["a", "b"], "c"], r"every class in the partition but it leaves out \['d'\]"),
         ([["a", "b"], "c", "d"], "Expected a binary tree of class names"),
         (ms.Partition.sequential(("a", "b", "c")), "but got one of"),

@@ -214,7 +214,7 @@ def test_a_node_is_a_pair(tree: object, node: str) -> None:
     ("tree", "message"),
     [
         (["a", "b"], r"Expected every class in the partition but it leaves out \['c'\]"),
-        ([["a", "b"], "d"], r"a partition of the classes \['a', 'b', 'c'\] but it names \['d'\]"),
+        ([["a", "b"], "d"], r"classes in a partition among \['a', 'b', 'c'\] but got \['d'\]"),
         (
             [["a", "b"], ["c", "a"]],
             r"distinct classes in a partition but got \['a'\]",

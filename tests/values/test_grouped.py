@@ -75,9 +75,9 @@ def test_padding_is_never_revealed() -> None:
 @pytest.mark.parametrize(
     ("groups", "count", "message"),
     [
-        ({"a": ["x0", "x9"]}, None, "are not among them"),
-        ({"a": ["x0"], "b": ["x0"]}, None, "more than one group"),
-        ({"a": []}, None, "a group is empty"),
+        ({"a": ["x0", "x9"]}, None, r"players in `groups` among .* but got \['x9'\]"),
+        ({"a": ["x0"], "b": ["x0"]}, None, r"distinct players in `groups` but got \['x0'\]"),
+        ({"a": []}, None, r"\['a'\] are empty"),
         ([0, 2, 2, 0], None, "without a gap"),
         ([0, 1], None, "one for each of 4 players"),
         (lambda x: torch.zeros(len(x), 4).long(), None, "Expected `count`"),

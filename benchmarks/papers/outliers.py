@@ -50,12 +50,13 @@ def run(
         raise ValueError(
             f"Expected `learned` to be some of `sigmas` but got {sorted(unknown)} too."
         )
-    efforts = [forests.Effort(outliers, orders, draws, seed + k) for k in range(number_of_forests)]
+    effort = {"outliers": outliers, "orders": orders, "draws": draws}
+    seeds = range(seed, seed + number_of_forests)
     ends = sorted({min(sigmas), max(sigmas)})
     kinds = [(trees, s) for s in sigmas] + [(count, s) for count in more_trees for s in ends]
     wrong = []
     for count, sigma in kinds:
-        made = [forests.Found(sigma, count, effort) for effort in efforts]
+        made = [forests.Detector(sigma, count, each, **effort) for each in seeds]
         extra = epochs if count == trees and sigma in learned else 0
         games = [one.values | (one.learned(extra) if extra else {}) for one in made]
         shares = {
@@ -66,7 +67,7 @@ def run(
         wrong.append({"trees": count, "sigma": sigma, "misjudged": misjudged, "wrong": shares})
         print(wrong[-1], flush=True)
     shown = min(sigmas, key=lambda sigma: abs(sigma - SHOWN))
-    data = forests.Found(shown, trees, efforts[0])
+    data = forests.Detector(shown, trees, seed, **effort)
     return {
         "forests": wrong,
         "shown": shown,
@@ -82,39 +83,35 @@ def first_of(found: Found) -> list[Any]:
 def claims(found: Found) -> list[Claim]:
     first = first_of(found)
     trees, misjudged = first[0]["trees"], max(one["misjudged"] for one in first)
-    text, ours = (
-        f"{trees} trees tell all outliers from all inliers",
-        f"up to {misjudged} rows wrong",
-    )
-    made = [Claim(text, "100 %", ours, not misjudged, "the kinds overlap at the most noise")]
-    why = "larger forests split all features about as often"
+    made = [Claim(f"{trees} trees tell all outliers from all inliers", "100 %",
+                  f"up to {misjudged} rows wrong", not misjudged,
+                  "the kinds overlap at the most noise")]  # fmt: skip
     for count in dict.fromkeys(one["trees"] for one in found["forests"]):
         of = {o["sigma"]: mean(o["wrong"][OFF]) for o in found["forests"] if o["trees"] == count}
         for sigma, (words, bound) in zip((min(of), max(of)), BOUNDS.items(), strict=True):
             text = f"{count} trees, σ = {sigma}: {words} or more are wrong off the manifold"
-            share = of[sigma]
-            made.append(Claim(text, number(bound), number(share), share >= bound, why))
+            why = "larger forests split all features about as often"
+            made.append(Claim(text, number(bound), number(of[sigma]), of[sigma] >= bound, why))
     off, on = ([mean(one["wrong"][game]) for one in first] for game in GAMES)
     worst = max(b / a if a else 1.0 for a, b in zip(off, on, strict=True))
-    text = (
-        f"{trees} trees: at every noise at most a third as many are wrong on the manifold as off it"
-    )
-    made.append(Claim(text, "Fig. 3(d)", f"up to {number(worst)} times as many", worst <= FEWER))
+    made.append(Claim(
+        f"{trees} trees: at every noise at most a third as many are wrong on the manifold as off "
+        "it", "Fig. 3(d)", f"up to {number(worst)} times as many", worst <= FEWER,
+    ))  # fmt: skip
     for law, kinds in found["scores"].items():
         taken, apart = kinds[INLIER]["mistaken"], kinds[OUTLIER]["distance"]
-        for game, words, holds in (
-            (OFF, "a tenth or more", taken[OFF] >= FABRICATED),
-            (ON, "less than a hundredth", taken[ON] < AGREED),
-        ):
-            text = f"{game}: {words} of the inlier coalitions are taken for outliers ({law})"
-            made.append(Claim(text, "Fig. 3(e)", number(taken[game]), holds))
-        text = (
-            "scores of outlier coalitions are more than twice as far from those of actual outliers "
-        )
-        text += f"off the manifold as on it ({law})"
-        ours = f"{number(apart[OFF])} against {number(apart[ON])} (Wasserstein)"
-        why = "the five broken features alone look like an inlier, rightly"
-        made.append(Claim(text, "Fig. 3(f)", ours, apart[OFF] > FARTHER * apart[ON], why))
+        are = "of the inlier coalitions are taken for outliers"
+        made += [
+            Claim(f"{OFF}: a tenth or more {are} ({law})", "Fig. 3(e)", number(taken[OFF]),
+                  taken[OFF] >= FABRICATED),
+            Claim(f"{ON}: less than a hundredth {are} ({law})", "Fig. 3(e)", number(taken[ON]),
+                  taken[ON] < AGREED),
+            Claim("scores of outlier coalitions are more than twice as far from those of actual "
+                  f"outliers off the manifold as on it ({law})", "Fig. 3(f)",
+                  f"{number(apart[OFF])} against {number(apart[ON])} (Wasserstein)",
+                  apart[OFF] > FARTHER * apart[ON],
+                  "the five broken features alone look like an inlier, rightly"),
+        ]  # fmt: skip
     return made
 
 
@@ -149,14 +146,11 @@ def figures(found: Found) -> dict[str, Figure]:
         ends = np.array([(min(shares), max(shares)) for _, shares in has]).T
         # Methods stand side by side; those at a few scales of the noise have no line.
         where = np.array([sigma for sigma, _ in has]) + 0.003 * (k - len(names) / 2 + 0.5)
-        look: dict[str, Any] = {
-            "color": colour,
-            "label": name,
-            "markersize": 3.5,
-            "elinewidth": 0.8,
-        }
+        look: dict[str, Any] = {"color": colour, "label": name, "markersize": 3.5}
         whiskers = abs(ends - middle)
-        left.errorbar(where, middle, whiskers, fmt="o-" if name in GAMES else "o", **look)
+        left.errorbar(
+            where, middle, whiskers, fmt="o-" if name in GAMES else "o", markersize=3.5, **look
+        )
     left.set_ylim(-0.02, 1.02)
     label_axes(left, "Share of wrong explanations", "noise σ (whiskers: range of forests)")
     for axes, (kind, by) in zip(right, found["scores"][EVEN].items(), strict=True):

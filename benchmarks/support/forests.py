@@ -1,6 +1,5 @@
 """Outliers of known cause (Frye et al. 2021, Section 3.2), and isolation forests that find them."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -70,18 +69,16 @@ class TrueConditional(ms.Imputer):
         return Completions(self.splice(x, mask, mixture.means[component] + fresh))
 
 
-@dataclass(frozen=True)
-class Effort:
-    """What goes into the explanations of a forest."""
-
-    outliers: int  # how many are explained
-    orders: int  # of the players, with their reverses, for each of them
-    draws: int  # completions of a coalition
-    seed: int  # of the data set, of the forest, and of what is learned
-
-
-class Found:
+class Detector:
     """A data set, its forest, and the two games of the paper.
+
+    Args:
+        sigma: noise of the data.
+        trees: of the forest.
+        seed: of the data set, of the forest, and of what is learned.
+        outliers: how many are explained.
+        orders: of the players, with their reverses, for each of them.
+        draws: completions of a coalition.
 
     Attributes:
         x: rows of the data set.
@@ -90,12 +87,13 @@ class Found:
         values: games of its score, off and on the manifold.
     """
 
-    def __init__(self, sigma: float, trees: int, effort: Effort) -> None:
+    def __init__(
+        self, sigma: float, trees: int, seed: int, outliers: int, orders: int, draws: int = 1
+    ) -> None:
         mixture = Mixture(sigma)
-        self.effort = effort
-        self.x, self.is_outlier = mixture.draw(effort.seed)
-        settings: dict[str, Any] = {"contamination": SHARE, "random_state": effort.seed}
-        self.forest = IsolationForest(n_estimators=trees, **settings)
+        self.seed, self.outliers, self.orders, self.draws = seed, outliers, orders, draws
+        self.x, self.is_outlier = mixture.draw(seed)
+        self.forest = IsolationForest(n_estimators=trees, contamination=SHARE, random_state=seed)
         said = torch.from_numpy(self.forest.fit_predict(self.x.numpy()) == -1)
         self.misjudged = int((said != self.is_outlier).sum())
         self.values = {
@@ -112,11 +110,11 @@ class Found:
         return ms.Model(self.score, ("outlier score",), "values")
 
     def imputed(self, imputer: ms.Imputer) -> ms.ImputedValue:
-        return ms.imputed_value(self.model, imputer, output="identity", draws=self.effort.draws)
+        return ms.imputed_value(self.model, imputer, output="identity", draws=self.draws)
 
     def learned(self, epochs: int) -> dict[str, ms.ValueFunction]:
         """A surrogate and a VAE of these rows, each trained for so many epochs."""
-        settings: dict[str, Any] = {"max_epochs": epochs, "seed": self.effort.seed}
+        settings: dict[str, Any] = {"max_epochs": epochs, "seed": self.seed}
         settings["trainer"] = {"accelerator": "cpu"}
         surrogate = ms.fit_surrogate(self.model, self.x, output="identity", **settings)
         vae = ms.fit_imputer(self.x, posterior="encoder", least_scale=0.01, **settings)
@@ -124,8 +122,8 @@ class Found:
 
     def wrong(self, value: ms.ValueFunction) -> float:
         """Share of outliers of which this game gives a wrong explanation."""
-        x, effort = self.x[self.is_outlier][: self.effort.outliers], self.effort
-        found = ms.permutation_shapley(value, x, permutations=effort.orders, seed=effort.seed)
+        x = self.x[self.is_outlier][: self.outliers]
+        found = ms.permutation_shapley(value, x, permutations=self.orders, seed=self.seed)
         return error_rate(found.phi[..., 0])
 
 
@@ -149,7 +147,7 @@ def coalitions(count: int, kind: str, law: str) -> Bool[Tensor, "count coalition
     return others | first if kind == OUTLIER else others & ~first
 
 
-def scores(found: Found, law: str) -> dict[str, dict[str, Any]]:
+def scores(found: Detector, law: str) -> dict[str, dict[str, Any]]:
     """By kind: shares taken for the other kind, distances from actual rows, and histograms."""
     x = found.x[found.is_outlier]
     keys = torch.arange(len(x))[:, None].expand(-1, EACH)

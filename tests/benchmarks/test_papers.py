@@ -23,7 +23,7 @@ from benchmarks.papers import compositions, negative, pixels, retraining, seven_
 from benchmarks.papers import outliers as outliers_
 from benchmarks.papers import suppressed as suppressed_
 from benchmarks.support import bike, coupled, forests, scores, suppression, trained
-from benchmarks.support.forests import EVEN, KINDS, LAWS, OFF, ON, ORDERS, OUTLIER, Effort, Mixture
+from benchmarks.support.forests import EVEN, KINDS, LAWS, OFF, ON, ORDERS, OUTLIER, Mixture
 from manifold_shap.coalitions import all_coalitions
 from manifold_shap.data import sources
 from manifold_shap.nn import MLP
@@ -317,7 +317,7 @@ def test_coalitions_hold_all_five_or_none_and_others_by_their_law(kind: str, law
 
 
 def test_scores_of_coalitions_off_and_on_the_manifold() -> None:
-    found = forests.Found(0.05, 100, Effort(4, 8, 1, 0))
+    found = forests.Detector(0.05, 100, seed=0, outliers=4, orders=8)
     of = forests.scores(found, EVEN)[OUTLIER]
     # One in sixteen has the first five alone, which agree, as in an inlier.
     alone = ~forests.coalitions(100, OUTLIER, EVEN)[..., 5:].any(-1)
@@ -332,7 +332,7 @@ def test_scores_of_coalitions_off_and_on_the_manifold() -> None:
 
 
 def test_outliers_in_small(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forests.Found, "learned", lambda self, epochs: {"VAE": self.values[ON]})
+    monkeypatch.setattr(forests.Detector, "learned", lambda self, epochs: {"VAE": self.values[ON]})
     small = {"outliers": 4, "orders": 8, "number_of_forests": 2, "trees": 20, "more_trees": [10]}
     found = run("papers/outliers", sigmas=[0.15, 0.05], learned=[0.05], seed=3, **small)
     kinds = [(one["trees"], one["sigma"]) for one in found["forests"]]

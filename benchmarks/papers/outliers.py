@@ -147,10 +147,8 @@ def figures(found: Found) -> dict[str, Figure]:
         # Methods stand side by side; those at a few scales of the noise have no line.
         where = np.array([sigma for sigma, _ in has]) + 0.003 * (k - len(names) / 2 + 0.5)
         look: dict[str, Any] = {"color": colour, "label": name, "markersize": 3.5}
-        whiskers = abs(ends - middle)
-        left.errorbar(
-            where, middle, whiskers, fmt="o-" if name in GAMES else "o", markersize=3.5, **look
-        )
+        look["fmt"] = "o-" if name in GAMES else "o"
+        left.errorbar(where, middle, abs(ends - middle), elinewidth=0.8, **look)
     left.set_ylim(-0.02, 1.02)
     label_axes(left, "Share of wrong explanations", "noise σ (whiskers: range of forests)")
     for axes, (kind, by) in zip(right, found["scores"][EVEN].items(), strict=True):

@@ -7,6 +7,7 @@ the size of S: on the manifold the prediction is made with far fewer pixels.
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from matplotlib.figure import Figure
@@ -89,18 +90,14 @@ def along(
     return torch.cat(found, 1)
 
 
-def half(sizes: Tensor, v: Float[Tensor, " sizes"]) -> float:
+def half(sizes: Sequence[int], v: Sequence[float]) -> float:
     """Pixels with which half of the way from v(∅) to v(N) is gone."""
-    share = ((v - v[0]) / (v[-1] - v[0])).cummax(0).values
-    after = int((share >= 0.5).nonzero()[0, 0])
-    low, high = share[after - 1].item(), share[after].item()
-    start, stop = sizes[after - 1].item(), sizes[after].item()
-    return start + (stop - start) * (0.5 - low) / (high - low)
+    share = (np.array(v) - v[0]) / (v[-1] - v[0])
+    return float(np.interp(0.5, np.maximum.accumulate(share), sizes))
 
 
 def halves(found: Found) -> dict[str, float]:
-    sizes = torch.tensor(found["sizes"])
-    return {name: half(sizes, torch.tensor(one["value"])) for name, one in found["curves"].items()}
+    return {name: half(found["sizes"], one["value"]) for name, one in found["curves"].items()}
 
 
 def sizes_of(found: Found) -> dict[str, Float[Tensor, "digits pixels"]]:
@@ -116,10 +113,8 @@ def concentration(size: Float[Tensor, "rows pixels"]) -> float:
 
 def claims(found: Found) -> list[Claim]:
     pixels, (on, off) = halves(found), sizes_of(found).values()
-    shares, means = (
-        [concentration(one) for one in (on, off)],
-        [one.mean().item() for one in (on, off)],
-    )
+    shares = [concentration(one) for one in (on, off)]
+    means = [one.mean().item() for one in (on, off)]
     smaller = off.amax(1) < on.amax(1)
     return [
         Claim("half of the prediction is made with less than half as many pixels as off the "

@@ -63,12 +63,7 @@ class Bench:
     """
 
     def __init__(
-        self,
-        data: Rentals,
-        ordering: Sequence[Sequence[str]],
-        draws: int,
-        repeats: int,
-        seed: int,
+        self, data: Rentals, ordering: Sequence[Sequence[str]], draws: int, repeats: int, seed: int
     ) -> None:
         self.data, self.ordering = data, ordering
         self.draws, self.repeats = draws, repeats

@@ -49,11 +49,7 @@ class Discretised:
 
     @classmethod
     def of(
-        cls,
-        x: np.ndarray,
-        y: np.ndarray,
-        names: Sequence[str],
-        weights: np.ndarray | None = None,
+        cls, x: np.ndarray, y: np.ndarray, names: Sequence[str], weights: np.ndarray | None = None
     ) -> "Discretised":
         """Fitted to rows, without the variables of weight 0."""
         weights = np.ones(x.shape[1]) if weights is None else weights

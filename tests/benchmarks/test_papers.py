@@ -220,13 +220,13 @@ def test_values_of_the_tree_are_those_of_the_table_by_hand() -> None:
 
 
 def test_half_of_the_prediction_is_interpolated() -> None:
-    sizes = torch.tensor([0, 10, 20, 40])
-    assert pixels.half(sizes, torch.tensor([0.1, 0.3, 0.5, 0.9])) == pytest.approx(20)
-    assert pixels.half(sizes, torch.tensor([0.0, 0.0, 0.0, 1.0])) == pytest.approx(30)
+    sizes = [0, 10, 20, 40]
+    assert pixels.half(sizes, [0.1, 0.3, 0.5, 0.9]) == pytest.approx(20)
+    assert pixels.half(sizes, [0.0, 0.0, 0.0, 1.0]) == pytest.approx(30)
     # A value that falls does not count as gained.
-    assert pixels.half(sizes, torch.tensor([0.0, 0.4, 0.2, 1.0])) == pytest.approx(20 + 20 / 6)
+    assert pixels.half(sizes, [0.0, 0.4, 0.2, 1.0]) == pytest.approx(20 + 20 / 6)
     # A prediction below the base.
-    assert pixels.half(sizes, torch.tensor([1.0, 0.4, 0.2, 0.0])) == pytest.approx(50 / 6)
+    assert pixels.half(sizes, [1.0, 0.4, 0.2, 0.0]) == pytest.approx(50 / 6)
 
 
 def test_values_along_an_order_are_of_growing_coalitions_and_the_true_class() -> None:

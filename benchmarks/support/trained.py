@@ -67,7 +67,6 @@ class Trained:
         self, name: str, seed: int, fit: Callable[[Tensor, Tensor], Any] | None = None
     ) -> None:
         self.name, self.seed = name, seed
-        self.progress, self.classifier_directory = False, None  # As of a run of the commands.
         self.trainer = {"accelerator": "cpu", "precision": PRECISION.get(name, "32-true")}
         chosen = settings(name, "surrogate", seed)
         self.data: TensorDataModule = instantiate(chosen["data"])
@@ -121,7 +120,6 @@ class Trained:
             "schema": data.schema,
             "model": self.model,
             "output": ms.Probability(),
-            "progress": self.progress,
         }
         return registry.Source(rest).call("_target_", offered | of_training)
 

@@ -18,7 +18,7 @@ the players for as many evaluations:
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -167,12 +167,18 @@ class _Coalitions(Sampler):
         ]
 
     def take(self, rows: Tensor, numbers: range, bar: tqdm) -> None:
-        if self.linearization is None:
-            self._take(self.moments[0], self._contributions, rows, numbers)
-        else:
-            due = self._due(rows, self.linearization.cost)
-            self._take(self.moments[0], self._linearized, rows, numbers)
-            self._take(self.moments[1], self._correction, rows, numbers[:_EXACT_PAIRS], due)
+        near = self.linearization
+        due = None if near is None else self._due(rows, near.cost)
+        for some, mask, keys in self._drawn(0, rows, numbers):
+            values = self.game.around(some, mask, keys, near)
+            if near is None:
+                self._widen(some, values)
+            self._add(0, some, _of_players(values, mask))
+        for some, mask, keys in self._drawn(1, rows, numbers[:_EXACT_PAIRS], due) if near else ():
+            values = self.game.around(some, mask, keys)
+            self._widen(some, values)
+            linearized = self.game.around(some, mask, keys, near)
+            self._add(1, some, _of_players(values, mask) - _of_players(linearized, mask))
         bar.update(len(rows) * len(numbers))
 
     def estimate(self, rows: Tensor) -> tuple[Tensor, Tensor]:
@@ -186,20 +192,15 @@ class _Coalitions(Sampler):
         exact_cost = cost + len(self.game.players) + 1
         return ~(correction / exact_cost < linearized / cost)
 
-    def _take(
-        self,
-        moments: StratifiedMoments,
-        contributions: Callable[[Tensor, Tensor, Tensor], Tensor],
-        rows: Tensor,
-        pairs: range,
-        due: Bool[Tensor, " rows"] | None = None,
-    ) -> None:
-        """Add samples to one level: means of pairs, two per stratum at a time.
+    def _drawn(
+        self, level: int, rows: Tensor, pairs: range, due: Bool[Tensor, " rows"] | None = None
+    ) -> Iterator[tuple[Tensor, Bool[Tensor, "some m players"], Int64[Tensor, "some m"]]]:
+        """Some of the rows, their coalitions and keys: pairs, two per stratum at a time.
 
         Coalitions are drawn for all rows, so that those of a row do not depend on which others are
         due.
         """
-        game, strata = self.game, len(moments.weights)
+        game, strata = self.game, len(self.moments[level].weights)
         shape = (len(pairs) // (2 * strata), 2)
         step = game.rows_per_batch(2 * len(pairs) * (len(game.players) + 1))
         due = torch.ones(len(rows), dtype=torch.bool) if due is None else due.cpu()
@@ -208,27 +209,22 @@ class _Coalitions(Sampler):
                 (len(some), *shape), len(game.players), strata, self.generator
             )
             some, mask = some[chosen], mask[chosen].flatten(1, 4).to(game.device)
-            if len(some) == 0:
-                continue
-            # Draws are fresh for every pair, so that standard errors are of these, too.
-            keys = _random.fold(self.keys[some][:, None], torch.tensor(pairs))
-            found = contributions(some, mask, keys.repeat_interleave(2, 1))
-            moments.add(some, found.unflatten(1, (*shape, strata, 2)).mean(4))
+            if len(some):
+                # Draws are fresh for every pair, so that standard errors are of these, too.
+                keys = _random.fold(self.keys[some][:, None], torch.tensor(pairs))
+                yield some, mask, keys.repeat_interleave(2, 1)
 
-    def _contributions(
-        self, rows: Tensor, mask: Bool[Tensor, "rows m players"], keys: Int64[Tensor, "rows m"]
-    ) -> Float[Tensor, "rows m players outputs"]:
-        values = self.game.around(rows, mask, keys)
-        where = rows.to(values.device)
-        seen = values.amax((1, 2)) - values.amin((1, 2))
+    def _widen(self, rows: Tensor, values: Float[Tensor, "rows m places outputs"]) -> None:
+        where, seen = rows.to(values.device), values.amax((1, 2)) - values.amin((1, 2))
         self.spread[where] = self.spread[where].maximum(seen)
-        return _of_players(values, mask)
 
-    def _linearized(self, rows: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
-        return _of_players(self.game.around(rows, mask, keys, self.linearization), mask)
-
-    def _correction(self, rows: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
-        return self._contributions(rows, mask, keys) - self._linearized(rows, mask, keys)
+    def _add(
+        self, level: int, rows: Tensor, found: Float[Tensor, "rows m players outputs"]
+    ) -> None:
+        """Add samples to one level: means of pairs, two per stratum at a time."""
+        moments = self.moments[level]
+        shape = (-1, 2, len(moments.weights), 2)
+        moments.add(rows, found.unflatten(1, shape).mean(4))
 
 
 def _of_players(

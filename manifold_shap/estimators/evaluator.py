@@ -1,5 +1,6 @@
 """Evaluates a value function in chunks of at most `batch_size` model rows, with exact anchors."""
 
+import math
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -22,8 +23,6 @@ BATCH_SIZE_ACCELERATOR = 65_536
 
 # Covariances take as many numbers as outputs squared, for every row and player.
 _MOST_CROSSED = 64
-
-Function = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 class Evaluator:
@@ -76,9 +75,12 @@ class Evaluator:
         self._warned, self._progress = False, progress
         own = BATCH_SIZE_CPU if self.value.device.type == "cpu" else BATCH_SIZE_ACCELERATOR
         self.batch_size = batch_size or self.value.batch_size or own
+        self.device = self.value.device
+        self._dtype: torch.dtype | None = None
         self.prediction = self._anchor(self.value.prediction)
         self.base = self._anchor(self.value.base)
         self.total, self.device = self.prediction - self.base, self.prediction.device
+        self._dtype = self.base.dtype
         self.shape = (len(self.x), len(self.players), self.prediction.shape[1])
         self._partition = self.value.space.partition(self.value.classes)
         self.crossed = self._partition is not None and self.shape[2] <= _MOST_CROSSED
@@ -97,8 +99,7 @@ class Evaluator:
             keys: `[rows, count]` or `[rows, 1]`; coalitions with equal keys share the random
                 numbers of a sampled value function.
         """
-        keys = keys.expand(-1, count)
-        values = self._in_chunks(self.value.values, rows, coalitions, keys)[:, :, 0]
+        values = self._in_chunks(self.value.values, rows, coalitions, keys.expand(-1, count))
         _check_finite(values, rows)
         self.evaluations += len(rows) * count
         return values
@@ -123,12 +124,10 @@ class Evaluator:
         if sizes == 0:
             return torch.cat((base, prediction), dim=2)
 
-        def along(x: Tensor, some: Tensor, own: Tensor) -> Tensor:
-            return self.value.values_along(x, some, own, self.batch_size).flatten(1, 2)
+        def some(start: int, stop: int) -> Tensor:
+            return orders[:, start:stop]
 
-        values = self._in_chunks(
-            along, rows, lambda start, stop: orders[:, start:stop], keys, sizes
-        )
+        values = self._in_chunks(self.value.values_along, rows, some, keys, sizes)
         _check_finite(values, rows)
         self.evaluations += values[..., 0].numel()
         return torch.cat((base, values, prediction), dim=2)
@@ -148,16 +147,12 @@ class Evaluator:
             keys: one per coalition.
             linearized: an approximation that gives them instead.
         """
-        places = mask.shape[2] + 1
 
-        def around(x: Tensor, some: Tensor, own: Tensor) -> Tensor:
-            if linearized is not None:
-                return linearized.values_around(x, some, own).flatten(1, 2)
-            return self.value.values_around(x, some, own, self.batch_size).flatten(1, 2)
+        def some(start: int, stop: int) -> Tensor:
+            return mask[:, start:stop]
 
-        values = self._in_chunks(
-            around, rows, lambda start, stop: mask[:, start:stop], keys, places
-        )
+        places, own = mask.shape[2] + 1, linearized or self.value
+        values = self._in_chunks(own.values_around, rows, some, keys, places)
         size = mask.sum(2, keepdim=True)
         sizes = torch.cat((size, size + torch.where(mask, -1, 1)), dim=2)[..., None]
         base, prediction = (end[:, None, None] for end in self.ends(rows))
@@ -239,67 +234,66 @@ class Evaluator:
         def value(x: Tensor, nothing: Tensor, keys: Tensor) -> Tensor:
             return anchor(x)[:, None]
 
-        rows, x = len(self.x), self.x.to(self.value.device)
-        nothing = torch.zeros(rows, 1, 0, dtype=torch.bool)
-        values = self._chunked(value, x, nothing, torch.zeros(rows, 1, dtype=torch.int64))
-        _check_finite(values, torch.arange(rows))
+        rows = torch.arange(len(self.x))
+        nothing = torch.zeros(len(rows), 1, 0, dtype=torch.bool)
+        values = self._in_chunks(value, rows, lambda start, stop: nothing, rows[:, None])
+        _check_finite(values, rows)
         return values[:, 0]
 
+    @torch.no_grad()
     def _in_chunks(
         self,
-        function: Function,
+        function: Callable[..., Tensor],
         rows: Tensor,
         items: Callable[[int, int], Tensor],
         keys: Int64[Tensor, "rows m"],
-        each: int = 1,
-    ) -> Float[Tensor, "rows m each outputs"]:
-        """`_chunked`, for items of which `items(start, stop)` gives some."""
-        x, keys = self.x[rows].to(self.device), keys.to(self.device)
-        count = keys.shape[1]
-        values = self.base.new_empty(len(rows), count, each, self.shape[2])
-        start = 0
-        while start < count:
-            stop = min(start + self.rows_per_batch(len(x) * each), count)
-            some = items(start, stop).expand(len(x), -1, -1)
-            part = self._chunked(function, x, some, keys[:, start:stop], each)
-            values[:, start:stop] = part.unflatten(1, (-1, each))
-            start = stop
-        return values
-
-    @torch.no_grad()
-    def _chunked(
-        self, function: Function, x: Tensor, items: Tensor, keys: Tensor, each: int = 1
-    ) -> Float[Tensor, "rows m outputs"]:
+        each: int | None = None,
+    ) -> Float[Tensor, "rows m *each outputs"]:
         """`function(x, items, keys)` in calls of at most `batch_size` model rows.
 
         Args:
-            function: gives `each` values for every item.
-            x: rows.
-            items: coalitions or orders, `[rows, m, players]`; one of them is never split.
-            keys: `[rows, m]`.
-            each: 1 for coalitions.
+            function: gives a value for every item or, with `each`, so many; it then takes the
+                batch size, too.
+            rows: indices of rows.
+            items: gives the coalitions or orders, `[rows, some, players]`, from a number to
+                another; one of them is never split.
+            keys: one per item.
+            each: values of an item.
         """
-        count = len(x) * items.shape[1]
-        if count == 1 or count * each * self.draws <= self.batch_size:
+        x, keys, count = self.x[rows].to(self.device), keys.to(self.device), keys.shape[1]
+        several = () if each is None else (each,)
+        parts: list[tuple[slice, slice]] = []
+        values, start, stop, built = None, 0, 0, keys
+        while parts or stop < count:
+            if not parts:
+                start, stop = stop, min(stop + self.rows_per_batch(len(x) * (each or 1)), count)
+                built = items(start, stop).expand(len(x), -1, -1)
+                parts = [(slice(0, len(x)), slice(0, stop - start))]
+            where, which = part = parts.pop()
+            size = (where.stop - where.start) * (which.stop - which.start)
+            if size > 1 and size * (each or 1) * self.draws > self.batch_size:
+                parts += _halves(*part)
+                continue
+            own, batch_size = keys[where, start:stop][:, which], (self.batch_size,) * len(several)
             try:
-                values = function(x, items, keys)
+                found = function(x[where], built[part], own, *batch_size)
             except (RuntimeError, MemoryError) as error:
-                self._halve_or_raise(error, count, each)
-            else:
-                if values.ndim == 3 and values.shape[:2] == (len(x), items.shape[1] * each):
-                    return values
+                self._halve_or_raise(error, size, each or 1)
+                parts.append(part)
+                continue
+            shape = (*own.shape, *several)
+            if found.ndim != len(shape) + 1 or found.shape[:-1] != shape:
                 raise ValueError(
-                    f"Expected the value function to return {items.shape[1] * each} values for "
-                    f"each of {len(x)} rows but got shape {tuple(values.shape)}."
+                    f"Expected the value function to return {math.prod(shape[1:])} values for "
+                    f"each of {shape[0]} rows but got shape {tuple(found.shape)}."
                 )
-        # Only here, outside of `except`, is the memory of a failed call free again.
-        if count == 1:
-            return self._chunked(function, x, items, keys, each)
-        if items.shape[1] > 1:
-            halves = zip(items.chunk(2, 1), keys.chunk(2, 1), strict=True)
-            return torch.cat([self._chunked(function, x, *half, each) for half in halves], dim=1)
-        by_rows = zip(x.chunk(2), items.chunk(2), keys.chunk(2), strict=True)
-        return torch.cat([self._chunked(function, *half, each) for half in by_rows])
+            if values is None:
+                whole = (len(x), count, *several, found.shape[-1])
+                values = found.new_empty(whole, dtype=self._dtype)
+            values[where, start:stop][:, which] = found
+        # A game of one player has no coalitions to evaluate.
+        empty = (len(x), 0, *several)
+        return self.base.new_empty(*empty, self.shape[2]) if values is None else values
 
     def _halve_or_raise(self, error: Exception, count: int, each: int) -> None:
         known = isinstance(error, (torch.OutOfMemoryError, MemoryError))
@@ -316,6 +310,14 @@ class Evaluator:
         self.batch_size = max(1, min(self.batch_size, count * each * self.draws) // 2)
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
+
+
+def _halves(rows: slice, items: slice) -> list[tuple[slice, slice]]:
+    """The later and the earlier half of a chunk: of its items or, if it has one, of its rows."""
+    split = items if items.stop - items.start > 1 else rows
+    middle = split.start + (split.stop - split.start + 1) // 2
+    halves = (slice(middle, split.stop), slice(split.start, middle))
+    return [(rows, half) if split is items else (half, items) for half in halves]
 
 
 def diagonal(variance: Float[Tensor, "rows players *errors"]) -> Tensor:

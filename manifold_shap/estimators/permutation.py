@@ -9,11 +9,10 @@ of permutations.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Int64
 from torch import Tensor
 from tqdm import tqdm
 
@@ -123,47 +122,42 @@ class _Orders(Sampler):
         self.spread = self.moments.spread
         self.generator = torch.Generator().manual_seed(seed)
         self.keys = game.keys(seed)[:, None]
+        self.every: Tensor | None = None  # All pairs, where they are enumerated.
 
     def take(self, rows: Tensor, numbers: range, bar: tqdm) -> None:
-        def sample(count: int) -> Tensor:
-            return self.order.sample_pairs((count, len(numbers)), self.generator)
-
-        # Draws are fresh for every pair, so that standard errors are of these, too.
-        keys = _random.fold(self.keys, torch.tensor(numbers))
-        self._add(rows, sample, keys, bar)
-
-    def estimate(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        return self.moments.mean[rows.to(self.game.device)], self.moments.variance(rows)
-
-    def enumerated(self) -> Explanation:
-        """The result of all orders, each taken once."""
-        pairs, rows = self.order.all_pairs(), torch.arange(len(self.game.x))
-        # All orders share their draws, for which the values are exact.
-        keys = self.game.keys()[:, None].expand(-1, len(pairs))
-        with self.game.bar(len(rows) * len(pairs), self.unit, "step") as bar:
-            self._add(rows, lambda count: pairs.expand(count, -1, -1, -1), keys, bar)
-        made_by = {"estimator": "permutation", "permutations": 2 * len(pairs)}
-        return self.game.explanation(self.moments.mean, {**made_by, **self.order.provenance})
-
-    def _add(
-        self,
-        rows: Tensor,
-        orders_for: Callable[[int], Int64[Tensor, "rows pairs 2 players"]],
-        keys: Int64[Tensor, "instances pairs"],
-        bar: tqdm,
-    ) -> None:
-        """Evaluate the pairs of a round, as many rows at a time as fit one batch."""
-        game, pairs = self.game, keys.shape[1]
-        values_per_row = 2 * pairs * max(1, len(game.players) - 1)
-        for some in rows.split(game.rows_per_batch(values_per_row)):
-            orders = orders_for(len(some)).to(game.device).flatten(1, 2)
+        # Draws are fresh for every pair, so that standard errors are of these, too; where all
+        # orders share their draws, the values are exact for these.
+        game, count, every = self.game, len(numbers), self.every
+        if every is None:
+            keys = _random.fold(self.keys, torch.tensor(numbers))
+        else:
+            keys = game.keys()[:, None].expand(-1, count)
+        # As many rows at a time as fit one batch.
+        for some in rows.split(game.rows_per_batch(2 * count * max(1, len(game.players) - 1))):
+            if every is None:
+                pairs = self.order.sample_pairs((len(some), count), self.generator)
+            else:
+                pairs = every.expand(len(some), -1, -1, -1)
+            orders = pairs.to(game.device).flatten(1, 2)
             # An order and its reverse share their draws (common random numbers).
             values = game.along(some, orders, keys[some].repeat_interleave(2, 1))
             rank = orders.argsort(-1)[..., None].expand(-1, -1, -1, values.shape[-1])
             by_player = values.diff(dim=2).gather(2, rank)
             samples = by_player.unflatten(1, (-1, 2)).mean(2)
             self.moments.add(some, samples, values.amax((1, 2)) - values.amin((1, 2)))
-            bar.update(len(some) * pairs)
+            bar.update(len(some) * count)
+
+    def estimate(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        return self.moments.mean[rows.to(self.game.device)], self.moments.variance(rows)
+
+    def enumerated(self) -> Explanation:
+        """The result of all orders, each taken once."""
+        self.every, rows = self.order.all_pairs(), torch.arange(len(self.game.x))
+        pairs = len(self.every)
+        with self.game.bar(len(rows) * pairs, self.unit, "step") as bar:
+            self.take(rows, range(pairs), bar)
+        made_by = {"estimator": "permutation", "permutations": 2 * pairs}
+        return self.game.explanation(self.moments.mean, {**made_by, **self.order.provenance})
 
 
 def _rounds(pairs: int, target_error: float | None) -> Iterator[range]:

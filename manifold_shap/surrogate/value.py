@@ -130,7 +130,7 @@ class SurrogateValue(ModelValue):
     def linearized(self) -> Linearized:
         """The network behind its first layer replaced by its derivative; see `Surrogate.around`."""
 
-        def around(x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+        def around(x: Tensor, mask: Tensor, keys: Tensor, batch_size: int | None = None) -> Tensor:
             with self.products():
                 return self.surrogate.around(x, mask, linearized=True).float()
 

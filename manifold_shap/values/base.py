@@ -47,7 +47,7 @@ class Linearized(NamedTuple):
     """
 
     cost: float
-    values_around: Callable[[Tensor, Tensor, Tensor], Tensor]
+    values_around: Callable[..., Tensor]
 
 
 class ValueFunction(ABC):

@@ -85,4 +85,4 @@ class LogRatioOfMean(ModelValue):
         if inner is None:
             return None
         around = inner.values_around
-        return Linearized(inner.cost, lambda x, mask, keys: self.space(around(x, mask, keys).log()))
+        return Linearized(inner.cost, lambda *own: self.space(around(*own).log()))

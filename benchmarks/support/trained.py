@@ -17,7 +17,7 @@ from benchmarks.report import Table
 from manifold_shap.cli import CONF, registry
 from manifold_shap.coalitions import all_coalitions
 from manifold_shap.data.base import TensorDataModule
-from manifold_shap.training.classifier import accuracy, fit_classifier, load_classifier
+from manifold_shap.training.classifier import fit_classifier, load_classifier, quality
 
 # Matrix products in half precision, for the trainings of one data set and all its methods alike.
 PRECISION = {"mnist": "bf16-mixed"}
@@ -78,7 +78,7 @@ class Trained:
     def explain(self, model: Any) -> None:
         """From now on, this model of the same classes."""
         self.model: ms.Model = ms.as_model(model, self.data.x_train[:64], self.data.classes)
-        self.accuracy = accuracy(self.model, self.data.x_test, self.data.y_test)
+        self.accuracy = quality(self.model, self.data)[1]
 
     def tabulate(self) -> None:
         """From now on, the same model from a table of all rows of binary features."""

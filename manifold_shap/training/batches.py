@@ -5,29 +5,30 @@ training step. Here the sampler yields tensors of row indices and the data set g
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset, Sampler
+from torch.utils.data import DataLoader, Sampler, TensorDataset
 
 from manifold_shap._checks import check_seed, check_whole
 
 
+@dataclass(eq=False)
 class IndexBatches(Sampler[Tensor]):
     """Row indices of each batch of an epoch; the order is a function of (seed, epoch) alone.
 
     Lightning calls `set_epoch`, so that a resumed training gets the batches that it would have had.
     """
 
-    def __init__(self, rows: int, batch_size: int, shuffle: bool, seed: int, total: int) -> None:
-        self.rows = rows
-        self.batch_size = batch_size
-        self.shuffle = shuffle
-        self.seed = seed
-        self.total = total
-        self.epoch = 0
+    rows: int
+    batch_size: int
+    shuffle: bool
+    seed: int
+    total: int
+    epoch: int = 0
 
     def set_epoch(self, epoch: int) -> None:
         """Choose the epoch whose order the next iteration gives."""
@@ -51,14 +52,8 @@ class IndexBatches(Sampler[Tensor]):
         return torch.cat(orders)[: self.total]
 
 
-class GatheredRows(Dataset[tuple[Tensor, ...]]):
+class GatheredRows(TensorDataset):
     """Tensors with one common first axis, indexed by a whole batch of rows at once."""
-
-    def __init__(self, tensors: tuple[Tensor, ...]) -> None:
-        self.tensors = tensors
-
-    def __len__(self) -> int:
-        return len(self.tensors[0])
 
     def __getitem__(self, index: Tensor) -> tuple[Tensor, ...]:
         return tuple(tensor.index_select(0, index.to(tensor.device)) for tensor in self.tensors)
@@ -93,10 +88,10 @@ def loader(
     size = check_whole("batch_size", batch_size)
     total = check_whole("rows_per_epoch", rows if rows_per_epoch is None else rows_per_epoch)
     return DataLoader(
-        GatheredRows(tensors),
+        GatheredRows(*tensors),
         batch_size=None,
         sampler=IndexBatches(rows, size, shuffle, check_seed(seed), total),
-        collate_fn=_unchanged,
+        collate_fn=tuple,
         # Without one, each pass over the loader would draw from the global generator.
         generator=torch.Generator(),
     )
@@ -115,7 +110,3 @@ def _common_rows(tensors: tuple[Any, ...]) -> int:
             f"Expected tensors with the same, non-zero number of rows but got shapes {shapes}."
         )
     return shapes[0][0]
-
-
-def _unchanged(batch: Any) -> Any:
-    return batch

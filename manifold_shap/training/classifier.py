@@ -152,19 +152,13 @@ def load_classifier(directory: str | Path, data: "TensorDataModule") -> Model:
     return as_model(model, data.x_test[:64], data.outputs, returns)
 
 
-def accuracy(model: Model, x: Tensor, y: Tensor) -> float:
-    """Share of rows whose most probable class is their label."""
-    predicted = torch.cat([model(rows).argmax(-1) for rows in x.split(8192)])
-    return (predicted == y).double().mean().item()
-
-
 def quality(model: Model, data: "TensorDataModule") -> tuple[str, float]:
     """The accuracy on the test rows; of a regression R², the share of variance explained."""
+    predicted, y = torch.cat([model(rows) for rows in data.x_test.split(8192)]), data.y_test
     if data.task == "classification":
-        return "accuracy", accuracy(model, data.x_test, data.y_test)
-    predicted = torch.cat([model(rows)[:, 0] for rows in data.x_test.split(8192)])
-    y = data.y_test.double()
-    return "r2", 1 - ((predicted - y) ** 2).mean().item() / y.var(correction=0).item()
+        return "accuracy", (predicted.argmax(-1) == y).double().mean().item()
+    errors, y = predicted[:, 0] - y.double(), y.double()
+    return "r2", 1 - errors.square().mean().item() / y.var(correction=0).item()
 
 
 def _fit_network(

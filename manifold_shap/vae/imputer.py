@@ -259,12 +259,7 @@ class VAEImputer(Imputer):
 
 
 def check_posterior(posterior: str, temper: float, importance: bool, bank_size: int | None) -> None:
-    """Raise unless a `VAEImputer` can draw codes with these settings.
-
-    Raises:
-        TypeError: `temper` or `bank_size` is no number.
-        ValueError: a setting is unknown or out of range, or two contradict each other.
-    """
+    """Raise TypeError or ValueError unless a `VAEImputer` can draw codes with these settings."""
     check_choice("posterior", posterior, POSTERIORS)
     check_number("temper", temper, low=0)
     if importance and posterior == "bank":

@@ -123,7 +123,7 @@ def _train_value(run: Run, recipe: Any) -> dict[str, Any]:
             made.save(work / checkpoint.name)
         metrics["checkpoint"] = _digest(work / checkpoint.name)
         write_json(work / METRICS, metrics)
-        for left in (BEST, "last.ckpt", "lessons.ckpt"):
+        for left in (BEST, "last.ckpt", "teacher.ckpt"):
             remove(work / left)
     directory.finish(config)
     print(f"{name}: {_in_words(metrics)}; in {directory.path}")

@@ -29,33 +29,33 @@ _PAIRS_PER_DRAW = 4096
 
 
 @dataclass(frozen=True)
-class Lessons:
+class TeacherTargets:
     """The teacher's values of pairs of coalitions, computed before the training.
 
     Attributes:
         x: training rows.
         row: number of the row of each pair of coalitions.
-        mask: antithetic pairs of coalitions `[lessons, 2, players]`.
-        target: the teacher's values `[lessons, 2, outputs]`.
+        mask: antithetic pairs of coalitions `[pairs, 2, players]`.
+        target: the teacher's values `[pairs, 2, outputs]`.
         seconds: wall time that they took.
     """
 
     x: Tensor
-    row: Int64[Tensor, " lessons"]
-    mask: Bool[Tensor, "lessons 2 players"]
-    target: Float[Tensor, "lessons 2 outputs"]
+    row: Int64[Tensor, " pairs"]
+    mask: Bool[Tensor, "pairs 2 players"]
+    target: Float[Tensor, "pairs 2 outputs"]
     seconds: float
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "Lessons":
+    def __deepcopy__(self, memo: dict[int, Any]) -> "TeacherTargets":
         # Lightning copies a task to average its weights; data that never change need no copy.
         return self
 
     def sample(self, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-        """Rows, masks and targets of `count` lessons, with replacement, on the generator's device.
+        """Rows, masks and targets of `count` pairs, with replacement, on the generator's device.
 
         >>> none = torch.zeros(1, dtype=torch.long), torch.zeros(1, 2, 3, dtype=torch.bool)
-        >>> lessons = Lessons(torch.zeros(5, 3), *none, target=torch.zeros(1, 2, 4), seconds=0.0)
-        >>> [part.shape[0] for part in lessons.sample(8, torch.Generator())]
+        >>> known = TeacherTargets(torch.zeros(5, 3), *none, target=torch.zeros(1, 2, 4), seconds=0)
+        >>> [part.shape[0] for part in known.sample(8, torch.Generator())]
         [8, 8, 8]
         """
         device = generator.device
@@ -102,14 +102,14 @@ def check_same_game(
         )
 
 
-def ask_teacher(
+def evaluate_teacher(
     teacher: ValueFunction,
     x: Tensor,
     pairs: int,
     seed: int,
     progress: bool = False,
     kept: Mapping[str, Any] | None = None,
-) -> Lessons:
+) -> TeacherTargets:
     """Evaluate a teacher at random (row, coalition) pairs, each with draws of its own.
 
     Args:
@@ -118,36 +118,36 @@ def ask_teacher(
         pairs: number of (row, coalition) pairs, rounded up to an even one.
         seed: of the pairs and of the teacher's draws.
         progress: whether work of more than two seconds shows a progress bar.
-        kept: `target` and `seconds` of an earlier call, which take the place of asking again.
+        kept: `target` and `seconds` of an earlier call, which are then only checked.
 
     Raises:
         ValueError: the values are not finite, or those kept are of another teacher.
     """
-    row, mask = _questions(len(x), len(teacher.players), pairs, seed)
+    row, mask = _sample_pairs(len(x), len(teacher.players), pairs, seed)
     keys = _random.fold(torch.arange(2 * len(row)).reshape(-1, 2), seed)
     start, values, step = time.perf_counter(), [], max(1, _ROWS_PER_CALL // (2 * teacher.draws))
     # Of values that were kept the first call again, of the same size: it is rounded the same.
-    asked = torch.arange(len(row) if kept is None else min(step, len(row)))
-    pairs = 2 * len(asked)
+    evaluated = torch.arange(len(row) if kept is None else min(step, len(row)))
+    pairs = 2 * len(evaluated)
     with tqdm(total=pairs, desc="teacher", unit="value", delay=2, disable=not progress) as bar:
-        for some in asked.split(step):
+        for some in evaluated.split(step):
             values.append(teacher(x[row[some]], mask[some], keys[some]).cpu().float())
             bar.update(2 * len(some))
     target = check_finite(torch.cat(values), "teacher(x, mask)", "look for an overflow in it")
     if kept is None:
-        return Lessons(x, row, mask, target, time.perf_counter() - start)
-    if gap := disagreement(target, kept["target"][asked]):
+        return TeacherTargets(x, row, mask, target, time.perf_counter() - start)
+    if gap := disagreement(target, kept["target"][evaluated]):
         raise ValueError(
             "Expected `directory` to be empty or to hold an interrupted training of this "
             f"surrogate, but its teacher was another one (whose values differ by up to {gap:.3g}). "
             "Name another `directory`, or remove that one."
         )
-    return Lessons(x, row, mask, kept["target"], kept["seconds"])
+    return TeacherTargets(x, row, mask, kept["target"], kept["seconds"])
 
 
-def _questions(
+def _sample_pairs(
     rows: int, players: int, pairs: int, seed: int
-) -> tuple[Int64[Tensor, " lessons"], Bool[Tensor, "lessons 2 players"]]:
+) -> tuple[Int64[Tensor, " pairs"], Bool[Tensor, "pairs 2 players"]]:
     """Row numbers, and an antithetic pair of coalitions for each."""
     generator = torch.Generator().manual_seed(seed)
     count = -(-pairs // 2)

@@ -16,11 +16,11 @@ from manifold_shap.nn import check_hidden
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.surrogate.distillation import (
-    Lessons,
-    ask_teacher,
+    TeacherTargets,
     check_same_game,
     check_teacher,
     disagreement,
+    evaluate_teacher,
 )
 from manifold_shap.surrogate.network import Surrogate
 from manifold_shap.surrogate.value import SurrogateValue
@@ -33,7 +33,7 @@ from manifold_shap.values import ValueFunction, model_for, reference_outputs
 # all rows, half where the model is closest to its mean, since there trained models differ most.
 _PROBE_ROWS = 32
 # The file of a teacher's values, beside the checkpoints.
-_LESSONS = "lessons.ckpt"
+_TARGETS = "teacher.ckpt"
 
 
 class SurrogateTask(Task):
@@ -48,7 +48,7 @@ class SurrogateTask(Task):
     what else tells it from others; and the options of the training.
 
     Attributes:
-        lessons: values of a teacher that take the place of a share of every training batch.
+        teacher_targets: values of a teacher that take the place of a share of every training batch.
     """
 
     kind = "surrogate"
@@ -69,7 +69,7 @@ class SurrogateTask(Task):
         self.register_buffer("probe", torch.zeros(_PROBE_ROWS, *event))
         self.register_buffer("probe_outputs", torch.zeros(_PROBE_ROWS, outputs))
         self.law = SizeUniform(len(own["players"]))
-        self.lessons: Lessons | None = None
+        self.teacher_targets: TeacherTargets | None = None
 
     @torch.no_grad()
     def describe(self, x: Tensor, target: Tensor) -> None:
@@ -87,13 +87,13 @@ class SurrogateTask(Task):
         self, batch: tuple[Tensor, ...], generator: torch.Generator
     ) -> Float[Tensor, " batch"]:
         x, target = batch
-        lessons = self.lessons if self.training else None
-        taught = round(self.settings["teacher"]["share"] * len(x)) if lessons else 0
-        lesson = lessons.sample(taught, generator) if lessons else None
-        x, targets = x[taught:], target[taught:, None].expand(-1, 2, -1)
+        known = self.teacher_targets if self.training else None
+        count = round(self.settings["teacher"]["share"] * len(x)) if known else 0
+        sampled = known.sample(count, generator) if known else None
+        x, targets = x[count:], target[count:, None].expand(-1, 2, -1)
         mask = self.law.sample_antithetic((len(x),), generator)
-        if lesson is not None:
-            x, mask, targets = map(torch.cat, zip(lesson, (x, mask, targets), strict=True))
+        if sampled is not None:
+            x, mask, targets = map(torch.cat, zip(sampled, (x, mask, targets), strict=True))
         return (self.surrogate(x, mask) - targets).square().mean((1, 2))
 
 
@@ -133,7 +133,7 @@ def fit_surrogate(
         teacher_pairs: number of (row, coalition) pairs that the teacher evaluates before training.
         teacher_share: share of every batch that comes from them.
         options: of the training, see `TrainingOptions`. `directory` keeps the teacher's values,
-            too, in `lessons.ckpt`.
+            too, in `teacher.ckpt`.
 
     Returns:
         A value function on the CPU; `.to(device)` moves it.
@@ -178,36 +178,36 @@ def fit_surrogate(
     with seeded(seed):
         task = SurrogateTask({**settings, **chosen})
     task.describe(x_train, target)
-    task.lessons = _lessons(task, teacher, x_train, teacher_pairs, chosen)
+    task.teacher_targets = _teacher_targets(task, teacher, x_train, teacher_pairs, chosen)
     check = x_validation, space(wrapped(x_validation))
     record = train(task, (x_train, target), check, chosen)
     value = _value(task, wrapped)
     value.training = record
-    if task.lessons is not None:
-        value.training["teacher_seconds"] = task.lessons.seconds
+    if task.teacher_targets is not None:
+        value.training["teacher_seconds"] = task.teacher_targets.seconds
     return value
 
 
-def _lessons(
+def _teacher_targets(
     task: SurrogateTask,
     teacher: ValueFunction | None,
     x: Tensor,
     pairs: int,
     options: Mapping[str, Any],
-) -> Lessons | None:
+) -> TeacherTargets | None:
     """The teacher's values, or those that an interrupted training has left in its directory."""
     directory, kept = options["directory"], None
     if directory is not None:
-        # Before a teacher is asked, which may take longer than the training.
+        # Before a teacher is evaluated, which may take longer than the training.
         task.interrupted(Path(directory, "last.ckpt"))
-        kept = task.interrupted(Path(directory, _LESSONS), "lessons")
+        kept = task.interrupted(Path(directory, _TARGETS), "teacher")
     if teacher is None:
         return None
-    lessons = ask_teacher(teacher, x, pairs, options["seed"], options["progress"], kept)
+    found = evaluate_teacher(teacher, x, pairs, options["seed"], options["progress"], kept)
     if directory is not None and kept is None:
-        values = {"kind": "lessons", "target": lessons.target, "seconds": lessons.seconds}
-        save_checkpoint(Path(directory, _LESSONS), {**task.checkpoint(), **values})
-    return lessons
+        values = {"kind": "teacher", "target": found.target, "seconds": found.seconds}
+        save_checkpoint(Path(directory, _TARGETS), {**task.checkpoint(), **values})
+    return found
 
 
 def load_surrogate(path: str | Path, model: Any) -> SurrogateValue:

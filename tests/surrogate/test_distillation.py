@@ -15,7 +15,7 @@ from torch import Tensor, nn
 import manifold_shap as ms
 from manifold_shap.coalitions import all_coalitions
 from manifold_shap.surrogate import distillation
-from manifold_shap.surrogate.distillation import ask_teacher, check_teacher
+from manifold_shap.surrogate.distillation import check_teacher, evaluate_teacher
 from manifold_shap.surrogate.fit import SurrogateTask
 from manifold_shap.surrogate.network import Surrogate
 from manifold_shap.values import model_for
@@ -35,19 +35,19 @@ def classifier(x: Tensor) -> Tensor:
 
 
 class TableValue(ModelValue):
-    """v(S) = E[f | x_S] under the table, plus an offset; and how many values were asked for."""
+    """v(S) = E[f | x_S] under the table, plus an offset; and how many values were evaluated for."""
 
     name = "table"
 
     def __init__(self, offset: float = 0.0, players: ms.Players | None = None) -> None:
         space = ms.Probability()
-        self.offset, self.asked = offset, 0
+        self.offset, self.evaluated = offset, 0
         players = players or ms.Players.of_elements((3,))
         model = model_for(classifier, ROWS, space)
         super().__init__(model, players, space, classifier(TABLE).mean(0))
 
     def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
-        self.asked += keys.numel()
+        self.evaluated += keys.numel()
         differs = x[:, None, None] != TABLE
         agrees = ~(differs & self.players.expand(mask)[:, :, None]).any(-1)
         weight = agrees / agrees.sum(-1, keepdim=True)
@@ -138,45 +138,45 @@ def test_anchors_are_the_models_own() -> None:
     torch.testing.assert_close(value.base(ROWS), truth.base(ROWS))
 
 
-def test_lessons_are_the_teachers_values() -> None:
+def test_targets_are_the_teachers_values() -> None:
     teacher = marginal()
-    lessons = ask_teacher(teacher, TABLE, 301, seed=5)
-    assert lessons.target.shape == (151, 2, 2)
+    targets = evaluate_teacher(teacher, TABLE, 301, seed=5)
+    assert targets.target.shape == (151, 2, 2)
     # Each row once, and half of them once more.
-    assert sorted(torch.bincount(lessons.row).unique().tolist()) == [1, 2]
+    assert sorted(torch.bincount(targets.row).unique().tolist()) == [1, 2]
     # One player of a pair is in neither coalition.
-    assert torch.equal(lessons.mask.sum((1, 2)), torch.full((151,), 2))
-    assert not (lessons.mask[:, 0] & lessons.mask[:, 1]).any()
-    empty = ~lessons.mask.any(-1)
+    assert torch.equal(targets.mask.sum((1, 2)), torch.full((151,), 2))
+    assert not (targets.mask[:, 0] & targets.mask[:, 1]).any()
+    empty = ~targets.mask.any(-1)
     torch.testing.assert_close(
-        lessons.target[empty], teacher.expectation.expand(int(empty.sum()), -1)
+        targets.target[empty], teacher.expectation.expand(int(empty.sum()), -1)
     )
 
 
-def test_each_lesson_has_draws_of_its_own() -> None:
-    lessons = ask_teacher(marginal(draws=1), TABLE[:1], 400, seed=0)
-    first = lessons.mask.flatten(0, 1).long() @ torch.tensor([1, 2, 4]) == 1
+def test_each_target_has_draws_of_its_own() -> None:
+    targets = evaluate_teacher(marginal(draws=1), TABLE[:1], 400, seed=0)
+    first = targets.mask.flatten(0, 1).long() @ torch.tensor([1, 2, 4]) == 1
     # One donor each: four completions of the first feature, with three different outputs.
-    assert len(lessons.target.flatten(0, 1)[first][:, 0].unique()) == 3
+    assert len(targets.target.flatten(0, 1)[first][:, 0].unique()) == 3
 
 
 def test_the_size_of_a_call_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = ask_teacher(marginal(), TABLE, 300, seed=1)
+    whole = evaluate_teacher(marginal(), TABLE, 300, seed=1)
     monkeypatch.setattr(distillation, "_ROWS_PER_CALL", 7)
-    parts = ask_teacher(marginal(), TABLE, 300, seed=1)
+    parts = evaluate_teacher(marginal(), TABLE, 300, seed=1)
     torch.testing.assert_close(parts.target, whole.target)
     assert torch.equal(parts.mask, whole.mask)
 
 
-def test_a_sample_of_lessons() -> None:
-    lessons = ask_teacher(TableValue(), TABLE, 300, seed=1)
-    sampled = lessons.sample(50, torch.Generator().manual_seed(0))
+def test_a_sample_of_targets() -> None:
+    targets = evaluate_teacher(TableValue(), TABLE, 300, seed=1)
+    sampled = targets.sample(50, torch.Generator().manual_seed(0))
     x, mask, target = sampled
     torch.testing.assert_close(TableValue()(x, mask), target)
-    again = lessons.sample(50, torch.Generator().manual_seed(0))
+    again = targets.sample(50, torch.Generator().manual_seed(0))
     assert all(torch.equal(*pair) for pair in zip(sampled, again, strict=True))
     # A copy for averaged weights must not double the data.
-    assert copy.deepcopy(lessons).mask is lessons.mask
+    assert copy.deepcopy(targets).mask is targets.mask
 
 
 def test_same_seed_same_weights() -> None:
@@ -197,20 +197,20 @@ def test_an_interrupted_training_goes_on_as_if_nothing_had_happened(
     whole = fit(teacher=teacher)
     with ctrl_c_at(step), pytest.raises(KeyboardInterrupt):
         fit(teacher=teacher, directory=tmp_path)
-    asked = teacher.asked
+    evaluated = teacher.evaluated
     continued = fit(teacher=teacher, directory=tmp_path)
     assert same_weights(continued, whole)
     # One call of the teacher, to tell that it is the same; its values were kept.
-    assert teacher.asked - asked == 20
+    assert teacher.evaluated - evaluated == 20
     assert continued.training["teacher_seconds"] > 0
 
 
-def test_an_interruption_while_the_teacher_is_asked_leaves_nothing(
+def test_an_interruption_while_the_teacher_is_evaluated_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Interrupted(TableValue):
         def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
-            if self.asked > 100:
+            if self.evaluated > 100:
                 raise KeyboardInterrupt
             return super().values(x, mask, keys)
 
@@ -227,9 +227,9 @@ def test_a_finished_training_is_not_trained_again(
     monkeypatch.setattr(distillation, "_ROWS_PER_CALL", 20)
     teacher = TableValue()
     first = fit(teacher=teacher, directory=tmp_path)
-    asked = teacher.asked
+    evaluated = teacher.evaluated
     assert same_weights(fit(teacher=teacher, directory=tmp_path), first)
-    assert teacher.asked - asked == 20
+    assert teacher.evaluated - evaluated == 20
 
 
 @pytest.mark.parametrize(
@@ -253,7 +253,7 @@ def test_a_directory_with_another_training_is_refused(
     if interrupted:
         with ctrl_c_at(3), pytest.raises(KeyboardInterrupt):
             fit(**settings)
-        assert [path.name for path in tmp_path.iterdir()] == ["lessons.ckpt"]
+        assert [path.name for path in tmp_path.iterdir()] == ["teacher.ckpt"]
     else:
         fit(**settings)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
@@ -267,19 +267,19 @@ def test_a_plain_training_is_not_continued_by_a_distilled_one(tmp_path: Path) ->
     teacher = TableValue()
     with pytest.raises(ValueError, match="differs in: teacher"):
         fit(max_epochs=1, directory=tmp_path, teacher=teacher)
-    assert teacher.asked == 0
+    assert teacher.evaluated == 0
 
 
-def test_damaged_lessons_are_refused(tmp_path: Path) -> None:
+def test_damaged_targets_are_refused(tmp_path: Path) -> None:
     fit(teacher=TableValue(), directory=tmp_path)
-    path = tmp_path / "lessons.ckpt"
+    path = tmp_path / "teacher.ckpt"
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(ValueError, match=r"a lessons checkpoint at .* the file is damaged"):
+    with pytest.raises(ValueError, match=r"a teacher checkpoint at .* the file is damaged"):
         fit(teacher=TableValue(), directory=tmp_path)
 
 
 def test_a_full_disk_leaves_nothing_half_written(tmp_path: Path, full_disk: Any) -> None:
-    with full_disk(), pytest.raises(OSError, match=r"Could not write .*lessons\.ckpt"):
+    with full_disk(), pytest.raises(OSError, match=r"Could not write .*teacher\.ckpt"):
         fit(teacher=TableValue(), directory=tmp_path)
     assert list(tmp_path.iterdir()) == []
 
@@ -303,14 +303,14 @@ def test_players_are_those_of_the_teacher() -> None:
     assert torch.equal(value.players.index, players.index)
 
 
-def test_a_small_share_of_a_small_batch_is_no_lesson() -> None:
+def test_a_small_share_of_a_small_batch_has_no_target() -> None:
     settings = {
         "event": (3,), "index": [0, 1, 2], "players": "abc", "outputs": "01", "hidden": [8],
         "activation": "relu", "space": {"output": "probability"},
         "teacher": {"share": 0.1}, "seed": 0,
     }  # fmt: skip
     task = SurrogateTask(settings)
-    task.lessons = ask_teacher(TableValue(offset=100.0), TABLE, 20, seed=0)
+    task.teacher_targets = evaluate_teacher(TableValue(offset=100.0), TABLE, 20, seed=0)
     batch = TABLE[:4], classifier(TABLE[:4])
     generator = torch.Generator()
     assert task.loss(batch, generator).mean() < 1
@@ -357,6 +357,6 @@ def test_a_teacher_is_a_value_function_and_its_pairs_are_counted() -> None:
 
 
 @pytest.mark.gpu
-def test_lessons_reach_a_training_on_a_gpu() -> None:
+def test_targets_reach_a_training_on_a_gpu() -> None:
     value = fit(**{**LONGER, "trainer": {"accelerator": "gpu"}}, teacher=TableValue())
     assert distance(value, TableValue()) < 1e-3

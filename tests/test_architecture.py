@@ -214,8 +214,8 @@ def test_few_rooms_import(package: str) -> None:
         if each.target.partition(".")[0] == package
     }
     assert users
-    strangers = {u for u in users if not any(f"{u}.".startswith(f"{room}.") for room in rooms)}
-    assert not strangers
+    others = {u for u in users if not any(f"{u}.".startswith(f"{room}.") for room in rooms)}
+    assert not others
 
 
 def test_public_names_are_imported_when_they_are_asked_for() -> None:

@@ -92,7 +92,7 @@ class Directory:
                 `overwrite` is false; or files are there that no run wrote.
         """
         aside = self.path.with_name(f".{self.work.name}.old")
-        self._check_no_strangers()
+        self._check_no_other_files()
         if not any(self.work.glob("*.ckpt")):
             remove(self.work)  # It failed before anything was trained.
         changes = {
@@ -151,18 +151,18 @@ class Directory:
         listed = (read_json(self.path / SUMMARY) or {}).get("figures", [])
         return [name for name in listed if isinstance(name, str) and Path(name).name == name]
 
-    def _check_no_strangers(self) -> None:
+    def _check_no_other_files(self) -> None:
         """Raise if replacing the directory would delete what no run wrote."""
         ours = {CONFIG, METRICS, SUMMARY, STORE, f".{STORE}.partial", PLOTS}
         ours |= {f"{PLOTS}/{name}" for name in (*self.drawn, CURVE)}
         paths = [path for each in ("*", f"{PLOTS}/*") for path in self.path.glob(each)]
         names = [str(path.relative_to(self.path)) for path in paths]
         kept = (".ckpt", ".skops")
-        strangers = [name for name in names if name not in ours and Path(name).suffix not in kept]
-        if strangers:
+        others = [name for name in names if name not in ours and Path(name).suffix not in kept]
+        if others:
             raise ValueError(
                 f"Expected {self.path} to hold the results of a run and nothing else, but it has "
-                f"{', '.join(sorted(strangers)[:5])}; move that away, or choose runs_dir=..."
+                f"{', '.join(sorted(others)[:5])}; move that away, or choose runs_dir=..."
             )
 
 

@@ -330,8 +330,8 @@ def test_a_vae_of_other_rows_is_refused(irises: Path, copied: Copy) -> None:
 @pytest.mark.parametrize("teacher", ["vae", "gaussian"])
 def test_a_surrogate_has_a_teacher(irises: Path, copied: Copy, teacher: str) -> None:
     place = copied(irises, "classifier", "vae")
-    lessons = [f"value_function.teacher={teacher}", "value_function.teacher_pairs=64"]
-    metrics = train_iris(place, *TINY, *lessons, "value_function.output=ilr")
+    options = [f"value_function.teacher={teacher}", "value_function.teacher_pairs=64"]
+    metrics = train_iris(place, *TINY, *options, "value_function.output=ilr")
     assert metrics["mse"] > 0
     directory = place / "iris" / "surrogate"
     checkpoint = load_checkpoint(directory / "surrogate.ckpt", "surrogate")
@@ -345,21 +345,21 @@ def test_a_surrogate_is_taught_again_when_its_teacher_changed(
     irises: Path, copied: Copy, capsys: Said
 ) -> None:
     place = copied(irises, "classifier", "vae")
-    lessons = ["value_function.teacher=vae", "value_function.teacher_pairs=64"]
-    train_iris(place, *TINY, *lessons)
+    options = ["value_function.teacher=vae", "value_function.teacher_pairs=64"]
+    train_iris(place, *TINY, *options)
     capsys.readouterr()
-    train_iris(place, *TINY, *lessons)
+    train_iris(place, *TINY, *options)
     assert "already trained" in capsys.readouterr().out
     path = place / "iris" / "vae" / "vae.ckpt"
     checkpoint = load_checkpoint(path, "vae")
     checkpoint["state_dict"] = {name: 2 * w for name, w in checkpoint["state_dict"].items()}
     save_checkpoint(path, checkpoint)
     with pytest.raises(ValueError, match=r"teacher.checkpoint: '\w+' -> '\w+'"):
-        train_iris(place, *TINY, *lessons)
+        train_iris(place, *TINY, *options)
     train_iris(place, *TINY_VAE, "value_function.temper=0.25")
     with pytest.raises(ValueError, match=r"teacher.settings.temper: None -> 0.25"):
-        train_iris(place, *TINY, *lessons)
-    train_iris(place, *TINY, *lessons, "overwrite=true")
+        train_iris(place, *TINY, *options)
+    train_iris(place, *TINY, *options, "overwrite=true")
     taught = load_checkpoint(place / "iris" / "surrogate" / "surrogate.ckpt", "surrogate")
     assert taught["hyper_parameters"]["teacher"]["temper"] == 0.25
 

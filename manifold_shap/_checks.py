@@ -215,6 +215,22 @@ def to_tensor(x: Any, name: str = "x") -> Tensor:
     )
 
 
+def check_returned(what: str, outputs: Any) -> Tensor:
+    """The tensor or array of numbers that a function of the caller's returned, as a tensor.
+
+    Raises:
+        TypeError: it is something else.
+    """
+    if isinstance(outputs, np.ndarray) and outputs.dtype.kind in "biuf":
+        return torch.from_numpy(outputs.copy())
+    if not isinstance(outputs, Tensor):
+        raise TypeError(
+            f"Expected {what} to return a tensor or an array of numbers but got "
+            f"{type(outputs).__name__}."
+        )
+    return outputs
+
+
 def check_rows(x: Any, players: "Players", name: str = "x") -> Float[Tensor, "rows *event"]:
     """Rows of the shape that `players` own, finite, as a float32 tensor.
 

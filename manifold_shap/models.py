@@ -9,7 +9,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from manifold_shap._checks import check_choice, check_finite, check_whole, to_tensor
+from manifold_shap._checks import (
+    check_choice,
+    check_finite,
+    check_returned,
+    check_whole,
+    to_tensor,
+)
 
 RETURNS = ("logits", "probabilities", "log_probabilities", "values")
 _TOLERANCE = 1e-3
@@ -111,20 +117,13 @@ class Model:
             if isinstance(self._predict, _ModulePredict):
                 device = self._predict.device(x)
             most = _CPU_ROWS if device.type == "cpu" else None
-        parts = [self._ask(rows) for rows in x.split(most or max(1, len(x)))]
+        parts = []
+        for rows in x.split(most or max(1, len(x))):
+            outputs = check_returned("the model", self._predict(rows.clone()))
+            # A regression model of one output may give one number per row.
+            single = outputs.ndim == 1 and self.returns == "values"
+            parts.append(outputs[:, None] if single else outputs)
         return parts[0] if len(parts) == 1 else torch.cat(parts)
-
-    def _ask(self, rows: Tensor) -> Tensor:
-        outputs = self._predict(rows.clone())
-        if isinstance(outputs, np.ndarray) and outputs.dtype.kind in "biuf":
-            outputs = torch.from_numpy(outputs.copy())
-        if not isinstance(outputs, Tensor):
-            raise TypeError(
-                "Expected the model to return a tensor or an array of numbers but got "
-                f"{type(outputs).__name__}."
-            )
-        # A regression model of one output may give one number per row.
-        return outputs[:, None] if outputs.ndim == 1 and self.returns == "values" else outputs
 
 
 def as_model(

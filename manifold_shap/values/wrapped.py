@@ -3,12 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from manifold_shap._checks import check_rows, to_tensor
+from manifold_shap._checks import check_returned, check_rows, to_tensor
 from manifold_shap.players import Players
 from manifold_shap.values.base import ValueFunction
 
@@ -104,13 +103,7 @@ def as_value_function(
 
 def _shaped(values: Any, rows: int, m: int) -> Float[Tensor, "rows m outputs"]:
     """What a callable returned, as floating-point numbers, or an error."""
-    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
-        values = torch.from_numpy(values.copy())
-    if not isinstance(values, Tensor):
-        raise TypeError(
-            "Expected the value function to return a tensor or an array of numbers but got "
-            f"{type(values).__name__}."
-        )
+    values = check_returned("the value function", values)
     if values.ndim != 3 or tuple(values.shape[:2]) != (rows, m):
         raise ValueError(
             f"Expected the value function to return shape ({rows}, {m}, outputs) for {rows} rows "

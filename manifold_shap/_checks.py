@@ -22,7 +22,6 @@ from manifold_shap._words import closest, shown
 if TYPE_CHECKING:
     from manifold_shap.players import Players
 
-_LARGEST_SEED = 2**63 - 1
 _MOST_PROBLEMS = 20
 _Bound = float | int | None
 S = TypeVar("S")
@@ -52,12 +51,9 @@ def check_whole(
 
 
 def check_distinct(names: Iterable[Any], what: str, fix: str = "") -> None:
-    """Refuse names of which one occurs more than once.
+    """Refuse names of which one occurs more than once, by a ValueError that names all of these.
 
     >>> check_distinct(["a", "b"], "column names")
-
-    Raises:
-        ValueError: all of those that do.
     """
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
@@ -180,7 +176,7 @@ def check_seed(seed: Any, name: str = "seed") -> int:
         TypeError: `seed` is no whole number.
         ValueError: it is negative or has more than 63 bits.
     """
-    return check_whole(name, seed, 0, _LARGEST_SEED, "0 is as good as any other")
+    return check_whole(name, seed, 0, 2**63 - 1, "0 is as good as any other")
 
 
 def to_tensor(x: Any, name: str = "x") -> Tensor:
@@ -216,11 +212,7 @@ def to_tensor(x: Any, name: str = "x") -> Tensor:
 
 
 def check_returned(what: str, outputs: Any) -> Tensor:
-    """The tensor or array of numbers that a function of the caller's returned, as a tensor.
-
-    Raises:
-        TypeError: it is something else.
-    """
+    """What a function of the caller's returned, as a tensor; TypeError if it is no numbers."""
     if isinstance(outputs, np.ndarray) and outputs.dtype.kind in "biuf":
         return torch.from_numpy(outputs.copy())
     if not isinstance(outputs, Tensor):

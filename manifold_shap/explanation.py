@@ -89,30 +89,23 @@ class Explanation(OnSimplex):
     def __post_init__(self) -> None:
         if not self.instances:
             object.__setattr__(self, "instances", tuple(range(len(self.phi))))
-        instances, players, outputs = (
-            len(self.instances),
-            len(self.players),
-            len(self.outputs),
-        )
+        instances, players, outputs = len(self.instances), len(self.players), len(self.outputs)
+        by_player, by_element = (instances, players, outputs), (instances, *self.players.event)
         expected = {
-            "phi": (instances, players, outputs),
-            "standard_error": (instances, players, outputs),
+            "phi": by_player,
+            "standard_error": by_player,
             "base": (instances, outputs),
             "prediction": (instances, outputs),
-            "x": (instances, *self.players.event),
+            "x": by_element,
+            "covariance": (*by_player, outputs),
+            "degrees_of_freedom": (instances,),
+            "owners": by_element,
         }
-        if self.covariance is not None:
-            expected["covariance"] = (instances, players, outputs, outputs)
-        if self.degrees_of_freedom is not None:
-            expected["degrees_of_freedom"] = (instances,)
-        if self.owners is not None:
-            expected["owners"] = (instances, *self.players.event)
-        for name, shape in expected.items():
-            got = tuple(getattr(self, name).shape)
-            if got != shape:
+        for name, tensor in self._by_row().items():
+            if tuple(tensor.shape) != expected[name]:
                 raise ValueError(
-                    f"Expected `{name}` of shape {shape} for {instances} instances, {players} "
-                    f"players and {outputs} outputs but got {got}."
+                    f"Expected `{name}` of shape {expected[name]} for {instances} instances, "
+                    f"{players} players and {outputs} outputs but got {tuple(tensor.shape)}."
                 )
         if self.players.by_row != (self.owners is not None):
             raise ValueError(
@@ -185,21 +178,12 @@ class Explanation(OnSimplex):
     def __getitem__(self, index: int | np.integer | slice | Sequence[int]) -> "Explanation":
         """Some of the instances."""
         where: Any = [index] if isinstance(index, (int, np.integer)) else index
-        chosen = np.asarray(self.instances)[where]
-        return replace(
-            self,
-            phi=self.phi[where],
-            standard_error=self.standard_error[where],
-            covariance=None if self.covariance is None else self.covariance[where],
-            base=self.base[where],
-            prediction=self.prediction[where],
-            x=self.x[where],
-            owners=None if self.owners is None else self.owners[where],
-            degrees_of_freedom=(
-                None if self.degrees_of_freedom is None else self.degrees_of_freedom[where]
-            ),
-            instances=tuple(chosen.tolist()),
-        )
+        chosen: Any = {name: tensor[where] for name, tensor in self._by_row().items()}
+        return replace(self, **chosen, instances=tuple(np.asarray(self.instances)[where].tolist()))
+
+    def _by_row(self) -> dict[str, Tensor]:
+        """All that has an entry for every instance, by name."""
+        return {name: each for name, each in vars(self).items() if isinstance(each, Tensor)}
 
     def with_labels(
         self, instances: Sequence[int] | None = None, schema: Schema | None = None

@@ -15,8 +15,6 @@ from sklearn.svm import SVC
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.tables import Column
-from manifold_shap.tables.schema import Schema
 
 # Test rows in the authors' published code.
 IRIS_ROW, DIGIT_ROW = 13, 10
@@ -41,7 +39,7 @@ class Example:
     row: int
     features: Sequence[str]
     classes: Sequence[str]
-    schema: Schema | None = None
+    schema: ms.Schema | None = None
 
     def value(self, seed: int) -> ms.ImputedValue:
         """Off the manifold, of an SVM with this seed of its calibration."""
@@ -68,28 +66,15 @@ class Example:
 
 def iris(scaled_by: str) -> Example:
     """A versicolor; features are scaled by `all` irises, as in the paper, or by `training` rows."""
-    table = load_iris()
+    table = load_iris(as_frame=True)
     fit_rows, test_rows, y_train, _ = train_test_split(
-        table.data, table.target, test_size=0.2, random_state=0
+        table.data, table.target.to_numpy(), test_size=0.2, random_state=0
     )
-    scale = StandardScaler().fit(table.data if scaled_by == "all" else fit_rows)
-    x_train, x = (torch.from_numpy(scale.transform(rows)).float() for rows in (fit_rows, test_rows))
-    # Plots tell features in centimetres.
-    columns = [
-        Column(name, "continuous", mean=float(mean), scale=float(deviation))
-        for name, mean, deviation in zip(
-            table.feature_names, scale.mean_, scale.scale_, strict=True
-        )
-    ]
-    return Example(
-        x_train,
-        y_train,
-        x[IRIS_ROW, None],
-        IRIS_ROW,
-        table.feature_names,
-        [str(name) for name in table.target_names],
-        Schema(tuple(columns)),
-    )
+    # By it, plots tell features in centimetres.
+    schema = ms.Schema.fit(table.data if scaled_by == "all" else fit_rows)
+    x = schema.encode(test_rows)[IRIS_ROW, None]
+    classes = [str(name) for name in table.target_names]
+    return Example(schema.encode(fit_rows), y_train, x, IRIS_ROW, schema.names, classes, schema)
 
 
 def digits(classes: int) -> Example:

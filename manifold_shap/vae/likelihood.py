@@ -24,21 +24,31 @@ _KEPT = 32
 class Family(nn.Module, ABC):
     """An exponential family for some elements of a row.
 
-    Attributes:
+    Args:
         elements: which of the flattened row's elements.
-        parameters_wide: number of parameters that a network gives.
-        statistic_of: the element that each statistic belongs to.
-        feature_of: the element that each feature for an encoder belongs to.
+        parameters: number of parameters that a network gives; by default one for each element.
+        statistics, features: of each element; features are inputs of an encoder.
+
+    Attributes:
+        statistic_of, feature_of: the element that each statistic, or each feature, belongs to.
     """
 
     elements: Tensor
     statistic_of: Tensor
     feature_of: Tensor
-    parameters_wide: int
 
-    def __init__(self, elements: Sequence[int]) -> None:
+    def __init__(
+        self,
+        elements: Sequence[int],
+        parameters: int | None = None,
+        statistics: int = 1,
+        features: int = 1,
+    ) -> None:
         super().__init__()
-        self._constant("elements", list(elements))
+        self.parameters_wide = parameters or len(elements)
+        self._constant("elements", elements)
+        self._constant("statistic_of", list(elements) * statistics)
+        self._constant("feature_of", list(elements) * features)
         # A range of elements is a view of the row; others are gathered.
         first = min(elements, default=0)
         in_range = list(elements) == list(range(first, first + len(elements)))
@@ -93,11 +103,8 @@ class Normal(Family):
     def __init__(
         self, elements: Sequence[int], least_scale: float = 0.05, shared_unit: bool = False
     ) -> None:
-        super().__init__(elements)
+        super().__init__(elements, parameters=2 * len(elements), statistics=3)
         self.least, self.shared_unit = math.log(least_scale), shared_unit
-        self.parameters_wide = 2 * len(elements)
-        self._constant("statistic_of", [*elements, *elements, *elements])
-        self._constant("feature_of", list(elements))
         self.register_buffer("center", torch.zeros(len(elements)))
         self.register_buffer("scale", torch.ones(len(elements)))
 
@@ -138,10 +145,7 @@ class Bernoulli(Family):
     """Elements that are 0 or 1."""
 
     def __init__(self, elements: Sequence[int]) -> None:
-        super().__init__(elements)
-        self.parameters_wide = len(elements)
-        self._constant("statistic_of", [*elements, *elements])
-        self._constant("feature_of", list(elements))
+        super().__init__(elements, statistics=2)
 
     def statistics(self, x: Tensor) -> Tensor:
         own = self.own(x)
@@ -159,12 +163,6 @@ class Bernoulli(Family):
 
 class Categorical(Family):
     """A one-hot block."""
-
-    def __init__(self, elements: Sequence[int]) -> None:
-        super().__init__(elements)
-        self.parameters_wide = len(elements)
-        self._constant("statistic_of", list(elements))
-        self._constant("feature_of", list(elements))
 
     def statistics(self, x: Tensor) -> Tensor:
         return self.own(x)
@@ -197,10 +195,8 @@ class Quantile(Categorical):
     scale: Tensor
 
     def __init__(self, elements: Sequence[int], edges: Sequence[float]) -> None:
-        super().__init__(elements)
-        self.parameters_wide = bins = len(edges) + 1
-        self._constant("statistic_of", list(elements) * bins)
-        self._constant("feature_of", list(elements) * (bins + 1))
+        bins = len(edges) + 1
+        super().__init__(elements, bins, bins, bins + 1)
         self._constant("edges", edges)
         self.register_buffer("values", torch.zeros(bins, _KEPT))
         self.register_buffer("center", torch.zeros(1))

@@ -112,7 +112,9 @@ def adaptive_shapley(
     if players == 1:  # Its contribution is known.
         return game.explanation(game.total.double()[:, None], {**made_by, "samples": 0})
     sampler = _Contributions(game, order, target_error, seed, least)
-    sampler.warn(sampler.run(_rounds(players, first, most), most))
+    for rows, numbers, bar in sampler.rounds(_rounds(players, first, most), most):
+        sampler.take(rows, numbers, bar)
+    sampler.warn()
     return sampler.explanation(made_by, sampler.moments.counts.amin(1).cpu() - 1.0)
 
 

@@ -120,7 +120,9 @@ def coalition_shapley(
     pairs = (coalitions or (default if target_error is None else MAX_COALITIONS)) // 2
     starts = range(0, pairs, _PAIRS_PER_ROUND)
     rounds = [range(start, min(start + _PAIRS_PER_ROUND, pairs)) for start in starts]
-    sampler.warn(sampler.run(rounds, pairs))
+    for rows, numbers, bar in sampler.rounds(rounds, pairs):
+        sampler.take(rows, numbers, bar)
+    sampler.warn()
     return sampler.explanation({"estimator": "coalition", "linearized": linearized, "seed": seed})
 
 

@@ -100,10 +100,13 @@ def permutation_shapley(
     if every <= worthwhile:
         return sampler.enumerated()
     limit = int(min(most, every)) // 2
-    above = sampler.run(_rounds(limit, target_error), limit)
-    if len(above) and every <= most:  # At the cost of this sample, all orders give exact values.
+    for rows, numbers, bar in sampler.rounds(_rounds(limit, target_error), limit):
+        sampler.take(rows, numbers, bar)
+    if (
+        len(sampler.above) and every <= most
+    ):  # At the cost of this sample, all orders give exact values.
         return _Orders(game, order, target_error, seed).enumerated()
-    sampler.warn(above)
+    sampler.warn()
     made_by = {"estimator": "permutation", "seed": seed, **order.provenance}
     return sampler.explanation(made_by, sampler.moments.counts.amin(1).cpu() - 1.0)
 

@@ -2,7 +2,7 @@
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -27,11 +27,13 @@ class Sampler(ABC):
         per_step: how many of them one step of a round takes.
         spread: largest v seen on each row less the smallest, `[instances, outputs]`.
         taken: steps so far, of the row with the most.
+        above: rows that are not done.
     """
 
     unit: str
     per_step: int = 1
     spread: Tensor
+    above: Tensor
 
     def __init__(self, game: Evaluator, target_error: float | None) -> None:
         self.game, self.target_error = game, target_error
@@ -47,31 +49,32 @@ class Sampler(ABC):
     ) -> tuple[Float[Tensor, "rows players outputs"], Float[Tensor, "rows players *errors"]]:
         """Shapley values of rows, and the covariance of each player's outputs or its diagonal."""
 
-    def run(self, rounds: Iterable[range], most: int) -> Tensor:
-        """Take the rounds; the rows that miss the target error in the end.
+    def rounds(self, numbers: Iterable[range], most: int) -> Iterator[tuple[Tensor, range, tqdm]]:
+        """What to `take`, round by round; in the end `above` are rows that miss the target error.
 
         Args:
-            rounds: numbers of the steps of each round. They must not depend on `batch_size`, or
-                the samples would.
+            numbers: of the steps of each round. They must not depend on `batch_size`, or the
+                samples would.
             most: steps in all.
         """
-        active = torch.arange(len(self.game.x))
-        with self.game.bar(len(active) * most, self.unit, "step") as bar:
-            for numbers in rounds:
-                self.take(active, numbers, bar)
-                self.taken = numbers.stop
+        self.above = torch.arange(len(self.game.x))
+        with self.game.bar(len(self.above) * most, self.unit, "step") as bar:
+            for some in numbers:
+                yield self.above, some, bar
+                self.taken = some.stop
                 if self.target_error is not None:
-                    active, needed = self._above(active, self.target_error)
+                    self.above, needed = self._missing(self.above, self.target_error)
                     bar.total = bar.n + int(needed.clamp(max=most).sum())
-                if len(active) == 0:
+                if len(self.above) == 0:
                     break
-        return active[:0] if self.target_error is None else active
+        if self.target_error is None:
+            self.above = self.above[:0]
 
-    def warn(self, above: Tensor) -> None:
+    def warn(self) -> None:
         """Warn of rows that miss the target error."""
-        if len(above):
+        if len(self.above):
             warnings.warn(
-                f"{len(above)} of {len(self.game.x)} rows are above "
+                f"{len(self.above)} of {len(self.game.x)} rows are above "
                 f"target_error={self.target_error} after {self.per_step * self.taken} {self.unit}; "
                 f"give more `{self.unit}` or a larger `target_error`.",
                 stacklevel=4,
@@ -87,7 +90,7 @@ class Sampler(ABC):
             made_by["target_error"] = self.target_error
         return self.game.explanation(phi, made_by, variance, degrees_of_freedom)
 
-    def _above(self, rows: Tensor, target_error: float) -> tuple[Tensor, Tensor]:
+    def _missing(self, rows: Tensor, target_error: float) -> tuple[Tensor, Tensor]:
         """Rows above the target error, and an estimate of the steps that each still needs."""
         error = diagonal(self.estimate(rows)[1]).clamp(min=0).sqrt()
         worst = error.amax((1, 2)).cpu()

@@ -13,7 +13,7 @@ from omegaconf import OmegaConf
 import manifold_shap as ms
 from manifold_shap.cli import CONF, registry
 from manifold_shap.cli.registry import Source
-from manifold_shap.cli.targets import chosen_rows, point_of
+from manifold_shap.cli.targets import baseline, contrastive
 from manifold_shap.data import Iris
 from manifold_shap.data.base import TensorDataModule
 from manifold_shap.tables.schema import Schema
@@ -133,7 +133,7 @@ def test_a_setting_without_a_default_is_named_when_it_is_missing() -> None:
     [
         ({}, "but got neither"),
         ({"against": "setosa", "rows": [1]}, "but got both"),
-        ({"against": "rose"}, r"one of the classes \['setosa', .*\] but got 'rose'"),
+        ({"against": "rose"}, r"`against` to be one of \['setosa', .*\] but got 'rose'"),
         ({"rows": [200]}, r"rows from 0 to 104 but got \[200\]"),
         ({"rows": []}, r"but got \[\]"),
     ],
@@ -142,14 +142,14 @@ def test_contrasts_that_cannot_be_are_refused(
     data: TensorDataModule, setting: dict[str, Any], error: str
 ) -> None:
     with pytest.raises(ValueError, match=error):
-        chosen_rows(data, **setting)
+        contrastive(data, **setting)
 
 
 def test_contrasts_are_rows_of_a_class_or_listed(data: TensorDataModule) -> None:
-    chosen = chosen_rows(data, against="virginica")
-    assert torch.equal(chosen, data.x_train[data.y_train == 2])
-    assert torch.equal(chosen_rows(data, rows=[7, 3]), data.x_train[[7, 3]])
-    assert torch.equal(chosen_rows(data, rows=7), data.x_train[[7]])
+    chosen = contrastive(data, against="virginica")
+    assert torch.equal(chosen.reference, data.x_train[data.y_train == 2])
+    assert torch.equal(contrastive(data, rows=[7, 3]).reference, data.x_train[[7, 3]])
+    assert torch.equal(contrastive(data, rows=7).reference, data.x_train[[7]])
 
 
 def test_reference_points_are_members_of_the_table() -> None:
@@ -162,9 +162,10 @@ def test_reference_points_are_members_of_the_table() -> None:
     )
     data = Iris()
     data.schema = Schema.fit(table)
+    data.players = data.schema.players
     data.x_train = data.schema.encode(table)
     for point, age in (("mean", 40.0), ("median", 30.0), ("zero", 0.0)):
-        (row,) = data.schema.decode(point_of(data, point)[None]).to_dict("records")
+        (row,) = data.schema.decode(baseline(data, point).reference).to_dict("records")
         assert row == {"age": pytest.approx(age, abs=1e-4), "colour": "red", "member": "yes"}
     with pytest.raises(ValueError, match=r"one of .* but got 'mode'"):
-        point_of(data, "mode")
+        baseline(data, "mode")

@@ -101,7 +101,16 @@ def mean_squared_error(
             figures.append([torch.cat(part, dim=1) for part in zip(*parts, strict=True)])
             bar.update(len(rows))
     squared, variance, effective = (torch.cat(parts) for parts in zip(*figures, strict=True))
-    return _score(squared, variance, effective, mask.cpu(), value.draws)
+    by_row = squared.mean(1)
+    mse, spread = by_row.mean().item(), by_row.std().item() if len(by_row) > 1 else math.nan
+    return Score(
+        mse=mse,
+        standard_error=spread / len(by_row) ** 0.5,
+        debiased=mse - variance.mean().item(),
+        draws=value.draws,
+        effective_draws=effective.mean().item(),
+        by_size=_by_size(squared.flatten(), mask.cpu().sum(-1).flatten(), mask.shape[-1]),
+    )
 
 
 def _errors(
@@ -111,26 +120,6 @@ def _errors(
     values, variance, effective = value.estimate(x, mask, keys)
     error = (values - value.prediction(x)[:, None]).square()
     return error.mean(-1).cpu().double(), variance.mean(-1).cpu().double(), effective.cpu()
-
-
-def _score(
-    squared: Float[Tensor, "rows m"],
-    variance: Float[Tensor, "rows m"],
-    effective: Float[Tensor, "rows m"],
-    mask: Bool[Tensor, "rows m players"],
-    draws: int,
-) -> Score:
-    by_row = squared.mean(1)
-    mse = by_row.mean().item()
-    spread = by_row.std().item() if len(by_row) > 1 else math.nan
-    return Score(
-        mse=mse,
-        standard_error=spread / len(by_row) ** 0.5,
-        debiased=mse - variance.mean().item(),
-        draws=draws,
-        effective_draws=effective.mean().item(),
-        by_size=_by_size(squared.flatten(), mask.sum(-1).flatten(), mask.shape[-1]),
-    )
 
 
 def _by_size(

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap._checks import check_returned, check_rows, to_tensor
@@ -42,7 +41,15 @@ class CallableValue(ValueFunction):
 
     def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
         # Copies: a function that works in place must not change what the caller gave.
-        return _shaped(self.function(x.clone(), mask.clone()), len(x), mask.shape[1])
+        values = check_returned("the value function", self.function(x.clone(), mask.clone()))
+        if values.ndim != 3 or values.shape[:2] != mask.shape[:2]:
+            rows, m = mask.shape[:2]
+            raise ValueError(
+                f"Expected the value function to return shape ({rows}, {m}, outputs) for {rows} "
+                f"rows with {m} coalitions each but got {tuple(values.shape)}; a single output is "
+                "`values[..., None]`."
+            )
+        return values if values.is_floating_point() else values.float()
 
     def prediction(self, x: Tensor) -> Tensor:
         return self._at(x, True)
@@ -99,15 +106,3 @@ def as_value_function(
         )
     wrapped.outputs = names
     return wrapped
-
-
-def _shaped(values: Any, rows: int, m: int) -> Float[Tensor, "rows m outputs"]:
-    """What a callable returned, as floating-point numbers, or an error."""
-    values = check_returned("the value function", values)
-    if values.ndim != 3 or tuple(values.shape[:2]) != (rows, m):
-        raise ValueError(
-            f"Expected the value function to return shape ({rows}, {m}, outputs) for {rows} rows "
-            f"with {m} coalitions each but got {tuple(values.shape)}; a single output is "
-            "`values[..., None]`."
-        )
-    return values if values.is_floating_point() else values.float()

@@ -173,6 +173,10 @@ def test_the_file_brings_it_back(trained: AmortizedExplainer, tmp_path: Path) ->
     assert loaded.relative_error == trained.relative_error
     found = ms.amortized_shapley(trained.value, held_out(), explainer=path)
     torch.testing.assert_close(found.phi, trained(held_out()))
+    by_hand = AmortizedExplainer(trained.value, trained.network)
+    with pytest.raises(ValueError, match="put together by hand and has no checkpoint"):
+        by_hand.save(path)
+    assert ms.load_amortized(path, trained.value).relative_error == trained.relative_error
 
 
 def test_another_surrogate_is_refused(trained: AmortizedExplainer, tmp_path: Path) -> None:

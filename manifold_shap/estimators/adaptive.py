@@ -89,8 +89,9 @@ def adaptive_shapley(
         players, 95 % intervals covered 86 %.
 
     Raises:
-        ValueError: `least` below 2, `samples` below `least` for every player, a `target_error` that
-            is not positive, an `ordering` that does not name every player once.
+        ValueError: `least` below 2; `samples` below `least` for every player, or `evaluations`
+            beside them; a `target_error` that is not positive; an `ordering` that does not name
+            every player once.
         TypeError: `samples` or `least` is no whole number; an `ordering` that is no list of lists.
     """
     game = Evaluator(value, x, batch_size, progress)

@@ -96,8 +96,8 @@ def coalition_shapley(
 
     Raises:
         TypeError: `coalitions` that are no whole number.
-        ValueError: `coalitions` that are no multiple of 32, or a `target_error` that is not
-            positive.
+        ValueError: `coalitions` that are no multiple of 32, or `evaluations` beside them or too few
+            for 32; a `target_error` that is not positive.
     """
     game = Evaluator(value, x, batch_size, progress)
     if evaluations is not None:

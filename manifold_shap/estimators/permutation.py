@@ -75,8 +75,8 @@ def permutation_shapley(
         single pair, or where all orders share the draws of a sampled value function.
 
     Raises:
-        ValueError: an odd or non-positive `permutations`, a `target_error` that is not positive,
-            an `ordering` that does not name every player once.
+        ValueError: an odd or non-positive `permutations`, or `evaluations` beside it; a
+            `target_error` that is not positive; an `ordering` that does not name every player once.
         TypeError: an `ordering` that is no list of lists.
     """
     game = Evaluator(value, x, batch_size, progress)

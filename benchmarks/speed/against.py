@@ -122,7 +122,7 @@ def _works() -> dict[str, Callable[[], object]]:
     def streamed() -> None:
         with tempfile.TemporaryDirectory() as place:
             estimator = partial(ms.permutation_shapley, permutations=2)
-            ms.explain_rows(Path(place, "rows.zarr"), pixels, x.repeat(3, 1)[:4096], estimator)
+            ms.explain_rows(Path(place, "rows.zarr"), pixels, x.repeat(2, 1)[:2048], estimator)
 
     ratios = ms.imputed_value(head, ms.MarginalImputer(table[:50]), "ilr", draws=50)
     explained = ms.permutation_shapley(ratios, table[:500], permutations=2)

@@ -35,6 +35,12 @@ def test_a_fault_is_still_possible(root: Path, fault: Fault) -> None:
 
 
 @pytest.mark.slow
+def test_without_a_fault_these_tests_are_green(copy: Path) -> None:
+    done = run_tests(copy, tuple({path for fault in FAULTS for path in fault.tests}))
+    assert done.returncode == pytest.ExitCode.OK, done.stdout[-2000:] + done.stderr
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_a_fault_turns_tests_red(copy: Path, fault: Fault) -> None:
     path = copy / "manifold_shap" / fault.module

@@ -54,7 +54,8 @@ class TeacherTargets:
         """Rows, masks and targets of `count` pairs, with replacement, on the generator's device.
 
         >>> none = torch.zeros(1, dtype=torch.long), torch.zeros(1, 2, 3, dtype=torch.bool)
-        >>> known = TeacherTargets(torch.zeros(5, 3), *none, target=torch.zeros(1, 2, 4), seconds=0)
+        >>> target = torch.zeros(1, 2, 4)
+        >>> known = TeacherTargets(torch.zeros(5, 3), *none, target, seconds=0.0)
         >>> [part.shape[0] for part in known.sample(8, torch.Generator())]
         [8, 8, 8]
         """

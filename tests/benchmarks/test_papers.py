@@ -44,7 +44,7 @@ class Bits:
         self.x_train = self.x_validation = self.x_test = x
         self.y_train = self.y_test = torch.where(wrong, 1 - y, y)
         self.players = ms.Players.of_elements(tuple(event), names)
-        self.classes = ("0", "1")
+        self.classes, self.task = ("0", "1"), "classification"
 
 
 SMALL_DATA: dict[str, Callable[[], Any]] = {

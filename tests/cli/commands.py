@@ -1,6 +1,8 @@
 """The commands in this process, with settings that take a second."""
 
 import json
+from copy import deepcopy
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,18 +24,26 @@ ORDERS = ["estimator=permutation", "estimator.permutations=4"]
 
 
 def composed(command: str, *words: str) -> DictConfig:
+    """A copy, which a test may change; reading the files takes as long as many a run."""
+    return deepcopy(_composed(command, words))
+
+
+@cache
+def _composed(command: str, words: tuple[str, ...]) -> DictConfig:
     with initialize_config_dir(str(CONF), version_base="1.3"):
         return compose(command, [*words])
 
 
 def train(place: Path, *words: str) -> dict[str, Any]:
-    return training.train(composed("train", f"runs_dir={place}", "progress=false", *words))
+    config = composed("train", "progress=false", *words)
+    config.runs_dir = str(place)
+    return training.train(config)
 
 
 def explain(place: Path, *words: str, **settings: Any) -> dict[str, Any]:
     """Keywords are settings that the command line would have to quote."""
-    config = composed("explain", f"runs_dir={place}", "progress=false", *words)
-    for name, setting in settings.items():
+    config = composed("explain", "progress=false", *words)
+    for name, setting in {"runs_dir": str(place), **settings}.items():
         config[name] = setting
     return explaining.explain(config, [word.lstrip("+").split("=")[0] for word in words])
 

@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure
 
 import manifold_shap as ms
 from tests.cli.commands import FOREST, QUICK, TINY, TINY_VAE, train
@@ -19,6 +20,22 @@ def _few_pairs() -> Iterator[None]:
         patch.setattr("manifold_shap.cli.explain._SCORED_ROWS", 20)
         patch.setattr("manifold_shap.cli.explain._PAIRS", 100)
         yield
+
+
+@pytest.fixture
+def drawn_figures() -> None:
+    """For tests of which figures are the point, or which are the whole path on real data."""
+
+
+@pytest.fixture(autouse=True)
+def _blank_figures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of figures are empty: drawing takes half of a run, and is tested with the plots."""
+
+    def savefig(figure: Figure, path: Path, **_: object) -> None:
+        path.touch()
+
+    if "drawn_figures" not in request.fixturenames:
+        monkeypatch.setattr(Figure, "savefig", savefig)
 
 
 @pytest.fixture(scope="session")

@@ -30,6 +30,7 @@ def compositions(place: Path, *words: str) -> tuple[ms.Explanation, set[str]]:
     return explained(place, "marginal", "iris"), files
 
 
+@pytest.mark.usefixtures("drawn_figures")
 def test_a_run_in_log_ratios_draws_compositions(
     runs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -64,6 +64,7 @@ def forest(irises: Path, data: TensorDataModule) -> ms.Model:
     return load_classifier(irises / "iris" / "classifier", data)
 
 
+@pytest.mark.usefixtures("drawn_figures")
 def test_explaining_writes_what_it_promises(digits: Path, copied: Copy) -> None:
     place = copied(digits)
     summary = explain(place, "instances=2", *ORDERS)
@@ -741,6 +742,7 @@ def test_a_forest_on_a_table_of_ones_own(tmp_path: Path, output: str) -> None:
         train(tmp_path, *table, "data.validation=nan")
 
 
+@pytest.mark.usefixtures("drawn_figures")
 def test_log_ratios_from_end_to_end(digits: Path, copied: Copy) -> None:
     place = copied(digits, "classifier")
     from tests.cli.commands import QUICK

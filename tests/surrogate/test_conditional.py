@@ -36,7 +36,7 @@ class TableConditional:
 def test_surrogate_values_agree_with_the_table_s_own_conditional_expectation() -> None:
     data = Drug(name="drug")
     data.setup()
-    forest = RandomForestClassifier(max_features=None, random_state=0)
+    forest = RandomForestClassifier(30, max_features=None, random_state=0)
     forest.fit(data.x_train.numpy(), data.y_train.numpy())
     table = torch.cat((data.x_train, data.x_validation, data.x_test))
     model = ms.as_model(forest, table[:50])

@@ -3,11 +3,6 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-# The tests on real data sets skip where no copy of them is found.
-ifneq ($(wildcard ../shared/data),)
-export MANIFOLD_SHAP_DATA ?= $(abspath ../shared/data)
-endif
-
 .PHONY: install demo test faults notebooks lint clean
 
 install: .venv/installed

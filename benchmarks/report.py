@@ -147,7 +147,7 @@ def load(folder: Path, name: str) -> dict[str, Any]:
 
 
 def save(experiment: Experiment, folder: Path, name: str, result: Mapping[str, Any]) -> None:
-    """Write a result with its page and plots; an earlier one makes room for it.
+    """Write a result with its page and plots; an earlier one is replaced.
 
     All is written beside first. A result counts by its JSON, and there is none while files change.
     """
@@ -191,7 +191,7 @@ def kept(path: Path, settings: Mapping[str, Any], make: Callable[[], Any]) -> An
     """What `make` returns, or returned when `path` was written with the same settings.
 
     Args:
-        path: the file of a finished part, by which an interrupted experiment goes on.
+        path: the file of a finished part, from which an interrupted experiment is resumed.
         settings: all that decides on the outcome, as plain values.
         make: measures what JSON can hold.
     """

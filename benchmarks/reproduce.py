@@ -3,7 +3,7 @@
 Words with "=" are settings of `run` in the experiment's file; all others name experiments, by
 default all of `papers/`. Results go to `docs/results` (papers) or `benchmarks/results` (speed),
 those of quick forms to `runs/papers` or `runs/speed`. With `--figures` nothing is run: pages and
-plots are made anew from the result files. `docs/results.md` has all claims of the papers.
+plots are made again from the result files. `docs/results.md` has all claims of the papers.
 """
 
 import argparse
@@ -57,7 +57,7 @@ def reproduce(
     figures: bool = False,
     out: Path | None = None,
 ) -> None:
-    """Run one experiment, or make its page and plots anew.
+    """Run one experiment, or make its page and plots again.
 
     Args:
         name: as in `papers/outliers`.
@@ -66,10 +66,10 @@ def reproduce(
         figures: whether to run nothing.
         out: folder of the result.
     """
-    room, _, short = name.partition("/")
+    kind, _, short = name.partition("/")
     chosen = experiment(name)
     settings = cast(dict[str, Any], OmegaConf.to_container(OmegaConf.from_dotlist(list(changes))))
-    folder = out or (Path("runs", room) if quick else FOLDERS[room])
+    folder = out or (Path("runs", kind) if quick else FOLDERS[kind])
     if figures:
         result = report.load(folder, short)
     else:
@@ -78,7 +78,7 @@ def reproduce(
         result = report.measured(chosen, chosen.chosen(quick, settings), command)
     report.save(chosen, folder, short, result)
     print(f"{folder / short}.md", flush=True)
-    if room == "papers":
+    if kind == "papers":
         folder.with_name(f"{folder.name}.md").write_text(index(folder))
 
 

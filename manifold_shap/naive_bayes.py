@@ -56,7 +56,7 @@ def naive_bayes_shapley(
         output: `"log_odds"` (two classes), `"ilr"` (any number of them), or such an `OutputSpace`.
         weights: w_m of each feature, from 0 to 1; by default all 1, which is the model itself. The
             Shapley value of a feature of weight 0 is exactly 0.
-        players: who plays; by default every feature, by its name. The Shapley value of a group of
+        players: see `Players`; by default every feature is one. The Shapley value of a group of
             features is the sum of theirs.
 
     Returns:

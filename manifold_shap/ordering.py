@@ -23,10 +23,10 @@ class Ordering:
 
     Args:
         components: names of the players in each component, as in `[["a", "b"], ["c"]]`.
-        players: who plays.
+        players: all players of the game; each is in one component.
 
     Attributes:
-        players: who plays.
+        players: as given.
         component: number of each player's component, int64 `[players]`.
         members: numbers of the players in each component.
 

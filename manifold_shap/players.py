@@ -1,4 +1,4 @@
-"""Defines who plays: names, and the player that owns each element of an input row."""
+"""Defines the players of a game: their names, and the player of each element of an input row."""
 
 import math
 from collections.abc import Iterable, Sequence

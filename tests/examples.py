@@ -102,7 +102,7 @@ class Recorded(ms.ValueFunction):
 
 
 class Drawn(ms.ValueFunction):
-    """Players add 0, 1, 2, ...; what each adds has a normal error, drawn anew for every key."""
+    """Players add 0, 1, 2, ...; what each adds has a normal error, drawn again for every key."""
 
     sampled = True
 

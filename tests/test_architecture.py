@@ -35,7 +35,7 @@ LAYERS = (
     ("cli",),
 )
 
-# Packages that only some rooms import, wherever in a module.
+# Packages that only some modules import, anywhere in them.
 RESERVED = {
     "lightning": ("training.shell",),
     "hydra": ("cli",),
@@ -205,8 +205,8 @@ def test_imports_inside_functions_are_listed() -> None:
 
 
 @pytest.mark.parametrize("package", RESERVED)
-def test_few_rooms_import(package: str) -> None:
-    rooms = RESERVED[package]
+def test_few_modules_import(package: str) -> None:
+    allowed = RESERVED[package]
     users = {
         module
         for module in modules()
@@ -214,7 +214,7 @@ def test_few_rooms_import(package: str) -> None:
         if each.target.partition(".")[0] == package
     }
     assert users
-    others = {u for u in users if not any(f"{u}.".startswith(f"{room}.") for room in rooms)}
+    others = {u for u in users if not any(f"{u}.".startswith(f"{name}.") for name in allowed)}
     assert not others
 
 

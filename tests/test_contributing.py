@@ -145,7 +145,7 @@ def number(what: str) -> int:
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Path:
+def project(tmp_path: Path) -> Path:
     """A copy of what a contribution may touch."""
     for part in ("manifold_shap", "conf"):
         shutil.copytree(ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
@@ -153,15 +153,15 @@ def house(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(house: Path, files: Mapping[str, str], code: str) -> str:
+def run(project: Path, files: Mapping[str, str], code: str) -> str:
     """Write the files, or add to those that are there, and run code; returns what it prints."""
     for name, text in files.items():
-        path = house / name
+        path = project / name
         path.write_text((path.read_text() if path.exists() else "") + text)
-    environment = {**os.environ, "PYTHONPATH": str(house), "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, "PYTHONPATH": str(project), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         [sys.executable, "-c", code],
-        cwd=house,
+        cwd=project,
         env=environment,
         capture_output=True,
         text=True,
@@ -185,18 +185,18 @@ with initialize_config_dir(str(CONF), version_base="1.3"):
 """
 
 
-def test_an_imputer_a_data_set_and_an_estimator_serve_the_commands(house: Path) -> None:
+def test_an_imputer_a_data_set_and_an_estimator_serve_the_commands(project: Path) -> None:
     """One run of both commands uses all three: each start of Python takes seconds."""
     kinds = {"An imputer": IMPUTER, "An estimator": ESTIMATOR, "A data set": DATA}
     for what, files in kinds.items():
         assert len(files) == number(what)
     train = ["data=halves", *TRAIN]
     explain = ["data=halves", "value_function=zero", "estimator=first", *EXPLAIN]
-    run(house, IMPUTER | ESTIMATOR | DATA, commands(train, explain))
-    assert (house / "runs" / "halves" / "zero" / "explanations.zarr").is_dir()
+    run(project, IMPUTER | ESTIMATOR | DATA, commands(train, explain))
+    assert (project / "runs" / "halves" / "zero" / "explanations.zarr").is_dir()
 
 
-def test_an_output_space_and_a_plot(house: Path) -> None:
+def test_an_output_space_and_a_plot(project: Path) -> None:
     assert len(SPACE) == number("An output space")
     assert len(PLOT) == number("A plot")
     code = """
@@ -210,4 +210,4 @@ explanation.save("e.zarr")
 assert ms.Explanation.load("e.zarr").space.name == "squared"
 print(type(ms.plots.dot(explanation)).__name__)
 """
-    assert run(house, SPACE | PLOT, code).strip() == "Figure"
+    assert run(project, SPACE | PLOT, code).strip() == "Figure"

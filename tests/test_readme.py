@@ -17,7 +17,7 @@ def test_the_python_examples_run(
 ) -> None:
     examples = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
     monkeypatch.chdir(tmp_path)
-    # One after the other: the later ones of a page go on with the data and the model of the first.
+    # One after the other: the later ones of a page use the data and the model of the first.
     exec(compile("\n".join(examples), str(page), "exec"), {})
     assert page.name != "README.md" or (tmp_path / "explanations.zarr").exists()
 

@@ -135,7 +135,8 @@ def tables(found: Found) -> list[Table]:
     for measure, what in MEASURES.items():
         paper = [PAPER[name][measure] for name in found]
         ours = [of[NEAREST][measure][0] for of in found.values()]
-        lines += [[f"{f.__name__} {what}", f(paper), f(ours)] for f in (fmean, min)]
+        lines.append([f"mean {what}", fmean(paper), fmean(ours)])
+        lines.append([f"lowest {what}", min(paper), min(ours)])
         beside = {
             PAPER[name]["label"]: {"paper": PAPER[name][measure]}
             | {k: of[k][measure] for k in kinds}

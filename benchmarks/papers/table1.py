@@ -3,8 +3,8 @@
 The mean squared error of Eq. (16) on test rows: off the manifold, by the unsupervised method (the
 masked-encoder VAE), by the supervised one (the surrogate), and by the table itself where all of its
 features are binary. As in the paper, a data set has one split and one classifier, and each learned
-method is trained with several seeds. Finished parts are kept: an interrupted run goes on from
-there.
+method is trained with several seeds. Finished parts are kept: an interrupted run is resumed
+from there.
 """
 
 from collections.abc import Sequence

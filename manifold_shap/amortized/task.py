@@ -51,7 +51,7 @@ class AmortizedTask(Task):
     @torch.no_grad()
     def describe(self, surrogate: Surrogate, change: Tensor) -> None:
         """Take the surrogate, and the scale of v(N) - v(∅) over training rows."""
-        # A copy: the caller may go on using the surrogate on its device.
+        # A copy: the caller may continue to use the surrogate on its device.
         self._kept = (copy.deepcopy(surrogate).requires_grad_(False),)
         self.probe.copy_(fingerprint(surrogate))
         self.explainer.start(surrogate, change)

@@ -190,7 +190,7 @@ def split_rows(rows: int, held_out: dict[str, float], seed: int) -> tuple[Int64[
 def _encoded(
     table: Table, train: NDArray[np.int64]
 ) -> tuple[Float[Tensor, "rows *event"], Players, Schema | None]:
-    """All inputs, who plays, and how a frame was encoded, as its training rows say."""
+    """All inputs, the players, and the schema of a frame, fitted to its training rows."""
     if isinstance(table.features, pd.DataFrame):
         schema = Schema.fit(
             table.features.iloc[train],

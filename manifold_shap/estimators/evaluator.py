@@ -34,7 +34,7 @@ class Evaluator:
 
     Attributes:
         value: the value function.
-        players: who plays on these rows.
+        players: of the game on these rows.
         x: the rows.
         prediction: v(grand coalition) of each row, `[instances, outputs]`.
         base: v(empty coalition) of each row, `[instances, outputs]`.

@@ -60,7 +60,7 @@ class Imputer(nn.Module, ABC):
 
     Attributes:
         name: as in the configuration.
-        players: who plays; by default every element of a row is a player.
+        players: see `Players`; by default every element of a row is a player.
         reference: a copy of the background data, `[rows, *event]`; v(∅) is the mean over it.
         proposals: number of weighted draws among which `sample` chooses each equally weighted one;
             1 where draws have no weights.

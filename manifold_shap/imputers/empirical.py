@@ -158,7 +158,7 @@ class EmpiricalImputer(DonorImputer):
 
     Args:
         reference: at least two rows of background data, `[rows, *event]`.
-        players: who plays; by default every element of a row is a player.
+        players: see `Players`; by default every element of a row is a player.
         bandwidth: σ, in units in which the mean ρ² of two random rows is about 2; or "aicc", by
             the corrected Akaike criterion, one for each number of present players.
         share: η; 1 keeps every row.
@@ -268,7 +268,7 @@ class ExactMatchImputer(DonorImputer):
 
     Args:
         reference: rows of the table, `[rows, *event]`.
-        players: who plays; by default every element of a row is a player.
+        players: see `Players`; by default every element of a row is a player.
 
     Raises:
         TypeError, ValueError: `reference` is no tensor or array of finite rows of the shape that

@@ -213,7 +213,7 @@ class GaussianImputer(_NormalImputer):
 
     Args:
         reference: at least two rows of background data, `[rows, *event]`.
-        players: who plays; by default every element of a row is a player.
+        players: see `Players`; by default every element of a row is a player.
         regularisation: λ, a ridge of λ times the variance of every column, added if the smallest
             eigenvalue of the correlations is below λ: collinear columns (one-hot columns sum to 1),
             or no more rows than columns. A warning says so, once. With few rows a larger λ (0.01,
@@ -267,7 +267,7 @@ class CopulaImputer(_NormalImputer):
 
     Args:
         reference: at least two rows of background data, `[rows, *event]`.
-        players: who plays; by default every element of a row is a player.
+        players: see `Players`; by default every element of a row is a player.
         regularisation: as for `GaussianImputer`, of the correlations of V.
 
     Raises:

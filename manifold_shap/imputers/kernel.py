@@ -146,7 +146,7 @@ def choose_bandwidths(
     Args:
         rows: of the data distribution.
         moments: of the rows.
-        players: who plays.
+        players: see `Players`.
         targets: what to predict; by default the absent elements, in standard deviations.
     """
     generator = torch.Generator().manual_seed(0)

@@ -18,7 +18,7 @@ class MarginalImputer(Imputer):
 
     Args:
         reference: background data, `[rows, *event]`.
-        players: who plays; by default every element of a row is a player.
+        players: see `Players`; by default every element of a row is a player.
 
     Raises:
         TypeError, ValueError: `reference` is no tensor or array of finite rows of the shape that
@@ -64,7 +64,7 @@ class BaselineImputer(MarginalImputer):
 
     Args:
         point: the baseline, `[*event]`: one row without a batch axis.
-        players: who plays; by default every element of the baseline is a player.
+        players: see `Players`; by default every element of the baseline is a player.
 
     Raises:
         TypeError, ValueError: `point` is no tensor or array of finite numbers of the shape that
@@ -98,7 +98,7 @@ class ContrastiveImputer(MarginalImputer):
     Args:
         rows: contrast rows, `[rows, *event]`, e.g. those of another class; a single one as
             `x[:1]`.
-        players: who plays; by default every element of a row is a player.
+        players: see `Players`; by default every element of a row is a player.
 
     Raises:
         TypeError, ValueError: `rows` is no tensor or array of finite rows of the shape that

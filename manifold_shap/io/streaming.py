@@ -2,7 +2,7 @@
 
 Work in progress is a directory beside the store to come, `.<name>.partial`. Its `first.zarr` is the
 explanation of the first row alone, with the settings of the call: it tells whether a later call
-goes on with the same work. Finished blocks are explanations, too, `000000.zarr` and so on, each
+resumes the same work. Finished blocks are explanations, too, `000000.zarr` and so on, each
 saved whole or not at all, in a directory named by the checksum of that record: a process that has
 outlived its call cannot write among the blocks of another one. One call at a time holds `lock`.
 """
@@ -72,7 +72,7 @@ def explain_rows(
         block: rows explained, and stored, together. Each block has a seed of its own: unlike a
             batch size, this changes the numbers that are drawn.
         seed: of all blocks. Same seed and block, same bytes, whatever the executor.
-        resume: go on with what an interrupted call has left, if it has; otherwise that is removed,
+        resume: continue what an interrupted call has left, if it has; otherwise that is removed,
             with a warning. What was left is read back, and blocks that are damaged are explained
             again. Where nothing is left, all rows are explained; if a finished store stands at
             `path`, with a warning, and it is replaced at the end.
@@ -132,7 +132,7 @@ def explain_rows(
         except (Exception, KeyboardInterrupt) as error:
             kept = (
                 f"{blocks.count(_finished(parts))} of {len(blocks)} rows are kept in {place}; the "
-                "same call with resume=True goes on from there."
+                "same call with resume=True continues from there."
             )
             if isinstance(error, KeyboardInterrupt):
                 raise KeyboardInterrupt(kept) from error
@@ -257,7 +257,7 @@ def _claimed(path: Path) -> Iterator[Path]:
 
 
 def _begin(task: _Task, blocks: _Blocks, place: Path, path: Path, resume: bool) -> Path:
-    """Go on with what an interrupted call has left, or begin anew; the directory of the blocks."""
+    """Resume what an interrupted call has left, or start again; the directory of the blocks."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # The first block repeats them.
         first = task.explain(0, blocks.x[:1], blocks.labels[:1])
@@ -282,7 +282,7 @@ def _begin(task: _Task, blocks: _Blocks, place: Path, path: Path, resume: bool) 
         elif resume and path.exists():
             message = (
                 f"Nothing is left to resume beside the explanation in {path}: all rows are "
-                "explained anew, and take its place at the end."
+                "explained again, and take its place at the end."
             )
             warnings.warn(message, stacklevel=3)
         for directory in (each for each in place.iterdir() if each.is_dir()):
@@ -298,14 +298,14 @@ def _check_same(record: Path, first: Explanation, blocks: int) -> None:
     except ValueError as error:
         raise ValueError(
             f"Expected work in progress that can be resumed in {record.parent} but its record is "
-            "damaged; begin anew with resume=False."
+            "damaged; start again with resume=False."
         ) from error
     changed = storage.differences(known, first.to_xarray(), _SAME)
     if changed:
         raise ValueError(
             f"Expected the rows and settings of the interrupted call, {blocks} blocks of which are "
             f"in {record.parent}, but these differ: {', '.join(changed)}. Give the same ones "
-            "again, or begin anew with resume=False."
+            "again, or start from the first row with resume=False."
         )
 
 

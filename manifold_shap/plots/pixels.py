@@ -51,7 +51,7 @@ def pixel_maps(
         explanations: of the same images, by the names to write above the columns, in several lines
             if they have them.
         rows: positions of the images to show; by default all, up to the first 32. More than eight
-            lines go on in further columns.
+            lines continue in further columns.
         output: name of the output to explain; by default the predicted one of each image.
 
     Raises:

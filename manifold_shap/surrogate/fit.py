@@ -122,7 +122,7 @@ def fit_surrogate(
         x_train: rows of the data distribution, `[rows, *event]`; labels are not needed.
         output: output space T, or its name: `probability`, `log_odds`, `ilr` or `identity`.
         x_validation: rows for early stopping; by default a tenth of `x_train`, held out.
-        players: who plays; by default those of the teacher, the columns of the schema, or every
+        players: see `Players`; by default those of the teacher, the columns of the schema, or every
             element of a row.
         schema: columns of the table behind `x_train`; stored with the surrogate.
         hidden, activation: layers of the network.

@@ -94,7 +94,7 @@ def player_values(
 
     Args:
         x: rows, as the model sees them.
-        players: who plays.
+        players: see `Players`.
         schema: columns of the table that the rows come from, if they come from one.
         owners: the player that owns each element of each row, where rows have players of their
             own; -1 for padding.

@@ -70,7 +70,7 @@ def training_rows(
     players: Players | None = None,
     schema: Schema | None = None,
 ) -> tuple[Players, Tensor, Tensor]:
-    """Who plays, and rows to train and to validate on, checked.
+    """The players, and the rows to train and to validate on, checked.
 
     Args:
         x_train: rows.

@@ -136,7 +136,7 @@ def fit(
     directory: Path,
     options: Mapping[str, Any],
 ) -> tuple[int, float]:
-    """Train a task, or go on with a training that was interrupted; see `train`.
+    """Train a task, or resume a training that was interrupted; see `train`.
 
     Returns:
         Epochs and seconds, those before an interruption included.

@@ -161,7 +161,7 @@ class Task(nn.Module, ABC):
 
     @property
     def players(self) -> Players:
-        """Who plays, where the settings say so."""
+        """The players, from the names and the index in the settings."""
         index = torch.tensor(self.settings["index"]).reshape(self.settings["event"])
         return Players(tuple(self.settings["players"]), index)
 

@@ -140,7 +140,7 @@ def fit_imputer(
         x_train: rows of the data distribution, `[rows, *event]`.
         x_validation: rows for early stopping and the choice of `temper`; by default a tenth of
             `x_train`, held out.
-        players: who plays; by default the columns of the schema, or every element of a row.
+        players: see `Players`; by default the columns of the schema, or every element of a row.
         schema: columns of the table behind `x_train`: they decide the decoder's distributions.
             Without one, elements that are always 0 or 1 are Bernoulli and the others continuous.
         posterior: how codes are drawn given x_S: `bank` weighs the codes of training rows,

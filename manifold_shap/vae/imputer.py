@@ -62,7 +62,7 @@ class VAEImputer(Imputer):
     Args:
         network: a trained `MaskedVAE`.
         reference: training rows; their codes are the bank.
-        players: who plays.
+        players: see `Players`.
         posterior: `bank` or `encoder`.
         temper: τ, the power of the weights.
         importance: whether draws of the encoder posterior carry importance weights.
@@ -140,7 +140,7 @@ class VAEImputer(Imputer):
     def _impute_runs(
         self, x: Rows, mask: NestedMask, draws: range, keys: RunKeys, most: int
     ) -> Iterator[Completions]:
-        """From one coalition of a run to the next log p(x_S|z) is updated, not computed anew."""
+        """Along a run of coalitions log p(x_S|z) is updated, not computed from the start."""
         if self.posterior != "bank" or len(self.players) < _LEAST_PLAYERS:
             yield from super()._impute_runs(x, mask, draws, keys, most)
             return

@@ -71,7 +71,7 @@ class ValueFunction(ABC):
 
     Attributes:
         name: as in the configuration and in the provenance of an explanation.
-        players: who plays, and how a mask over players expands to an input row.
+        players: see `Players`; they expand a mask over players to an input row.
         space: the output space T.
         classes: names of the model's classes, where it has any.
         outputs: names of the outputs of T.

@@ -19,7 +19,7 @@ class CallableValue(ValueFunction):
     Args:
         function: maps rows `[batch, *event]` and a bool mask `[batch, m, players]` to values
             `[batch, m, outputs]`, as a tensor or an array.
-        players: who plays.
+        players: see `Players`.
         outputs: names of the outputs.
         device: where rows are.
     """

@@ -82,7 +82,7 @@ def test_figures_in_tables(entry: Any, text: str) -> None:
     assert report.cell(entry) == text
 
 
-def test_figures_are_made_anew_without_running_anything(
+def test_figures_are_made_again_without_running_anything(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     save(tmp_path, "negative", made())
@@ -211,8 +211,8 @@ def test_every_experiment_has_settings_and_a_stored_result(name: str, root: Path
     assert settings == json.loads(json.dumps(settings)) | settings
     assert experiment.quick
     assert not experiment.quick.keys() - settings.keys()
-    room, _, short = name.partition("/")
-    folder = root / reproduce.FOLDERS[room]
+    kind, _, short = name.partition("/")
+    folder = root / reproduce.FOLDERS[kind]
     if not (folder / f"{short}.json").exists():
         assert short in ("along", "vignettes")
         return

@@ -539,7 +539,7 @@ def test_a_surrogate_of_other_settings_is_replaced_with_its_amortised_explainer(
     assert all(written(amortized, name) > before[name] for name in before)
 
 
-def test_alone_the_surrogate_is_what_is_trained_anew(amortized: Path) -> None:
+def test_alone_the_surrogate_is_what_is_trained_again(amortized: Path) -> None:
     before = written(amortized, "surrogate")
     train_iris(amortized, *TINY, "overwrite=true")
     assert written(amortized, "surrogate") > before

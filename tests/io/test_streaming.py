@@ -440,7 +440,7 @@ def test_what_is_lost_in_mid_work_is_not_joined(path: Path, whole: dict[str, byt
             (part(path.with_name(".rows.zarr.partial"), 0) / "phi" / "0.0.0").unlink()
         return FEW(value, x, seed=seed)
 
-    with pytest.raises(ValueError, match=r"(?s)000000\.zarr .*resume=True goes on from there"):
+    with pytest.raises(ValueError, match=r"(?s)000000\.zarr .*resume=True continues from there"):
         run(path, estimator=estimator)
     assert not path.exists()
     with pytest.warns(UserWarning, match="^8 rows"):
@@ -457,14 +457,14 @@ def test_an_earlier_explanation_is_replaced_at_the_end_only(path: Path) -> None:
     assert len(ms.Explanation.load(path).phi) == len(ROWS)
 
 
-def test_beginning_anew_says_what_it_removes(
+def test_starting_again_says_what_it_removes(
     path: Path, left: Path, whole: dict[str, bytes]
 ) -> None:
     with pytest.warns(
         UserWarning, match=r"^Removed .*\.rows\.zarr\.partial: 2 blocks\. With resume=True"
     ):
         assert run(path, block=6) == len(ROWS)
-    with pytest.warns(UserWarning, match=r"Nothing is left to resume .* explained anew"):
+    with pytest.warns(UserWarning, match=r"Nothing is left to resume .* explained again"):
         assert run(path, resume=True) == len(ROWS)
     assert contents(path) == whole
 

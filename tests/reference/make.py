@@ -2,8 +2,8 @@
 
     python -m tests.reference.make            # compare as the test does, up to rounding
     python -m tests.reference.make --exact    # compare bit for bit; on the same machine only
-    python -m tests.reference.make --train    # train anew, and compare squared errors
-    python -m tests.reference.make --store    # train anew, and replace what is stored
+    python -m tests.reference.make --train    # train again, and compare squared errors
+    python -m tests.reference.make --store    # train again, and replace what is stored
 
 The files in this folder were stored under version 0.1.0, on one thread.
 """
@@ -39,8 +39,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--exact", action="store_true", help="compare bit for bit")
-    how.add_argument("--train", action="store_true", help="train anew, and compare squared errors")
-    how.add_argument("--store", action="store_true", help="train anew, and replace what is stored")
+    how.add_argument("--train", action="store_true", help="train again, and compare squared errors")
+    how.add_argument("--store", action="store_true", help="train again, and replace what is stored")
     asked = parser.parse_args()
     torch.set_num_threads(1)
     warnings.filterwarnings("ignore", "The covariance of `reference`")

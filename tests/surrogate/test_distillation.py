@@ -1,4 +1,4 @@
-"""Surrogates taught by another value function: what they gain, and that trainings go on."""
+"""Surrogates taught by another value function: what they gain, and that trainings are resumed."""
 
 import copy
 import itertools

@@ -1,4 +1,4 @@
-"""Values of models fitted anew to each coalition, against fits by hand."""
+"""Values of models fitted again for each coalition, against fits by hand."""
 
 import itertools
 import math

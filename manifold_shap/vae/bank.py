@@ -27,8 +27,8 @@ def decoded_codes(
 ) -> Float[Tensor, "codes f"]:
     """Coefficients of decoded codes of the rows, ordered by their first principal component.
 
-    Neighbours are alike: as a coalition grows and weights shift, one uniform number
-    continues to choose similar codes. A code is a column in memory, since runs of coalitions take few
+    Neighbours are alike: as a coalition grows and weights shift, one uniform number continues to
+    choose similar codes. A code is a column in memory, since runs of coalitions take few
     statistics of all codes.
 
     Args:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from manifold_shap.io.files import load_checkpoint, save_checkpoint
+from manifold_shap.io.files import digest, load_checkpoint, save_checkpoint
 
 # Bytes of an array or a text from which on it goes into the file.
 _LARGE = 4096
@@ -32,9 +32,13 @@ _KINDS: dict[str, Callable[[bytes], Any]] = {
 
 
 class Reference(NamedTuple):
-    """An object that `load` rebuilds in another process: a file with its numbers, all else."""
+    """An object that `load` rebuilds in another process: a file with its numbers, all else.
+
+    The checksum is that of the file: objects that differ in their numbers alone are told apart.
+    """
 
     path: Path
+    checksum: str
     pickled: bytes
 
 
@@ -60,7 +64,7 @@ def refer(thing: Any, path: Path) -> Reference:
         ) from error
     numbers = {"tensors": pickler.tensors, "buffers": pickler.buffers}
     save_checkpoint(path, {"kind": "task", "hyper_parameters": {}, "state_dict": numbers})
-    return Reference(path, file.getvalue())
+    return Reference(path, digest(path.read_bytes()), file.getvalue())
 
 
 @lru_cache(maxsize=1)
@@ -69,12 +73,18 @@ def load(reference: Reference) -> Any:
 
     Raises:
         FileNotFoundError: this process does not see the file.
-        ValueError: the file is damaged, or a class or function cannot be imported here.
+        ValueError: the file is damaged or another one, or a class or function cannot be imported
+            here.
     """
     if not reference.path.exists():
         raise FileNotFoundError(
             f"Expected every worker process to see {reference.path} but one does not; those on "
             "other machines need a file system that all share, for this file and the results."
+        )
+    if digest(reference.path.read_bytes()) != reference.checksum:
+        raise ValueError(
+            f"Expected the numbers that this call has written to {reference.path} but others are "
+            "there: it was cut off, and a later call has taken its place; use the results of that."
         )
     numbers = load_checkpoint(reference.path, "task")["state_dict"]
     try:

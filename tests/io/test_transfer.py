@@ -85,6 +85,17 @@ def test_no_code_is_in_the_file(tmp_path: Path) -> None:
     assert torch.load(tmp_path / "things.ckpt", weights_only=True)["kind"] == "task"
 
 
+def test_numbers_of_another_object_are_never_taken_for_those_of_this_one(tmp_path: Path) -> None:
+    path = tmp_path / "things.ckpt"
+    zeros = refer(torch.zeros(3), path)
+    assert torch.equal(load(zeros), torch.zeros(3))
+    ones = refer(torch.ones(3), path)
+    assert ones.pickled == zeros.pickled
+    assert torch.equal(load(ones), torch.ones(3))
+    with pytest.raises(ValueError, match=r"has written to .*things.ckpt but others are there"):
+        load(zeros)
+
+
 def test_what_another_process_cannot_find_is_told(tmp_path: Path) -> None:
     reference = refer(sent, tmp_path / "things.ckpt")
     names = [
@@ -94,8 +105,8 @@ def test_what_another_process_cannot_find_is_told(tmp_path: Path) -> None:
     for lost in (b"sent", b"test_transfer"):
         pickled = reference.pickled.replace(lost, b"x" * len(lost))
         with pytest.raises(ValueError, match=r"to import .* cannot: .*x.*in a module.*Thread"):
-            load(Reference(reference.path, pickled))
+            load(reference._replace(pickled=pickled))
     with pytest.raises(FileNotFoundError, match="file system that all share"):
-        load(Reference(tmp_path / "elsewhere.ckpt", reference.pickled))
+        load(reference._replace(path=tmp_path / "elsewhere.ckpt"))
     with pytest.raises(TypeError, match="pickle refuses"):
         refer(lambda: None, tmp_path / "a.ckpt")

@@ -147,9 +147,12 @@ class Directory:
 
     @property
     def drawn(self) -> list[str]:
-        """Files in `plots` that a run drew, by its own record: others are not its to remove."""
-        listed = (read_json(self.path / SUMMARY) or {}).get("figures", [])
-        return [name for name in listed if isinstance(name, str) and Path(name).name == name]
+        """Figures in `plots` that a run drew, by its own record: others are not its to remove."""
+        listed = (read_json(self.path / SUMMARY) or {}).get("figures")
+        if not isinstance(listed, list):
+            return []
+        paths = [path for kind in ("*.png", "*.html") for path in (self.path / PLOTS).glob(kind)]
+        return [path.name for path in paths if path.name in listed and path.is_file()]
 
     def _check_no_other_files(self) -> None:
         """Raise if replacing the directory would delete what no run wrote."""

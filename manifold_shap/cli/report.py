@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from manifold_shap import plots, simplex
 from manifold_shap.cli.directory import METRICS, PLOTS, STORE, SUMMARY, read_json, write_json
 from manifold_shap.explanation import Explanation
-from manifold_shap.io.files import remove, write_whole
+from manifold_shap.io.files import write_whole
 from manifold_shap.metrics import Score
 from manifold_shap.values import ImputedValue, ValueFunction
 
@@ -309,7 +309,7 @@ def write(
     stale = set(run.directory.drawn) - set(drawings)
     run.place(PLOTS, partial(save_figures, drawings))
     for name in stale:
-        remove(run.directory.path / PLOTS / name)
+        (run.directory.path / PLOTS / name).unlink(missing_ok=True)
     run.place(SUMMARY, partial(write_json, content=summary))
     if half_trained:
         print(f"half-trained: {', '.join(half_trained)}")

@@ -62,7 +62,7 @@ def run(
         found[name] = {
             "players": len(value.players),
             "outputs": len(value.outputs),
-            "training": amortized.training,
+            "training": amortized.training_record,
             "relative_error": errors,
             "milliseconds_per_row": {p: 1e3 * took / len(many) for p, took in times.items()},
         }

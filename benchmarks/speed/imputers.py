@@ -91,7 +91,7 @@ def learned(
     yield "vae_encoder_weighted", own.imputed(weighted, draws), None
     surrogate, seconds = timed(lambda: own.surrogate(**brief))
     yield "surrogate", surrogate, seconds
-    epochs = max(1, round(minutes / seconds * surrogate.training["epochs"]))
+    epochs = max(1, round(minutes / seconds * surrogate.training_record["epochs"]))
     yield "surrogate_equal_minutes", *timed(lambda: own.surrogate(max_epochs=epochs))
     if distil:
         teacher = own.imputed(again(bank_size=20_000, temper=imputer.temper), draws=8)

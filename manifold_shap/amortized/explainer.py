@@ -31,7 +31,7 @@ class AmortizedExplainer:
         value: the surrogate that it explains.
         network: see `AmortizedNetwork`.
         relative_error: on held-out rows, against accurate estimates; NaN until `measure` is called.
-        training: epochs and seconds, where it was trained in this process.
+        training_record: epochs and seconds, where it was trained in this process.
         checkpoint: what `save` writes beside the error: tensors and plain data.
     """
 
@@ -43,7 +43,7 @@ class AmortizedExplainer:
     ) -> None:
         self.value, self.network = value, network.eval()
         self.relative_error = math.nan
-        self.training: dict[str, Any] = {}
+        self.training_record: dict[str, Any] = {}
         self.checkpoint = checkpoint or {}
 
     @torch.no_grad()
@@ -159,7 +159,7 @@ def fit_amortized(
     task.describe(value.surrogate, rows[1])
     record = train(task, rows, held_out, chosen)
     explainer = _explainer(task, value)
-    explainer.training = {name: record[name] for name in ("epochs", "train_seconds")}
+    explainer.training_record = {name: record[name] for name in ("epochs", "train_seconds")}
     return explainer
 
 

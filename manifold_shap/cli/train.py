@@ -29,7 +29,7 @@ from manifold_shap.cli.directory import (
 from manifold_shap.cli.registry import Source
 from manifold_shap.cli.run import Run, classifier_part
 from manifold_shap.estimators import auto_shapley
-from manifold_shap.imputers import Imputer, MarginalImputer
+from manifold_shap.imputers import MarginalImputer
 from manifold_shap.io.files import digest, remove
 from manifold_shap.metrics import mean_squared_error, shapley_pairs
 from manifold_shap.surrogate.fit import load_surrogate
@@ -113,7 +113,7 @@ def _train_value(run: Run, recipe: Any) -> dict[str, Any]:
             taught_by = None if teacher is None else run.value(teacher, source.space)
             more = {"directory": work, "trainer": settings["trainer"], "teacher": taught_by}
             made = trained = run.made(source, source.space, **more)
-            record = trained.training_record if isinstance(made, Imputer) else trained.training
+            record = trained.training_record
         else:
             made, record = run.made(source, source.space), {}
         for left in (STORE, PLOTS, SUMMARY):
@@ -333,7 +333,8 @@ def _train_amortized(run: Run, own: Settings, metrics: Settings) -> dict[str, An
         evaluations = _EVALUATIONS * len(run.data.players)
         x = run.data.x_test[:_MEASURED_ROWS]
         long = auto_shapley(value, x, evaluations=evaluations, progress=run.progress)
-        record = {"relative_error": explainer.measure(long), **explainer.training, "settings": own}
+        error = explainer.measure(long)
+        record = {"relative_error": error, **explainer.training_record, "settings": own}
         others = {key: entry for key, entry in metrics.items() if key != "amortized"}
         # A new explainer never stands beside the settings and the error of an old one.
         write_json(place / METRICS, others)

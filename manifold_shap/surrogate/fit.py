@@ -182,9 +182,9 @@ def fit_surrogate(
     check = x_validation, space(wrapped(x_validation))
     record = train(task, (x_train, target), check, chosen)
     value = _value(task, wrapped)
-    value.training = record
+    value.training_record = record
     if task.teacher_targets is not None:
-        value.training["teacher_seconds"] = task.teacher_targets.seconds
+        value.training_record["teacher_seconds"] = task.teacher_targets.seconds
     return value
 
 

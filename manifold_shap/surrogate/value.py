@@ -37,7 +37,7 @@ class SurrogateValue(ModelValue):
         surrogate: the network g.
         schema: columns of the table that the rows come from, if they come from one.
         checkpoint: what `save` writes: tensors and plain data.
-        training: epochs, seconds and validation error, where it was trained in this process.
+        training_record: epochs, seconds and validation error, where it was trained in this process.
     """
 
     name = "surrogate"
@@ -58,7 +58,7 @@ class SurrogateValue(ModelValue):
         self.surrogate = surrogate.eval()
         self.schema = schema
         self.checkpoint = checkpoint or {}
-        self.training: dict[str, Any] = {}
+        self.training_record: dict[str, Any] = {}
 
     def save(self, path: str | Path) -> None:
         """Write the surrogate, not the model, to one file; `load_surrogate` reads it.

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from manifold_shap._checks import check_number, check_rows
+from manifold_shap._checks import check_known, check_number, check_rows
 from manifold_shap.coalitions import SizeUniform
 from manifold_shap.nn import units
 from manifold_shap.players import Players
@@ -17,7 +17,7 @@ from manifold_shap.tables.schema import Schema
 from manifold_shap.training.loop import seeded, train, training_rows
 from manifold_shap.training.task import Task, TrainingOptions, load_task, training_options
 from manifold_shap.vae.families import choose_families
-from manifold_shap.vae.imputer import VAEImputer, check_posterior
+from manifold_shap.vae.imputer import DRAWN_BY, VAEImputer, check_posterior
 from manifold_shap.vae.network import MaskedVAE
 from manifold_shap.values import ImputedValue, imputed_value, model_for
 
@@ -218,8 +218,8 @@ def load_imputer(path: str | Path, reference: Any, **settings: Any) -> VAEImpute
 
     Raises:
         FileNotFoundError: no file is there.
-        ValueError: it is damaged or of something else, or was trained on rows of another shape or
-            in other units.
+        ValueError: it is damaged or of something else, was trained on rows of another shape or in
+            other units, or a setting is unknown.
 
     >>> import tempfile
     >>> x = torch.randn(64, 3, generator=torch.Generator().manual_seed(0))
@@ -229,6 +229,7 @@ def load_imputer(path: str | Path, reference: Any, **settings: Any) -> VAEImpute
     >>> load_imputer(path, x, posterior="encoder").settings["posterior"]
     'encoder'
     """
+    check_known(settings, DRAWN_BY, "settings of `load_imputer`")
     task, checkpoint = load_task(path, VAETask, "imputer")
     rows = check_rows(reference, task.players, "reference")
     _check_alike(rows, task.moments, path)

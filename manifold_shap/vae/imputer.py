@@ -33,6 +33,8 @@ from manifold_shap.vae.likelihood import Product
 from manifold_shap.vae.network import MaskedVAE, prior_log_prob, sample_mixture
 
 POSTERIORS = ("bank", "encoder")
+# The keywords that decide how codes are drawn.
+DRAWN_BY = ("posterior", "temper", "importance", "bank_size", "seed")
 
 # Weights held at a time: on a CPU what its cache holds, which is three times as fast as more.
 _WEIGHT_ELEMENTS_CPU = 2**21
@@ -117,8 +119,7 @@ class VAEImputer(Imputer):
     @property
     def settings(self) -> dict[str, Any]:
         """How codes are drawn: keywords that make this imputer from its network and rows."""
-        names = ("posterior", "temper", "importance", "bank_size", "seed")
-        return {name: vars(self)[name] for name in names}
+        return {name: vars(self)[name] for name in DRAWN_BY}
 
     @property
     def is_weighted(self) -> bool:

@@ -202,7 +202,7 @@ def test_an_interrupted_training_goes_on_as_if_nothing_had_happened(
     assert same_weights(continued, whole)
     # One call of the teacher, to tell that it is the same; its values were kept.
     assert teacher.evaluated - evaluated == 20
-    assert continued.training["teacher_seconds"] > 0
+    assert continued.training_record["teacher_seconds"] > 0
 
 
 def test_an_interruption_while_the_teacher_is_evaluated_leaves_nothing(

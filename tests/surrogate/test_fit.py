@@ -145,14 +145,14 @@ def test_a_training_that_diverges_stops_and_leaves_nothing(tmp_path: Path) -> No
 
 def test_what_the_training_reports() -> None:
     value = fit(max_epochs=2)
-    assert value.training.keys() == {"epochs", "train_seconds", "validation"}
-    assert value.training["epochs"] == 2
-    assert 0 < value.training["validation"] < 1
+    assert value.training_record.keys() == {"epochs", "train_seconds", "validation"}
+    assert value.training_record["epochs"] == 2
+    assert 0 < value.training_record["validation"] < 1
 
 
 def test_training_stops_without_progress() -> None:
     value = fit(max_epochs=50, patience=1, learning_rate=1e-12, weight_averaging=None)
-    assert value.training["epochs"] <= 3
+    assert value.training_record["epochs"] <= 3
 
 
 @pytest.mark.parametrize("weight_averaging", [None, 0.9])
@@ -193,9 +193,9 @@ def test_an_interrupted_training_goes_on_as_if_nothing_had_happened(
         assert ms.exact_shapley(value, EVERY_ROW).efficiency_gap < 1e-5
     continued = fit(directory=tmp_path)
     assert_same_weights(continued, whole)
-    assert continued.training["epochs"] == 3
-    assert continued.training["train_seconds"] > 0
-    assert continued.training["validation"] == whole.training["validation"]
+    assert continued.training_record["epochs"] == 3
+    assert continued.training_record["train_seconds"] > 0
+    assert continued.training_record["validation"] == whole.training_record["validation"]
 
 
 @pytest.mark.parametrize(
@@ -221,17 +221,17 @@ def test_a_directory_with_another_training_is_refused(
 def test_a_training_that_stopped_early_is_finished(tmp_path: Path) -> None:
     settings = {"max_epochs": 40, "patience": 1, "learning_rate": 0.05, "schedule": "constant"}
     first = fit(**settings, directory=tmp_path)
-    assert first.training["epochs"] < 40
+    assert first.training_record["epochs"] < 40
     again = fit(**settings, directory=tmp_path)
     assert_same_weights(again, first)
-    assert again.training["epochs"] == first.training["epochs"]
+    assert again.training_record["epochs"] == first.training_record["epochs"]
 
 
 def test_a_finished_training_is_not_trained_again(tmp_path: Path) -> None:
     first = fit(max_epochs=2, directory=tmp_path)
     again = fit(max_epochs=2, directory=tmp_path)
     assert_same_weights(again, first)
-    assert again.training["epochs"] == 2
+    assert again.training_record["epochs"] == 2
 
 
 def frame_schema() -> ms.Schema:

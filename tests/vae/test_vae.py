@@ -308,6 +308,10 @@ def test_a_temper_is_forgotten_with_the_posterior_it_was_chosen_for(tmp_path: Pa
     other = load_imputer(tmp_path / "vae.ckpt", rows(), posterior="encoder", importance=True)
     assert same.settings == made.settings
     assert other.temper == 1.0
+    with pytest.raises(
+        ValueError, match=r"settings of `load_imputer` .*'posterior' for 'posterio'"
+    ):
+        load_imputer(tmp_path / "vae.ckpt", rows(), posterio="encoder")
     unweighted = fit_imputer(rows(), latent=2, hidden=(8,), max_epochs=1, posterior="encoder")
     assert unweighted.temper == 1.0
 

@@ -9,8 +9,9 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 from tqdm import tqdm
 
-from manifold_shap._checks import check_pairs
+from manifold_shap._checks import check_pairs, check_seed, check_whole
 from manifold_shap.coalitions import SizeUniform
+from manifold_shap.values.wrapped import as_value_function
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,13 @@ def shapley_pairs(rows: int, players: int, least: int = 10_000, seed: int = 0) -
 
     Returns:
         mask: bool `[rows, m, players]`.
+
+    Raises:
+        TypeError, ValueError: `rows`, `players` or `least` is no whole number of at least 1, or
+            `seed` is no seed.
     """
-    generator = torch.Generator().manual_seed(seed)
+    rows, least = check_whole("rows", rows), check_whole("least", least)
+    generator = torch.Generator().manual_seed(check_seed(seed))
     return SizeUniform(players).sample((rows, -(-least // rows)), generator)
 
 
@@ -72,14 +78,15 @@ def mean_squared_error(
     """Score a value function on these rows and coalitions; the same ones serve every method.
 
     Args:
-        value: a value function.
+        value: a value function, or a callable; see `as_value_function`.
         x: held-out rows `[rows, *event]`.
         mask: bool `[rows, m, players]`, coalitions of each row, e.g. from `shapley_pairs`.
         batch_size: model rows per call; changes memory, not the figure.
         progress: show a bar on work of more than two seconds.
 
     Raises:
-        TypeError, ValueError: `x` or `mask` of another type or shape, or not finite.
+        TypeError, ValueError: `x` or `mask` of another type or shape, or not finite; a `value`
+            that cannot be called; `batch_size` below 1.
 
     >>> from manifold_shap import MarginalImputer, imputed_value
     >>> x = torch.tensor([[0.0, 0.0], [2.0, 0.0]])
@@ -87,6 +94,8 @@ def mean_squared_error(
     >>> mean_squared_error(value, x, torch.tensor([[[False, True]], [[True, False]]])).mse
     0.5
     """
+    batch_size = check_whole("batch_size", batch_size)
+    value = as_value_function(value, x)
     x, mask = check_pairs(x, mask, value.players)
     width = max(1, min(mask.shape[1], batch_size // value.draws))
     step = max(1, batch_size // (width * value.draws))

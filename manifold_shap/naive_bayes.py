@@ -96,7 +96,12 @@ def weight_of_evidence(
     `prediction - base`; centred by their means over background data they are the values of
     `naive_bayes_shapley`.
 
-    Arguments, result and errors are those of `naive_bayes_shapley`, without background data.
+    Arguments and result are those of `naive_bayes_shapley`, without background data.
+
+    Raises:
+        TypeError: `model` is no naive Bayes of scikit-learn, or rows are not numbers.
+        ValueError: as `naive_bayes_shapley`: a model, rows, `output`, `weights` or `players` that
+            do not fit, or a likelihood of zero.
 
     >>> from sklearn.naive_bayes import GaussianNB
     >>> x = torch.tensor([[0.0, 0.0], [1.0, 0.0], [3.0, 1.0], [4.0, 1.5]])
@@ -124,7 +129,12 @@ def multiclass_score(
     classes it is 2 |phi_m|. A magnitude in nats, it does not add up to a prediction: for values
     that do, use `naive_bayes_shapley` with output="ilr", and `Explanation.norms` for their size.
 
-    Arguments and errors are those of `naive_bayes_shapley`, and so is the order of the players.
+    Arguments are those of `naive_bayes_shapley`, and so is the order of the players.
+
+    Raises:
+        TypeError: `model` is no naive Bayes of scikit-learn, or rows are not numbers.
+        ValueError: as `naive_bayes_shapley`: a model, rows, `weights` or `players` that do not fit,
+            or a likelihood of zero.
 
     >>> from sklearn.naive_bayes import GaussianNB
     >>> x = torch.tensor([[0.0, 0.0], [1.0, 0.0], [3.0, 1.0], [4.0, 1.5]])

@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from manifold_shap._checks import check_distinct
+from manifold_shap._checks import check_distinct, check_whole
 
 
 class Players:
@@ -29,6 +30,7 @@ class Players:
         index: tensor, array or nested list of whole numbers, as the attribute.
 
     Raises:
+        TypeError: `index` holds no numbers.
         ValueError: a name that occurs more than once, or an `index` that does not hold every
             player.
     """
@@ -38,7 +40,7 @@ class Players:
         check_distinct(
             self.names, "names of players", "number them, or let one player own their elements"
         )
-        given = torch.as_tensor(index)
+        given = as_labels("index", index)
         owners = torch.unique(given)
         if given.is_floating_point() or not torch.equal(
             owners.cpu(), torch.arange(len(self.names))
@@ -77,7 +79,11 @@ class Players:
             event: shape of one input row.
             count: the most players that a row can have.
             names: of the players; by default "player 0", "player 1", ...
+
+        Raises:
+            TypeError, ValueError: `count` is no whole number of at least 0.
         """
+        count = check_whole("count", count, 0)
         players = cls(
             names if names is not None else [f"player {i}" for i in range(count)],
             torch.arange(count),
@@ -109,3 +115,14 @@ class Players:
     def expand(self, mask: Tensor) -> Tensor:
         """A mask over players `[..., players]` as a mask over input elements `[..., *event]`."""
         return mask[..., self.index.to(mask.device)]
+
+
+def as_labels(name: str, labels: Any) -> Tensor:
+    """Numbers of players or groups as a tensor; TypeError if `labels` holds no numbers."""
+    try:
+        return torch.as_tensor(labels)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise TypeError(
+            f"Expected `{name}` to be a tensor, an array or a nested list of whole numbers but got "
+            f"{labels!r:.100}; it says by number whose each element is, as in [0, 1, 1]."
+        ) from error

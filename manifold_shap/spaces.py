@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap import simplex
-from manifold_shap._checks import check_choice
+from manifold_shap._checks import check_choice, check_number
 from manifold_shap.simplex.partition import Partition
 
 # Every output space by its name; `OutputSpace.__init_subclass__` enters them.
@@ -135,18 +135,15 @@ class _LogRatios(OutputSpace):
     """A space of log-ratios of probabilities.
 
     Raises:
-        ValueError: `zero_replacement` is not between 0 and 1.
+        TypeError, ValueError: `zero_replacement` is no number between 0 and 1.
     """
 
     zero_replacement: float = 1e-3
     takes_logarithms = True
 
     def __post_init__(self) -> None:
-        if not 0 < self.zero_replacement < 1:
-            raise ValueError(
-                "Expected `zero_replacement` to be a share of probability between 0 and 1 but "
-                f"got {self.zero_replacement}."
-            )
+        share = "it is the share of probability that exact zeros get, such as 0.001"
+        check_number("zero_replacement", self.zero_replacement, above=0, below=1, fix=share)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -224,7 +221,7 @@ def as_space(output: "str | OutputSpace", zero_replacement: float | None = None)
         zero_replacement: of a named space that takes logarithms; see `OutputSpace`.
 
     Raises:
-        TypeError: neither a name nor an output space.
+        TypeError: neither a name nor an output space, or `zero_replacement` is no number.
         ValueError: no space has this name, or `zero_replacement` is out of range.
     """
     if isinstance(output, OutputSpace):

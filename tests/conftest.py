@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 import pytest
 import torch
-from jaxtyping import _import_hook
+from jaxtyping import _import_hook, config
 
 if TYPE_CHECKING:
     from manifold_shap import ValueFunction
@@ -52,6 +52,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def root() -> Path:
     """The repository's root."""
     return Path(__file__).parent.parent
+
+
+@pytest.fixture
+def any_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arguments of a wrong type reach the package's own checks, as they do outside of tests."""
+    monkeypatch.setattr(config, "jaxtyping_disable", True)
 
 
 @pytest.fixture

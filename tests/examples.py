@@ -208,14 +208,18 @@ def brute_force(value: Game, x: Tensor, players: int) -> Tensor:
 
 
 class Made(NamedTuple):
-    """A value function, rows for it, and whether its draws are random where it is sampled.
+    """A value function, and rows for it.
 
-    They are not where they are the observed rows of largest weight.
+    Attributes:
+        random: whether its draws are, where it is sampled. They are not where they are the
+            observed rows of largest weight.
+        moves: whether it can move to a device. One that is a function stays where its rows are.
     """
 
     value: ms.ValueFunction
     x: Tensor
     random: bool = True
+    moves: bool = True
 
 
 class Linear(torch.nn.Module):
@@ -272,7 +276,7 @@ def retrained() -> Made:
 def wrapped() -> Made:
     """A bare callable."""
     x = uniform(3, 4)
-    return Made(ms.as_value_function(Table(random_table(4, 3)), x), x)
+    return Made(ms.as_value_function(Table(random_table(4, 3)), x), x, moves=False)
 
 
 def vae(posterior: str = "bank", players: int = 4) -> ms.VAEImputer:
@@ -331,7 +335,7 @@ VALUES: dict[str, Callable[[], Made]] = {
     "grouped by labels": lambda: _grouped([0, 1, 0, 2]),
     "grouped by row": grouped_by_row,
     "callable": wrapped,
-    "ragged": lambda: Made(Ragged(), Ragged.rows()),
+    "ragged": lambda: Made(Ragged(), Ragged.rows(), moves=False),
 }
 
 

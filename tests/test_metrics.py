@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -203,6 +204,38 @@ def test_errors_at_the_door_name_the_whole_of_it(
 ) -> None:
     with pytest.raises(kind, match=message):
         ms.mean_squared_error(make_value(), x, mask, batch_size=2)
+
+
+@pytest.mark.usefixtures("any_type")
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"rows": "3"}, r"`rows` to be a whole number of at least 1 but got '3'"),
+        ({"rows": 0}, r"`rows` to be a whole number of at least 1 but got 0"),
+        ({"players": 2.0}, r"`players` to be a whole number of at least 1 but got 2.0"),
+        ({"least": None}, r"`least` to be a whole number of at least 1 but got None"),
+        ({"seed": "a"}, r"`seed` to be a whole number .* but got 'a' .*0 is as good"),
+    ],
+)
+def test_settings_of_the_pairs_are_checked(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        ms.shapley_pairs(**{"rows": 3, "players": 2, **settings})
+
+
+@pytest.mark.usefixtures("any_type")
+def test_a_callable_is_scored_like_the_value_function_that_it_is() -> None:
+    def value(x: Tensor, mask: Tensor) -> Tensor:
+        return (x[:, None] * mask).sum(-1, keepdim=True)
+
+    mask = ms.shapley_pairs(7, 4, least=60)
+    score = ms.mean_squared_error(value, X, mask)
+    assert score == ms.mean_squared_error(ms.as_value_function(value, X), X, mask)
+    assert score.mse > 0
+    for size in ("a", 0):
+        with pytest.raises((TypeError, ValueError), match=f"`batch_size` .* but got {size!r}"):
+            ms.mean_squared_error(value, X, mask, batch_size=size)
+    with pytest.raises(TypeError, match=r"Expected a value function, or a callable .* got int"):
+        ms.mean_squared_error(3, X, mask)
 
 
 def test_shapley_pairs() -> None:

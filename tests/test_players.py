@@ -32,6 +32,16 @@ def test_players_must_each_own_an_element(index: Tensor) -> None:
         Players(("a", "b"), index)
 
 
+@pytest.mark.usefixtures("any_type")
+def test_what_players_own_is_told_by_numbers() -> None:
+    for index in (None, ["x", "y"], [[0], [0, 1]]):
+        with pytest.raises(TypeError, match=r"`index` to be a tensor, an array .* but got .*whose"):
+            Players(["a", "b"], index)
+    for count in ("3", 2.0, -1):
+        with pytest.raises((TypeError, ValueError), match=f"`count` .* but got {count!r}"):
+            Players.of_rows((4,), count)  # type: ignore[arg-type]
+
+
 def test_players_have_names_of_their_own() -> None:
     with pytest.raises(ValueError, match=r"distinct names of players but got \['b'\]"):
         Players(("a", "b", "b"), torch.arange(3))

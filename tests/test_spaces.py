@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from manifold_shap.spaces import SPACES, as_space
+from manifold_shap.spaces import ILR, SPACES, as_space
 
 CLASSES = ("a", "b", "c")
 P = torch.tensor([[0.2, 0.3, 0.5], [0.7, 0.1, 0.2]])
@@ -75,12 +75,18 @@ def test_zeros_stay_where_no_logarithm_is_taken() -> None:
     assert {name for name in SPACES if as_space(name).takes_logarithms} == {"log_odds", "ilr"}
 
 
+@pytest.mark.usefixtures("any_type")
 def test_errors() -> None:
     with pytest.raises(ValueError, match=r"Expected `output` to be one of .* but got 'logit'"):
         as_space("logit")
     for amount in (0.0, 1.0, -0.1):
-        with pytest.raises(ValueError, match="Expected `zero_replacement` to be a share"):
+        with pytest.raises(
+            ValueError, match=rf"`zero_replacement` .* below 1 but got {amount}; it"
+        ):
             as_space("ilr", amount)
+    for given in ("a", None):
+        with pytest.raises(TypeError, match=rf"`zero_replacement` .* but got {given!r} .*0.001"):
+            ILR(given)
     with pytest.raises(ValueError, match="Expected two classes for output='log_odds' but got 3"):
         as_space("log_odds").outputs(CLASSES)
     with pytest.raises(ValueError, match="Expected at least two classes for output='ilr'"):

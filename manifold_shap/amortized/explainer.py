@@ -13,6 +13,7 @@ from manifold_shap._checks import check_rows, check_whole
 from manifold_shap.amortized.network import AmortizedNetwork
 from manifold_shap.amortized.task import AmortizedTask, fingerprint
 from manifold_shap.estimators.evaluator import Evaluator
+from manifold_shap.estimators.ragged import check_settings
 from manifold_shap.explanation import Explanation
 from manifold_shap.io.files import save_checkpoint
 from manifold_shap.nn import check_hidden
@@ -26,6 +27,17 @@ _BATCH_SIZE = 512
 
 class AmortizedExplainer:
     """Shapley values of rows by one pass of a network, with its measured error.
+
+        >>> import manifold_shap as ms
+        >>> x = torch.randn(64, 3, generator=torch.Generator().manual_seed(0))
+        >>> few = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 5}}
+        >>> value = ms.fit_surrogate(lambda x: x[:, :2].softmax(-1), x, hidden=[8, 8], **few)
+        >>> explainer = fit_amortized(value, x, hidden=[8], **few)
+        >>> explanation = explainer.explain(x[:2])
+        >>> bool(explanation.efficiency_gap < 1e-5)
+        True
+        >>> explainer.measure(ms.exact_shapley(value, x)) == explainer.relative_error
+        True
 
     Attributes:
         value: the surrogate that it explains.
@@ -237,8 +249,8 @@ def amortized_shapley(
 
     Raises:
         FileNotFoundError: no explainer was trained.
-        TypeError: `value` is no surrogate.
-        ValueError: the explainer is damaged, or was trained for another surrogate.
+        TypeError, ValueError: `value` is no surrogate; the explainer is damaged, or was trained for
+            another one; rows that are not finite, or a setting that is out of range.
 
     >>> import manifold_shap as ms
     >>> x = torch.randn(64, 3, generator=torch.Generator().manual_seed(0))
@@ -256,6 +268,7 @@ def amortized_shapley(
             "Expected the surrogate that the explainer was trained for but `value` is another one; "
             "train an explainer for it by `ms.fit_amortized`."
         )
+    check_settings({"evaluations": evaluations, "seed": seed})
     # `value` may have another precision than the explainer's.
     found = AmortizedExplainer(value, explainer.network)
     found.relative_error = explainer.relative_error

@@ -1,7 +1,7 @@
 """Lets estimators explain rows that have players of their own, those of equal count together."""
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import nan
 from typing import Any, Concatenate, ParamSpec
@@ -32,7 +32,7 @@ def by_player_count(
     def explain(
         value: Any, x: Any, *args: Settings.args, **settings: Settings.kwargs
     ) -> Explanation:
-        checked: Any = _checked(settings)
+        checked: Any = check_settings(settings)
         value = as_value_function(value, x)
         if not value.players.by_row:
             return estimator(value, x, *args, **checked)
@@ -45,7 +45,8 @@ def by_player_count(
     return explain
 
 
-def _checked(settings: Any) -> dict[str, Any]:
+def check_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of an estimator, of which those that estimators have in common are checked."""
     checked = dict(settings)
     if "seed" in checked:
         checked["seed"] = check_seed(checked["seed"])

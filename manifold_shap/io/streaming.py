@@ -112,6 +112,11 @@ def explain_rows(
     torch.Size([5, 3, 1])
     >>> place.cleanup()
     """
+    if not callable(estimator):
+        raise TypeError(
+            "Expected `estimator` to be a function from a value function and rows to an "
+            f"explanation, such as `ms.permutation_shapley`, but got {estimator!r:.100}."
+        )
     path, blocks = Path(path).absolute(), _Blocks(x, block, instances)
     task = _Task(value, estimator, check_seed(seed), schema)
     storage.check_replaceable(path)

@@ -228,7 +228,7 @@ class ValueFunction(ABC):
                 sampled value function. By default all of them do.
 
         Raises:
-            TypeError, ValueError: `x` or `mask` of another type or shape, or not finite.
+            TypeError, ValueError: `x`, `mask` or `keys` of another type or shape, or not finite.
         """
         return self.estimate(x, mask, keys).values
 
@@ -324,9 +324,10 @@ def _nested(
 def _keys_for(mask: Tensor, keys: Tensor | None) -> Int64[Tensor, "batch m"]:
     if keys is None:
         return torch.zeros(mask.shape[:2], dtype=torch.int64, device=mask.device)
-    if keys.dtype != torch.int64 or keys.shape != mask.shape[:2]:
-        raise ValueError(
-            f"Expected `keys` to be int64 of shape {tuple(mask.shape[:2])}, one per coalition, but "
-            f"got {keys.dtype} of shape {tuple(keys.shape)}."
-        )
+    shape = tuple(mask.shape[:2])
+    expected = f"Expected `keys` to be an int64 tensor of shape {shape}, one per coalition, but got"
+    if not isinstance(keys, Tensor):
+        raise TypeError(f"{expected} {keys!r:.100}; without any, all coalitions share one key.")
+    if keys.dtype != torch.int64 or keys.shape != shape:
+        raise ValueError(f"{expected} {keys.dtype} of shape {tuple(keys.shape)}.")
     return keys.to(mask.device)

@@ -1,6 +1,6 @@
 """Gives any value function coarser players: groups of its own that join and leave together."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -8,9 +8,9 @@ import torch
 from jaxtyping import Bool, Int64
 from torch import Tensor
 
-from manifold_shap._checks import check_distinct, check_known
+from manifold_shap._checks import check_distinct, check_known, check_whole
 from manifold_shap._words import shown
-from manifold_shap.players import Players
+from manifold_shap.players import Players, as_labels
 from manifold_shap.values.base import Estimate, ValueFunction
 
 
@@ -42,9 +42,9 @@ class GroupedValue(ValueFunction):
         count: the most groups that a row can have; for a callable only.
 
     Raises:
-        TypeError: `groups` is none of these.
+        TypeError: `groups` is none of these, or, for a callable, `count` no whole number.
         ValueError: an unknown player, one that is in two groups, labels that skip a number or that
-            split a player; `count` missing or too small.
+            split a player; `count` too small.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class GroupedValue(ValueFunction):
             self._labels = groups
             names, member = _of_rows(value.players, count), torch.zeros(0, dtype=torch.int64)
         elif isinstance(groups, (Tensor, np.ndarray, list, tuple)):
-            names, member = _by_label(torch.as_tensor(groups), value.players)
+            names, member = _by_label(as_labels("groups", groups), value.players)
         else:
             raise TypeError(
                 "Expected `groups` to be a dictionary of names, a label map or a callable from "
@@ -93,7 +93,7 @@ class GroupedValue(ValueFunction):
     def owners(self, x: Tensor) -> Int64[Tensor, "batch *event"]:
         if self._labels is None:
             return super().owners(x)
-        labels = torch.as_tensor(self._labels(x)).to(x.device)
+        labels = as_labels("groups(x)", self._labels(x)).to(x.device)
         if labels.shape != x.shape or labels.is_floating_point():
             raise ValueError(
                 f"Expected label maps of whole numbers of shape {tuple(x.shape)}, one for each "
@@ -148,6 +148,12 @@ class GroupedValue(ValueFunction):
 
 
 def _by_name(groups: Mapping[str, Any], players: Players) -> tuple[list[str], Tensor]:
+    for group, members in groups.items():
+        if isinstance(members, str) or not isinstance(members, Collection):
+            raise TypeError(
+                f"Expected the names of the players in group {group!r} as a list but got "
+                f"{members!r:.100}; a single player is [{members!r:.100}]."
+            )
     named = [name for members in groups.values() for name in members]
     check_known(named, players.names, "players in `groups`")
     check_distinct(named, "players in `groups`", "put each of them into one group")
@@ -192,11 +198,8 @@ def _of_players(labels: Tensor, players: Players) -> Tensor:
 
 
 def _of_rows(players: Players, count: int | None) -> list[str]:
-    if count is None or count < 1:
-        raise ValueError(
-            "Expected `count`, the most groups that a row can have, for a callable that labels "
-            f"each row, but got {count}; for superpixels it is the number of segments asked for."
-        )
+    most = "a callable that labels each row needs it: the most groups that a row can have"
+    count = check_whole("count", count, fix=most)
     if players.by_row:
         raise ValueError(
             "Expected a value function whose rows have the same players, to group them by row, but "

@@ -217,6 +217,7 @@ def test_slopes_of_confident_rows_survive_half_precision(space: str) -> None:
     torch.testing.assert_close(half.float(), exact, rtol=0.01, atol=1e-6)
 
 
+@pytest.mark.usefixtures("any_type")
 def test_errors_at_the_door(trained: AmortizedExplainer) -> None:
     x = torch.randn(20, 4)
     model = ms.as_model(torch.nn.Linear(4, 3), x, returns="logits")
@@ -225,6 +226,9 @@ def test_errors_at_the_door(trained: AmortizedExplainer) -> None:
         ms.fit_amortized(marginal, x)
     with pytest.raises(TypeError, match="Expected `value` to be a surrogate but got ImputedValue"):
         ms.amortized_shapley(marginal, x, explainer=trained)
+    for name, wrong in {"seed": "abc", "evaluations": -3, "batch_size": "a"}.items():
+        with pytest.raises((TypeError, ValueError), match=f"`{name}` to be .* but got {wrong!r}"):
+            ms.amortized_shapley(trained.value, held_out(), explainer=trained, **{name: wrong})
     with pytest.raises(ValueError, match="Expected `x`"):
         trained(torch.randn(3, 5))
     with pytest.raises(ValueError, match="Expected `hidden` to list layer widths"):

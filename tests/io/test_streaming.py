@@ -677,6 +677,7 @@ def test_no_space_says_so_and_finished_rows_stay(
     [
         ({"block": 0}, r"`block` .* at least 1 but got 0"),
         ({"block": True}, r"`block` .* but got True .*; 1024"),
+        ({"estimator": 5}, r"`estimator` .* such as `ms.permutation_shapley`, but got 5"),
         ({"seed": 2**63}, r"`seed` .* but got 9223372036854775808; 0"),
         ({"x": np.array(3.0)}, r"`x` of shape \(rows, \*event\), .* but got \(\); pass"),
         ({"x": ROWS[:0]}, r"at least one row, but got \(0, 4\)"),
@@ -686,6 +687,7 @@ def test_no_space_says_so_and_finished_rows_stay(
         ({"instances": [1, 2]}, r"22 whole numbers, one per row, but got int64 of shape \(2,\)"),
     ],
 )
+@pytest.mark.usefixtures("any_type")
 def test_what_cannot_be_explained_is_refused_before_any_work(
     path: Path, changes: dict[str, Any], message: str
 ) -> None:

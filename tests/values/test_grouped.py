@@ -1,5 +1,7 @@
 """Coarser players: the game of groups is the game of their members together."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
@@ -80,7 +82,7 @@ def test_padding_is_never_revealed() -> None:
         ({"a": []}, None, r"\['a'\] are empty"),
         ([0, 2, 2, 0], None, "without a gap"),
         ([0, 1], None, "one for each of 4 players"),
-        (lambda x: torch.zeros(len(x), 4).long(), None, "Expected `count`"),
+        (lambda x: torch.zeros(len(x), 4).long(), 0, "`count` .* at least 1 but got 0"),
     ],
 )
 def test_groups_that_cannot_be(groups: object, count: int | None, message: str) -> None:
@@ -97,8 +99,23 @@ def test_labels_of_rows_are_checked() -> None:
         grouped = value().grouped(lambda x, labels=labels: labels.expand(len(x), 4), 3)
         with pytest.raises(ValueError, match=message):
             ms.exact_shapley(grouped, X)
-    with pytest.raises(TypeError, match="dictionary of names"):
-        value().grouped(3)
+
+
+@pytest.mark.parametrize(
+    ("groups", "count", "message"),
+    [
+        (3, None, "dictionary of names"),
+        ({"a": "x0"}, None, r"players in group 'a' as a list but got 'x0'; .* is \['x0'\]"),
+        ({"a": 3}, None, r"players in group 'a' as a list but got 3"),
+        (["x0", "x1", "x1", "x0"], None, r"`groups` to be a tensor, an array .* but got \['x0'"),
+        (len, None, r"`count` .* but got None .*needs it: the most groups"),
+        (len, "3", r"`count` .* but got '3' .*needs it: the most groups"),
+    ],
+)
+@pytest.mark.usefixtures("any_type")
+def test_groups_of_another_type(groups: object, count: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        value().grouped(groups, count)
 
 
 def test_groups_of_groups_are_groups() -> None:

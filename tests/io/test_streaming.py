@@ -232,10 +232,10 @@ def test_numbers_of_a_value_function_are_sent_by_a_file_that_is_read_once(
     run(again, value=Weighted(torch.randn(4, 10_000)), executor=executor)
     assert len(reads) == 2
     assert not torch.equal(ms.Explanation.load(again).phi, loaded.phi)
-    # On one path, and by the same processes.
-    run(path, value=Weighted(torch.zeros(4, 10_000)), executor=executor)
+    # Once more on one path, by a process that knows it.
+    run(again, value=Weighted(torch.zeros(4, 10_000)), executor=executor)
     assert len(reads) == 3
-    assert bool((ms.Explanation.load(path).phi == 0).all())
+    assert bool((ms.Explanation.load(again).phi == 0).all())
 
 
 class Weighted:

@@ -33,9 +33,9 @@ NAMES = [f"papers/{one}" for one in EXPERIMENTS] + [f"speed/{one}" for one in SP
 FOLDERS = {"papers": Path("docs/results"), "speed": Path("benchmarks/results")}
 INDEX = """# Reproduction of the papers' results
 
-The claims of each paper, its own figure, ours, and whether the claim holds of ours or why not. \
-Bounds that a paper does not state are ours; the pages behind *details* have all figures and \
-plots. Made by `python benchmarks/reproduce.py`.
+Each line is a claim of a paper, with the paper's figure, ours, and whether the claim holds for \
+ours, or why not. Where a paper states no bound, the bound is ours. The pages under *details* have \
+all figures and plots. Made by `python benchmarks/reproduce.py`.
 """
 
 

@@ -140,16 +140,16 @@ def claims(found: Found) -> list[Claim]:
         Claim("petal length of the iris is almost orthogonal to virginica: the cosine is below "
               f"{ORTHOGONAL} in size, at every seed", "Section 6.1", f"at most {number(largest)}",
               largest < ORTHOGONAL),
-        Claim("the digit of four classes is told to be a 0", "Fig. 4",
+        Claim("with four classes, the digit is classified as a 0", "Fig. 4",
               f"P(0) = {four[0]:.2f}", int(four.argmax()) == 0),
-        Claim("of ten digits, the first component has its largest part at the 2", "Fig. 9",
+        Claim("with ten classes, the first component has its largest part at the 2", "Fig. 9",
               f"at the {most}", most == 2),
-        Claim("of ten digits, the first component has the largest norm, and raises the probability "
-              "of the 2 the most", "Fig. 10", f"by {steps[0, 2]:.2f}", first),
-        Claim("of ten digits, the component of the largest norm moves the probability of the 3 by "
-              f"less than {LEVEL}", "Fig. 10", f"by {number(level)}", level < LEVEL),
-        Claim("of ten digits, the component of the second largest norm raises the probability of "
-              "the 2, and lowers all others", "Fig. 10",
+        Claim("with ten classes, the first component has the largest norm, and raises the "
+              "probability of the 2 the most", "Fig. 10", f"by {steps[0, 2]:.2f}", first),
+        Claim("with ten classes, the component of the largest norm moves the probability of the 3 "
+              f"by less than {LEVEL}", "Fig. 10", f"by {number(level)}", level < LEVEL),
+        Claim("with ten classes, the component of the second largest norm raises the probability "
+              "of the 2, and lowers all others", "Fig. 10",
               f"raised: {', '.join(map(str, raised))}", raised == [2]),
     ]  # fmt: skip
 

@@ -83,9 +83,9 @@ def first_of(found: Found) -> list[Any]:
 def claims(found: Found) -> list[Claim]:
     first = first_of(found)
     trees, misjudged = first[0]["trees"], max(one["misjudged"] for one in first)
-    made = [Claim(f"{trees} trees tell all outliers from all inliers", "100 %",
+    made = [Claim(f"{trees} trees separate all outliers from all inliers", "100 %",
                   f"up to {misjudged} rows wrong", not misjudged,
-                  "the kinds overlap at the most noise")]  # fmt: skip
+                  "outliers and inliers overlap at the largest noise")]  # fmt: skip
     for count in dict.fromkeys(one["trees"] for one in found["forests"]):
         of = {o["sigma"]: mean(o["wrong"][OFF]) for o in found["forests"] if o["trees"] == count}
         for sigma, (words, bound) in zip((min(of), max(of)), BOUNDS.items(), strict=True):
@@ -110,7 +110,7 @@ def claims(found: Found) -> list[Claim]:
                   f"outliers off the manifold as on it ({law})", "Fig. 3(f)",
                   f"{number(apart[OFF])} against {number(apart[ON])} (Wasserstein)",
                   apart[OFF] > FARTHER * apart[ON],
-                  "the five broken features alone look like an inlier, rightly"),
+                  "the five broken features alone rightly look like an inlier"),
         ]  # fmt: skip
     return made
 

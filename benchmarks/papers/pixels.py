@@ -19,7 +19,7 @@ from benchmarks.report import Claim, Found, Table, number, records
 from benchmarks.support.trained import Trained, of_paper, shorter
 from manifold_shap.coalitions import sample_orders
 
-TITLE = "On the manifold, a digit is told from far fewer pixels"
+TITLE = "On the manifold, a digit is recognised from far fewer pixels"
 SOURCE = "Frye et al. (2021), Section 4.2, Fig. 6"
 QUICK = {"coalitions": 1024, "permutations": 128, "rows": 500, "epochs": 4}
 ON, OFF = GAMES = ("on manifold", "off manifold")
@@ -117,18 +117,18 @@ def claims(found: Found) -> list[Claim]:
     means = [one.mean().item() for one in (on, off)]
     smaller = off.amax(1) < on.amax(1)
     return [
-        Claim("half of the prediction is made with less than half as many pixels as off the "
+        Claim("half of the prediction is reached with less than half as many pixels as off the "
               "manifold", "Fig. 6(b)", f"{number(pixels[ON])} against {number(pixels[OFF])} pixels",
               pixels[ON] < FEWER * pixels[OFF]),
         Claim("explanations are more concentrated on the manifold, by the share of the absolute "
               "values that a tenth of the pixels has", "Fig. 6(a)",
               f"{number(shares[0])} against {number(shares[1])}", shares[0] > shares[1],
-              "small values on the manifold where paper is always blank"),
+              "pixels that are always blank have small values on the manifold"),
         Claim("absolute values are smaller off the manifold, on average", "Fig. 6(a)",
               f"{number(means[1])} against {number(means[0])}", means[1] < means[0]),
         Claim("the largest absolute value of every digit is smaller off the manifold", "Fig. 6(a)",
               f"of {int(smaller.sum())} of {len(smaller)} digits", bool(smaller.all()),
-              "of two larger ones one is so by 2.7 standard errors, the other within one"),
+              "for the other two it is larger, by 2.7 standard errors and by less than one"),
     ]  # fmt: skip
 
 
@@ -140,7 +140,7 @@ def tables(found: Found) -> list[Table]:
         error = torch.tensor(found["maps"][name]["standard_error"]).mean(1) / size.amax(1)
         tenth = "share of the absolute values that a tenth of the pixels has"
         figures = {
-            "pixels with which half of the prediction is made": pixels[name],
+            "pixels with which half of the prediction is reached": pixels[name],
             tenth: concentration(size),
             f"{tenth}, of pixels inked in a hundredth of the digits": concentration(size[:, inked]),
             "mean absolute value": size.mean().item(),

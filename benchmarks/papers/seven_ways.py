@@ -111,7 +111,7 @@ def claims(found: Found) -> list[Claim]:
         ", ".join(number(o.mean().item()) for o in each) for each in (orders, games)
     )
     text = "restricting the orders moves marginal and causal values more than the two games differ"
-    why = "in the marginal game orders move interactions alone"
+    why = "in the marginal game the order matters only for interactions"
     made.append(Claim(text, "thesis, Chapter 6", f"{ours} bicycles",
                       all(sure(gap(a, b)) for a in orders for b in games), why))  # fmt: skip
     for way in ("causal", "asymmetric", "asymmetric causal"):
@@ -122,7 +122,7 @@ def claims(found: Found) -> list[Claim]:
     for way, player, rival in (("marginal", "temp", "cosyear"), ("causal", "cosyear", "temp")):
         one, other = (phi[way][:, bike.PLAYERS.names.index(name)].abs() for name in (player, rival))
         ours = f"{number(one.mean().item())} against {number(other.mean().item())} bicycles"
-        why = "two temperatures share there what is one value here"
+        why = "in their data two temperatures share the value that one has here"
         text = f"{way} values are larger for {player} than for {rival}"
         made.append(Claim(text, "Heskes et al., Fig. 3", ours, sure(gap(one, other)), why))
     for player, month, sign in (("cosyear", "October", 1), ("temp", "December", -1)):

@@ -109,13 +109,13 @@ def claims(found: Found) -> list[Claim]:
         text = "trainings of the supervised method differ less than those of the unsupervised one, "
         text += "by standard deviations, on every data set"
         stable = all(one < other for one, other in known)
-        why = "of three trainings each; all deviations are small"
+        why = "there are three trainings of each; all deviations are small"
         said.append(Claim(text, "Table 1", told(1, SURROGATE, VAE), stable, why))
     if TABLE in mse.get("drug", {}):
         ratio = mse["drug"][SURROGATE][0] / mse["drug"][TABLE][0]
         text = "on the drug data the error of the supervised method is within 2 % of the empirical "
         text += "optimum"
-        why = "the optimum has seen the test rows; how the paper comes so near, we do not know"
+        why = "the optimum has seen the test rows; we do not know how the paper comes so near"
         ours = f"{100 * ratio - 100:.1f} % above"
         said.append(Claim(text, "1.1 % above", ours, ratio <= NEAR, why))
     return said

@@ -30,7 +30,46 @@ _OPEN = ("classifier.", "trainer.")
 _INTERRUPTED, _TERMINATED = 130, 143
 
 
-OmegaConf.register_new_resolver("stem", lambda path: Path(path).stem, replace=True)
+def home(runs_dir: Any, data: Any) -> Path:
+    """The directory of all runs on a data set.
+
+    Raises:
+        TypeError, ValueError: it would not be a directory in `runs_dir`.
+    """
+    if not isinstance(runs_dir, str):
+        raise TypeError(
+            f"Expected `runs_dir` to be the path of a folder but got {runs_dir!r} "
+            f"({type(runs_dir).__name__})."
+        )
+    return Path(runs_dir, component("data.name", data))
+
+
+def component(setting: str, name: Any) -> str:
+    """A name of a directory inside another one, and no way out of it.
+
+    Raises:
+        ValueError: it is anything else.
+    """
+    is_name = isinstance(name, str) and bool(re.fullmatch(r"[^./\\:\0\s][^/\\:\0]*", name))
+    if not is_name or name in ("classifier", "classifiers") or name.endswith(".partial"):
+        raise ValueError(
+            f"Expected `{setting}` to be the name of one directory, without slashes and with no "
+            f"dot in front, but got {name!r}; runs_dir=... says where runs lie."
+        )
+    return name
+
+
+def _sweep_dir(runs_dir: Any, data: Any, value_function: Any) -> str:
+    """Where the jobs of a sweep lie. Hydra writes there before a run has checked its settings."""
+    name = component("value_function.name", value_function)
+    return str(home(runs_dir, data) / f"{name}-sweep")
+
+
+OmegaConf.register_new_resolver("stem", lambda path: Path(str(path)).stem, replace=True)
+OmegaConf.register_new_resolver("sweep_dir", _sweep_dir, replace=True)
+OmegaConf.register_new_resolver(
+    "without_slashes", lambda text: re.sub(r"[/\\]", "_", text), replace=True
+)
 
 
 def choices(group: str) -> list[str]:
@@ -101,13 +140,17 @@ def _unknown(name: str, config: str) -> str:
 
 
 def _known(config: str) -> list[str]:
-    """All settings by their full names, and groups."""
+    """All groups, and the settings by their full names that there are with the groups chosen."""
+    listed: Any = OmegaConf.load(CONF / f"{config}.yaml")
+    groups = [key for entry in listed.defaults if OmegaConf.is_dict(entry) for key in entry]
+    names = [group for group in groups if (CONF / group).is_dir()]
+    words = [word.partition("=") for word in sys.argv[1:]]
+    chosen = [f"{key}={to}" for key, _, to in words if key in names and to in choices(key)]
     GlobalHydra.instance().clear()
     with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
-        found: list[Any] = [hydra.compose(config)]
-    names = [path.name for path in CONF.iterdir() if path.is_dir()]
+        found: list[Any] = [hydra.compose(config, chosen)]
     for cfg in found:
-        keys = [key for key in cfg if not OmegaConf.is_missing(cfg, key)]
+        keys = [key for key in cfg if not str(key).startswith("_")]
         names.extend(cfg._get_full_key(key) for key in keys)
         found.extend(cfg._get_node(key) for key in keys if OmegaConf.is_dict(cfg._get_node(key)))
     return names
@@ -119,6 +162,10 @@ def _worded(error: Exception, config: str) -> str:
         group, _, option = str(error.missing_cfg_file).rpartition("/")
         known = choices(group)
         return f"Expected {group} to be one of {known} but got {option!r}{closest(option, known)}"
+    # What a resolver of this module refuses.
+    refused = re.match(r"(\w+) raised while resolving interpolation: (.*)", str(error))
+    if refused:
+        return f"{refused[1]}: {refused[2]}"
     unknown = re.search(
         r"Could not (?:override|delete|append to config)[^']*'([^'=@]+)", str(error)
     )

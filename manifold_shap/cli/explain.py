@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from manifold_shap._checks import check_whole
+from manifold_shap._checks import check_flag, check_text, check_whole
 from manifold_shap.amortized.explainer import load_amortized
 from manifold_shap.cli import registry, report
 from manifold_shap.cli.directory import STORE
@@ -84,6 +84,10 @@ def check_settings(settings: Settings) -> None:
     """Raise what is wrong with settings that need no data to tell."""
     check_whole("block", settings["block"])
     check_whole("workers", settings["workers"])
+    for flag in ("resume", "asymmetric", "log_ratio_of_mean"):
+        check_flag(flag, settings[flag])
+    if settings["checkpoint"] is not None:
+        check_text("checkpoint", settings["checkpoint"])
     compare, instances = settings["compare"], settings["instances"]
     if compare is not None and not isinstance(compare, (str, list)):
         raise TypeError(
@@ -211,8 +215,7 @@ def _block(
     seed: int,
 ) -> Explanation:
     """The explanation of a block of rows, which has a seed of its own."""
-    own = {"seed": seed} if "seed" in estimator.keywords else {}
-    return finish(estimator(value, x, **own, progress=False))
+    return finish(estimator(value, x, seed=seed, progress=False))
 
 
 def stream(
@@ -226,7 +229,7 @@ def stream(
     from manifold_shap.io.streaming import explain_rows
 
     settings, path = run.settings, run.directory.path / STORE
-    seed, workers = settings["estimator"].get("seed", run.seed), settings["workers"]
+    workers = settings["workers"]
     start = time.perf_counter()
     pool = ProcessPoolExecutor(workers, get_context("spawn")) if workers > 1 else None
     with pool or nullcontext():
@@ -236,7 +239,7 @@ def stream(
             run.data.x_test[rows],
             block,
             block=settings["block"],
-            seed=seed,
+            seed=settings["estimator"]["seed"],
             resume=settings["resume"],
             executor=pool,
             instances=rows,

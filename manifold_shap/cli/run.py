@@ -1,14 +1,13 @@
 """Opens a run: its settings, its directory, and the value function, data and model behind it."""
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from manifold_shap._checks import check_seed
-from manifold_shap.cli import registry
+from manifold_shap._checks import check_flag, check_number, check_seed, check_text
+from manifold_shap.cli import component, home, registry
 from manifold_shap.cli.directory import (
     BEST,
     CONFIG,
@@ -49,19 +48,23 @@ class Run:
         placed: results that have taken the place of earlier ones.
 
     Raises:
-        TypeError, ValueError: a seed that is none, or a name that names no directory.
+        TypeError, ValueError: settings that cannot be, such as a name that names no directory.
     """
 
     def __init__(self, settings: Settings, directory: Path | None = None) -> None:
         self.settings = dict(settings)
         self.seed = check_seed(settings["seed"])
-        self.progress = bool(settings["progress"])
-        self.name = _component("value_function.name", settings["value_function"]["name"])
-        self.home = Path(settings["runs_dir"], _component("data.name", settings["data"]["name"]))
+        self.progress = check_flag("progress", settings["progress"])
+        own = settings["value_function"]
+        self.name = component("value_function.name", own["name"])
+        if own["title"] is not None:
+            check_text("value_function.title", own["title"])
+        check_number("value_function.zero_replacement", own["zero_replacement"], above=0, below=1)
+        self.home = home(settings["runs_dir"], settings["data"]["name"])
         self.directory = Directory(directory or self.home / self.name)
         self.is_sweep = directory is not None
         self.classifier = self.home / "classifier"
-        self.source = Source(dict(settings["value_function"]))
+        self.source = Source(dict(own))
         self.drawn: dict[str, Source] = {}
         self.placed: list[str] = []
 
@@ -293,17 +296,6 @@ class Run:
 def classifier_part(config: Settings) -> dict[str, Any]:
     """The part of a configuration that decides the classifier."""
     return {key: config.get(key) for key in ("seed", "data", "rows", "classifier")}
-
-
-def _component(setting: str, name: Any) -> str:
-    """A name of a directory inside another one, and no way out of it."""
-    is_name = isinstance(name, str) and bool(re.fullmatch(r"[^./\\:\0\s][^/\\:\0]*", name))
-    if not is_name or name in ("classifier", "classifiers") or name.endswith(".partial"):
-        raise ValueError(
-            f"Expected `{setting}` to be the name of one directory, without slashes and with no "
-            f"dot in front, but got {name!r}; runs_dir=... says where runs lie."
-        )
-    return name
 
 
 def _agreed(

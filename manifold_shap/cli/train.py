@@ -11,6 +11,7 @@ from typing import Any
 from hydra.utils import instantiate
 
 from manifold_shap import plots
+from manifold_shap._checks import check_flag
 from manifold_shap.amortized.explainer import fit_amortized
 from manifold_shap.cli import registry, report
 from manifold_shap.cli.directory import (
@@ -60,6 +61,7 @@ def train(cfg: Any, sweep: Path | None = None) -> dict[str, Any]:
     """
     settings = registry.plain(cfg)
     run, recipe = Run(settings, sweep), instantiate(cfg.classifier)
+    check_flag("overwrite", settings["overwrite"])
     amortized = settings.get("amortized")
     if amortized is not None and not registry.makes(run.source.settings, SurrogateValue):
         surrogates = partial(registry.makes, kind=SurrogateValue)

@@ -15,7 +15,15 @@ import torch
 from pandas.api import types
 from torch import Tensor
 
-from manifold_shap._checks import all_at_once, check_choice, check_distinct, check_known, to_tensor
+from manifold_shap._checks import (
+    all_at_once,
+    check_choice,
+    check_distinct,
+    check_flag,
+    check_known,
+    check_text,
+    to_tensor,
+)
 from manifold_shap._words import shown
 from manifold_shap.data import sources
 from manifold_shap.data.base import Settings, Table, TensorDataModule
@@ -70,20 +78,20 @@ class CSV(TensorDataModule):
                 a category "(missing)". A row without the target is never filled.
 
         Raises:
-            ValueError: `task` or `missing` is another word, or `separator` no character.
+            TypeError: `path` is no text, or `header` neither true nor false.
+            ValueError: `task` or `missing` is another word, or `separator` or `decimal` not one
+                character.
         """
+        self.path = check_text("path", path)
         self.name = Path(path).stem
         super().__init__(**settings)
-        self.path = path
         self.target = str(target)
         self.task = check_choice("task", task, TASKS)
         self.categorical, self.drop = _listed(categorical), _listed(drop)
         self.keep, self.na_values = _listed(keep), _listed(na_values)
-        self.separator = "\t" if separator == "\\t" else separator
-        if len(self.separator) != 1:
-            raise ValueError(f"Expected `separator` to be one character but got {separator!r}.")
-        self.decimal = decimal
-        self.header = header
+        self.separator = _character("separator", "\t" if separator == "\\t" else separator)
+        self.decimal = _character("decimal", decimal)
+        self.header = None if header is None else check_flag("header", header)
         self.missing = check_choice("missing", missing, MISSING)
 
     def read(self) -> Table:
@@ -167,6 +175,12 @@ class CSV(TensorDataModule):
                 f"Expected columns that describe the rows but got {found}; leave out by "
                 f"'data.drop={drop}' what does not, keep by 'data.keep={keep}' what does."
             )
+
+
+def _character(name: str, sign: Any) -> str:
+    if not isinstance(sign, str) or len(sign) != 1:
+        raise ValueError(f"Expected `{name}` to be one character but got {sign!r}.")
+    return sign
 
 
 def _listed(names: Sequence[str]) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from jaxtyping import Int64, UInt8
 from numpy.typing import NDArray
 from torch import Tensor
 
-from manifold_shap._checks import check_whole
+from manifold_shap._checks import check_flag, check_whole
 from manifold_shap.data import sources
 from manifold_shap.data.base import Settings, Table, TensorDataModule
 from manifold_shap.players import Players
@@ -141,7 +141,7 @@ class MNIST(TensorDataModule):
         super().__init__(
             name=name, batch_size=batch_size, validation=validation, seed=seed, root=root
         )
-        self.binarize = self.binary if binarize is None else binarize
+        self.binarize = check_flag("binarize", self.binary if binarize is None else binarize)
 
     def read(self) -> Table:
         published = (self._read(train=True), self._read(train=False))

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from manifold_shap._checks import check_known, check_number, check_rows
+from manifold_shap._checks import check_flag, check_known, check_number, check_rows
 from manifold_shap.coalitions import SizeUniform
 from manifold_shap.nn import units
 from manifold_shap.players import Players
@@ -177,6 +177,7 @@ def fit_imputer(
     }
     check_posterior(temper=1.0 if temper is None else temper, **drawn)
     check_number("beta", chosen["beta"], low=0)
+    check_flag("detach", chosen["detach"])
     seed = chosen["seed"]
     players, x_train, x_validation = training_rows(x_train, x_validation, seed, players, schema)
     if model is not None:

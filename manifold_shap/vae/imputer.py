@@ -15,7 +15,13 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from manifold_shap import _random
-from manifold_shap._checks import check_choice, check_number, check_seed, check_whole
+from manifold_shap._checks import (
+    check_choice,
+    check_flag,
+    check_number,
+    check_seed,
+    check_whole,
+)
 from manifold_shap.imputers.base import (
     CompletedRows,
     Completions,
@@ -263,7 +269,7 @@ def check_posterior(posterior: str, temper: float, importance: bool, bank_size: 
     """Raise TypeError or ValueError unless a `VAEImputer` can draw codes with these settings."""
     check_choice("posterior", posterior, POSTERIORS)
     check_number("temper", temper, low=0)
-    if importance and posterior == "bank":
+    if check_flag("importance", importance) and posterior == "bank":
         raise ValueError(
             "Expected `importance` with posterior='encoder' but got it with posterior='bank', "
             "whose codes are weighted in any case; leave one of the two out."

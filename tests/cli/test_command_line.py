@@ -55,6 +55,12 @@ def failed(
         (["seed=["], "Expected settings as key=value but: "),
         (["seed=abc"], "Expected `seed`"),
         (["data=csv"], "give data.path=... data.target=..."),
+        (["value_function=vae", "value_function.latant=3"], "mean 'value_function.latent'?"),
+        (["data=csv", "data.taget=y"], "did you mean 'data.target'?"),
+        (["value_function=vae", "value_function.taget=y"], "did you mean 'value_function.name'?"),
+        (["amortized=default", "amortized.patiense=3"], "did you mean 'amortized.patience'?"),
+        (["runs_dir=5"], "Expected `runs_dir` to be the path of a folder but got 5 (int)"),
+        (["runs_dir=null"], "Expected `runs_dir` to be the path of a folder but got None"),
         (["classifier._target_=no.Such"], "no.Such"),
         (["+classifier.nosuch=1"], "nosuch"),
     ],
@@ -73,6 +79,28 @@ def test_errors_of_explaining_are_one_line(failed: Callable[..., str], tmp_path:
     assert "Expected `block`" in failed("explain", f"runs_dir={tmp_path}", "block=null")
 
 
+def test_a_sweep_writes_nothing_outside_its_runs(
+    failed: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "a" / "b"
+    place.mkdir(parents=True)
+    monkeypatch.chdir(place)
+    sweep = ["-m", "runs_dir=runs", "seed=0,1"]
+    for names in ("../../escaped", "../../escaped,../../other"):
+        said = failed("train", *sweep, f"data.name={names}")
+        assert said.startswith("ValueError: Expected `data.name` to be the name of one directory")
+        assert said.endswith("runs_dir=... says where runs lie.")
+    assert "`runs_dir` to be the path" in failed("train", "-m", "runs_dir=null", "seed=0,1")
+    words = ["data=csv", "data.path=../../../t.csv", "data.target=y"]
+    assert "Expected the file" in failed("train", *sweep, *words)
+    home = place / "runs" / "t"
+    assert {path.name for path in home.iterdir()} == {"surrogate-sweep"}
+    (job,) = [path for path in (home / "surrogate-sweep").iterdir() if path.is_dir()]
+    assert job.name == "run__data.path-.._.._.._t.csv__data.target-y__seed-0"
+    assert set(place.iterdir()) == {place / "runs"}
+    assert {*tmp_path.iterdir(), *place.parent.iterdir()} == {place.parent, place}
+
+
 def command(*words: str, cwd: Path = ROOT, **settings: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, *words],
@@ -82,6 +110,35 @@ def command(*words: str, cwd: Path = ROOT, **settings: str) -> subprocess.Comple
         env={**os.environ, **settings},
         timeout=300,
     )
+
+
+def test_settings_of_another_type_are_refused(tmp_path: Path) -> None:
+    """In a process of their own: in this one, tests check the types of all arguments."""
+    csv = ["data=csv", "data.path=t.csv", "data.target=y"]
+    forest = ["data=iris", "classifier=random_forest", "classifier.n_estimators=1"]
+    vae = [*forest, "value_function=vae", "value_function.posterior=encoder"]
+    expected = {
+        "`path` to be text but got 5 (int)": [*csv, "data.path=5"],
+        "`separator` to be one character but got 5": [*csv, "data.separator=5"],
+        "`header` to be true or false but got 'maybe'": [*csv, "data.header=maybe"],
+        "`binarize` to be true or false but got 'no'": ["data=mnist", "data.binarize=no"],
+        "`importance` to be true or false but got 'no'": [*vae, "value_function.importance=no"],
+    }
+    code = f"""
+import sys
+from manifold_shap.cli import main_train
+for words in {list(expected.values())}:
+    sys.argv = ["train.py", "runs_dir={tmp_path}", *words]
+    try:
+        main_train()
+    except SystemExit as exit:
+        print(exit.code, file=sys.stderr)
+"""
+    said = command("-c", code).stderr.splitlines()
+    assert len(said) == len(expected)
+    for line, error in zip(said, expected, strict=True):
+        assert line.startswith("TypeError: Expected ") or "character" in line
+        assert error in line
 
 
 def test_a_sweep_and_a_checkpoint_of_it_on_the_command_line(tmp_path: Path) -> None:

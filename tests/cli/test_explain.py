@@ -220,6 +220,13 @@ def test_names_are_of_one_directory(tmp_path: Path, group: str, name: str) -> No
         ("block=0", "`block` to be a whole number of at least 1 but got 0"),
         ("workers=0", "`workers` to be a whole number of at least 1 but got 0"),
         ("workers=two", "`workers`"),
+        ("resume=no", "`resume` to be true or false but got 'no'"),
+        ("asymmetric=no", "`asymmetric` to be true or false"),
+        ("log_ratio_of_mean=no", "`log_ratio_of_mean` to be true or false"),
+        ("progress=no", "`progress` to be true or false"),
+        ("checkpoint=5", r"`checkpoint` to be text but got 5 \(int\)"),
+        ("value_function.title=[1]", r"`value_function.title` to be text but got \[1\]"),
+        ("value_function.zero_replacement=abc", "zero_replacement` to be a finite number"),
         ("device=warp", r"`device` to be cpu, auto, or cuda .* got 'warp'"),
         ("estimator.permutations='4'", "permutations"),
         ("estimator.batch_size=a", "batch_size"),
@@ -652,6 +659,13 @@ def test_precision_is_that_of_a_surrogate(digits: Path, copied: Copy) -> None:
 
 
 # Rows that are more than a block.
+
+
+def test_each_block_has_its_own_draws(irises: Path, copied: Copy) -> None:
+    place, words = copied(irises, "classifier"), ["value_function=marginal", "compare=[]"]
+    explain_iris(place, *words, "value_function.draws=1", "instances=[3,3,3,3]", "block=1")
+    first, *others = explained(place, "marginal", "iris").phi
+    assert not all(torch.equal(first, other) for other in others)
 
 
 def test_many_rows_are_streamed_and_the_first_of_them_shown(

@@ -49,6 +49,12 @@ def test_every_other_configuration_composes(group: str) -> None:
         assert composed(command, f"{group}={name}")
 
 
+@pytest.mark.parametrize("name", options("estimator"))
+def test_every_estimator_has_the_settings_of_all(name: str) -> None:
+    settings = composed("explain", f"estimator={name}", "seed=3").estimator
+    assert (settings.evaluations, settings.batch_size, settings.seed) == (None, None, 3)
+
+
 def test_drug_is_explained_for_a_forest_unless_told_otherwise() -> None:
     target = "sklearn.ensemble.RandomForestClassifier"
     assert composed("train", "data=drug").classifier._target_ == target

@@ -67,6 +67,22 @@ def test_what_is_trained_is_reused_and_said(digits: Path, capsys: Said) -> None:
     assert checkpoint.stat().st_mtime_ns == before
 
 
+@pytest.mark.parametrize(
+    ("word", "error"),
+    [
+        ("overwrite=no", "`overwrite` to be true or false but got 'no'"),
+        ("progress=no", "`progress` to be true or false but got 'no'"),
+        ("value_function.zero_replacement=abc", "zero_replacement` to be a finite number"),
+        ("value_function.title=[1]", r"`value_function.title` to be text but got \[1\]"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(digits: Path, word: str, error: str) -> None:
+    before = contents(digits)
+    with pytest.raises((TypeError, ValueError), match=error):
+        train(digits, *QUICK, "value_function.max_epochs=1", word)
+    assert contents(digits) == before
+
+
 def test_a_changed_value_function_is_refused_and_nothing_is_lost(digits: Path) -> None:
     checkpoint = digits / "digits" / "surrogate" / "surrogate.ckpt"
     before = checkpoint.read_bytes()

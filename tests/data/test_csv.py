@@ -324,6 +324,13 @@ def test_packed_files_quotes_and_marks_of_the_encoding(tmp_path: Path) -> None:
     assert table.classes == ("x, z", "y, z")
 
 
-def test_a_separator_is_one_character() -> None:
-    with pytest.raises(ValueError, match="`separator` to be one character but got ', '"):
-        CSV(path="a.csv", target="b", separator=", ")
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        ({"separator": ", "}, "`separator` to be one character but got ', '"),
+        ({"decimal": "ab"}, "`decimal` to be one character but got 'ab'"),
+    ],
+)
+def test_signs_are_one_character(settings: dict[str, Any], error: str) -> None:
+    with pytest.raises(ValueError, match=error):
+        CSV(path="a.csv", target="b", **settings)

@@ -45,7 +45,10 @@ def test_every_estimator_follows_one_protocol(name: str) -> None:
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_every_configuration_takes_evaluations(root: Path, name: str) -> None:
     with hydra.initialize_config_dir(str(root / "conf"), version_base="1.3"):
-        config = hydra.compose("explain", [f"estimator={name}", "estimator.evaluations=600"])
+        config = hydra.compose(
+            "explain", [f"estimator={name}", "estimator.evaluations=600", "seed=3"]
+        )
     estimator = hydra.utils.instantiate(config.estimator, _partial_=True)
     made_by = estimator(table(6), uniform(2, 6), progress=False).made_by
+    assert config.estimator.seed == 3
     assert 0 < made_by["evaluations"] <= 2 * 600

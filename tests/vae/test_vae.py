@@ -270,6 +270,8 @@ def test_what_does_not_fit_is_said_before_the_training(monkeypatch: pytest.Monke
         fit_imputer(rows(), temper=-1.0)
     with pytest.raises(ValueError, match="Expected `importance` with posterior='encoder'"):
         fit_imputer(rows(), importance=True)
+    with pytest.raises(TypeError, match="`detach` to be true or false but got 'no'"):
+        fit_imputer(rows(), detach="no")
     with pytest.raises(ValueError, match="Expected `hidden` to list layer widths"):
         fit_imputer(rows(), hidden=())
     with pytest.raises(ValueError, match="`x_train` with 1 elements in a row, as `schema` enc"):

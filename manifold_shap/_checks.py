@@ -8,7 +8,6 @@ argument: its name in the caller's signature, or an expression such as `value(x,
 import math
 import numbers
 import operator
-import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -114,40 +113,6 @@ def check_choice(name: str, value: Any, choices: Collection[str], fix: str = "")
         f"Expected `{name}` to be one of {shown(choices)} but got {value!r:.100}"
         f"{_end(fix) if fix else closest(value, choices) or '.'}"
     )
-
-
-def check_flag(name: str, value: Any) -> bool:
-    """True or False, as `bool`; text such as "no", which would count as true, is refused.
-
-    >>> check_flag("resume", np.True_)
-    True
-
-    Raises:
-        TypeError: `value` is neither.
-    """
-    if not isinstance(value, bool | np.bool_):
-        raise TypeError(
-            f"Expected `{name}` to be true or false but got {value!r:.100} "
-            f"({type(value).__name__})."
-        )
-    return bool(value)
-
-
-def check_text(name: str, value: Any) -> str:
-    """Text, or a path, as `str`.
-
-    >>> from pathlib import Path
-    >>> check_text("path", Path("table.csv"))
-    'table.csv'
-
-    Raises:
-        TypeError: `value` is something else.
-    """
-    if not isinstance(value, str | os.PathLike):
-        raise TypeError(
-            f"Expected `{name}` to be text but got {value!r:.100} ({type(value).__name__})."
-        )
-    return os.fspath(value)
 
 
 def check_known(words: Iterable[Any], known: Collection[str], what: str) -> None:

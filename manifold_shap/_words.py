@@ -1,6 +1,7 @@
-"""Words for errors that need no other package: lists, and the known word closest to another."""
+"""Words for errors, and checks of plain settings, that need no other package."""
 
 import difflib
+import os
 from collections.abc import Collection, Iterable
 from typing import Any
 
@@ -27,3 +28,37 @@ def closest(word: Any, known: Collection[str]) -> str:
     by_lower = {str(name).lower(): name for name in list(known)[:_MOST_COMPARED]}
     found = difflib.get_close_matches(str(word).lower()[:200], by_lower, n=1)
     return f"; did you mean {by_lower[found[0]]!r}?" if found else ""
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """True or False; text such as "no", which would count as true, is refused.
+
+    >>> check_flag("resume", True)
+    True
+
+    Raises:
+        TypeError: `value` is neither.
+    """
+    if not isinstance(value, bool):
+        raise TypeError(
+            f"Expected `{name}` to be true or false but got {value!r:.100} "
+            f"({type(value).__name__})."
+        )
+    return value
+
+
+def check_text(name: str, value: Any) -> str:
+    """Text, or a path, as `str`.
+
+    >>> from pathlib import Path
+    >>> check_text("path", Path("table.csv"))
+    'table.csv'
+
+    Raises:
+        TypeError: `value` is something else.
+    """
+    if not isinstance(value, str | os.PathLike):
+        raise TypeError(
+            f"Expected `{name}` to be text but got {value!r:.100} ({type(value).__name__})."
+        )
+    return os.fspath(value)

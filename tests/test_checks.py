@@ -14,7 +14,6 @@ from manifold_shap._checks import (
     all_at_once,
     check_choice,
     check_finite,
-    check_flag,
     check_known,
     check_mask,
     check_number,
@@ -161,13 +160,6 @@ def test_numbers_pass_within_their_range(value: Any, bounds: dict, fits: bool) -
 def test_other_things_are_no_numbers(value: object) -> None:
     with pytest.raises(TypeError, match=r"finite number above 0 and of at most 1 but got .*; half"):
         check_number("rate", value, above=0, high=1, fix="half is usual")
-
-
-@pytest.mark.parametrize("value", ["no", "false", 0, None])
-def test_flags_are_true_or_false(value: object) -> None:
-    assert check_flag("resume", np.False_) is False
-    with pytest.raises(TypeError, match=r"`resume` to be true or false but got .*\("):
-        check_flag("resume", value)
 
 
 def test_choices_offer_the_closest() -> None:

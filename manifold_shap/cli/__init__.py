@@ -20,7 +20,7 @@ from hydra.types import RunMode
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from manifold_shap._words import closest
+from manifold_shap._words import check_text, closest
 
 # In a wheel the files of settings lie in the package, in a checkout beside it.
 _PACKAGE = Path(__file__).resolve().parents[1]
@@ -36,12 +36,7 @@ def home(runs_dir: Any, data: Any) -> Path:
     Raises:
         TypeError, ValueError: it would not be a directory in `runs_dir`.
     """
-    if not isinstance(runs_dir, str):
-        raise TypeError(
-            f"Expected `runs_dir` to be the path of a folder but got {runs_dir!r} "
-            f"({type(runs_dir).__name__})."
-        )
-    return Path(runs_dir, component("data.name", data))
+    return Path(check_text("runs_dir", runs_dir), component("data.name", data))
 
 
 def component(setting: str, name: Any) -> str:

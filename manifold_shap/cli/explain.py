@@ -14,7 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from manifold_shap._checks import check_flag, check_text, check_whole
+from manifold_shap._checks import check_whole
+from manifold_shap._words import check_flag, check_text
 from manifold_shap.amortized.explainer import load_amortized
 from manifold_shap.cli import registry, report
 from manifold_shap.cli.directory import STORE

@@ -6,7 +6,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from manifold_shap._checks import check_flag, check_number, check_seed, check_text
+from manifold_shap._checks import check_number, check_seed
+from manifold_shap._words import check_flag, check_text
 from manifold_shap.cli import component, home, registry
 from manifold_shap.cli.directory import (
     BEST,

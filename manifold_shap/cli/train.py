@@ -11,7 +11,7 @@ from typing import Any
 from hydra.utils import instantiate
 
 from manifold_shap import plots
-from manifold_shap._checks import check_flag
+from manifold_shap._words import check_flag
 from manifold_shap.amortized.explainer import fit_amortized
 from manifold_shap.cli import registry, report
 from manifold_shap.cli.directory import (

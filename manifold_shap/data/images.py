@@ -17,7 +17,8 @@ from jaxtyping import Int64, UInt8
 from numpy.typing import NDArray
 from torch import Tensor
 
-from manifold_shap._checks import check_flag, check_whole
+from manifold_shap._checks import check_whole
+from manifold_shap._words import check_flag
 from manifold_shap.data import sources
 from manifold_shap.data.base import Settings, Table, TensorDataModule
 from manifold_shap.players import Players

@@ -8,7 +8,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from manifold_shap._checks import check_flag, check_known, check_number, check_rows
+from manifold_shap._checks import check_known, check_number, check_rows
+from manifold_shap._words import check_flag
 from manifold_shap.coalitions import SizeUniform
 from manifold_shap.nn import units
 from manifold_shap.players import Players

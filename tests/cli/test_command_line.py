@@ -59,8 +59,8 @@ def failed(
         (["data=csv", "data.taget=y"], "did you mean 'data.target'?"),
         (["value_function=vae", "value_function.taget=y"], "did you mean 'value_function.name'?"),
         (["amortized=default", "amortized.patiense=3"], "did you mean 'amortized.patience'?"),
-        (["runs_dir=5"], "Expected `runs_dir` to be the path of a folder but got 5 (int)"),
-        (["runs_dir=null"], "Expected `runs_dir` to be the path of a folder but got None"),
+        (["runs_dir=5"], "Expected `runs_dir` to be text but got 5 (int)"),
+        (["runs_dir=null"], "Expected `runs_dir` to be text but got None"),
         (["classifier._target_=no.Such"], "no.Such"),
         (["+classifier.nosuch=1"], "nosuch"),
     ],
@@ -90,7 +90,9 @@ def test_a_sweep_writes_nothing_outside_its_runs(
         said = failed("train", *sweep, f"data.name={names}")
         assert said.startswith("ValueError: Expected `data.name` to be the name of one directory")
         assert said.endswith("runs_dir=... says where runs lie.")
-    assert "`runs_dir` to be the path" in failed("train", "-m", "runs_dir=null", "seed=0,1")
+    assert "`runs_dir` to be text but got None" in failed(
+        "train", "-m", "runs_dir=null", "seed=0,1"
+    )
     words = ["data=csv", "data.path=../../../t.csv", "data.target=y"]
     assert "Expected the file" in failed("train", *sweep, *words)
     home = place / "runs" / "t"

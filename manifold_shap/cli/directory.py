@@ -8,6 +8,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ class Directory:
     def begin(
         self, config: Config, overwrite: bool, decisive: Callable[[Config], Config] = dict
     ) -> Iterator[Path]:
-        """Work on the directory: anew, or where work of this configuration was interrupted.
+        """Work on the directory: from the start, or where work of this configuration stopped.
 
         Work that begins here and fails for its settings is removed; what it was to replace stays.
 
@@ -145,10 +146,15 @@ class Directory:
                     path.rename(place)
         remove(old)
 
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """The record of the explanation that was there when it was first asked for, if any."""
+        return read_json(self.path / SUMMARY) or {}
+
     @property
     def drawn(self) -> list[str]:
         """Figures in `plots` that a run drew, by its own record: others are not its to remove."""
-        listed = (read_json(self.path / SUMMARY) or {}).get("figures")
+        listed = self.summary.get("figures")
         if not isinstance(listed, list):
             return []
         paths = [path for kind in ("*.png", "*.html") for path in (self.path / PLOTS).glob(kind)]

@@ -25,7 +25,8 @@ def make_games(run: Run) -> tuple[Games, Games]:
     """The value functions to explain, by name, in the order to draw them.
 
     Returns:
-        They as such, and with the interventions or the log-ratios that the settings ask for.
+        The value functions themselves, and with the interventions or the log-ratios that the
+        settings ask for.
 
     Raises:
         TypeError, ValueError: they cannot be what the settings ask for, or not side by side.
@@ -74,7 +75,7 @@ def in_precision(values: Games, precision: str) -> Games:
     """The value functions, with products of surrogates in this precision.
 
     Raises:
-        ValueError: it is not known, the device has none such, or there is no surrogate.
+        ValueError: it is not known, the device does not have it, or there is no surrogate.
     """
     if precision == "32-true":
         return values

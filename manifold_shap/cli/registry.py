@@ -4,6 +4,7 @@ import inspect
 import json
 import shlex
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, NamedTuple
@@ -214,9 +215,10 @@ class Source(NamedTuple):
         if name is None:
             return None
         if name == self.settings["name"]:
+            able = names_where("value_function", partial(makes, kind=Imputer))
             raise ValueError(
                 f"Expected `teacher` to name another value function than {name!r}, which would "
-                "learn from itself; choose e.g. vae."
+                f"learn from itself; choose one of {able}."
             )
         own = defaults("value_function", name)
         return {**own, "draws": self.settings["teacher_draws"]} if "draws" in own else own

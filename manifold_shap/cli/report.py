@@ -24,9 +24,9 @@ _LISTED_PLAYERS = 3
 
 
 def table(explanation: Explanation, rows: int | None = None) -> str:
-    """A short table: for each row the likeliest output, and the players that moved it most.
+    """A short table: of each row the largest output, and the players that moved it most.
 
-    On the simplex the row's likeliest class, and the players of the largest norms.
+    On the simplex the row's most probable class, and the players of the largest norms.
 
     Args:
         explanation: of all rows, or of the first of them.
@@ -213,7 +213,7 @@ def save_figures(figures: Mapping[str, plots.Figure | str], directory: Path) -> 
 def announce(run: "Run", rows: Sequence[int]) -> dict[str, dict[str, Any]]:
     """Say what should be known before rows are explained.
 
-    That is that a training was interrupted, what its metrics gave reason to note, that results of
+    That is that a training was interrupted, what its metrics say of its quality, that results of
     other rows are replaced, and which settings of many rows do nothing for few.
 
     Returns:
@@ -230,7 +230,7 @@ def announce(run: "Run", rows: Sequence[int]) -> dict[str, dict[str, Any]]:
     found += [hint for hint in recorded if isinstance(hint, str)]
     for hint in found:
         print(f"Note: {hint}")
-    before = (read_json(run.directory.path / SUMMARY) or {}).get("rows")
+    before = run.directory.summary.get("rows")
     if (run.directory.path / STORE).exists() and before not in (None, ranges(rows)):
         print(f"Replacing the explanation of rows {before} in {run.directory.path / STORE}")
     idle = ["resume=true"] if settings["resume"] else []

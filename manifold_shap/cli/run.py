@@ -138,11 +138,11 @@ class Run:
             typed.append(f"runs_dir={self.settings['runs_dir']}")
         return FileNotFoundError(
             f"Expected a trained {what} but there is none; run `python train.py {' '.join(typed)}` "
-            "first, with other settings as here."
+            "first, with the other settings of this call."
         )
 
     def made(self, source: Source, space: OutputSpace, **more: Any) -> Any:
-        """A value function or an imputer: made anew or, if there is a checkpoint, loaded.
+        """A value function or an imputer: made or, if there is a checkpoint, loaded.
 
         Args:
             source: where it comes from.

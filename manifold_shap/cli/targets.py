@@ -126,7 +126,7 @@ def retrained(
         estimator: Any = load_estimator(classifier)
     except FileNotFoundError as error:
         raise ValueError(
-            "Expected a scikit-learn classifier, which can be fitted anew to the features of each "
+            "Expected a scikit-learn classifier, which can be fitted again to the features of each "
             f"coalition, but the one in {classifier} is a network; train one by "
             "`python train.py classifier=random_forest`, with another runs_dir or overwrite=true."
         ) from error

@@ -57,7 +57,7 @@ def train(cfg: Any, sweep: Path | None = None) -> dict[str, Any]:
         ValueError: settings that cannot be; or results of other settings are in the way, and
             `overwrite` is false.
         KeyboardInterrupt: on Ctrl-C; the best checkpoint so far stays usable, and the same call
-            goes on from there.
+            continues from there.
     """
     settings = registry.plain(cfg)
     run, recipe = Run(settings, sweep), instantiate(cfg.classifier)
@@ -77,12 +77,12 @@ def train(cfg: Any, sweep: Path | None = None) -> dict[str, Any]:
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
             "What was finished is kept, and so is the best checkpoint of a training, if there is "
-            "one: explain.py can use it, and the same command goes on from here."
+            "one: explain.py can use it, and the same command continues from here."
         ) from None
 
 
 def _train_value(run: Run, recipe: Any) -> dict[str, Any]:
-    """The metrics of the value function, which is trained, scored anew or found as it is.
+    """The metrics of the value function, which is trained, scored again or found as it is.
 
     Where an amortised explainer is trained afterwards, `overwrite` is meant for that one.
     """
@@ -106,12 +106,12 @@ def _train_value(run: Run, recipe: Any) -> dict[str, Any]:
     ):
         if source.is_trained and whole and there not in (None, config) and reuse:
             serves = f"the training in {directory.path} serves these settings, too"
-            print(f"{name}: {serves}; scored anew")
+            print(f"{name}: {serves}; scored again")
             made = run.made(Source(source.settings, checkpoint), source.space)
             record: Settings = metrics
         elif source.is_trained:
             if (work / "last.ckpt").exists():
-                print(f"{name}: going on with an interrupted training")
+                print(f"{name}: continuing an interrupted training")
             taught_by = None if teacher is None else run.value(teacher, source.space)
             more = {"directory": work, "trainer": settings["trainer"], "teacher": taught_by}
             made = trained = run.made(source, source.space, **more)
@@ -258,7 +258,7 @@ def _evaluate(value: ValueFunction, run: Run, training: Settings, place: Path) -
     data = run.data
     mask = shapley_pairs(len(data.x_test), len(data.players))
     with warnings.catch_warnings():
-        # What the model's outputs give reason to say was said when `value` was made.
+        # Warnings about the model's outputs were given when `value` was made.
         warnings.simplefilter("ignore")
         imputer = MarginalImputer(data.x_train, data.players)
         off = imputed_value(run.model, imputer, value.space, _DRAWS)
@@ -319,7 +319,7 @@ def _train_amortized(run: Run, own: Settings, metrics: Settings) -> dict[str, An
         remove(directory.work)  # No surrogate that it could be for is left.
     with directory.begin(config, overwrite) as work:
         if (work / "last.ckpt").exists():
-            print("amortized: going on with an interrupted training")
+            print("amortized: continuing an interrupted training")
         value = load_surrogate(place / f"{run.name}.ckpt", run.model)
         explainer = fit_amortized(
             value,

@@ -226,7 +226,7 @@ def test_a_signal_ends_a_training_at_once(
         assert time.monotonic() - start < 3
     else:
         (line,) = [line for line in said.splitlines() if line.startswith("Interrupted")]
-        assert "the same command goes on from here" in line
+        assert "the same command continues from here" in line
         assert "surrogate" not in line
 
 

@@ -206,8 +206,8 @@ def to_tensor(x: Any, name: str = "x") -> Tensor:
     kind = f"{array} of {x.dtype}" if array else type(x).__name__
     raise TypeError(
         f"Expected `{name}` to be a tensor or an array of numbers but got {kind}; a table becomes "
-        "one by `Schema.fit(frame).encode(frame)` or, where every column is a number, by "
-        "`frame.to_numpy(dtype='float32')`."
+        "one by `Schema.fit(frame).encode(frame)`, and a table or list of numbers by "
+        "`numpy.asarray(rows, dtype='float32')`."
     )
 
 

@@ -27,6 +27,8 @@ from tests.examples import (
     Watched,
     additive_table,
     brute_force,
+    imputed,
+    normal,
     random_table,
     uniform,
 )
@@ -751,6 +753,9 @@ class EstimatorContract:
             explain(game, torch.zeros(0, 6))
         with pytest.raises(ValueError, match=r"Expected `x` of shape \(rows, \*event\)"):
             explain(game, torch.zeros(6))
+        known = imputed(ms.MarginalImputer(normal(20, 6))).value
+        with pytest.raises(ValueError, match=r"Expected `x` of shape \(rows, 6\) but got \(2, 4\)"):
+            explain(known, torch.zeros(2, 4))
         holed = uniform(3, 6)
         holed[2, 1] = torch.nan
         with pytest.raises(ValueError, match="`x` are NaN or infinite, the first in row 2"):

@@ -58,8 +58,15 @@ class Players:
         >>> Players.of_elements((2, 2)).names
         ('x0', 'x1', 'x2', 'x3')
         """
+        if not isinstance(event, Sequence):
+            raise TypeError(f"Expected `event` to be a shape, such as (4,), but got {event!r}.")
         count = math.prod(event)
-        names = names if names is not None else [f"x{i}" for i in range(count)]
+        names = [f"x{i}" for i in range(count)] if names is None else list(names)
+        if len(names) != count:
+            raise ValueError(
+                f"Expected {count} names, one per element of shape {tuple(event)}, but got "
+                f"{len(names)}."
+            )
         return cls(names, torch.arange(count).reshape(tuple(event)))
 
     @classmethod

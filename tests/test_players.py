@@ -65,3 +65,11 @@ def test_players_of_rows_own_what_a_value_function_says() -> None:
     assert (len(players), players.event) == (4, (2, 3))
     assert players.first(2).names == players.names[:2]
     assert not Players.of_elements((2, 3)).by_row
+
+
+@pytest.mark.usefixtures("any_type")
+def test_names_and_the_shape_of_a_row_go_together() -> None:
+    with pytest.raises(ValueError, match=r"Expected 4 names, one per element .*, but got 2"):
+        Players.of_elements((4,), ["a", "b"])
+    with pytest.raises(TypeError, match=r"`event` to be a shape, such as \(4,\), but got 4"):
+        Players.of_elements(4)  # type: ignore[arg-type]

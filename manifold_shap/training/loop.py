@@ -79,8 +79,18 @@ def training_rows(
 
     Raises:
         TypeError, ValueError: rows that are not finite, of another shape than `players` own or the
-            schema encodes, or fewer than two.
+            schema encodes, or fewer than two; players that are none, or differ from row to row.
     """
+    if not isinstance(players, Players | None):
+        raise TypeError(
+            f"Expected `players` to be a Players but got {type(players).__name__}; name columns "
+            "of numbers by `Players.of_elements((columns,), names)`."
+        )
+    if players is not None and players.by_row:
+        raise ValueError(
+            "Expected `players` that own the same elements in every row but got some by row; train "
+            "with a player for each element, and group these by `value.grouped(labels)`."
+        )
     event = to_tensor(x_train, "x_train").shape[1:]
     if schema is not None and event.numel() != schema.width:
         raise ValueError(

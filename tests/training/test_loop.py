@@ -100,3 +100,12 @@ def test_a_tenth_is_held_out_unless_rows_to_validate_on_are_given() -> None:
         training_rows(X[:1], None, seed=0)
     with pytest.raises(ValueError, match="`x_validation`"):
         training_rows(X, X[:, :2], seed=0)
+
+
+@pytest.mark.usefixtures("any_type")
+def test_a_training_needs_players_that_are_the_same_in_every_row() -> None:
+    x = torch.zeros(5, 2)
+    with pytest.raises(TypeError, match=r"`players` to be a Players but got list; .*of_elements"):
+        training_rows(x, None, 0, ["a", "b"])  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="but got some by row; train"):
+        training_rows(x, None, 0, ms.Players.of_rows((2,), 2))

@@ -72,14 +72,14 @@ def test_reversed_rows_whole_and_truth_numbers() -> None:
     ids=["frame", "series", "list", "text", "objects", "none"],
 )
 def test_other_types_are_told_the_way(x: object, got: str) -> None:
-    advice = r"`Schema.fit\(frame\).encode\(frame\)` .* `frame.to_numpy\(dtype='float32'\)`"
+    advice = r"`Schema.fit\(frame\).encode\(frame\)`.* `numpy.asarray\(rows, dtype='float32'\)`"
     with pytest.raises(TypeError, match=f"array of numbers but got {got}; .*{advice}"):
         check_rows(x, PLAYERS)
 
 
 def test_a_frame_gets_in_by_the_advice() -> None:
     frame = pd.DataFrame(ARRAY)
-    assert torch.equal(check_rows(frame.to_numpy(dtype="float32"), PLAYERS), ROWS)
+    assert torch.equal(check_rows(np.asarray(frame, dtype="float32"), PLAYERS), ROWS)
 
 
 @pytest.mark.parametrize("estimator", [ms.exact_shapley, ms.permutation_shapley])

@@ -161,15 +161,15 @@ def test_only_figures_of_earlier_runs_are_removed(irises: Path, copied: Copy) ->
 
 @pytest.mark.parametrize("listed", [["..", ".", "a", "a.txt", "../config.json", [], 3], "a.png", 5])
 def test_a_record_of_figures_names_figures_and_nothing_else(tmp_path: Path, listed: Any) -> None:
-    directory, plots = Directory(tmp_path), tmp_path / "plots"
+    plots = tmp_path / "plots"
     (plots / "a.png" / "kept").mkdir(parents=True)
     for path in (plots / "a.txt", tmp_path / "config.json"):
         path.write_text("kept")
     (tmp_path / "summary.json").write_text(json.dumps({"figures": listed}))
-    assert directory.drawn == []
+    assert Directory(tmp_path).drawn == []
     (plots / "b.png").touch()
     (tmp_path / "summary.json").write_text(json.dumps({"figures": ["a.png", "b.png", "c.png"]}))
-    assert directory.drawn == ["b.png"]
+    assert Directory(tmp_path).drawn == ["b.png"]
 
 
 def test_results_of_a_checkpoint_elsewhere_go_under_runs_dir(

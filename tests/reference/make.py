@@ -170,7 +170,7 @@ def _trained(
             "weights": dict(value.surrogate.state_dict()),
             "hidden": [48, 48],
             "space": "probability",
-            "base": value.base,
+            "base": value.expectation,
         },
         "amortized": {"weights": dict(amortized.network.state_dict()), "hidden": [24, 16]},
         "vae": {

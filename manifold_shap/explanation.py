@@ -197,7 +197,7 @@ class Explanation(OnSimplex):
 
     def features(self) -> "pd.DataFrame | None":
         """What each player was, in original units `[instances, players]`; see `player_values`."""
-        from manifold_shap.tables.frames import player_values
+        from manifold_shap.tables.features import player_values
 
         frame = player_values(self.x, self.players, self.schema, self.owners)
         return None if frame is None else frame.set_axis(list(self.instances))

@@ -77,7 +77,7 @@ DEFERRED = {
     ("explanation", "scipy"): SLOW,
     ("explanation", "shap"): "an optional dependency",
     ("global_values", "pandas"): FRAMES,
-    ("explanation", "tables.frames"): FRAMES,
+    ("explanation", "tables.features"): FRAMES,
     ("io.zarr", "xarray"): SLOW,
     ("io.zarr", "zarr"): SLOW,
     ("models", "pandas"): FRAMES,

@@ -7,15 +7,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Float
 from numpy.typing import NDArray
 from pandas.api import types
 from torch import Tensor
 
 from manifold_shap._checks import all_at_once, check_distinct, check_known
 from manifold_shap._words import shown
-from manifold_shap.players import Players
-from manifold_shap.tables.schema import Column, Schema
+from manifold_shap.tables.schema import Column
 
 _IDENTIFIER_LEAST = 100
 _IDENTIFIER_SHARE = 0.9
@@ -74,41 +73,6 @@ def decode(x: Any, columns: Sequence[Column]) -> pd.DataFrame:
     blocks = np.split(x.detach().cpu().to(torch.float64).numpy(), stops[:-1], axis=1)
     pairs = zip(columns, blocks, strict=True)
     return pd.DataFrame({column.name: _decoded(block, column) for column, block in pairs})
-
-
-def player_values(
-    x: Float[Tensor, "rows *event"],
-    players: Players,
-    schema: Schema | None = None,
-    owners: Int64[Tensor, "rows *event"] | None = None,
-) -> pd.DataFrame | None:
-    """What each player was, in original units `[rows, players]`.
-
-    A player of several columns has them all, as in "street=Elm, number=7"; one that a row lacks
-    has NaN. None where a player owns several elements that no schema describes, as a superpixel
-    does.
-
-        >>> player_values(torch.tensor([[1.0, 2.0]]), Players(["a", "b"], [1, 0]))
-             a    b
-        0  2.0  1.0
-
-    Args:
-        x: rows, as the model sees them.
-        players: see `Players`.
-        schema: columns of the table that the rows come from, if they come from one.
-        owners: the player that owns each element of each row, where rows have players of their
-            own; -1 for padding.
-    """
-    if schema is not None:
-        return _of_columns(schema.decode(x), schema, players)
-    flat, names = x.flatten(1), list(players.names)
-    own = (players.index.expand_as(x) if owners is None else owners).flatten(1)
-    if not torch.equal((own >= 0).sum(1), own.amax(1) + 1):
-        return None
-    # Padding is written to a place of its own, and left out.
-    values = flat.new_full((len(flat), len(names) + 1), torch.nan)
-    values.scatter_(1, own.where(own >= 0, len(names)), flat)
-    return pd.DataFrame(values[:, :-1].numpy(), columns=names)
 
 
 def fit_column(rows: pd.Series, whole: pd.Series, forced: bool) -> Column:
@@ -317,29 +281,3 @@ def _check_names(frame: pd.DataFrame, names: tuple[str, ...], where: str) -> Non
             f"Expected {where} to have the columns {shown(names)} but it lacks {shown(missing)} "
             f"and has the extra {shown(extra)}; select them with `frame[list(schema.names)]`."
         )
-
-
-def _of_columns(frame: pd.DataFrame, schema: Schema, players: Players) -> pd.DataFrame:
-    """The columns of each player: its values, or all of them in one text."""
-    first = torch.searchsorted(schema.players.index, torch.arange(len(schema.names)))
-    owner = players.index[first]
-    if len(owner) == len(players):
-        return frame.iloc[:, owner.argsort().tolist()].set_axis(list(players.names), axis=1)
-    return pd.DataFrame(
-        {
-            name: _together(frame.iloc[:, (owner == player).nonzero()[:, 0].tolist()])
-            for player, name in enumerate(players.names)
-        }
-    )
-
-
-def _together(columns: pd.DataFrame) -> pd.Series:
-    if columns.shape[1] == 1:
-        return columns.iloc[:, 0]
-    texts = pd.DataFrame(
-        {
-            name: f"{name}=" + column.map("{:.6g}".format if column.dtype.kind == "f" else str)
-            for name, column in columns.items()
-        }
-    )
-    return texts.agg(", ".join, axis=1)

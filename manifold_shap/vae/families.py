@@ -12,7 +12,8 @@ from manifold_shap.tables.schema import Schema
 
 CONTINUOUS = ("auto", "normal", "quantile")
 
-_Kinds = tuple[list[int], list[list[int]], list[int]]
+# Binary elements, one-hot blocks, and continuous elements, each with its indicator if it has one.
+_Kinds = tuple[list[int], list[list[int]], dict[int, int | None]]
 
 
 def choose_families(
@@ -26,7 +27,8 @@ def choose_families(
     """A family for every element of these rows, as plain lists.
 
     Columns of a schema are what it says; without one, elements that are always 0 or 1 are
-    Bernoulli and all others continuous.
+    Bernoulli and all others continuous. A continuous column with missing cells has a family for its
+    value and its indicator together, chosen by the values that are there.
 
     Args:
         x: training rows.
@@ -51,30 +53,43 @@ def choose_families(
     )
     chosen: list[list[Any]] = [["Bernoulli", binary]] if binary else []
     chosen += [["Categorical", block] for block in categorical]
-    binned = numbers if continuous == "quantile" else []
-    if continuous == "auto" and x.ndim == 2:
-        binned = [e for e in numbers if _has_peak(flat[:, e])]
-    smooth = [e for e in numbers if e not in binned]
-    chosen += [["Quantile", [e], bin_edges(flat[:, e], bins).tolist()] for e in binned]
+    smooth = []
+    for element, indicator in numbers.items():
+        there = flat[:, element] if indicator is None else flat[flat[:, indicator] == 0, element]
+        peak = continuous == "auto" and x.ndim == 2 and _has_peak(there)
+        if len(there) and (peak or continuous == "quantile"):
+            family: list[Any] = ["Quantile", [element], bin_edges(there, bins).tolist()]
+        elif indicator is not None:
+            family = ["Normal", [element], least_scale]
+        else:
+            smooth.append(element)
+            continue
+        chosen.append(family if indicator is None else ["MaybeMissing", family, indicator])
     if smooth:
         chosen.append(["Normal", smooth, least_scale, x.ndim > 2])
     return chosen
 
 
 def _kinds_by_schema(x: Float[Tensor, "rows elements"], schema: Schema) -> _Kinds:
-    """Binary elements, one-hot blocks, continuous elements."""
     if schema.width != x.shape[1]:
         raise ValueError(
             f"Expected rows of {schema.width} elements, as `schema` encodes them, but got "
             f"{x.shape[1]}; encode the table by `schema.encode`."
         )
-    kinds: dict[str, list[list[int]]] = {"binary": [], "categorical": [], "continuous": []}
+    binary: list[int] = []
+    categorical: list[list[int]] = []
+    numbers: dict[int, int | None] = {}
     start = 0
     for column in schema.columns:
-        kinds[column.kind].append(list(range(start, start + column.width)))
+        first, *rest = block = list(range(start, start + column.width))
+        if column.kind == "categorical":
+            categorical.append(block)
+        elif column.kind == "binary":
+            binary.append(first)
+        else:
+            numbers[first] = rest[0] if rest else None
         start += column.width
-    binary, continuous = ([e for (e,) in kinds[kind]] for kind in ("binary", "continuous"))
-    return binary, kinds["categorical"], continuous
+    return binary, categorical, numbers
 
 
 def _kinds_by_value(x: Float[Tensor, "rows elements"], index: Sequence[int] | None) -> _Kinds:
@@ -87,7 +102,7 @@ def _kinds_by_value(x: Float[Tensor, "rows elements"], index: Sequence[int] | No
         blocks = [own.tolist() for own in several if bool((x[:, own].sum(1) == 1).all())]
     taken = {element for block in blocks for element in block}
     binary = [e for e in is_binary.nonzero()[:, 0].tolist() if e not in taken]
-    return binary, blocks, (~is_binary).nonzero()[:, 0].tolist()
+    return binary, blocks, dict.fromkeys((~is_binary).nonzero()[:, 0].tolist())
 
 
 def _has_peak(column: Float[Tensor, " rows"], share: float = 0.1) -> bool:

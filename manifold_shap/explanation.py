@@ -196,7 +196,11 @@ class Explanation(OnSimplex):
         )
 
     def features(self) -> "pd.DataFrame | None":
-        """What each player was, in original units `[instances, players]`; see `player_values`."""
+        """What each player was, in original units `[instances, players]`.
+
+        A group of columns has all of them as text: "Area = 3.1, Perimeter = 7". None where rows are
+        no table and a player owns several elements, as a superpixel does.
+        """
         from manifold_shap.tables.features import player_values
 
         frame = player_values(self.x, self.players, self.schema, self.owners)

@@ -402,4 +402,4 @@ def test_a_group_of_columns_has_all_their_values() -> None:
     value.schema = schema
     features = ms.exact_shapley(value.grouped({"both": ["age", "colour"]}), x).features()
     assert features is not None
-    assert features["both"].tolist() == ["age=20, colour=red", "age=40, colour=blue"]
+    assert features["both"].tolist() == ["age = 20, colour = red", "age = 40, colour = blue"]

@@ -12,6 +12,7 @@ from manifold_shap._words import shown as listed
 from manifold_shap.explanation import Explanation
 from manifold_shap.global_values import GlobalValues
 from manifold_shap.plots import style
+from manifold_shap.tables.features import player_columns, row_text
 
 
 def named(explanations: Explanation | Mapping[str, Explanation]) -> dict[str, Explanation]:
@@ -114,7 +115,7 @@ def labels(
 ) -> list[str]:
     """`name = value` of some players of a row, at most `room` points wide; the others' number.
 
-    A group of columns has all of their values.
+    A group of columns has all of them: "size: Area = 3.1, Perimeter = 7".
     """
     found = []
     for player, columns in zip(
@@ -122,40 +123,26 @@ def labels(
     ):
         name, said = " ".join(explanation.players.names[player].split()), ""
         if columns.shape[1]:
-            said = ", ".join(style.feature_value(column.iloc[0]) for _, column in columns.items())
-            left = room - style.text_width(f"{name} = ")
-            said = f" = {style.shorten(said, max(0.6 * room, left))}"
+            named = isinstance(columns.columns[0], str) and columns.shape[1] > 1
+            sign = ": " if named else " = "
+            left = room - style.text_width(name + sign)
+            values = (
+                row_text(columns, 0).replace(" -", " −")
+                if columns.shape[1] > 1
+                else style.feature_value(columns.iloc[0, 0])
+            )
+            said = sign + style.shorten(values, max(0.6 * room, left))
         found.append(style.shorten(name, room - style.text_width(said)) + said)
     others = hidden(explanation.phi[row].T, players)
     return [*found, style.count(others, "other feature")] if others else found
 
 
 def features(explanation: Explanation, players: Int64[Tensor, " some"]) -> list[pd.DataFrame]:
-    """For each of some players the columns that it owns, in original units, a line for each row.
-
-    Columns of a table have their names. Elements of rows without a schema are numbered, with NaN
-    in rows that have fewer; many of one player, such as a superpixel's pixels, are left out.
-    """
-    x, owner, schema = explanation.x, owners(explanation).flatten(1), explanation.schema
-    if schema is None:
-        found = []
-        for player in players:
-            owned = owner == player
-            number = int(owned.sum(1).max())
-            elements = x.new_full((len(x), number), torch.nan)
-            row, _ = owned.nonzero(as_tuple=True)
-            elements[row, (owned.cumsum(1) - 1)[owned]] = x.flatten(1)[owned].to(elements)
-            few = number <= (4 if x.ndim == 2 else 1)
-            found.append(pd.DataFrame(elements[:, : number if few else 0].numpy()))
-        return found
-    frame = schema.decode(x)
-    for column in schema.columns:
-        if column.kind == "continuous":
-            # A decoded zero is a rounding error of float32 in other units.
-            noise = 1e-6 * (abs(column.mean) + column.scale)
-            frame.loc[frame[column.name].abs() < noise, column.name] = 0.0
-    columns = [schema.players.index[owner[0] == player].unique() for player in players]
-    return [frame.iloc[:, mine.tolist()] for mine in columns]
+    """For each of some players the columns that it owns, as `player_columns` tells them."""
+    return player_columns(
+        explanation.x, explanation.players, players.tolist(), explanation.schema,
+        explanation.owners,
+    )  # fmt: skip
 
 
 def kinds(explanation: Explanation) -> list[str]:

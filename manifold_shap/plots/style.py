@@ -23,6 +23,8 @@ from matplotlib.textpath import text_to_path
 from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import blended_transform_factory
 
+from manifold_shap.tables.features import as_text
+
 # Inches and points: 8 pt at this width are still 6 pt in a column of 3.4 inches.
 WIDTH = 4.5
 TEXT = 8.0
@@ -227,9 +229,9 @@ def with_error(value: float, error: float) -> str:
 
 
 def feature_value(value: Any) -> str:
-    """A number with about three digits; a category as it is."""
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
-    return number(float(value)) if is_number else str(value)
+    """A cell as a person would write it, with a minus sign."""
+    said = as_text(value)
+    return said.replace("-", "−", 1) if isinstance(value, numbers.Real) else said
 
 
 def count(many: int, what: str) -> str:

@@ -1,5 +1,11 @@
 """Tells what each player was in each row, in original units."""
 
+import datetime
+import numbers
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
 import pandas as pd
 import torch
 from jaxtyping import Float, Int64
@@ -7,6 +13,9 @@ from torch import Tensor
 
 from manifold_shap.players import Players
 from manifold_shap.tables.schema import Schema
+
+# Elements of one player that are listed where rows are no table: a colour, but no superpixel.
+_FEW = 1
 
 
 def player_values(
@@ -17,9 +26,9 @@ def player_values(
 ) -> pd.DataFrame | None:
     """What each player was, in original units `[rows, players]`.
 
-    A player of several columns has them all, as in "street=Elm, number=7"; one that a row lacks
-    has NaN. None where a player owns several elements that no schema describes, as a superpixel
-    does.
+    A player of several columns has them all as text, as in "street = Elm, number = 7"; one that a
+    row lacks has NaN. None where a player owns several elements of rows that are no table, as a
+    superpixel does.
 
         >>> player_values(torch.tensor([[1.0, 2.0]]), Players(["a", "b"], [1, 0]))
              a    b
@@ -32,39 +41,120 @@ def player_values(
         owners: the player that owns each element of each row, where rows have players of their
             own; -1 for padding.
     """
-    if schema is not None:
-        return _of_columns(schema.decode(x), schema, players)
-    flat, names = x.flatten(1), list(players.names)
     own = (players.index.expand_as(x) if owners is None else owners).flatten(1)
-    if not torch.equal((own >= 0).sum(1), own.amax(1) + 1):
+    if schema is None and torch.equal((own >= 0).sum(1), own.amax(1) + 1):
+        return _of_elements(x.flatten(1), own, list(players.names))
+    columns = player_columns(x, players, range(len(players)), schema, owners)
+    if not all(each.shape[1] for each in columns):
         return None
+    together = [_together(each) for each in columns]
+    return pd.DataFrame(dict(zip(players.names, together, strict=True)))
+
+
+def player_columns(
+    x: Float[Tensor, "rows *event"],
+    players: Players,
+    some: Iterable[int],
+    schema: Schema | None = None,
+    owners: Int64[Tensor, "rows *event"] | None = None,
+) -> list[pd.DataFrame]:
+    """For each of some players the columns that it owns, in original units, a line for each row.
+
+    Columns of a table have their names. Elements of rows without a schema are numbered, with NaN
+    in rows that have fewer; several of one player are left out unless rows are those of a table.
+
+        >>> x = torch.tensor([[1.0, 2.0, 3.0]])
+        >>> [each.values.tolist() for each in player_columns(x, Players("ab", [1, 0, 1]), [0, 1])]
+        [[[2.0]], [[1.0, 3.0]]]
+
+    Args:
+        x, players, schema, owners: as of `player_values`.
+        some: positions of players.
+    """
+    own = (players.index.expand_as(x) if owners is None else owners).flatten(1)
+    if schema is None:
+        return [_elements(x, own == player) for player in some]
+    frame = _without_noise(schema.decode(x), schema)
+    # Rows are elements of columns, one or several each, or the columns themselves.
+    plain = len(schema.names) == own.shape[1]
+    column = torch.arange(own.shape[1]) if plain else schema.players.index
+    return [frame.iloc[:, column[own[0] == player].unique().tolist()] for player in some]
+
+
+def as_text(value: Any) -> str:
+    """A value of a table in few characters, as a person would write it.
+
+    >>> import pandas as pd
+    >>> [as_text(v) for v in (70.0, 3.14159265, 1999.25, pd.Timestamp("1954-03-02"), None, "Rome")]
+    ['70', '3.142', '1999.25', '1954-03-02', 'missing', 'Rome']
+    """
+    if pd.api.types.is_scalar(value) and pd.isna(value):
+        return "missing"
+    if isinstance(value, (bool, np.bool_)):
+        return str(bool(value))
+    if isinstance(value, numbers.Integral):
+        return str(int(value))
+    if isinstance(value, numbers.Real):
+        return _number(float(value))
+    if isinstance(value, np.datetime64 | datetime.datetime):
+        moment = pd.Timestamp(value)
+        return moment.date().isoformat() if moment == moment.normalize() else str(moment)
+    if isinstance(value, np.timedelta64 | datetime.timedelta):
+        return str(pd.Timedelta(value)).removesuffix(" 00:00:00")
+    return str(value)
+
+
+def _number(value: float) -> str:
+    """Four digits, but all before the point of large numbers, and two after it."""
+    if 1000 <= abs(value) < 1e15:
+        return f"{value:.2f}".rstrip("0").removesuffix(".")
+    # Adding zero turns -0.0 into 0.0.
+    return f"{value + 0.0:.4g}"
+
+
+def _of_elements(
+    x: Float[Tensor, "rows elements"], own: Int64[Tensor, "rows elements"], names: list[str]
+) -> pd.DataFrame:
+    """The elements of rows whose players own one each."""
     # Padding is written to a place of its own, and left out.
-    values = flat.new_full((len(flat), len(names) + 1), torch.nan)
-    values.scatter_(1, own.where(own >= 0, len(names)), flat)
+    values = x.new_full((len(x), len(names) + 1), torch.nan)
+    values.scatter_(1, own.where(own >= 0, len(names)), x)
     return pd.DataFrame(values[:, :-1].numpy(), columns=names)
 
 
-def _of_columns(frame: pd.DataFrame, schema: Schema, players: Players) -> pd.DataFrame:
-    """The columns of each player: its values, or all of them in one text."""
-    first = torch.searchsorted(schema.players.index, torch.arange(len(schema.names)))
-    owner = players.index[first]
-    if len(owner) == len(players):
-        return frame.iloc[:, owner.argsort().tolist()].set_axis(list(players.names), axis=1)
-    return pd.DataFrame(
-        {
-            name: _together(frame.iloc[:, (owner == player).nonzero()[:, 0].tolist()])
-            for player, name in enumerate(players.names)
-        }
-    )
+def _elements(x: Float[Tensor, "rows *event"], owned: Tensor) -> pd.DataFrame:
+    """The elements of one player, `owned` in each row."""
+    number = int(owned.sum(1).max())
+    if x.ndim > 2 and number > _FEW:
+        return pd.DataFrame(index=range(len(x)))
+    elements = x.new_full((len(x), number), torch.nan)
+    row, _ = owned.nonzero(as_tuple=True)
+    elements[row, (owned.cumsum(1) - 1)[owned]] = x.flatten(1)[owned]
+    return pd.DataFrame(elements.numpy())
+
+
+def _without_noise(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+    """A decoded zero is a rounding error of float32 in other units."""
+    for column in schema.columns:
+        if column.kind == "continuous":
+            noise = 1e-6 * (abs(column.mean) + column.scale)
+            frame.loc[frame[column.name].abs() < noise, column.name] = 0.0
+    return frame
 
 
 def _together(columns: pd.DataFrame) -> pd.Series:
+    """The columns of one player, each with its name if it has one, as text if they are several."""
     if columns.shape[1] == 1:
         return columns.iloc[:, 0]
-    texts = pd.DataFrame(
-        {
-            name: f"{name}=" + column.map("{:.6g}".format if column.dtype.kind == "f" else str)
-            for name, column in columns.items()
-        }
-    )
-    return texts.agg(", ".join, axis=1)
+    return pd.Series([row_text(columns, row) for row in range(len(columns))])
+
+
+def row_text(columns: pd.DataFrame, row: int) -> str:
+    """Values of one row with the names of their columns: "Area = 3.1, Perimeter = 7".
+
+    Numbered elements are listed without their numbers, those that are not there not at all.
+    """
+    values = {name: columns[name].iloc[row] for name in columns}
+    if any(isinstance(name, str) for name in values):
+        return ", ".join(f"{name} = {as_text(value)}" for name, value in values.items())
+    return ", ".join(as_text(value) for value in values.values() if not pd.isna(value))

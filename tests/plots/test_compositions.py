@@ -58,7 +58,7 @@ def test_titles_have_name_value_and_norm() -> None:
     explanation = composed()
     first = order_of(explanation)[0]
     norm, x = explanation.norms()[0, first], explanation.x[0, first]
-    said = f"x{first} = {x:.3g}\nnorm {norm:.3g}".replace("-", "−")
+    said = f"x{first} = {x:.4g}\nnorm {norm:.3g}".replace("-", "−")
     assert titles(compositions(explanation))[0] == said
 
 

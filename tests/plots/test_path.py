@@ -54,7 +54,7 @@ def test_players_that_a_row_lacks_have_no_step() -> None:
     path = Path.of_row(fewer, 1, 8)
     assert sorted(path.shown.tolist()) == [0, 1]
     np.testing.assert_allclose(path.coordinates[-1], prediction[1])
-    said = [f"player {k} = {fewer.x[1, 1 - k]:.3g}".replace("-", "−") for k in path.shown]
+    said = [f"player {k} = {fewer.x[1, 1 - k]:.4g}".replace("-", "−") for k in path.shown]
     assert path.labels(150.0) == said
     for plot in OF_A_ROW:
         plot(fewer, instance=1)

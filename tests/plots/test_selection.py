@@ -53,15 +53,15 @@ def test_players_are_called_by_name_and_value_in_original_units(people: ms.Expla
 
 def test_groups_have_the_values_of_their_columns() -> None:
     grouped = table({"person": ["sex", "age"], "money": ["gain ($)"], "rest": ["city", "owner"]})
-    labels = selection.labels(grouped, 1, torch.arange(3), 150.0)
-    assert labels == ["person = 25, m", "money = 7688", "rest = Oslo, 1"]
+    labels = selection.labels(grouped, 1, torch.arange(3), 180.0)
+    assert labels == ["person: age = 25, sex = m", "money = 7688", "rest: city = Oslo, owner = 1"]
 
 
 def test_beside_groups_single_elements_without_a_schema_have_their_values() -> None:
     players = ms.Players(["age", "pair", "block"], [0, 1, 1, 2, 2, 2, 2, 2])
     explanation = explained(torch.arange(16.0).reshape(2, 8), players, ("a",))
     labels = selection.labels(explanation, 1, torch.arange(3), 150.0)
-    assert labels == ["age = 8", "pair = 9, 10", "block"]
+    assert labels == ["age = 8", "pair = 9, 10", "block = 11, 12, 13, 14, 15"]
 
 
 def test_rows_of_double_precision_have_their_values() -> None:

@@ -98,23 +98,6 @@ def check_number(
     return number
 
 
-def check_choice(name: str, value: Any, choices: Collection[str], fix: str = "") -> str:
-    """One of the words in `choices`; the error offers the closest.
-
-    >>> check_choice("schedule", "cosine", ("cosine", "constant"))
-    'cosine'
-
-    Raises:
-        ValueError: `value` is none of them.
-    """
-    if isinstance(value, str) and value in choices:
-        return str(value)
-    raise ValueError(
-        f"Expected `{name}` to be one of {shown(choices)} but got {value!r:.100}"
-        f"{_end(fix) if fix else closest(value, choices) or '.'}"
-    )
-
-
 def check_known(words: Iterable[Any], known: Collection[str], what: str) -> None:
     """Refuse words that are not known, all at once, each with the closest that is.
 

@@ -30,6 +30,23 @@ def closest(word: Any, known: Collection[str]) -> str:
     return f"; did you mean {by_lower[found[0]]!r}?" if found else ""
 
 
+def check_choice(name: str, value: Any, choices: Collection[str], fix: str = "") -> str:
+    """One of the words in `choices`; the error offers the closest.
+
+    >>> check_choice("schedule", "cosine", ("cosine", "constant"))
+    'cosine'
+
+    Raises:
+        ValueError: `value` is none of them.
+    """
+    if isinstance(value, str) and value in choices:
+        return str(value)
+    raise ValueError(
+        f"Expected `{name}` to be one of {shown(choices)} but got {value!r:.100}"
+        f"{f'; {fix}.' if fix else closest(value, choices) or '.'}"
+    )
+
+
 def check_flag(name: str, value: Any) -> bool:
     """True or False; text such as "no", which would count as true, is refused.
 

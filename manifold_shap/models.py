@@ -9,13 +9,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from manifold_shap._checks import (
-    check_choice,
-    check_finite,
-    check_returned,
-    check_whole,
-    to_tensor,
-)
+from manifold_shap._checks import check_finite, check_returned, check_whole, to_tensor
+from manifold_shap._words import check_choice
 
 RETURNS = ("logits", "probabilities", "log_probabilities", "values")
 _TOLERANCE = 1e-3

@@ -10,7 +10,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap import simplex
-from manifold_shap._checks import check_choice, check_number
+from manifold_shap._checks import check_number
+from manifold_shap._words import check_choice
 from manifold_shap.simplex.partition import Partition
 
 # Every output space by its name; `OutputSpace.__init_subclass__` enters them.

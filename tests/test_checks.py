@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 import manifold_shap as ms
 from manifold_shap._checks import (
     all_at_once,
-    check_choice,
     check_finite,
     check_known,
     check_mask,
@@ -160,18 +159,6 @@ def test_numbers_pass_within_their_range(value: Any, bounds: dict, fits: bool) -
 def test_other_things_are_no_numbers(value: object) -> None:
     with pytest.raises(TypeError, match=r"finite number above 0 and of at most 1 but got .*; half"):
         check_number("rate", value, above=0, high=1, fix="half is usual")
-
-
-def test_choices_offer_the_closest() -> None:
-    assert type(check_choice("kind", np.str_("ilr"), ("ilr", "identity"))) is str
-    with pytest.raises(
-        ValueError, match=r"`kind` to be one of \['ilr', 'identity'\] but got 'ILR'; did"
-    ):
-        check_choice("kind", "ILR", ("ilr", "identity"))
-    with pytest.raises(ValueError, match=r"but got 3; name one\.$"):
-        check_choice("kind", 3, ("ilr",), fix="name one")
-    with pytest.raises(ValueError, match=r"but got 'zzz'\.$"):
-        check_choice("kind", "zzz", ("ilr",))
 
 
 def test_all_unknown_words_are_named_at_once() -> None:

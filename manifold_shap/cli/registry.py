@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from manifold_shap._checks import check_choice, check_known
+from manifold_shap._checks import check_known
+from manifold_shap._words import check_choice
 from manifold_shap.cli import CONF, choices
 from manifold_shap.imputers import Imputer
 from manifold_shap.spaces import OutputSpace, as_space

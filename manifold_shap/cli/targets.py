@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from manifold_shap._checks import check_choice
+from manifold_shap._words import check_choice
 from manifold_shap.data.base import TensorDataModule
 from manifold_shap.imputers import BaselineImputer, ContrastiveImputer, Imputer
 from manifold_shap.models import Model, as_model

@@ -15,8 +15,8 @@ import torch
 from pandas.api import types
 from torch import Tensor
 
-from manifold_shap._checks import all_at_once, check_choice, check_distinct, check_known, to_tensor
-from manifold_shap._words import check_flag, check_text, shown
+from manifold_shap._checks import all_at_once, check_distinct, check_known, to_tensor
+from manifold_shap._words import check_choice, check_flag, check_text, shown
 from manifold_shap.data import sources
 from manifold_shap.data.base import Settings, Table, TensorDataModule
 from manifold_shap.tables.frames import check_numerals, encode_column, finite_numbers, fit_column

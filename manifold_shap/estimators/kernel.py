@@ -27,7 +27,8 @@ from torch import Tensor
 from tqdm import tqdm
 
 from manifold_shap import _random
-from manifold_shap._checks import check_choice, to_tensor
+from manifold_shap._checks import to_tensor
+from manifold_shap._words import check_choice
 from manifold_shap.estimators.evaluator import Evaluator
 from manifold_shap.estimators.ragged import by_player_count
 from manifold_shap.estimators.regression import LAWS, Pairs, Regression, choose_pairs

@@ -7,7 +7,8 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from manifold_shap._checks import check_choice, check_whole
+from manifold_shap._checks import check_whole
+from manifold_shap._words import check_choice
 from manifold_shap._words import shown as listed
 from manifold_shap.explanation import Explanation
 from manifold_shap.global_values import GlobalValues

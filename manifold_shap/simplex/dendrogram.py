@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from manifold_shap._checks import check_choice
+from manifold_shap._words import check_choice
 from manifold_shap.simplex import geometry
 from manifold_shap.simplex.partition import Partition
 

@@ -13,8 +13,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from manifold_shap._checks import check_choice, check_distinct
-from manifold_shap._words import shown
+from manifold_shap._checks import check_distinct
+from manifold_shap._words import check_choice, shown
 from manifold_shap.players import Players
 
 if TYPE_CHECKING:

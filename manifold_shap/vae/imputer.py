@@ -15,8 +15,8 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from manifold_shap import _random
-from manifold_shap._checks import check_choice, check_number, check_seed, check_whole
-from manifold_shap._words import check_flag
+from manifold_shap._checks import check_number, check_seed, check_whole
+from manifold_shap._words import check_choice, check_flag
 from manifold_shap.imputers.base import (
     CompletedRows,
     Completions,

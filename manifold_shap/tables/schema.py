@@ -1,7 +1,9 @@
 """Describes the columns of a table, and how they are encoded as rows of floats.
 
-A continuous column becomes one standardised element, a binary column one 0/1 element, and a
-categorical column a one-hot block. Each column is one player: a block moves as one.
+A continuous column becomes one standardised element (an ordered one that of its rank), a binary
+column one 0/1 element, and a categorical column a one-hot block. Where cells are missing, a
+continuous column has one element more, which says so, and a categorical one a category more. Each
+column is one player: its elements move as one.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,7 +22,10 @@ from manifold_shap.players import Players
 if TYPE_CHECKING:
     import pandas as pd
 
-Kind = Literal["continuous", "binary", "categorical"]
+Kind = Literal["continuous", "ordered", "binary", "categorical"]
+
+# Categories that are no values of their own: missing cells, and all categories that are rare.
+MISSING, OTHER = "(missing)", "(other)"
 
 
 @dataclass(frozen=True)
@@ -32,12 +37,15 @@ class Column:
 
     Attributes:
         name: its name in the table.
-        kind: "continuous", "binary" or "categorical".
-        categories: every value it may take, as text; empty for a continuous column. A binary
-            column encodes the first as 0 and the second as 1.
-        mean: training mean, in the column's own units (continuous only).
+        kind: "continuous", "ordered", "binary" or "categorical".
+        categories: every value it may take, as text, in order; empty for a continuous column. A
+            binary column encodes the first as 0 and the second as 1.
+        mean: training mean, in the column's own units (continuous; of ranks, for an ordered one).
         scale: training standard deviation, in the same units; 1 where the column is constant.
         numeric: whether the two values of a binary column are numbers rather than text.
+        missing: whether a continuous or ordered column has a second element, 1 where the cell is
+            missing, and 0 where it is not; the first is then 0, as at the mean.
+        date: whether the numbers of a continuous column are days since 1970.
 
     Raises:
         ValueError: an unknown kind, categories that do not suit it, or a mean or scale that is
@@ -50,6 +58,8 @@ class Column:
     mean: float = 0.0
     scale: float = 1.0
     numeric: bool = False
+    missing: bool = False
+    date: bool = False
 
     def __post_init__(self) -> None:
         # Text of numpy could not be read back from a checkpoint.
@@ -57,11 +67,16 @@ class Column:
         object.__setattr__(self, "categories", tuple(str(label) for label in self.categories))
         check_choice(f"kind of column {self.name!r}", self.kind, get_args(Kind))
         count, distinct = len(self.categories), len(set(self.categories))
-        fits = {"continuous": count == 0, "binary": count == 2, "categorical": count >= 1}
+        fits = {
+            "continuous": count == 0,
+            "ordered": count >= 1,
+            "binary": count == 2,
+            "categorical": count >= 1,
+        }
         if not fits[self.kind] or distinct < count:
             raise ValueError(
                 f"Expected distinct categories for column {self.name!r} (none if continuous, two "
-                f"if binary, one or more if categorical) but got {shown(self.categories)} for a "
+                f"if binary, one or more otherwise) but got {shown(self.categories)} for a "
                 f"{self.kind} column."
             )
         if not (np.isfinite(self.mean) and np.isfinite(self.scale) and self.scale > 0):
@@ -73,7 +88,7 @@ class Column:
     @property
     def width(self) -> int:
         """How many elements of the encoded row it takes."""
-        return len(self.categories) if self.kind == "categorical" else 1
+        return len(self.categories) if self.kind == "categorical" else 1 + self.missing
 
 
 @dataclass(frozen=True)
@@ -106,27 +121,30 @@ class Schema:
     @classmethod
     def fit(
         cls,
-        frame: "pd.DataFrame",
+        frame: Any,
         categorical: Iterable[str] = (),
-        categories_from: "pd.DataFrame | None" = None,
+        categories_from: Any = None,
     ) -> "Schema":
         """Infer the kinds and categories of a table, and standardise by its statistics.
 
-        Numbers with exactly two distinct values are binary, other numbers continuous. Text, bool
-        and `category` columns are binary with two distinct values and otherwise categorical.
+        Numbers with exactly two distinct values are binary, other numbers, dates, times and
+        durations continuous, and so is text that is written as numbers throughout. Ordered
+        categories are ordered. Text, bool and other `category` columns are binary with two distinct
+        values and otherwise categorical; with more than 100 categories, the rarest share one.
+        Missing cells are values: see `Column`.
 
         Args:
-            frame: the training rows: means and scales come from here and nowhere else.
+            frame: the training rows, of pandas or polars, or an array: means and scales come from
+                here and nowhere else.
             categorical: columns to encode one-hot although they hold numbers or two values.
             categories_from: rows that define the kinds and the sets of categories; by default
                 `frame` itself. Give the whole table where a rare category may be missing from
                 the training rows.
 
         Raises:
-            TypeError: `frame` is no data frame, or a column holds dates or complex numbers.
-            ValueError: no rows or columns, duplicate or unknown names, missing or infinite
-                values, text that looks like numbers, dates or an identifier. What is wrong with
-                several columns is said at once.
+            TypeError: `frame` is no table, or a column holds lists or complex numbers.
+            ValueError: no rows or columns, duplicate or unknown names, infinite numbers, dates in
+                several time zones. What is wrong with several columns is said at once.
         """
         from manifold_shap.tables import frames
 
@@ -148,13 +166,13 @@ class Schema:
         widths = torch.tensor([column.width for column in self.columns])
         return Players(self.names, torch.repeat_interleave(widths))
 
-    def encode(self, frame: "pd.DataFrame") -> Float[Tensor, "rows width"]:
+    def encode(self, frame: Any) -> Float[Tensor, "rows width"]:
         """A table in original units as float32 rows; columns are matched by name.
 
         Raises:
-            TypeError: `frame` is not a data frame.
-            ValueError: missing, extra or duplicate columns, missing or infinite values, text in a
-                continuous column, or a category that is not in the schema.
+            TypeError: `frame` is no table, or a column of numbers holds something else.
+            ValueError: missing, extra or duplicate columns, missing cells or categories that the
+                schema does not know, or infinite numbers.
         """
         from manifold_shap.tables import frames
 

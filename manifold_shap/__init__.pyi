@@ -49,6 +49,7 @@ from .spaces import as_space as as_space
 from .surrogate import SurrogateValue as SurrogateValue
 from .surrogate.fit import fit_surrogate as fit_surrogate
 from .surrogate.fit import load_surrogate as load_surrogate
+from .tables.codebook import Codebook as Codebook
 from .tables.schema import Column as Column
 from .tables.schema import Schema as Schema
 from .vae import VAEImputer as VAEImputer

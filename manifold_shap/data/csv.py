@@ -19,7 +19,13 @@ from manifold_shap._checks import all_at_once, check_distinct, check_known, to_t
 from manifold_shap._words import check_choice, check_flag, check_text, shown
 from manifold_shap.data import sources
 from manifold_shap.data.base import Settings, Table, TensorDataModule
-from manifold_shap.tables.frames import check_numerals, encode_column, finite_numbers, fit_column
+from manifold_shap.data.numerals import (
+    check_column,
+    check_numerals,
+    check_present,
+    finite_numbers,
+)
+from manifold_shap.tables.vocabulary import label_of
 
 TASKS = ("classification", "regression")
 MISSING = ("refuse", "drop_rows", "fill")
@@ -115,7 +121,7 @@ class CSV(TensorDataModule):
         checks: list[Callable[[], Any]] = [
             partial(read_target, target),
             partial(self._check_numbering, features),
-            *(partial(fit_column, s, s, str(n) in categorical) for n, s in features.items()),
+            *(partial(check_column, s) for n, s in features.items() if n not in categorical),
         ]
         labels, classes = all_at_once(lambda check: check(), checks)[0]
         return Table(features, labels, classes, categorical, target=self.target)
@@ -257,6 +263,8 @@ def _classes(target: pd.Series) -> tuple[Tensor, tuple[str, ...]]:
                 f"{len(target)} rows hold a fraction, first {fractions[0]}: it looks continuous; "
                 f"{fix} name another `target`."
             )
-    column = fit_column(target, target, forced=True)
-    codes = encode_column(target, column).argmax(axis=1)
-    return torch.from_numpy(codes).long(), column.categories
+    check_present(target)
+    labels = [label_of(value) for value in target]
+    plain = types.is_numeric_dtype(target.dtype) and not types.is_bool_dtype(target.dtype)
+    classes = tuple(sorted(set(labels), key=float if plain else None))
+    return torch.from_numpy(pd.Index(classes).get_indexer(pd.Index(labels))).long(), classes

@@ -17,6 +17,9 @@ from manifold_shap.tables.vocabulary import Vocabulary, label_of, shares
 # Columns of more categories have the rarest of them share one element.
 MOST_CATEGORIES = 100
 
+# What pandas calls columns of numbers.
+_NUMBERS = ("integer", "floating", "mixed-integer-float")
+
 
 def fit_column(vocabulary: Vocabulary, codes: Codes, forced: bool = False) -> Column:
     """The column that a vocabulary's values make, with the mean and scale of these cells.
@@ -29,16 +32,15 @@ def fit_column(vocabulary: Vocabulary, codes: Codes, forced: bool = False) -> Co
     name, values, numbers = str(vocabulary.name), vocabulary.values, vocabulary.numbers
     missing = vocabulary.missing is not None
     present = len(values) - missing
-    plain = types.is_numeric_dtype(values.dtype) and not types.is_bool_dtype(values.dtype)
+    plain = types.infer_dtype(values, skipna=True) in _NUMBERS
     two = present == 2 and not missing and not forced
     if numbers is not None and not forced and (present != 2 or not (plain or _ordered(values))):
         ranked = _ordered(values)
         mean, scale = _moments(numbers[codes])
-        kind, categories = "ordered" if ranked else "continuous", ()
-        if ranked:
-            categories = tuple(label_of(value) for value in values.cat.categories)
+        ranks = tuple(label_of(value) for value in values.cat.categories) if ranked else ()
         dated = types.is_datetime64_any_dtype(values.dtype) or _holds_dates(values)
-        return Column(name, kind, categories, mean, scale, missing=missing, date=dated)
+        kind = "ordered" if ranked else "continuous"
+        return Column(name, kind, ranks, mean, scale, missing=missing, date=dated)
     is_bool = types.is_bool_dtype(values.dtype) or types.infer_dtype(values) == "boolean"
     known = [vocabulary.labels[k] for k in range(len(values)) if k != vocabulary.missing]
     labels = list(dict.fromkeys(["False", "True"] if is_bool else known))
@@ -66,17 +68,18 @@ def encode_values(
         standard = np.where(missing, 0, _standardised(column, vocabulary))
         elements = [standard, missing] if column.missing else [standard]
         return np.stack(elements, 1).astype(np.float32), missing & (not column.missing)
-    known = pd.Index(column.categories)
-    place = known.get_indexer(pd.Index(_labels_for(column, vocabulary), dtype=object))
-    place[missing] = known.get_indexer([MISSING])[0]
+    place_of = {label: place for place, label in enumerate(column.categories)}
+    labels = pd.Series(_labels_for(column, vocabulary), dtype=object)
+    place = np.array(labels.map(place_of).fillna(-1), dtype=np.int64)
+    place[missing] = place_of.get(MISSING, -1)
     unknown = place < 0
-    place[unknown] = known.get_indexer([OTHER])[0]
+    place[unknown] = place_of.get(OTHER, -1)
     grouped = unknown & (place >= 0) & (np.arange(count) < vocabulary.trained)
     if column.kind == "binary":
         return np.where(place < 0, 0.5, place).astype(np.float32)[:, None], unknown
-    elements = np.eye(column.width, dtype=np.float32)[place]
-    elements[place < 0] = 0
-    return elements, unknown & ~grouped
+    block = np.eye(column.width, dtype=np.float32)[place]
+    block[place < 0] = 0
+    return block, unknown & ~grouped
 
 
 def decode_column(block: NDArray[np.float64], column: Column) -> pd.Series:
@@ -98,10 +101,10 @@ def decode_column(block: NDArray[np.float64], column: Column) -> pd.Series:
     return pd.Series((whole if (whole == values).all() else values)[codes])
 
 
-def _labels_for(column: Column, vocabulary: Vocabulary) -> Sequence[str]:
+def _labels_for(column: Column, vocabulary: Vocabulary) -> list[str]:
     """Labels that may be looked up among the categories; numbers are spelled in one way."""
     if vocabulary.numbers is None or not _are_numbers(column.categories):
-        return vocabulary.labels
+        return list(vocabulary.labels)
     return [label_of(number) for number in vocabulary.numbers]
 
 
@@ -153,7 +156,7 @@ def _most_frequent(
     kept = np.sort(np.argsort(-share, kind="stable")[: MOST_CATEGORIES - 1])
     warnings.warn(
         f"Column {name!r} has {len(labels)} categories: all but the {len(kept)} most frequent ones "
-        f"({1 - share[kept].sum():.0%} of the rows) count as one, {OTHER!r}, to the value function; "
+        f"({1 - share[kept].sum():.0%} of the rows) count as one to the value function, {OTHER!r}; "
         "the model sees them as they are.",
         stacklevel=2,
     )
@@ -169,4 +172,4 @@ def _holds_dates(values: pd.Series) -> bool:
 
 
 def _labelled(categories: Sequence[str], codes: NDArray[Any]) -> pd.Series:
-    return pd.Series(np.append(np.array(categories, dtype=object), None)[codes])
+    return pd.Series(np.array([*categories, None], dtype=object)[codes])

@@ -17,9 +17,7 @@ from manifold_shap.tables.schema import Column
 from manifold_shap.tables.vocabulary import Vocabulary, texts
 
 
-def fit(
-    frame: Any, categorical: frozenset[str], categories_from: Any = None
-) -> tuple[Column, ...]:
+def fit(frame: Any, categorical: frozenset[str], categories_from: Any = None) -> tuple[Column, ...]:
     """See `Schema.fit`."""
     form = form_of(frame if categories_from is None else categories_from)
     check_columns(form_of(frame).columns, form.columns)

@@ -18,9 +18,8 @@ from pandas.api import types
 from manifold_shap._words import shown
 from manifold_shap.tables.forms import Codes, Form, unhashable
 
-# Text that is written as numbers is taken for numbers where it has more distinct values.
-_FEW_NUMERALS = 2
-_DAY = 86_400.0
+# Text that is written as numbers is taken for numbers where it has as many distinct values.
+_LEAST_NUMERALS = 4
 
 
 class Vocabulary:
@@ -126,7 +125,7 @@ def numbers_of(values: pd.Series) -> NDArray[np.float64] | None:
     if kind in ("datetime", "datetime64", "date"):
         return _days(values)
     if kind in ("timedelta", "timedelta64"):
-        return pd.to_timedelta(values).dt.total_seconds().to_numpy(np.float64)
+        return np.asarray(pd.to_timedelta(values).dt.total_seconds(), dtype=np.float64)
     if kind == "time":
         return np.array([_seconds(value) for value in values])
     if kind == "string":
@@ -165,7 +164,7 @@ def _finite(values: pd.Series, found: NDArray[np.float64]) -> NDArray[np.float64
     if infinite.any():
         raise ValueError(
             f"Expected finite numbers in column {values.name!r} but it holds "
-            f"{values[infinite].iloc[0]!r}; correct these cells, or make them missing (NaN)."
+            f"{float(values[infinite].iloc[0])!r}; correct these cells, or make them missing (NaN)."
         )
     return found
 
@@ -181,7 +180,7 @@ def _days(values: pd.Series) -> NDArray[np.float64]:
             "`pd.to_datetime(column, utc=True)`."
         )
     dates = pd.to_datetime(values, utc=True).dt.tz_localize(None)
-    return ((dates - pd.Timestamp(0)) / pd.Timedelta(days=1)).to_numpy(np.float64)
+    return np.asarray((dates - pd.Timestamp(0)) / pd.Timedelta(days=1), dtype=np.float64)
 
 
 def _seconds(value: Any) -> float:
@@ -194,7 +193,7 @@ def _numerals(values: pd.Series) -> NDArray[np.float64] | None:
     """The numbers that text stands for, where all of it does."""
     found = pd.to_numeric(values.astype(object), errors="coerce").to_numpy(np.float64)
     plain = np.isfinite(found) == values.notna().to_numpy()
-    return found if plain.all() and len(np.unique(found)) > _FEW_NUMERALS + 1 else None
+    return found if plain.all() and len(values) >= _LEAST_NUMERALS else None
 
 
 def shares(codes: Codes, count: int) -> NDArray[np.float64]:

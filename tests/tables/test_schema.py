@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manifold_shap.tables import Column, Schema
-from manifold_shap.tables.frames import _check_table, decode
+from manifold_shap.tables.frames import decode
 
 
 @pytest.fixture

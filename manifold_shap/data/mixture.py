@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from manifold_shap import _random
-from manifold_shap._checks import check_choice, check_known, check_seed, check_whole
+from manifold_shap._checks import check_known, check_seed, check_whole
+from manifold_shap._words import check_choice
 from manifold_shap.data.base import Settings, Table, TensorDataModule
 
 # Columns that are normal given the class: their names, locations and scales. `amount` is so on a
@@ -194,8 +195,8 @@ class MixtureLaw:
 
     def _raw_score(self, cells: Cells) -> Float[NDArray[np.float64], " rows"]:
         pairs = zip(self._effects, self._held(cells), strict=True)
-        effects = [effect[held] for effect, held in pairs]
-        normal = _from_cells(cells[:, : len(_NORMAL)]) / np.hypot(2, 1)
+        effects: list[Any] = [effect[held] for effect, held in pairs]
+        normal = _from_cells(cells[:, : len(_NORMAL)]) / 5**0.5
         for column in range(len(_NORMAL)):
             here = normal[:, column]
             effects[column] = np.where(np.isnan(here), effects[column], here)

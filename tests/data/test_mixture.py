@@ -124,9 +124,8 @@ def test_a_frame_goes_to_numbers_and_back(law: MixtureLaw) -> None:
     }
     again = law.frame(law.cells(frame))
     assert again.equals(frame)
-    with pytest.raises(
-        ValueError, match="columns of the law among .*'balanc'.* but got .*'balance'"
-    ):
+    wrong = r"columns of the law among .*'balanc'.* but got .*'balance'"
+    with pytest.raises(ValueError, match=wrong):
         law.cells(frame.rename(columns={"balance": "balanc"}))
 
 

@@ -196,7 +196,7 @@ class MixtureLaw:
     def _raw_score(self, cells: Cells) -> Float[NDArray[np.float64], " rows"]:
         pairs = zip(self._effects, self._held(cells), strict=True)
         effects: list[Any] = [effect[held] for effect, held in pairs]
-        normal = _from_cells(cells[:, : len(_NORMAL)]) / 5**0.5
+        normal: Any = _from_cells(cells[:, : len(_NORMAL)]) / 5**0.5
         for column in range(len(_NORMAL)):
             here = normal[:, column]
             effects[column] = np.where(np.isnan(here), effects[column], here)

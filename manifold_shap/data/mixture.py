@@ -88,7 +88,7 @@ class MixtureLaw:
             np.concatenate(((1 - gone) * value, gone), axis=1)
             for value, gone in zip(values, np.split(missing, len(NAMES), axis=1), strict=True)
         ]
-        self._effects = [rng.normal(size=table.shape[1]) for table in self._tables]
+        self._effects: list[Any] = [rng.normal(size=table.shape[1]) for table in self._tables]
         self._slopes = rng.normal(size=len(NAMES))
         self._pairs = [rng.choice(len(NAMES), 2, replace=False) for _ in range(_PAIRS)]
         scores = self._raw_score(self._draw(_SCORED, 0))
@@ -195,7 +195,7 @@ class MixtureLaw:
 
     def _raw_score(self, cells: Cells) -> Float[NDArray[np.float64], " rows"]:
         pairs = zip(self._effects, self._held(cells), strict=True)
-        effects: list[Any] = [effect[held] for effect, held in pairs]
+        effects = [effect[held] for effect, held in pairs]
         normal: Any = _from_cells(cells[:, : len(_NORMAL)]) / 5**0.5
         for column in range(len(_NORMAL)):
             here = normal[:, column]

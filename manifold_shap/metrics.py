@@ -31,7 +31,7 @@ class SizeCurve:
     pairs: list[int]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Score:
     """MSE = E_x E_S mean_y |T_y(f(x)) - v_y(x_S)|² on given (row, coalition) pairs.
 
@@ -44,6 +44,8 @@ class Score:
         effective_draws: the effective sample size (Σw)²/Σw², the mean over pairs; see `Estimate`.
             K for draws that have no weights.
         by_size: the curve over |S|.
+        by_row: the error of each row, less the Monte-Carlo variance in it, `[rows]`: two value
+            functions on the same pairs are compared row by row. `debiased` is its mean.
     """
 
     mse: float
@@ -52,6 +54,7 @@ class Score:
     draws: int
     effective_draws: float
     by_size: SizeCurve
+    by_row: Float[Tensor, " rows"]
 
 
 def shapley_pairs(rows: int, players: int, least: int = 10_000, seed: int = 0) -> Tensor:
@@ -119,6 +122,7 @@ def mean_squared_error(
         draws=value.draws,
         effective_draws=effective.mean().item(),
         by_size=_by_size(squared.flatten(), mask.cpu().sum(-1).flatten(), mask.shape[-1]),
+        by_row=by_row - variance.mean(1),
     )
 
 

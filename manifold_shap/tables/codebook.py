@@ -17,6 +17,7 @@ import pandas as pd
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
+from pandas.api import types
 from torch import Tensor
 
 from manifold_shap._checks import all_at_once, check_known
@@ -30,6 +31,10 @@ from manifold_shap.tables.vocabulary import Vocabulary
 
 # Whole numbers up to this are exact in float32.
 _MOST_CODES = 2**24
+
+# Share of rows with a value of their own from which text is taken for an identifier of the rows;
+# and the rows that are needed to tell.
+_IDENTIFYING, _LEAST_IDENTIFIED = 0.9, 20
 
 
 class Codebook:
@@ -55,8 +60,9 @@ class Codebook:
         names: of the columns that play, as text.
         players: each column, or group of columns, as a player; an input row is a row of codes.
         schema: how the columns are encoded as floats.
-        constants: what each column that does not play was in the first row of training: columns
-            with one value, and those that were left out. The model is given these values.
+        left_out: columns that do not play although they vary; the model is given what the first row
+            of training holds.
+        constants: the value of each column that has but one; they do not play either.
     """
 
     def __init__(
@@ -66,9 +72,11 @@ class Codebook:
         schema: Schema,
         held: Mapping[Any, Any],
         groups: Mapping[str, Sequence[Any]] | None = None,
+        left_out: Iterable[Any] = (),
     ) -> None:
         self._form, self._vocabularies, self.schema = form, list(vocabularies), schema
         self._held, self.groups = dict(held), dict(groups or {})
+        self.left_out = tuple(left_out)
         self.players = _players(self.names, self.groups)
         self._lock = Lock()
         self._values_of: list[ValueOf] = []
@@ -118,7 +126,8 @@ class Codebook:
         rest = (name for name in form.columns if name not in varying)
         held = {name: form.take(columns[name], np.zeros(1, dtype=np.int64)) for name in rest}
         chosen = [found[name] for name in varying]
-        book = cls(form, chosen, Schema(tuple(fitted)), held, _named(players, varying, held))
+        groups = _named(players, varying, held)
+        book = cls(form, chosen, Schema(tuple(fitted)), held, groups, out)
         for place, name in enumerate(varying):
             book._values_of[place].weigh(found[name].codes(columns[name]))
         return book
@@ -134,7 +143,8 @@ class Codebook:
 
     @property
     def constants(self) -> dict[str, Any]:
-        return {str(name): self._form.values(own).iloc[0] for name, own in self._held.items()}
+        held = ((name, own) for name, own in self._held.items() if name not in self.left_out)
+        return {str(name): self._form.values(own).iloc[0] for name, own in held}
 
     @property
     def elements(self) -> Players:
@@ -199,6 +209,45 @@ class Codebook:
         known = zip(self.names, self._vocabularies, codes, strict=True)
         return pd.DataFrame(
             {name: own.values.take(code).reset_index(drop=True) for name, own, code in known}
+        )
+
+    @property
+    def columns_in_play(self) -> tuple[Any, ...]:
+        """The columns that play, as the user names them."""
+        return tuple(known.name for known in self._vocabularies)
+
+    def identifiers(self, x: Float[Tensor, "rows columns"]) -> list[int]:
+        """The columns, by number, that seem to identify the rows rather than describe them.
+
+        That is text of which nearly every row has its own, and whole numbers, all of them distinct.
+        """
+        if len(x) < _LEAST_IDENTIFIED:
+            return []
+        found = []
+        for place, (known, own) in enumerate(zip(self._vocabularies, x.T, strict=True)):
+            distinct = len(own.unique()) / len(x)
+            text = known.numbers is None and distinct > _IDENTIFYING
+            whole = types.is_integer_dtype(known.values.dtype) and distinct == 1
+            if text or whole:
+                found.append(place)
+        return found
+
+    def with_constants(self) -> "Codebook":
+        """The same with the constant columns behind the others, of which each is a player.
+
+        For explanations: a code of 0 stands for the constant.
+        """
+        names = [name for name in self._held if name not in self.left_out]
+        more = [Vocabulary(self._form, name, self._held[name]) for name in names]
+        columns = [fit_column(known, np.zeros(1, dtype=np.int64)) for known in more]
+        held = {name: self._held[name] for name in self.left_out}
+        return Codebook(
+            self._form,
+            [*self._vocabularies, *more],
+            Schema((*self.schema.columns, *columns)),
+            held,
+            self.groups,
+            self.left_out,
         )
 
     def index(self, frame: Any) -> tuple[Any, ...] | None:

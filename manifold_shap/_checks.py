@@ -9,7 +9,7 @@ import math
 import numbers
 import operator
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -17,6 +17,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from manifold_shap._arrays import read_numbers
 from manifold_shap._words import closest, shown
 
 if TYPE_CHECKING:
@@ -162,16 +163,24 @@ def check_seed(seed: Any, name: str = "seed") -> int:
     return check_whole(name, seed, 0, 2**63 - 1, "0 is as good as any other")
 
 
-def to_tensor(x: Any, name: str = "x") -> Tensor:
-    """A tensor or an array of numbers as a float32 tensor, detached from any graph.
+def to_tensor(x: Any, name: str = "x", columns: Sequence[str] = ()) -> Tensor:
+    """Numbers as a float32 tensor, detached from any graph.
 
-    >>> to_tensor(np.array([[1, 2]]))
-    tensor([[1., 2.]])
+    >>> to_tensor(np.array([[1, 2]])), to_tensor([[1, 2]])
+    (tensor([[1., 2.]]), tensor([[1., 2.]]))
+
+    Args:
+        x: a tensor, an array, a list of rows, or a data frame of pandas, polars or pyarrow.
+        name: what errors call it.
+        columns: an order for the columns of a frame, where these are their names.
 
     Raises:
-        TypeError: `x` is something else, such as a table, or a sparse, meta or masked one.
-        ValueError: it holds a number that does not fit float32.
+        TypeError: `x` is something else, a table of other things than numbers, or a sparse, meta
+            or masked one.
+        ValueError: it holds a number that does not fit float32, or a frame has missing cells.
     """
+    if not isinstance(x, Tensor | np.ndarray):
+        x = read_numbers(x, name, columns)
     _check_dense(x, name)
     if isinstance(x, Tensor) and not x.is_complex():
         result = x.detach().float()
@@ -185,12 +194,10 @@ def to_tensor(x: Any, name: str = "x") -> Tensor:
             if x.dtype.kind == "f" and x.dtype.itemsize > 4:
                 _check_fits(torch.from_numpy(x.astype(np.float64, order="C")), result, name)
         return result
-    array = {np.ndarray: "an array", Tensor: "a tensor"}.get(type(x))
-    kind = f"{array} of {x.dtype}" if array else type(x).__name__
+    array = "an array" if isinstance(x, np.ndarray) else "a tensor"
     raise TypeError(
-        f"Expected `{name}` to be a tensor or an array of numbers but got {kind}; a table becomes "
-        "one by `Schema.fit(frame).encode(frame)`, and a table or list of numbers by "
-        "`numpy.asarray(rows, dtype='float32')`."
+        f"Expected `{name}` to be a tensor or an array of numbers but got {array} of {x.dtype}; "
+        "convert it by `numpy.asarray(rows, dtype='float32')`."
     )
 
 
@@ -206,14 +213,22 @@ def check_returned(what: str, outputs: Any) -> Tensor:
     return outputs
 
 
-def check_rows(x: Any, players: "Players", name: str = "x") -> Float[Tensor, "rows *event"]:
+def check_rows(
+    x: Any, players: "Players", name: str = "x", first_row: int = 0
+) -> Float[Tensor, "rows *event"]:
     """Rows of the shape that `players` own, finite, as a float32 tensor.
 
+    Args:
+        x: see `to_tensor`.
+        players: see `Players`.
+        name: what errors call the rows.
+        first_row: the number of the first of them, in errors.
+
     Raises:
-        TypeError: `x` is no tensor or array of numbers.
+        TypeError: `x` holds no numbers, see `to_tensor`.
         ValueError: no row, another shape than `[rows, *event]`, or NaN or infinite entries.
     """
-    rows = to_tensor(x, name)
+    rows = to_tensor(x, name, players.names)
     if tuple(rows.shape[1:]) != players.event or rows.ndim < 2:
         raise ValueError(
             f"Expected `{name}` of shape (rows, {', '.join(map(str, players.event)) or '*event'}) "
@@ -222,22 +237,7 @@ def check_rows(x: Any, players: "Players", name: str = "x") -> Float[Tensor, "ro
         )
     if len(rows) == 0:
         raise ValueError(f"Expected at least one row in `{name}` but got none.")
-    return check_finite(rows, name, "impute or drop these rows first")
-
-
-def check_same_players(players: "Players", what: str) -> "Players":
-    """Players that own the same elements of every row; `what` needs them.
-
-    Raises:
-        ValueError: they differ from row to row (`Players.of_rows`).
-    """
-    if players.by_row:
-        raise ValueError(
-            f"Expected `players` that own the same elements of every row for {what} but these "
-            "differ from row to row; give `Players(names, index)`, or write a `ValueFunction` with "
-            "`owners`."
-        )
-    return players
+    return check_finite(rows, name, "impute or drop these rows first", first_row)
 
 
 def check_mask(mask: Any, players: int, name: str = "mask") -> Bool[Tensor, "*batch players"]:
@@ -267,26 +267,23 @@ def check_mask(mask: Any, players: int, name: str = "mask") -> Bool[Tensor, "*ba
     return mask
 
 
-def check_pairs(
-    x: Any, mask: Any, players: "Players"
-) -> tuple[Float[Tensor, "rows *event"], Bool[Tensor, "rows m players"]]:
-    """Rows, and at least one coalition for each of them.
+def check_coalitions(mask: Any, rows: int, players: "Players") -> Bool[Tensor, "rows m players"]:
+    """At least one coalition for each of so many rows.
 
     Raises:
-        TypeError, ValueError: as `check_rows` and `check_mask`, or not `[rows, m, players]`.
+        TypeError, ValueError: as `check_mask`, or not `[rows, m, players]`.
     """
-    rows = check_rows(x, players)
     mask = check_mask(mask, len(players))
-    if mask.ndim != 3 or len(mask) != len(rows) or mask.shape[1] == 0:
+    if mask.ndim != 3 or len(mask) != rows or mask.shape[1] == 0:
         raise ValueError(
-            f"Expected `mask` of shape ({len(rows)}, m, {len(players)}), m >= 1 coalitions for "
+            f"Expected `mask` of shape ({rows}, m, {len(players)}), m >= 1 coalitions for "
             f"each row, but got {tuple(mask.shape)}; one per row is `mask[:, None]`."
         )
-    return rows, mask
+    return mask
 
 
 def check_finite(
-    values: Float[Tensor, "rows *event"], name: str, fix: str = ""
+    values: Float[Tensor, "rows *event"], name: str, fix: str = "", first_row: int = 0
 ) -> Float[Tensor, "rows *event"]:
     """The same values, where all are finite; the error names the first row with one that is not.
 
@@ -296,7 +293,7 @@ def check_finite(
     bad = ~values.isfinite()
     if bool(bad.any()):
         first = bad.nonzero()[0].tolist()
-        place = f"row {first[0]}"
+        place = f"row {first_row + first[0]}"
         if values.ndim > 1:
             place += f", element {first[1] if values.ndim == 2 else tuple(first[1:])}"
         raise ValueError(

@@ -64,7 +64,7 @@ def check_flag(name: str, value: Any) -> bool:
     return value
 
 
-def check_text(name: str, value: Any) -> str:
+def check_text(name: str, value: Any, fix: str = "") -> str:
     """Text, or a path, as `str`.
 
     >>> from pathlib import Path
@@ -76,6 +76,7 @@ def check_text(name: str, value: Any) -> str:
     """
     if not isinstance(value, str | os.PathLike):
         raise TypeError(
-            f"Expected `{name}` to be text but got {value!r:.100} ({type(value).__name__})."
+            f"Expected `{name}` to be text but got {value!r:.100} ({type(value).__name__})"
+            f"{f'; {fix}' if fix else ''}."
         )
     return os.fspath(value)

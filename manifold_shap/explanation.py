@@ -1,6 +1,6 @@
 """Holds the result of every estimator: Shapley values over instances, players and outputs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
+from manifold_shap._arrays import Label, as_instances
 from manifold_shap._checks import check_number
 from manifold_shap._words import shown
 from manifold_shap.io import zarr as storage
@@ -45,7 +46,8 @@ class Explanation(OnSimplex):
         players: names, and the player that owns each element of a row.
         outputs: names of the outputs.
         space: the output space.
-        instances: labels of the rows; by default 0, 1, ...
+        instances: labels of the rows, see `as_instances`: whole numbers, text or dates; by default
+            0, 1, ...
         made_by: version of this package, estimator, value function and their settings: plain
             numbers and strings.
         schema: columns of the table that the rows come from, if they come from one.
@@ -78,7 +80,7 @@ class Explanation(OnSimplex):
     players: Players
     outputs: tuple[str, ...]
     space: OutputSpace = Probability()  # noqa: RUF009
-    instances: tuple[int, ...] = ()
+    instances: tuple[Label, ...] = ()
     made_by: Mapping[str, Any] = field(default_factory=dict)
     schema: Schema | None = None
     partition: Partition | None = None
@@ -87,8 +89,8 @@ class Explanation(OnSimplex):
     degrees_of_freedom: Float[Tensor, " instances"] | None = None
 
     def __post_init__(self) -> None:
-        if not self.instances:
-            object.__setattr__(self, "instances", tuple(range(len(self.phi))))
+        labels = as_instances(self.instances) or tuple(range(len(self.phi)))
+        object.__setattr__(self, "instances", labels)
         instances, players, outputs = len(self.instances), len(self.players), len(self.outputs)
         by_player, by_element = (instances, players, outputs), (instances, *self.players.event)
         expected = {
@@ -178,20 +180,21 @@ class Explanation(OnSimplex):
     def __getitem__(self, index: int | np.integer | slice | Sequence[int]) -> "Explanation":
         """Some of the instances."""
         where: Any = [index] if isinstance(index, (int, np.integer)) else index
+        labels = tuple(self.instances[k] for k in np.arange(len(self.phi))[where])
         chosen: Any = {name: tensor[where] for name, tensor in self._by_row().items()}
-        return replace(self, **chosen, instances=tuple(np.asarray(self.instances)[where].tolist()))
+        return replace(self, **chosen, instances=labels)
 
     def _by_row(self) -> dict[str, Tensor]:
         """All that has an entry for every instance, by name."""
         return {name: each for name, each in vars(self).items() if isinstance(each, Tensor)}
 
     def with_labels(
-        self, instances: Sequence[int] | None = None, schema: Schema | None = None
+        self, instances: Iterable[Any] | None = None, schema: Schema | None = None
     ) -> "Explanation":
         """The same explanation with row labels, or with the columns of its table."""
         return replace(
             self,
-            instances=tuple(instances) if instances is not None else self.instances,
+            instances=as_instances(instances) if instances is not None else self.instances,
             schema=schema or self.schema,
         )
 

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 from tqdm import tqdm
 
-from manifold_shap._checks import check_pairs, check_seed, check_whole
+from manifold_shap._checks import check_coalitions, check_seed, check_whole
 from manifold_shap.coalitions import SizeUniform
 from manifold_shap.values.wrapped import as_value_function
 
@@ -76,7 +76,7 @@ def shapley_pairs(rows: int, players: int, least: int = 10_000, seed: int = 0) -
 
 
 def mean_squared_error(
-    value: Any, x: Any, mask: Tensor, batch_size: int = 8192, progress: bool = False
+    value: Any, x: Any, mask: Any, batch_size: int = 8192, progress: bool = False
 ) -> Score:
     """Score a value function on these rows and coalitions; the same ones serve every method.
 
@@ -99,7 +99,8 @@ def mean_squared_error(
     """
     batch_size = check_whole("batch_size", batch_size)
     value = as_value_function(value, x)
-    x, mask = check_pairs(x, mask, value.players)
+    x = value.rows(x)
+    mask = check_coalitions(mask, len(x), value.players)
     width = max(1, min(mask.shape[1], batch_size // value.draws))
     step = max(1, batch_size // (width * value.draws))
     figures = []

@@ -18,11 +18,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from manifold_shap._checks import check_same_players
 from manifold_shap._version import __version__
 from manifold_shap.explanation import Explanation
 from manifold_shap.naive_bayes_models import NaiveBayes, float64, read_model
-from manifold_shap.players import Players
+from manifold_shap.players import Players, check_same_players
 from manifold_shap.spaces import OutputSpace, as_space
 
 # Log-likelihoods held at a time: 2 MiB, which fit in a processor's cache.

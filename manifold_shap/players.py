@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from manifold_shap._arrays import column_names
 from manifold_shap._checks import check_distinct, check_whole
 
 
@@ -98,6 +99,16 @@ class Players:
         players.index = torch.full(tuple(event), -1)
         return players
 
+    @classmethod
+    def of_columns(cls, x: Any, event: Sequence[int]) -> "Players":
+        """One player per element of a row, named as the columns of `x` where that is a frame.
+
+        >>> import pandas as pd
+        >>> Players.of_columns(pd.DataFrame({"age": [30], "weight": [70.5]}), (2,)).names
+        ('age', 'weight')
+        """
+        return cls.of_elements(event, column_names(x))
+
     def __len__(self) -> int:
         return len(self.names)
 
@@ -122,6 +133,21 @@ class Players:
     def expand(self, mask: Tensor) -> Tensor:
         """A mask over players `[..., players]` as a mask over input elements `[..., *event]`."""
         return mask[..., self.index.to(mask.device)]
+
+
+def check_same_players(players: Players, what: str) -> Players:
+    """Players that own the same elements of every row; `what` needs them.
+
+    Raises:
+        ValueError: they differ from row to row (`Players.of_rows`).
+    """
+    if players.by_row:
+        raise ValueError(
+            f"Expected `players` that own the same elements of every row for {what} but these "
+            "differ from row to row; give `Players(names, index)`, or write a `ValueFunction` with "
+            "`owners`."
+        )
+    return players
 
 
 def as_labels(name: str, labels: Any) -> Tensor:

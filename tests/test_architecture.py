@@ -17,7 +17,7 @@ PACKAGE = ROOT / "manifold_shap"
 # From the ground up. A module may import what stands in its own line or above it; a folder's name
 # stands for all of its modules that have no line of their own.
 LAYERS = (
-    ("_words", "_checks", "_random", "_version", "io", "nn"),
+    ("_words", "_arrays", "_checks", "_random", "_version", "io", "nn"),
     ("players",),
     ("coalitions",),
     ("ordering",),
@@ -25,7 +25,7 @@ LAYERS = (
     ("spaces",),
     ("models", "tables", "naive_bayes_models"),
     ("values", "imputers"),
-    ("io.zarr",),
+    ("io.zarr", "io.blocks"),
     ("explanation",),
     ("simplex.dendrogram", "global_values", "metrics", "naive_bayes"),
     ("estimators",),
@@ -38,6 +38,7 @@ LAYERS = (
 # Packages that only some modules import, anywhere in them.
 RESERVED = {
     "lightning": ("training.shell",),
+    "narwhals": ("_arrays", "tables", "models"),
     "hydra": ("cli",),
     "omegaconf": ("cli",),
     "matplotlib": ("plots",),
@@ -65,6 +66,7 @@ SLOW = "takes a noticeable part of a second to import, and few calls need it"
 FRAMES = "pandas is slow to import, and only frames need it"
 # Every import inside a function, and why it is not at the top of its module.
 DEFERRED = {
+    ("_arrays", "narwhals"): "only frames need it",
     ("cli", "cli.explain"): "--help and a misspelled setting need not wait for it",
     ("cli", "cli.train"): "--help and a misspelled setting need not wait for it",
     ("cli.explain", "io.streaming"): "only many rows are streamed",

@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from hypothesis import given
@@ -12,11 +11,11 @@ from hypothesis import strategies as st
 import manifold_shap as ms
 from manifold_shap._checks import (
     all_at_once,
+    check_coalitions,
     check_finite,
     check_known,
     check_mask,
     check_number,
-    check_pairs,
     check_rows,
     check_seed,
     check_whole,
@@ -59,41 +58,18 @@ def test_reversed_rows_whole_and_truth_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("x", "got"),
+    ("x", "got", "advice"),
     [
-        (pd.DataFrame(ARRAY), "DataFrame"),
-        (pd.Series([1.0]), "Series"),
-        ([["red", "blue"]], "list"),
-        (np.array([["1", "2"]]), "an array of <U1"),
-        (np.array([[1, "red"]], dtype=object), "an array of object"),
-        (None, "NoneType"),
+        ([["red", "blue"]], "a list of other things", r"`ms.Explainer\(model, frame\)`"),
+        (np.array([["1", "2"]]), "an array of <U1", r"`numpy.asarray\(rows, dtype='float32'\)`"),
+        (np.array([[1, "red"]], dtype=object), "an array of object", "`numpy.asarray"),
+        (None, "NoneType", r"`ms.Codebook.fit\(frame\)`"),
     ],
-    ids=["frame", "series", "list", "text", "objects", "none"],
+    ids=["list", "text", "objects", "none"],
 )
-def test_other_types_are_told_the_way(x: object, got: str) -> None:
-    advice = r"`Schema.fit\(frame\).encode\(frame\)`.* `numpy.asarray\(rows, dtype='float32'\)`"
-    with pytest.raises(TypeError, match=f"array of numbers but got {got}; .*{advice}"):
+def test_other_types_are_told_the_way(x: object, got: str, advice: str) -> None:
+    with pytest.raises(TypeError, match=f"of numbers but got {got}; .*{advice}"):
         check_rows(x, PLAYERS)
-
-
-def test_a_frame_gets_in_by_the_advice() -> None:
-    frame = pd.DataFrame(ARRAY)
-    assert torch.equal(check_rows(np.asarray(frame, dtype="float32"), PLAYERS), ROWS)
-
-
-@pytest.mark.parametrize("estimator", [ms.exact_shapley, ms.permutation_shapley])
-def test_every_public_function_says_the_same(estimator: object) -> None:
-    frame = pd.DataFrame(ARRAY)
-    value = ms.imputed_value(lambda x: x, ms.MarginalImputer(ARRAY), "identity")
-    mask = torch.ones(2, 1, 2, dtype=torch.bool)
-    for call in (
-        lambda: value(frame, mask),
-        lambda: ms.MarginalImputer(frame),
-        lambda: estimator(value, frame),
-        lambda: ms.mean_squared_error(value, frame, mask),
-    ):
-        with pytest.raises(TypeError, match=r"got DataFrame; a table becomes one by `Schema.fit"):
-            call()
 
 
 def test_errors_call_rows_by_their_name() -> None:
@@ -222,8 +198,7 @@ def test_numbers_beyond_float32_are_called_that(kind: str) -> None:
 
 def test_masks_may_be_arrays() -> None:
     mask = np.array([[[True, False]], [[False, False]]])
-    rows, found = check_pairs(ARRAY, mask, PLAYERS)
-    assert torch.equal(rows, ROWS)
+    found = check_coalitions(mask, 2, PLAYERS)
     assert found.tolist() == mask.tolist()
     found[:] = True
     assert not mask.all()
@@ -242,13 +217,15 @@ def test_masks_may_be_arrays() -> None:
 )
 def test_errors_of_masks(mask: Any, kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
-        check_pairs(ROWS, mask, PLAYERS)
+        check_coalitions(mask, 2, PLAYERS)
 
 
 def test_the_place_of_a_value_that_is_not_finite() -> None:
     values = torch.zeros(3, 2, 2)
     assert check_finite(values, "v") is values
     values[1, 1, 0] = torch.nan
+    with pytest.raises(ValueError, match=r"first in row 9, element"):
+        check_finite(values, "v", first_row=8)
     with pytest.raises(
         ValueError, match=r"1 of 12 .* `v` .* row 1, element \(1, 0\) \(nan\); mend it"
     ):

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from manifold_shap._checks import check_rows, check_whole
+from manifold_shap._checks import check_whole
 from manifold_shap.amortized.network import AmortizedNetwork
 from manifold_shap.amortized.task import AmortizedTask, fingerprint
 from manifold_shap.estimators.evaluator import Evaluator
@@ -61,7 +61,7 @@ class AmortizedExplainer:
     @torch.no_grad()
     def __call__(self, x: Any) -> Float[Tensor, "batch players outputs"]:
         """Shapley values of rows `[batch, *event]`."""
-        rows = check_rows(x, self.value.players).to(self.value.device)
+        rows = self.value.rows(x).to(self.value.device)
         return self._values(rows, self.value.prediction(rows), _BATCH_SIZE)
 
     def explain(self, x: Any, batch_size: int = _BATCH_SIZE) -> Explanation:

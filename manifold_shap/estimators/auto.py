@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from manifold_shap._checks import check_rows
 from manifold_shap.estimators.coalition import (
     DEFAULT_COALITIONS,
     affordable,
@@ -83,7 +82,7 @@ def auto_shapley(
         ValueError: `evaluations` below 1, or arguments that the chosen estimator refuses.
         TypeError: an `ordering` that is no list of lists, `evaluations` that are no whole number.
     """
-    game = Evaluator(value, check_rows(x, value.players)[:1], batch_size)
+    game = Evaluator(value, value.rows(x)[:1], batch_size)
     order = Ordering.of(ordering, game.players)
     players = len(game.players)
     each = _EVALUATIONS_LINEARIZED if linearization(game) else _EVALUATIONS

@@ -11,7 +11,8 @@ from torch import Tensor
 from tqdm import tqdm
 
 from manifold_shap import _random
-from manifold_shap._checks import check_rows, check_whole
+from manifold_shap._arrays import row_labels
+from manifold_shap._checks import check_whole
 from manifold_shap._version import __version__
 from manifold_shap.explanation import Explanation
 from manifold_shap.values.base import Linearized
@@ -36,6 +37,7 @@ class Evaluator:
         value: the value function.
         players: of the game on these rows.
         x: the rows.
+        instances: their labels, where they come from a frame with an index.
         prediction: v(grand coalition) of each row, `[instances, outputs]`.
         base: v(empty coalition) of each row, `[instances, outputs]`.
         total: prediction minus base, the sum of a row's Shapley values.
@@ -49,13 +51,14 @@ class Evaluator:
 
     Args:
         value: a `ValueFunction`, or a callable; see `as_value_function`.
-        x: rows `[instances, *event]`; where they have players of their own, equally many.
+        x: rows `[instances, *event]`, see `ValueFunction.rows`; where they have players of their
+            own, equally many.
         batch_size: model rows per call; by default what suits the value function and the device.
             Changes memory, not the numbers.
         progress: show progress bars.
 
     Raises:
-        TypeError: `x` is no tensor or array of numbers, or `value` returns no tensor.
+        TypeError: `x` holds no numbers, or `value` returns no tensor.
         ValueError: `batch_size` below 1, rows of another shape than the players', not finite, or
             none; values of another shape, or not finite.
     """
@@ -66,7 +69,7 @@ class Evaluator:
         if batch_size is not None:
             batch_size = check_whole("batch_size", batch_size)
         self.value = as_value_function(value, x)
-        self.x = check_rows(x, self.value.players)
+        self.x, self.instances = self.value.rows(x), row_labels(x)
         self.players = self.value.players
         if self.players.by_row:
             self.players = self.players.first(int(self.value.counts(self.x[:1])))
@@ -217,6 +220,7 @@ class Evaluator:
             base=own(self.base),
             prediction=own(self.prediction),
             x=self.x.to("cpu", copy=True),
+            instances=self.instances or (),
             players=self.players,
             owners=self.value.owners(self.x).cpu() if self.players.by_row else None,
             outputs=self.value.outputs,

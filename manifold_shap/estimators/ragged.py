@@ -11,7 +11,8 @@ from jaxtyping import Int64
 from torch import Tensor
 from torch.nn.functional import pad
 
-from manifold_shap._checks import check_number, check_rows, check_seed, check_whole
+from manifold_shap._arrays import row_labels
+from manifold_shap._checks import check_number, check_seed, check_whole
 from manifold_shap.explanation import Explanation
 from manifold_shap.players import Players
 from manifold_shap.values.wrapped import as_value_function
@@ -36,11 +37,12 @@ def by_player_count(
         value = as_value_function(value, x)
         if not value.players.by_row:
             return estimator(value, x, *args, **checked)
-        rows = check_rows(x, value.players)
+        rows = value.rows(x)
         counts = value.counts(rows.to(value.device)).cpu()
         groups = [(counts == count).nonzero()[:, 0] for count in counts.unique()]
         parts = [estimator(value, rows[group], *args, **checked) for group in groups]
-        return _joined(parts, torch.cat(groups).argsort(), value.players)
+        found = _joined(parts, torch.cat(groups).argsort(), value.players)
+        return found.with_labels(row_labels(x))
 
     return explain
 

@@ -9,9 +9,9 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
 from manifold_shap import _random
-from manifold_shap._checks import check_rows, check_same_players, to_tensor
+from manifold_shap._checks import check_rows, to_tensor
 from manifold_shap.coalitions import toggled
-from manifold_shap.players import Players
+from manifold_shap.players import Players, check_same_players
 
 # The stream of random numbers that resamples weighted draws.
 _RESAMPLING = -2
@@ -90,7 +90,7 @@ class Imputer(nn.Module, ABC):
     def __init__(self, reference: Any, players: Players | None = None) -> None:
         super().__init__()
         rows = to_tensor(reference, self._argument)
-        players = players or Players.of_elements(rows.shape[1:])
+        players = players or Players.of_columns(reference, rows.shape[1:])
         self.players = check_same_players(players, "an imputer")
         rows = check_rows(rows, self.players, self._argument).clone()
         # Not persistent: a checkpoint must not hold the data.

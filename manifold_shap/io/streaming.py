@@ -19,22 +19,24 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
-import numpy as np
 import torch
 from filelock import Timeout
 from torch import Tensor
 from tqdm import tqdm
 
 from manifold_shap import _random
-from manifold_shap._checks import check_rows, check_seed, check_whole
+from manifold_shap._arrays import is_frame, row_labels
+from manifold_shap._checks import check_seed
+from manifold_shap._words import check_text
 from manifold_shap.explanation import Explanation
 from manifold_shap.io import transfer
 from manifold_shap.io import zarr as storage
-from manifold_shap.io.files import digest, locked, remove, swap_in, write_whole
-from manifold_shap.players import Players
+from manifold_shap.io.blocks import Blocks
+from manifold_shap.io.files import locked, remove, swap_in, write_whole
 from manifold_shap.tables.schema import Schema
+from manifold_shap.values.wrapped import as_value_function
 
 # In the directory of the work: the first row's explanation, which tells the work by its settings.
 _RECORD = "first.zarr"
@@ -52,7 +54,7 @@ def explain_rows(
     seed: int = 0,
     resume: bool = False,
     executor: Executor | None = None,
-    instances: Sequence[int] | None = None,
+    instances: Iterable[Any] | None = None,
     schema: Schema | None = None,
     progress: bool = False,
 ) -> int:
@@ -65,7 +67,7 @@ def explain_rows(
     Args:
         path: the store.
         value: the value function.
-        x: rows `[instances, *event]`: a tensor, or an array that may be in a file
+        x: rows `[instances, *event]`: a tensor, a list, a frame, or an array that may be in a file
             (`numpy.memmap`, zarr, h5py), of which one block at a time is read.
         estimator: from `value` and rows to an explanation; it is given a `seed` if it takes one.
             For settings: `functools.partial(permutation_shapley, permutations=64)`.
@@ -83,7 +85,8 @@ def explain_rows(
             (`torch.set_num_threads`), and write their blocks beside `path`, which all of them have
             to see. Rows are sent, those of 64 blocks ahead at most. By default this process
             explains one block after the other.
-        instances: labels of the rows; by default 0, 1, ...
+        instances: labels of the rows: whole numbers, text or dates; by default the index of a
+            frame, or 0, 1, ...
         schema: columns of the table that the rows come from.
         progress: show a bar with rate and time left on work of more than two seconds.
 
@@ -117,7 +120,19 @@ def explain_rows(
             "Expected `estimator` to be a function from a value function and rows to an "
             f"explanation, such as `ms.permutation_shapley`, but got {estimator!r:.100}."
         )
-    path, blocks = Path(path).absolute(), _Blocks(x, block, instances)
+    path = Path(check_text("path", path, "it comes first, then the value function")).absolute()
+    if executor is not None and not isinstance(executor, _Submits):
+        raise TypeError(
+            "Expected `executor` to have a method `submit`, as those of `concurrent.futures`, but "
+            f"got {executor!r:.100}; `ThreadPoolExecutor(2)` is one of two threads."
+        )
+    if is_frame(x) or isinstance(x, list | tuple):
+        value, instances = (
+            as_value_function(value, x),
+            row_labels(x) if instances is None else instances,
+        )
+        x = value.rows(x)
+    blocks = Blocks(x, block, instances)
     task = _Task(value, estimator, check_seed(seed), schema)
     storage.check_replaceable(path)
     with _claimed(path) as place:
@@ -146,50 +161,11 @@ def explain_rows(
     return explained
 
 
-class _Blocks:
-    """Rows to explain, split into blocks of equally many; the last may have fewer."""
+@runtime_checkable
+class _Submits(Protocol):
+    """What is asked of an executor."""
 
-    def __init__(self, x: Any, size: int, labels: Any) -> None:
-        self.x, shape = x, np.shape(x)
-        self.size = check_whole("block", size, fix="1024 rows suit most tables")
-        if not shape or shape[0] == 0:
-            raise ValueError(
-                f"Expected `x` of shape (rows, *event), with at least one row, but got "
-                f"{tuple(shape)}; pass rows of the shape that `players` own."
-            )
-        self.labels = range(shape[0]) if labels is None else labels
-        given = np.asarray(self.labels)
-        if given.shape != shape[:1] or given.dtype.kind not in "iu":
-            raise ValueError(
-                f"Expected `instances` to be {shape[0]} whole numbers, one per row, but got "
-                f"{given.dtype} of shape {given.shape}."
-            )
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    @property
-    def numbers(self) -> range:
-        """Of the blocks."""
-        return range(-(-len(self) // self.size))
-
-    def where(self, number: int) -> slice:
-        """Which rows are a block."""
-        return slice(number * self.size, min((number + 1) * self.size, len(self)))
-
-    def __getitem__(self, number: int) -> tuple[Any, Sequence[int]]:
-        """The rows of a block, and their labels."""
-        return self.x[self.where(number)], self.labels[self.where(number)]
-
-    def count(self, numbers: Iterable[int]) -> int:
-        """How many rows these blocks have."""
-        return sum(len(self.labels[self.where(number)]) for number in numbers)
-
-    def fingerprint(self, players: Players) -> str:
-        """A checksum of rows and labels, after a check of every row."""
-        parts = map(self.where, self.numbers)
-        rows = (check_rows(self.x[k], players, f"x[{k.start}:{k.stop}]") for k in parts)
-        return digest((each.cpu().numpy() for each in rows), np.asarray(self.labels, np.int64))
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -201,7 +177,7 @@ class _Task:
     seed: int
     schema: Schema | None
 
-    def explain(self, number: int, x: Any, labels: Sequence[int]) -> Explanation:
+    def explain(self, number: int, x: Any, labels: Sequence[Any]) -> Explanation:
         """The explanation of rows of a block."""
         known = inspect.signature(self.estimator).parameters
         every = any(each.kind is each.VAR_KEYWORD for each in known.values())
@@ -210,7 +186,7 @@ class _Task:
         taken = {name: entry for name, entry in settings.items() if every or name in known}
         return self.estimator(self.value, x, **taken).with_labels(labels, self.schema)
 
-    def __call__(self, part: Path, number: int, x: Any, labels: Sequence[int]) -> int:
+    def __call__(self, part: Path, number: int, x: Any, labels: Sequence[Any]) -> int:
         """Explain a block and save it; how many rows it has."""
         self.explain(number, x, labels).save(part)
         return len(labels)
@@ -261,7 +237,7 @@ def _claimed(path: Path) -> Iterator[Path]:
         lock.release()
 
 
-def _begin(task: _Task, blocks: _Blocks, place: Path, path: Path, resume: bool) -> Path:
+def _begin(task: _Task, blocks: Blocks, place: Path, path: Path, resume: bool) -> Path:
     """Resume what an interrupted call has left, or start again; the directory of the blocks."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # The first block repeats them.
@@ -314,7 +290,7 @@ def _check_same(record: Path, first: Explanation, blocks: int) -> None:
         )
 
 
-def _remove_damaged(left: Iterable[Path], blocks: _Blocks) -> None:
+def _remove_damaged(left: Iterable[Path], blocks: Blocks) -> None:
     """Of the blocks that an interrupted call has left."""
     damaged = []
     for part in left:
@@ -341,7 +317,7 @@ def _finished(parts: Path) -> list[int]:
     return sorted(int(part.stem) for part in parts.glob("[0-9]*.zarr"))
 
 
-def _join(parts: Path, task: _Task, blocks: _Blocks, place: Path, path: Path) -> None:
+def _join(parts: Path, task: _Task, blocks: Blocks, place: Path, path: Path) -> None:
     """Join all blocks, and only then put the store in its place."""
     stores, joined = [_part(parts, number) for number in blocks.numbers], place / "joined.zarr"
     settings = {"block": blocks.size, "seed": task.seed}

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from manifold_shap._arrays import Label, as_instances
 from manifold_shap._words import shown
 from manifold_shap.io.files import digest, write_whole
 from manifold_shap.players import Players
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 _FORMAT = "manifold_shap explanation"
 _TENSORS = ("phi", "standard_error", "base", "prediction", "x")
 _OPTIONAL = ("owners", "covariance", "degrees_of_freedom")
+# How dates are written: the unit must not follow from the first ones.
+_TIMES = {"units": "microseconds since 1970-01-01", "dtype": "int64"}
 # Rows that are read at once where a store may be larger than memory.
 _ROWS_AT_ONCE = 4096
 
@@ -61,7 +65,7 @@ def to_dataset(explanation: "Explanation") -> "xr.Dataset":
             if each is not None
         },
         coords={
-            "instances": list(explanation.instances),
+            "instances": _labels(explanation.instances),
             "players": np.array(explanation.players.names),
             "outputs": np.array(explanation.outputs),
         },
@@ -89,7 +93,7 @@ def fields(dataset: "xr.Dataset") -> dict[str, Any]:
         "players": _players(dataset),
         "outputs": tuple(map(str, dataset["outputs"].values)),
         "space": as_space(**json.loads(dataset.attrs["space"])),
-        "instances": tuple(int(k) for k in dataset["instances"].values),
+        "instances": as_instances(dataset["instances"].values),
         "made_by": json.loads(dataset.attrs["made_by"]),
         "schema": Schema.from_dict(json.loads(schema)) if schema else None,
         "partition": Partition(**json.loads(partition)) if partition else None,
@@ -130,6 +134,7 @@ def load(path: Path, rows: slice | None = None) -> "xr.Dataset":
     try:
         with xr.open_zarr(path, consolidated=True, chunks=None) as store:
             dataset = store.isel(instances=rows or slice(None), missing_dims="ignore").load()
+        known, found = dataset.attrs.get("sha256"), None if rows else _checksum(dataset)
     except PermissionError:
         raise
     except Exception as error:  # A damaged store makes zarr and xarray fail in any way.
@@ -137,8 +142,7 @@ def load(path: Path, rows: slice | None = None) -> "xr.Dataset":
             f"Expected a complete explanation store at {path} but it cannot be read "
             f"({type(error).__name__}: {error}); write it again."
         ) from error
-    known = dataset.attrs.get("sha256")
-    if rows is None and dataset.attrs.get("format") == _FORMAT and known != _checksum(dataset):
+    if found and dataset.attrs.get("format") == _FORMAT and known != found:
         raise ValueError(
             f"Expected a complete explanation store at {path} but some of its numbers, names or "
             "attributes are not those that were saved; make it again with `explain.py` or "
@@ -228,6 +232,18 @@ def check_replaceable(path: Path) -> None:
         )
 
 
+def _labels(instances: Sequence[Label]) -> "xr.Variable":
+    """Labels of rows, written so that those of further rows can be appended."""
+    import xarray as xr
+
+    labels = np.array(instances)
+    if labels.dtype.kind == "U":  # In a store, longer ones of later rows would be cut.
+        labels = labels.astype(object)
+    if instances and isinstance(instances[0], datetime):
+        return xr.Variable("instances", labels.astype("datetime64[us]"), encoding=_TIMES)
+    return xr.Variable("instances", labels)
+
+
 def _tensor(dataset: "xr.Dataset", name: str) -> Tensor:
     return torch.from_numpy(np.array(dataset[name].values))
 
@@ -250,6 +266,8 @@ def _checksum(dataset: "xr.Dataset") -> str:
 
 def _content(variable: "xr.Variable") -> Any:
     """The names, or the numbers of a variable, some rows at a time."""
+    if variable.dtype.kind == "M":
+        return variable.values.astype("datetime64[us]").astype("int64")
     if variable.dtype.kind not in "biuf":
         return list(map(str, variable.values.flat))
     if "instances" not in variable.dims:
@@ -269,6 +287,8 @@ def _header(dataset: "xr.Dataset") -> "xr.Dataset":
 def _alike(part: Path, first: "xr.Dataset", with_covariance: bool) -> "xr.Dataset":
     """A block of rows, checked to go with the first one; all have a covariance, or none."""
     dataset = load(part).drop_encoding()
+    if dataset["instances"].dtype.kind == "M":
+        dataset["instances"].encoding = dict(_TIMES)
     if not _header(dataset).identical(_header(first)):
         raise ValueError(
             f"Expected every block to have the players, outputs and attributes of the first one "

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -99,10 +98,10 @@ class SurrogateTask(Task):
 
 def fit_surrogate(
     model: Any,
-    x_train: Tensor | np.ndarray,
+    x_train: Any,
     *,
     output: str | OutputSpace = "probability",
-    x_validation: Tensor | np.ndarray | None = None,
+    x_validation: Any = None,
     players: Players | None = None,
     schema: Schema | None = None,
     hidden: Sequence[int] = (512, 512),

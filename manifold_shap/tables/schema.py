@@ -178,6 +178,10 @@ class Schema:
 
         return frames.encode(frame, self.columns)
 
+    def rows(self, frame: "pd.DataFrame") -> Float[Tensor, "rows width"]:
+        """A table as the rows that value functions of this schema take: `encode(frame)`."""
+        return self.encode(frame)
+
     def decode(self, x: Tensor) -> "pd.DataFrame":
         """Encoded rows `[rows, width]` as a table in original units.
 

@@ -97,7 +97,7 @@ def training_rows(
             f"Expected `x_train` with {schema.width} elements in a row, as `schema` encodes a "
             f"table, but got shape {tuple(x_train.shape)}; encode the table by `schema.encode`."
         )
-    players = players or (schema.players if schema else Players.of_elements(event))
+    players = players or (schema.players if schema else Players.of_columns(x_train, event))
     x_train = check_rows(x_train, players, "x_train")
     if x_validation is not None:
         return players, x_train, check_rows(x_validation, players, "x_validation")

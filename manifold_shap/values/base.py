@@ -12,7 +12,8 @@ import torch
 from jaxtyping import Bool, Float, Int, Int64
 from torch import Tensor
 
-from manifold_shap._checks import check_pairs
+from manifold_shap._arrays import is_frame
+from manifold_shap._checks import check_coalitions, check_rows
 from manifold_shap.coalitions import toggled
 from manifold_shap.players import Players
 from manifold_shap.spaces import Identity, OutputSpace
@@ -214,6 +215,21 @@ class ValueFunction(ABC):
 
     # -- final ------------------------------------------------------------------------------
 
+    def rows(self, x: Any, name: str = "x") -> Float[Tensor, "batch *event"]:
+        """Rows as this value function takes them, checked; a frame is encoded by the schema.
+
+        Args:
+            x: a tensor, an array, a list of rows or a data frame: of numbers, or with the columns
+                of `schema`, where there is one.
+            name: what errors call it.
+
+        Raises:
+            TypeError, ValueError: rows of another type or shape, or not finite.
+        """
+        if self.schema is not None and is_frame(x):
+            x = self.schema.rows(x)
+        return check_rows(x, self.players, name)
+
     @torch.no_grad()
     def __call__(
         self, x: Any, mask: Any, keys: Tensor | None = None
@@ -235,8 +251,9 @@ class ValueFunction(ABC):
     @torch.no_grad()
     def estimate(self, x: Any, mask: Any, keys: Tensor | None = None) -> Estimate:
         """Values, and the variance that their draws leave in them. Arguments as for a call."""
-        x, mask = check_pairs(x, mask, self.players)
-        rows, mask = x.to(self.device), mask.to(self.device)
+        rows = self.rows(x)
+        mask = check_coalitions(mask, len(rows), self.players).to(self.device)
+        rows = rows.to(self.device)
         keys = _keys_for(mask, keys)
         counts = self.counts(rows)
         found = [

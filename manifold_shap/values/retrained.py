@@ -10,10 +10,10 @@ from jaxtyping import Float
 from torch import Tensor
 from tqdm import tqdm
 
-from manifold_shap._checks import check_rows, check_same_players, to_tensor
+from manifold_shap._checks import check_rows, to_tensor
 from manifold_shap.coalitions import distinct_coalitions
 from manifold_shap.models import Model, as_model, check_numbers
-from manifold_shap.players import Players
+from manifold_shap.players import Players, check_same_players
 from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.values.model import ModelValue, model_for, reference_outputs
 
@@ -115,8 +115,8 @@ class RetrainedValue(ModelValue):
 
 def retrained_value(
     fit: Any,
-    x_train: Tensor | np.ndarray,
-    y_train: Tensor | np.ndarray,
+    x_train: Any,
+    y_train: Any,
     *,
     players: Players | None = None,
     output: str | OutputSpace = "probability",
@@ -155,7 +155,8 @@ def retrained_value(
     >>> value(x[:1], torch.tensor([[[False, False]]]))
     tensor([[[0.5000, 0.5000]]])
     """
-    players = players or Players.of_elements(to_tensor(x_train, "x_train").shape[1:])
+    event = to_tensor(x_train, "x_train").shape[1:]
+    players = players or Players.of_columns(x_train, event)
     check_same_players(players, "models of single coalitions")
     if 2 ** len(players) > max_models:
         raise ValueError(
@@ -165,6 +166,8 @@ def retrained_value(
             "single model by `fit_surrogate`."
         )
     x = check_rows(x_train, players, "x_train")
+    if not isinstance(y_train, Tensor):
+        y_train = np.asarray(y_train)
     if len(y_train) != len(x):
         raise ValueError(
             f"Expected one entry of `y_train` per row of `x_train` but got {len(y_train)} for "

@@ -94,7 +94,7 @@ def as_value_function(
             f"{type(value).__name__}; `ms.fit_surrogate` and `ms.imputed_value` make one."
         )
     rows = to_tensor(x)
-    players = players or Players.of_elements(rows.shape[1:])
+    players = players or Players.of_columns(x, rows.shape[1:])
     rows = check_rows(rows, players)
     wrapped = CallableValue(value, players, outputs or (), rows.device)
     with torch.no_grad():

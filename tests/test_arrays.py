@@ -1,0 +1,202 @@
+"""Lists and frames of numbers go wherever tensors go, with their names and labels."""
+
+import decimal
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import torch
+
+import manifold_shap as ms
+from manifold_shap._arrays import (
+    as_instances,
+    column_names,
+    is_frame,
+    read_numbers,
+    row_labels,
+)
+from manifold_shap.training.loop import training_rows
+
+COLUMNS = {"age": [30, 40, 50], "weight": [70.5, 80.0, 60.0], "smokes": [True, False, True]}
+NUMBERS = torch.tensor([[30, 70.5, 1], [40, 80, 0], [50, 60, 1]])
+PANDAS = pd.DataFrame(COLUMNS, index=["Ann", "Bob", "Eve"])
+FEW = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 2}}
+
+
+def model(x: Any) -> torch.Tensor:
+    return torch.as_tensor(x).float()[:, :2] @ torch.tensor([[1.0], [2.0]])
+
+
+FRAMES = {
+    "pandas": PANDAS,
+    "nullable": PANDAS.convert_dtypes(),
+    "polars": pl.DataFrame(COLUMNS),
+    "pyarrow": pl.DataFrame(COLUMNS).to_arrow(),
+    "decimal": pl.DataFrame({**COLUMNS, "weight": list(map(decimal.Decimal, COLUMNS["weight"]))}),
+}
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_frames_of_numbers_are_their_numbers(kind: str) -> None:
+    frame = FRAMES[kind]
+    assert is_frame(frame)
+    assert column_names(frame) == tuple(COLUMNS)
+    assert read_numbers(frame, "x").tolist() == NUMBERS.double().tolist()
+    labels = tuple(PANDAS.index) if isinstance(frame, pd.DataFrame) else None
+    assert row_labels(frame) == labels
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow", "list", "array"])
+@pytest.mark.parametrize("door", ["imputed", "retrained", "callable"])
+def test_whatever_holds_the_numbers_the_values_are_the_same(door: str, kind: str) -> None:
+    doors: dict[str, Callable[[Any], Any]] = {
+        "imputed": lambda x: ms.imputed_value(model, ms.MarginalImputer(x), "identity"),
+        "retrained": lambda x: ms.retrained_value(_line, x, [1.0, 2.0, 3.0], output="identity"),
+        "callable": lambda x: lambda x, mask: (x[:, None] * mask).sum(-1, keepdim=True),
+    }
+    x = FRAMES.get(kind, NUMBERS.tolist() if kind == "list" else NUMBERS.numpy())
+    expected = ms.exact_shapley(doors[door](NUMBERS), NUMBERS)
+    value = doors[door](x)
+    found = ms.exact_shapley(value, x)
+    assert torch.equal(found.phi, expected.phi)
+    named = kind in FRAMES
+    assert found.players.names == (tuple(COLUMNS) if named else ("x0", "x1", "x2"))
+    assert found.instances == (("Ann", "Bob", "Eve") if kind == "pandas" else (0, 1, 2))
+    if door != "callable":
+        mask = ms.shapley_pairs(3, 3, least=6)
+        assert torch.equal(value(x, mask), value(NUMBERS, mask))
+        score = ms.mean_squared_error(value, NUMBERS, mask)
+        assert ms.mean_squared_error(value, x, mask.numpy()) == score
+
+
+def _line(x: Any, y: Any) -> Callable[[Any], torch.Tensor]:
+    """A model that is fitted to nothing but the number of columns."""
+    return lambda x: torch.as_tensor(x).float().sum(1, keepdim=True)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "list"])
+def test_trainings_read_the_same_rows_of_each(kind: str) -> None:
+    x = FRAMES.get(kind, NUMBERS.tolist())
+    players, train, held_out = training_rows(x, x, seed=0)
+    assert players.names == (tuple(COLUMNS) if kind in FRAMES else ("x0", "x1", "x2"))
+    assert torch.equal(train, NUMBERS)
+    assert torch.equal(held_out, NUMBERS)
+
+
+def test_a_surrogate_is_trained_on_a_frame() -> None:
+    value = ms.fit_surrogate(model, PANDAS, output="identity", hidden=[4], **FEW)
+    found = ms.exact_shapley(value, PANDAS)
+    assert (found.players.names, found.instances) == (tuple(COLUMNS), tuple(PANDAS.index))
+    expected = ms.fit_surrogate(model, NUMBERS, output="identity", hidden=[4], **FEW)
+    assert torch.equal(found.phi, ms.exact_shapley(expected, NUMBERS).phi)
+
+
+def test_columns_are_matched_by_name() -> None:
+    value = ms.imputed_value(model, ms.MarginalImputer(PANDAS), "identity")
+    turned = PANDAS[["smokes", "age", "weight"]]
+    assert torch.equal(ms.exact_shapley(value, turned).phi, ms.exact_shapley(value, PANDAS).phi)
+    # Other names than those of the players say nothing about the order.
+    named = PANDAS.set_axis(["a", "b", "c"], axis=1)
+    assert torch.equal(ms.exact_shapley(value, named).x, NUMBERS)
+
+
+def test_a_schema_encodes_frames() -> None:
+    frame = pd.DataFrame({"age": [30.0, 40, 50], "colour": ["red", "blue", "green"]})
+    schema = ms.Schema.fit(frame)
+    x = schema.encode(frame)
+    value = ms.fit_surrogate(lambda x: x[:, :2].softmax(-1), x, schema=schema, hidden=[4], **FEW)
+    found = ms.exact_shapley(value, frame)
+    assert torch.equal(found.phi, ms.exact_shapley(value, x).phi)
+    assert found.features()["colour"].tolist() == ["red", "blue", "green"]
+
+
+def test_a_single_row_may_be_a_list_or_a_series() -> None:
+    for point in ([30, 70.5, 1], PANDAS.astype(float).iloc[0], pl.Series([30.0, 70.5, 1.0])):
+        assert torch.equal(ms.BaselineImputer(point).reference, NUMBERS[:1])
+
+
+DATE = datetime(2024, 5, 1)
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (range(2, 4), (2, 3)),
+        (np.array([3, 5], dtype=np.int32), (3, 5)),
+        (pd.Index([0.5, 2]), (0.5, 2.0)),
+        (["a", "longer"], ("a", "longer")),
+        (pd.Index([1, "a"]), ("1", "a")),
+        ([True, False], ("True", "False")),
+        (
+            pd.DatetimeIndex(["2024-05-01", "2024-05-01 12:00:00.5"]),
+            (DATE, datetime(2024, 5, 1, 12, 0, 0, 500_000)),
+        ),
+        (np.array(["2024-05-01"], "datetime64[D]"), (DATE,)),
+        (pd.DatetimeIndex(["2024-05-01", None]), ("2024-05-01 00:00:00", "NaT")),
+        ([datetime(2024, 5, 1, tzinfo=UTC)], ("2024-05-01 00:00:00+00:00",)),
+        ([date(2024, 5, 1)], ("2024-05-01",)),
+        (pd.MultiIndex.from_tuples([("a", 1)]), ("('a', 1)",)),
+    ],
+)
+def test_labels_of_every_kind_are_stored_as_they_are(
+    labels: Any, expected: tuple, tmp_path: Path
+) -> None:
+    found = as_instances(labels)
+    assert found == expected
+    assert list(map(type, found)) == list(map(type, expected))
+    x = torch.ones(len(found), 2)
+    explanation = ms.exact_shapley(lambda x, mask: x[:, None] * mask, x).with_labels(labels)
+    explanation.save(tmp_path / "rows.zarr")
+    assert ms.Explanation.load(tmp_path / "rows.zarr").instances == expected
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        ["a", "b", "much longer"],
+        pd.DatetimeIndex(["2024-05-01", "2024-05-02", "2024-05-02 00:00:00.25"]),
+        [0.5, 1.5, 2.25],
+    ],
+    ids=["text", "dates", "numbers"],
+)
+def test_many_rows_of_a_frame_keep_names_and_labels(index: Any, tmp_path: Path) -> None:
+    frame = PANDAS.set_axis(index)
+    value = ms.imputed_value(model, ms.MarginalImputer(frame), "identity")
+    ms.explain_rows(tmp_path / "rows.zarr", value, frame, ms.exact_shapley, block=1)
+    found = ms.Explanation.load(tmp_path / "rows.zarr")
+    assert found.instances == as_instances(index)
+    assert found.players.names == tuple(COLUMNS)
+    assert torch.equal(found.phi, ms.exact_shapley(value, NUMBERS).phi)
+
+
+@pytest.mark.parametrize(
+    ("x", "kind", "message"),
+    [
+        (
+            PANDAS.assign(colour="red", born=DATE),
+            TypeError,
+            r"not: \['colour \(String\)', .born \(Datetime.*Explainer\(model, frame\)",
+        ),
+        (
+            pl.DataFrame({"a": [1, None], "b": [1.0, float("nan")], "c": [1, 2]}),
+            ValueError,
+            r"2 rows some lack one in these columns: \['a \(1\)', 'b \(1\)'\]; .*Codebook.fit",
+        ),
+        (PANDAS.assign(age=pd.array([1, None, 2], "Int64")), ValueError, r"'age \(1\)'"),
+        (pl.LazyFrame(COLUMNS), TypeError, r"got LazyFrame; call `.collect\(\)` first"),
+        ([[1, 2], [1]], ValueError, "rows in `x` to have one shape but got a list of unequal ones"),
+        ([[1, None]], TypeError, "but got a list of other things"),
+        (PANDAS.set_axis(["a", "b", "b"], axis=1), ValueError, "unique column names"),
+    ],
+    ids=["text", "holes", "nullable", "lazy", "ragged", "none", "twice"],
+)
+def test_what_holds_no_numbers_is_told_the_way(x: Any, kind: type, message: str) -> None:
+    with pytest.raises(kind, match=message):
+        read_numbers(x, "x")
+    with pytest.raises(kind, match=message.replace("`x`", "`reference`")):
+        ms.MarginalImputer(x)

@@ -27,7 +27,7 @@ _NORMAL = {"amount": (4.0, 0.5), "balance": (0.0, 1000.0), "rating": (50.0, 10.0
            "since": (4e7, 1e7)}  # fmt: skip
 _START = np.datetime64("2020-01-01", "s")
 _VISITS = 16
-_VALUES: dict[str, tuple[Any, ...]] = {
+VALUES: dict[str, tuple[Any, ...]] = {
     "visits": tuple(range(_VISITS)),
     "member": (False, True),
     "region": ("north", "east", "south", "west", "coast", "abroad"),
@@ -35,7 +35,7 @@ _VALUES: dict[str, tuple[Any, ...]] = {
     "grade": ("low", "fair", "good", "best"),
 }
 _MISSING = ("amount", "rating", "member", "region", "grade")
-NAMES = (*_NORMAL, *_VALUES)
+NAMES = (*_NORMAL, *VALUES)
 
 _CLASSES = 8
 _PAIRS = 4
@@ -81,7 +81,7 @@ class MixtureLaw:
         )
         values = [np.ones((count, 1))] * normal
         values.append(_poisson(rng.gamma(2, 2, (count, 1)), _VISITS))
-        values += [rng.dirichlet(np.full(len(of), 0.5), count) for of in [*_VALUES.values()][1:]]
+        values += [rng.dirichlet(np.full(len(of), 0.5), count) for of in [*VALUES.values()][1:]]
         missing = rng.beta(0.5, 2, (count, len(NAMES))) * np.isin(NAMES, _MISSING)
         # Probabilities of what a cell may hold, by class: any number or each value; nothing, last.
         self._tables = [
@@ -294,7 +294,7 @@ def _to_numbers(name: str, column: "pd.Series[Any]") -> Any:
         return np.where(np.isnat(since), np.nan, (since - _START).astype(np.float64))
     if name in _NORMAL:
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
-    values: Any = pd.Index(_VALUES[name]).astype(object)
+    values: Any = pd.Index(VALUES[name]).astype(object)
     position = values.get_indexer(column.astype(object))
     return np.where(position < 0, np.nan, position)
 
@@ -311,5 +311,5 @@ def _to_column(name: str, numbers: Any) -> Any:
     if name == "member":
         return pd.arrays.BooleanArray(position > 0, gone)
     if name == "grade":
-        return pd.Categorical.from_codes(position, pd.Index(_VALUES[name]), ordered=True)
-    return np.array([*_VALUES[name], None], dtype=object)[position]
+        return pd.Categorical.from_codes(position, pd.Index(VALUES[name]), ordered=True)
+    return np.array([*VALUES[name], None], dtype=object)[position]

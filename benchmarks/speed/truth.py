@@ -20,11 +20,12 @@ import manifold_shap as ms
 from benchmarks.report import Found, Table, records, spread
 from benchmarks.support.truth import TrueValue, Truth, true_values
 from benchmarks.timing import timed
-from manifold_shap.data.mixture import VALUES, Mixture, MixtureLaw
+from manifold_shap.data.mixture import VALUES, Mixture
 
 TITLE = "Shapley values against the truth"
 ERRORS = "standard errors over seeds"
 QUICK = {"seeds": [0], "rows": 10, "draws": 64}
+package: Any = ms
 OFF, DEFAULT = "marginal", "the default choice"
 # Rows on which the model is tested, of which some are explained.
 TEST = 2000
@@ -47,9 +48,10 @@ def run(
 
 def measure(seed: int, rows: int, train: int, draws: int, repeats: int) -> dict[str, Any]:
     """Of one law: root mean squared errors of Shapley values, over rows and players."""
-    table = Mixture(rows=train + TEST, law=seed, seed=seed).read()
-    frame, labels = table.features, table.labels.numpy()
-    law, test = MixtureLaw(seed), frame[train:]
+    data = Mixture(rows=train + TEST, law=seed, seed=seed)
+    law, table = data.law, data.read()
+    frame: Any = table.features
+    test, labels = frame[train:], table.labels.numpy()
     model = classifier(seed).fit(frame[:train], labels[:train])
     p = model.predict_proba(test)[:, 1]
     scores = {"model": p, "law": law.score(test)}
@@ -57,7 +59,7 @@ def measure(seed: int, rows: int, train: int, draws: int, repeats: int) -> dict[
     explained = test[:rows]
     value = TrueValue(lambda of: model.predict_proba(of)[:, 1:], law, explained, ["buys"], draws)
     truth, seconds = timed(lambda: true_values(value, repeats))
-    explainer, fitting = timed(lambda: ms.Explainer(model, frame[:train], seed=seed))
+    explainer, fitting = timed(lambda: package.Explainer(model, frame[:train], seed=seed))
     own, explaining = timed(lambda: explainer(explained))
     x = explainer.codebook.rows(explained)
     phi = {name: ms.exact_shapley(v, x).phi for name, v in explainer.candidates.items()}
@@ -84,7 +86,7 @@ def classifier(seed: int = 0) -> Pipeline:
 def native(frame: pd.DataFrame) -> pd.DataFrame:
     """The frame in types that xgboost takes."""
     days = (frame["since"] - pd.Timestamp("2020-01-01")) / pd.Timedelta(days=1)
-    kinds = {name: pd.CategoricalDtype(VALUES[name]) for name in ("region", "product")}
+    kinds = {name: pd.CategoricalDtype([*VALUES[name]]) for name in ("region", "product")}
     return frame.astype(kinds).assign(since=days)
 
 

@@ -63,6 +63,16 @@ class Ordering:
             return cls([players.names], players)
         return cls(ordering.names if isinstance(ordering, Ordering) else ordering, players)
 
+    def among(self, players: Players) -> "Ordering":
+        """The same order among some of the players.
+
+        >>> ordering = Ordering([["a"], ["c", "b"]], Players.of_elements((3,), ["a", "b", "c"]))
+        >>> ordering.among(Players.of_elements((2,), ["b", "c"])).names
+        [['b', 'c']]
+        """
+        some = [[name for name in names if name in players.names] for names in self.names]
+        return Ordering([names for names in some if names], players)
+
     def __len__(self) -> int:
         return len(self.members)
 

@@ -136,7 +136,7 @@ class _LogRatios(OutputSpace):
     """A space of log-ratios of probabilities.
 
     Raises:
-        TypeError, ValueError: `zero_replacement` is no number between 0 and 1.
+        TypeError, ValueError: `zero_replacement` is no number above 0 and of at most 0.5.
     """
 
     zero_replacement: float = 1e-3
@@ -144,7 +144,7 @@ class _LogRatios(OutputSpace):
 
     def __post_init__(self) -> None:
         share = "it is the share of probability that exact zeros get, such as 0.001"
-        check_number("zero_replacement", self.zero_replacement, above=0, below=1, fix=share)
+        check_number("zero_replacement", self.zero_replacement, above=0, high=0.5, fix=share)
 
     @property
     def settings(self) -> dict[str, Any]:

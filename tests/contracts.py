@@ -678,7 +678,7 @@ class EstimatorContract:
     def test_rows_with_players_of_their_own(
         self, estimator: Estimator, explain: Callable[..., ms.Explanation]
     ) -> None:
-        value, x = Ragged(), Ragged.rows()
+        value, x = Ragged(), Ragged.some_rows()
         counts = torch.tensor([3, 1, 4, 3, 2])
         explanation = explain(value, x)
         lacking = torch.arange(4) >= counts[:, None]

@@ -152,7 +152,7 @@ class Ragged(ms.ValueFunction):
         return 10 * x.mean(1)[:, None].expand(-1, 2)
 
     @staticmethod
-    def rows() -> Tensor:
+    def some_rows() -> Tensor:
         """Rows of 3, 1, 4, 3 and 2 players."""
         x = uniform(5, 8)
         for row, players in enumerate((3, 1, 4, 3, 2)):
@@ -335,7 +335,7 @@ VALUES: dict[str, Callable[[], Made]] = {
     "grouped by labels": lambda: _grouped([0, 1, 0, 2]),
     "grouped by row": grouped_by_row,
     "callable": wrapped,
-    "ragged": lambda: Made(Ragged(), Ragged.rows(), moves=False),
+    "ragged": lambda: Made(Ragged(), Ragged.some_rows(), moves=False),
 }
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import torch
+from sklearn.linear_model import LinearRegression
 
 import manifold_shap as ms
 from manifold_shap._arrays import (
@@ -71,7 +72,7 @@ def test_whatever_holds_the_numbers_the_values_are_the_same(door: str, kind: str
         mask = ms.shapley_pairs(3, 3, least=6)
         assert torch.equal(value(x, mask), value(NUMBERS, mask))
         score = ms.mean_squared_error(value, NUMBERS, mask)
-        assert ms.mean_squared_error(value, x, mask.numpy()) == score
+        assert ms.mean_squared_error(value, x, mask.numpy()).mse == score.mse
 
 
 def _line(x: Any, y: Any) -> Callable[[Any], torch.Tensor]:
@@ -191,9 +192,11 @@ def test_many_rows_of_a_frame_keep_names_and_labels(index: Any, tmp_path: Path) 
         (pl.LazyFrame(COLUMNS), TypeError, r"got LazyFrame; call `.collect\(\)` first"),
         ([[1, 2], [1]], ValueError, "rows in `x` to have one shape but got a list of unequal ones"),
         ([[1, None]], TypeError, "but got a list of other things"),
+        (model, TypeError, "got function; a model comes first, then the rows"),
+        (LinearRegression(), TypeError, "got LinearRegression; a model comes first"),
         (PANDAS.set_axis(["a", "b", "b"], axis=1), ValueError, "unique column names"),
     ],
-    ids=["text", "holes", "nullable", "lazy", "ragged", "none", "twice"],
+    ids=["text", "holes", "nullable", "lazy", "ragged", "none", "model", "estimator", "twice"],
 )
 def test_what_holds_no_numbers_is_told_the_way(x: Any, kind: type, message: str) -> None:
     with pytest.raises(kind, match=message):

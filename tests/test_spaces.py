@@ -81,7 +81,7 @@ def test_errors() -> None:
         as_space("logit")
     for amount in (0.0, 1.0, -0.1):
         with pytest.raises(
-            ValueError, match=rf"`zero_replacement` .* below 1 but got {amount}; it"
+            ValueError, match=rf"`zero_replacement` .* at most 0.5 but got {amount}; it"
         ):
             as_space("ilr", amount)
     for given in ("a", None):

@@ -14,6 +14,7 @@ from torch.nn.functional import pad
 from manifold_shap._arrays import row_labels
 from manifold_shap._checks import check_number, check_seed, check_whole
 from manifold_shap.explanation import Explanation
+from manifold_shap.ordering import Ordering
 from manifold_shap.players import Players
 from manifold_shap.values.wrapped import as_value_function
 
@@ -25,8 +26,9 @@ def by_player_count(
 ) -> Callable[Concatenate[Any, Any, Settings], Explanation]:
     """Lets an estimator take rows with players of their own: rows of equal count go together.
 
-    The players that a row lacks are never evaluated, and are NaN in the explanation. The settings
-    that estimators have in common, `evaluations`, `seed` and `target_error`, are checked here.
+    The players that a row lacks are never evaluated, and are NaN in the explanation; an ordering
+    is taken among the others. The settings that estimators have in common, `evaluations`, `seed`
+    and `target_error`, are checked here.
     """
 
     @functools.wraps(estimator)
@@ -40,9 +42,17 @@ def by_player_count(
         rows = value.rows(x)
         counts = value.counts(rows.to(value.device)).cpu()
         groups = [(counts == count).nonzero()[:, 0] for count in counts.unique()]
-        parts = [estimator(value, rows[group], *args, **checked) for group in groups]
+        order = checked.pop("ordering", None)
+        if order is not None and not isinstance(order, Ordering):
+            order = Ordering.of(order, value.players)
+        parts = []
+        for group in groups:
+            if order:
+                checked["ordering"] = order.among(value.players.first(int(counts[group[0]])))
+            parts.append(estimator(value, rows[group], *args, **checked))
         found = _joined(parts, torch.cat(groups).argsort(), value.players)
-        return found.with_labels(row_labels(x))
+        made_by = {**found.made_by, **(order.provenance if order else {})}
+        return replace(found, made_by=made_by).with_labels(row_labels(x))
 
     return explain
 

@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Int64
 from torch import Tensor
 
+from manifold_shap._checks import check_known, to_tensor
 from manifold_shap._words import check_choice
 from manifold_shap.simplex import geometry
 from manifold_shap.simplex.partition import Partition
@@ -19,7 +20,7 @@ LINKAGES = ("complete", "average", "single", "ward")
 
 
 def cluster_classes(
-    log_p: Float[Tensor, "rows classes"],
+    log_p: Any,
     labels: Any,
     classes: Sequence[str],
     linkage: str = "complete",
@@ -32,15 +33,16 @@ def cluster_classes(
     numbered in the order of merging.
 
     Args:
-        log_p: log-probabilities or logits of rows of every class.
-        labels: the class of each row, its position in `classes`, `[rows]`.
+        log_p: log-probabilities or logits `[rows, classes]` of rows of every class.
+        labels: the class of each row, by its name or by its position in `classes`, `[rows]`.
         classes: names.
         linkage: distance between groups of classes, one of `LINKAGES`; the default, that of the
             most distant two classes, chains the least.
 
     Raises:
-        ValueError: another shape, an unknown `linkage`, a class without rows, or too few rows for a
-            covariance.
+        TypeError: `log_p` holds no numbers.
+        ValueError: another shape, an unknown `linkage` or class, a class without rows, or too few
+            rows for a covariance.
 
     >>> logits = torch.tensor([[5.0, 4.0, 0.0], [4.0, 5.0, 0.0], [0.0, 0.0, 5.0]])
     >>> noise = torch.randn(30, 3, generator=torch.Generator().manual_seed(0))
@@ -51,9 +53,10 @@ def cluster_classes(
     from sklearn.cluster import AgglomerativeClustering
 
     check_choice("linkage", linkage, LINKAGES)
-    labels = torch.as_tensor(labels, dtype=torch.int64, device="cpu")
+    log_p = (log_p.detach() if isinstance(log_p, Tensor) else to_tensor(log_p, "log_p")).cpu()
+    labels = _positions(labels, classes)
     _check(log_p, labels, classes)
-    z = geometry.ilr(log_p.detach().cpu().double())
+    z = geometry.ilr(log_p.double())
     means = torch.stack([z[labels == k].mean(0) for k in range(len(classes))])
     apart = z - means[labels]
     covariance = apart.T @ apart / (len(z) - len(classes))
@@ -64,6 +67,16 @@ def cluster_classes(
     whitened = means @ vectors / values.clamp(min=least.clamp(min=tiny)).sqrt()
     whole = AgglomerativeClustering(n_clusters=None, distance_threshold=0.0, linkage=linkage)
     return _of_merges(whole.fit(whitened.numpy()).children_, classes)
+
+
+def _positions(labels: Any, classes: Sequence[str]) -> Int64[Tensor, " rows"]:
+    """Of the classes that labels name, in `classes`."""
+    given = np.asarray(labels.cpu() if isinstance(labels, Tensor) else labels)
+    if given.dtype.kind in "biu":
+        return torch.from_numpy(given.astype(np.int64))
+    check_known(map(str, given.flat), classes, "`labels` to be positions in `classes`, or names")
+    position = {name: k for k, name in enumerate(classes)}
+    return torch.tensor([position[str(label)] for label in given.flat]).reshape(given.shape)
 
 
 def _of_merges(merges: np.ndarray, classes: Sequence[str]) -> Partition:

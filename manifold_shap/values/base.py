@@ -132,7 +132,16 @@ class ValueFunction(ABC):
 
         To be overridden where rows have players of their own (`Players.of_rows`): a row then has
         the players 0, 1, ... up to the largest one named here.
+
+        Raises:
+            TypeError: rows have players of their own, and this is not overridden.
         """
+        if self.players.by_row:
+            raise TypeError(
+                f"Expected {type(self).__name__} to define `owners(x)`, the player that owns each "
+                "element of each row, since its players differ from row to row; give "
+                "`Players(names, index)` if they do not."
+            )
         return self.players.index.to(x.device).expand(len(x), *self.players.event)
 
     def sampled_values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Estimate:

@@ -44,7 +44,7 @@ class GroupedValue(ValueFunction):
     Raises:
         TypeError: `groups` is none of these, or, for a callable, `count` no whole number.
         ValueError: an unknown player, one that is in two groups, labels that skip a number or that
-            split a player; `count` too small.
+            split a player; a `count` that is too small, or given without a callable.
     """
 
     def __init__(
@@ -55,6 +55,11 @@ class GroupedValue(ValueFunction):
     ) -> None:
         self.value = value
         self._labels: Callable[[Tensor], Any] | None = None
+        if count is not None and (isinstance(groups, Tensor) or not callable(groups)):
+            raise ValueError(
+                f"Expected `count` for a callable only but got {count} for {type(groups).__name__} "
+                "`groups`, whose names or labels say how many there are; leave `count` out."
+            )
         if isinstance(groups, Mapping):
             names, member = _by_name(groups, value.players)
         elif callable(groups) and not isinstance(groups, Tensor):

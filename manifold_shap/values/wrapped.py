@@ -1,10 +1,11 @@
 """Wraps a bare callable as a value function, once."""
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from manifold_shap._checks import check_returned, check_rows, to_tensor
 from manifold_shap.players import Players
@@ -88,11 +89,7 @@ def as_value_function(
     """
     if isinstance(value, ValueFunction):
         return value
-    if not callable(value):
-        raise TypeError(
-            "Expected a value function, or a callable from rows and a mask to values, but got "
-            f"{type(value).__name__}; `ms.fit_surrogate` and `ms.imputed_value` make one."
-        )
+    _check_takes_coalitions(value)
     rows = to_tensor(x)
     players = players or Players.of_columns(x, rows.shape[1:])
     rows = check_rows(rows, players)
@@ -106,3 +103,25 @@ def as_value_function(
         )
     wrapped.outputs = names
     return wrapped
+
+
+def _check_takes_coalitions(value: Any) -> None:
+    """Raise TypeError unless it can be called with rows and a mask: a model takes rows alone."""
+    what, reason = type(value).__name__, "cannot be called"
+    if callable(value):
+        what = f"{value!r:.100}"
+        try:
+            known = inspect.signature(value.forward if isinstance(value, nn.Module) else value)
+        except ValueError:  # Of something built in.
+            return
+        try:
+            known.bind(None, None)
+        except TypeError as error:
+            reason = f"does not take these: {error}"
+        else:
+            return
+    raise TypeError(
+        "Expected a value function, or a callable from rows and a mask to values, but "
+        f"{what} {reason}; of a model, `ms.imputed_value(model, imputer)` and "
+        "`ms.fit_surrogate(model, x)` make one. It comes first, then the rows."
+    )

@@ -187,3 +187,21 @@ def test_errors() -> None:
     log_p[3, 2] = -torch.inf
     with pytest.raises(ValueError, match=r"finite log-probabilities .* class 2 of row 3 of 10"):
         cluster_classes(log_p, labels, CLASSES)
+
+
+@pytest.mark.parametrize("kind", ["array", "list", "named", "objects"])
+def test_predictions_and_labels_may_be_arrays_lists_and_names(kind: str) -> None:
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.eye(3).repeat(8, 1) + torch.randn(24, 3, generator=generator)
+    labels, classes = torch.arange(24) % 3, ["a", "b", "c"]
+    expected = cluster_classes(logits, labels, classes).tree
+    names = np.array(classes)[labels.numpy()]
+    given = {
+        "array": (logits.numpy(), labels.numpy()),
+        "list": (logits.tolist(), labels.tolist()),
+        "named": (logits, names),
+        "objects": (logits, names.astype(object)),
+    }
+    assert cluster_classes(*given[kind], classes).tree == expected
+    with pytest.raises(ValueError, match=r"`labels` to be positions in `classes`, or names among"):
+        cluster_classes(logits, ["d", *names[1:]], classes)

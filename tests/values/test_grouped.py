@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 import manifold_shap as ms
+from manifold_shap.values.wrapped import as_value_function
 
 X = torch.tensor([[1.0, 2.0, 3.0, 4.0], [0.5, -1.0, 2.0, 1.0]])
 
@@ -153,3 +154,10 @@ def test_a_function_that_works_in_place_changes_nothing_of_the_callers() -> None
     found = ms.exact_shapley(greedy, rows)
     assert torch.equal(rows, X)
     torch.testing.assert_close(found.phi[..., 0], X)
+
+
+@pytest.mark.parametrize("groups", [[0, 0, 1], torch.tensor([0, 0, 1]), {"a": ["x0", "x1"]}])
+def test_a_count_is_for_callables_only(groups: object) -> None:
+    value = as_value_function(lambda x, mask: x[:, None] * mask, torch.ones(1, 3))
+    with pytest.raises(ValueError, match=r"`count` for a callable only but got 3 .*; leave"):
+        value.grouped(groups, count=3)

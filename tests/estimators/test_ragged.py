@@ -1,0 +1,63 @@
+"""Rows with players of their own: orderings, and value functions that do not say the owners."""
+
+from itertools import chain, permutations, product
+
+import pytest
+import torch
+from torch import Tensor
+
+import manifold_shap as ms
+from tests.examples import Ragged
+
+ORDERING = [["player 3"], ["player 0", "player 1"], ["player 2"]]
+
+
+def by_hand(value: ms.ValueFunction, x: Tensor, count: int) -> Tensor:
+    """Mean marginal contributions along all orders that `ORDERING` leaves of so many players."""
+    components = [[int(name[-1]) for name in names if int(name[-1]) < count] for names in ORDERING]
+    every = list(product(*map(permutations, components)))
+    phi = torch.zeros(len(value.players), len(value.outputs))
+    for parts in every:
+        mask, before = torch.zeros(1, 1, len(value.players), dtype=torch.bool), value.base(x)[0]
+        for player in chain(*parts):
+            mask[..., player] = True
+            after = value(x, mask)[0, 0]
+            phi[player] += (after - before) / len(every)
+            before = after
+    return phi[:count]
+
+
+@pytest.mark.parametrize("estimator", [ms.exact_shapley, ms.permutation_shapley, ms.auto_shapley])
+def test_an_ordering_may_name_players_that_some_rows_lack(estimator) -> None:
+    value, x = Ragged(), Ragged.some_rows()
+    found = estimator(value, x, ordering=ORDERING)
+    assert found.made_by["ordering"] == ORDERING
+    for row, count in enumerate(found.counts.tolist()):
+        expected = by_hand(value, x[row : row + 1], count)
+        torch.testing.assert_close(found.phi[row, :count], expected, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("ordering", [[["player 0"]], [["player 0", "player 9"]]])
+def test_an_ordering_names_all_players_and_no_others(ordering: list[list[str]]) -> None:
+    with pytest.raises(ValueError, match="`ordering`"):
+        ms.permutation_shapley(Ragged(), Ragged.some_rows(), ordering=ordering)
+
+
+def test_players_by_row_need_owners() -> None:
+    class Forgotten(ms.ValueFunction):
+        def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+            return mask.sum(-1, keepdim=True).float()
+
+        def prediction(self, x: Tensor) -> Tensor:
+            return x.new_ones(len(x), 1)
+
+        def base(self, x: Tensor) -> Tensor:
+            return x.new_zeros(len(x), 1)
+
+    value, x = Forgotten(ms.Players.of_rows((2,), 2), ["sum"]), torch.ones(3, 2)
+    for call in (
+        lambda: ms.exact_shapley(value, x),
+        lambda: value(x, torch.ones(3, 1, 2, dtype=torch.bool)),
+    ):
+        with pytest.raises(TypeError, match=r"Expected Forgotten to define `owners\(x\)`"):
+            call()

@@ -1,0 +1,56 @@
+"""Callables become value functions; models, which take no coalitions, are told how."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+from torch import Tensor, nn
+
+import manifold_shap as ms
+
+ROWS = torch.randn(12, 3, generator=torch.Generator().manual_seed(0))
+MODEL = LogisticRegression().fit(ROWS.numpy(), (ROWS[:, 0] > 0).numpy())
+
+
+class Masked(nn.Module):
+    """A network that takes coalitions."""
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        return (x[:, None] * mask).sum(-1, keepdim=True)
+
+
+@pytest.mark.parametrize(
+    ("value", "what"),
+    [
+        (MODEL, "LogisticRegression cannot be called"),
+        (
+            MODEL.predict_proba,
+            "LogisticRegression.predict_proba of .* does not take these",
+        ),
+        (ms.as_model(MODEL, ROWS), "Model object .* does not take these"),
+        (nn.Linear(3, 2), r"Linear\(.* does not take these"),
+        (ROWS, "Tensor cannot be called"),
+    ],
+    ids=["estimator", "method", "model", "module", "rows"],
+)
+@pytest.mark.parametrize("estimator", [ms.auto_shapley, ms.exact_shapley])
+def test_a_model_is_no_value_function(estimator: Any, value: Any, what: str) -> None:
+    with pytest.raises(TypeError, match=rf"{what}.*; of a model, `ms.imputed_value.* comes first"):
+        estimator(value, ROWS)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Masked(),
+        lambda *arguments: Masked()(*arguments),
+        lambda x, mask: (x.numpy()[:, None] * mask.numpy()).sum(-1, keepdims=True),
+    ],
+    ids=["module", "any", "numpy"],
+)
+def test_what_takes_coalitions_is_a_value_function(value: Any) -> None:
+    found = ms.exact_shapley(value, ROWS.numpy())
+    assert torch.allclose(found.phi[..., 0], ROWS)
+    assert value(ROWS, torch.from_numpy(np.ones((12, 1, 3), bool))).shape == (12, 1, 1)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Bool, Float, Int, Int64
 from torch import Tensor
 
 from manifold_shap._checks import check_mask, check_whole
@@ -251,3 +251,30 @@ def toggled(mask: Bool[Tensor, "*shape players"]) -> Bool[Tensor, "*shape places
     players = mask.shape[-1]
     toggle = torch.eye(players + 1, players, dtype=torch.bool, device=mask.device).roll(1, 0)
     return mask[..., None, :] ^ toggle
+
+
+def is_proper(mask: Bool[Tensor, "batch m players"]) -> Bool[Tensor, "batch m"]:
+    """Which coalitions are neither empty nor full."""
+    # On bytes these are vectorised; `any` and `all` take sixty times as long on a CPU.
+    present = mask.contiguous().view(torch.uint8)
+    return present.amax(-1).bool() & ~present.amin(-1).bool()
+
+
+def nested(
+    rank: Int[Tensor, "batch orders players"], start: int, stop: int
+) -> Bool[Tensor, "batch some players"]:
+    """The coalitions from start to stop among those nested along all orders, one after another.
+
+    Args:
+        rank: place of each player in each order.
+    """
+    sizes = rank.shape[2] - 1
+    last = torch.arange(sizes, device=rank.device).to(rank.dtype)[:, None]
+    if stop - start < sizes:
+        # A whole order takes n(n-1) bytes a row, whatever the batch.
+        at = torch.arange(start, stop, device=rank.device)
+        return rank[:, at // sizes] <= last[at % sizes]
+    # Whole orders are compared at once, and the ends cut to size.
+    first = start // sizes
+    whole = (rank[:, first : -(-stop // sizes), None] <= last).flatten(1, 2)
+    return whole[:, start - first * sizes : stop - first * sizes]

@@ -9,12 +9,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
-from jaxtyping import Bool, Float, Int, Int64
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from manifold_shap._arrays import is_frame
 from manifold_shap._checks import check_coalitions, check_rows
-from manifold_shap.coalitions import toggled
+from manifold_shap.coalitions import is_proper, nested, toggled
 from manifold_shap.players import Players
 from manifold_shap.spaces import Identity, OutputSpace
 from manifold_shap.tables.schema import Schema
@@ -190,7 +190,7 @@ class ValueFunction(ABC):
         # Narrow integers make the memory-bound comparison cheaper.
         rank = rank.to(torch.int16) if sizes < 2**15 else rank
         own = keys.repeat_interleave(sizes, 1)
-        return self._in_calls(x, partial(_nested, rank), own, batch_size).unflatten(1, (-1, sizes))
+        return self._in_calls(x, partial(nested, rank), own, batch_size).unflatten(1, (-1, sizes))
 
     def values_around(
         self,
@@ -322,29 +322,6 @@ class ValueFunction(ABC):
         variance = torch.where(proper[..., None], variance, 0.0)
         effective = torch.where(proper, effective, float(self.draws))
         return Estimate(values, variance, effective)
-
-
-def is_proper(mask: Bool[Tensor, "batch m players"]) -> Bool[Tensor, "batch m"]:
-    """Which coalitions are neither empty nor full."""
-    # On bytes these are vectorised; `any` and `all` take sixty times as long on a CPU.
-    present = mask.contiguous().view(torch.uint8)
-    return present.amax(-1).bool() & ~present.amin(-1).bool()
-
-
-def _nested(
-    rank: Int[Tensor, "batch orders players"], start: int, stop: int
-) -> Bool[Tensor, "batch some players"]:
-    """The coalitions from start to stop among those nested along all orders, one after another."""
-    sizes = rank.shape[2] - 1
-    last = torch.arange(sizes, device=rank.device).to(rank.dtype)[:, None]
-    if stop - start < sizes:
-        # A whole order takes n(n-1) bytes a row, whatever the batch.
-        at = torch.arange(start, stop, device=rank.device)
-        return rank[:, at // sizes] <= last[at % sizes]
-    # Whole orders are compared at once, and the ends cut to size.
-    first = start // sizes
-    whole = (rank[:, first : -(-stop // sizes), None] <= last).flatten(1, 2)
-    return whole[:, start - first * sizes : stop - first * sizes]
 
 
 def _keys_for(mask: Tensor, keys: Tensor | None) -> Int64[Tensor, "batch m"]:

@@ -10,11 +10,11 @@ from torch import Tensor
 
 from manifold_shap import _random
 from manifold_shap._checks import check_seed, check_whole
-from manifold_shap.coalitions import toggled
+from manifold_shap.coalitions import is_proper, toggled
 from manifold_shap.imputers.base import Completions, Imputer
 from manifold_shap.models import Model
 from manifold_shap.spaces import OutputSpace, as_space
-from manifold_shap.values.base import Estimate, is_proper
+from manifold_shap.values.base import Estimate
 from manifold_shap.values.model import ModelValue, model_for, reference_outputs
 
 # Elements of completed rows that are held at a time: 256 MiB.

@@ -33,6 +33,7 @@ from .metrics import mean_squared_error as mean_squared_error
 from .metrics import shapley_pairs as shapley_pairs
 from .models import Model as Model
 from .models import as_model as as_model
+from .models.files import load_model as load_model
 from .naive_bayes import multiclass_score as multiclass_score
 from .naive_bayes import naive_bayes_shapley as naive_bayes_shapley
 from .naive_bayes import weight_of_evidence as weight_of_evidence

@@ -30,8 +30,8 @@ class OutputSpace(ABC):
         name: as in the configuration.
         unit: of values and Shapley values, for the axes of figures.
         on_simplex: whether outputs are probabilities of the classes.
-        regression: whether T takes the plain values of a model, not log-probabilities.
-        takes_logarithms: whether an exact zero among the probabilities needs replacement.
+        takes: what T is a function of: `"probabilities"` or `"log_probabilities"` of a classifier,
+            or the `"values"` of a regression model. They come in the model's own precision.
         zero_replacement: probability mass given to exact zeros; each becomes
             `zero_replacement / K` (multiplicative replacement). Networks give no exact zeros;
             forests and nearest neighbours do.
@@ -40,8 +40,7 @@ class OutputSpace(ABC):
     name: ClassVar[str]
     unit: ClassVar[str]
     on_simplex: ClassVar[bool] = False
-    regression: ClassVar[bool] = False
-    takes_logarithms: ClassVar[bool] = False
+    takes: ClassVar[str] = "probabilities"
     zero_replacement: float
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -53,7 +52,7 @@ class OutputSpace(ABC):
     def __call__(
         self, prediction: Float[Tensor, "*batch classes"]
     ) -> Float[Tensor, "*batch outputs"]:
-        """T of log-probabilities; where `regression`, of the model's plain values."""
+        """T of what it takes, see `takes`."""
 
     @abstractmethod
     def outputs(self, classes: Sequence[str]) -> tuple[str, ...]:
@@ -62,6 +61,16 @@ class OutputSpace(ABC):
         Raises:
             ValueError: a number of classes that T is not defined for.
         """
+
+    @property
+    def regression(self) -> bool:
+        """Whether T takes the plain values of a model, not probabilities."""
+        return self.takes == "values"
+
+    @property
+    def takes_logarithms(self) -> bool:
+        """Whether an exact zero among the probabilities needs replacement."""
+        return self.takes == "log_probabilities"
 
     def partition(self, classes: Sequence[str]) -> Partition | None:
         """What each output compares, where outputs are log-ratio coordinates; None elsewhere."""
@@ -85,7 +94,7 @@ class OutputSpace(ABC):
 class Probability(OutputSpace):
     """Probabilities of the K classes.
 
-    >>> Probability()(torch.tensor([[0.2, 0.8]]).log())
+    >>> Probability()(torch.tensor([[0.2, 0.8]]))
     tensor([[0.2000, 0.8000]])
     """
 
@@ -94,7 +103,7 @@ class Probability(OutputSpace):
     on_simplex = True
 
     def __call__(self, prediction: Tensor) -> Tensor:
-        return prediction.exp()
+        return prediction
 
     def outputs(self, classes: Sequence[str]) -> tuple[str, ...]:
         return tuple(classes)
@@ -118,7 +127,7 @@ class Identity(OutputSpace):
 
     name = "identity"
     unit = "model output"
-    regression = True
+    takes = "values"
 
     def __call__(self, prediction: Tensor) -> Tensor:
         return prediction
@@ -140,7 +149,7 @@ class _LogRatios(OutputSpace):
     """
 
     zero_replacement: float = 1e-3
-    takes_logarithms = True
+    takes = "log_probabilities"
 
     def __post_init__(self) -> None:
         share = "it is the share of probability that exact zeros get, such as 0.001"
@@ -234,6 +243,6 @@ def as_space(output: "str | OutputSpace", zero_replacement: float | None = None)
         )
     check_choice("output", output, SPACES)
     named: Any = SPACES[output]
-    if zero_replacement is None or not named.takes_logarithms:
+    if zero_replacement is None or not named().takes_logarithms:
         return named()
     return named(zero_replacement)

@@ -50,8 +50,12 @@ RESERVED = {
 
 # What `import manifold_shap` leaves for those who need it.
 LEFT_OUT = (
+    "catboost",
+    "lightgbm",
     "lightning",
     "matplotlib",
+    "narwhals",
+    "onnxruntime",
     "hydra",
     "narwhals",
     "pandas",
@@ -59,6 +63,7 @@ LEFT_OUT = (
     "skops",
     "torchvision",
     "xarray",
+    "xgboost",
     "zarr",
 )
 
@@ -83,7 +88,17 @@ DEFERRED = {
     ("explanation", "tables.features"): FRAMES,
     ("io.zarr", "xarray"): SLOW,
     ("io.zarr", "zarr"): SLOW,
-    ("models", "pandas"): FRAMES,
+    ("models.boosting", "xgboost"): "an optional dependency",
+    ("models.estimators", "pandas"): FRAMES,
+    ("models.files", "catboost"): "an optional dependency",
+    ("models.files", "lightgbm"): "an optional dependency",
+    ("models.files", "onnxruntime"): "an optional dependency",
+    ("models.files", "skops.io"): SLOW,
+    ("models.files", "xgboost"): "an optional dependency",
+    ("models.onnx", "narwhals"): FRAMES,
+    ("models.onnx", "pandas"): FRAMES,
+    ("models.outputs", "narwhals"): FRAMES,
+    ("models.rows", "narwhals"): FRAMES,
     ("naive_bayes_models", "pandas"): FRAMES,
     ("naive_bayes_models", "pandas.api.types"): FRAMES,
     ("naive_bayes_models", "sklearn"): SLOW,

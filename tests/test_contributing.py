@@ -76,7 +76,7 @@ class Squared(OutputSpace):
     unit = "squared probability"
 
     def __call__(self, prediction: Tensor) -> Tensor:
-        return (2 * prediction).exp()
+        return prediction.square()
 
     def outputs(self, classes: Sequence[str]) -> tuple[str, ...]:
         return tuple(classes)

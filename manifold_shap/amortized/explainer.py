@@ -82,7 +82,7 @@ class AmortizedExplainer:
     def _values(self, rows: Tensor, prediction: Tensor, batch_size: int) -> Tensor:
         # The value function may have been moved.
         self.network.to(self.value.device)
-        surrogate, change = self.value.surrogate, prediction - self.value.expectation
+        surrogate, change = self.value.surrogate, (prediction - self.value.expectation).float()
         # Players are last in memory, as the network computes them.
         phi = change.new_empty(*change.shape, len(self.value.players)).mT
         # Within one context weights are cast to half precision once.
@@ -167,7 +167,9 @@ def fit_amortized(
     }
     with seeded(seed):
         task = AmortizedTask({**settings, **chosen})
-    rows, held_out = ((x, value.prediction(x) - value.expectation) for x in (x_train, x_validation))
+    rows, held_out = (
+        (x, (value.prediction(x) - value.expectation).float()) for x in (x_train, x_validation)
+    )
     task.describe(value.surrogate, rows[1])
     record = train(task, rows, held_out, chosen)
     explainer = _explainer(task, value)

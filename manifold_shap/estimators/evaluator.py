@@ -80,10 +80,11 @@ class Evaluator:
         self.batch_size = batch_size or self.value.batch_size or own
         self.device = self.value.device
         self._dtype: torch.dtype | None = None
-        self.prediction = self._anchor(self.value.prediction)
-        self.base = self._anchor(self.value.base)
+        ends = self._anchor(self.value.prediction), self._anchor(self.value.base)
+        # A model in double precision may have a surrogate in single precision.
+        self._dtype = torch.promote_types(ends[0].dtype, ends[1].dtype)
+        self.prediction, self.base = (end.to(self._dtype) for end in ends)
         self.total, self.device = self.prediction - self.base, self.prediction.device
-        self._dtype = self.base.dtype
         self.shape = (len(self.x), len(self.players), self.prediction.shape[1])
         self._partition = self.value.space.partition(self.value.classes)
         self.crossed = self._partition is not None and self.shape[2] <= _MOST_CROSSED

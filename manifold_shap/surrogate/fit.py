@@ -158,7 +158,7 @@ def fit_surrogate(
     players, x_train, x_validation = training_rows(x_train, x_validation, seed, players, schema)
     space = as_space(output)
     wrapped = model_for(model, x_train, space)
-    target = reference_outputs(wrapped, space, x_train)
+    target = reference_outputs(wrapped, space, x_train).float()
     settings = {
         "event": players.event,
         "index": players.index.flatten().tolist(),
@@ -178,7 +178,7 @@ def fit_surrogate(
         task = SurrogateTask({**settings, **chosen})
     task.describe(x_train, target)
     task.teacher_targets = _teacher_targets(task, teacher, x_train, teacher_pairs, chosen)
-    check = x_validation, space(wrapped(x_validation))
+    check = x_validation, space(wrapped(x_validation, space.takes)).float()
     record = train(task, (x_train, target), check, chosen)
     value = _value(task, wrapped)
     value.training_record = record

@@ -1,9 +1,7 @@
 """Trains and loads the classifiers of the command line: an MLP, or one of scikit-learn."""
 
-import importlib
 import math
 import time
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -16,6 +14,7 @@ from torch import Tensor
 from manifold_shap._checks import check_known
 from manifold_shap.io.files import write_whole
 from manifold_shap.models import Model, as_model
+from manifold_shap.models.files import load_model
 from manifold_shap.nn import MLP
 from manifold_shap.training.loop import seeded, train
 from manifold_shap.training.task import (
@@ -187,39 +186,10 @@ def load_estimator(directory: str | Path) -> Any:
         FileNotFoundError: none is there; the classifier may be a network.
         ValueError: the file is damaged, foreign, or holds types that are not scikit-learn's.
     """
-    import skops.io
-
     path = Path(directory) / _ESTIMATOR
     if not path.exists():
         raise FileNotFoundError(
             f"Expected a scikit-learn classifier at {path} but no file is there; train one, e.g. "
             "by classifier=random_forest."
         )
-    try:
-        unknown = skops.io.get_untrusted_types(file=path)
-        foreign = [name for name in unknown if not _is_sklearn_class(name)]
-        if foreign:
-            raise ValueError(
-                f"Refused to load {path}: it names types that are not scikit-learn's own "
-                f"({', '.join(foreign)}), and loading them could run code. Train the classifier "
-                "again, or choose one that consists of scikit-learn's classes."
-            )
-        return skops.io.load(path, trusted=unknown)
-    except (zipfile.BadZipFile, KeyError, OSError) as error:
-        raise ValueError(
-            f"Expected a scikit-learn classifier written by skops at {path} but the file is "
-            f"damaged ({error}). Train the classifier again."
-        ) from error
-
-
-def _is_sklearn_class(name: str) -> bool:
-    # Some of scikit-learn's compiled classes, such as its trees, are not on skops' own list.
-    module, _, attribute = name.rpartition(".")
-    if not module.startswith("sklearn."):
-        return False
-    try:
-        found = vars(importlib.import_module(module)).get(attribute)
-    except ImportError:
-        return False
-    # A module also holds what it imports from elsewhere.
-    return isinstance(found, type) and found.__module__.startswith("sklearn.")
+    return load_model(path)

@@ -187,7 +187,8 @@ class ImputedValue(ModelValue):
     def _outputs(
         self, rows: Float[Tensor, "batch m draws *event"]
     ) -> Float[Tensor, "batch m draws outputs"]:
-        return self.space(self.model(rows.flatten(0, 2))).unflatten(0, rows.shape[:3])
+        outputs = self.space(self.model(rows.flatten(0, 2), self.space.takes))
+        return outputs.unflatten(0, rows.shape[:3])
 
     def _weights(
         self,
@@ -237,7 +238,7 @@ class ImputedValue(ModelValue):
 
 
 def _mean(outputs: Tensor, weights: Tensor) -> Float[Tensor, "batch m outputs"]:
-    return torch.einsum("bmdo,bmd->bmo", outputs, weights)
+    return torch.einsum("bmdo,bmd->bmo", outputs, weights.to(outputs.dtype))
 
 
 def imputed_value(

@@ -44,7 +44,7 @@ class ModelValue(ValueFunction):
         Raises:
             ValueError: the model's output is not finite.
         """
-        outputs = self.space(self.model(x.to(self.device)))
+        outputs = self.space(self.model(x.to(self.device), self.space.takes))
         check_numbers(outputs)
         return outputs
 
@@ -68,7 +68,7 @@ def reference_outputs(
     if len(x) == 0:
         raise ValueError("Expected at least one reference row but got none.")
     model.check(x[:batch_size])
-    predictions = torch.cat([model(rows) for rows in x.split(batch_size)])
+    predictions = torch.cat([model(rows, space.takes) for rows in x.split(batch_size)])
     zeros = int(torch.isneginf(predictions).sum()) if space.takes_logarithms else 0
     if zeros:
         amount = space.zero_replacement / predictions.shape[-1]

@@ -88,7 +88,8 @@ class RetrainedValue(ModelValue):
         bar = tqdm(distinct, "models", delay=2, unit="model", disable=not self._progress)
         for coalition, pairs in zip(bar, by_coalition, strict=True):
             present = rows[pairs // coalitions][:, self._columns(coalition)]
-            values[pairs] = self.space(self._model(coalition)(present))
+            found = self.space(self._model(coalition)(present, self.space.takes))
+            values[pairs] = found.to(values.dtype)
         check_numbers(values)
         return values.unflatten(0, (len(x), coalitions))
 
@@ -181,9 +182,11 @@ def retrained_value(
     space, columns = as_space(output), x.flatten(1)
     fit = partial(_fit_copy, fit) if hasattr(fit, "fit") else fit
     model = model_for(fit(columns, y_train), columns, space)
-    reference_outputs(model, space, columns)  # For its checks, and its warning of exact zeros.
-    prior = _mean_target(y_train, model) if model.returns == "values" else _prior(y_train, model)
-    return RetrainedValue(fit, x, y_train, model, players, space, space(prior), progress)
+    # Checks the outputs, and warns of exact zeros.
+    outputs = reference_outputs(model, space, columns)
+    prior = _mean_target(y_train, model) if space.regression else _prior(y_train, model)
+    base = space(prior.log() if space.takes_logarithms else prior).to(outputs.dtype)
+    return RetrainedValue(fit, x, y_train, model, players, space, base, progress)
 
 
 def _fit_copy(estimator: Any, x: Tensor, y: Any) -> Any:
@@ -195,7 +198,7 @@ def _fit_copy(estimator: Any, x: Tensor, y: Any) -> Any:
 
 
 def _prior(y: Any, model: Model) -> Float[Tensor, " classes"]:
-    """Log-frequencies of the classes: the prediction of a model without features."""
+    """Frequencies of the classes: the prediction of a model without features."""
     labels = np.asarray(y.cpu() if isinstance(y, Tensor) else y)
     names, counts = np.unique(labels, return_counts=True)
     classes = len(model.classes)
@@ -207,7 +210,7 @@ def _prior(y: Any, model: Model) -> Float[Tensor, " classes"]:
             f"model, one label per row, but got shape {labels.shape} with {len(names)} distinct "
             "entries; use output='identity' for regression."
         )
-    return torch.as_tensor(counts / len(labels), dtype=torch.get_default_dtype()).log()
+    return torch.as_tensor(counts / len(labels), dtype=torch.float64)
 
 
 def _mean_target(y: Any, model: Model) -> Float[Tensor, " outputs"]:
@@ -224,4 +227,4 @@ def _mean_target(y: Any, model: Model) -> Float[Tensor, " outputs"]:
             f"fitted model, but got shape {tuple(targets.shape)}; use output='probability' to "
             "explain a classifier."
         )
-    return mean.to(torch.get_default_dtype())
+    return mean

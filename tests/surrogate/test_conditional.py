@@ -18,7 +18,7 @@ class TableConditional:
     """v(S) = mean of f over the rows of a table that agree with x on S."""
 
     def __init__(self, model: ms.Model, table: Tensor) -> None:
-        self.table, self.predicted = table, model(table).exp()
+        self.table, self.predicted = table, model(table).exp().float()
 
     def __call__(self, x: Tensor, mask: Tensor) -> Tensor:
         # Disagreements on S, counted by matrix products: x_i(1-t_i) + (1-x_i)t_i summed over S.

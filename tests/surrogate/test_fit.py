@@ -33,7 +33,8 @@ def classifier(x: Tensor) -> Tensor:
 
 def exact_values(space: str) -> Tensor:
     """E[T(f(X)) | x_S] under the joint table, for all 8 rows and 8 coalitions."""
-    outputs = ms.as_space(space)(classifier(EVERY_ROW).log())
+    p = classifier(EVERY_ROW)
+    outputs = ms.as_space(space)(p.log() if space in ("log_odds", "ilr") else p)
     values = torch.empty(8, 8, outputs.shape[1])
     for b, k in itertools.product(range(8), range(8)):
         agrees = (EVERY_ROW[:, MASKS[k]] == EVERY_ROW[b, MASKS[k]]).all(1)
@@ -292,7 +293,7 @@ def test_loading_an_incomplete_checkpoint_is_refused(tmp_path: Path) -> None:
         ({"x_train": np.array(["row"]), "players": None}, TypeError, "Expected `x_train` to be"),
         ({"x_train": TABLE[:1], "x_validation": None}, ValueError, "at least 2 training rows"),
         ({"model": lambda x: x}, ValueError, "Expected the model to return a distribution"),
-        ({"model": "model"}, TypeError, "Expected `model` to be a torch module"),
+        ({"model": 3}, TypeError, "Expected `model` to be a torch module"),
         ({"batch_size": 0}, ValueError, "Expected `batch_size` to be a whole number of at least 1"),
         ({"players": ms.Players.of_elements((2,))}, ValueError, r"`x_train` of shape \(rows, 2\)"),
     ],

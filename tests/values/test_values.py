@@ -11,7 +11,6 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap import _random as noise
-from manifold_shap import models as classifiers
 from manifold_shap.coalitions import all_coalitions
 from manifold_shap.imputers import Completions
 from manifold_shap.imputers.empirical import EmpiricalImputer, ExactMatchImputer
@@ -50,7 +49,7 @@ def test_imputed_value_is_the_mean_over_spliced_rows(make_value: MakeValue, spac
     for b, k in ((0, 1), (1, 6), (2, 14)):
         spliced = value.imputer.reference.clone()
         spliced[:, MASKS[k]] = x[b, MASKS[k]]
-        expected = value.space(value.model(spliced)).mean(0)
+        expected = value.space(value.model(spliced, value.space.takes)).mean(0)
         torch.testing.assert_close(values[b, k], expected)
 
 
@@ -74,7 +73,7 @@ def test_models_see_no_more_rows_than_fit_a_cache(
     model = (lambda x: network(x)) if as_function else network
     value = ms.imputed_value(model, ms.MarginalImputer(rows(9)), draws=5)
     whole = value(rows(), masks())
-    monkeypatch.setattr(classifiers, "_CPU_ROWS", 7)
+    monkeypatch.setattr("manifold_shap.models.predictor.CPU_ROWS", 7)
     network.seen.clear()
     torch.testing.assert_close(value(rows(), masks()), whole)
     assert network.seen.count(7) == 3 * 16 * 5 // 7
@@ -91,7 +90,7 @@ def test_scikit_learn_sees_all_rows_at_once(monkeypatch: pytest.MonkeyPatch) -> 
 
     regressor = Regressor().fit(x.numpy(), x.sum(1).numpy())
     value = ms.imputed_value(regressor, ms.MarginalImputer(x), "identity", draws=5)
-    monkeypatch.setattr(classifiers, "_CPU_ROWS", 7)
+    monkeypatch.setattr("manifold_shap.models.predictor.CPU_ROWS", 7)
     seen.clear()
     value(rows(), masks()[:, 1:-1])
     assert seen == [3 * 14 * 5]
@@ -117,7 +116,7 @@ def test_estimate_gives_the_variance_of_the_mean_of_its_draws(
     torch.testing.assert_close(effective, torch.full((3, 16), 7.0))
     completed = value.imputer.impute(x, masks(), range(7), noise.fold(keys, value.seed)).rows
     for b, k in ((0, 1), (2, 9)):
-        outputs = value.space(value.model(completed[b, k]))
+        outputs = value.space(value.model(completed[b, k], value.space.takes))
         torch.testing.assert_close(values[b, k], outputs.mean(0))
         spread = (outputs - outputs.mean(0)).square().sum(0) / 6
         # 7 of the 20 reference rows are drawn, and no row twice.

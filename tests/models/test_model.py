@@ -38,7 +38,8 @@ def test_logits_and_probabilities_are_told_apart(
     model = as_model(function, X)
     assert model.returns == returns
     assert model.classes == ("0", "1")
-    torch.testing.assert_close(model(X), LOGITS.log_softmax(-1))
+    torch.testing.assert_close(model(X), LOGITS.log_softmax(-1), check_dtype=False)
+    assert model(X).dtype == function(X).dtype
 
 
 def test_log_probabilities_and_values_are_named_by_the_caller() -> None:
@@ -71,9 +72,9 @@ def test_sklearn_classifier(named: bool) -> None:
     # scikit-learn warns when a model that was fitted with names gets none, or the reverse.
     model = as_model(estimator, X)
     assert model.classes == ("no", "yes")
-    assert model(X).dtype == torch.float32
-    expected = torch.from_numpy(estimator.predict_proba(table)).float()
-    torch.testing.assert_close(model(X).exp(), expected)
+    expected = torch.from_numpy(estimator.predict_proba(table))
+    assert torch.equal(model(X, "probabilities"), expected)
+    assert torch.equal(model(X), expected.log())
 
 
 def test_a_model_passes_unchanged_and_is_checked() -> None:
@@ -89,7 +90,11 @@ def test_a_model_passes_unchanged_and_is_checked() -> None:
         (lambda x: x.tolist(), TypeError, "return a tensor or an array of numbers but got list"),
         (lambda x: x.numpy().astype(str), TypeError, "an array of numbers but got ndarray"),
         (lambda x: x[:, 0], ValueError, r"shape \(50, classes\) for 50 rows but got \(50,\)"),
-        (lambda x: x[:10], ValueError, r"shape \(50, classes\) for 50 rows but got \(10, 3\)"),
+        (
+            lambda x: x[:10],
+            ValueError,
+            "each of 50 rows but the function '<lambda>' returned",
+        ),
         (lambda x: x / 0 * 0, ValueError, "the first in row 0, element 0 .nan.; look for an ov"),
         (lambda x: x[:, :1], ValueError, r"got one column; .* `torch.cat\(\(torch.zeros_like\(z"),
         (lambda x: x[:, :1].sigmoid(), ValueError, r"got one column; .* `torch.cat\(\(1 - p, p\)"),
@@ -129,8 +134,9 @@ def test_sklearn_regressor_gives_values(outputs: int) -> None:
 def test_sklearn_estimators_without_probabilities() -> None:
     labels = LOGITS.argmax(1).numpy()
     regressor = LinearRegression().fit(X.numpy(), labels)
-    with pytest.raises(TypeError, match=r"LinearRegression has `predict` only; .*'identity'"):
-        as_model(regressor, X)
+    assert as_model(regressor, X).returns == "values"
+    with pytest.raises(ValueError, match=r"returns='values' for LinearRegression, .* 'logits'; .*"):
+        as_model(regressor, X, returns="logits")
     for returns in (None, "values"):
         with pytest.raises(TypeError, match=r"LinearSVC has `predict` only; .*`CalibratedClass"):
             as_model(LinearSVC().fit(X.numpy(), labels), X, returns=returns)
@@ -139,8 +145,7 @@ def test_sklearn_estimators_without_probabilities() -> None:
 def test_sklearn_estimators_must_be_fitted() -> None:
     with pytest.raises(ValueError, match="this LogisticRegression is not; call `fit` first"):
         as_model(LogisticRegression(), X)
-    # scikit-learn's own message says it as well.
-    with pytest.raises(ValueError, match=r"LinearRegression instance is not fitted .* Call 'fit'"):
+    with pytest.raises(ValueError, match=r"this LinearRegression is not .* call `fit` first"):
         as_model(LinearRegression(), X, returns="values")
 
 
@@ -159,7 +164,9 @@ def test_negative_probabilities_are_no_distribution() -> None:
 
 
 def test_other_errors() -> None:
-    with pytest.raises(TypeError, match=r"Expected `model` to be a torch module, .* but got str"):
+    with pytest.raises(TypeError, match=r"Expected `model` to be a torch module, .* but got 3"):
+        as_model(3, X)
+    with pytest.raises(ValueError, match=r"Expected a model file that ends in .* but got 'model'"):
         as_model("model", X)
     with pytest.raises(ValueError, match=r"Expected `returns` to be one of .* but got 'odds'"):
         Model(logits, ("a", "b"), "odds")
@@ -196,8 +203,8 @@ def test_naive_bayes_is_read_beyond_the_reach_of_probabilities() -> None:
 def test_naive_bayes_may_have_zeros() -> None:
     bayes = CategoricalNB(alpha=0, force_alpha=True).fit([[0], [1], [1], [2]], [0, 0, 1, 1])
     x = torch.tensor([[0.0], [1.0], [2.0]])
-    p = as_model(bayes, x)(x).exp()
-    torch.testing.assert_close(p, torch.tensor([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]]))
+    p = as_model(bayes, x)(x, "probabilities")
+    torch.testing.assert_close(p.float(), torch.tensor([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]]))
 
 
 def test_a_random_model_is_asked_twice_and_named() -> None:

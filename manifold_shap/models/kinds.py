@@ -1,0 +1,54 @@
+"""Finds the adapter for a model, by its kind."""
+
+from typing import Any
+
+from manifold_shap.models.boosting import (
+    CatBoostEstimator,
+    LightGBMBooster,
+    LightGBMEstimator,
+    XGBoostBooster,
+    XGBoostEstimator,
+)
+from manifold_shap.models.estimators import EstimatorPredictor
+from manifold_shap.models.network import FunctionPredictor, NetworkPredictor
+from manifold_shap.models.onnx import OnnxPredictor
+from manifold_shap.models.predictor import Predictor
+
+# The first that takes a model is its adapter: the particular ones come before the general.
+KINDS: tuple[type[Predictor], ...] = (
+    NetworkPredictor,
+    OnnxPredictor,
+    XGBoostBooster,
+    XGBoostEstimator,
+    LightGBMBooster,
+    LightGBMEstimator,
+    CatBoostEstimator,
+    EstimatorPredictor,
+    FunctionPredictor,
+)
+
+
+def predictor_of(model: Any, returns: str | None = None) -> Predictor:
+    """The adapter that asks this model.
+
+    Args:
+        model: see `as_model`; an adapter passes unchanged.
+        returns: what the model returns, one of `RETURNS`; by default what its kind says.
+
+    Raises:
+        TypeError: a model of no known kind, or one without probabilities.
+        ValueError: it is not fitted, or returns something else.
+
+    >>> type(predictor_of(lambda rows: rows)).__name__
+    'FunctionPredictor'
+    """
+    if isinstance(model, Predictor):
+        return model
+    for kind in KINDS:
+        if not isinstance(model, type) and kind.takes(model):
+            return kind(model, returns)
+    raise TypeError(
+        "Expected `model` to be a torch module, an estimator of scikit-learn, xgboost, lightgbm or "
+        "catboost, a session of onnxruntime, the path of a file with one of these, or a callable "
+        f"from rows to probabilities, logits or values, but got {model!r:.100}."
+    )

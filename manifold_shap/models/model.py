@@ -1,0 +1,221 @@
+"""Wraps models to explain as functions of tensors of rows, or of the codes of a table's rows."""
+
+import os
+import warnings
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from manifold_shap._checks import check_whole, to_tensor
+from manifold_shap._words import check_choice
+from manifold_shap.models.files import load_model
+from manifold_shap.models.kinds import predictor_of
+from manifold_shap.models.outputs import RETURNS, check_outputs, check_shape, converted, inferred
+
+# Rows on which a model is asked twice.
+_REPEATED_ROWS = 64
+
+
+@runtime_checkable
+class Rows(Protocol):
+    """Makes rows of the kind that a model takes from a tensor: a `Codebook`, for example."""
+
+    names: tuple[str, ...]
+
+    def frame(self, x: Tensor) -> Any:
+        """The rows that the tensor stands for."""
+
+
+class Model:
+    """A model to explain, as a function of a batch of rows.
+
+    Calling it gives log-probabilities `[batch, classes]` or, for `returns="values"` (regression),
+    the model's own outputs, in its own precision and at least in torch's. No gradients are
+    recorded, and the wrapped model gets a copy of the rows: what it changes in place stays its own.
+
+    Args:
+        predict: a model of any kind that `as_model` takes, or the adapter of one.
+        classes: names, one per class (or per output).
+        returns: `"logits"`, `"probabilities"`, `"log_probabilities"` or `"values"`.
+        batch_size: most rows in a call of the model, where it has a limit.
+        codebook: makes a frame of the codes that rows then are, see `as_model`.
+        dtype: of whole numbers, where the model gets rows of these; by default rows as they come.
+
+    Example:
+        >>> model = Model(lambda x: x / x.sum(-1, keepdim=True), ["no", "yes"], "probabilities")
+        >>> model(torch.tensor([[1.0, 3.0]]), "probabilities")
+        tensor([[0.2500, 0.7500]])
+
+    Raises:
+        TypeError: a model of no known kind.
+        ValueError: `returns` is none of these, or `batch_size` is below 1.
+    """
+
+    def __init__(
+        self,
+        predict: Any,
+        classes: Sequence[str],
+        returns: str,
+        batch_size: int | None = None,
+        codebook: Rows | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        self.returns = check_choice("returns", returns, RETURNS)
+        self.predictor = predictor_of(predict, returns)
+        self.classes = tuple(str(name) for name in classes)
+        self.batch_size = None if batch_size is None else check_whole("batch_size", batch_size)
+        self.codebook, self.dtype = codebook, dtype
+        self._repeated = False
+
+    @torch.no_grad()
+    def __call__(
+        self, x: Float[Tensor, "batch *event"], scale: str | None = None
+    ) -> Float[Tensor, "batch classes"]:
+        """Outputs of these rows.
+
+        Args:
+            x: rows or, with a codebook, their codes.
+            scale: `"probabilities"` or `"log_probabilities"` for a classifier; by default the
+                latter. What the model itself returns passes unchanged.
+        """
+        outputs = converted(self._raw(x), self.returns, scale or "log_probabilities")
+        # Some accelerators have no double precision.
+        narrow = torch.float32 if x.device.type == "mps" else outputs.dtype
+        return outputs.to(x.device, torch.promote_types(narrow, torch.get_default_dtype()))
+
+    def to(self, device: torch.device | str) -> "Model":
+        """Move a wrapped torch module; other models get rows on the device of the rows."""
+        self.predictor.to(device)
+        return self
+
+    @torch.no_grad()
+    def check(self, x: Float[Tensor, "batch *event"]) -> None:
+        """Raise unless the model gives what `returns` promises on these rows.
+
+        Warns, once, where it gives other outputs when it is called again on the same rows.
+
+        Raises:
+            RuntimeError: the model failed.
+            TypeError: outputs that are no numbers.
+            ValueError: outputs of another shape, NaN, or no distribution over the classes.
+        """
+        raw = self._raw(x)
+        check_shape(raw, len(x), self.returns)
+        if raw.shape[1] != len(self.classes):
+            raise ValueError(
+                f"Expected {len(self.classes)} columns, one per name in `classes`, but the model "
+                f"returned {raw.shape[1]}."
+            )
+        check_outputs(raw, self.returns)
+        if not self._repeated:
+            self._repeated = True
+            _warn_if_random(self, x[:_REPEATED_ROWS])
+
+    def _raw(self, x: Tensor) -> Tensor:
+        parts = []
+        for rows in x.split(self.batch_size or self.predictor.rows_per_call(x)):
+            outputs = self.predictor(self._rows(rows))
+            # A regression model of one output may give one number per row.
+            single = outputs.ndim == 1 and self.returns == "values"
+            parts.append(outputs[:, None] if single else outputs)
+        return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+    def _rows(self, x: Tensor) -> Any:
+        """What the model is given for a tensor, in memory of its own."""
+        if self.codebook is not None:
+            return self.codebook.frame(x)
+        # An imputer may draw fractions.
+        return x.clone() if self.dtype is None else x.round().to(self.dtype)
+
+
+def as_model(
+    model: Any,
+    x: Any,
+    classes: Sequence[str] | None = None,
+    returns: str | None = None,
+    batch_size: int | None = None,
+) -> Model:
+    """Wrap a trained model of any kind.
+
+    It may be a torch module (put into evaluation mode, on rows on its own device); a classifier,
+    regressor or pipeline of scikit-learn; an estimator or a `Booster` of xgboost, lightgbm or
+    catboost; a session of onnxruntime; the path of a file that `load_model` reads; or any function
+    of rows to a tensor, an array or a frame. A `Model` passes unchanged, with its own names and
+    settings.
+
+    Args:
+        model: gives outputs `[batch, classes]` for a batch of rows.
+        x: a few rows, a tensor or an array `[batch, *event]`, on which the outputs are checked and,
+            where `returns` is not given, read; whole numbers stay whole. Or the `Codebook` of a
+            frame: the result then takes codes, and the model gets the frame that they stand for.
+        classes: names; by default the model's own, else "0", "1", ...
+        returns: `"logits"`, `"probabilities"`, `"log_probabilities"` or, for regression,
+            `"values"`. By default what the kind of model says; of a torch module or a function it
+            is inferred from the outputs: rows that are distributions are probabilities, rows
+            outside of [0, 1] are logits.
+        batch_size: most rows in a call of `model`, where it has a limit.
+
+    Example:
+        >>> x = np.array([[0.0, 1.0], [2.0, 2.0]])
+        >>> model = as_model(lambda x: x.softmax(-1), x, classes=["no", "yes"])
+        >>> model.returns, model.classes
+        ('probabilities', ('no', 'yes'))
+
+    Raises:
+        TypeError: `model` is of no known kind, or a classifier without probabilities.
+        ValueError: it is not fitted, or the outputs are NaN, of another shape, or no distribution;
+            `returns="values"` for a classifier, or other settings than those of a `Model`.
+        RuntimeError: the model raised an error, which is the cause of this one.
+    """
+    codebook = x if isinstance(x, Rows) else None
+    dtype = None if codebook else _whole_dtype(x)
+    # The first two values of every column are enough to tell what a model returns.
+    x = torch.eye(2)[:, 1:].expand(2, len(codebook.names)) if codebook else to_tensor(x)
+    if isinstance(model, Model):
+        _check_kept(model, returns, batch_size)
+        model.check(x)
+        return model
+    if isinstance(model, str | os.PathLike):
+        model = load_model(model)
+    predictor = predictor_of(model, returns)
+    returns = returns or predictor.returns
+    raw = Model(predictor, (), returns or "logits", batch_size, codebook, dtype)._raw(x)
+    check_shape(raw, len(x), returns)
+    classes = classes or predictor.classes or tuple(str(k) for k in range(raw.shape[1]))
+    wrapped = Model(predictor, classes, returns or inferred(raw), batch_size, codebook, dtype)
+    wrapped.check(x)
+    return wrapped
+
+
+def _whole_dtype(x: Any) -> torch.dtype | None:
+    """The type of rows of whole numbers or of yes and no; None for others."""
+    if isinstance(x, np.ndarray) and x.dtype.kind in "biu":
+        return torch.from_numpy(np.zeros(0, x.dtype)).dtype
+    other = not isinstance(x, Tensor) or x.is_floating_point() or x.is_complex()
+    return None if other else x.dtype
+
+
+def _check_kept(model: Model, returns: str | None, batch_size: int | None) -> None:
+    if returns not in (None, model.returns) or batch_size not in (None, model.batch_size):
+        raise ValueError(
+            f"Expected a `Model` to keep its returns={model.returns!r} and batch_size="
+            f"{model.batch_size} but got {returns!r} and {batch_size}; wrap the function itself "
+            "with these settings."
+        )
+
+
+def _warn_if_random(model: Model, x: Float[Tensor, "batch *event"]) -> None:
+    # Not compared with a larger batch: the same rows may differ by rounding there.
+    first, second = model._raw(x), model._raw(x)
+    if not torch.allclose(first, second, rtol=1e-4, atol=1e-6):
+        warnings.warn(
+            "The model gives other outputs when it is called again on the same rows (by up to "
+            f"{(first - second).nan_to_num(0).abs().max():.3g}), which no standard error of "
+            "Shapley values counts. Switch its dropout or sampling off, or fix its seed in every "
+            "call.",
+            stacklevel=4,
+        )

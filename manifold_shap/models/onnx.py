@@ -1,0 +1,132 @@
+"""Asks models in ONNX files, by onnxruntime."""
+
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from manifold_shap._words import shown
+from manifold_shap.models.predictor import Predictor, is_of
+from manifold_shap.models.rows import as_array, column_array, in_fitted_order, is_frame
+
+_TYPES: dict[str, Any] = {
+    "tensor(float)": np.float32,
+    "tensor(double)": np.float64,
+    "tensor(float16)": np.float16,
+    "tensor(int64)": np.int64,
+    "tensor(int32)": np.int32,
+    "tensor(bool)": np.bool_,
+    "tensor(string)": np.object_,
+}
+
+
+class OnnxPredictor(Predictor):
+    """A session of onnxruntime: one input of all columns, or one per column, by name.
+
+    Numbers are given in the types of the inputs, a missing text as "". Of the outputs, a classifier
+    has labels, which are left aside, and probabilities, as a tensor or a ZipMap; any other model
+    has one.
+
+    Raises:
+        ValueError: inputs or outputs that are none of these.
+    """
+
+    def __init__(self, model: Any, returns: str | None = None) -> None:
+        super().__init__(model, returns)
+        self.name = "the ONNX model"
+        self._inputs = model.get_inputs()
+        unknown = [f"{i.name}: {i.type}" for i in self._inputs if i.type not in _TYPES]
+        if unknown:
+            raise ValueError(
+                f"Expected an ONNX model with inputs of types {list(_TYPES)} but got {unknown}."
+            )
+        if len(self._inputs) > 1:
+            self.columns = tuple(each.name for each in self._inputs)
+        self._output, self._by_class = self._chosen(model.get_outputs())
+
+    @classmethod
+    def takes(cls, model: Any) -> bool:
+        return is_of(model, "onnxruntime", ["InferenceSession"])
+
+    def prepared(self, rows: Any) -> dict[str, np.ndarray]:
+        if len(self._inputs) == 1:
+            return {self._inputs[0].name: self._together(rows)}
+        if is_frame(rows):
+            import narwhals as nw
+
+            ordered = nw.from_native(in_fitted_order(rows, self.columns, self.name))
+            columns = [column_array(column) for column in ordered.iter_columns()]
+        else:
+            array = as_array(rows)
+            self._check_width(array.shape[1], len(self._inputs))
+            columns = list(array.T)
+        pairs = zip(self._inputs, columns, strict=True)
+        return {each.name: _typed(column, each)[:, None] for each, column in pairs}
+
+    def ask(self, rows: dict[str, np.ndarray]) -> Any:
+        (answer,) = self.model.run([self._output], rows)
+        if not self._by_class:
+            return answer
+        # A ZipMap is a dict for every row.
+        self.classes = tuple(map(str, answer[0]))
+        numbers = chain.from_iterable(map(dict.values, answer))
+        return np.fromiter(numbers, np.float32).reshape(len(answer), len(self.classes))
+
+    def _together(self, rows: Any) -> np.ndarray:
+        only = self._inputs[0]
+        if len(only.shape) > 2 and not is_frame(rows):
+            return _typed(np.asarray(rows), only)
+        array = as_array(rows)
+        if isinstance(only.shape[-1], int):
+            self._check_width(array.shape[1], only.shape[-1])
+        return _typed(array, only)
+
+    def _check_width(self, got: int, wanted: int) -> None:
+        if got != wanted:
+            raise ValueError(
+                f"Expected rows of {wanted} columns for the ONNX model with inputs "
+                f"{shown([f'{i.name}: {i.type} {i.shape}' for i in self._inputs])} but got {got}."
+            )
+
+    def _chosen(self, outputs: Any) -> tuple[str, bool]:
+        """The output to ask for, and whether it is a dict by class for every row."""
+        by_class = [each.name for each in outputs if each.type.startswith("seq(map")]
+        real = [each for each in outputs if each.type in ("tensor(float)", "tensor(double)")]
+        if len(by_class) + len(real) != 1:
+            listed = shown([f"{each.name}: {each.type}" for each in outputs])
+            raise ValueError(
+                f"Expected an ONNX model with one output of real numbers but got {listed}; wrap "
+                "the one that you mean: `lambda rows: session.run([name], {...: rows})[0]`."
+            )
+        found = "probabilities" if len(outputs) > 1 else None
+        if not by_class and real[0].shape[1:] in ([], [1]):
+            found = "values"
+        if self.returns is None:
+            self.returns = found
+        return (by_class or [real[0].name])[0], bool(by_class)
+
+
+def _typed(array: np.ndarray, wanted: Any) -> np.ndarray:
+    """The array in the type of an input.
+
+    Raises:
+        ValueError: text where the input takes numbers, or missing ones where it takes whole ones.
+    """
+    dtype = np.dtype(_TYPES[wanted.type])
+    if dtype.kind == "O":
+        import pandas as pd
+
+        return np.where(pd.isna(array), "", array.astype(str)).astype(object)
+    if dtype.kind in "ib" and array.dtype.kind == "f" and not np.isfinite(array).all():
+        problem = "missing or infinite numbers"
+    elif dtype.kind == "i" and array.dtype.kind == "f" and (array != np.rint(array)).any():
+        problem = "fractions"
+    else:
+        try:
+            return np.ascontiguousarray(array, dtype=dtype)
+        except (TypeError, ValueError):
+            problem = "text"
+    raise ValueError(
+        f"Expected numbers for the input {wanted.name!r} of the ONNX model, which is "
+        f"{wanted.type}, but got {problem}."
+    )

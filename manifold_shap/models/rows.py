@@ -1,0 +1,150 @@
+"""Rows as models want them: frames of pandas and polars, arrays and tensors, made each other."""
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from torch import Tensor
+
+from manifold_shap._words import closest, shown
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def is_frame(rows: Any) -> bool:
+    """Whether rows are a frame, of pandas or polars for example.
+
+    >>> is_frame(np.zeros((2, 3)))
+    False
+    """
+    if isinstance(rows, Tensor | np.ndarray | list):
+        return False
+    import narwhals as nw
+
+    return nw.dependencies.is_into_dataframe(rows)
+
+
+def described(rows: Any) -> str:
+    """What rows are, for an error message.
+
+    >>> described(np.zeros((2, 3)))
+    'an array of 2 rows'
+    """
+    kind = {Tensor: "a tensor", np.ndarray: "an array"}.get(type(rows))
+    library = type(rows).__module__.partition(".")[0]
+    return f"{kind or f'a frame of {library}'} of {len(rows)} rows"
+
+
+def in_fitted_order(frame: Any, fitted: Sequence[str] | None, model: str) -> Any:
+    """The frame with its columns in the order in which a model was fitted to them.
+
+    Args:
+        frame: of pandas or polars.
+        fitted: names of the columns that the model was fitted to; None where it does not know.
+        model: its name, for the error.
+
+    Raises:
+        ValueError: the frame has other columns, such as the target among them.
+
+    >>> import pandas as pd
+    >>> list(in_fitted_order(pd.DataFrame({"a": [1], "b": [2]}), ["b", "a"], "tree"))
+    ['b', 'a']
+    """
+    import narwhals as nw
+
+    given = nw.from_native(frame, eager_only=True)
+    names = [str(name) for name in given.columns]
+    if fitted is None or names == list(fitted):
+        return frame
+    # LightGBM and ONNX know a name only with its special characters replaced.
+    by_plain = {_plain(name): column for name, column in zip(names, given.columns, strict=True)}
+    wanted = {_plain(name): name for name in fitted}
+    beyond = [str(column) for plain, column in by_plain.items() if plain not in wanted]
+    absent = [name for plain, name in wanted.items() if plain not in by_plain]
+    if beyond or absent:
+        more = f" {shown(beyond)} besides" if beyond else ""
+        less = f"{' and' if more else ''} no {shown(absent)}" if absent else ""
+        hint = closest(absent[0], beyond) if absent and beyond else ""
+        raise ValueError(
+            f"Expected a frame with the {len(wanted)} columns that {model} was fitted to but it "
+            f"has{more}{less}{hint[:-1] if hint else ''}; drop columns that are no features, such "
+            "as the target."
+        )
+    order = [by_plain[plain] for plain in wanted]
+    return frame if order == given.columns else given.select(order).to_native()
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"\W", "_", name)
+
+
+def as_array(rows: Any) -> np.ndarray:
+    """Rows as an array `[rows, columns]`, a missing number as NaN; texts make it one of objects.
+
+    Of whole numbers throughout, it holds whole numbers.
+
+    >>> as_array([[1, 2]]).dtype.kind
+    'i'
+    """
+    if isinstance(rows, Tensor):
+        return rows.detach().cpu().flatten(1).numpy()
+    if not is_frame(rows):
+        return np.asarray(rows)
+    import narwhals as nw
+
+    return np.column_stack([column_array(s) for s in nw.from_native(rows).iter_columns()])
+
+
+def column_array(column: Any) -> np.ndarray:
+    """A column of narwhals as an array; numbers with missing ones among them as float64."""
+    import narwhals as nw
+
+    if column.dtype.is_numeric() or column.dtype == nw.Boolean:
+        if column.is_null().any():
+            column = column.cast(nw.Float64)
+        return column.to_numpy()
+    return np.asarray(column.to_list(), dtype=object)
+
+
+def as_pandas(frame: Any) -> "pd.DataFrame":
+    """A frame of pandas: of polars, yes/no columns with missing cells become numbers.
+
+    >>> import polars as pl
+    >>> as_pandas(pl.DataFrame({"a": [True, None]}))["a"].tolist()
+    [1.0, nan]
+    """
+    import narwhals as nw
+
+    given = nw.from_native(frame, eager_only=True)
+    if given.implementation.is_pandas():
+        return frame
+    gaps = [s.name for s in given.iter_columns() if s.dtype == nw.Boolean and s.is_null().any()]
+    return (
+        given.with_columns(nw.col(*gaps).cast(nw.Float64)).to_pandas()
+        if gaps
+        else (given.to_pandas())
+    )
+
+
+def with_categories(frame: Any, columns: Sequence[str] | None = None) -> Any:
+    """The frame with columns of text as categories, which boosted trees need.
+
+    Args:
+        frame: of pandas or polars.
+        columns: those that may become categories; by default all.
+
+    >>> import pandas as pd
+    >>> str(with_categories(pd.DataFrame({"a": ["x"]})).dtypes["a"])
+    'category'
+    """
+    import narwhals as nw
+
+    given = nw.from_native(frame, eager_only=True)
+    text = [
+        name
+        for name, dtype in given.schema.items()
+        if dtype == nw.String and (columns is None or name in columns)
+    ]
+    return given.with_columns(nw.col(*text).cast(nw.Categorical)).to_native() if text else frame

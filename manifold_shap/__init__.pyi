@@ -28,6 +28,8 @@ from .imputers import ExactMatchImputer as ExactMatchImputer
 from .imputers import GaussianImputer as GaussianImputer
 from .imputers import Imputer as Imputer
 from .imputers import MarginalImputer as MarginalImputer
+from .imputers import TableImputer as TableImputer
+from .imputers import table_imputer as table_imputer
 from .io.streaming import explain_rows as explain_rows
 from .metrics import mean_squared_error as mean_squared_error
 from .metrics import shapley_pairs as shapley_pairs

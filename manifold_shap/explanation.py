@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     import shap
     import xarray as xr
 
+    from manifold_shap.tables.codebook import Codebook
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation(OnSimplex):
@@ -82,7 +84,7 @@ class Explanation(OnSimplex):
     space: OutputSpace = Probability()  # noqa: RUF009
     instances: tuple[Label, ...] = ()
     made_by: Mapping[str, Any] = field(default_factory=dict)
-    schema: Schema | None = None
+    schema: "Schema | Codebook | None" = None
     partition: Partition | None = None
     covariance: Float[Tensor, "instances players outputs outputs"] | None = None
     owners: Int64[Tensor, "instances *event"] | None = None
@@ -189,7 +191,9 @@ class Explanation(OnSimplex):
         return {name: each for name, each in vars(self).items() if isinstance(each, Tensor)}
 
     def with_labels(
-        self, instances: Iterable[Any] | None = None, schema: Schema | None = None
+        self,
+        instances: Iterable[Any] | None = None,
+        schema: "Schema | Codebook | None" = None,
     ) -> "Explanation":
         """The same explanation with row labels, or with the columns of its table."""
         return replace(

@@ -82,7 +82,7 @@ def mean_squared_error(
 
     Args:
         value: a value function, or a callable; see `as_value_function`.
-        x: held-out rows `[rows, *event]`.
+        x: held-out rows `[rows, *event]`, or a frame where `value` has a schema.
         mask: bool `[rows, m, players]`, coalitions of each row, e.g. from `shapley_pairs`.
         batch_size: model rows per call; changes memory, not the figure.
         progress: show a bar on work of more than two seconds.

@@ -18,7 +18,9 @@ from manifold_shap.explanation import Explanation
 from manifold_shap.io.files import save_checkpoint
 from manifold_shap.nn import check_hidden
 from manifold_shap.surrogate.value import SurrogateValue
-from manifold_shap.training.loop import seeded, train, training_rows
+from manifold_shap.tables.rows import elements_of, encoded
+from manifold_shap.training.loop import seeded, train
+from manifold_shap.training.rows import training_rows
 from manifold_shap.training.task import TrainingOptions, load_task, training_options
 
 # On two cores any from 256 to 768 is equally fast.
@@ -89,7 +91,8 @@ class AmortizedExplainer:
         with self.value.products():
             parts = (each.split(batch_size) for each in (rows, change, phi))
             for some, own, out in zip(*parts, strict=True):
-                self.network(surrogate, surrogate.standardised(some.to(own.device)), own, out)
+                seen = encoded(some, self.value.schema).to(own.device)
+                self.network(surrogate, surrogate.standardised(seen), own, out)
         return phi
 
     def measure(self, reference: Explanation) -> float:
@@ -156,9 +159,9 @@ def fit_amortized(
     _check_surrogate(value)
     check_hidden(hidden)
     seed, players = chosen["seed"], value.players
-    _, x_train, x_validation = training_rows(x_train, x_validation, seed, players)
+    chosen_rows = training_rows(x_train, x_validation, seed, players, value.schema)
     settings = {
-        "index": players.index.flatten().tolist(),
+        "index": elements_of(players, value.schema).index.flatten().tolist(),
         "outputs": len(value.outputs),
         "surrogate_hidden": [layer.in_features for layer in value.surrogate.behind],
         "hidden": hidden,
@@ -168,7 +171,8 @@ def fit_amortized(
     with seeded(seed):
         task = AmortizedTask({**settings, **chosen})
     rows, held_out = (
-        (x, (value.prediction(x) - value.expectation).float()) for x in (x_train, x_validation)
+        (encoded(x, value.schema), (value.prediction(x) - value.expectation).float())
+        for x in (chosen_rows.train, chosen_rows.validation)
     )
     task.describe(value.surrogate, rows[1])
     record = train(task, rows, held_out, chosen)

@@ -102,7 +102,7 @@ def load_vae(
     """
     if x_validation is None:
         return load_imputer(path, reference)
-    own = {"posterior": posterior, "importance": importance, "bank_size": bank_size}
+    own: dict[str, Any] = {"posterior": posterior, "importance": importance, "bank_size": bank_size}
     if temper is not None:
         return load_imputer(path, reference, **own, temper=temper)
     imputer = load_imputer(path, reference, **own)

@@ -5,6 +5,7 @@ from manifold_shap.imputers.causal import CausalImputer
 from manifold_shap.imputers.empirical import EmpiricalImputer, ExactMatchImputer
 from manifold_shap.imputers.gaussian import CopulaImputer, GaussianImputer
 from manifold_shap.imputers.marginal import BaselineImputer, ContrastiveImputer, MarginalImputer
+from manifold_shap.imputers.table import TableImputer, table_imputer
 
 __all__ = [
     "BaselineImputer",
@@ -17,4 +18,6 @@ __all__ = [
     "GaussianImputer",
     "Imputer",
     "MarginalImputer",
+    "TableImputer",
+    "table_imputer",
 ]

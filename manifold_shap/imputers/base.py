@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int64
@@ -12,6 +12,9 @@ from manifold_shap import _random
 from manifold_shap._checks import check_rows, to_tensor
 from manifold_shap.coalitions import toggled
 from manifold_shap.players import Players, check_same_players
+
+if TYPE_CHECKING:
+    from manifold_shap.tables.codebook import Codebook
 
 # The stream of random numbers that resamples weighted draws.
 _RESAMPLING = -2
@@ -44,12 +47,14 @@ class Completions(NamedTuple):
         correction: `[batch, m]`, for draws up to `draws.stop` that are the heaviest of some
             donors: the finite-population correction, the factor on the variance of a weighted mean
             over them as an estimate of the mean over all donors; None where draws are random.
+        donors: `[batch, m, draws]`, for draws that are reference rows, the numbers of these.
     """
 
     rows: Tensor
     log_weights: Tensor | None = None
     effective_draws: Tensor | None = None
     correction: Tensor | None = None
+    donors: Tensor | None = None
 
 
 class Imputer(nn.Module, ABC):
@@ -65,6 +70,9 @@ class Imputer(nn.Module, ABC):
         proposals: number of weighted draws among which `sample` chooses each equally weighted one;
             1 where draws have no weights.
         support: number of distinct draws, after which they repeat; None where it is infinite.
+        copies: whether draws are cells of the reference rows, of which nothing is computed but
+            whether they are equal: codes of a table do as well as numbers.
+        codebook: of the table, where rows are its codes; see `table_imputer`.
 
     Raises:
         TypeError, ValueError: `reference` is no tensor or array of finite rows of the shape that
@@ -84,6 +92,8 @@ class Imputer(nn.Module, ABC):
     reference: Tensor
     proposals: int = 1
     support: int | None = None
+    copies: bool = False
+    codebook: "Codebook | None" = None
     # What errors call the reference rows: the argument that gives them.
     _argument: str = "reference"
 
@@ -121,6 +131,11 @@ class Imputer(nn.Module, ABC):
     def device(self) -> torch.device:
         """Where rows are completed."""
         return self.reference.device
+
+    @property
+    def row_elements(self) -> int:
+        """Numbers that are held for each completed row."""
+        return self.players.index.numel()
 
     def sample(self, x: Rows, mask: Mask, draws: range, keys: Keys) -> CompletedRows:
         """Equally weighted draws; weighted ones are resampled in proportion to their weights.

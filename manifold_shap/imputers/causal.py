@@ -70,7 +70,7 @@ class CausalImputer(Imputer):
         # Not Imputer's: the reference rows are those of the inner imputer, and are not copied.
         nn.Module.__init__(self)
         self.imputer = imputer
-        self.players = imputer.players
+        self.players, self.codebook = imputer.players, imputer.codebook
         self.name = f"causal {imputer.name}"
         self.ordering = Ordering.of(ordering, imputer.players)
         self.confounding = _checked_confounding(confounding, len(self.ordering))
@@ -90,6 +90,10 @@ class CausalImputer(Imputer):
     def provenance(self) -> dict[str, Any]:
         mine = {"causal_ordering": self.ordering.names, "confounding": list(self.confounding)}
         return {"imputer": self.imputer.name, **self.imputer.provenance, **mine}
+
+    @property
+    def row_elements(self) -> int:
+        return self.imputer.row_elements
 
     @property
     def _conditional(self) -> bool:

@@ -48,20 +48,20 @@ class DonorImputer(Imputer):
     to their weights instead.
 
     Attributes:
-        donors: `[donors, *event]`.
+        numbers: of the reference rows that are donors.
         turns: a random permutation, the order of donors of equal weight.
         share: only the largest weights are used, which together make up this share of all.
     """
 
-    donors: Tensor
+    numbers: Tensor
     turns: Tensor
     share: float = 1.0
 
-    def _set_donors(self, donors: Float[Tensor, "donors *event"]) -> None:
-        turns = torch.randperm(len(donors), generator=torch.Generator().manual_seed(0))
-        self.support = len(donors)
-        self.register_buffer("donors", donors, persistent=False)
-        self.register_buffer("turns", turns.to(donors.device), persistent=False)
+    def _set_donors(self, numbers: Int64[Tensor, " donors"]) -> None:
+        turns = torch.randperm(len(numbers), generator=torch.Generator().manual_seed(0))
+        self.support = len(numbers)
+        self.register_buffer("numbers", numbers, persistent=False)
+        self.register_buffer("turns", turns.to(numbers.device), persistent=False)
 
     @abstractmethod
     def weigh(self, x: Rows, mask: Mask) -> _Weights:
@@ -87,28 +87,33 @@ class DonorImputer(Imputer):
         for some, weights in self.weigh(x, mask):
             upper = self._counted(weights).exp().double().cumsum(-1)
             index[some] = torch.searchsorted(upper, wanted[some] * upper[:, -1:])
-        return self.splice(x, mask, self.donors[index.unflatten(0, mask.shape[:2])])
+        donors = self.numbers[index.unflatten(0, mask.shape[:2])]
+        return self.splice(x, mask, self.reference[donors])
 
     def _complete(
         self, x: Rows, mask: Mask, draws: range, keys: Keys, weights: _Weights
     ) -> Completions:
         """Completions by the heaviest donors, given the weights of all."""
-        count = min(draws.stop, len(self.donors))
+        count = min(draws.stop, len(self.numbers))
         index = torch.zeros(*mask.shape[:2], draws.stop, dtype=torch.int64, device=x.device)
         log_weights = torch.full(index.shape, -torch.inf, device=x.device)
         for some, own in weights:
             heaviest, largest = self._heaviest(own, keys.flatten()[some], count)
             index.flatten(0, 1)[some, :count] = heaviest
             log_weights.flatten(0, 1)[some, :count] = largest.float()
-        completed = self.splice(x, mask, self.donors[index[..., draws.start :]])
-        correction = self._correction(log_weights[..., :count].exp())
-        return Completions(completed, log_weights[..., draws.start :], correction=correction)
+        donors = self.numbers[index[..., draws.start :]]
+        return Completions(
+            self.splice(x, mask, self.reference[donors]),
+            log_weights[..., draws.start :],
+            correction=self._correction(log_weights[..., :count].exp()),
+            donors=donors,
+        )
 
     def _heaviest(
         self, log_weights: Float[Tensor, "pairs donors"], keys: Int64[Tensor, " pairs"], count: int
     ) -> tuple[Int64[Tensor, "pairs count"], Float[Tensor, "pairs count"]]:
         """Donors sorted by weight; those of equal weight in an order that the key decides."""
-        donors = len(self.donors)
+        donors = len(self.numbers)
         distinct, position = keys.unique(return_inverse=True)
         begin = (_random.uniform(distinct, ()).double() * donors).long()
         later = (self.turns + begin[:, None]) % donors * (_TIE / donors)
@@ -130,7 +135,7 @@ class DonorImputer(Imputer):
         s² (r² Σu² + Σ_left w²), and Σ_left w² ≤ r (1 - r) min u. Over s² Σu² that is r (r + (1 - r)
         min u / Σu²): for equal weights the share of the donors that is left out.
         """
-        if weights.shape[-1] == len(self.donors):
+        if weights.shape[-1] == len(self.numbers):
             return torch.zeros_like(weights[..., 0])
         drawn, lightest = weights.sum(-1), weights[..., -1]
         left = (1 - drawn / self.share).clamp(min=0)
@@ -202,7 +207,7 @@ class EmpiricalImputer(DonorImputer):
                     "one; use bandwidth='aicc'."
                 )
         self.share = check_number("share", share, above=0, high=1)
-        self._set_donors(self.reference)
+        self._set_donors(torch.arange(len(self.reference), device=self.device))
         rows = self.reference.flatten(1)
         moments = regularised_moments(rows, regularisation)
         self.ridge = moments.ridge
@@ -280,14 +285,20 @@ class ExactMatchImputer(DonorImputer):
     tensor([[[0.6667, 0.3333, 0.0000]]])
     """
 
-    name = "exact_match"
+    name, copies = "exact_match", True
+    distinct: Tensor
     log_count: Tensor
     owners: Tensor
 
     def __init__(self, reference: Any, players: Players | None = None) -> None:
         super().__init__(reference, players)
-        distinct, counts = self.reference.flatten(1).unique(dim=0, return_counts=True)
-        self._set_donors(distinct.reshape(-1, *self.players.event))
+        distinct, position, counts = self.reference.flatten(1).unique(
+            dim=0, return_inverse=True, return_counts=True
+        )
+        every = torch.arange(len(self.reference), device=self.device)
+        first = torch.full_like(counts, len(every)).scatter_reduce(0, position, every, "amin")
+        self._set_donors(first)
+        self.register_buffer("distinct", distinct, persistent=False)
         self.register_buffer("log_count", counts.float().log(), persistent=False)
         index = self.players.index.flatten().to(self.device)
         owners = torch.nn.functional.one_hot(index, len(self.players)).float()
@@ -296,13 +307,13 @@ class ExactMatchImputer(DonorImputer):
 
     def weigh(self, x: Rows, mask: Mask) -> _Weights:
         """See `DonorImputer.weigh`: the shares of the distinct rows that agree with x."""
-        donors = len(self.donors)
+        donors = len(self.distinct)
         numbers = torch.arange(mask.shape[0] * mask.shape[1], device=x.device)
         by_row = numbers.unflatten(0, mask.shape[:2])
         rows = max(1, _MOST_ELEMENTS // (donors * len(self.owners)))
         for first in range(0, len(x), rows):
             some = slice(first, first + rows)
-            unequal = x[some].flatten(1)[:, None] != self.donors.flatten(1)
+            unequal = x[some].flatten(1)[:, None] != self.distinct
             differs = (unequal.float() @ self.owners > 0).float()
             coalitions = max(1, _MOST_ELEMENTS // (donors * len(differs)))
             parts = mask[some].split(coalitions, 1), by_row[some].split(coalitions, 1)

@@ -31,7 +31,7 @@ class MarginalImputer(Imputer):
               [ 7., 20.]]]])
     """
 
-    name = "marginal"
+    name, copies = "marginal", True
     order: Tensor
 
     def __init__(self, reference: Any, players: Players | None = None) -> None:
@@ -46,15 +46,16 @@ class MarginalImputer(Imputer):
         Draws are consecutive rows in one random order of the background data; the key decides
         which row is the first.
         """
-        rows = len(self.reference)
-        begin = (_random.uniform(keys, ()).double() * rows).long()
+        count = len(self.reference)
+        begin = (_random.uniform(keys, ()).double() * count).long()
         numbers = torch.arange(draws.start, draws.stop, device=keys.device)
-        chosen = self.order[(begin[..., None] + numbers) % rows]
+        chosen = self.order[(begin[..., None] + numbers) % count]
         # Both are finite, so that a product with zero is zero; this is faster than `where`.
         present = self.players.expand(mask)[:, :, None].float()
         drawn = self.reference.index_select(0, chosen.flatten())
         drawn = drawn.view(*chosen.shape, *self.players.event)
-        return Completions(torch.addcmul(x[:, None, None] * present, drawn, 1 - present))
+        rows = torch.addcmul(x[:, None, None] * present, drawn, 1 - present)
+        return Completions(rows, donors=chosen)
 
 
 class BaselineImputer(MarginalImputer):

@@ -1,8 +1,9 @@
 """Trains a surrogate: from a model and unlabelled rows to a value function."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import torch
 from jaxtyping import Float
@@ -23,10 +24,15 @@ from manifold_shap.surrogate.distillation import (
 )
 from manifold_shap.surrogate.network import Surrogate
 from manifold_shap.surrogate.value import SurrogateValue
+from manifold_shap.tables.rows import codebook_of, schema_from
 from manifold_shap.tables.schema import Schema
-from manifold_shap.training.loop import seeded, train, training_rows
+from manifold_shap.training.loop import seeded, train
+from manifold_shap.training.rows import training_rows
 from manifold_shap.training.task import Task, TrainingOptions, load_task, training_options
 from manifold_shap.values import ValueFunction, model_for, reference_outputs
+
+if TYPE_CHECKING:
+    from manifold_shap.tables.codebook import Codebook
 
 # Training rows that are stored, to recognise the model of the training: half of them spread over
 # all rows, half where the model is closest to its mean, since there trained models differ most.
@@ -38,10 +44,12 @@ _TARGETS = "teacher.ckpt"
 class SurrogateTask(Task):
     """A surrogate g(x_S), by squared error over coalitions of the Shapley sum (Eq. 17).
 
-    Batches are `(x, T(f(x)))`. Every row meets an antithetic pair of coalitions per step.
+    Batches are `(x, T(f(x)))`, with x as the network sees it. Every row meets an antithetic pair of
+    coalitions per step.
 
     Settings: `event`, the shape of one input row; `index`, the player that owns each of its
-    flattened elements; the names of `players` and `outputs`; `space`, the settings of the output
+    flattened elements; `elements`, that of each element of a row of codes once it is encoded, or
+    None; the names of `players` and `outputs`; `space`, the settings of the output
     space, see `as_space`; the `schema` of the rows, as plain data, or None; `hidden` and
     `activation`, see `Surrogate`; `teacher`, None or the `share` of a batch that it teaches and
     what else tells it from others; and the options of the training.
@@ -59,21 +67,27 @@ class SurrogateTask(Task):
     def __init__(self, settings: Mapping[str, Any]) -> None:
         super().__init__(settings)
         own = self.settings
-        event, outputs = own["event"], len(own["outputs"])
+        (event, index), outputs = self.seen, len(own["outputs"])
         on_simplex = as_space(**own["space"]).on_simplex
         self.surrogate = Surrogate(
-            event, own["index"], outputs, on_simplex, own["hidden"], own["activation"]
+            event, index, outputs, on_simplex, own["hidden"], own["activation"]
         )
         self.register_buffer("base", torch.zeros(outputs))
-        self.register_buffer("probe", torch.zeros(_PROBE_ROWS, *event))
+        self.register_buffer("probe", torch.zeros(_PROBE_ROWS, *own["event"]))
         self.register_buffer("probe_outputs", torch.zeros(_PROBE_ROWS, outputs))
         self.law = SizeUniform(len(own["players"]))
         self.teacher_targets: TeacherTargets | None = None
 
     @torch.no_grad()
-    def describe(self, x: Tensor, target: Tensor) -> None:
-        """Take scales, v(∅) and rows to recognise the model by from training rows and targets."""
-        self.surrogate.standardise(x, target)
+    def describe(self, x: Tensor, seen: Tensor, target: Tensor) -> None:
+        """Take scales, v(∅) and rows to recognise the model by from training rows and targets.
+
+        Args:
+            x: rows.
+            seen: the same, as the network sees them.
+            target: T(f(x)).
+        """
+        self.surrogate.standardise(seen, target)
         self.base.copy_(target.mean(0))
         half = _PROBE_ROWS // 2
         spread = torch.arange(half) * len(x) // half
@@ -102,8 +116,8 @@ def fit_surrogate(
     *,
     output: str | OutputSpace = "probability",
     x_validation: Any = None,
-    players: Players | None = None,
-    schema: Schema | None = None,
+    players: Players | Mapping[str, Any] | None = None,
+    schema: "Schema | Codebook | None" = None,
     hidden: Sequence[int] = (512, 512),
     activation: str = "relu",
     teacher: ValueFunction | None = None,
@@ -118,12 +132,14 @@ def fit_surrogate(
 
     Args:
         model: a torch module, scikit-learn classifier or callable; see `as_model`.
-        x_train: rows of the data distribution, `[rows, *event]`; labels are not needed.
+        x_train: rows of the data distribution, `[rows, *event]`, or a frame, which the model then
+            gets its rows as; labels are not needed.
         output: output space T, or its name: `probability`, `log_odds`, `ilr` or `identity`.
         x_validation: rows for early stopping; by default a tenth of `x_train`, held out.
         players: see `Players`; by default those of the teacher, the columns of the schema, or every
-            element of a row.
-        schema: columns of the table behind `x_train`; stored with the surrogate.
+            element of a row. Of a frame also groups of columns, `{"size": ["length", "width"]}`.
+        schema: columns of the table behind `x_train`, or the codebook whose codes its rows are;
+            stored with the surrogate. By default that of the teacher, and a codebook for a frame.
         hidden, activation: layers of the network.
         teacher: a value function of the same game, such as `imputed_value(model, imputer)`, whose
             averaged predictions are targets of less variance than the single f(x). It helps where
@@ -153,34 +169,31 @@ def fit_surrogate(
     check_hidden(hidden)
     if teacher is not None:
         check_teacher(teacher, teacher_pairs, teacher_share)
-        players = players or teacher.players
-    seed = chosen["seed"]
-    players, x_train, x_validation = training_rows(x_train, x_validation, seed, players, schema)
-    space = as_space(output)
-    wrapped = model_for(model, x_train, space)
-    target = reference_outputs(wrapped, space, x_train).float()
+        players, schema = players or teacher.players, schema or teacher.schema
+    rows = training_rows(x_train, x_validation, chosen["seed"], players, schema)
+    space, (seen, seen_validation) = as_space(output), rows.encoded
+    wrapped = model_for(model, rows.train, space, rows.codebook)
+    target = reference_outputs(wrapped, space, rows.train).float()
     settings = {
-        "event": players.event,
-        "index": players.index.flatten().tolist(),
-        "players": players.names,
+        **rows.settings,
         "outputs": space.outputs(wrapped.classes),
         "space": space.settings,
-        "schema": schema.to_dict() if schema else None,
         "hidden": hidden,
         "activation": activation,
         "teacher": None,
     }
     if teacher is not None:
-        check_same_game(teacher, players, space, x_train[:64], target[:64])
+        check_same_game(teacher, rows.players, space, rows.train[:64], target[:64])
         about = {"pairs": teacher_pairs, "share": teacher_share, **teacher.provenance}
         settings["teacher"] = about
-    with seeded(seed):
+    with seeded(chosen["seed"]):
         task = SurrogateTask({**settings, **chosen})
-    task.describe(x_train, target)
-    task.teacher_targets = _teacher_targets(task, teacher, x_train, teacher_pairs, chosen)
-    check = x_validation, space(wrapped(x_validation, space.takes)).float()
-    record = train(task, (x_train, target), check, chosen)
-    value = _value(task, wrapped)
+    task.describe(rows.train, seen, target)
+    known = _teacher_targets(task, teacher, rows.train, teacher_pairs, chosen)
+    task.teacher_targets = known and replace(known, x=seen)
+    check = seen_validation, space(wrapped(rows.validation, space.takes)).float()
+    record = train(task, (seen, target), check, chosen)
+    value = _value(task, wrapped, rows.schema)
     value.training_record = record
     if task.teacher_targets is not None:
         value.training_record["teacher_seconds"] = task.teacher_targets.seconds
@@ -209,12 +222,16 @@ def _teacher_targets(
     return found
 
 
-def load_surrogate(path: str | Path, model: Any) -> SurrogateValue:
+def load_surrogate(
+    path: str | Path, model: Any, codebook: "Codebook | None" = None
+) -> SurrogateValue:
     """The value function that `SurrogateValue.save` or a training wrote.
 
     Args:
         path: the checkpoint; no code in it is run.
         model: the model that it was trained for: v(N) comes from the model itself.
+        codebook: of the frame that it was trained on, where others share it; by default the one
+            in the file.
 
     Raises:
         FileNotFoundError: no file is there.
@@ -231,15 +248,17 @@ def load_surrogate(path: str | Path, model: Any) -> SurrogateValue:
     """
     task, _ = load_task(path, SurrogateTask)
     returns = "values" if as_space(**task.settings["space"]).regression else None
+    schema = codebook or schema_from(task.settings["schema"])
+    codebook = None if isinstance(model, Model) else codebook_of(schema)
     try:
-        wrapped = as_model(model, task.probe, returns=returns)
+        wrapped = as_model(model, codebook or task.probe, returns=returns)
     except RuntimeError as error:
         raise ValueError(
             f"Expected a model for rows of shape {tuple(task.probe.shape[1:])}, as the surrogate "
             f"in {path} has them, but this one fails on them "
             f"({str(error).splitlines()[0]}); pass the model that it was trained for."
         ) from error
-    value = _value(task, wrapped)
+    value = _value(task, wrapped, schema)
     expected, outputs = task.settings["outputs"], list(value.outputs)
     if outputs != expected:
         raise ValueError(
@@ -255,7 +274,7 @@ def load_surrogate(path: str | Path, model: Any) -> SurrogateValue:
     return value
 
 
-def _value(task: SurrogateTask, model: Model) -> SurrogateValue:
+def _value(task: SurrogateTask, model: Model, schema: "Schema | Codebook | None") -> SurrogateValue:
     own = task.settings
     return SurrogateValue(
         task.surrogate,
@@ -263,6 +282,6 @@ def _value(task: SurrogateTask, model: Model) -> SurrogateValue:
         task.players,
         as_space(**own["space"]),
         task.base,
-        schema=Schema.from_dict(own["schema"]) if own["schema"] else None,
+        schema=schema,
         checkpoint=task.checkpoint(),
     )

@@ -2,7 +2,7 @@
 
 import copy
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from jaxtyping import Float
@@ -13,9 +13,13 @@ from manifold_shap.models import Model
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace
 from manifold_shap.surrogate.network import Surrogate
+from manifold_shap.tables.rows import encoded
 from manifold_shap.tables.schema import Schema
 from manifold_shap.values.base import Linearized
 from manifold_shap.values.model import ModelValue
+
+if TYPE_CHECKING:
+    from manifold_shap.tables.codebook import Codebook
 
 # As Lightning names them, and what products are computed in.
 PRECISIONS = {"32-true": torch.float32, "bf16-mixed": torch.bfloat16, "16-mixed": torch.float16}
@@ -35,7 +39,8 @@ class SurrogateValue(ModelValue):
     Attributes:
         precision: of the network's products, one of `PRECISIONS`; see `in_precision`.
         surrogate: the network g.
-        schema: columns of the table that the rows come from, if they come from one.
+        schema: columns of the table that the rows come from, if they come from one; with a
+            `Codebook`, rows are its codes, and the network sees them encoded.
         checkpoint: what `save` writes: tensors and plain data.
         training_record: epochs, seconds and validation error, where it was trained in this process.
     """
@@ -51,7 +56,7 @@ class SurrogateValue(ModelValue):
         space: OutputSpace,
         expectation: Tensor,
         *,
-        schema: Schema | None = None,
+        schema: "Schema | Codebook | None" = None,
         checkpoint: dict[str, Any] | None = None,
     ) -> None:
         super().__init__(model, players, space, expectation)
@@ -105,7 +110,7 @@ class SurrogateValue(ModelValue):
 
     def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
         with self.products():
-            return self.surrogate(x, mask).float()
+            return self.surrogate(encoded(x, self.schema), mask).float()
 
     def products(self) -> torch.autocast:
         """The context in which products have the chosen precision."""
@@ -118,20 +123,21 @@ class SurrogateValue(ModelValue):
     ) -> Float[Tensor, "batch orders sizes outputs"]:
         """Values along orders; the first layer is a running sum, see `MaskedLinear.along`."""
         with self.products():
-            return self.surrogate.along(x, orders).float()
+            return self.surrogate.along(encoded(x, self.schema), orders).float()
 
     def values_around(
         self, x: Tensor, mask: Tensor, keys: Tensor, batch_size: int | None = None
     ) -> Float[Tensor, "batch m places outputs"]:
         """Values around coalitions; the first layer changes by one player's terms each."""
         with self.products():
-            return self.surrogate.around(x, mask).float()
+            return self.surrogate.around(encoded(x, self.schema), mask).float()
 
     def linearized(self) -> Linearized:
         """The network behind its first layer replaced by its derivative; see `Surrogate.around`."""
 
         def around(x: Tensor, mask: Tensor, keys: Tensor, batch_size: int | None = None) -> Tensor:
             with self.products():
-                return self.surrogate.around(x, mask, linearized=True).float()
+                seen = encoded(x, self.schema)
+                return self.surrogate.around(seen, mask, linearized=True).float()
 
         return Linearized(self.surrogate.linearized_cost, around)

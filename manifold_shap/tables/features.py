@@ -12,6 +12,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from manifold_shap.players import Players
+from manifold_shap.tables.codebook import Codebook
 from manifold_shap.tables.schema import Schema
 
 # Elements of one player that are listed where rows are no table: a colour, but no superpixel.
@@ -21,7 +22,7 @@ _FEW = 1
 def player_values(
     x: Float[Tensor, "rows *event"],
     players: Players,
-    schema: Schema | None = None,
+    schema: Schema | Codebook | None = None,
     owners: Int64[Tensor, "rows *event"] | None = None,
 ) -> pd.DataFrame | None:
     """What each player was, in original units `[rows, players]`.
@@ -55,7 +56,7 @@ def player_columns(
     x: Float[Tensor, "rows *event"],
     players: Players,
     some: Iterable[int],
-    schema: Schema | None = None,
+    schema: Schema | Codebook | None = None,
     owners: Int64[Tensor, "rows *event"] | None = None,
 ) -> list[pd.DataFrame]:
     """For each of some players the columns that it owns, in original units, a line for each row.
@@ -74,7 +75,9 @@ def player_columns(
     own = (players.index.expand_as(x) if owners is None else owners).flatten(1)
     if schema is None:
         return [_elements(x, own == player) for player in some]
-    frame = _without_noise(schema.decode(x), schema)
+    frame = schema.decode(x)
+    if isinstance(schema, Schema):
+        frame = _without_noise(frame, schema)
     # Rows are elements of columns, one or several each, or the columns themselves.
     plain = len(schema.names) == own.shape[1]
     column = torch.arange(own.shape[1]) if plain else schema.players.index

@@ -1,4 +1,4 @@
-"""Trains a task on rows in memory, and says which rows and players a training is of."""
+"""Trains a task on rows in memory."""
 
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -9,10 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from manifold_shap._checks import check_rows, to_tensor
 from manifold_shap.io.files import load_checkpoint
-from manifold_shap.players import Players
-from manifold_shap.tables.schema import Schema
 from manifold_shap.training.batches import loader
 from manifold_shap.training.task import Task
 
@@ -61,54 +58,6 @@ def train(
     task.load_state_dict(kept["state_dict"])
     task.eval().cpu()
     return {"epochs": epochs, "train_seconds": seconds, "validation": kept["validation"]}
-
-
-def training_rows(
-    x_train: Any,
-    x_validation: Any,
-    seed: int,
-    players: Players | None = None,
-    schema: Schema | None = None,
-) -> tuple[Players, Tensor, Tensor]:
-    """The players, and the rows to train and to validate on, checked.
-
-    Args:
-        x_train: rows.
-        x_validation: rows, or None to hold out a tenth of the others by the seed.
-        players: by default the columns of the schema, or else the elements of a row.
-
-    Raises:
-        TypeError, ValueError: rows that are not finite, of another shape than `players` own or the
-            schema encodes, or fewer than two; players that are none, or differ from row to row.
-    """
-    if not isinstance(players, Players | None):
-        raise TypeError(
-            f"Expected `players` to be a Players but got {type(players).__name__}; name columns "
-            "of numbers by `Players.of_elements((columns,), names)`."
-        )
-    if players is not None and players.by_row:
-        raise ValueError(
-            "Expected `players` that own the same elements in every row but got some by row; train "
-            "with a player for each element, and group these by `value.grouped(labels)`."
-        )
-    event = to_tensor(x_train, "x_train").shape[1:]
-    if schema is not None and event.numel() != schema.width:
-        raise ValueError(
-            f"Expected `x_train` with {schema.width} elements in a row, as `schema` encodes a "
-            f"table, but got shape {tuple(x_train.shape)}; encode the table by `schema.encode`."
-        )
-    players = players or (schema.players if schema else Players.of_columns(x_train, event))
-    x_train = check_rows(x_train, players, "x_train")
-    if x_validation is not None:
-        return players, x_train, check_rows(x_validation, players, "x_validation")
-    if len(x_train) < 2:
-        raise ValueError(
-            f"Expected at least 2 training rows but got {len(x_train)}; one of them is held out "
-            "for validation."
-        )
-    order = torch.randperm(len(x_train), generator=torch.Generator().manual_seed(seed))
-    held_out = max(1, round(0.1 * len(x_train)))
-    return players, x_train[order[held_out:]], x_train[order[:held_out]]
 
 
 @contextmanager

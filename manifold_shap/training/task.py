@@ -166,6 +166,14 @@ class Task(nn.Module, ABC):
         index = torch.tensor(self.settings["index"]).reshape(self.settings["event"])
         return Players(tuple(self.settings["players"]), index)
 
+    @property
+    def seen(self) -> tuple[list[int], list[int]]:
+        """The shape of a row as the network sees it, and the player that owns each element."""
+        own = self.settings
+        if own["elements"] is None:
+            return own["event"], own["index"]
+        return [len(own["elements"])], own["elements"]
+
     def checkpoint(self) -> dict[str, Any]:
         """The part of a checkpoint from which `load_task` makes this task again."""
         return {

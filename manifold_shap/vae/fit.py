@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import torch
 from jaxtyping import Bool, Float
@@ -11,16 +11,22 @@ from torch import Tensor
 from manifold_shap._checks import check_known, check_number, check_rows
 from manifold_shap._words import check_flag
 from manifold_shap.coalitions import SizeUniform
+from manifold_shap.imputers import TableImputer
 from manifold_shap.nn import units
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace, as_space
+from manifold_shap.tables.rows import codebook_of, elements_of, encoded, rows_of, schema_from
 from manifold_shap.tables.schema import Schema
-from manifold_shap.training.loop import seeded, train, training_rows
+from manifold_shap.training.loop import seeded, train
+from manifold_shap.training.rows import training_rows
 from manifold_shap.training.task import Task, TrainingOptions, load_task, training_options
 from manifold_shap.vae.families import choose_families
 from manifold_shap.vae.imputer import DRAWN_BY, VAEImputer, check_posterior
 from manifold_shap.vae.network import MaskedVAE
 from manifold_shap.values import ImputedValue, imputed_value, model_for
+
+if TYPE_CHECKING:
+    from manifold_shap.tables.codebook import Codebook
 
 # A row of at least this many elements, such as an image, needs wider networks.
 _MANY_ELEMENTS = 100
@@ -82,12 +88,13 @@ _DEFAULTS: VAEOptions = {
 class VAETask(Task):
     """A masked-encoder VAE, by the bound of Frye et al. (2021), Eq. (14), with β and r.
 
-    Batches are `(x,)`. Every row meets an antithetic pair of coalitions of the Shapley sum per
-    step.
+    Batches are `(x,)`, with x as the network sees it. Every row meets an antithetic pair of
+    coalitions of the Shapley sum per step.
 
     Settings: `event`, the shape of one input row; `index`, the player that owns each of its
-    flattened elements; the names of `players`; the `schema` of the rows, as plain data, or None;
-    the `families` of the elements, see `choose_families`; and those of `VAEOptions`.
+    flattened elements; `elements`, that of each element of a row of codes once it is encoded, or
+    None; the names of `players`; the `schema` of the rows, as plain data, or None; the `families`
+    of the elements, see `choose_families`; and those of `VAEOptions`.
     """
 
     kind = "vae"
@@ -97,9 +104,10 @@ class VAETask(Task):
     def __init__(self, settings: Mapping[str, Any]) -> None:
         super().__init__(settings)
         own = self.settings
-        network = ("families", "index", "latent", "hidden", "components", "fill", "activation")
-        self.network = MaskedVAE(**{name: own[name] for name in network})
-        self.register_buffer("moments", torch.zeros(2, *own["event"]))
+        event, index = self.seen
+        network = ("families", "latent", "hidden", "components", "fill", "activation")
+        self.network = MaskedVAE(index=index, **{name: own[name] for name in network})
+        self.register_buffer("moments", torch.zeros(2, *event))
         self.law = SizeUniform(len(own["players"]))
 
     @torch.no_grad()
@@ -123,8 +131,8 @@ def fit_imputer(
     x_train: Any,
     *,
     x_validation: Any = None,
-    players: Players | None = None,
-    schema: Schema | None = None,
+    players: Players | Mapping[str, Any] | None = None,
+    schema: "Schema | Codebook | None" = None,
     posterior: str = "bank",
     temper: float | None = None,
     importance: bool = False,
@@ -132,18 +140,22 @@ def fit_imputer(
     model: Any = None,
     output: str | OutputSpace = "probability",
     **options: Unpack[VAEOptions],
-) -> VAEImputer:
+) -> VAEImputer | TableImputer:
     """Learn p(x'|x_S) of the data by a masked-encoder VAE; no model and no labels are needed.
 
-    The method is that of Frye et al. (2021), Section 4.1 and Appendix A.
+    The method is that of Frye et al. (2021), Section 4.1 and Appendix A. Of a cell of a table it
+    learns whether it is missing and, if not, its value: a date is a number of days, and a category
+    is drawn as one of those that there are.
 
     Args:
-        x_train: rows of the data distribution, `[rows, *event]`.
+        x_train: rows of the data distribution, `[rows, *event]`, or a frame.
         x_validation: rows for early stopping and the choice of `temper`; by default a tenth of
             `x_train`, held out.
-        players: see `Players`; by default the columns of the schema, or every element of a row.
-        schema: columns of the table behind `x_train`: they decide the decoder's distributions.
-            Without one, elements that are always 0 or 1 are Bernoulli and the others continuous.
+        players: see `Players`; by default the columns of the schema, or every element of a row. Of
+            a frame also groups of columns, `{"size": ["length", "width"]}`.
+        schema: columns of the table behind `x_train`, or the codebook whose codes its rows are:
+            they decide the decoder's distributions. By default a codebook for a frame; without any,
+            elements that are always 0 or 1 are Bernoulli and the others continuous.
         posterior: how codes are drawn given x_S: `bank` weighs the codes of training rows,
             `encoder` draws from the masked encoder, which is faster and less accurate.
         temper: power τ of the weights; by default chosen on validation rows, see `choose_temper`.
@@ -156,7 +168,8 @@ def fit_imputer(
             improves.
 
     Returns:
-        An imputer on the CPU; `imputed_value(model, imputer)` makes it a value function.
+        An imputer on the CPU; `imputed_value(model, imputer)` makes it a value function. For a
+        frame it is a `TableImputer` around the VAE.
 
     Raises:
         TypeError, ValueError: rows that are not finite or of another shape, an argument that is
@@ -180,41 +193,44 @@ def fit_imputer(
     check_number("beta", chosen["beta"], low=0)
     check_flag("detach", chosen["detach"])
     seed = chosen["seed"]
-    players, x_train, x_validation = training_rows(x_train, x_validation, seed, players, schema)
+    rows = training_rows(x_train, x_validation, seed, players, schema)
+    seen, seen_validation = rows.encoded
     if model is not None:
-        model = model_for(model, x_train, as_space(output))
-    index = players.index.flatten().tolist()
+        model = model_for(model, rows.train, as_space(output), rows.codebook)
+    inputs = elements_of(rows.players, rows.schema)
+    index = inputs.index.flatten().tolist()
     for name, usual in (_WIDE if len(index) >= _MANY_ELEMENTS else _NARROW).items():
         chosen[name] = usual if chosen[name] is None else chosen[name]
     binning = {name: chosen[name] for name in ("continuous", "bins", "least_scale")}
     settings = {
-        "event": players.event,
-        "index": index,
-        "players": players.names,
-        "schema": schema.to_dict() if schema else None,
-        "families": choose_families(x_train, schema, **binning, index=index),
+        **rows.settings,
+        "families": choose_families(seen, rows.columns, **binning, index=index),
     }
     with seeded(seed):
         task = VAETask({**settings, **chosen})
-    task.describe(x_train)
-    record = train(task, (x_train,), (x_validation,), chosen)
-    imputer = VAEImputer(task.network, x_train, players, seed=seed, **drawn)
+    task.describe(seen)
+    record = train(task, (seen,), (seen_validation,), chosen)
+    vae = VAEImputer(task.network, seen, inputs, seed=seed, **drawn)
+    imputer = vae if rows.codebook is None else TableImputer(rows.codebook, vae, rows.train)
     if temper is not None:
-        imputer.temper = float(temper)
-    elif imputer.is_weighted:
-        imputer.temper = choose_temper(imputer, x_validation, model, output, seed)
-    imputer.checkpoint = {**task.checkpoint(), "imputer": imputer.settings}
+        vae.temper = float(temper)
+    elif vae.is_weighted:
+        vae.temper = choose_temper(imputer, rows.validation, model, output, seed)
+    imputer.checkpoint = {**task.checkpoint(), "imputer": vae.settings}
     imputer.training_record = record
     return imputer
 
 
-def load_imputer(path: str | Path, reference: Any, **settings: Any) -> VAEImputer:
-    """The imputer that `VAEImputer.save` or a training wrote.
+def load_imputer(
+    path: str | Path, reference: Any, codebook: "Codebook | None" = None, **settings: Any
+) -> VAEImputer | TableImputer:
+    """The imputer that `VAEImputer.save`, `TableImputer.save` or a training wrote.
 
     Args:
         path: the checkpoint; no code in it is run.
-        reference: the training rows: they are not in the file. Their codes are the bank, and v(∅)
-            is the mean over them.
+        reference: the training rows, or the frame: they are not in the file. Their codes are the
+            bank, and v(∅) is the mean over them.
+        codebook: of the frame, where others share it; by default the one in the file.
         settings: `posterior`, `temper`, `importance`, `bank_size` or `seed`, where others than
             those of the training are wanted.
 
@@ -233,14 +249,19 @@ def load_imputer(path: str | Path, reference: Any, **settings: Any) -> VAEImpute
     """
     check_known(settings, DRAWN_BY, "settings of `load_imputer`")
     task, checkpoint = load_task(path, VAETask, "imputer")
-    rows = check_rows(reference, task.players, "reference")
-    _check_alike(rows, task.moments, path)
+    schema = codebook or schema_from(task.settings["schema"])
+    codebook = codebook_of(schema)
+    rows = check_rows(rows_of(reference, schema), task.players, "reference")
+    seen = encoded(rows, schema)
+    _check_alike(seen, task.moments, path)
     # The checkpoint of an interrupted training has no such settings.
     recorded = dict(checkpoint.get("imputer", {}))
     if {"posterior", "importance"} & set(settings):
         recorded.pop("temper", None)  # It was chosen for other weights.
-    imputer = VAEImputer(task.network, rows, task.players, **{**recorded, **settings})
-    imputer.checkpoint = {**checkpoint, "imputer": imputer.settings}
+    inputs = elements_of(task.players, schema)
+    vae = VAEImputer(task.network, seen, inputs, **{**recorded, **settings})
+    imputer = vae if codebook is None else TableImputer(codebook, vae, rows)
+    imputer.checkpoint = {**checkpoint, "imputer": vae.settings}
     return imputer
 
 
@@ -258,7 +279,7 @@ def _check_alike(rows: Tensor, moments: Tensor, path: str | Path) -> None:
 
 
 def choose_temper(
-    imputer: VAEImputer,
+    imputer: VAEImputer | TableImputer,
     x: Tensor,
     model: Any = None,
     output: str | OutputSpace = "probability",
@@ -277,9 +298,9 @@ def choose_temper(
     generator = torch.Generator().manual_seed(seed)
     mask = SizeUniform(len(imputer.players)).sample((len(rows), coalitions), generator)
     value = None if model is None else imputed_value(model, imputer, output, seed=seed)
-    errors = []
+    vae, errors = _vae_of(imputer), []
     for temper in TEMPERS:
-        imputer.temper = temper
+        vae.temper = temper
         parts = torch.arange(len(rows)).split(_ROWS_AT_A_TIME)
         errors.append(torch.cat([_errors(imputer, value, rows, mask, part) for part in parts]))
     return largest_good(torch.stack(errors))
@@ -294,7 +315,7 @@ def largest_good(errors: Float[Tensor, "tempers rows"]) -> float:
 
 
 def _errors(
-    imputer: VAEImputer,
+    imputer: VAEImputer | TableImputer,
     value: ImputedValue | None,
     x: Float[Tensor, "all *event"],
     mask: Bool[Tensor, "all m players"],
@@ -306,5 +327,10 @@ def _errors(
     if value is not None:
         gap = value(some, coalitions, keys) - value.prediction(some)[:, None]
         return gap.square().mean((1, 2)).cpu()
-    gap = (imputer.mean(some, coalitions, keys) - some[:, None]) / units(imputer.reference)
-    return (gap.square() * ~imputer.players.expand(coalitions)).flatten(1).mean(1).cpu()
+    vae, seen = _vae_of(imputer), encoded(some, imputer.codebook)
+    gap = (vae.mean(seen, coalitions, keys) - seen[:, None]) / units(vae.reference)
+    return (gap.square() * ~vae.players.expand(coalitions)).flatten(1).mean(1).cpu()
+
+
+def _vae_of(imputer: VAEImputer | TableImputer) -> VAEImputer:
+    return cast(VAEImputer, imputer.inner) if isinstance(imputer, TableImputer) else imputer

@@ -20,6 +20,7 @@ from manifold_shap.spaces import Identity, OutputSpace
 from manifold_shap.tables.schema import Schema
 
 if TYPE_CHECKING:
+    from manifold_shap.tables.codebook import Codebook
     from manifold_shap.values.grouped import GroupedValue
 
 
@@ -79,14 +80,15 @@ class ValueFunction(ABC):
         draws: model rows behind one value.
         sampled: whether another seed of its draws gives other values.
         batch_size: model rows per call that suit it; None where only the device matters.
-        schema: columns of the table that rows come from, if they come from one.
+        schema: columns of the table that rows come from, if they come from one; with a `Codebook`,
+            rows are its codes.
     """
 
     name: str = "callable"
     draws: int = 1
     sampled: bool = False
     batch_size: int | None = None
-    schema: Schema | None = None
+    schema: "Schema | Codebook | None" = None
 
     def __init__(
         self,
@@ -246,7 +248,7 @@ class ValueFunction(ABC):
         """Values of m coalitions per row.
 
         Args:
-            x: rows `[batch, *event]`.
+            x: rows `[batch, *event]`, or a frame where the value function has a schema.
             mask: bool `[batch, m, players]`, `True` = in the coalition. What it says of players
                 that a row does not have is ignored.
             keys: int64 `[batch, m]`; coalitions with equal keys share the random numbers of a

@@ -73,7 +73,7 @@ class ImputedValue(ModelValue):
         name: str | None = None,
     ) -> None:
         super().__init__(model, imputer.players, space, expectation)
-        self.imputer = imputer
+        self.imputer, self.schema = imputer, imputer.codebook
         self.requested = check_whole("draws", draws)
         self.draws = min(self.requested, imputer.support or self.requested)
         self.sampled = imputer.left_out(self.draws) > 0
@@ -135,7 +135,7 @@ class ImputedValue(ModelValue):
 
     def _most_coalitions(self, x: Tensor, batch_size: int | None) -> int:
         """Coalitions of each row whose completed rows fit one call, and memory."""
-        rows = min(batch_size or self.batch_size, _MOST_ELEMENTS // self.players.index.numel())
+        rows = min(batch_size or self.batch_size, _MOST_ELEMENTS // self.imputer.row_elements)
         return max(1, rows // (len(x) * self.draws))
 
     def _means(
@@ -147,7 +147,7 @@ class ImputedValue(ModelValue):
     ) -> Float[Tensor, "batch runs run outputs"]:
         """Values of the runs' coalitions from their completions, which come in these parts."""
         coalitions, run = mask.flatten(1, 2), mask.shape[2]
-        if len(x) * self.draws * self.players.index.numel() > _MOST_ELEMENTS:
+        if len(x) * self.draws * self.imputer.row_elements > _MOST_ELEMENTS:
             # Not even one coalition of each row has all of its draws completed at once.
             single = coalitions.split(1, 1), keys.repeat_interleave(run, 1).split(1, 1)
             values = [self.values(x, *own) for own in zip(*single, strict=True)]
@@ -172,7 +172,7 @@ class ImputedValue(ModelValue):
         outputs: list[Tensor] = []
         log_weights: list[Tensor] = []
         # A part at a time, where the completed rows of all draws would not fit.
-        most = max(1, _MOST_ELEMENTS // (mask[..., 0].numel() * self.players.index.numel()))
+        most = max(1, _MOST_ELEMENTS // (mask[..., 0].numel() * self.imputer.row_elements))
         for first in range(0, self.draws, most):
             draws = range(first, min(first + most, self.draws))
             completed = self.imputer.impute(x, mask, draws, keys)
@@ -282,6 +282,6 @@ def imputed_value(
             "comes first, then for example `ms.MarginalImputer(x)`."
         )
     space = as_space(output)
-    wrapped = model_for(model, imputer.reference, space)
+    wrapped = model_for(model, imputer.reference, space, imputer.codebook)
     expectation = reference_outputs(wrapped, space, imputer.reference).mean(0)
     return ImputedValue(imputer, wrapped, space, expectation, draws, seed, name)

@@ -1,7 +1,7 @@
 """Defines value functions of a model f, whose base is the mean of T(f(X)) over reference rows."""
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from jaxtyping import Float
@@ -11,6 +11,9 @@ from manifold_shap.models import Model, as_model, check_numbers
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace
 from manifold_shap.values.base import ValueFunction
+
+if TYPE_CHECKING:
+    from manifold_shap.tables.codebook import Codebook
 
 
 class ModelValue(ValueFunction):
@@ -83,14 +86,23 @@ def reference_outputs(
     return outputs
 
 
-def model_for(model: Any, x: Tensor, space: OutputSpace) -> Model:
+def model_for(
+    model: Any, x: Tensor, space: OutputSpace, codebook: "Codebook | None" = None
+) -> Model:
     """`as_model` for an output space: where T takes plain values, a model of these.
+
+    Args:
+        model: see `as_model`.
+        x: rows.
+        space: the output space.
+        codebook: of which the rows are codes, where they are: the model then takes the frame.
 
     Raises:
         ValueError: a classifier where T takes plain values, or the other way round.
     """
     returns = "values" if space.regression and not isinstance(model, Model) else None
-    found = as_model(model, x[:64], returns=returns)
+    plain = codebook is None or isinstance(model, Model)
+    found = as_model(model, x[:64] if plain else codebook, returns=returns)
     _check_task(found, space)
     return found
 

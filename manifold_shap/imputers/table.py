@@ -1,0 +1,189 @@
+"""Imputes cells of a table: an imputer of floats draws them, and they become observed values."""
+
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor
+
+from manifold_shap import _random
+from manifold_shap._checks import check_rows
+from manifold_shap.coalitions import toggled
+from manifold_shap.imputers.base import (
+    CompletedRows,
+    Completions,
+    Imputer,
+    Keys,
+    Mask,
+    NestedMask,
+    Rows,
+    RunKeys,
+)
+from manifold_shap.io.files import save_checkpoint
+from manifold_shap.tables.rows import rows_of
+from manifold_shap.tables.schema import OTHER
+
+if TYPE_CHECKING:
+    from manifold_shap.tables.codebook import Codebook
+
+# The stream of random numbers that choose among rare categories; streams of imputers are from 1.
+_CELLS = 100
+
+
+class TableImputer(Imputer):
+    """Completes rows of codes by an imputer of the rows that the codebook encodes.
+
+    A drawn cell becomes the nearest value that the training frame holds, which may be a missing
+    cell: whole numbers stay whole, and categories valid. Draws that are reference rows are these
+    rows themselves. Present cells are the row's own. `table_imputer` makes one.
+
+    Attributes:
+        inner: the imputer of encoded rows.
+        checkpoint: what `save` writes, where the inner imputer was trained.
+        training_record: epochs, seconds and validation loss, where it was trained in this process.
+
+    Args:
+        codebook: numbers the cells, and encodes them.
+        inner: draws the elements of encoded rows, whose players are `codebook.elements`.
+        reference: the frame whose encoded rows are those of `inner`, or its codes.
+
+    Raises:
+        TypeError, ValueError: `reference` is no frame like that of the codebook, or has other rows
+            or players than `inner`.
+    """
+
+    codebook: "Codebook"
+
+    def __init__(self, codebook: "Codebook", inner: Imputer, reference: Any) -> None:
+        super().__init__(rows_of(reference, codebook), codebook.players)
+        theirs = (len(inner.reference), inner.players.names)
+        if theirs != (len(self.reference), self.players.names):
+            raise ValueError(
+                f"Expected `inner` to be made of the {len(self.reference)} rows of `reference`, "
+                f"with the players {self.players.names[:5]}, but it has {theirs[0]} rows and "
+                f"{theirs[1][:5]}; `ms.table_imputer(kind, codebook, frame)` does so."
+            )
+        self.codebook, self.inner, self.name = codebook, inner, inner.name
+        self.proposals, self.support = inner.proposals, inner.support
+        self.checkpoint: dict[str, Any] = {}
+        self.training_record: dict[str, Any] = {}
+        self._by_chance = any(OTHER in column.categories for column in codebook.schema.columns)
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        return self.inner.provenance
+
+    @property
+    def row_elements(self) -> int:
+        return self.inner.row_elements
+
+    def save(self, path: str | Path) -> None:
+        """Write an imputer that was trained, and the codebook, to one file: without its rows.
+
+        Raises:
+            ValueError: it was not trained.
+            OSError: no space or no permission; what stood at `path` is left as it was.
+        """
+        save_checkpoint(path, self.checkpoint)
+
+    def impute(self, x: Rows, mask: Mask, draws: range, keys: Keys) -> Completions:
+        """Complete each coalition by the inner imputer; see `Imputer.impute`."""
+        completed = self.inner.impute(self.codebook.encode(x), mask, draws, keys)
+        return self._decoded(x, mask, completed, draws, keys)
+
+    def sample(self, x: Rows, mask: Mask, draws: range, keys: Keys) -> CompletedRows:
+        """Equally weighted draws, as the inner imputer samples them."""
+        drawn = self.inner.sample(self.codebook.encode(x), mask, draws, keys)
+        return self.splice(x, mask, self._nearest(drawn, draws, keys))
+
+    def impute_nested(
+        self, x: Rows, mask: NestedMask, draws: range, keys: RunKeys, most: int
+    ) -> Iterator[Completions]:
+        """Complete nested coalitions as the inner imputer does."""
+        parts = self.inner.impute_nested(self.codebook.encode(x), mask, draws, keys, most)
+        yield from self._each_decoded(x, mask, parts, draws, keys)
+
+    def impute_around(
+        self, x: Rows, mask: Mask, draws: range, keys: Keys, most: int
+    ) -> Iterator[Completions]:
+        """Complete coalitions and their neighbours as the inner imputer does."""
+        parts = self.inner.impute_around(self.codebook.encode(x), mask, draws, keys, most)
+        yield from self._each_decoded(x, toggled(mask), parts, draws, keys)
+
+    def _each_decoded(
+        self,
+        x: Rows,
+        mask: Bool[Tensor, "batch runs run players"],
+        parts: Iterator[Completions],
+        draws: range,
+        keys: Int64[Tensor, "batch runs"],
+    ) -> Iterator[Completions]:
+        coalitions, own, first = mask.flatten(1, 2), keys.repeat_interleave(mask.shape[2], 1), 0
+        for completed in parts:
+            some = slice(first, first + completed.rows.shape[1])
+            yield self._decoded(x, coalitions[:, some], completed, draws, own[:, some])
+            first = some.stop
+
+    def _decoded(
+        self, x: Rows, mask: Mask, completed: Completions, draws: range, keys: Keys
+    ) -> Completions:
+        if completed.donors is None:
+            drawn = self._nearest(completed.rows, draws, keys)
+        else:
+            drawn = self.reference[completed.donors]
+        return completed._replace(rows=self.splice(x, mask, drawn))
+
+    def _nearest(
+        self, elements: Float[Tensor, "batch m draws elements"], draws: range, keys: Keys
+    ) -> Float[Tensor, "batch m draws columns"]:
+        columns = self.players.event
+        if self._by_chance:
+            u = _random.uniform(_random.fold(keys, _CELLS), columns, draws)
+        else:
+            u = torch.full_like(elements[..., :1], 0.5).expand(*elements.shape[:3], *columns)
+        return self.codebook.nearest(elements, u)
+
+
+def table_imputer(
+    kind: type[Imputer], codebook: "Codebook", reference: Any, **settings: Any
+) -> Imputer:
+    """An imputer of the cells of a table.
+
+    The marginal, contrastive and exact-match imputers take cells of the reference rows as they are.
+    Others compute with the encoded rows, and what they draw becomes observed values; see
+    `TableImputer`.
+
+    Args:
+        kind: class of the imputer, such as `ms.GaussianImputer`.
+        codebook: numbers the cells of the table; see `Codebook`.
+        reference: the frame of background data, or its codes.
+        settings: of the imputer, such as `regularisation=0.1`.
+
+    Raises:
+        TypeError, ValueError: `reference` is no frame like that of the codebook; what the imputer
+            raises.
+
+    >>> import pandas as pd
+    >>> import manifold_shap as ms
+    >>> frame = pd.DataFrame({"age": [30, 20, 40, 30], "town": ["Oslo", None, "Rome", "Rome"]})
+    >>> codebook = ms.Codebook.fit(frame)
+    >>> imputer = table_imputer(ms.GaussianImputer, codebook, frame)
+    >>> x, mask = codebook.rows(frame[:1]), torch.tensor([[[True, False]]])
+    >>> completed = imputer.impute(x, mask, range(3), keys=torch.tensor([[0]])).rows
+    >>> codebook.frame(completed.flatten(0, 2))["age"].tolist()
+    [30, 30, 30]
+    """
+    codes = check_rows(rows_of(reference, codebook), codebook.players, "reference")
+    if kind.copies:
+        made = kind(codes, codebook.players, **settings)
+        made.codebook = codebook
+        return made
+    with warnings.catch_warnings():
+        if any(column.kind == "categorical" for column in codebook.schema.columns):
+            # The elements of a category sum to 1: that is no fault of the data.
+            warnings.filterwarnings("ignore", "The covariance of `reference` is singular")
+        inner = kind(codebook.encode(codes), codebook.elements, **settings)
+    return TableImputer(codebook, inner, codes)

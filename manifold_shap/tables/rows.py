@@ -1,0 +1,67 @@
+"""Rows of a table, as value functions take them and as networks see them.
+
+A `Schema` describes rows of floats. A `Codebook` describes rows of codes, one for each column,
+which networks and distances see as floats.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from manifold_shap._arrays import is_frame
+from manifold_shap.players import Players
+from manifold_shap.tables.schema import Schema
+
+if TYPE_CHECKING:
+    from manifold_shap.tables.codebook import Codebook
+
+
+def rows_of(x: Any, schema: "Schema | Codebook | None") -> Any:
+    """A frame as rows of its schema; rows as they are.
+
+    Raises:
+        TypeError, ValueError: a frame of another library, or that does not fit the schema.
+    """
+    return x if schema is None or not is_frame(x) else schema.rows(x)
+
+
+def codebook_of(schema: "Schema | Codebook | None") -> "Codebook | None":
+    """The codebook whose codes the rows are, if they are codes."""
+    return None if schema is None or isinstance(schema, Schema) else schema
+
+
+def encoded(
+    x: Float[Tensor, "*batch event"], schema: "Schema | Codebook | None"
+) -> Float[Tensor, "*batch elements"]:
+    """Rows as networks see them: codes as floats, rows of floats as they are."""
+    codebook = codebook_of(schema)
+    return x if codebook is None else codebook.encode(x)
+
+
+def elements_of(players: Players, schema: "Schema | Codebook | None") -> Players:
+    """The players as owners of the elements that networks see.
+
+    >>> from manifold_shap.tables.schema import Column
+    >>> schema = Schema((Column("kind", "categorical", ("a", "b", "c")),))
+    >>> elements_of(schema.players, schema).index
+    tensor([0, 0, 0])
+    """
+    codebook = codebook_of(schema)
+    if codebook is None:
+        return players
+    widths = torch.tensor([column.width for column in codebook.schema.columns])
+    return Players(players.names, players.index.repeat_interleave(widths))
+
+
+def schema_from(plain: Mapping[str, Any] | None) -> "Schema | Codebook | None":
+    """The schema or codebook whose `to_dict` wrote this; None for None."""
+    if plain is None:
+        return None
+    if "vocabularies" not in plain:
+        return Schema.from_dict(plain)
+    from manifold_shap.tables.codebook import Codebook
+
+    return Codebook.from_dict(plain)

@@ -1,0 +1,123 @@
+"""Says which rows and players a training is of, and how its networks see the rows."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from manifold_shap._arrays import is_frame
+from manifold_shap._checks import check_rows, to_tensor
+from manifold_shap.players import Players
+from manifold_shap.tables.rows import codebook_of, elements_of, encoded, rows_of
+from manifold_shap.tables.schema import Schema
+
+if TYPE_CHECKING:
+    from manifold_shap.tables.codebook import Codebook
+
+
+class TrainingRows(NamedTuple):
+    """Rows to train and to validate on.
+
+    Attributes:
+        players: see `Players`; they own the elements of a row.
+        train, validation: rows as the model sees them.
+        schema: columns of the table behind the rows, or the codebook whose codes they are.
+    """
+
+    players: Players
+    train: Tensor
+    validation: Tensor
+    schema: "Schema | Codebook | None"
+
+    @property
+    def codebook(self) -> "Codebook | None":
+        """The codebook whose codes the rows are, if they are codes."""
+        return codebook_of(self.schema)
+
+    @property
+    def columns(self) -> Schema | None:
+        """How the columns of the table are encoded, if it is one."""
+        return self.schema if isinstance(self.schema, Schema | None) else self.schema.schema
+
+    @property
+    def encoded(self) -> tuple[Tensor, Tensor]:
+        """Both as networks see them."""
+        return encoded(self.train, self.schema), encoded(self.validation, self.schema)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What a `Task` of a network on these rows has to know of them, as plain data."""
+        seen = elements_of(self.players, self.schema).index
+        return {
+            "event": self.players.event,
+            "index": self.players.index.flatten().tolist(),
+            "elements": None if self.codebook is None else seen.tolist(),
+            "players": self.players.names,
+            "schema": self.schema.to_dict() if self.schema else None,
+        }
+
+
+def training_rows(
+    x_train: Any,
+    x_validation: Any,
+    seed: int,
+    players: Players | Mapping[str, Any] | None = None,
+    schema: "Schema | Codebook | None" = None,
+) -> TrainingRows:
+    """The players, and the rows to train and to validate on, checked.
+
+    Args:
+        x_train: rows, or a frame.
+        x_validation: the same, or None to hold out a tenth of the others by the seed.
+        players: by default the columns of the schema, or else the elements of a row. With a frame
+            also groups of its columns by name.
+        schema: by default none for rows, and a codebook of its cells for a frame.
+
+    Raises:
+        TypeError, ValueError: rows that are not finite, of another shape than `players` own or the
+            schema encodes, or fewer than two; players that are none, or differ from row to row.
+    """
+    if schema is None and is_frame(x_train):
+        from manifold_shap.tables.codebook import Codebook
+
+        schema = Codebook.fit(x_train, players if isinstance(players, Mapping) else None)
+        players = None if isinstance(players, Mapping) else players
+    x_train = rows_of(x_train, schema)
+    players = _players(players, to_tensor(x_train, "x_train").shape[1:], schema)
+    x_train = check_rows(x_train, players, "x_train")
+    if x_validation is not None:
+        x_validation = check_rows(rows_of(x_validation, schema), players, "x_validation")
+        return TrainingRows(players, x_train, x_validation, schema)
+    if len(x_train) < 2:
+        raise ValueError(
+            f"Expected at least 2 training rows but got {len(x_train)}; one of them is held out "
+            "for validation."
+        )
+    order = torch.randperm(len(x_train), generator=torch.Generator().manual_seed(seed))
+    held_out = max(1, round(0.1 * len(x_train)))
+    return TrainingRows(players, x_train[order[held_out:]], x_train[order[:held_out]], schema)
+
+
+def _players(players: Any, event: torch.Size, schema: "Schema | Codebook | None") -> Players:
+    """The players given, or those of the schema, or the elements of a row."""
+    if not isinstance(players, Players | None):
+        hint = "name columns of numbers by `Players.of_elements((columns,), names)`"
+        if isinstance(players, Mapping):
+            hint = "groups of columns by name are for a frame, or `ms.Codebook.fit(frame, players)`"
+        raise TypeError(
+            f"Expected `players` to be a Players but got {type(players).__name__}; {hint}."
+        )
+    if players is not None and players.by_row:
+        raise ValueError(
+            "Expected `players` that own the same elements in every row but got some by row; train "
+            "with a player for each element, and group these by `value.grouped(labels)`."
+        )
+    own = None if schema is None else schema.players
+    if own is not None and event.numel() != own.index.numel():
+        raise ValueError(
+            f"Expected `x_train` with {own.index.numel()} elements in a row, as `schema` encodes a "
+            f"table, but got shape (rows, {', '.join(map(str, event))}); encode the table by "
+            "`schema.encode`, or by `codebook.rows`."
+        )
+    return players or own or Players.of_elements(event)

@@ -295,7 +295,7 @@ class ImputerContract:
         keys = torch.zeros(mask.shape[:2], dtype=torch.int64)
         for k in range(mask.shape[1]):
             one, own = mask[:, k : k + 1], keys[:, k : k + 1]
-            other = torch.where(imputer.players.expand(one[:, 0]), x, 7.0)
+            other = torch.where(imputer.players.expand(one[:, 0]), x, 1.0)
             found = [imputer.impute(rows, one, range(3), own) for rows in (x, other)]
             torch.testing.assert_close(found[0].rows, found[1].rows)
             if found[0].log_weights is not None:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple
 
+import numpy as np
+import pandas as pd
 import torch
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor
@@ -291,6 +293,79 @@ def vae(posterior: str = "bank", players: int = 4) -> ms.VAEImputer:
     )
 
 
+def people(rows: int = 60, seed: int = 0) -> pd.DataFrame:
+    """A small frame of mixed columns, with missing cells."""
+    generator = np.random.default_rng(seed)
+    age = generator.integers(18, 80, rows)
+    return pd.DataFrame(
+        {
+            "age": age,
+            "income": np.where(generator.random(rows) < 0.3, np.nan, generator.normal(age / 20)),
+            "town": generator.choice(np.array(["Oslo", "Rome", "Bern", None]), rows),
+            "member": generator.random(rows) < age / 100,
+        }
+    )
+
+
+class PeopleModel:
+    """Probabilities of a model that takes codes, by way of the frame that they stand for."""
+
+    def __init__(self, codebook: ms.Codebook) -> None:
+        self.codebook = codebook
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return people_model(self.codebook.frame(x))
+
+
+def people_model(frame: pd.DataFrame) -> Tensor:
+    """Probabilities of two classes, for rows of `people`."""
+    town = frame["town"].map({"Oslo": 0.5, "Rome": -0.5}).fillna(0.1).astype(float)
+    income = frame["income"].fillna(-1.0).astype(float)
+    member = frame["member"].astype(str) == "True"
+    logits = frame["age"] / 40 + income * np.where(member, 1.0, -0.5) + town
+    p = torch.from_numpy(1 / (1 + np.exp(-logits.to_numpy(dtype=float)))).float()
+    return torch.stack((p, 1 - p), -1)
+
+
+def of_people(kind: type[ms.Imputer], **settings: Any) -> ms.Imputer:
+    """An imputer of the cells of `people`."""
+    frame = people()
+    return ms.table_imputer(kind, ms.Codebook.fit(frame), frame, **settings)
+
+
+def vae_of_people() -> ms.TableImputer:
+    """A VAE of a table that nothing has trained."""
+    torch.manual_seed(0)
+    codebook = ms.Codebook.fit(people())
+    codes, elements = codebook.rows(people()), codebook.elements
+    x = codebook.encode(codes)
+    network = MaskedVAE(choose_families(x, codebook.schema), elements.index.tolist(), 2, (16,), 2)
+    network.likelihood.describe(x)
+    return ms.TableImputer(codebook, ms.VAEImputer(network, x, elements), codes)
+
+
+def imputed_people(imputer: ms.Imputer) -> Made:
+    """An imputer of a table behind its model."""
+    assert imputer.codebook is not None
+    model = ms.Model(PeopleModel(imputer.codebook), ["yes", "no"], "probabilities")
+    value = ms.imputed_value(model, imputer, draws=5)
+    return Made(value, imputer.codebook.rows(people(3, 1)))
+
+
+def surrogate_of_people() -> Made:
+    """A surrogate of a table that nothing has trained."""
+    codebook, space = ms.Codebook.fit(people()), ms.Probability()
+    codes, elements = codebook.rows(people()), codebook.elements
+    model = ms.Model(PeopleModel(codebook), ["yes", "no"], "probabilities")
+    target = reference_outputs(model, space, codes)
+    torch.manual_seed(0)
+    network = Surrogate(elements.event, elements.index.tolist(), 2, True, hidden=(16, 8))
+    network.standardise(codebook.encode(codes), target)
+    base = target.mean(0)
+    value = ms.SurrogateValue(network, model, codebook.players, space, base, schema=codebook)
+    return Made(value, codebook.rows(people(3, 1)))
+
+
 def discrete() -> Tensor:
     """Rows of whole numbers."""
     return torch.randint(3, (40, 4), generator=torch.Generator().manual_seed(0)).float()
@@ -308,6 +383,10 @@ IMPUTERS: dict[str, Callable[[], ms.Imputer]] = {
     "causal": lambda: ms.CausalImputer(
         ms.GaussianImputer(normal(50, 4)), [["x1", "x0"], ["x3", "x2"]], [True, False]
     ),
+    "marginal of a table": lambda: of_people(ms.MarginalImputer),
+    "gaussian of a table": lambda: of_people(ms.GaussianImputer),
+    "empirical of a table": lambda: of_people(ms.EmpiricalImputer, share=1.0),
+    "vae of a table": vae_of_people,
     "vae bank": lambda: vae("bank"),
     "vae bank of many players": lambda: vae("bank", 33),
     "vae encoder": lambda: vae("encoder"),
@@ -328,6 +407,8 @@ VALUES: dict[str, Callable[[], Made]] = {
     "imputed, groups of elements": lambda: imputed(
         ms.MarginalImputer(normal(20, 6).unflatten(1, (2, 3)), ms.Players("ab", [[0, 1, 1]] * 2))
     ),
+    "imputed, table": lambda: imputed_people(of_people(ms.GaussianImputer)),
+    "surrogate of a table": surrogate_of_people,
     "log-ratios of a mean": lambda: _log_ratios(imputed(IMPUTERS["marginal"]())),
     "log-ratios of a surrogate": lambda: _log_ratios(surrogate()),
     "retrained": retrained,

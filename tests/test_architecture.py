@@ -108,8 +108,10 @@ DEFERRED = {
     ("simplex.dendrogram", "sklearn.cluster"): SLOW,
     ("training.classifier", "sklearn.base"): SLOW,
     ("training.classifier", "skops.io"): SLOW,
+    ("training.rows", "tables.codebook"): FRAMES,
     ("training.loop", "training.shell"): "Lightning takes seconds to import, and only trainings "
     "need it",
+    ("tables.rows", "tables.codebook"): FRAMES,
     ("tables.schema", "tables.frames"): FRAMES,
     ("values.base", "values.grouped"): "`value.grouped(...)` is a convenience for `GroupedValue`",
     ("values.retrained", "sklearn.base"): SLOW,

@@ -21,7 +21,7 @@ from manifold_shap._arrays import (
     read_numbers,
     row_labels,
 )
-from manifold_shap.training.loop import training_rows
+from manifold_shap.training.rows import training_rows
 
 COLUMNS = {"age": [30, 40, 50], "weight": [70.5, 80.0, 60.0], "smokes": [True, False, True]}
 NUMBERS = torch.tensor([[30, 70.5, 1], [40, 80, 0], [50, 60, 1]])
@@ -80,21 +80,11 @@ def _line(x: Any, y: Any) -> Callable[[Any], torch.Tensor]:
     return lambda x: torch.as_tensor(x).float().sum(1, keepdim=True)
 
 
-@pytest.mark.parametrize("kind", ["pandas", "polars", "list"])
-def test_trainings_read_the_same_rows_of_each(kind: str) -> None:
-    x = FRAMES.get(kind, NUMBERS.tolist())
-    players, train, held_out = training_rows(x, x, seed=0)
-    assert players.names == (tuple(COLUMNS) if kind in FRAMES else ("x0", "x1", "x2"))
+def test_trainings_read_lists_as_rows() -> None:
+    players, train, held_out, _ = training_rows(NUMBERS.tolist(), NUMBERS.numpy(), seed=0)
+    assert players.names == ("x0", "x1", "x2")
     assert torch.equal(train, NUMBERS)
     assert torch.equal(held_out, NUMBERS)
-
-
-def test_a_surrogate_is_trained_on_a_frame() -> None:
-    value = ms.fit_surrogate(model, PANDAS, output="identity", hidden=[4], **FEW)
-    found = ms.exact_shapley(value, PANDAS)
-    assert (found.players.names, found.instances) == (tuple(COLUMNS), tuple(PANDAS.index))
-    expected = ms.fit_surrogate(model, NUMBERS, output="identity", hidden=[4], **FEW)
-    assert torch.equal(found.phi, ms.exact_shapley(expected, NUMBERS).phi)
 
 
 def test_columns_are_matched_by_name() -> None:

@@ -63,6 +63,11 @@ class DonorImputer(Imputer):
         self.register_buffer("numbers", numbers, persistent=False)
         self.register_buffer("turns", turns.to(numbers.device), persistent=False)
 
+    @property
+    def donors(self) -> Float[Tensor, "donors *event"]:
+        """The reference rows that are drawn."""
+        return self.reference[self.numbers]
+
     @abstractmethod
     def weigh(self, x: Rows, mask: Mask) -> _Weights:
         """Logarithms of the weights of all donors, which sum to 1, for some pairs at a time.

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from manifold_shap.io.files import digest, write_whole
 from manifold_shap.players import Players
 from manifold_shap.simplex.partition import Partition
 from manifold_shap.spaces import as_space
-from manifold_shap.tables.schema import Schema
+from manifold_shap.tables.rows import schema_from
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -50,7 +50,7 @@ def to_dataset(explanation: "Explanation") -> "xr.Dataset":
         "owners": (by_row, explanation.owners),
         "covariance": ([*by_player, "outputs_too"], explanation.covariance),
     }
-    schema, partition = explanation.schema, explanation.partition
+    schema, partition = cast(Any, explanation.schema), explanation.partition
     attributes = {
         "space": explanation.space.settings,
         "made_by": explanation.made_by,
@@ -95,7 +95,7 @@ def fields(dataset: "xr.Dataset") -> dict[str, Any]:
         "space": as_space(**json.loads(dataset.attrs["space"])),
         "instances": as_instances(dataset["instances"].values),
         "made_by": json.loads(dataset.attrs["made_by"]),
-        "schema": Schema.from_dict(json.loads(schema)) if schema else None,
+        "schema": schema_from(json.loads(schema)) if schema else None,
         "partition": Partition(**json.loads(partition)) if partition else None,
     }
 

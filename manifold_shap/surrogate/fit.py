@@ -67,7 +67,7 @@ class SurrogateTask(Task):
     def __init__(self, settings: Mapping[str, Any]) -> None:
         super().__init__(settings)
         own = self.settings
-        (event, index), outputs = self.seen, len(own["outputs"])
+        (event, index), outputs = self.inputs, len(own["outputs"])
         on_simplex = as_space(**own["space"]).on_simplex
         self.surrogate = Surrogate(
             event, index, outputs, on_simplex, own["hidden"], own["activation"]

@@ -167,7 +167,7 @@ class Task(nn.Module, ABC):
         return Players(tuple(self.settings["players"]), index)
 
     @property
-    def seen(self) -> tuple[list[int], list[int]]:
+    def inputs(self) -> tuple[list[int], list[int]]:
         """The shape of a row as the network sees it, and the player that owns each element."""
         own = self.settings
         if own["elements"] is None:

@@ -104,7 +104,7 @@ class VAETask(Task):
     def __init__(self, settings: Mapping[str, Any]) -> None:
         super().__init__(settings)
         own = self.settings
-        event, index = self.seen
+        event, index = self.inputs
         network = ("families", "latent", "hidden", "components", "fill", "activation")
         self.network = MaskedVAE(index=index, **{name: own[name] for name in network})
         self.register_buffer("moments", torch.zeros(2, *event))

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 import torch
 
-import manifold_shap as ms
-from manifold_shap.training.loop import seeded, training_rows
+from manifold_shap.training.loop import seeded
 from manifold_shap.training.shell import Shell
-from tests.training.test_task import X, fit, line
+from tests.training.test_task import fit, line
 
 
 def interrupted(monkeypatch: pytest.MonkeyPatch, step: int, **given: Any) -> None:
@@ -72,40 +71,3 @@ def test_the_global_generator_is_left_alone() -> None:
         torch.rand(4)
     fit()
     assert torch.equal(torch.random.get_rng_state(), state)
-
-
-def test_players_by_default() -> None:
-    column = ms.Column("kind", "categorical", ("a", "b")), ms.Column("size", "continuous")
-    schema, x = ms.Schema(column), torch.zeros(5, 3)
-    given = ms.Players(("left", "right"), torch.tensor([0, 0, 1]))
-    assert training_rows(x, None, 0, given, schema)[0] is given
-    assert training_rows(x, None, 0, None, schema)[0].index.tolist() == [0, 0, 1]
-    assert training_rows(x, None, 0, None, schema)[0].names == ("kind", "size")
-    assert training_rows(x, None, 0)[0].names == ("x0", "x1", "x2")
-    with pytest.raises(ValueError, match=r"with 3 elements in a row, .* got shape \(5, 2\)"):
-        training_rows(x[:, :2], None, 0, None, schema)
-    with pytest.raises(TypeError, match="Expected `x_train` to be a tensor"):
-        training_rows([[1.0]], None, 0)
-
-
-def test_a_tenth_is_held_out_unless_rows_to_validate_on_are_given() -> None:
-    _, train, validation = training_rows(X, None, seed=4)
-    assert (len(train), len(validation)) == (36, 4)
-    together = torch.cat((train, validation)).sort(0).values
-    assert torch.equal(together, X.sort(0).values)
-    assert torch.equal(training_rows(X, None, seed=4)[2], validation)
-    assert not torch.equal(training_rows(X, None, seed=5)[2], validation)
-    assert torch.equal(training_rows(X, X[:1], seed=4)[1], X)
-    with pytest.raises(ValueError, match="Expected at least 2 training rows but got 1"):
-        training_rows(X[:1], None, seed=0)
-    with pytest.raises(ValueError, match="`x_validation`"):
-        training_rows(X, X[:, :2], seed=0)
-
-
-@pytest.mark.usefixtures("any_type")
-def test_a_training_needs_players_that_are_the_same_in_every_row() -> None:
-    x = torch.zeros(5, 2)
-    with pytest.raises(TypeError, match=r"`players` to be a Players but got list; .*of_elements"):
-        training_rows(x, None, 0, ["a", "b"])  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="but got some by row; train"):
-        training_rows(x, None, 0, ms.Players.of_rows((2,), 2))

@@ -1,0 +1,176 @@
+"""Imputers of tables: cells that were observed, as by hand, and reproducible draws of rare ones."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch import Tensor
+
+import manifold_shap as ms
+from manifold_shap.coalitions import all_coalitions
+from tests.examples import PeopleModel, of_people, people, people_model, vae_of_people
+
+KINDS: dict[str, Any] = {
+    "marginal": lambda: of_people(ms.MarginalImputer),
+    "gaussian": lambda: of_people(ms.GaussianImputer),
+    "copula": lambda: of_people(ms.CopulaImputer),
+    "empirical": lambda: of_people(ms.EmpiricalImputer),
+    "vae": vae_of_people,
+}
+
+
+def complete(imputer: ms.Imputer, frame: pd.DataFrame, mask: Tensor, draws: int = 20) -> Tensor:
+    """Codes of completed rows, each coalition with a key of its own."""
+    assert imputer.codebook is not None
+    masks = mask.expand(len(frame), -1, -1)
+    keys = torch.arange(masks[..., 0].numel()).reshape(masks.shape[:2])
+    return imputer.impute(imputer.codebook.rows(frame), masks, range(draws), keys).rows
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_present_cells_are_the_frames_own_and_others_were_observed(kind: str) -> None:
+    imputer, frame, mask = KINDS[kind](), people(5, seed=1), all_coalitions(4)
+    codebook = imputer.codebook
+    rows = complete(imputer, frame, mask)
+    found = codebook.frame(rows.flatten(0, 2))
+    assert (found.dtypes == frame.dtypes).all()
+    given = frame.loc[frame.index.repeat(rows.shape[1] * rows.shape[2])].reset_index(drop=True)
+    present = mask.repeat_interleave(rows.shape[2], 0).repeat(len(frame), 1).numpy()
+    observed = people()
+    for k, name in enumerate(frame.columns):
+        pd.testing.assert_series_equal(found[name][present[:, k]], given[name][present[:, k]])
+        drawn = found[name][~present[:, k]]
+        assert drawn.isin(observed[name]).all()
+        assert drawn.nunique(dropna=False) > 1
+        if observed[name].isna().any():
+            assert 0 < drawn.isna().mean() < 1
+
+
+@pytest.mark.filterwarnings("ignore:The covariance of `reference` is singular")
+def test_values_of_a_frame_are_those_of_the_table_encoded_by_hand() -> None:
+    frame, some, mask = people(), people(4, seed=1), all_coalitions(4).expand(4, -1, -1)
+    schema = ms.Schema.fit(frame)
+    x, players = schema.encode(frame), schema.players
+    by_hand: dict[type[ms.Imputer], ms.Imputer] = {
+        ms.MarginalImputer: ms.MarginalImputer(x, players),
+        ms.EmpiricalImputer: ms.EmpiricalImputer(x, players),
+    }
+    for kind, expected in by_hand.items():
+        imputer = of_people(kind)
+        assert imputer.codebook is not None
+        model = ms.Model(PeopleModel(imputer.codebook), ["yes", "no"], "probabilities")
+        value = ms.imputed_value(model, imputer, draws=7)
+        hand = ms.imputed_value(_Decoded(schema), expected, draws=7)
+        torch.testing.assert_close(
+            value(some, mask), hand(schema.encode(some), mask), rtol=0, atol=1e-6
+        )
+
+
+class _Decoded:
+    """The model of `people`, of rows that a schema has encoded."""
+
+    def __init__(self, schema: ms.Schema) -> None:
+        self.schema = schema
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return people_model(self.schema.decode(x))
+
+
+def many_towns() -> pd.DataFrame:
+    """Two thirds of the rows in 104 towns that are rare, of which a share one category."""
+    rare = [f"town {k:03}" for k in range(104) for _ in range(1 + k % 2)]
+    towns = ["Oslo"] * 40 + ["Rome"] * 40 + rare
+    age = np.random.default_rng(0).permutation(len(towns))
+    return pd.DataFrame({"town": towns, "age": age})
+
+
+@pytest.fixture(scope="module")
+def towns() -> ms.Codebook:
+    with pytest.warns(UserWarning, match="categories"):
+        return ms.Codebook.fit(many_towns())
+
+
+def test_rare_categories_are_drawn_reproducibly_by_their_shares(towns: ms.Codebook) -> None:
+    imputer = ms.table_imputer(ms.CopulaImputer, towns, many_towns())
+    x, mask = towns.rows(many_towns()[:1]), torch.tensor([[[False, True]]])
+    key = torch.tensor([[3]])
+    rows = imputer.impute(x, mask, range(3000), key).rows
+    torch.testing.assert_close(imputer.impute(x, mask, range(7, 9), key).rows, rows[:, :, 7:9])
+    drawn = towns.frame(rows[0, 0])["town"]
+    kept = set(towns.schema.columns[0].categories)
+    other = drawn[~drawn.isin(kept)]
+    rare = many_towns()["town"][~many_towns()["town"].isin(kept)]
+    assert len(other) > 20
+    assert set(other) <= set(rare)
+    assert other.nunique() > 1
+
+
+def test_draws_that_are_rows_of_the_table_are_these_rows(towns: ms.Codebook) -> None:
+    frame = many_towns()
+    imputer = ms.table_imputer(ms.EmpiricalImputer, towns, frame, share=1.0)
+    x = towns.rows(frame[-1:])
+    nobody = torch.zeros(1, 1, 2, dtype=torch.bool)
+    rows = imputer.impute(x, nobody, range(len(frame)), torch.tensor([[0]])).rows[0, 0]
+    assert sorted(map(tuple, rows.tolist())) == sorted(map(tuple, towns.rows(frame).tolist()))
+
+
+@pytest.mark.parametrize("kind", [ms.GaussianImputer, ms.EmpiricalImputer])
+def test_samples_are_cells_of_the_table_and_serve_a_causal_order(kind: type[ms.Imputer]) -> None:
+    imputer = of_people(kind)
+    assert imputer.codebook is not None
+    causal = ms.CausalImputer(imputer, [["age"], ["income", "town", "member"]], [True, False])
+    assert causal.codebook is imputer.codebook
+    x, mask = imputer.codebook.rows(people(2, 1)), torch.tensor([[[False, False, False, True]]])
+    rows = causal.impute(x, mask.expand(2, -1, -1), range(8), torch.tensor([[1], [2]])).rows
+    assert torch.equal(rows[..., 3], x[:, None, None, 3].expand(2, 1, 8))
+    frame = imputer.codebook.frame(rows.flatten(0, 2))
+    assert all(frame[name].isin(people()[name]).all() for name in frame)
+    value = ms.imputed_value(probabilities_of(imputer.codebook), causal, draws=4)
+    assert value(x, mask.expand(2, -1, -1)).isfinite().all()
+
+
+def probabilities_of(codebook: ms.Codebook) -> ms.Model:
+    return ms.Model(PeopleModel(codebook), ["yes", "no"], "probabilities")
+
+
+def test_kinds_that_copy_cells_work_on_codes_and_others_on_encoded_rows() -> None:
+    for kind in (ms.MarginalImputer, ms.ContrastiveImputer):
+        imputer = of_people(kind)
+        assert type(imputer) is kind
+        assert torch.equal(imputer.reference, imputer.codebook.rows(people()))
+    gaussian = of_people(ms.GaussianImputer, regularisation=0.1)
+    assert isinstance(gaussian, ms.TableImputer)
+    assert (gaussian.name, gaussian.provenance) == ("gaussian", {"ridge": 0.1})
+    assert gaussian.row_elements == gaussian.codebook.encode(gaussian.reference).shape[1]
+
+
+def test_groups_of_columns_are_players() -> None:
+    codebook = ms.Codebook.fit(people(), {"person": ["age", "member"]})
+    for kind in (ms.MarginalImputer, ms.GaussianImputer, ms.EmpiricalImputer):
+        imputer = ms.table_imputer(kind, codebook, people())
+        assert imputer.players.names == ("person", "income", "town")
+        x = codebook.rows(people(2, 1))
+        mask = torch.tensor([[[True, False, False]]]).expand(2, 1, 3)
+        rows = imputer.impute(x, mask, range(6), torch.zeros(2, 1, dtype=torch.int64)).rows
+        assert torch.equal(rows[..., [0, 3]], x[:, None, None, [0, 3]].expand(2, 1, 6, 2))
+        value = ms.imputed_value(probabilities_of(codebook), imputer, draws=6)
+        both = value.grouped({"rest": ["income", "town"]})
+        assert both.players.names == ("rest", "person")
+        assert ms.exact_shapley(both, people(2, 1)).efficiency_gap < 1e-5
+
+
+@pytest.mark.filterwarnings("ignore:The covariance of `reference` is singular")
+def test_errors() -> None:
+    codebook, frame = ms.Codebook.fit(people()), people()
+    x = codebook.encode(codebook.rows(frame))
+    inner = ms.EmpiricalImputer(x[:9], codebook.elements, regularisation=0.1)
+    with pytest.raises(ValueError, match=r"made of the 60 rows .* but it has 9 rows"):
+        ms.TableImputer(codebook, inner, frame)
+    with pytest.raises(ValueError, match="income"):
+        ms.table_imputer(ms.GaussianImputer, codebook, frame.drop(columns="income"))
+    imputer = ms.table_imputer(ms.GaussianImputer, codebook, frame)
+    assert isinstance(imputer, ms.TableImputer)
+    with pytest.raises(ValueError, match="neither trained nor loaded"):
+        imputer.save("nowhere.ckpt")

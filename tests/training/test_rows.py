@@ -1,0 +1,76 @@
+"""Rows and players of a training: by default, held out, of a table."""
+
+import pandas as pd
+import pytest
+import torch
+
+import manifold_shap as ms
+from manifold_shap.training.rows import training_rows
+from tests.training.test_task import X
+
+FRAME = pd.DataFrame({"age": [30, 20, 40], "town": ["Oslo", None, "Rome"], "size": [1.5, 2.5, 0.5]})
+
+
+def test_players_by_default() -> None:
+    column = ms.Column("kind", "categorical", ("a", "b")), ms.Column("size", "continuous")
+    schema, x = ms.Schema(column), torch.zeros(5, 3)
+    given = ms.Players(("left", "right"), torch.tensor([0, 0, 1]))
+    assert training_rows(x, None, 0, given, schema)[0] is given
+    assert training_rows(x, None, 0, None, schema)[0].index.tolist() == [0, 0, 1]
+    assert training_rows(x, None, 0, None, schema)[0].names == ("kind", "size")
+    assert training_rows(x, None, 0)[0].names == ("x0", "x1", "x2")
+    with pytest.raises(ValueError, match=r"with 3 elements in a row, .* got shape \(rows, 2\)"):
+        training_rows(x[:, :2], None, 0, None, schema)
+    with pytest.raises(TypeError, match="Expected `x_train` to be a tensor"):
+        training_rows("rows", None, 0)
+
+
+def test_a_tenth_is_held_out_unless_rows_to_validate_on_are_given() -> None:
+    _, train, validation, _ = training_rows(X, None, seed=4)
+    assert (len(train), len(validation)) == (36, 4)
+    together = torch.cat((train, validation)).sort(0).values
+    assert torch.equal(together, X.sort(0).values)
+    assert torch.equal(training_rows(X, None, seed=4)[2], validation)
+    assert not torch.equal(training_rows(X, None, seed=5)[2], validation)
+    assert torch.equal(training_rows(X, X[:1], seed=4)[1], X)
+    with pytest.raises(ValueError, match="Expected at least 2 training rows but got 1"):
+        training_rows(X[:1], None, seed=0)
+    with pytest.raises(ValueError, match="`x_validation`"):
+        training_rows(X, X[:, :2], seed=0)
+
+
+@pytest.mark.usefixtures("any_type")
+def test_a_training_needs_players_that_are_the_same_in_every_row() -> None:
+    x = torch.zeros(5, 2)
+    with pytest.raises(TypeError, match=r"`players` to be a Players but got list; .*of_elements"):
+        training_rows(x, None, 0, ["a", "b"])  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="but got some by row; train"):
+        training_rows(x, None, 0, ms.Players.of_rows((2,), 2))
+
+
+def test_a_frame_is_trained_on_as_codes_and_seen_encoded() -> None:
+    rows = training_rows(FRAME, FRAME[1:], 0)
+    codebook = rows.codebook
+    assert codebook is not None
+    assert torch.equal(rows.train, codebook.rows(FRAME))
+    assert torch.equal(rows.validation, codebook.rows(FRAME[1:]))
+    assert rows.players.names == ("age", "town", "size")
+    assert torch.equal(rows.encoded[0], codebook.encode(rows.train))
+    assert rows.columns is codebook.schema
+    again = training_rows(rows.train, FRAME, 0, None, codebook)
+    assert torch.equal(again.train, again.validation)
+
+
+def test_columns_of_a_frame_are_grouped_by_name() -> None:
+    rows = training_rows(FRAME, FRAME, 0, {"body": ["age", "size"]})
+    assert rows.players.names == ("body", "town")
+    assert rows.players.index.tolist() == [0, 1, 0]
+    with pytest.raises(TypeError, match="groups of columns by name are for a frame"):
+        training_rows(X, X, 0, {"body": ["x0"]})
+
+
+def test_rows_of_floats_are_seen_as_they_are() -> None:
+    rows = training_rows(X, X, 0)
+    assert rows.codebook is None
+    assert rows.settings["elements"] is None
+    assert rows.encoded[0] is rows.train

@@ -172,5 +172,5 @@ def test_errors() -> None:
         ms.table_imputer(ms.GaussianImputer, codebook, frame.drop(columns="income"))
     imputer = ms.table_imputer(ms.GaussianImputer, codebook, frame)
     assert isinstance(imputer, ms.TableImputer)
-    with pytest.raises(ValueError, match="neither trained nor loaded"):
+    with pytest.raises(ValueError, match="put together by hand"):
         imputer.save("nowhere.ckpt")

@@ -9,6 +9,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -21,12 +22,14 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from manifold_shap._words import check_text, closest
+from manifold_shap.data.findings import TableError
 
 # In a wheel the files of settings lie in the package, in a checkout beside it.
 _PACKAGE = Path(__file__).resolve().parents[1]
 CONF = next(path for path in (_PACKAGE / "conf", _PACKAGE.parent / "conf") if path.is_dir())
 # Groups whose settings are arguments of other packages: any more of them can be added.
 _OPEN = ("classifier.", "trainer.")
+_TABLE = "manifold_shap.data.TableFile"
 _INTERRUPTED, _TERMINATED = 130, 143
 
 
@@ -97,7 +100,10 @@ def command(name: str) -> Callable[[Callable[[Any], Any]], Callable[[], None]]:
 
 @contextmanager
 def reported() -> Iterator[list[str]]:
-    """Print errors and warnings as one line each; gives the names of the settings of the user."""
+    """Print errors and warnings as one line each; gives the names of the settings of the user.
+
+    Of a table, each problem has a line.
+    """
     # Not `formatwarning`, which Lightning sets as well.
     before, warnings.showwarning = warnings.showwarning, _show_warning
     try:
@@ -105,7 +111,16 @@ def reported() -> Iterator[list[str]]:
     except KeyboardInterrupt as error:
         print(f"Interrupted. {error}".strip())
         sys.exit(_INTERRUPTED)
-    except (ValueError, TypeError, OSError, HydraException, OmegaConfBaseException) as error:
+    except TableError as error:
+        sys.exit(str(error))
+    except (
+        ImportError,
+        ValueError,
+        TypeError,
+        OSError,
+        HydraException,
+        OmegaConfBaseException,
+    ) as error:
         said = " ".join([str(error), *getattr(error, "__notes__", ())])
         sys.exit(f"{type(error).__name__}: {' '.join(said.split())}")
     finally:
@@ -188,12 +203,26 @@ def _terminate(*_: Any) -> None:
     os._exit(_TERMINATED)
 
 
+def _read_first(data: Any) -> None:
+    """Read a table of one's own, and say what is wrong with it before torch is imported."""
+    if data.get("_target_") != _TABLE or OmegaConf.is_missing(data, "path"):
+        return
+    from manifold_shap.data.reading import TableReader
+
+    settings: Any = OmegaConf.to_container(data, resolve=True)
+    known = [field.name for field in fields(TableReader)]
+    read = TableReader(**{name: settings[name] for name in known}).read()
+    for line in (read.about, *(f"Note: {remark}" for remark in read.remarks)):
+        print(line)
+
+
 @command("train")
 def main_train(cfg: Any) -> float:
     """`train.py`: the test MSE is what a sweeper minimises."""
     job = HydraConfig.get()
     sweep = Path(job.runtime.output_dir) if job.mode == RunMode.MULTIRUN else None
     with reported():
+        _read_first(cfg.data)
         # Here, so that --help and a misspelled setting need not wait for it.
         from manifold_shap.cli.train import train
 

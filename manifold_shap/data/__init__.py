@@ -1,27 +1,6 @@
-"""Data sources, one class each, and batches of in-memory tensors."""
+"""Data sources, one class each."""
 
-from manifold_shap.data.base import Table, TensorDataModule
-from manifold_shap.data.csv import CSV
-from manifold_shap.data.images import MNIST, DigitComponents, Digits, FashionMNIST
-from manifold_shap.data.mixture import Mixture, MixtureLaw
-from manifold_shap.data.tables import Abalone, Bike, Census, Diabetes, Drug, Iris
-from manifold_shap.training.batches import loader
+import lazy_loader
 
-__all__ = [
-    "CSV",
-    "MNIST",
-    "Abalone",
-    "Bike",
-    "Census",
-    "Diabetes",
-    "DigitComponents",
-    "Digits",
-    "Drug",
-    "FashionMNIST",
-    "Iris",
-    "Mixture",
-    "MixtureLaw",
-    "Table",
-    "TensorDataModule",
-    "loader",
-]
+# Imported when they are first asked for: a file of one's own is read and checked without torch.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,350 @@
+"""Reads a table of your own from a file, and says at once all that is wrong with it.
+
+It needs pandas but not torch, so that a file can be repaired without waiting for that.
+"""
+
+import bz2
+import datetime
+import gzip
+import io
+import lzma
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+from pathlib import Path
+from typing import TypedDict
+
+import numpy as np
+import pandas as pd
+from pandas.api import types
+
+from manifold_shap._words import check_choice, check_flag, check_text, closest, shown
+from manifold_shap.data import sources
+from manifold_shap.data.cells import read_named_dates, read_text, why_identifier
+from manifold_shap.data.delimited import Cells, Format, read_cells
+from manifold_shap.data.findings import Findings, typed
+
+TASKS = ("classification", "regression")
+MISSING = ("values", "drop_unlabelled", "drop_rows")
+BAD_LINES = ("refuse", "skip")
+_MOST_CLASSES, _MANY_CATEGORIES = 100, 100
+_LEAST_ROWS = 10
+_OPENERS = {".gz": gzip.decompress, ".bz2": bz2.decompress, ".xz": lzma.decompress}
+_BINARY = {b"PAR1": "Parquet", b"ARROW1": "Feather"}
+_LISTS = ("drop", "keep", "categorical", "dates", "na_values")
+
+
+class ReadOptions(TypedDict, total=False):
+    """How a file is read; see `TableReader`."""
+
+    drop: Sequence[str]
+    keep: Sequence[str]
+    categorical: Sequence[str]
+    dates: Sequence[str]
+    day_first: bool | None
+    missing: str
+    na_values: Sequence[str]
+    separator: str | None
+    decimal: str | None
+    header: bool | None
+    encoding: str | None
+    bad_lines: str
+
+
+@dataclass(frozen=True)
+class ReadTable:
+    """A table that was read.
+
+    Attributes:
+        frame: all columns that are not dropped, the target among them.
+        identifiers: columns that number or name the rows rather than describe them.
+        remarks: sentences about what is worth knowing.
+        about: how the file was read, in words.
+    """
+
+    frame: pd.DataFrame
+    identifiers: tuple[str, ...]
+    remarks: tuple[str, ...]
+    about: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableReader:
+    """A file with a table, and how it is to be read.
+
+    What is None is found by itself. Files of separated values may be packed (.gz, .bz2, .xz,
+    .zip); Parquet and Feather files need pyarrow.
+
+    Attributes:
+        path: the file, from the working directory or from the places `root` stands for.
+        target: the column to predict; None where a model of one's own needs none.
+        task: "classification", or "regression" of a target of numbers.
+        root: see `TensorDataModule`.
+        drop: columns to leave out.
+        keep: columns that describe the rows although they look like numbers or names of the rows,
+            or have the name of another one.
+        categorical: columns that are categories, whatever they hold.
+        dates: columns that are dates, each cell read by its own form. Other columns are where
+            nearly all cells are dates of one form.
+        day_first: whether "3/4/2021" is in April.
+        missing: missing cells are values like others ("values"), except in the target; or rows
+            without the target ("drop_unlabelled") or without any cell ("drop_rows") are left out.
+        na_values: texts that stand for a missing value, as an empty cell does. Words such as "NA"
+            do so among numbers and dates by themselves; "inf" is any infinite number.
+        separator: the character between two cells, or "tab".
+        decimal: the sign in numbers.
+        header: whether the first line names the columns; otherwise they are "column 1", ...
+        encoding: a name that Python knows, such as "latin-1".
+        bad_lines: lines with another number of cells are an error ("refuse") or left out ("skip").
+
+    Raises:
+        TypeError: `path` is no text, or `header` or `day_first` neither true nor false.
+        ValueError: another word than those, or a sign of several characters.
+    """
+
+    path: str
+    target: str | None = None
+    task: str = "classification"
+    root: str | None = None
+    drop: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+    dates: tuple[str, ...] = ()
+    day_first: bool | None = None
+    missing: str = "values"
+    na_values: tuple[str, ...] = ()
+    separator: str | None = None
+    decimal: str | None = None
+    header: bool | None = None
+    encoding: str | None = None
+    bad_lines: str = "refuse"
+
+    def __post_init__(self) -> None:
+        check_text("path", self.path)
+        for name in _LISTS:
+            given = self.__dict__[name]
+            listed = (given,) if isinstance(given, str) else tuple(str(entry) for entry in given)
+            object.__setattr__(self, name, listed)
+        if self.separator in ("tab", r"\t"):
+            object.__setattr__(self, "separator", "\t")
+        for name, known in {"task": TASKS, "missing": MISSING, "bad_lines": BAD_LINES}.items():
+            check_choice(name, self.__dict__[name], known)
+        for name in ("separator", "decimal"):
+            sign = self.__dict__[name]
+            if sign is not None and (not isinstance(sign, str) or len(sign) != 1):
+                raise ValueError(f"Expected `{name}` to be one character but got {sign!r}.")
+        for name in ("header", "day_first"):
+            if self.__dict__[name] is not None:
+                check_flag(name, self.__dict__[name])
+
+    def read(self) -> ReadTable:
+        """The table; a file that has not changed since is read once.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            ImportError: a Parquet or Feather file needs pyarrow.
+            TableError: what is wrong with it, all at once, with the settings that repair it.
+        """
+        direct = Path(self.path).expanduser()
+        path = direct if sources.is_file(direct) else sources.find(self.root, self.path)
+        if path is None:
+            fix = f"nor is there one at {direct.absolute()}: correct `path`"
+            raise sources.missing(self.root, self.path, fix)
+        stamp = path.stat()
+        return _read(self, path, stamp.st_mtime_ns, stamp.st_size)
+
+
+@lru_cache(maxsize=1)
+def _read(reader: TableReader, path: Path, *stamp: int) -> ReadTable:
+    """See `TableReader.read`; `stamp` tells whether the file is still the same."""
+    found = Findings(path.name)
+    cells = _cells(reader, path, found)
+    if cells is None:
+        raise found.error()
+    _check_names(reader, cells, found)
+    frame = _without_copies(reader, cells, found)
+    columns = {}
+    for name, series in frame.items():
+        before = len(found.problems)
+        columns[str(name)] = _column(series, reader, found)
+        if len(found.problems) > before:
+            found.troubled.add(str(name))
+    frame = _whole_rows(pd.DataFrame(columns), reader, found)
+    if reader.target in frame:
+        _check_target(frame[reader.target], reader, found)
+    features = frame.drop(columns=reader.target, errors="ignore")
+    identifiers = _describe(features, reader, found)
+    if len(frame) < _LEAST_ROWS:
+        found.problem(f"it has {len(frame)} rows, which are too few: {_LEAST_ROWS} are the least")
+    elif features.shape[1] == len(identifiers):
+        found.problem("it has no column that describes the rows", "keep")
+    if found.problems:
+        raise found.error({name: reader.__dict__[name] for name in _LISTS})
+    about = f"{path.name}: {len(frame)} rows, {frame.shape[1]} columns; {cells.about}."
+    return ReadTable(frame, identifiers, tuple(found.remarks), about)
+
+
+def _cells(reader: TableReader, path: Path, found: Findings) -> Cells | None:
+    """What the file holds, by the kind of file that its first bytes tell."""
+    raw = path.read_bytes()
+    if path.suffix in _OPENERS:
+        raw = _OPENERS[path.suffix](raw)
+    elif path.suffix == ".zip":
+        with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+            raw = archive.read(archive.namelist()[0])
+    kind = next((name for mark, name in _BINARY.items() if raw.startswith(mark)), None)
+    if kind is not None:
+        read = pd.read_parquet if kind == "Parquet" else pd.read_feather
+        try:
+            frame = read(io.BytesIO(raw)).rename(columns=str)
+        except ImportError as error:
+            raise ImportError(
+                f"Expected pyarrow, which reads {kind} files such as {path}, but it is not "
+                "installed; install it by `pip install 'manifold_shap[tables]'`, or save the "
+                "table as CSV."
+            ) from error
+        return Cells(frame, list(frame.columns), {}, kind)
+    named = [reader.target or "", *reader.drop, *reader.keep, *reader.categorical, *reader.dates]
+    skip = reader.bad_lines == "skip"
+    own = (reader.separator, reader.decimal, reader.header, reader.encoding, skip)
+    return read_cells(raw, Format(*own, reader.na_values), named, found)
+
+
+def _check_names(reader: TableReader, cells: Cells, found: Findings) -> None:
+    """Note names of columns in the settings that there are none of."""
+    names = list(cells.frame.columns)
+    named = {name: reader.__dict__[name] for name in _LISTS if name != "na_values"}
+    for setting, listed in {"target": filter(None, [reader.target]), **named}.items():
+        for name in listed:
+            if name not in names:
+                seen = f"no column is called {name!r}, as data.{setting} says, among {shown(names)}"
+                fix = closest(name, names)
+                if name in cells.first and not fix:
+                    seen += f"; the first line, {shown(cells.first, 8)}, looks like a row of data"
+                    found.problem(seen, "header", True, "takes it for names")
+                else:
+                    found.problem(f"{seen}{fix}", setting)
+
+
+def _without_copies(reader: TableReader, cells: Cells, found: Findings) -> pd.DataFrame:
+    """The columns that are not to be dropped; those whose name is taken must be asked for."""
+    frame = cells.frame
+    for copy, name in cells.copies.items():
+        if copy in (*reader.drop, *reader.keep):
+            continue
+        if frame[copy].equals(frame[name]):
+            found.remark(f"column {name!r} occurs twice with the same cells, and is read once")
+            frame = frame.drop(columns=copy)
+        else:
+            told = f"the name {name!r} occurs twice with other cells, read as {copy!r}"
+            found.problem(told, "keep", [copy], "keeps it under this name, data.drop leaves it out")
+    return frame.drop(columns=[name for name in reader.drop if name in frame])
+
+
+def _column(series: pd.Series, reader: TableReader, found: Findings) -> pd.Series:
+    """One column by what it holds."""
+    if series.name in reader.categorical or series.isna().all():
+        return series
+    if series.dtype == object and types.infer_dtype(series, skipna=True) != "string":
+        return _objects(series, found)
+    if types.is_string_dtype(series.dtype):
+        if series.name in reader.dates:
+            return read_named_dates(series, reader.day_first, found)
+        return read_text(series, reader.decimal, reader.day_first, found)
+    if types.is_float_dtype(series.dtype):
+        infinite = np.isinf(series.to_numpy(dtype=float, na_value=np.nan))
+        if infinite.any() and "inf" in reader.na_values:
+            return series.mask(infinite)
+        if infinite.any():
+            told = f"column {series.name!r} holds infinite numbers in {infinite.sum()} rows"
+            found.problem(told, "na_values", ["inf"], "takes them for missing")
+    return series
+
+
+def _objects(series: pd.Series, found: Findings) -> pd.Series:
+    """A column of Python objects, as Parquet files may hold."""
+    kinds = {type(entry) for entry in series.dropna()}
+    if all(issubclass(kind, datetime.date) for kind in kinds):
+        return pd.to_datetime(series)
+    if not kinds <= {bool, str, Decimal, datetime.time}:
+        names = shown(sorted(kind.__name__ for kind in kinds))
+        told = f"column {series.name!r} holds {names}, not numbers, text or dates"
+        found.problem(told, "drop", [str(series.name)], "leaves it out")
+    return series
+
+
+def _whole_rows(frame: pd.DataFrame, reader: TableReader, found: Findings) -> pd.DataFrame:
+    """The rows that `missing` leaves, without those that hold nothing."""
+    kept = frame.dropna(how="all")
+    if len(kept) < len(frame):
+        found.remark(f"{len(frame) - len(kept)} rows hold nothing, and are left out")
+    whole = kept
+    if reader.missing == "drop_rows":
+        whole = kept.dropna()
+    elif reader.missing == "drop_unlabelled" and reader.target in kept:
+        whole = kept.dropna(subset=[reader.target])
+    if len(whole) < len(kept):
+        found.remark(f"{len(kept) - len(whole)} rows lack a cell, and are left out")
+    return whole.reset_index(drop=True)
+
+
+def _check_target(series: pd.Series, reader: TableReader, found: Findings) -> None:
+    """Note why a column cannot be what is to be predicted."""
+    name, distinct = reader.target, series.nunique()
+    absent = int(series.isna().sum())
+    if absent and distinct:
+        told = f"{absent} of {len(series)} rows lack the target {name!r}"
+        found.problem(told, "missing", "drop_unlabelled", "leaves these rows out")
+    if distinct < 2:
+        one = f"'{series.dropna().iloc[0]}' in every row" if distinct else "nothing"
+        found.problem(f"the target {name!r} holds {one}", "target", None, "to another column")
+        return
+    is_number = types.is_numeric_dtype(series.dtype) and not types.is_bool_dtype(series.dtype)
+    if reader.task == "regression":
+        if not is_number:
+            example = series.dropna().iloc[0]
+            told = f"the target {name!r} holds no numbers, but {example!r}"
+            found.problem(told, "task", "classification", "takes it for classes")
+        return
+    told = (
+        f"the target {name!r} holds {distinct} distinct values, more than the {_MOST_CLASSES} "
+        "classes that are the most"
+    )
+    if is_number:
+        fraction = series[np.isfinite(series) & (series % 1 != 0)]
+        if len(fraction):
+            told = (
+                f"the target {name!r} holds fractions, which are no classes, such as "
+                f"{fraction.iloc[0]}"
+            )
+        if len(fraction) or distinct > _MOST_CLASSES:
+            found.problem(told, "task", "regression", "predicts the number")
+    elif distinct > _MOST_CLASSES:
+        found.problem(told, "target", None, "to another column")
+
+
+def _describe(features: pd.DataFrame, reader: TableReader, found: Findings) -> tuple[str, ...]:
+    """Remarks on what the columns hold; gives those that number or name the rows."""
+    kept = {*reader.keep, *reader.categorical}
+    kept |= found.troubled
+    why = {str(name): why_identifier(series, kept) for name, series in features.items()}
+    odd = {name: reason for name, reason in why.items() if reason}
+    if odd:
+        listed = ", ".join(f"{name!r}, which {reason}" for name, reason in odd.items())
+        fix = typed("keep", [*reader.keep, *odd])
+        found.remark(
+            f"left out are columns that do not describe the rows: {listed}; {fix} keeps them"
+        )
+    plain = [name for name in features if name not in odd and name not in found.troubled]
+    counts = {name: features[name].nunique(dropna=False) for name in plain}
+    constant = [name for name, count in counts.items() if count < 2]
+    if constant:
+        found.remark(f"columns {shown(constant)} hold one value in all rows, and have a share of 0")
+    for name, count in counts.items():
+        if types.is_string_dtype(features[name].dtype) and count > _MANY_CATEGORIES:
+            found.remark(
+                f"column {name!r} holds {count} categories; those seldom seen count as one"
+            )
+    return tuple(odd)

@@ -22,6 +22,7 @@ _POINTS, _POINTED, _TWICE = r"[+-]?[1-9]\d{0,2}(?:\.\d{3})+", r"[+-]?\d*\.\d+", 
 _DATE = r"\w+(?:[-/. ]|, )\w+(?:[-/. ]|, )\w+.*"
 _BY_NUMBERS = r"(\d{1,2})[-/. ](\d{1,2})[-/. ](\d{4}|\d{2})(\D.*)?"
 _ISO = r"\d{4}-\d{1,2}-\d{1,2}(\D.*)?"
+_NAMED = r"(?i).*(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec).*\d.*"
 _ZONE = r".*\d\d?:\d\d.*(?:Z|[+-]\d\d:?\d\d)"
 
 
@@ -98,11 +99,11 @@ def read_dates(words: pd.Series, day_first: bool | None) -> pd.Series:
     text[by_numbers] = (
         year + "-" + month.str.zfill(2) + "-" + day.str.zfill(2) + parts[3].fillna("")
     )
-    iso = text.str.fullmatch(_ISO)
     utc = bool(words.str.fullmatch(_ZONE).any())
     dates = pd.Series(pd.NaT, words.index, dtype="datetime64[ns, UTC]" if utc else "datetime64[ns]")
-    for chosen, form in ((iso, "ISO8601"), (~iso, "mixed")):
-        some = text[chosen & text.str.fullmatch(_DATE)]
+    dated = text.str.fullmatch(_ISO) | text.str.fullmatch(_NAMED)
+    for form in ("ISO8601", "mixed"):
+        some = text[dated & dates.isna()]
         dates[some.index] = pd.to_datetime(some, errors="coerce", format=form, utc=utc)
     return dates
 
@@ -229,8 +230,9 @@ def _is_missing_word(words: pd.Series) -> pd.Series:
 
 
 def _share(chosen: pd.Series, counts: pd.Series) -> float:
-    """Of the cells, those whose text is chosen."""
-    return float(counts.to_numpy()[chosen.to_numpy(dtype=bool)].sum() / max(counts.sum(), 1))
+    """Of the cells that say something, those whose text is chosen."""
+    told = counts.to_numpy() * ~_is_missing_word(chosen.index.to_series()).to_numpy(dtype=bool)
+    return float(told[chosen.to_numpy(dtype=bool)].sum() / max(told.sum(), 1))
 
 
 def is_mostly_distinct(series: pd.Series, distinct: int) -> bool:

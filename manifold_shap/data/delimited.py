@@ -86,7 +86,7 @@ def read_cells(raw: bytes, form: Format, named: Sequence[str], found: Findings) 
         return None
     usual = Counter(count for count, _ in counts).most_common(1)[0][0]
     # R names no column for the names of the rows.
-    shift = counts[0][0] == usual - 1 > 0 and all(count == usual for count, _ in counts[1:])
+    shift = counts[0][0] == usual - 1 > 1 and all(count == usual for count, _ in counts[1:])
     bad = [line for count, line in counts[shift:] if count != usual]
     if bad:
         _say_ragged(bad, usual, form.skip, found)
@@ -107,7 +107,6 @@ def read_cells(raw: bytes, form: Format, named: Sequence[str], found: Findings) 
         keep_default_na=False,
         na_values=["", *form.na_values],
         low_memory=False,
-        float_precision="round_trip",
     )
     sign = {"\t": "tabs"}.get(separator, f"{separator!r}")
     names_from = "names in the first line" if header else "no line of names"

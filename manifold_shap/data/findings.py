@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 _MOST = 40
+# Words that are no text where they are typed without quotes.
+_NOT_TEXT = ("true", "false", "null", "inf", "nan")
 
 
 class TableError(ValueError):
@@ -99,7 +101,7 @@ def typed(setting: str, value: Any) -> str:
 
 def _plain(text: str) -> str:
     # What YAML would take for a number, or for true, stays text in quotes.
-    is_word = re.fullmatch(r"[A-Za-z_]\w*", text) and text.lower() not in ("true", "false", "null")
+    is_word = re.fullmatch(r"[A-Za-z_]\w*", text) and text.lower() not in _NOT_TEXT
     return text if is_word else '"' + text.replace('"', r"\"") + '"'
 
 

@@ -108,13 +108,13 @@ class TableReader:
     target: str | None = None
     task: str = "classification"
     root: str | None = None
-    drop: tuple[str, ...] = ()
-    keep: tuple[str, ...] = ()
-    categorical: tuple[str, ...] = ()
-    dates: tuple[str, ...] = ()
+    drop: Sequence[str] = ()
+    keep: Sequence[str] = ()
+    categorical: Sequence[str] = ()
+    dates: Sequence[str] = ()
     day_first: bool | None = None
     missing: str = "values"
-    na_values: tuple[str, ...] = ()
+    na_values: Sequence[str] = ()
     separator: str | None = None
     decimal: str | None = None
     header: bool | None = None
@@ -174,7 +174,7 @@ def _read(reader: TableReader, path: Path, *stamp: int) -> ReadTable:
     frame = _whole_rows(pd.DataFrame(columns), reader, found)
     if reader.target in frame:
         _check_target(frame[reader.target], reader, found)
-    features = frame.drop(columns=reader.target, errors="ignore")
+    features = frame[[name for name in frame if name != reader.target]]
     identifiers = _describe(features, reader, found)
     if len(frame) < _LEAST_ROWS:
         found.problem(f"it has {len(frame)} rows, which are too few: {_LEAST_ROWS} are the least")
@@ -209,7 +209,7 @@ def _cells(reader: TableReader, path: Path, found: Findings) -> Cells | None:
     named = [reader.target or "", *reader.drop, *reader.keep, *reader.categorical, *reader.dates]
     skip = reader.bad_lines == "skip"
     own = (reader.separator, reader.decimal, reader.header, reader.encoding, skip)
-    return read_cells(raw, Format(*own, reader.na_values), named, found)
+    return read_cells(raw, Format(*own, tuple(reader.na_values)), named, found)
 
 
 def _check_names(reader: TableReader, cells: Cells, found: Findings) -> None:
@@ -232,7 +232,7 @@ def _without_copies(reader: TableReader, cells: Cells, found: Findings) -> pd.Da
     """The columns that are not to be dropped; those whose name is taken must be asked for."""
     frame = cells.frame
     for copy, name in cells.copies.items():
-        if copy in (*reader.drop, *reader.keep):
+        if copy in [*reader.drop, *reader.keep]:
             continue
         if frame[copy].equals(frame[name]):
             found.remark(f"column {name!r} occurs twice with the same cells, and is read once")

@@ -54,9 +54,9 @@ def failed(
         (["seed"], "Expected settings as key=value but: "),
         (["seed=["], "Expected settings as key=value but: "),
         (["seed=abc"], "Expected `seed`"),
-        (["data=csv"], "give data.path=... data.target=..."),
+        (["data=table"], "give data.path=...."),
         (["value_function=vae", "value_function.latant=3"], "mean 'value_function.latent'?"),
-        (["data=csv", "data.taget=y"], "did you mean 'data.target'?"),
+        (["data=table", "data.taget=y"], "did you mean 'data.target'?"),
         (["value_function=vae", "value_function.taget=y"], "did you mean 'value_function.name'?"),
         (["amortized=default", "amortized.patiense=3"], "did you mean 'amortized.patience'?"),
         (["runs_dir=5"], "Expected `runs_dir` to be text but got 5 (int)"),
@@ -93,7 +93,7 @@ def test_a_sweep_writes_nothing_outside_its_runs(
     assert "`runs_dir` to be text but got None" in failed(
         "train", "-m", "runs_dir=null", "seed=0,1"
     )
-    words = ["data=csv", "data.path=../../../t.csv", "data.target=y"]
+    words = ["data=table", "data.path=../../../t.csv", "data.target=y"]
     assert "Expected the file" in failed("train", *sweep, *words)
     home = place / "runs" / "t"
     assert {path.name for path in home.iterdir()} == {"surrogate-sweep"}
@@ -116,7 +116,7 @@ def command(*words: str, cwd: Path = ROOT, **settings: str) -> subprocess.Comple
 
 def test_settings_of_another_type_are_refused(tmp_path: Path) -> None:
     """In a process of their own: in this one, tests check the types of all arguments."""
-    csv = ["data=csv", "data.path=t.csv", "data.target=y"]
+    csv = ["data=table", "data.path=t.csv", "data.target=y"]
     forest = ["data=iris", "classifier=random_forest", "classifier.n_estimators=1"]
     vae = [*forest, "value_function=vae", "value_function.posterior=encoder"]
     expected = {

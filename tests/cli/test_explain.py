@@ -290,7 +290,7 @@ def test_explaining_before_training_says_what_to_run(digits: Path, copied: Copy)
 def test_the_command_that_is_missing_works_as_typed(tmp_path: Path) -> None:
     table = tmp_path / "shop.csv"
     table.write_text("age,bought\n" + "".join(f"{k * 7 % 20},{k % 2}\n" for k in range(60)))
-    words = ["data=csv", f"data.path={table}", "data.target=bought", "value_function=marginal"]
+    words = ["data=table", f"data.path={table}", "data.target=bought", "value_function=marginal"]
     with pytest.raises(FileNotFoundError, match="python train") as error:
         explain(tmp_path, *words)
     typed = re.findall(r"`python train\.py (.*)`", str(error.value))[0]
@@ -754,12 +754,12 @@ def test_a_forest_on_a_table_of_ones_own(tmp_path: Path, output: str) -> None:
         colour = ("red", "green", "blue")[k % 3]
         lines.append(f"{age},{age * 1.5 + k % 7},{colour},{'yes' if age + k % 9 > 42 else 'no'}")
     (tmp_path / "shop.csv").write_text("\n".join(lines))
-    table = ["data=csv", f"data.path={tmp_path / 'shop.csv'}", "data.target=bought"]
+    table = ["data=table", f"data.path={tmp_path / 'shop.csv'}", "data.target=bought"]
     words = [*TINY, f"value_function.output={output}", "value_function.zero_replacement=0.01"]
     recipe = ["classifier=naive_bayes"]
     train(tmp_path, *table, *recipe, *words)
     # The second command needs no path, but the name of the run.
-    summary = explain(tmp_path, "data=csv", "data.name=shop", "estimator=exact", "compare=[]")
+    summary = explain(tmp_path, "data=table", "data.name=shop", "estimator=exact", "compare=[]")
     assert summary["players"] == 3
     plots = {path.name for path in (tmp_path / "shop" / "surrogate" / "plots").iterdir()}
     assert {"bars_0.png", "bars_1.png", "summary.png", "mse_by_size.png"} <= plots

@@ -103,10 +103,10 @@ def test_a_setting_that_a_target_does_not_take_is_refused(data: TensorDataModule
     [
         (["data=digits"], "data=digits"),
         (
-            ["data=csv", "data.path=a b/c.csv", "data.target=y"],
+            ["data=table", "data.path=a b/c.csv", "data.target=y"],
             "data.path='a b/c.csv' data.target=y",
         ),
-        (["data=csv", "data.name=shop"], "data=csv data.path=... data.target=... data.name=shop"),
+        (["data=table", "data.name=shop"], "data=table data.path=... data.name=shop"),
         (["data=iris", "data.test=0.3", "seed=4"], "data=iris data.test=0.3"),
         (["experiment=compositions_digits_0_to_3"], "data.digits='[0,1,2,3]'"),
     ],
@@ -127,11 +127,11 @@ def test_the_vae_of_the_paper_changes_settings_that_there_are() -> None:
 
 
 def test_a_setting_without_a_default_is_named_when_it_is_missing() -> None:
-    with pytest.raises(ValueError, match=r"no default .* give data\.path=\.\.\. data\.target="):
-        registry.plain(composed("train", "data=csv"))
+    with pytest.raises(ValueError, match=r"no default .* give data\.path=\.\.\.\."):
+        registry.plain(composed("train", "data=table"))
     with pytest.raises(ValueError, match=r"data\.path=.*or data\.name=\.\.\. of a run"):
-        registry.plain(composed("explain", "data=csv"), trained=True)
-    assert registry.plain(composed("explain", "data=csv", "data.name=table"), trained=True)
+        registry.plain(composed("explain", "data=table"), trained=True)
+    assert registry.plain(composed("explain", "data=table", "data.name=table"), trained=True)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,105 @@
+"""Rows of a table of one's own: players, classes, numbers to predict, and missing cells."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from manifold_shap.data import TableFile
+from manifold_shap.data.base import split_rows
+from tests.data.test_tables import labels
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    rows = range(40)
+    frame = pd.DataFrame(
+        {
+            "id": [f"n{i}" for i in rows],
+            "age": [20 + 3 * i for i in rows],
+            "rooms": [1 + i % 3 for i in rows],
+            "colour": [["red", "green", "blue"][i % 3] for i in rows],
+            "price": [i * 1.5 for i in rows],
+            "bought": [["no", "yes"][i % 2] for i in rows],
+            "always": 1,
+            "gap": [None if i == 7 else i / 4 for i in rows],
+            "since": pd.date_range("2020-01-01", periods=40).astype(str),
+        }
+    )
+    path = tmp_path / "table.csv"
+    frame.to_csv(path, index=False)
+    return path
+
+
+def test_csv(table: Path) -> None:
+    drop = ["gap", "always", "since"]
+    data = TableFile(path=str(table), target="bought", categorical=["rooms"], drop=drop)
+    data.setup()
+    assert data.name == "table"
+    assert data.players.names == ("age", "rooms", "colour", "price")
+    assert data.classes == ("no", "yes")
+    assert labels(data).bincount().tolist() == [20, 20]
+    assert data.x_train.shape == (28, 8)
+    age = data.schema.decode(data.x_test)["age"].round().astype(int)
+    assert torch.equal(torch.tensor((age - 20).to_numpy() % 2), data.y_test)
+
+
+def test_missing_cells_dates_and_constants_are_values(table: Path) -> None:
+    data = TableFile(path=table.name, target="bought", root=str(table.parent))
+    data.setup()
+    assert data.players.names == ("age", "rooms", "colour", "price", "always", "gap", "since")
+    x = torch.cat([data.x_train, data.x_validation, data.x_test])
+    decoded = data.schema.decode(x)
+    (missing,) = decoded[decoded["gap"].isna()].index
+    assert decoded["age"][missing] == pytest.approx(20 + 3 * 7, abs=1e-3)
+    assert decoded["since"][missing] == pd.Timestamp("2020-01-08")
+    assert decoded["always"].tolist() == [1] * 40
+
+
+def test_classes_of_numbers_are_in_numeric_order(table: Path) -> None:
+    frame = pd.read_csv(table).assign(grade=[[10.0, 9.0, 2.0][i % 3] for i in range(40)])
+    frame.to_csv(table, index=False)
+    data = TableFile(path=str(table), target="grade")
+    data.setup()
+    assert data.classes == ("2", "9", "10")
+    assert labels(data).bincount().tolist() == [13, 13, 14]
+
+
+def test_a_class_that_no_training_row_is_of(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    kinds = ["rare", *["a", "b"] * 30]
+    pd.DataFrame({"x": np.arange(61) % 7, "kind": kinds}).to_csv(path, index=False)
+    shares = {"validation": 0.1, "test": 0.2}
+    held_out = {seed: 0 not in split_rows(61, shares, seed)[0] for seed in range(20)}
+    assert set(held_out.values()) == {False, True}
+    for seed, absent in held_out.items():
+        data = TableFile(path=str(path), target="kind", seed=seed)
+        if absent:
+            with pytest.raises(ValueError, match=r"none of the 43 is of \['rare'\]; merge or drop"):
+                data.setup()
+        else:
+            data.setup()
+
+
+def test_a_regression(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    pd.DataFrame({"a": np.arange(300) * 7 % 11, "price": np.arange(300) / 4}).to_csv(path)
+    data = TableFile(path=str(path), target="price", task="regression")
+    data.setup()
+    assert (data.task, data.classes, data.outputs) == ("regression", (), ("price",))
+    assert data.players.names == ("a",)
+    y = torch.cat([data.y_train, data.y_validation, data.y_test])
+    assert y.dtype == torch.float32
+    assert y.sort().values.tolist() == [i / 4 for i in range(300)]
+    pd.DataFrame({"a": range(30), "b": 1.0, "price": np.arange(30) * 1e300}).to_csv(path)
+    with pytest.raises(
+        ValueError, match=r"`price` that fit float32 .* 1e\+300 does not fit float32"
+    ):
+        TableFile(path=str(path), target="price", task="regression", keep=["a"]).setup()
+
+
+def test_a_target_is_needed_to_train(table: Path) -> None:
+    with pytest.raises(ValueError, match=r"Expected `target`, .* but got none; set data.target to"):
+        TableFile(path=str(table)).setup()

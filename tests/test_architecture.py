@@ -73,6 +73,7 @@ FRAMES = "pandas is slow to import, and only frames need it"
 DEFERRED = {
     ("_arrays", "narwhals"): "only frames need it",
     ("cli", "cli.explain"): "--help and a misspelled setting need not wait for it",
+    ("cli", "data.reading"): "pandas is slow to import, and only tables of one's own need it",
     ("cli", "cli.train"): "--help and a misspelled setting need not wait for it",
     ("cli.explain", "io.streaming"): "only many rows are streamed",
     ("cli.targets", "sklearn.base"): SLOW,

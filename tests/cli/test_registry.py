@@ -30,10 +30,10 @@ def data() -> TensorDataModule:
 
 @pytest.mark.parametrize("name", options("data"))
 def test_every_data_configuration_makes_a_data_module(name: str) -> None:
-    needed = ["data.path=some/table.csv", "data.target=label"] if name == "csv" else []
+    needed = ["data.path=some/table.csv", "data.target=label"] if name == "table" else []
     config = composed("train", f"data={name}", *needed)
     assert isinstance(hydra.utils.instantiate(config.data), TensorDataModule)
-    assert config.data.name == ("table" if name == "csv" else name)
+    assert config.data.name == name
 
 
 @pytest.mark.parametrize("name", options("classifier"))

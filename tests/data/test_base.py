@@ -17,8 +17,8 @@ from manifold_shap.data.base import Table, split_rows
 
 CONF = Path(__file__).parents[2] / "conf" / "data"
 SOURCES = {
-    source.name or "csv": source
-    for source in vars(package).values()
+    source.name: source
+    for source in (getattr(package, name) for name in dir(package))
     if isinstance(source, type) and issubclass(source, TensorDataModule)
     if source is not TensorDataModule
 }

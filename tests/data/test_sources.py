@@ -11,13 +11,13 @@ import pandas as pd
 import pytest
 
 from manifold_shap.data import (
-    CSV,
     MNIST,
     Abalone,
     Bike,
     Census,
     Drug,
     FashionMNIST,
+    TableFile,
     TensorDataModule,
     sources,
 )
@@ -96,7 +96,7 @@ def test_a_download_of_another_checksum_is_not_kept(nowhere: Path, served: str) 
 @pytest.mark.parametrize(
     ("source", "file"),
     [
-        (lambda root: CSV(path="a.csv", target="b", root=root), "a.csv"),
+        (lambda root: TableFile(path="a.csv", target="b", root=root), "a.csv"),
         (lambda root: MNIST(root=root), "mnist/train-images-idx3-ubyte.gz"),
         (lambda root: Drug(root=root), "drug/drug_consumption.data"),
     ],

@@ -12,7 +12,7 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from manifold_shap.plots import style
+from manifold_shap.plots import canvas, style
 
 PANEL = (3.1, 2.7)  # inches
 WORDS: dict[str, Any] = {"fontsize": style.TEXT, "color": style.INK}
@@ -43,7 +43,7 @@ def curves(panels: Sequence[Panel], columns: int = 3) -> Figure:
     """Panels side by side; a name has one colour in all of them, and one entry in the legend."""
     columns = min(columns, len(panels))
     height = -(-len(panels) // columns)
-    figure = style.laid_out(PANEL[1] * height + 0.6, PANEL[0] * columns)
+    figure = canvas.laid_out(PANEL[1] * height + 0.6, PANEL[0] * columns)
     names = dict.fromkeys(name for panel in panels for name in (*panel.curves, *panel.marks))
     # Seven colours and six markers meet in 42 pairs before one comes again.
     looks = dict(zip(names, zip(cycle(style.SERIES), cycle("osD^vP"), strict=False), strict=False))
@@ -112,7 +112,7 @@ def ranked(panels: Mapping[str, Mapping[str, float]], measure: str, ours: str) -
         ours: how the names begin that are set off by their colour.
     """
     most = max(len(entries) for entries in panels.values())
-    figure = style.laid_out(0.22 * most + 0.8, (PANEL[0] + 0.4) * len(panels))
+    figure = canvas.laid_out(0.22 * most + 0.8, (PANEL[0] + 0.4) * len(panels))
     grid = figure.subplots(1, len(panels), squeeze=False)[0]
     for axes, (title, entries) in zip(grid, panels.items(), strict=True):
         style.strip(axes, grid="x")
@@ -137,7 +137,7 @@ def global_bars(
         height: of the figure, in inches.
         widths: of the panels, in inches.
     """
-    figure = style.laid_out(height, sum(widths))
+    figure = canvas.laid_out(height, sum(widths))
     colours = dict(
         zip(dict.fromkeys(m for p in panels.values() for m in p), style.SERIES, strict=False)
     )
@@ -179,7 +179,7 @@ def dots(
         measure: what the figures are.
         zero: whether axes begin there.
     """
-    figure = style.laid_out(0.28 * len(names) + 1.2, 1.2 + 2.0 * len(panels))
+    figure = canvas.laid_out(0.28 * len(names) + 1.2, 1.2 + 2.0 * len(panels))
     grid = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     for axes, (title, sides) in zip(grid, panels.items(), strict=True):
         style.strip(axes, grid="x")

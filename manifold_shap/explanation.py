@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import shap
     import xarray as xr
 
+    from manifold_shap.plots.accessor import Plots
     from manifold_shap.tables.codebook import Codebook
 
 
@@ -145,6 +146,15 @@ class Explanation(OnSimplex):
     def unit(self) -> str:
         """Of `phi`, `base` and `prediction`."""
         return self.space.unit
+
+    @property
+    def plot(self) -> "Plots":
+        """Its plots: `explanation.plot.waterfall(0)`, `.bar()`, `.beeswarm()`, `.scatter("age")`,
+        `.heatmap()`; see `manifold_shap.plots`, which has more.
+        """
+        from manifold_shap.plots.accessor import Plots
+
+        return Plots(self)
 
     def interval(
         self, level: float = 0.95

@@ -83,6 +83,7 @@ DEFERRED = {
     ("data.sources", "pooch"): SLOW,
     ("data.sources", "sklearn.datasets"): SLOW,
     ("data.tables", "sklearn.datasets"): SLOW,
+    ("explanation", "plots.accessor"): "`explanation.plot` is a convenience for `plots`",
     ("explanation", "scipy"): SLOW,
     ("explanation", "shap"): "an optional dependency",
     ("global_values", "pandas"): FRAMES,

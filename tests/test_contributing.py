@@ -120,9 +120,9 @@ from matplotlib.figure import Figure
 
 def dot(explanation):
     """One dot, as high as the first Shapley value."""
-    figure = Figure()
-    figure.subplots().plot([0], explanation.phi.flatten()[:1], "o")
-    return figure
+    axes = Figure().subplots()
+    axes.plot([0], explanation.phi.flatten()[:1], "o")
+    return axes
 ''',
     "manifold_shap/plots/__init__.py": "from manifold_shap.plots.dot import dot as dot\n",
 }
@@ -210,4 +210,4 @@ explanation.save("e.zarr")
 assert ms.Explanation.load("e.zarr").space.name == "squared"
 print(type(ms.plots.dot(explanation)).__name__)
 """
-    assert run(project, SPACE | PLOT, code).strip() == "Figure"
+    assert run(project, SPACE | PLOT, code).strip() == "Axes"

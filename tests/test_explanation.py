@@ -213,7 +213,7 @@ def test_with_labels() -> None:
 def test_plots_are_imported_when_they_are_used(root: Path) -> None:
     code = """
 import sys, manifold_shap as ms
-print("manifold_shap.plots" in sys.modules, callable(ms.plots.bars))
+print("manifold_shap.plots" in sys.modules, callable(ms.plots.bar))
 """
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)

@@ -171,10 +171,10 @@ def figures(found: Found) -> dict[str, Figure]:
     flower, four, ten = drawn(found).values()
     balances = ["0 : 6", "1 : 7+8"]
     return {
-        "": ms.plots.ilr_plane(flower),
-        "figure_4": ms.plots.ilr_space(four),
-        "figure_7": ms.plots.ilr_plane(ten.in_basis(FIGURE_7), balances=balances),
-        "figure_8": ms.plots.compositions(flower),
-        "figure_9": ms.plots.compositions(ten),
-        "figure_10": ms.plots.parallel_coordinates(ten),
+        "": ms.plots.ilr_plane(flower).figure,
+        "figure_4": ms.plots.ilr_space(four).figure,
+        "figure_7": ms.plots.ilr_plane(ten.in_basis(FIGURE_7), balances=balances).figure,
+        "figure_8": ms.plots.compositions(flower).figure,
+        "figure_9": ms.plots.compositions(ten).figure,
+        "figure_10": ms.plots.parallel_coordinates(ten).figure,
     }

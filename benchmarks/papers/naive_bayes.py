@@ -19,7 +19,7 @@ from benchmarks.support.lemaire_data import NAMES, read
 from benchmarks.support.lemaire_measures import compare
 from benchmarks.support.modl import equally_frequent, most_probable
 from benchmarks.support.packages import require
-from manifold_shap.plots import style
+from manifold_shap.plots import canvas, style
 
 TITLE = "Naive Bayes: exact values, weight of evidence and KernelSHAP"
 SOURCE = "Lemaire et al. (2023), Section 5, Tables 1-3, Fig. 3"
@@ -167,7 +167,7 @@ def figures(found: Found) -> dict[str, Figure]:
     """Fig. 3, of Twonorm if it is among them, and Tables 2 and 3."""
     name = "twonorm" if "twonorm" in found else next(iter(found))
     shares = found[name][NEAREST]["shares"]
-    figure, axes = style.one_panel(2.6, grid="y", width=6.5)
+    axes: Any = canvas.one_panel(None, 2.6, grid="y", width=6.5)
     for k, (method, share) in enumerate(shares.items()):
         where = [m + 0.4 * (k - 0.5) for m in range(len(share))]
         axes.bar(where, share, 0.36, color=style.SERIES[k], label=method)
@@ -182,4 +182,4 @@ def figures(found: Found) -> dict[str, Figure]:
         sides = {k: {n: of[k][measure] for n, of in found.items()} for k in shown(found)}
         paper = {n: (PAPER[n][measure], None) for n in found}
         panels[title] = {**sides, "paper": paper}
-    return {"": figure, "tables": dots(panels, {n: PAPER[n]["label"] for n in found}, "")}
+    return {"": axes.figure, "tables": dots(panels, {n: PAPER[n]["label"] for n in found}, "")}

@@ -16,7 +16,7 @@ from benchmarks.plots import LEGEND, label_axes
 from benchmarks.report import Claim, Found, Table, number, records, spread
 from benchmarks.support import forests
 from benchmarks.support.forests import EVEN, GAMES, INLIER, LAWS, OFF, ON, OUTLIER
-from manifold_shap.plots import style
+from manifold_shap.plots import canvas, style
 
 TITLE = "Outliers are explained wrongly off the manifold"
 SOURCE = "Frye et al. (2021), Section 3.2, Fig. 3"
@@ -135,7 +135,7 @@ def tables(found: Found) -> list[Table]:
 
 def figures(found: Found) -> dict[str, Figure]:
     """Means over forests with whiskers from the least to the most, and scores of coalitions."""
-    figure = style.laid_out(2.9, 7.5)
+    figure = canvas.laid_out(2.9, 7.5)
     left, *right = figure.subplots(1, 3)
     style.strip(left, grid="y")
     first = first_of(found)

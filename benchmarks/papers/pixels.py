@@ -160,7 +160,7 @@ def figures(found: Found) -> dict[str, Figure]:
     words = "pixels (dashed: half of the prediction)"
     panel = Panel("", words, "mean marginal contribution", lines, marks=halves(found), log="")
     shown = {name: explanation(found, name) for name in GAMES}
-    return {"": curves([panel]), "maps": ms.plots.pixel_maps(shown)}
+    return {"": curves([panel]), "maps": ms.plots.pixel_maps(shown).figure}
 
 
 def explanation(found: Found, name: str) -> ms.Explanation:

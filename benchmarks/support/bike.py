@@ -15,7 +15,7 @@ from torch import Tensor
 import manifold_shap as ms
 from benchmarks.plots import WORDS
 from manifold_shap.data import Bike
-from manifold_shap.plots import style
+from manifold_shap.plots import canvas
 
 PLAYERS = ms.Players.of_elements((6,), ("trend", "cosyear", "sinyear", "temp", "hum", "windspeed"))
 # Hardly different temperatures, and the first is cold for its season: Heskes et al., Fig. 4.
@@ -119,13 +119,15 @@ def figures(found: Mapping[str, Any]) -> dict[str, Figure]:
     for way in WAYS:
         phi, error = (torch.tensor(found[key][way])[..., None] for key in ("phi", "standard_error"))
         shown[way] = ms.Explanation(phi, error, base, prediction, x, PLAYERS, (UNIT,), space, days)
-    drawn = {"": ms.plots.sina(shown)}
-    style.headline(drawn[""], f"What each feature adds, {len(days)} days")
-    drawn[""].supxlabel(f"Shapley value ({UNIT})", **WORDS)
+    swarms: Any = ms.plots.beeswarm(shown).figure
+    canvas.write_above(swarms, [f"What each feature adds, {len(days)} days"])
+    swarms.supxlabel(f"Shapley value ({UNIT})", **WORDS)
+    drawn = {"": swarms}
     for row, (name, date) in enumerate((("october", OCTOBER), ("december", DECEMBER))):
-        figure = drawn[name] = ms.plots.bars(shown, instance=row)
+        axes: Any = ms.plots.bar(shown, row=row)
         predicted = f"Predicted for {date}: {found['prediction'][row]:,.0f} {UNIT}"
         whiskers = f"mean prediction: {found['base']:,.0f}; whiskers: two standard errors"
-        style.headline(figure, predicted, whiskers)
-        figure.axes[0].set_xlabel(f"Shapley value ({UNIT})", **WORDS)
+        canvas.write_above(axes, [predicted, whiskers])
+        axes.set_xlabel(f"Shapley value ({UNIT})", **WORDS)
+        drawn[name] = axes.figure
     return drawn

@@ -17,6 +17,9 @@ from manifold_shap.values import ImputedValue, ValueFunction
 if TYPE_CHECKING:
     from manifold_shap.cli.run import Run
 
+# Axes of matplotlib, or a list of several, with the `figure` that they are in.
+Drawn = Any
+
 # Rows of a table, rows of bars, and rows of compositions, each with half a dozen figures.
 _LISTED_ROWS, _BARS, _COMPOSITIONS = 10, 8, 3
 # Players that a table names.
@@ -142,7 +145,7 @@ def figures(
     titles: Mapping[str, str],
     scores: Mapping[str, Score],
     balances: Sequence[int | str] | None = None,
-) -> dict[str, plots.Figure | str]:
+) -> dict[str, Drawn | str]:
     """Figures of explanations of the same rows, by file name; interactive ones as HTML.
 
     Args:
@@ -162,21 +165,21 @@ def figures(
         else:
             title = f"{titles[which]} ({mse})" if mse else titles[which]
         named[title] = explanation
-    drawn: dict[str, plots.Figure | str] = {}
+    drawn: dict[str, Drawn | str] = {}
     if pixels:
         drawn["pixel_maps.png"] = plots.pixel_maps(named)
     else:
         for k, label in enumerate(main.instances[:_BARS]):
-            drawn[f"bars_{label}.png"] = plots.bars(named, instance=k)
-        drawn["summary.png"] = plots.sina(main)
+            drawn[f"bars_{label}.png"] = plots.bar(named, row=k)
+        drawn["summary.png"] = plots.beeswarm(main)
     return drawn if main.partition is None else drawn | _of_compositions(main, balances)
 
 
 def _of_compositions(
     explanation: Explanation, balances: Sequence[int | str] | None
-) -> dict[str, plots.Figure | str]:
+) -> dict[str, Drawn | str]:
     """Figures of compositions: the tree of their balances, and the first rows."""
-    drawn: dict[str, plots.Figure | str] = {}
+    drawn: dict[str, Drawn | str] = {}
     drawn["bifurcation_tree.png"] = plots.bifurcation_tree(explanation.partition)
     chosen = list(balances or range(1, 1 + min(3, len(explanation.outputs))))
     # The classes whose whole space can be drawn are three or four.
@@ -197,15 +200,15 @@ def _of_compositions(
     return drawn
 
 
-def save_figures(figures: Mapping[str, plots.Figure | str], directory: Path) -> None:
+def save_figures(figures: Mapping[str, Drawn | str], directory: Path) -> None:
     """Write figures, each whole or not at all."""
-    for name, figure in figures.items():
+    for name, drawn in figures.items():
 
-        def write(path: Path, figure: Any = figure) -> None:
-            if isinstance(figure, str):
-                path.write_text(figure)
+        def write(path: Path, drawn: Any = drawn) -> None:
+            if isinstance(drawn, str):
+                path.write_text(drawn)
             else:
-                figure.savefig(path, format="png", dpi=200)
+                drawn.figure.savefig(path, format="png", dpi=200)
 
         write_whole(directory / name, write)
 

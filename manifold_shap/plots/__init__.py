@@ -1,31 +1,45 @@
-"""Draws explanations and scores: functions that return a matplotlib `Figure` and save nothing.
+"""Draws explanations and scores.
 
-    figure = ms.plots.bars(explanation)
-    figure.savefig("bars.pdf")
+    axes = ms.plots.waterfall(explanation, row=0)  # or explanation.plot.waterfall(0)
+    axes.figure.savefig("waterfall.pdf")
 
-No figure passes through pyplot: nothing opens a window or has to be closed, and a notebook shows
-a figure that a cell returns. Matplotlib draws boxes for characters that no font has, and warns:
-names in Chinese, Japanese or Korean need a font such as Noto Sans CJK.
+Every function draws in the matplotlib axes that are given as `ax`, or else in a new figure, and
+returns the axes; a plot of several panels takes the place of `ax`, and returns a list of them. What
+is returned has a `figure`, and a notebook shows it. No new figure passes through pyplot: nothing
+opens a window or has to be closed. Only `interactive` returns a figure of plotly.
+
+A title says what is drawn, and of how many rows. Small print below says how good the value function
+is, where the explanation knows that (`made_by["quality"]`), and a caution above if it is no better
+than values off the manifold, or half-trained.
+
+Names and values may be in any script: characters that the usual font lacks are drawn by the first
+installed font that has them (for Chinese, Japanese and Korean for example Noto Sans CJK). In the
+place of a character that no installed font has, there is a "�". Matplotlib cannot use the fonts of
+coloured emoji.
 """
 
-from matplotlib.figure import Figure
-
-from manifold_shap.plots.bars import bars
+from manifold_shap.plots.accessor import Plots
+from manifold_shap.plots.bar import bar
+from manifold_shap.plots.beeswarm import beeswarm
 from manifold_shap.plots.compositions import compositions, cumulative, parallel_coordinates
 from manifold_shap.plots.curve import mse_curve
+from manifold_shap.plots.heatmap import heatmap
 from manifold_shap.plots.ilr import ilr_plane, ilr_space
 from manifold_shap.plots.interactive import interactive
 from manifold_shap.plots.pixels import pixel_maps
+from manifold_shap.plots.scatter import scatter
 from manifold_shap.plots.selection import kinds
-from manifold_shap.plots.sina import sina
 from manifold_shap.plots.tree import bifurcation_tree
+from manifold_shap.plots.waterfall import waterfall
 
 __all__ = [
-    "Figure",
-    "bars",
+    "Plots",
+    "bar",
+    "beeswarm",
     "bifurcation_tree",
     "compositions",
     "cumulative",
+    "heatmap",
     "ilr_plane",
     "ilr_space",
     "interactive",
@@ -33,5 +47,6 @@ __all__ = [
     "mse_curve",
     "parallel_coordinates",
     "pixel_maps",
-    "sina",
+    "scatter",
+    "waterfall",
 ]

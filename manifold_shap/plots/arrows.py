@@ -18,7 +18,7 @@ from matplotlib.text import Annotation
 from matplotlib.transforms import BboxBase
 from mpl_toolkits.mplot3d.proj3d import proj_transform  # type: ignore[import-untyped]
 
-from manifold_shap.plots import style
+from manifold_shap.plots import canvas, style
 from manifold_shap.plots.path import View
 
 # Shares of the length of an arrow where its number may stand, the best first.
@@ -84,7 +84,7 @@ def legend(axes: Axes, view: View) -> None:
     numbered = [f"{number}: {name}" for number, name in enumerate(view.labels(120.0), 1)]
     nothing = [Line2D([], [], linestyle="") for _ in numbered]
     settings: dict[str, Any] = {"handlelength": 0, "handletextpad": 0, "columnspacing": 1.5}
-    style.legend_above(axes, nothing, numbered, handle=14.0, **settings)
+    canvas.legend_above(axes, nothing, numbered, handle=14.0, **settings)
 
 
 def draw(

@@ -7,12 +7,13 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from torch import Tensor
 
 from manifold_shap.explanation import Explanation
-from manifold_shap.plots import style
+from manifold_shap.plots import canvas, style
+from manifold_shap.plots.canvas import Panels
 from manifold_shap.plots.path import Path
+from manifold_shap.plots.titles import headline
 from manifold_shap.spaces import Probability
 
 # Points.
@@ -24,7 +25,9 @@ _LEADER = 14.0
 _GAP = 3.0
 
 
-def compositions(explanation: Explanation, instance: int = 0, most: int = 8) -> Figure:
+def compositions(
+    explanation: Explanation, row: int = 0, most: int = 8, ax: Axes | None = None
+) -> Panels:
     """Draws the Shapley composition of each feature of one row, largest norm first (Figs. 8-9).
 
     A composition of equal parts, at the dashed line, has no effect. Titles have its norm, with the
@@ -34,36 +37,39 @@ def compositions(explanation: Explanation, instance: int = 0, most: int = 8) -> 
         >>> import manifold_shap as ms
         >>> x = 2 * torch.eye(3)
         >>> value = ms.imputed_value(lambda x: x.softmax(1), ms.MarginalImputer(x), "ilr", draws=2)
-        >>> figure = ms.plots.compositions(ms.exact_shapley(value, x))
-        >>> len(figure.axes)  # one panel for each feature
+        >>> panels = ms.plots.compositions(ms.exact_shapley(value, x))
+        >>> len(panels)  # one for each feature
         3
 
     Args:
         explanation: in the space `ilr`.
-        instance: position of the row.
+        row: position of the row.
         most: features to show; the rest is perturbed together.
+        ax: axes whose place the panels take; by default a new figure.
 
     Raises:
-        ValueError: the output space is not `ilr`, `most` is not positive, or `instance` is out of
+        ValueError: the output space is not `ilr`, `most` is not positive, or `row` is out of
             range.
     """
-    path = Path.of_row(explanation, instance, most)
+    path = Path.of_row(explanation, row, most)
     norms = path.phi.norm(dim=1)
     # An error that three digits of the norm do not show is that of rounding.
     errors = torch.where(path.norm_errors > 5e-4 * norms, path.norm_errors, torch.nan)
     said = [style.with_error(*pair) for pair in zip(norms.tolist(), errors.tolist(), strict=True)]
-    figure, panels, room = _grid(path, path.compositions, [f"norm {norm}" for norm in said])
+    panels, room = _grid(ax, path, path.compositions, [f"norm {norm}" for norm in said])
     equal = 1 / len(explanation.classes)
     for axes, label, norm in zip(panels, path.labels(room), said, strict=True):
         _set_title(axes, f"{label}\nnorm {norm}")
         axes.axvline(equal, color=style.INK, linewidth=0.8, linestyle=(0, (3, 2)))
-    figure.supxlabel("part of the composition", **style.WORDS)
+    panels.figure.supxlabel("part of the composition", **style.WORDS)
     dashed = f"dashed: all parts equal (1/{len(explanation.classes)}), no effect"
-    style.headline(figure, *path.headline(dashed))
-    return figure
+    headline(panels.figure, {"": explanation}, *path.headline(dashed))
+    return canvas.finished(panels)
 
 
-def cumulative(explanation: Explanation, instance: int = 0, most: int = 7) -> Figure:
+def cumulative(
+    explanation: Explanation, row: int = 0, most: int = 7, ax: Axes | None = None
+) -> Panels:
     """Draws how the features of one row turn the base into the prediction step by step (Fig. 1).
 
     Each panel has the probabilities once the feature in its title has perturbed those of the panel
@@ -74,20 +80,21 @@ def cumulative(explanation: Explanation, instance: int = 0, most: int = 7) -> Fi
         >>> import manifold_shap as ms
         >>> x = 2 * torch.eye(3)
         >>> value = ms.imputed_value(lambda x: x.softmax(1), ms.MarginalImputer(x), "ilr", draws=2)
-        >>> figure = ms.plots.cumulative(ms.exact_shapley(value, x))
-        >>> [axes.get_title(loc="left") for axes in figure.axes][0]
+        >>> panels = ms.plots.cumulative(ms.exact_shapley(value, x))
+        >>> panels[0].get_title(loc="left")
         'base'
 
     Args:
         explanation: in the space `ilr`.
-        instance: position of the row.
+        row: position of the row.
         most: features to show; the rest is perturbed together.
+        ax: axes whose place the panels take; by default a new figure.
 
     Raises:
         ValueError: as `compositions`.
     """
-    path = Path.of_row(explanation, instance, most)
-    figure, panels, room = _grid(path, path.states)
+    path = Path.of_row(explanation, row, most)
+    panels, room = _grid(ax, path, path.states)
     labels = path.labels(room - style.text_width("+ "))
     titles = ["base", *(f"+ {label}" for label in labels)]
     titles[-1] += "\n= prediction"
@@ -96,27 +103,31 @@ def cumulative(explanation: Explanation, instance: int = 0, most: int = 7) -> Fi
     for axes, before in zip(panels[1:], path.states.numpy(), strict=False):
         places = np.arange(len(before))
         axes.vlines(before, places - 0.4, places + 0.4, color=style.INK, linewidth=1.0)
-    figure.supxlabel("probability", **style.WORDS)
-    style.headline(figure, *path.headline("strokes: before the step"))
-    return figure
+    panels.figure.supxlabel("probability", **style.WORDS)
+    headline(panels.figure, {"": explanation}, *path.headline("strokes: before the step"))
+    return canvas.finished(panels)
 
 
 def _grid(
-    path: Path, parts: Float[Tensor, "panels classes"], below: Sequence[str] = ()
-) -> tuple[Figure, list[Axes], float]:
-    """A figure with a panel of bars for each distribution, and the room for a title in points.
+    ax: Axes | None,
+    path: Path,
+    parts: Float[Tensor, "panels classes"],
+    below: Sequence[str] = (),
+) -> tuple[Panels, float]:
+    """A panel of bars for each distribution, and the room for a title in points.
 
     Second lines of titles, `below`, are never cut.
     """
     classes = [style.shorten(name, _CLASS) for name in path.explanation.classes]
-    room = 72 * style.WIDTH - 3 * style.MARGIN - max(map(style.text_width, classes))
+    whole = 72 * style.WIDTH if ax is None else canvas.width_of(ax)
+    room = max(whole - 3 * style.MARGIN - max(map(style.text_width, classes)), 100.0)
     first = max(map(style.text_width, path.labels(150.0))) + style.text_width("+ ")
     # Losing a letter or two of the widest title is better than another line of panels.
     widest = max(0.9 * first, *map(style.text_width, below), 0.0)
     columns = min(int(np.clip(room // (widest + _BETWEEN), 2, 4)), len(parts))
     lines = -(-len(parts) // columns)
-    figure = style.laid_out(0.85 + lines * (0.42 + 0.125 * len(classes)))
-    panels = style.panels(figure, len(parts), columns)
+    figure = canvas.container(ax, 0.85 + lines * (0.42 + 0.125 * len(classes)))
+    panels = canvas.panels(figure, len(parts), columns)
     colours = [style.NEUTRAL] * len(classes)
     colours[int(path.prediction.argmax())] = style.SERIES[0]
     for number, (axes, p) in enumerate(zip(panels, parts.numpy(), strict=True)):
@@ -126,14 +137,16 @@ def _grid(
         axes.barh(range(len(p)), p, height=0.72, color=colours)
     style.write_lines(panels[0], classes)
     style.scale(panels[0].xaxis, "", ticks=3)
-    return figure, panels, room / columns - _BETWEEN
+    return panels, room / columns - _BETWEEN
 
 
 def _set_title(axes: Axes, title: str) -> None:
     axes.set_title(style.plain(title), loc="left", **style.WORDS, pad=3)
 
 
-def parallel_coordinates(explanation: Explanation, instance: int = 0, most: int = 12) -> Figure:
+def parallel_coordinates(
+    explanation: Explanation, row: int = 0, most: int = 12, ax: Axes | None = None
+) -> Axes:
     """Draws one line per class from the base to the prediction of one row (Fig. 10).
 
     From left to right, each feature perturbs the distribution that those before it made, the
@@ -144,19 +157,20 @@ def parallel_coordinates(explanation: Explanation, instance: int = 0, most: int 
         >>> import manifold_shap as ms
         >>> x = 2 * torch.eye(3)
         >>> value = ms.imputed_value(lambda x: x.softmax(1), ms.MarginalImputer(x), "ilr", draws=2)
-        >>> figure = ms.plots.parallel_coordinates(ms.exact_shapley(value, x))
-        >>> len(figure.axes[0].texts)  # the end of each class
+        >>> axes = ms.plots.parallel_coordinates(ms.exact_shapley(value, x))
+        >>> len(axes.texts)  # the end of each class
         3
 
     Args:
         explanation: in the space `ilr`.
-        instance: position of the row.
+        row: position of the row.
         most: features to show; the rest is perturbed together.
+        ax: axes whose place the panels take; by default a new figure.
 
     Raises:
         ValueError: as `compositions`.
     """
-    path = Path.of_row(explanation, instance, most)
+    path = Path.of_row(explanation, row, most)
     states = path.states.numpy()
     labels = ["base", *(f"+ {label}" for label in path.labels(110.0))]
     names = [style.shorten(name, _CLASS) for name in explanation.classes]
@@ -164,9 +178,10 @@ def parallel_coordinates(explanation: Explanation, instance: int = 0, most: int 
     # Beside the panel: the scale on the left, leaders and labels on the right.
     sides = 45.0 + _LEADER + 2 * _GAP + max(map(style.text_width, ends)) + style.MARGIN
     width = max(style.WIDTH, (sides + _LINE * len(labels)) / 72)
-    settings, below = style.below_axis(labels, 72 * width - sides)
+    room = 72 * width - sides if ax is None else canvas.width_of(ax)
+    settings, below = style.below_axis(labels, room)
     height = max(2.0, 1.2 * _LINE * len(ends) / 72)
-    figure, axes = style.one_panel(height + 0.7 + below / 72, grid="y", width=width)
+    axes = canvas.one_panel(ax, height + 0.7 + below / 72, grid="y", width=width)
     looks = _looks(states)
     for line, look in zip(states.T, looks, strict=True):
         # The ends lie on the border.
@@ -175,11 +190,10 @@ def parallel_coordinates(explanation: Explanation, instance: int = 0, most: int 
     axes.set_xlim(0, len(labels) - 1)
     axes.set_ylim(bottom=0)
     style.scale(axes.yaxis, "probability")
-    style.headline(figure, *path.headline())
-    # Settles the layout, which determines how far apart lines of text are on the axis.
-    figure.draw_without_rendering()
+    headline(axes, {"": explanation}, *path.headline())
+    canvas.settle(axes)
     _label_ends(axes, states[-1], ends, looks)
-    return figure
+    return canvas.finished(axes)
 
 
 def _looks(states: Float[np.ndarray, "states classes"]) -> list[dict[str, Any]]:
@@ -204,7 +218,7 @@ def _label_ends(
 ) -> None:
     """Labels beside the last points, in the colours of the lines.
 
-    Thin grey leaders, unlike any line of the data, show which label had to give way to others.
+    Thin dotted leaders, unlike any line of the data, show which label had to give way to others.
     """
     low, high = axes.get_ylim()
     # Points of type in a unit of probability.
@@ -217,7 +231,7 @@ def _label_ends(
             color=look["color"], va="center", annotation_clip=False,
             arrowprops={
                 "arrowstyle": "-", "color": style.NEUTRAL, "linewidth": 0.4, "shrinkA": 1,
-                "shrinkB": _GAP, "relpos": (0, 0.5),
+                "linestyle": ":", "shrinkB": _GAP, "relpos": (0, 0.5),
             },
         )  # fmt: skip
 

@@ -3,18 +3,20 @@
 from collections.abc import Mapping
 
 import numpy as np
-from matplotlib.figure import Figure
+from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from manifold_shap.metrics import Score
-from manifold_shap.plots import style
+from manifold_shap.plots import canvas, selection, style
 
 # Points: in the legend, a line of this length and the space around it.
 _HANDLE = 42.0
 _DASHES = ("-", "--", ":", "-.")
 
 
-def mse_curve(scores: Mapping[str, Score], players: int | None = None) -> Figure:
+def mse_curve(
+    scores: Mapping[str, Score], players: int | None = None, ax: Axes | None = None
+) -> Axes:
     """Draws how far each value function is from the model, by how much of the input it is given.
 
     Bands reach one standard error to each side. The legend has the error over all coalitions,
@@ -25,19 +27,21 @@ def mse_curve(scores: Mapping[str, Score], players: int | None = None) -> Figure
         >>> x = torch.tensor([[1.0, -2.0], [3.0, 1.0]])
         >>> value = ms.imputed_value(lambda x: x.sum(1, True), ms.MarginalImputer(x), "identity", 2)
         >>> score = ms.mean_squared_error(value, x, ms.shapley_pairs(2, 2, least=8))
-        >>> ms.plots.mse_curve({"off manifold": score}, players=2).axes[0].get_ylabel()
+        >>> ms.plots.mse_curve({"off manifold": score}, players=2).get_ylabel()
         'mean squared error'
 
     Args:
         scores: of value functions by name, on the same rows and coalitions.
         players: how many there are. Coalition size is then shown as their share, and otherwise as
             a number, which is all that a score knows.
+        ax: axes to draw in; by default a new figure.
 
     Raises:
+        TypeError: `scores` are no scores by name, or `ax` is no axes.
         ValueError: no score, or one without a coalition; fewer `players` than a coalition has.
     """
     _check(scores, players)
-    figure, axes = style.one_panel(2.5 + 0.17 * len(scores), grid="y")
+    axes = canvas.one_panel(ax, 2.5 + 0.17 * len(scores), grid="y")
     lines = []
     for which, score in enumerate(scores.values()):
         curve = score.by_size
@@ -57,19 +61,15 @@ def mse_curve(scores: Mapping[str, Score], players: int | None = None) -> Figure
         style.scale(axes.xaxis, "share of players in the coalition")
         axes.xaxis.set_major_formatter(PercentFormatter(1))
         axes.set_xlim(-0.02, 1.02)
-    legend = [_legend_label(name, score) for name, score in scores.items()]
+    room = canvas.width_of(axes) - 2 * style.MARGIN - _HANDLE
+    legend = [_legend_label(name, score, room) for name, score in scores.items()]
     title = "over all coalitions, ± standard error"
-    style.legend_above(axes, lines, legend, _HANDLE, title=title, handlelength=2.5)
-    return figure
+    canvas.legend_above(axes, lines, legend, _HANDLE, title=title, handlelength=2.5)
+    return canvas.finished(axes)
 
 
 def _check(scores: Mapping[str, Score], players: int | None) -> None:
-    if not scores:
-        raise ValueError(
-            "Expected at least one named score but got none; pass for example "
-            "{'on manifold': mean_squared_error(value, x, mask)}."
-        )
-    for name, score in scores.items():
+    for name, score in selection.check_named(scores, Score, "score").items():
         if not score.by_size.size:
             raise ValueError(
                 f"Expected {name!r} to hold a curve over coalition sizes but it is empty; score it "
@@ -83,8 +83,7 @@ def _check(scores: Mapping[str, Score], players: int | None) -> None:
             )
 
 
-def _legend_label(name: str, score: Score) -> str:
+def _legend_label(name: str, score: Score, room: float) -> str:
     draws = f", {score.draws} draws" if score.draws > 1 else ""
     overall = f": {style.with_error(score.mse, score.standard_error)}{draws}"
-    room = 72 * style.WIDTH - 2 * style.MARGIN - _HANDLE
     return style.shorten(name, room - style.text_width(overall)) + overall

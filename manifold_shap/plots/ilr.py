@@ -8,15 +8,15 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib import rc_context
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.patches import Polygon
 from matplotlib.transforms import Bbox
 from mpl_toolkits.mplot3d import Axes3D  # type: ignore[import-untyped]
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection  # type: ignore[import-untyped]
 
 from manifold_shap.explanation import Explanation
-from manifold_shap.plots import arrows, style
+from manifold_shap.plots import arrows, canvas, style
 from manifold_shap.plots.path import View
+from manifold_shap.plots.titles import headline
 
 # Inches: the height of a plane's figure before that of its panel is known.
 _PLANE = 5.0
@@ -34,10 +34,11 @@ _RAY: dict[str, Any] = {
 
 def ilr_plane(
     explanation: Explanation,
-    instance: int = 0,
+    row: int = 0,
     balances: Sequence[int | str] = (1, 2),
     most: int = 8,
-) -> Figure:
+    ax: Axes | None = None,
+) -> Axes:
     """Draws how the features of one row move the prediction, as arrows in a plane of log-ratios.
 
     Each arrow is one feature's Shapley composition, the largest norm first, and starts where the
@@ -51,46 +52,49 @@ def ilr_plane(
         >>> import manifold_shap as ms
         >>> x = 2 * torch.eye(3)
         >>> value = ms.imputed_value(lambda x: x.softmax(1), ms.MarginalImputer(x), "ilr", draws=2)
-        >>> figure = ms.plots.ilr_plane(ms.exact_shapley(value, x))
-        >>> figure.axes[0].get_xlabel()
+        >>> axes = ms.plots.ilr_plane(ms.exact_shapley(value, x))
+        >>> axes.get_xlabel()
         'log-ratio 0 : 1'
 
     Args:
         explanation: in the space `ilr`, of three classes or more.
-        instance: position of the row.
+        row: position of the row.
         balances: two for the axes, by number as `str(explanation.partition)` counts them, from 1,
             or by name.
         most: features to show; the rest is one arrow.
+        ax: axes to draw in; by default a new figure.
 
     Raises:
         ValueError: the output space is not `ilr`, there are fewer than three classes, a balance is
-            unknown or named twice, `most` is not positive, or `instance` is out of range.
+            unknown or named twice, `most` is not positive, or `row` is out of range.
     """
-    view = View.on_balances(explanation, instance, balances, most, axes=2)
-    figure, axes = style.one_panel(_PLANE, grid="y")
+    view = View.on_balances(explanation, row, balances, most, axes=2)
+    axes = canvas.one_panel(ax, _PLANE, grid="y")
     for axis, label in zip((axes.xaxis, axes.yaxis), view.axis_labels(150.0), strict=True):
         style.scale(axis, label, ticks=6)
         axis.grid(True, color=style.GRID, linewidth=0.6)
     arrows.legend(axes, view)
-    style.headline(figure, *view.headline())
-    _shape(figure, axes, view)
+    headline(axes, {"": explanation}, *view.headline())
+    _shape(axes, view)
     rays = _draw_regions(axes, view) if view.is_whole else np.zeros((0, 2, 2))
     arrows.draw(axes, axes.bbox, view, rays)
-    return figure
+    return canvas.finished(axes)
 
 
-def _shape(figure: Figure, axes: Axes, view: View) -> None:
-    """Make the figure as high as its panel needs, and let that hold all with equal units.
+def _shape(axes: Axes, view: View) -> None:
+    """Make our own figure as high as its panel needs, and let that hold all with equal units.
 
     The layout is final then: it determines how large the panel is.
     """
     low, high = view.box(0.12)
     span = high - low
-    figure.draw_without_rendering()
-    width, height = axes.bbox.width / figure.dpi, axes.bbox.height / figure.dpi
-    panel = float(np.clip(width * span[1] / span[0], 2.2, 3.8))
-    figure.set_figheight(_PLANE - height + panel)
-    figure.draw_without_rendering()
+    figure: Any = axes.figure
+    canvas.settle(axes)
+    if canvas.is_own(axes):
+        width, height = axes.bbox.width / figure.dpi, axes.bbox.height / figure.dpi
+        panel = float(np.clip(width * span[1] / span[0], 2.2, 3.8))
+        canvas.set_height(figure, figure.get_figheight() - height + panel)
+        canvas.settle(axes)
     half = (span / axes.bbox.size).max() * axes.bbox.size / 2
     middle = (low + high) / 2
     axes.set_xlim(middle[0] - half[0], middle[0] + half[0])
@@ -115,56 +119,59 @@ def _draw_regions(axes: Axes, view: View) -> Float[np.ndarray, "rays 2 2"]:
 
 def ilr_space(
     explanation: Explanation,
-    instance: int = 0,
+    row: int = 0,
     balances: Sequence[int | str] = (1, 2, 3),
     most: int = 8,
-) -> Figure:
+    ax: Axes | None = None,
+) -> Axes:
     """Draws how the features of one row move the prediction, as arrows in three log-ratios.
 
     As `ilr_plane`, with one dimension more (Noé et al. 2024, Fig. 4). With four classes this is the
     whole space: grey walls part the regions in which one class is the most probable. The view is
-    the one that shows the arrows longest; `figure.axes[-1].view_init` chooses another.
+    the one that shows the arrows longest; `view_init` of these axes chooses another.
 
         >>> import torch
         >>> import manifold_shap as ms
         >>> x = 2 * torch.eye(4)
         >>> value = ms.imputed_value(lambda x: x.softmax(1), ms.MarginalImputer(x), "ilr", draws=2)
-        >>> figure = ms.plots.ilr_space(ms.exact_shapley(value, x))
-        >>> figure.axes[-1].get_zlabel()
+        >>> axes = ms.plots.ilr_space(ms.exact_shapley(value, x))
+        >>> axes.get_zlabel()
         'log-ratio 0+1+2 : 3'
 
     Args:
         explanation: in the space `ilr`, of four classes or more.
-        instance: position of the row.
+        row: position of the row.
         balances: three for the axes, by number or by name.
         most: features to show; the rest is one arrow.
+        ax: axes whose place the space takes; by default a new figure.
 
     Raises:
         ValueError: as `ilr_plane`, or there are fewer than four classes.
     """
-    view = View.on_balances(explanation, instance, balances, most, axes=3)
-    figure, panel = style.one_panel(4.6, grid="y")
+    view = View.on_balances(explanation, row, balances, most, axes=3)
+    panel = canvas.one_panel(ax, 4.6, grid="y")
     panel.set_axis_off()
     arrows.legend(panel, view)
-    style.headline(figure, *view.headline())
-    figure.draw_without_rendering()
+    headline(panel, {"": explanation}, *view.headline())
+    canvas.settle(panel)
+    figure: Any = panel.figure
     # Axes in three dimensions take the look of their grid from nowhere else.
     with rc_context({"grid.color": style.GRID, "grid.linewidth": 0.6}):
         axes: Any = figure.add_axes(
             panel.get_position().bounds, axes_class=_Space, proj_type="ortho", computed_zorder=False
         )
     box = _frame(axes, view)
-    _fit(figure, axes, box)
+    _fit(axes, box, free=canvas.is_own(panel))
     if view.is_whole:
         look: dict[str, Any] = {"facecolor": style.NEUTRAL, "alpha": 0.12, "edgecolor": "none"}
         axes.add_collection3d(Poly3DCollection(walls(view, box), zorder=1, **look))
         for ray in rays(view, box):
             axes.plot(*ray.T, **_RAY)
     arrows.draw(axes, panel.bbox, view, np.zeros((0, 2, 3)))
-    return figure
+    return canvas.finished(axes)
 
 
-class _Space(Axes3D):
+class _Space(canvas.Shown, Axes3D):
     """Axes in three dimensions, of which only what is inside of the figure takes room."""
 
     def get_window_extent(self, renderer: Any = None) -> Any:
@@ -189,23 +196,27 @@ def _frame(axes: Axes3D, view: View) -> Float[np.ndarray, "2 3"]:
     return box
 
 
-def _fit(figure: Figure, axes: Axes3D, box: Float[np.ndarray, "2 3"]) -> None:
-    """Make the box as wide as its panel, with what is written around it, and the figure as high."""
-    panel, zoom = axes.bbox.frozen(), 1.0
+def _fit(axes: Any, box: Float[np.ndarray, "2 3"], free: bool) -> None:
+    """Make the box as wide as its panel, with what is written around it.
+
+    The height of the figure is that of the box where it is `free`.
+    """
+    figure, panel, zoom = axes.figure, axes.bbox.frozen(), 1.0
     edges = np.array(list(itertools.product(*box.T)))
     for _ in range(3):
         axes.set_box_aspect(box[1] - box[0], zoom=zoom)
-        figure.draw_without_rendering()
+        canvas.settle(axes)
         written = [axis.get_tightbbox() for axis in (axes.xaxis, axes.yaxis, axes.zaxis)]
         seen = axes.transData.transform(arrows.projected(axes, edges))
         drawn = Bbox.union([*written, Bbox([seen.min(0), seen.max(0)])])
         zoom *= float((panel.size / drawn.size).min())
-    spare = panel.height - drawn.height
-    figure.set_figheight(figure.get_figheight() - spare / figure.dpi)
+    spare = panel.height - drawn.height if free else 0.0
+    if free:
+        canvas.set_height(figure, figure.get_figheight() - spare / figure.dpi)
     # What is above the panel stays at the top.
     shift = (panel.min + panel.max - drawn.min - drawn.max) / 2 - (0, spare / 2)
     axes.set_position(panel.translated(*shift).transformed(figure.transFigure.inverted()))
-    figure.draw_without_rendering()
+    canvas.settle(axes)
 
 
 def angles(steps: Float[np.ndarray, "steps 3"]) -> tuple[float, float]:

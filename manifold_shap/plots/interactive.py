@@ -12,6 +12,7 @@ from manifold_shap.explanation import Explanation
 from manifold_shap.plots import arrows, style
 from manifold_shap.plots.ilr import angles, rays, towards, walls
 from manifold_shap.plots.path import View
+from manifold_shap.plots.titles import cautions, notes
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -26,7 +27,7 @@ _PARTS = 12
 
 def interactive(
     explanation: Explanation,
-    instance: int = 0,
+    row: int = 0,
     balances: Sequence[int | str] | None = None,
     most: int = 8,
 ) -> "go.Figure":
@@ -45,7 +46,7 @@ def interactive(
 
     Args:
         explanation: in the space `ilr`, of three classes or more.
-        instance: position of the row.
+        row: position of the row.
         balances: two or three for the axes, by number as `str(explanation.partition)` counts them,
             from 1, or by name; by default the first two of three classes and the first three of
             more.
@@ -64,7 +65,7 @@ def interactive(
     if balances is None:
         balances = (1, 2, 3)[: max(2, min(3, len(explanation.classes) - 1))]
     axes = 3 if len(balances) == 3 else 2
-    view = View.on_balances(explanation, instance, balances, most, axes)
+    view = View.on_balances(explanation, row, balances, most, axes)
     # With room for text, which the axes would cut off.
     box = view.box(0.16)
     figure = go.Figure()
@@ -160,7 +161,8 @@ def _heads(
 
 def _lay_out(figure: "go.Figure", view: View, box: Float[np.ndarray, "2 axes"]) -> None:
     titles = [_plain(title) for title in view.axis_labels(150.0)]
-    first, *others = map(_plain, view.headline())
+    lines = [*view.headline(), *cautions({"": view.explanation}), *notes({"": view.explanation})]
+    first, *others = map(_plain, lines)
     heading = f"{first}<br><sup>{'; '.join(others)}</sup>"
     margins = {"l": 20, "r": 20, "t": 80, "b": 20}
     figure.update_layout(template="plotly_white", title=heading, height=600, margin=margins)

@@ -25,6 +25,7 @@ class Path:
         shown: players with a step of their own.
         phi: of the steps, in log-ratio coordinates; the last one is of all other players together
             if there are any.
+        name: of the row.
         norm_errors: standard errors of the norms of `phi`, NaN where they are not known.
     """
 
@@ -32,18 +33,20 @@ class Path:
     shown: Int64[Tensor, " shown"]
     phi: Float[Tensor, "steps outputs"]
     norm_errors: Float[Tensor, " steps"]
+    name: str
 
     @classmethod
-    def of_row(cls, explanation: Explanation, instance: int, most: int) -> "Path":
+    def of_row(cls, explanation: Explanation, row: int, most: int) -> "Path":
         """The path of a row, by position, on which at most `most` players have their own step."""
+        selection.one(explanation)
         norms = explanation.norms()
-        selection.named(explanation)
-        row = selection.row_index(explanation, instance, "instance")
+        row = selection.row_index(explanation, row, "row")
         shown = selection.largest(norms[row], most)
         phi = selection.with_rest(explanation.phi[row].double().T, shown).T
         errors = torch.full((len(phi),), torch.nan, dtype=norms.dtype)
         errors[: len(shown)] = explanation.norm_errors()[row, shown]
-        return cls(explanation[[row]], shown, phi, errors)
+        name = selection.row_name(explanation, row)
+        return cls(explanation[[row]], shown, phi, errors, name)
 
     @property
     def coordinates(self) -> Float[Tensor, "states outputs"]:
@@ -70,9 +73,8 @@ class Path:
         """The predicted class and the row, and further lines."""
         k = int(self.prediction.argmax())
         said = Probability().amount(self.prediction[k].item())
-        row = self.explanation.instances[0]
-        first = f"Predicted probability of {self.explanation.classes[k]}: {said} (row {row})"
-        return [first, *more, *selection.cautions({"": self.explanation})]
+        first = f"Predicted probability of {self.explanation.classes[k]}: {said}, {self.name}"
+        return [first, *more]
 
     def labels(self, room: float) -> list[str]:
         """Names of the steps, with feature values, at most `room` points wide."""
@@ -93,22 +95,23 @@ class View(Path):
     def on_balances(
         cls,
         explanation: Explanation,
-        instance: int,
+        row: int,
         balances: Sequence[int | str],
         most: int,
         axes: int,
     ) -> "View":
         """The path of a row, by position, on so many balances, counted from 1 or given by name."""
+        selection.one(explanation)
         there = len(explanation.classes) - 1
         if there < axes:
-            instead = "ilr_plane" if there == 2 else "bars"
+            instead = "ilr_plane" if there == 2 else "waterfall"
             raise ValueError(
                 f"Expected at least {axes + 1} classes, which have {axes} balances, but got "
                 f"{there + 1} with {there}; use plots.{instead}."
             )
         if isinstance(balances, str) or len(balances) != axes:
             raise ValueError(f"Expected `balances` to be {axes} of them but got {balances!r}.")
-        path = Path.of_row(explanation, instance, most)
+        path = Path.of_row(explanation, row, most)
         return cls(**vars(path), balances=positions(explanation.outputs, balances))
 
     @property

@@ -1,6 +1,8 @@
 """Draws signed maps of the pixels of images (Frye et al. 2021, Fig. 6a)."""
 
+import itertools
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -9,11 +11,11 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import LineCollection
 from matplotlib.colors import Normalize
-from matplotlib.figure import Figure
 from torch import Tensor
 
 from manifold_shap.explanation import Explanation
-from manifold_shap.plots import selection, style
+from manifold_shap.plots import canvas, selection, style, titles
+from manifold_shap.plots.canvas import Panels
 
 # Inches.
 _CELL = 0.95
@@ -28,8 +30,9 @@ _NARROWEST = 2.4
 def pixel_maps(
     explanations: Explanation | Mapping[str, Explanation],
     rows: Sequence[int] | None = None,
-    output: str | None = None,
-) -> Figure:
+    output: str | int | None = None,
+    ax: Axes | None = None,
+) -> Panels:
     """Draws one line per image: the image, then its signed map under each explanation.
 
     Red pixels raise the output and blue ones lower it; one colour scale serves the whole figure,
@@ -44,7 +47,7 @@ def pixel_maps(
         >>> explanation = ms.exact_shapley(
         ...     lambda x, mask: (x.flatten(1)[:, None] * mask).sum(-1, True), x
         ... )
-        >>> ms.plots.pixel_maps(explanation).axes[1].images[0].get_array().tolist()
+        >>> ms.plots.pixel_maps(explanation)[1].images[0].get_array().tolist()
         [[0.0, 1.0], [1.0, 0.5]]
 
     Args:
@@ -52,9 +55,15 @@ def pixel_maps(
             if they have them.
         rows: positions of the images to show; by default all, up to the first 32. More than eight
             lines continue in further columns.
-        output: name of the output to explain; by default the predicted one of each image.
+        output: name or position of the output to explain; by default the predicted one of each
+            image.
+        ax: axes whose place the maps take; by default a new figure.
+
+    Returns:
+        The panels, line by line.
 
     Raises:
+        TypeError: `explanations` are something else, or `ax` is no axes.
         ValueError: the inputs are no images, the explanations differ in rows, players or outputs,
             or `rows` or `output` name something that is not there.
     """
@@ -73,12 +82,14 @@ def pixel_maps(
     limit = float(np.quantile(maps.abs().numpy(), 0.995)) or largest or 1.0
     height, width = first.x.shape[-2:]
     images = first.x[chosen].reshape(len(chosen), -1, height, width).numpy()
-    cautions = [style.plain(caution) for caution in selection.cautions(by_name)]
-    figure, cells, foot = _grid(
-        len(chosen), ["image", *by_name], _CELL * min(1, height / width),
-        foot=0.62 + _LINE * len(cautions),
-    )  # fmt: skip
     room = 72 * max((1 + len(by_name)) * _CELL, _NARROWEST - 2 * _MARGIN)
+    shown = f"{len(chosen)} of {style.count(len(first.phi), 'row')}"
+    lines = [shown, *titles.cautions(by_name), *titles.notes(by_name)]
+    small = [part for line in lines for part in style.wrapped(line, room)]
+    cells, foot = _grid(
+        ax, len(chosen), ["image", *by_name], _CELL * min(1, height / width),
+        foot=0.6 + _LINE * len(small),
+    )  # fmt: skip
     for line, (image, signed) in enumerate(zip(images, maps.numpy(), strict=True)):
         row, k = chosen[line], int(of_row[line])
         said = selection.amount(first, first.prediction[row, k].item())
@@ -91,8 +102,8 @@ def pixel_maps(
             axes.add_collection(LineCollection(outline, colors="0.3", linewidths=0.5, alpha=0.7))
     split = len(first.players) < height * width
     label = selection.shapley_axis(first, per=" per pixel" if split else "")
-    _draw_colour_bar(figure, foot, limit, largest > limit, "\n".join([label, *cautions]))
-    return figure
+    _draw_colour_bar(foot, limit, largest > limit, "\n".join(map(style.plain, [label, *small])))
+    return canvas.finished(Panels(itertools.chain(*cells)))
 
 
 def _check_images(explanation: Explanation) -> None:
@@ -100,8 +111,8 @@ def _check_images(explanation: Explanation) -> None:
     if len(event) not in (2, 3) or min(event[-2:]) < 2:
         raise ValueError(
             "Expected explanations of images, rows of shape (1, height, width) or (channels, "
-            f"height, width), but got rows of shape {event}; tables are drawn by `bars` and "
-            "`sina`, and flat images become images by `x.reshape(-1, 1, height, width)`."
+            f"height, width), but got rows of shape {event}; tables are drawn by `waterfall` "
+            "and `beeswarm`, and flat images become images by `x.reshape(-1, 1, height, width)`."
         )
 
 
@@ -118,9 +129,9 @@ def _maps(
 
 
 def _grid(
-    lines: int, names: Sequence[str], cell_height: float, foot: float
-) -> tuple[Figure, list[list[Axes]], Axes]:
-    """A figure with a line of cells for each image, names above them, and a strip at the foot.
+    ax: Axes | None, lines: int, names: Sequence[str], cell_height: float, foot: float
+) -> tuple[list[list[Axes]], Axes]:
+    """A line of cells for each image, names above them, and a strip at the foot.
 
     Images have a fixed shape, so every place is known beforehand, in inches.
     """
@@ -131,12 +142,14 @@ def _grid(
     top = _MARGIN + 0.16 + _LINE * max(name.count("\n") for name in names)
     whole_width = 2 * _MARGIN + blocks * block_width - _BETWEEN
     whole_height = top + per_block * line_height + foot
-    figure = style.laid_out(whole_height, whole_width)
-    figure.set_layout_engine("none")
+    figure = canvas.container(ax, whole_height, whole_width)
+    if ax is None:
+        figure.set_layout_engine("none")  # type: ignore[attr-defined]
 
     def place(left: float, top: float, width: float, height: float) -> Axes:
         x, y = left / whole_width, 1 - (top + height) / whole_height
-        return figure.add_axes((x, y, width / whole_width, height / whole_height))
+        shares = (x, y, width / whole_width, height / whole_height)
+        return figure.add_axes(shares, axes_class=canvas.Plain)
 
     cells = []
     for line in range(lines):
@@ -157,7 +170,7 @@ def _grid(
                     **style.WORDS,
                 )  # fmt: skip
     width = min(whole_width - 0.7, 3.0)
-    return figure, cells, place((whole_width - width) / 2, whole_height - foot + 0.1, width, 0.08)
+    return cells, place((whole_width - width) / 2, whole_height - foot + 0.1, width, 0.08)
 
 
 def _draw_image(axes: Axes, image: Float[np.ndarray, "channels height width"]) -> None:
@@ -186,10 +199,11 @@ def _outline(image: Float[np.ndarray, "channels height width"]) -> list[np.ndarr
     ]
 
 
-def _draw_colour_bar(figure: Figure, axes: Axes, limit: float, beyond: bool, label: str) -> None:
+def _draw_colour_bar(axes: Axes, limit: float, beyond: bool, label: str) -> None:
     # The largest of 1, 2, ... times a power of ten within the limit: three labels never collide.
     power = 10.0 ** np.floor(np.log10(limit))
     end = np.floor(limit / power) * power
+    figure: Any = axes.figure
     bar = figure.colorbar(
         ScalarMappable(Normalize(-limit, limit), style.DIVERGING),
         cax=axes,

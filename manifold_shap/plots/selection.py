@@ -1,7 +1,9 @@
 """Selects what a figure shows, and labels it: rows, outputs, players and their feature values."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
+import numpy as np
 import pandas as pd
 import torch
 from jaxtyping import Float, Int64
@@ -11,21 +13,27 @@ from manifold_shap._checks import check_whole
 from manifold_shap._words import check_choice
 from manifold_shap._words import shown as listed
 from manifold_shap.explanation import Explanation
-from manifold_shap.global_values import GlobalValues
 from manifold_shap.plots import style
 from manifold_shap.tables.features import player_columns, row_text
 
+Named = TypeVar("Named")
 
-def named(explanations: Explanation | Mapping[str, Explanation]) -> dict[str, Explanation]:
+
+def one(explanation: Any) -> Explanation:
+    """A single explanation, of at least one row, player and output."""
+    if isinstance(explanation, Explanation):
+        return named(explanation).popitem()[1]
+    raise TypeError(
+        f"Expected an explanation but got {_kind(explanation)}; estimators such as "
+        "`ms.auto_shapley(value, x)` return one."
+    )
+
+
+def named(explanations: Any) -> dict[str, Explanation]:
     """Explanations by name; refused unless they are of the same rows, players and outputs."""
     if isinstance(explanations, Explanation):
         explanations = {"Shapley values": explanations}
-    by_name = dict(explanations)
-    if not by_name:
-        raise ValueError(
-            "Expected at least one named explanation but got none; pass for example "
-            "{'on manifold': explanation}."
-        )
+    by_name = check_named(explanations, Explanation, "explanation")
     first_name, first = next(iter(by_name.items()))
     for name, explanation in by_name.items():
         if explanation.phi.numel() == 0:
@@ -40,6 +48,33 @@ def named(explanations: Explanation | Mapping[str, Explanation]) -> dict[str, Ex
                 "plot them apart."
             )
     return by_name
+
+
+def check_named(given: Any, kind: type[Named], what: str) -> dict[str, Named]:
+    """Things by name; refused unless there is one at least, and all are of a kind."""
+    if not isinstance(given, Mapping):
+        raise TypeError(
+            f"Expected {article(what)}, or several by name such as {{'on manifold': {what}}}, but "
+            f"got {_kind(given)}."
+        )
+    if not given:
+        raise ValueError(
+            f"Expected at least one named {what} but got none; pass for example "
+            f"{{'on manifold': {what}}}."
+        )
+    for name, each in given.items():
+        if not isinstance(each, kind):
+            raise TypeError(f"Expected {name!r} to be {article(what)} but got {_kind(each)}.")
+    return {str(name): each for name, each in given.items()}
+
+
+def _kind(value: Any) -> str:
+    return article(type(value).__name__)
+
+
+def article(word: str) -> str:
+    """`an explanation`, `a score`."""
+    return f"{'an' if word[0] in 'AEIOUaeiou' else 'a'} {word}"
 
 
 def _difference(first: Explanation, other: Explanation) -> str:
@@ -62,28 +97,63 @@ def owners(explanation: Explanation) -> Int64[Tensor, "instances *event"]:
     return explanation.owners
 
 
-def output_index(explanation: Explanation, output: str) -> int:
-    """The position of an output, by name."""
-    return explanation.outputs.index(check_choice("output", output, explanation.outputs))
+def output_index(explanation: Explanation, output: str | int) -> int:
+    """The position of an output, by name or by position.
+
+    Classes 1, 2, 3 are outputs "1", "2", "3": where names are numbers, a number is a name.
+    """
+    names = explanation.outputs
+    is_number = isinstance(output, (int, np.integer)) and not isinstance(output, bool)
+    if is_number and not any(name.lstrip("-").isdigit() for name in names):
+        return check_whole("output", output, -len(names), len(names) - 1) % len(names)
+    return names.index(check_choice("output", str(output) if is_number else output, names))
 
 
-def outputs_of_rows(explanation: Explanation, output: str | None) -> Int64[Tensor, " instances"]:
-    """The output to explain for each row: the named one, or each row's predicted one.
+def outputs_of_rows(
+    explanation: Explanation, output: str | int | None
+) -> Int64[Tensor, " instances"]:
+    """The output to explain for each row: the given one, or each row's predicted one.
 
-    The predicted output is the largest; among log-ratio coordinates, which have no largest class,
-    the one that the row moves furthest from the base.
+    That is the most probable class; among outputs that are no probabilities, the one that the row
+    moves furthest from the base.
     """
     if output is not None:
         return torch.full((len(explanation.phi),), output_index(explanation, output))
-    if explanation.partition is not None:
-        return (explanation.prediction - explanation.base).abs().argmax(1)
-    return explanation.prediction.argmax(1)
+    if explanation.space.on_simplex:
+        return explanation.prediction.argmax(1)
+    return (explanation.prediction - explanation.base).abs().argmax(1)
+
+
+def output_of_all(explanation: Explanation, output: str | int | None) -> tuple[int, str]:
+    """The output to explain for all rows, and why where that may not be clear.
+
+    The given one, the only one, the second of two probabilities (the positive class), or else the
+    class that is predicted for the most rows; among outputs that are no probabilities, the one that
+    is moved most.
+    """
+    outputs = len(explanation.outputs)
+    if output is not None or outputs == 1:
+        return 0 if output is None else output_index(explanation, output), ""
+    if not explanation.space.on_simplex:
+        moved = int(explanation.phi.abs().nanmean((0, 1)).argmax())
+        return moved, f"1 of {outputs} outputs, the most moved"
+    if outputs == 2:
+        return 1, ""
+    predicted = explanation.prediction.argmax(1).bincount(minlength=outputs)
+    k = int(predicted.argmax())
+    return k, f"1 of {outputs} outputs, predicted for {int(predicted[k])} rows"
 
 
 def row_index(explanation: Explanation, row: int, argument: str) -> int:
     """A position among the rows, counted from the end where negative."""
     rows = len(explanation.phi)
     return check_whole(argument, row, -rows, rows - 1, f"{rows} rows are explained") % rows
+
+
+def row_name(explanation: Explanation, row: int) -> str:
+    """Its label, and of how many it is one."""
+    rows = len(explanation.phi)
+    return f"row {explanation.instances[row]}" + (f" (1 of {rows} rows)" if rows > 1 else "")
 
 
 def largest(size: Float[Tensor, " players"], most: int) -> Int64[Tensor, " shown"]:
@@ -146,6 +216,11 @@ def features(explanation: Explanation, players: Int64[Tensor, " some"]) -> list[
     )  # fmt: skip
 
 
+def every(explanation: Explanation) -> Int64[Tensor, " players"]:
+    """All players, by position."""
+    return torch.arange(len(explanation.players))
+
+
 def kinds(explanation: Explanation) -> list[str]:
     """What distinguishes the values from ordinary ones: "asymmetric" (restricted orders), "causal".
 
@@ -167,19 +242,29 @@ def quantity(explanation: Explanation, output: int) -> str:
     return f"output {label}" if label.isdigit() else label
 
 
+def title(explanation: Explanation, output: int) -> str:
+    """What is explained, and of how many rows."""
+    what = quantity(explanation, output)
+    named = what == explanation.outputs[output]
+    return f"{what if named else capital(what)}, {style.count(len(explanation.phi), 'row')}"
+
+
+def unit_of(explanation: Explanation) -> str:
+    """A unit that the user has named, such as " EUR"; else nothing."""
+    unit = explanation.unit
+    return "" if unit == type(explanation.space).unit else f" {unit}"
+
+
 def amount(explanation: Explanation, value: float) -> str:
     """A base or prediction of an explanation."""
-    return explanation.space.amount(value) or style.number(value)
+    return explanation.space.amount(value) or style.number(value) + unit_of(explanation)
 
 
 def shapley_axis(explanation: Explanation, per: str = "", kinds: Sequence[str] = ()) -> str:
     """Label of an axis or colour bar of Shapley values, with their unit."""
-    label = " ".join([*kinds, f"Shapley value{per} ({explanation.unit})"])
-    return label[0].upper() + label[1:]
+    return capital(" ".join([*kinds, f"Shapley value{per} ({explanation.unit})"]))
 
 
-def cautions(by_name: Mapping[str, Explanation | GlobalValues]) -> list[str]:
-    """A line that names the value functions whose training was interrupted, if there are any."""
-    names = [name for name, each in by_name.items() if each.made_by.get("half_trained")]
-    which = f": {', '.join(names)}" if len(by_name) > 1 else ""
-    return [f"Caution: half-trained value function{which}"] if names else []
+def capital(text: str) -> str:
+    """With a capital first letter."""
+    return text[:1].upper() + text[1:]

@@ -7,8 +7,6 @@ import math
 import numbers
 from bisect import bisect_right
 from collections.abc import Sequence
-from functools import cache
-from io import BytesIO
 from typing import Any
 
 import numpy as np
@@ -16,18 +14,17 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.colors import Colormap, ListedColormap
-from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties, fontManager
-from matplotlib.text import Text
+from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 from matplotlib.ticker import MaxNLocator
-from matplotlib.transforms import blended_transform_factory
 
+from manifold_shap.plots import fonts
 from manifold_shap.tables.features import as_text
 
 # Inches and points: 8 pt at this width are still 6 pt in a column of 3.4 inches.
 WIDTH = 4.5
 TEXT = 8.0
+SMALL = 6.5
 TITLE = 9.0
 DPI = 200
 MARGIN = 6.0
@@ -45,49 +42,6 @@ RAISES, LOWERS = "#c23b3c", "#2f79b5"
 SEQUENTIAL: Colormap = ListedColormap(colormaps["plasma"](range(206)))
 # Okabe & Ito (2008), less yellow, which is faint on white.
 SERIES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#222222")
-# How the names of fonts begin that have characters which matplotlib's own lacks.
-_WIDE_FONTS = (
-    "Noto Sans CJK", "Source Han Sans", "Hiragino Sans", "PingFang", "Yu Gothic", "Microsoft YaHei",
-    "Malgun Gothic", "WenQuanYi", "Arial Unicode",
-)  # fmt: skip
-
-
-class _Figure(Figure):
-    """A figure that a notebook shows although pyplot does not know it."""
-
-    def draw(self, renderer: Any) -> None:
-        for text in self.findobj(Text):
-            text.set_fontfamily(_with_wide(text.get_fontfamily()))
-        super().draw(renderer)
-
-    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
-        picture = BytesIO()
-        self.savefig(picture, format="png")
-        width, height = self.get_size_inches()
-        return picture.getvalue(), {"width": round(96 * width), "height": round(96 * height)}
-
-
-def laid_out(height: float, width: float = WIDTH) -> Figure:
-    """An empty figure of this size in inches, outside of pyplot, whose layout keeps text inside."""
-    figure = _Figure(figsize=(width, height), dpi=DPI, facecolor="white")
-    figure.set_layout_engine("constrained", w_pad=MARGIN / 72, h_pad=MARGIN / 144)
-    return figure
-
-
-def one_panel(height: float, grid: str, width: float = WIDTH) -> tuple[Figure, Axes]:
-    """A laid-out figure and its only axes, with grid lines across one of them ("x" or "y")."""
-    figure = laid_out(height, width)
-    axes = figure.subplots()
-    strip(axes, grid)
-    return figure, axes
-
-
-def panels(figure: Figure, count: int, columns: int) -> list[Axes]:
-    """So many axes that share their scales, in lines of `columns`."""
-    grid = figure.subplots(-(-count // columns), columns, sharex=True, sharey=True, squeeze=False)
-    for axes in grid.flat[count:]:
-        axes.remove()
-    return grid.flat[:count].tolist()
 
 
 def strip(axes: Axes, grid: str) -> None:
@@ -116,43 +70,13 @@ def write_lines(axes: Axes, labels: Sequence[str]) -> None:
     axes.set_ylim(len(labels) - 0.5, -0.5)
 
 
-def headline(figure: Figure, *lines: str) -> None:
-    """A title flush left over the whole figure, each line cut to its width."""
-    width = 72 * figure.get_figwidth()
-    fitted = [plain(shorten(line, width - 2 * MARGIN, TITLE)) for line in lines]
-    # Constrained layout leaves room for it.
-    figure.suptitle("\n".join(fitted), x=MARGIN / width, ha="left", fontsize=TITLE, color=INK)
-
-
-def legend_above(
-    axes: Axes, handles: Sequence[Any], labels: Sequence[str], handle: float = 42.0, **settings: Any
-) -> None:
-    """A legend over the axes, where it covers no data, from the left edge of the figure.
-
-    It has as many columns as the figure is wide; each has a `handle` of so many points.
-    """
-    figure: Any = axes.figure
-    width = 72 * figure.get_figwidth()
-    room = width - 2 * MARGIN
-    labels = [shorten(label, room - handle) for label in labels]
-    columns = max(1, int(room // (max(map(text_width, labels)) + handle)))
-    axes.legend(
-        handles,
-        # Before matplotlib 3.10, labels that start with "_" are dropped.
-        [plain(f" {label}" if label.startswith("_") else label) for label in labels],
-        ncols=min(columns, len(labels)),
-        loc="lower left",
-        bbox_to_anchor=(MARGIN / width, 1),
-        bbox_transform=blended_transform_factory(figure.transFigure, axes.transAxes),
-        borderaxespad=0,
-        borderpad=0.3,
-        alignment="left",
-        frameon=False,
-        fontsize=TEXT,
-        title_fontsize=TEXT,
-        labelcolor=INK,
-        **settings,
-    )
+def wrapped(text: str, width: float, size: float = TEXT) -> list[str]:
+    """Lines of whole words, at most `width` points wide where words are."""
+    lines = [""]
+    for word in text.split():
+        longer = f"{lines[-1]} {word}".strip()
+        lines = [*lines[:-1], longer] if text_width(longer, size) <= width else [*lines, word]
+    return [shorten(line, width, size) for line in lines if line]
 
 
 def below_axis(labels: Sequence[str], room: float) -> tuple[dict[str, Any], float]:
@@ -174,7 +98,8 @@ def below_axis(labels: Sequence[str], room: float) -> tuple[dict[str, Any], floa
 
 def text_width(text: str, size: float = TEXT) -> float:
     """Width of text in points."""
-    font = FontProperties(family=_with_wide(FontProperties().get_family()), size=size)
+    text = fonts.readable(text)
+    font = FontProperties(family=fonts.families(text), size=size)
     return text_to_path.get_text_width_height_descent(text, font, False)[0]
 
 
@@ -197,19 +122,7 @@ def shorten(text: str, width: float, size: float = TEXT) -> str:
 
 def plain(text: str) -> str:
     """The text as matplotlib shows it literally: a dollar sign starts no formula."""
-    return text.replace("$", r"\$")
-
-
-def _with_wide(families: list[str]) -> list[str]:
-    """The families and, for characters that they lack, installed ones that have many."""
-    return list(dict.fromkeys([*families, "DejaVu Sans", *_wide_families()]))
-
-
-@cache
-def _wide_families() -> list[str]:
-    names = sorted({font.name for font in fontManager.ttflist if font.style == "normal"})
-    first = (next((name for name in names if name.startswith(each)), "") for each in _WIDE_FONTS)
-    return list(filter(None, first))
+    return fonts.readable(text).replace("$", r"\$")
 
 
 def number(value: float) -> str:
@@ -218,6 +131,19 @@ def number(value: float) -> str:
         return str(value)
     digits = f"{value:.0f}" if 1000 <= abs(value) < 1e7 else f"{value:.3g}"
     return digits.replace("-", "−")
+
+
+def signed(values: Sequence[float]) -> list[str]:
+    """Numbers with their signs and the same decimals, three significant digits of the largest.
+
+    >>> signed([0.0795, -0.00495])
+    ['+0.0795', '−0.0050']
+    """
+    largest = max((abs(value) for value in values), default=0.0)
+    decimals = 2 - math.floor(math.log10(largest)) if largest > 0 else 0
+    if decimals > 6:
+        return [f"{value:+.2e}".replace("-", "−") for value in values]
+    return [f"{value:+.{max(decimals, 0)}f}".replace("-", "−") for value in values]
 
 
 def with_error(value: float, error: float) -> str:

@@ -1,25 +1,26 @@
 """Draws the bifurcation tree of a partition of the classes (Noé et al. 2024, Figs. 5-6)."""
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from manifold_shap.plots import style
+from manifold_shap.plots import canvas, style
 from manifold_shap.simplex.partition import Partition, Tree
 
 
-def bifurcation_tree(partition: Partition | Tree) -> Figure:
+def bifurcation_tree(partition: Partition | Tree, ax: Axes | None = None) -> Axes:
     """Draws which classes each balance compares: those below its left and its right branch.
 
         >>> import manifold_shap as ms
-        >>> figure = ms.plots.bifurcation_tree([["cat", "dog"], "eel"])
-        >>> len(figure.axes[0].lines)  # two balances of three classes
+        >>> axes = ms.plots.bifurcation_tree([["cat", "dog"], "eel"])
+        >>> len(axes.lines)  # two balances of three classes
         2
 
     Args:
         partition: one, whose balances have the numbers that `str(partition)` shows, or nested pairs
             of class names such as `[["a", "b"], "c"]`.
+        ax: axes to draw in; by default a new figure.
 
     Raises:
+        TypeError: `ax` is no axes.
         ValueError: a node that is not a pair, or a class named twice.
     """
     if not isinstance(partition, Partition):
@@ -27,11 +28,13 @@ def bifurcation_tree(partition: Partition | Tree) -> Figure:
     order = _leaf_order(partition)
     names = [style.shorten(partition.classes[k], 110.0) for k in order]
     inside = max(72 * style.WIDTH - 2 * style.MARGIN, 18.0 * len(names))
+    if ax is not None:
+        inside = canvas.width_of(canvas.check_axes(ax))
     settings, below = style.below_axis(names, inside)
     places = _places(partition, order)
     depth = max(level for _, level in places.values())
-    figure, axes = style.one_panel(
-        0.55 + 0.28 * depth + below / 72, grid="y", width=(inside + 2 * style.MARGIN) / 72
+    axes = canvas.one_panel(
+        ax, 0.55 + 0.28 * depth + below / 72, grid="y", width=(inside + 2 * style.MARGIN) / 72
     )
     axes.set_axis_off()
     axes.set_xlim(-0.5, len(names) - 0.5)
@@ -42,8 +45,8 @@ def bifurcation_tree(partition: Partition | Tree) -> Figure:
             style.plain(name), (place, 0), (0, -3), textcoords="offset points", va="top",
             **style.WORDS, **settings,
         )  # fmt: skip
-    style.headline(figure, "Balances: left group (+) against right group (−)")
-    return figure
+    canvas.write_above(axes, ["Balances: left group (+) against right group (−)"])
+    return canvas.finished(axes)
 
 
 def _leaf_order(partition: Partition) -> list[int]:

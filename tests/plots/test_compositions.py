@@ -47,7 +47,7 @@ def lines_of(figure: Figure, classes: int) -> list[np.ndarray]:
 
 def test_every_plot_is_one_players_composition_the_largest_norm_first() -> None:
     explanation = composed(players=5, classes=4)
-    figure = compositions(explanation, instance=1)
+    figure = compositions(explanation, row=1).figure
     expected = explanation.compositions()[1, order_of(explanation, 1)].numpy()
     assert len(figure.axes) == 5
     for axes, parts in zip(figure.axes, expected, strict=True):
@@ -59,7 +59,7 @@ def test_titles_have_name_value_and_norm() -> None:
     first = order_of(explanation)[0]
     norm, x = explanation.norms()[0, first], explanation.x[0, first]
     said = f"x{first} = {x:.4g}\nnorm {norm:.3g}".replace("-", "−")
-    assert titles(compositions(explanation))[0] == said
+    assert titles(compositions(explanation).figure)[0] == said
 
 
 def test_norms_are_given_with_errors_that_show() -> None:
@@ -68,7 +68,7 @@ def test_norms_are_given_with_errors_that_show() -> None:
 
     def title(error: float) -> str:
         covariance = error**2 * torch.eye(2).expand(2, 1, 2, 2)
-        return titles(compositions(replace(explanation, phi=phi, covariance=covariance)))[0]
+        return titles(compositions(replace(explanation, phi=phi, covariance=covariance)).figure)[0]
 
     assert title(0.2).endswith("norm 5.00 ± 0.20")
     assert title(1e-7).endswith("norm 5")
@@ -78,14 +78,14 @@ def test_norms_are_given_with_errors_that_show() -> None:
 def test_norms_of_unknown_error_stand_alone() -> None:
     explanation = composed()
     unknown = replace(explanation, standard_error=torch.full_like(explanation.phi, math.nan))
-    text = "\n".join(titles(compositions(unknown)))
+    text = "\n".join(titles(compositions(unknown).figure))
     assert "±" not in text
     assert "nan" not in text
 
 
 def test_the_other_players_are_perturbed_together() -> None:
     explanation = composed(players=9)
-    figure = compositions(explanation, most=3)
+    figure = compositions(explanation, most=3).figure
     rest = explanation.phi[0, order_of(explanation)[3:]].double().sum(0)
     assert len(figure.axes) == 4
     np.testing.assert_allclose(heights(figure.axes[-1]), distribution(explanation, rest), rtol=1e-5)
@@ -98,7 +98,7 @@ def test_a_player_that_moves_nothing_is_flat_at_the_dashed_line() -> None:
     explanation = composed(classes=5)
     phi = explanation.phi.clone()
     phi[0, 2] = 0
-    axes = compositions(replace(explanation, phi=phi)).axes[-1]
+    axes = compositions(replace(explanation, phi=phi)).figure.axes[-1]
     (dashed,) = axes.lines
     assert list(dashed.get_xdata()) == [0.2, 0.2]
     np.testing.assert_allclose(heights(axes), 0.2)
@@ -107,7 +107,7 @@ def test_a_player_that_moves_nothing_is_flat_at_the_dashed_line() -> None:
 
 @pytest.mark.parametrize("plot", [compositions, cumulative])
 def test_all_plots_share_their_scale_and_the_classes(plot: Callable[..., Figure]) -> None:
-    figure = plot(composed(players=6, classes=("a", "b", "c")))
+    figure = plot(composed(players=6, classes=("a", "b", "c"))).figure
     assert len({axes.get_xlim() for axes in figure.axes}) == 1
     for axes in figure.axes:
         assert axes.get_ylim() == (2.5, -0.5)
@@ -118,7 +118,7 @@ def test_all_plots_share_their_scale_and_the_classes(plot: Callable[..., Figure]
 def test_the_predicted_class_is_blue_in_every_plot(plot: Callable[..., Figure]) -> None:
     explanation = composed(classes=4)
     predicted = distribution(explanation, explanation.prediction[0]).argmax()
-    for axes in plot(explanation).axes:
+    for axes in plot(explanation).figure.axes:
         colours = [to_hex(bar.get_facecolor()) for bar in axes.patches]
         assert [k for k, colour in enumerate(colours) if colour != style.NEUTRAL] == [predicted]
 
@@ -128,13 +128,13 @@ def test_the_headline_tells_prediction_and_row(plot: Callable[..., Figure]) -> N
     explanation = composed(classes=("cat", "dog")).with_labels([7, 13])
     p = distribution(explanation, explanation.prediction[1])
     name = explanation.classes[p.argmax()]
-    headline = plot(explanation, instance=-1).get_suptitle().split("\n")[0]
-    assert headline == f"Predicted probability of {name}: {p.max():.2f} (row 13)"
+    headline = plot(explanation, row=-1).figure.get_suptitle().split("\n")[0]
+    assert headline == f"Predicted probability of {name}: {p.max():.2f}, row 13 (1 of 2 rows)"
 
 
 def test_plots_lead_from_the_base_to_the_prediction() -> None:
     explanation = composed(players=5, classes=4)
-    figure = cumulative(explanation, instance=1)
+    figure = cumulative(explanation, row=1).figure
     path = explanation.base[1] + explanation.phi[1, order_of(explanation, 1)].cumsum(0)
     expected = [explanation.base[1], *path[:-1], explanation.prediction[1]]
     assert len(figure.axes) == 6
@@ -143,7 +143,7 @@ def test_plots_lead_from_the_base_to_the_prediction() -> None:
 
 
 def test_strokes_are_the_bars_of_the_plot_before() -> None:
-    figure = cumulative(composed(players=6, classes=4), most=3)
+    figure = cumulative(composed(players=6, classes=4), most=3).figure
     assert not figure.axes[0].collections
     for before, axes in itertools.pairwise(figure.axes):
         (strokes,) = axes.collections
@@ -155,7 +155,7 @@ def test_strokes_are_the_bars_of_the_plot_before() -> None:
 def test_steps_are_titled_by_what_is_added() -> None:
     explanation = composed(players=6)
     first, second = order_of(explanation)[:2]
-    found = titles(cumulative(explanation, most=2))
+    found = titles(cumulative(explanation, most=2).figure)
     assert found[0] == "base"
     assert found[1].startswith(f"+ x{first} = ")
     assert found[2].startswith(f"+ x{second} = ")
@@ -164,7 +164,7 @@ def test_steps_are_titled_by_what_is_added() -> None:
 
 def test_lines_lead_from_the_base_to_the_prediction() -> None:
     explanation = composed(players=5, classes=4)
-    lines = lines_of(parallel_coordinates(explanation), 4)
+    lines = lines_of(parallel_coordinates(explanation).figure, 4)
     path = explanation.base[0] + explanation.phi[0, order_of(explanation)].cumsum(0)
     states = distribution(explanation, torch.cat((explanation.base[:1], path)))
     np.testing.assert_allclose(np.stack(lines, 1), states, rtol=1e-5)
@@ -175,7 +175,7 @@ def test_lines_lead_from_the_base_to_the_prediction() -> None:
 @pytest.mark.parametrize("most", [1, 3, 20])
 def test_lines_end_at_the_prediction_however_many_players_are_shown(most: int) -> None:
     explanation = composed(players=12, classes=3)
-    figure = parallel_coordinates(explanation, most=most)
+    figure = parallel_coordinates(explanation, most=most).figure
     ends = [line[-1] for line in lines_of(figure, 3)]
     prediction = distribution(explanation, explanation.prediction[0])
     np.testing.assert_allclose(ends, prediction, rtol=1e-4)
@@ -187,7 +187,7 @@ def test_lines_end_at_the_prediction_however_many_players_are_shown(most: int) -
 
 def test_every_class_has_its_name_and_probability_at_its_end() -> None:
     explanation = composed(classes=("cat", "dog", "eel"))
-    figure = parallel_coordinates(explanation)
+    figure = parallel_coordinates(explanation).figure
     axes = figure.axes[0]
     prediction = distribution(explanation, explanation.prediction[0])
     figure.draw_without_rendering()
@@ -207,7 +207,7 @@ def test_labels_of_classes_that_end_together_do_not_collide() -> None:
     prediction = torch.zeros(12).index_fill(0, torch.tensor([3]), 12.0)
     phi = explanation.phi.clone()
     phi[0, 0] += simplex.ilr(prediction, explanation.basis) - explanation.prediction[0]
-    figure = parallel_coordinates(replace(explanation, phi=phi))
+    figure = parallel_coordinates(replace(explanation, phi=phi)).figure
     figure.draw_without_rendering()
     axes = figure.axes[0]
     assert len(axes.texts) == 12
@@ -221,7 +221,7 @@ def test_labels_of_classes_that_end_together_do_not_collide() -> None:
 
 def test_of_many_classes_those_large_at_an_end_stand_out() -> None:
     explanation = composed(classes=10)
-    figure = parallel_coordinates(explanation)
+    figure = parallel_coordinates(explanation).figure
     ends = np.stack([line[[0, -1]].max() for line in lines_of(figure, 10)])
     colours = [to_hex(line.get_color()) for line in figure.axes[0].lines[:10]]
     out = [k for k, colour in enumerate(colours) if colour != style.NEUTRAL]
@@ -231,7 +231,7 @@ def test_of_many_classes_those_large_at_an_end_stand_out() -> None:
 
 @pytest.mark.parametrize("classes", [2, 7])
 def test_few_classes_have_colours_and_markers_of_their_own(classes: int) -> None:
-    lines = parallel_coordinates(composed(classes=classes)).axes[0].lines[:classes]
+    lines = parallel_coordinates(composed(classes=classes)).figure.axes[0].lines[:classes]
     assert len({to_hex(line.get_color()) for line in lines}) == classes
     assert len({line.get_marker() for line in lines}) == classes
 
@@ -261,7 +261,7 @@ def test_labels_far_apart_stay_where_they_are_and_close_ones_part_evenly() -> No
 def test_all_sizes_are_drawn_without_a_cut_or_collision(
     plot: Callable[..., Figure], count: int, classes: int
 ) -> None:
-    figure = plot(composed(count, classes))
+    figure = plot(composed(count, classes)).figure
     assert_nothing_is_cut(figure)
     assert overlapping([axes._left_title for axes in figure.axes]) == []
 
@@ -270,7 +270,7 @@ def test_all_sizes_are_drawn_without_a_cut_or_collision(
 def test_the_same_is_drawn_in_every_basis(plot: Callable[..., Figure]) -> None:
     explanation = composed(classes=("a", "b", "c"))
     other = explanation.in_basis((("a", "c"), "b"))
-    for one, two in zip(plot(explanation).axes, plot(other).axes, strict=True):
+    for one, two in zip(plot(explanation).figure.axes, plot(other).figure.axes, strict=True):
         np.testing.assert_allclose(heights(one), heights(two), rtol=1e-4)
         for first, second in zip(one.lines, two.lines, strict=True):
             np.testing.assert_allclose(first.get_ydata(), second.get_ydata(), rtol=1e-3)
@@ -280,7 +280,7 @@ def test_long_and_odd_names_are_shortened_and_never_cut() -> None:
     names = (LONG * 2 + "1", LONG * 2 + "2", "$x$ and $y$", "_hidden", "two\nlines", "")
     explanation = composed(6, (LONG + "1", "$a$ or $b$", LONG + "2"), names=names)
     for plot in OF_A_ROW:
-        figure = plot(explanation)
+        figure = plot(explanation).figure
         assert "…" in "".join(written(figure))
         assert r"\$x\$" in "".join(written(figure))
         assert_nothing_is_cut(figure)
@@ -290,7 +290,7 @@ def test_long_and_odd_names_are_shortened_and_never_cut() -> None:
 @pytest.mark.parametrize("most", [12, 60])
 def test_names_below_parallel_coordinates_stand_apart(most: int) -> None:
     explanation = composed(60, (LONG, "b"), names=tuple(f"{LONG}{k}" for k in range(60)))
-    figure = parallel_coordinates(explanation, most=most)
+    figure = parallel_coordinates(explanation, most=most).figure
     figure.draw_without_rendering()
     assert overlapping(figure.axes[0].get_xticklabels()) == []
 
@@ -298,7 +298,7 @@ def test_names_below_parallel_coordinates_stand_apart(most: int) -> None:
 def test_norms_with_their_errors_stay_in_their_columns() -> None:
     explanation = composed(players=6, classes=10)
     errors = 0.033**2 * torch.eye(9, dtype=torch.float64).expand(2, 6, 9, 9)
-    figure = compositions(replace(explanation, covariance=errors))
+    figure = compositions(replace(explanation, covariance=errors)).figure
     figure.draw_without_rendering()
     titles = [axes.title if axes.get_title() else axes._left_title for axes in figure.axes]
     assert all("±" in title.get_text() for title in titles)

@@ -11,7 +11,7 @@ from tests.plots.helpers import score
 
 def test_curves_are_drawn_with_bands_and_overall_errors() -> None:
     scores = {"on": score(0.0171, [0.0, 1.0, 2.0]), "off": score(0.05, [0.0, 1.0, 2.0], draws=16)}
-    axes = mse_curve(scores, players=4).axes[0]
+    axes = mse_curve(scores, players=4)
     np.testing.assert_allclose(axes.lines[0].get_xdata(), [0, 0.25, 0.5])
     np.testing.assert_allclose(axes.lines[1].get_ydata(), scores["off"].by_size.mse)
     low, high = axes.collections[0].get_datalim(axes.transData).intervaly
@@ -24,10 +24,18 @@ def test_curves_are_drawn_with_bands_and_overall_errors() -> None:
 
 
 def test_without_players_the_axis_counts_them() -> None:
-    axes = mse_curve({"on": score(0.1, [0.0, 1.0, 2.0], error=math.nan)}).axes[0]
+    axes = mse_curve({"on": score(0.1, [0.0, 1.0, 2.0], error=math.nan)})
     np.testing.assert_allclose(axes.lines[0].get_xdata(), [0, 1, 2])
     assert axes.get_xlabel() == "players in the coalition"
     assert axes.get_legend().get_texts()[0].get_text() == "on: 0.1"
+
+
+@pytest.mark.usefixtures("any_type")
+def test_what_is_no_score_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"Expected a score, or several by name .* but got a Score"):
+        mse_curve(score(0.1, [0.0]))
+    with pytest.raises(TypeError, match="Expected 'on' to be a score but got a float"):
+        mse_curve({"on": 0.1})
 
 
 def test_curves_of_nothing_are_refused() -> None:

@@ -38,15 +38,15 @@ def test_a_path_that_goes_nowhere_is_drawn_all_the_same() -> None:
         base=0 * explanation.base,
         prediction=0 * explanation.prediction,
     )
-    save(ilr_plane(still))
-    save(ilr_space(still))
+    save(ilr_plane(still).figure)
+    save(ilr_space(still).figure)
     interactive(still)
 
 
 @pytest.mark.parametrize("classes", [3, 5])
 def test_arrows_are_head_to_tail_from_base_to_prediction(classes: int) -> None:
     explanation = composed(classes=classes)
-    axes = ilr_plane(explanation).axes[0]
+    axes = ilr_plane(explanation).figure.axes[0]
     ends = drawn_ends(axes)
     assert ends.shape == (4, 2, 2)
     np.testing.assert_allclose(ends[0, 0], explanation.base[0, :2])
@@ -59,7 +59,7 @@ def test_arrows_are_head_to_tail_from_base_to_prediction(classes: int) -> None:
 
 def test_regions_are_tinted_where_their_class_is_the_most_probable() -> None:
     explanation = composed()
-    axes = ilr_plane(explanation, balances=(2, 1)).axes[0]
+    axes = ilr_plane(explanation, balances=(2, 1)).figure.axes[0]
     low, high = np.array((axes.get_xlim(), axes.get_ylim())).T
     points = low + np.random.default_rng(0).random((200, 2)) * (high - low)
     inside = np.stack([patch.get_path().contains_points(points) for patch in axes.patches[:3]])
@@ -69,7 +69,7 @@ def test_regions_are_tinted_where_their_class_is_the_most_probable() -> None:
 
 
 def test_two_balances_of_more_show_no_regions_and_say_so() -> None:
-    figure = ilr_plane(composed(classes=tuple("abcde")), balances=("a+b+c+d : e", 2))
+    figure = ilr_plane(composed(classes=tuple("abcde")), balances=("a+b+c+d : e", 2)).figure
     assert all(isinstance(patch, FancyArrowPatch) for patch in figure.axes[0].patches)
     axes = figure.axes[0]
     assert axes.get_xlabel() == "log-ratio a+b+c+d : e (balance 4)"
@@ -80,7 +80,7 @@ def test_two_balances_of_more_show_no_regions_and_say_so() -> None:
 
 def test_the_rest_is_one_grey_arrow() -> None:
     explanation = composed(60, 4)
-    figure = ilr_plane(explanation, most=5)
+    figure = ilr_plane(explanation, most=5).figure
     ends = drawn_ends(figure.axes[0])
     assert len(ends) == 6
     np.testing.assert_allclose(ends[-1, 1], explanation.prediction[0, :2], atol=1e-9)
@@ -91,7 +91,7 @@ def test_the_rest_is_one_grey_arrow() -> None:
 
 @pytest.mark.parametrize(("plot", "players", "classes"), CASES)
 def test_labels_do_not_collide_and_nothing_is_cut(plot, players: int, classes: int) -> None:
-    figure = plot(composed(players, classes))
+    figure = plot(composed(players, classes)).figure
     assert_nothing_is_cut(figure)
     assert not overlapping(list(annotations(figure.axes[-1]).values()), tolerance=0.2)
 
@@ -100,7 +100,7 @@ def test_labels_do_not_collide_and_nothing_is_cut(plot, players: int, classes: i
 def test_numbers_and_names_are_written_once(plot) -> None:
     names = ("price ($)", "a very long name of a feature that does not fit in its place " * 2)
     outputs = ("cost $5", "cost $9", "a class whose name is much too long for the figure", "d")
-    figure = plot(composed(2, outputs, names=names))
+    figure = plot(composed(2, outputs, names=names)).figure
     figure.draw_without_rendering()
     text = written(figure)
     assert {"1", "2", "base", "prediction", r"cost \$5", r"cost \$9"} <= set(text)
@@ -111,7 +111,7 @@ def test_numbers_and_names_are_written_once(plot) -> None:
 
 @pytest.mark.parametrize("plot", [ilr_plane, ilr_space, interactive])
 def test_two_classes_are_left_to_bars(plot) -> None:
-    with pytest.raises(ValueError, match=r"classes.*but got 2 with 1; use plots\.bars"):
+    with pytest.raises(ValueError, match=r"classes.*but got 2 with 1; use plots\.waterfall"):
         plot(composed(classes=2))
 
 
@@ -123,7 +123,7 @@ def test_three_classes_have_no_third_dimension() -> None:
 
 
 def test_arrows_and_labels_follow_the_view() -> None:
-    figure = ilr_space(composed(classes=4))
+    figure = ilr_space(composed(classes=4)).figure
     axes = figure.axes[-1]
     figure.draw_without_rendering()
     before, there = drawn_ends(axes), annotations(axes)["1"].xy
@@ -147,8 +147,8 @@ def test_walls_reach_to_the_box_and_no_further() -> None:
 
 
 def test_walls_stand_in_the_whole_space_only() -> None:
-    assert len(ilr_space(composed(classes=4)).axes[-1].collections) == 1
-    assert not ilr_space(composed(classes=5)).axes[-1].collections
+    assert len(ilr_space(composed(classes=4)).figure.axes[-1].collections) == 1
+    assert not ilr_space(composed(classes=5)).figure.axes[-1].collections
 
 
 def test_a_clipped_triangle_keeps_the_part_in_the_box() -> None:

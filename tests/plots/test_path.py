@@ -33,8 +33,8 @@ def test_what_cannot_be_drawn_is_refused(plot: Callable[..., object]) -> None:
     explanation = composed(classes=4)
     with pytest.raises(ValueError, match="Expected an explanation with output='ilr' but"):
         plot(replace(explanation, space=ms.Probability(), partition=None))
-    with pytest.raises(ValueError, match=r"`instance` to be a whole number from -2 to 1 but got 2"):
-        plot(explanation, instance=2)
+    with pytest.raises(ValueError, match=r"`row` to be a whole number from -2 to 1 but got 2"):
+        plot(explanation, row=2)
     with pytest.raises(
         ValueError, match="Expected `most` to be a whole number of at least 1 but got 0"
     ):
@@ -57,7 +57,7 @@ def test_players_that_a_row_lacks_have_no_step() -> None:
     said = [f"player {k} = {fewer.x[1, 1 - k]:.4g}".replace("-", "−") for k in path.shown]
     assert path.labels(150.0) == said
     for plot in OF_A_ROW:
-        plot(fewer, instance=1)
+        plot(fewer, row=1)
 
 
 @given(classes=st.integers(3, 10), seed=st.integers(0, 5), most=st.integers(1, 6))

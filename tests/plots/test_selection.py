@@ -4,26 +4,36 @@ from dataclasses import replace
 
 import pytest
 import torch
+from matplotlib.figure import Figure
 
 import manifold_shap as ms
-from manifold_shap.plots import bars, pixel_maps, selection, sina
+from manifold_shap.plots import (
+    bar,
+    beeswarm,
+    compositions,
+    heatmap,
+    ilr_plane,
+    pixel_maps,
+    selection,
+    waterfall,
+)
 from tests.plots.helpers import composed, explained, ragged, table
 
 
-@pytest.mark.parametrize("plot", [bars, sina, pixel_maps])
+@pytest.mark.parametrize("plot", [bar, beeswarm, pixel_maps])
 def test_an_unknown_output_is_refused_with_a_hint(digits: ms.Explanation, plot) -> None:
     named = replace(digits, outputs=("zero", "one", "two"))
     with pytest.raises(ValueError, match=r"one of \['zero', 'one', 'two'\] but got 'twoo'.*'two'"):
         plot(named, output="twoo")
 
 
-@pytest.mark.parametrize("plot", [bars, sina])
+@pytest.mark.parametrize("plot", [bar, beeswarm])
 def test_no_line_is_refused(people: ms.Explanation, plot) -> None:
     with pytest.raises(ValueError, match="Expected `most` to be a whole number of at least 1"):
         plot(people, most=0)
 
 
-@pytest.mark.parametrize("plot", [bars, sina, pixel_maps])
+@pytest.mark.parametrize("plot", [bar, beeswarm, pixel_maps])
 def test_explanations_of_different_things_are_refused(digits: ms.Explanation, plot) -> None:
     renamed = replace(digits, players=ms.Players.of_elements((1, 4, 6)))
     with pytest.raises(ValueError, match="'a' and 'b' differ in their players"):
@@ -36,7 +46,7 @@ def test_explanations_of_different_things_are_refused(digits: ms.Explanation, pl
         plot({"a": digits, "b": replace(digits, space=ms.Identity())})
 
 
-@pytest.mark.parametrize("plot", [bars, sina, pixel_maps])
+@pytest.mark.parametrize("plot", [bar, beeswarm, pixel_maps])
 def test_nothing_to_plot_is_refused(digits: ms.Explanation, plot) -> None:
     with pytest.raises(ValueError, match="at least one named explanation but got none"):
         plot({})
@@ -85,13 +95,40 @@ def test_explanations_of_the_same_rows_with_other_players_are_refused() -> None:
     explanation = ragged()
     other = replace(explanation, owners=explanation.owners.flip(-1).clamp(min=0))
     with pytest.raises(ValueError, match="differ in their players"):
-        bars({"a": explanation, "b": other})
+        bar({"a": explanation, "b": other})
 
 
-def test_a_half_trained_value_function_is_named() -> None:
-    whole = table()
-    half = replace(whole, made_by={"half_trained": True})
-    assert selection.cautions({"one": whole}) == []
-    assert selection.cautions({"one": half}) == ["Caution: half-trained value function"]
-    both = selection.cautions({"one": half, "two": whole})
-    assert both == ["Caution: half-trained value function: one"]
+@pytest.mark.usefixtures("any_type")
+@pytest.mark.parametrize("plot", [bar, beeswarm, pixel_maps])
+def test_what_is_no_explanation_is_refused(people: ms.Explanation, plot) -> None:
+    with pytest.raises(TypeError, match=r"an explanation, or several by name .* got a list"):
+        plot([people, people])
+    with pytest.raises(TypeError, match="Expected 'a' to be an explanation but got an int"):
+        plot({"a": 1})
+
+
+def test_numbers_name_outputs_where_outputs_are_numbered_and_count_them_elsewhere() -> None:
+    explanation = table()
+    assert selection.output_index(explanation, 1) == 1
+    assert selection.output_index(explanation, -1) == 1
+    with pytest.raises(ValueError, match="Expected `output` to be a whole number from -2 to 1"):
+        selection.output_index(explanation, 2)
+    numbered = replace(explanation, outputs=("1", "2"))
+    assert selection.output_index(numbered, 1) == 0
+    with pytest.raises(ValueError, match="`output`"):
+        selection.output_index(numbered, 0)
+
+
+@pytest.mark.usefixtures("any_type")
+@pytest.mark.parametrize("plot", [waterfall, heatmap, compositions, ilr_plane])
+def test_plots_of_one_explanation_refuse_several(people: ms.Explanation, plot) -> None:
+    with pytest.raises(TypeError, match="Expected an explanation but got a dict; estimators"):
+        plot({"a": people})
+
+
+@pytest.mark.usefixtures("any_type")
+def test_what_is_no_axes_is_refused_before_anything_is_drawn(people: ms.Explanation) -> None:
+    with pytest.raises(TypeError, match=r"Expected `ax` to be axes of matplotlib.* but got Figure"):
+        bar(people, ax=Figure())
+    with pytest.raises(ValueError, match=r"Expected `ax` made by `plt\.subplots`"):
+        compositions(composed(), ax=Figure().add_axes((0, 0, 1, 1)))

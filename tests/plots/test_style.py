@@ -13,7 +13,19 @@ import torch
 from matplotlib.figure import Figure
 
 import manifold_shap as ms
-from manifold_shap.plots import bars, ilr_plane, ilr_space, mse_curve, pixel_maps, sina, style
+from manifold_shap.plots import (
+    bar,
+    beeswarm,
+    fonts,
+    heatmap,
+    ilr_plane,
+    ilr_space,
+    mse_curve,
+    pixel_maps,
+    scatter,
+    style,
+    waterfall,
+)
 from tests.plots.helpers import (
     LONG,
     assert_nothing_is_cut,
@@ -31,24 +43,28 @@ def figures(
     digits: ms.Explanation, patches: ms.Explanation, people: ms.Explanation
 ) -> dict[str, Figure]:
     half = replace(people, made_by={"half_trained": True})
-    return {
+    drawn = {
         "maps": pixel_maps({"on manifold": digits, "off manifold": digits}),
         "one map": pixel_maps(patches, rows=[0], output="cat"),
-        "bars": bars(half),
-        "grouped bars": bars({"on manifold": people, "off manifold": people}, most=2),
-        "global bars": bars(ms.global_values(people, ["poor", "rich"] * 3)),
-        "sina": sina(half),
-        "five sinas": sina(dict.fromkeys("abcde", people)),
+        "waterfall": waterfall(half),
+        "bars": bar(half),
+        "grouped bars": bar({"on manifold": people, "off manifold": people}, row=0, most=2),
+        "global bars": bar(ms.global_values(people, ["poor", "rich"] * 3)),
+        "swarms": beeswarm(half),
+        "five swarms": beeswarm(dict.fromkeys("abcde", people)),
+        "scatter": scatter(half, "age", color="city"),
+        "heatmap": heatmap(half),
         "curve": mse_curve({"on": score(0.1, [0.0, 1.0]), "off": score(0.2, [0.0, 1.0])}, 2),
         "plane": ilr_plane(replace(composed(), made_by={"half_trained": True})),
     }
+    return {name: each.figure for name, each in drawn.items()}
 
 
 def test_figures_save_without_warnings_and_cut_no_text(figures: dict[str, Figure]) -> None:
     for figure in figures.values():
         assert save(figure).startswith(b"\x89PNG")
         assert_nothing_is_cut(figure)
-    for name in ("bars", "sina", "plane"):
+    for name in ("waterfall", "bars", "swarms", "scatter", "heatmap", "plane"):
         assert "Caution: half-trained value function" in figures[name].get_suptitle()
 
 
@@ -56,32 +72,48 @@ def test_long_and_odd_names_are_shortened_and_never_cut() -> None:
     names = (LONG + "1", LONG + "2", "$x$ and $y$", "_hidden", "two\nlines", "")
     explanation = explained(torch.rand(4, 6), ms.Players.of_elements((6,), names), (LONG, "b"))
     scores = {LONG: score(0.1, [0.0, 1.0]), "_x": score(0.2, [0.0, 1.0])}
-    for figure in (
-        bars({LONG: explanation, "_b": replace(explanation, base=explanation.base + 1)}),
-        bars(explanation, output=LONG),
-        sina(explanation, output=LONG),
-        sina({LONG: explanation, "_b": explanation}),
+    for drawn in (
+        waterfall(explanation, output=LONG),
+        bar({LONG: explanation, "_b": replace(explanation, base=explanation.base + 1)}, row=0),
+        bar(explanation, output=LONG),
+        beeswarm(explanation, output=LONG),
+        beeswarm({LONG: explanation, "_b": explanation}),
         mse_curve(scores),
+        heatmap(explanation, output=LONG),
+        scatter(explanation, 0, color=1, output=LONG),
     ):
-        assert "…" in "".join(written(figure))
-        assert_nothing_is_cut(figure)
-    labels = tick_labels(sina(explanation).axes[0])
+        assert "…" in "".join(written(drawn.figure))
+        assert_nothing_is_cut(drawn.figure)
+    labels = tick_labels(beeswarm(explanation))
     assert len(set(labels)) == 6
     assert r"\$x\$ and \$y\$" in labels
 
 
 def test_figures_show_themselves_in_notebooks(people: ms.Explanation) -> None:
-    picture, size = bars(people)._repr_png_()
-    assert picture.startswith(b"\x89PNG")
-    assert size["width"] == 432
+    axes = bar(people, row=0)
+    for shown in (axes, axes.figure, beeswarm({"a": people, "b": people})):
+        picture, size = shown._repr_png_()
+        assert picture.startswith(b"\x89PNG")
+        assert size["width"] >= 432
+
+
+def test_given_axes_show_nothing_of_their_own(people: ms.Explanation) -> None:
+    ax = Figure().subplots()
+    assert bar(people, ax=ax) is ax
+    assert not hasattr(ax, "_repr_png_")
 
 
 def test_figures_leave_no_trace(people: ms.Explanation) -> None:
     before = dict(matplotlib.rcParams)
-    plots = (bars, sina, lambda _: ilr_plane(composed()), lambda _: ilr_space(composed(classes=4)))
+    plots = (
+        bar,
+        beeswarm,
+        lambda _: ilr_plane(composed()),
+        lambda _: ilr_space(composed(classes=4)),
+    )
     references = []
     for plot in plots:
-        figure = plot(people)
+        figure = plot(people).figure
         save(figure)
         references.append(weakref.ref(figure))
     del figure
@@ -129,30 +161,39 @@ def test_shortened_text_keeps_both_ends_and_fits() -> None:
 
 
 @pytest.fixture
-def _no_wide_fonts_are_known() -> Iterator[None]:
-    style._wide_families.cache_clear()
+def _fonts_are_found_anew() -> Iterator[None]:
+    fonts._usual.cache_clear()
+    fonts._others.cache_clear()
     yield
-    style._wide_families.cache_clear()
+    fonts._usual.cache_clear()
+    fonts._others.cache_clear()
 
 
-@pytest.mark.usefixtures("_no_wide_fonts_are_known")
+# Of the fonts that come with matplotlib, only STIX has it.
+RARE = "\U0001d716"
+
+
+@pytest.mark.usefixtures("_fonts_are_found_anew")
+@pytest.mark.parametrize("given", [False, True])
 def test_characters_that_the_usual_font_lacks_are_drawn_by_another(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, given: bool
 ) -> None:
     monkeypatch.setitem(matplotlib.rcParams, "font.family", ["DejaVu Sans Mono"])
-    monkeypatch.setattr(style, "_WIDE_FONTS", ("STIXGen", "not installed"))
-    # The second is in STIX alone.
-    players = ms.Players.of_elements((2,), ["𝕊ize", "\U0001d716age"])
-    figure = bars(explained(torch.rand(2, 2), players, ("a",)))
+    players = ms.Players.of_elements((2,), ["𝕊ize", f"{RARE}age"])
+    ax = Figure(layout="constrained").subplots() if given else None
+    axes = bar(explained(torch.rand(2, 2), players, (RARE,)), ax=ax)
     # A character without a glyph would be a warning, and so an error.
-    assert_nothing_is_cut(figure)
-    for label in figure.axes[0].get_yticklabels():
-        assert label.get_fontfamily() == ["DejaVu Sans Mono", "DejaVu Sans", "STIXGeneral"]
+    assert_nothing_is_cut(axes.figure)
+    families = {label.get_text(): label.get_fontfamily() for label in axes.get_yticklabels()}
+    *usual, found = families[f"{RARE}age"]
+    assert usual == families["𝕊ize"] == ["DejaVu Sans Mono", "DejaVu Sans"]
+    title = axes._left_title if given else axes.figure._suptitle
+    assert found in title.get_fontfamily()
 
 
-@pytest.mark.filterwarnings("ignore:Glyph .* missing")
 def test_characters_that_no_font_has_leave_the_rest_to_be_read() -> None:
     players = ms.Players.of_elements((1,), ["\U000f1234 in years"])
-    figure = bars(explained(torch.zeros(2, 1), players, ("a",)))
-    assert save(figure)
-    assert tick_labels(figure.axes[0])[0].endswith("in years = 0")
+    axes = bar(explained(torch.zeros(2, 1), players, ("a",)), row=0)
+    assert save(axes.figure)
+    assert tick_labels(axes)[0] == f"{fonts.MISSING} in years = 0"
+    assert fonts.readable("Größe, рост, 𝕊") == "Größe, рост, 𝕊"

@@ -36,7 +36,7 @@ def split(draw: st.DrawFn, members: list[int], splits: list[tuple[list[int], lis
 
 def tree_of(signs: np.ndarray) -> tuple[Partition, Figure]:
     partition = Partition(signs, [f"c{k}" for k in range(signs.shape[1])])
-    return partition, bifurcation_tree(partition)
+    return partition, bifurcation_tree(partition).figure
 
 
 def leaves_of(figure: Figure) -> dict[str, float]:
@@ -101,18 +101,18 @@ def test_each_balance_hangs_below_the_one_that_splits_off_its_classes(signs: np.
 
 
 def test_the_default_tree_is_a_staircase() -> None:
-    nodes = nodes_of(bifurcation_tree(Partition.sequential("abcd")))
+    nodes = nodes_of(bifurcation_tree(Partition.sequential("abcd")).figure)
     assert nodes == [(0.5, 1), (1.25, 2), (2.125, 3)]
 
 
 def test_a_balance_stands_one_level_above_the_higher_of_its_groups() -> None:
-    nodes = nodes_of(bifurcation_tree((("a", "b"), ("c", "d"))))
+    nodes = nodes_of(bifurcation_tree((("a", "b"), ("c", "d"))).figure)
     assert nodes == [(0.5, 1), (2.5, 1), (1.5, 2)]
 
 
 def test_nested_pairs_of_names_are_drawn_as_the_partition_that_they_are() -> None:
     tree = (("cat", "dog"), "eel")
-    one, other = bifurcation_tree(tree), bifurcation_tree(Partition.of_tree(tree))
+    one, other = bifurcation_tree(tree).figure, bifurcation_tree(Partition.of_tree(tree)).figure
     assert leaves_of(one) == leaves_of(other) == {"cat": 0, "dog": 1, "eel": 2}
     assert nodes_of(one) == nodes_of(other)
 
@@ -123,7 +123,7 @@ def test_a_tree_of_something_else_is_refused() -> None:
 
 
 def test_names_of_leaves_are_text_and_are_shortened() -> None:
-    figure = bifurcation_tree(Partition.sequential((LONG + "1", "$a$ or $b$", LONG + "2")))
+    figure = bifurcation_tree(Partition.sequential((LONG + "1", "$a$ or $b$", LONG + "2"))).figure
     leaves = leaves_of(figure)
     assert r"\$a\$ or \$b\$" in leaves
     assert sum("…" in leaf for leaf in leaves) == 2
@@ -134,7 +134,7 @@ def test_names_of_leaves_are_text_and_are_shortened() -> None:
 @pytest.mark.parametrize("count", [2, 12, 40])
 def test_names_below_a_tree_stand_apart(count: int, length: int) -> None:
     names = [f"{k:02}".ljust(length, "m") for k in range(count)]
-    figure = bifurcation_tree(Partition.sequential(names))
+    figure = bifurcation_tree(Partition.sequential(names)).figure
     assert_nothing_is_cut(figure)
     texts = [text for text in figure.axes[0].texts if hasattr(text, "xy")]
     lines_apart = np.diff([text.get_window_extent().x1 for text in texts]).min()

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import manifold_shap as ms
-from manifold_shap.plots import bars, style
+from manifold_shap.plots import bar, style
 from manifold_shap.tables.schema import Schema
 from tests.plots.helpers import explained, ragged, save, tick_labels, written
 
@@ -25,9 +25,8 @@ def with_phi(
 
 def test_bars_are_ordered_by_size_and_labelled_with_values(people: ms.Explanation) -> None:
     phi = [0.1, -0.4, 0.3, 0.0, -0.2]
-    figure = bars(with_phi(people, 1, phi, 0), instance=1, output="poor")
-    axes = figure.axes[0]
-    widths = [bar.get_width() for bar in axes.patches]
+    axes = bar(with_phi(people, 1, phi, 0), row=1, output="poor")
+    widths = [each.get_width() for each in axes.patches]
     np.testing.assert_allclose(widths, [-0.4, 0.3, -0.2, 0.1, 0.0], atol=1e-7)
     assert axes.get_ylim() == (4.5, -0.5)
     assert tick_labels(axes) == [
@@ -38,13 +37,16 @@ def test_bars_are_ordered_by_size_and_labelled_with_values(people: ms.Explanatio
 def test_bars_write_prediction_base_and_row(people: ms.Explanation) -> None:
     prediction = torch.tensor([[0.127, 0.873]]).expand(6, -1)
     labelled = replace(people, prediction=prediction).with_labels(range(10, 16))
-    text = written(bars(labelled, instance=2))
-    assert "Predicted probability of rich: 0.87\nbase (mean prediction): 0.50; row 12" in text
+    text = written(bar(labelled, row=2).figure)
+    assert (
+        "Predicted probability of rich: 0.87\nbase (mean prediction): 0.50; row 12 (1 of 6 rows)"
+        in text
+    )
 
 
 def test_bars_sum_the_rest_and_the_whole_is_efficient(people: ms.Explanation) -> None:
-    axes = bars(people, output="rich", most=2).axes[0]
-    widths = [bar.get_width() for bar in axes.patches]
+    axes = bar(people, row=0, output="rich", most=2)
+    widths = [each.get_width() for each in axes.patches]
     assert len(widths) == 3
     assert tick_labels(axes)[-1] == "3 other features"
     change = people.prediction[0, 1] - people.base[0, 1]
@@ -52,11 +54,11 @@ def test_bars_sum_the_rest_and_the_whole_is_efficient(people: ms.Explanation) ->
 
 
 def test_one_feature_too_many_is_shown_rather_than_summed(people: ms.Explanation) -> None:
-    assert not any("other" in label for label in tick_labels(bars(people, most=4).axes[0]))
+    assert not any("other" in label for label in tick_labels(bar(people, row=0, most=4)))
 
 
 def test_whiskers_reach_two_standard_errors(people: ms.Explanation) -> None:
-    axes = bars(people, output="rich").axes[0]
+    axes = bar(people, row=0, output="rich")
     (whiskers,) = axes.collections
     ends = np.array([segment[:, 0] for segment in whiskers.get_segments()])
     largest = people.phi[0, :, 1].abs().argsort(descending=True)
@@ -68,32 +70,31 @@ def test_whiskers_reach_two_standard_errors(people: ms.Explanation) -> None:
 def test_exact_values_and_unknown_errors_have_no_whiskers(
     people: ms.Explanation, error: float
 ) -> None:
-    figure = bars(replace(people, standard_error=torch.full_like(people.phi, error)))
-    assert not figure.axes[0].collections
-    save(figure)
+    axes = bar(replace(people, standard_error=torch.full_like(people.phi, error)), row=0)
+    assert not axes.collections
+    save(axes.figure)
 
 
 def test_several_explanations_stand_in_the_order_of_the_first(people: ms.Explanation) -> None:
     phi = [0.1, -0.4, 0.3, 0.0, -0.2]
     first = with_phi(people, 0, phi, 1)
     second = replace(first, phi=-2 * first.phi, base=first.base + 0.25)
-    figure = bars({"on manifold": first, "_off": second}, output="rich")
-    axes = figure.axes[0]
-    widths = np.array([bar.get_width() for bar in axes.patches]).reshape(2, 5)
+    axes = bar({"on manifold": first, "_off": second}, row=0, output="rich")
+    widths = np.array([each.get_width() for each in axes.patches]).reshape(2, 5)
     np.testing.assert_allclose(widths[0], [-0.4, 0.3, -0.2, 0.1, 0.0], atol=1e-7)
     np.testing.assert_allclose(widths[1], -2 * widths[0], atol=1e-7)
-    places = np.array([bar.get_y() for bar in axes.patches]).reshape(2, 5)
+    places = np.array([each.get_y() for each in axes.patches]).reshape(2, 5)
     assert (places[0] < places[1]).all()
-    assert len({bar.get_facecolor() for bar in axes.patches}) == 2
+    assert len({each.get_facecolor() for each in axes.patches}) == 2
     legend = [text.get_text().strip() for text in axes.get_legend().get_texts()]
     assert legend == ["on manifold (base 0.50)", "_off (base 0.75)"]
 
 
 def test_alone_the_sign_has_a_colour(people: ms.Explanation) -> None:
-    axes = bars(people, most=2).axes[0]
-    for bar in axes.patches[:-1]:
-        expected = style.RAISES if bar.get_width() >= 0 else style.LOWERS
-        assert matplotlib.colors.to_hex(bar.get_facecolor()) == expected
+    axes = bar(people, row=0, most=2)
+    for each in axes.patches[:-1]:
+        expected = style.RAISES if each.get_width() >= 0 else style.LOWERS
+        assert matplotlib.colors.to_hex(each.get_facecolor()) == expected
     assert matplotlib.colors.to_hex(axes.patches[-1].get_facecolor()) == style.NEUTRAL
 
 
@@ -102,33 +103,32 @@ def test_rounding_errors_of_zero_print_as_zero() -> None:
     schema = Schema.fit(frame)
     players = schema.players
     explanation = explained(schema.encode(frame), players, ("a",), schema=schema)
-    assert "gain = 0" in tick_labels(bars(explanation).axes[0])
+    assert "gain = 0" in tick_labels(bar(explanation, row=0))
 
 
 def test_superpixels_are_labelled_by_name(patches: ms.Explanation) -> None:
-    labels = tick_labels(bars(patches).axes[0])
+    labels = tick_labels(bar(patches, row=0))
     assert sorted(labels) == sorted(patches.players.names)
 
 
 def test_bars_of_a_row_out_of_range_are_refused(people: ms.Explanation) -> None:
-    with pytest.raises(ValueError, match=r"`instance` to be a whole number from -6 to 5 but got 6"):
-        bars(people, instance=6)
+    with pytest.raises(ValueError, match=r"`row` to be a whole number from -6 to 5 but got 6"):
+        bar(people, row=6)
 
 
 def test_players_that_a_row_lacks_have_no_bar() -> None:
     explanation = ragged()
-    labels = tick_labels(bars(explanation, instance=1).axes[0])
+    labels = tick_labels(bar(explanation, row=1))
     assert sorted(labels) == ["player 0", "player 1"]
-    rest = bars(explanation, instance=0, most=1).axes[0]
-    np.testing.assert_allclose([bar.get_width() for bar in rest.patches], [-0.3, 0.35], rtol=1e-6)
+    rest = bar(explanation, row=0, most=1)
+    np.testing.assert_allclose([each.get_width() for each in rest.patches], [-0.3, 0.35], rtol=1e-6)
 
 
 def test_global_values_are_bars_of_what_adds_to_the_accuracy(people: ms.Explanation) -> None:
     values = ms.global_values(people, ["poor", "rich"] * 3)
-    figure = bars(values, most=3)
-    axes = figure.axes[0]
+    axes = bar(values, most=3)
     order = values.phi.abs().argsort(descending=True)
-    widths = [bar.get_width() for bar in axes.patches]
+    widths = [each.get_width() for each in axes.patches]
     np.testing.assert_allclose(widths[:3], values.phi[order[:3]])
     assert sum(widths) == pytest.approx(values.accuracy - values.offset, abs=1e-6)
     assert tick_labels(axes) == [
@@ -136,10 +136,10 @@ def test_global_values_are_bars_of_what_adds_to_the_accuracy(people: ms.Explanat
     ]  # fmt: skip
     (whiskers,) = axes.collections
     assert [len(ends) for ends in whiskers.get_segments()] == [2, 2, 2, 0]
-    assert f"{values.accuracy:.3g}" in figure.get_suptitle()
+    assert f"{values.accuracy:.3g}" in axes.figure.get_suptitle()
     half = replace(values, made_by={"half_trained": True})
-    assert "Caution: half-trained value function" in bars(half).get_suptitle()
-    both = bars({"on manifold": values, "off manifold": values}).axes[0]
+    assert "Caution: half-trained value function" in bar(half).figure.get_suptitle()
+    both = bar({"on manifold": values, "off manifold": values})
     assert [text.get_text() for text in both.get_legend().get_texts()] == [
         "on manifold", "off manifold"
     ]  # fmt: skip
@@ -148,6 +148,6 @@ def test_global_values_are_bars_of_what_adds_to_the_accuracy(people: ms.Explanat
 def test_global_values_of_other_players_are_refused(people: ms.Explanation) -> None:
     values = ms.global_values(people, ["poor", "rich"] * 3)
     with pytest.raises(ValueError, match="global values of the same players"):
-        bars({"a": values, "b": people})
+        bar({"a": values, "b": people})
     with pytest.raises(ValueError, match="global values of the same players"):
-        bars({"a": values, "b": replace(values, players=tuple("abcde"))})
+        bar({"a": values, "b": replace(values, players=tuple("abcde"))})

@@ -1,16 +1,18 @@
-"""Draws the Shapley values of many rows, feature by feature: a sina plot, or beeswarm."""
+"""Draws the Shapley values of many rows, feature by feature, as points in swarms."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.figure import Figure
 
 from manifold_shap.explanation import Explanation
-from manifold_shap.plots import selection, style
+from manifold_shap.plots import canvas, ranks, selection, style
+from manifold_shap.plots.canvas import Panels
+from manifold_shap.plots.titles import headline
 
 # Points.
 _LABEL = 150.0
@@ -19,17 +21,19 @@ _PANEL = 1.7
 _BINS = 100
 
 
-def sina(
+def beeswarm(
     explanations: Explanation | Mapping[str, Explanation],
-    output: str | None = None,
+    output: str | int | None = None,
     most: int = 12,
-) -> Figure:
+    ax: Axes | None = None,
+) -> Axes | Panels:
     """Draws how each feature moves the output over all rows, the most important feature first.
 
     One point per row, spread upwards and downwards by how many others are near. Features are
     ordered by mean |phi|. Colour is the feature's value by rank among the rows, from low to high;
-    text with two values is coloured by them. What has no order is grey: text with more values, and
-    players of several features.
+    text with two values is coloured by them, and a group of columns by the first principal
+    component of its standardised columns. What has no order is grey: text with more values, and
+    missing cells.
 
     Several explanations stand side by side, with the features in the order of the first.
 
@@ -37,104 +41,93 @@ def sina(
         >>> import manifold_shap as ms
         >>> x = torch.tensor([[1.0, -2.0], [3.0, 1.0]])
         >>> explanation = ms.exact_shapley(lambda x, mask: (x[:, None] * mask).sum(-1, True), x)
-        >>> [tick.get_text() for tick in ms.plots.sina(explanation).axes[0].get_yticklabels()]
+        >>> [tick.get_text() for tick in ms.plots.beeswarm(explanation).get_yticklabels()]
         ['x0', 'x1']
 
     Args:
         explanations: one, or several of the same rows by name.
-        output: name of the output; by default the only one, the second of two probabilities (the
-            positive class), or else the one with the largest mean |phi|, of the first.
+        output: name or position of the output; by default the only one, the second of two
+            probabilities (the positive class), or else the class that is predicted for the most
+            rows; among outputs that are no probabilities, the one with the largest mean |phi|.
         most: features to show; the others are summed, row by row.
+        ax: axes to draw in; by default a new figure. Several panels take their place.
+
+    Returns:
+        The axes; of several explanations, a list of them.
 
     Raises:
+        TypeError: `explanations` are something else, or `ax` is no axes.
         ValueError: nothing to plot, the explanations differ in rows, players or outputs, `most` is
-            not positive, or no output of this name.
+            not positive, or no such output.
     """
     by_name = selection.named(explanations)
     first, *_ = by_name.values()
-    k = _output(first, output)
+    k, why = selection.output_of_all(first, output)
     phi = first.phi[..., k]
     shown = selection.largest(phi.abs().nanmean(0), most)
-    labels, places = [], []
-    for player, columns in zip(shown.tolist(), selection.features(first, shown), strict=True):
-        place, ends = _rank(columns)
-        ends = style.shorten(ends, 0.6 * _LABEL)
-        name = style.shorten(first.players.names[player], _LABEL - style.text_width(ends))
-        labels.append(name + ends)
-        places.append(place)
-    ordered = [bool(np.isfinite(place).any()) for place in places]
+    columns = selection.features(first, shown)
+    labels, places = _lines([first.players.names[player] for player in shown.tolist()], columns)
+    hints = [why, *_hints(columns, places)]
     if others := selection.hidden(phi, shown):
         labels.append(style.count(others, "other feature"))
-        places.append(np.full(len(phi), np.nan))
-
-    figure, panels = _panels(list(by_name), labels)
+        places = np.column_stack((places, np.full(len(phi), np.nan)))
+    alone = len(by_name) == 1
+    drawn = _panels(list(by_name), labels, ax)
+    panels = [drawn] if isinstance(drawn, Axes) else drawn
     for axes, explanation in zip(panels, by_name.values(), strict=True):
         lines = selection.with_rest(explanation.phi[..., k], shown)
-        _draw(axes, lines.double().numpy(), np.stack(places, 1))
-    quantity = selection.quantity(first, k)
-    title = f"{quantity[0].upper()}{quantity[1:]}, {style.count(len(phi), 'row')}"
-    hints = "; ".join(_hints(first, output, any(ordered) and not all(ordered)))
-    style.headline(figure, title, *filter(None, [hints]), *selection.cautions(by_name))
-    alone = len(panels) == 1
+        _draw(axes, lines.double().numpy(), places)
     label = selection.shapley_axis(first, kinds=selection.kinds(first) if alone else ())
     for axes in panels:
         style.scale(axes.xaxis, label if alone else "", ticks=6 if alone else 4)
-    if not alone:
-        figure.supxlabel(label, **style.WORDS)
-    if any(ordered):
-        _draw_colour_bar(figure, panels)
-    return figure
+    if not isinstance(drawn, Axes):
+        drawn.figure.supxlabel(label, **style.WORDS)
+    if np.isfinite(places).any():
+        _draw_colour_bar(panels)
+    title = selection.title(first, k)
+    place = drawn if isinstance(drawn, Axes) else drawn.figure
+    headline(place, by_name, title, "; ".join(filter(None, hints)))
+    return canvas.finished(drawn)
 
 
-def _output(explanation: Explanation, output: str | None) -> int:
-    if output is not None:
-        return selection.output_index(explanation, output)
-    if explanation.space.on_simplex and len(explanation.outputs) == 2:
-        return 1
-    return int(explanation.phi.abs().nanmean((0, 1)).argmax())
+def _lines(
+    names: Sequence[str], columns: Sequence[pd.DataFrame]
+) -> tuple[list[str], Float[np.ndarray, "rows lines"]]:
+    """Labels, and each row's place between low (0) and high (1); NaN where there is no order."""
+    labels, places = [], []
+    for name, own in zip(names, columns, strict=True):
+        values = ranks.of_player(own)
+        places.append(ranks.rank(values.numbers))
+        ends = f": {values.ends[0]} … {values.ends[1]}" if values.ends else ""
+        ends = style.shorten(ends, 0.6 * _LABEL) if len(own) > 1 else ""
+        labels.append(style.shorten(name, _LABEL - style.text_width(ends)) + ends)
+    return labels, np.stack(places, 1)
 
 
-def _hints(explanation: Explanation, output: str | None, grey: bool) -> Iterator[str]:
-    """What the figure leaves out: other outputs, all but a few rows, and some colours."""
-    outputs = len(explanation.outputs)
-    if output is None and outputs > 2:
-        yield f"1 of {outputs} outputs, the most moved"
-    if len(explanation.phi) < 20:
-        yield "too few rows for a summary"
-    if grey:
-        yield "grey: values without order"
+def _hints(columns: Sequence[pd.DataFrame], places: Float[np.ndarray, "rows lines"]) -> list[str]:
+    """Why a figure may say little, and what some of its colours are."""
+    hints = ["too few rows for a summary"] if len(places) < 20 else []
+    ordered = np.isfinite(places).any(0)
+    if any(own.shape[1] > 1 for own, known in zip(columns, ordered, strict=True) if known):
+        hints.append("groups: colour of the first principal component")
+    if ordered.any() and not np.isfinite(places).all():
+        hints.append("grey: missing, or without order")
+    return hints
 
 
-def _rank(columns: pd.DataFrame) -> tuple[Float[np.ndarray, " rows"], str]:
-    """Each row's place between low (0) and high (1), and the names of both ends if it is text.
-
-    NaN where there is no order: of several columns, of text with more than two values, of one row.
-    """
-    unordered = np.full(len(columns), np.nan), ""
-    if columns.shape[1] != 1 or len(columns) == 1:
-        return unordered
-    column = columns.iloc[:, 0]
-    text = [] if pd.api.types.is_numeric_dtype(column) else sorted(column.unique())
-    if len(text) > 2:
-        return unordered
-    rank = column.rank(method="average").to_numpy(dtype=float)
-    low, span = np.nanmin(rank, initial=np.inf), np.ptp(rank[np.isfinite(rank)])
-    place = (rank - low) / span if span > 0 else np.where(np.isfinite(rank), 0.5, np.nan)
-    return place, f": {text[0]} … {text[1]}" if len(text) == 2 else ""
-
-
-def _panels(names: Sequence[str], labels: Sequence[str]) -> tuple[Figure, list[Axes]]:
+def _panels(names: Sequence[str], labels: Sequence[str], ax: Axes | None) -> Axes | Panels:
     """Axes for each explanation, of the same scales; several have their names as titles."""
     height = 0.85 + 0.27 * max(len(labels), 5)
     if len(names) == 1:
-        figure, axes = style.one_panel(height, grid="y")
+        axes = canvas.one_panel(ax, height, grid="y")
         style.write_lines(axes, labels)
-        return figure, [axes]
+        return axes
     columns = min(len(names), 4)
     rows = -(-len(names) // columns)
     beside = max(map(style.text_width, labels)) / 72 + 0.6
-    figure = style.laid_out(height * rows, _PANEL * columns + beside)
-    panels = style.panels(figure, len(names), columns)
+    panels = canvas.panels(
+        canvas.container(ax, height * rows, _PANEL * columns + beside), len(names), columns
+    )
     for axes, name in zip(panels, names, strict=True):
         style.strip(axes, grid="y")
         title = style.plain(style.shorten(name, 72 * _PANEL - 2 * style.MARGIN))
@@ -143,7 +136,7 @@ def _panels(names: Sequence[str], labels: Sequence[str]) -> tuple[Figure, list[A
     for axes in panels[-columns:]:
         axes.tick_params(labelbottom=True)
     style.write_lines(panels[0], labels)
-    return figure, panels
+    return panels
 
 
 def _draw(
@@ -184,7 +177,8 @@ def _jitter(phi: Float[np.ndarray, "rows lines"]) -> Iterator[Float[np.ndarray, 
         yield offsets
 
 
-def _draw_colour_bar(figure: Figure, panels: Sequence[Axes]) -> None:
+def _draw_colour_bar(panels: Sequence[Axes]) -> None:
+    figure: Any = panels[0].figure
     bar = figure.colorbar(
         ScalarMappable(cmap=style.SEQUENTIAL), ax=panels, ticks=[0, 1], aspect=35, pad=0.02
     )

@@ -1,0 +1,104 @@
+"""Puts the values of features in order, as numbers by which points are placed and coloured."""
+
+import datetime
+import numbers
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+from pandas.api import types
+
+_MIDNIGHT = datetime.date(1970, 1, 1)
+
+
+class Ordered(NamedTuple):
+    """A feature as numbers, NaN where a cell is missing or has no order.
+
+    Attributes:
+        ends: names of the lowest and the highest value, where it is one of two texts.
+        dates: whether numbers are days since 1970.
+    """
+
+    numbers: Float[np.ndarray, " rows"]
+    ends: tuple[str, ...] = ()
+    dates: bool = False
+
+    @property
+    def known(self) -> bool:
+        """Whether there is any order."""
+        return bool(np.isfinite(self.numbers).any())
+
+
+def ordered(column: pd.Series) -> Ordered:
+    """A column as numbers; all NaN for text of more than two values, which has no order.
+
+    >>> ordered(pd.Series(["yes", "no", None]))
+    Ordered(numbers=array([ 1.,  0., nan]), ends=('no', 'yes'), dates=False)
+    """
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        if column.cat.ordered:
+            codes = column.cat.codes.to_numpy(dtype=float)
+            return Ordered(np.where(codes < 0, np.nan, codes))
+        column = column.astype(object)
+    there = column.dropna()
+    if types.is_datetime64_any_dtype(column.dtype) or _all(there, datetime.date):
+        moments = pd.to_datetime(column, utc=True).dt.tz_localize(None)
+        days = (moments - pd.Timestamp(_MIDNIGHT)) / pd.Timedelta(days=1)
+        return Ordered(days.to_numpy(dtype=float), dates=True)
+    if types.is_timedelta64_dtype(column.dtype):
+        return Ordered(column.dt.total_seconds().to_numpy(dtype=float))
+    if _all(there, datetime.time):
+        column = column.map(_seconds, na_action="ignore")
+    elif not _all(there, (numbers.Real, np.bool_, Decimal)):
+        ends = tuple(sorted(map(str, there.unique())))
+        if len(ends) > 2:
+            return Ordered(np.full(len(column), np.nan))
+        places = {end: float(place) for place, end in enumerate(ends)}
+        column = column.map(lambda value: places[str(value)], na_action="ignore")
+        return Ordered(_floats(column), ends if len(ends) == 2 else ())
+    return Ordered(_floats(column))
+
+
+def _all(values: pd.Series, kinds: Any) -> bool:
+    return len(values) > 0 and all(isinstance(value, kinds) for value in values)
+
+
+def _seconds(time: datetime.time) -> float:
+    return 3600 * time.hour + 60 * time.minute + time.second + time.microsecond / 1e6
+
+
+def _floats(column: pd.Series) -> Float[np.ndarray, " rows"]:
+    return np.array([np.nan if pd.isna(value) else float(value) for value in column], dtype=float)
+
+
+def of_player(columns: pd.DataFrame) -> Ordered:
+    """A player's columns as numbers: of a group, the first principal component of those in order.
+
+    Columns count alike (standardised), missing cells as average ones; the component rises with the
+    most of them.
+    """
+    found = [ordered(columns.iloc[:, k]) for k in range(columns.shape[1])]
+    if len(found) == 1:
+        return found[0]
+    known = [each.numbers for each in found if each.known]
+    if not known:
+        return Ordered(np.full(len(columns), np.nan))
+    values = np.stack(known, 1)
+    absent = ~np.isfinite(values).any(1)
+    values = values - np.nanmean(values, axis=0)
+    values = np.nan_to_num(values / np.maximum(np.nanstd(values, axis=0), 1e-300))
+    direction = np.linalg.svd(values, full_matrices=False)[2][0]
+    component = values @ (direction if direction.sum() >= 0 else -direction)
+    return Ordered(np.where(absent, np.nan, component))
+
+
+def rank(values: Float[np.ndarray, " rows"]) -> Float[np.ndarray, " rows"]:
+    """Each row's place between low (0) and high (1); NaN where there is no order, or one row."""
+    known = np.isfinite(values)
+    if len(values) == 1 or not known.any():
+        return np.full(len(values), np.nan)
+    place = pd.Series(values).rank(method="average").to_numpy(dtype=float)
+    low, span = place[known].min(), np.ptp(place[known])
+    return (place - low) / span if span else np.where(known, 0.5, np.nan)

@@ -1,0 +1,222 @@
+"""Draws the Shapley values of one feature against its values, over many rows."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+from manifold_shap._words import closest
+from manifold_shap._words import shown as listed
+from manifold_shap.explanation import Explanation
+from manifold_shap.plots import canvas, ranks, selection, style
+from manifold_shap.plots.titles import headline
+from manifold_shap.tables.features import as_text
+
+# Categories with a place or a colour of their own; the rarest share one.
+_PLACES, _COLOURS = 12, 6
+# So few rows have whiskers.
+_WHISKERS = 300
+_GOLDEN = (5**0.5 - 1) / 2
+
+
+class _Feature(NamedTuple):
+    """A column, and the player that owns it."""
+
+    name: str
+    player: int
+    column: pd.Series
+
+
+def scatter(
+    explanation: Explanation,
+    feature: str | int,
+    color: str | int | None = None,
+    output: str | int | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draws what a feature adds to the output against the feature's value, a point for each row.
+
+    Categories stand side by side, and missing cells apart at the left. Whiskers reach two standard
+    errors to each side, where rows are few enough to see them. A second feature may colour the
+    points: where their colours part, the two interact, or are correlated.
+
+        >>> import torch
+        >>> import manifold_shap as ms
+        >>> x = torch.tensor([[1.0, -2.0], [3.0, 1.0]])
+        >>> explanation = ms.exact_shapley(lambda x, mask: (x[:, None] * mask).sum(-1, True), x)
+        >>> axes = ms.plots.scatter(explanation, "x0", color="x1")
+        >>> axes.get_xlabel(), axes.get_ylabel()
+        ('x0', 'Shapley value (model output)')
+
+    Args:
+        explanation: of any rows.
+        feature: name or position of a player, or name of one of a group's columns; the value is
+            then that of the whole group.
+        color: likewise, of the feature that colours the points.
+        output: name or position of the output; by default as of `beeswarm`.
+        ax: axes to draw in; by default a new figure.
+
+    Raises:
+        TypeError: `explanation` is none, or `ax` is no axes.
+        ValueError: nothing to plot, no such feature or output, or a group of columns, or a player
+            of several pixels, for `feature`.
+    """
+    selection.one(explanation)
+    k, why = selection.output_of_all(explanation, output)
+    x = _feature(explanation, "feature", feature)
+    hue = None if color is None else _feature(explanation, "color", color)
+    phi = explanation.phi[:, x.player, k].double().numpy()
+    error = explanation.standard_error[:, x.player, k].double().numpy()
+    ax = canvas.one_panel(ax, 3.0, grid="y")
+    ax.axhline(0, color=style.NEUTRAL, linewidth=0.8, zorder=1)
+    places = _place(ax, x)
+    if len(phi) <= _WHISKERS and (error > 0).any():
+        whiskers = np.where(error > 0, 2 * error, 0.0)
+        ax.errorbar(
+            places, phi, whiskers, fmt="none", ecolor=style.NEUTRAL, elinewidth=0.5, zorder=2
+        )
+    _draw_points(ax, places, phi, hue)
+    style.scale(ax.xaxis, style.shorten(x.name, canvas.width_of(ax) - 40))
+    owner = explanation.players.names[x.player]
+    # Of a group, of which the axis below names a column.
+    of = "" if owner == x.name else f" of {style.shorten(owner, 40.0)}"
+    label = selection.shapley_axis(explanation, of, selection.kinds(explanation))
+    style.scale(ax.yaxis, label, ticks=6)
+    headline(ax, {"": explanation}, selection.title(explanation, k), why)
+    return canvas.finished(ax)
+
+
+def _feature(explanation: Explanation, argument: str, given: str | int) -> _Feature:
+    names = explanation.players.names
+    if isinstance(given, (int, np.integer)) and 0 <= given < len(names):
+        given = names[given]
+    players = selection.every(explanation)
+    if given in names:
+        player = names.index(str(given))
+        (own,) = selection.features(explanation, players[[player]])
+        if own.shape[1] == 1:
+            return _Feature(names[player], player, own.iloc[:, 0])
+        instead = f"name one of its columns: {listed(own.columns, 10)}"
+        if not own.shape[1] or not isinstance(own.columns[0], str):
+            instead = "which have no names; give the table as a data frame"
+        raise ValueError(
+            f"Expected `{argument}` to be one column but {given!r} has several; {instead}."
+        )
+    columns = {
+        name: _Feature(name, player, own[name])
+        for player, own in enumerate(selection.features(explanation, players))
+        for name in own
+        if isinstance(name, str)
+    }
+    if given in columns:
+        return columns[str(given)]
+    known = list(dict.fromkeys((*names, *columns)))
+    raise ValueError(
+        f"Expected `{argument}` to be one of {listed(known)} but got {given!r}"
+        f"{closest(given, known) or '.'}"
+    )
+
+
+def _place(ax: Axes, feature: _Feature) -> Float[np.ndarray, " rows"]:
+    """Where rows stand along the axis, whose ticks are set; missing cells are at the left."""
+    values = ranks.ordered(feature.column)
+    if values.known and not values.ends and not _is_category(feature.column):
+        places = values.numbers.copy()
+        absent = ~np.isfinite(places)
+        low, high = np.nanmin(places), np.nanmax(places)
+        if values.dates:
+            locator = AutoDateLocator(maxticks=6)
+            ax.xaxis.set_major_locator(locator)
+            ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+        if absent.any():
+            places[absent] = low - 0.12 * (high - low or 1.0)
+            ax.axvspan(places[absent][0], places[absent][0], color=style.GRID)
+            ax.annotate(
+                "missing", (places[absent][0], 1), (0, 2), ("data", "axes fraction"),
+                "offset points", ha="center", **style.WORDS,
+            )  # fmt: skip
+        return places
+    codes, labels = _categories(feature.column, _PLACES)
+    short = [style.shorten(label, 80.0) for label in labels]
+    settings, _ = style.below_axis(short, canvas.width_of(ax) - 50)
+    ax.set_xticks(range(len(labels)), [style.plain(label) for label in short], **settings)
+    ax.set_xlim(-0.5, len(labels) - 0.5)
+    # Multiples of the golden ratio lie evenly, in whatever order.
+    return codes + 0.5 * ((np.arange(len(codes)) * _GOLDEN) % 1 - 0.5)
+
+
+def _is_category(column: pd.Series) -> bool:
+    return isinstance(column.dtype, pd.CategoricalDtype) or column.dtype == bool
+
+
+def _categories(column: pd.Series, most: int) -> tuple[Float[np.ndarray, " rows"], list[str]]:
+    """The number of each row's category, and their names; the rarest are one, "other"."""
+    texts = column.astype(object).map(as_text)
+    count = texts.value_counts()
+    if isinstance(column.dtype, pd.CategoricalDtype) and column.cat.ordered:
+        order = [as_text(value) for value in column.cat.categories]
+    else:
+        order = sorted(count.index)
+    kept = set(count.index[: most if len(count) <= most else most - 1])
+    names = [name for name in order if name in kept and name != "missing"]
+    names += ["missing"] * ("missing" in kept) + ["other"] * (len(kept) < len(count))
+    place = {name: float(k) for k, name in enumerate(names)}
+    return texts.map(lambda text: place.get(text, place.get("other"))).to_numpy(float), names
+
+
+def _draw_points(
+    ax: Axes,
+    x: Float[np.ndarray, " rows"],
+    phi: Float[np.ndarray, " rows"],
+    hue: _Feature | None,
+) -> None:
+    """Points, coloured by a feature: by its numbers on a scale, by its categories in a legend."""
+    look: dict[str, Any] = {
+        "s": float(np.clip(26 - 6 * np.log10(len(phi)), 4, 16)), "linewidths": 0, "zorder": 3,
+        "rasterized": len(phi) > 5000,
+    }  # fmt: skip
+    if hue is None:
+        ax.scatter(x, phi, color=style.SERIES[0], alpha=0.8, **look)
+        return
+    values = ranks.ordered(hue.column)
+    if values.known and not values.ends and not _is_category(hue.column):
+        _draw_on_scale(ax, x, phi, hue.name, values, look)
+        return
+    codes, names = _categories(hue.column, _COLOURS)
+    handles = [
+        ax.scatter(x[codes == k], phi[codes == k], color=colour, **look)
+        for k, colour in zip(range(len(names)), style.SERIES, strict=False)
+    ]
+    title = style.plain(style.shorten(hue.name, canvas.width_of(ax) - 20))
+    canvas.legend_above(ax, handles, names, 20.0, title=title, handletextpad=0.1)
+
+
+def _draw_on_scale(
+    ax: Axes,
+    x: Float[np.ndarray, " rows"],
+    phi: Float[np.ndarray, " rows"],
+    name: str,
+    values: ranks.Ordered,
+    look: dict[str, Any],
+) -> None:
+    # Few extreme values would leave all others in one colour.
+    low, high = np.nanquantile(values.numbers, (0.05, 0.95))
+    if low == high:
+        low, high = np.nanmin(values.numbers), np.nanmax(values.numbers)
+    points = ax.scatter(
+        x, phi, c=values.numbers, vmin=low, vmax=high, plotnonfinite=True,
+        cmap=style.SEQUENTIAL.with_extremes(bad=style.NEUTRAL), **look,
+    )  # fmt: skip
+    figure: Any = ax.figure
+    bar = figure.colorbar(points, ax=ax, aspect=30, pad=0.02)
+    grey = "" if np.isfinite(values.numbers).all() else " (grey: missing)"
+    style.scale(bar.ax.yaxis, style.shorten(name, 120.0) + grey, ticks=5)
+    if values.dates:
+        locator = AutoDateLocator(maxticks=5)
+        bar.ax.yaxis.set_major_locator(locator)
+        bar.ax.yaxis.set_major_formatter(ConciseDateFormatter(locator))
+    bar.ax.tick_params(labelsize=style.TEXT, labelcolor=style.INK, length=0)
+    bar.outline.set_visible(False)

@@ -1,0 +1,67 @@
+"""Says over a figure what it shows, and below it how good the value function is."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import FigureBase
+
+from manifold_shap.explanation import Explanation
+from manifold_shap.global_values import GlobalValues
+from manifold_shap.plots import canvas, style
+
+Explained = Mapping[str, Explanation] | Mapping[str, GlobalValues]
+
+
+def headline(place: Axes | FigureBase, by_name: Explained, *lines: str) -> None:
+    """Over a figure or given axes: lines, and cautions; below: the quality of value functions.
+
+    The first line over a figure of our own is cut to its width, all others go on below.
+    """
+    # At a low resolution, letters are a little wider.
+    room = 0.96 * (canvas.width_of(place) - 2 * style.MARGIN)
+    given = isinstance(place, Axes) and not canvas.is_own(place)
+    first, *others = filter(None, lines)
+    above = [] if given else [style.shorten(first, room, style.TITLE)]
+    for line in [*([first] if given else []), *others, *cautions(by_name)]:
+        above += style.wrapped(line, room, style.TITLE)
+    canvas.write_above(place, above)
+    small = [part for note in notes(by_name) for part in style.wrapped(note, room, style.SMALL)]
+    if small:
+        canvas.write_below(place, small)
+
+
+def cautions(by_name: Explained) -> list[str]:
+    """Lines that warn of value functions that are half-trained, or no better than the marginal."""
+    names = [name for name, each in by_name.items() if each.made_by.get("half_trained")]
+    which = f": {', '.join(names)}" if len(by_name) > 1 else ""
+    found = [f"Caution: half-trained value function{which}"] if names else []
+    for name, each in by_name.items():
+        if warning := quality(each).get("warning"):
+            found.append(f"Caution: {f'{name}: ' if len(by_name) > 1 else ''}{warning}")
+    return found
+
+
+def notes(by_name: Explained) -> list[str]:
+    """A line on the value function of each that says how good it is."""
+    found = []
+    for name, each in by_name.items():
+        known = quality(each)
+        chosen, errors = known.get("chosen"), known.get("mse", {})
+        if chosen is None:
+            continue
+        line = f"{name}: {chosen}" if len(by_name) > 1 else f"value function: {chosen}"
+        if chosen in errors:
+            line += f"; error {style.number(errors[chosen])}"
+        if "off_manifold" in known:
+            line += f" ({style.number(known['off_manifold'])} off the manifold)"
+        if "rows" in known:
+            line += f", measured on {style.count(known['rows'], 'row')}"
+        found.append(line)
+    return found
+
+
+def quality(explanation: Explanation | GlobalValues) -> Mapping[str, Any]:
+    """What is known of its value function; empty if nothing is."""
+    known = explanation.made_by.get("quality")
+    return known if isinstance(known, Mapping) else {}

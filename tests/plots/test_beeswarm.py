@@ -1,0 +1,136 @@
+"""Sina plots: where points stand, and what colours they have."""
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+
+import manifold_shap as ms
+from manifold_shap.plots import beeswarm
+from tests.plots.helpers import explained, ragged, save, table, tick_labels, written
+
+
+def points(axes: Axes) -> np.ndarray:
+    return np.asarray(axes.collections[0].get_offsets())
+
+
+def test_every_row_is_a_point_on_the_line_of_its_feature(people: ms.Explanation) -> None:
+    axes = beeswarm(people)
+    importance = people.phi[..., 1].abs().mean(0)
+    order = importance.argsort(descending=True)
+    x, y = points(axes).reshape(5, 6, 2).transpose(2, 0, 1)
+    np.testing.assert_allclose(x, people.phi[:, order, 1].T.numpy(), rtol=1e-6)
+    assert (np.abs(y - np.arange(5)[:, None]) <= 0.4).all()
+    assert axes.get_ylim() == (4.5, -0.5)
+    names = [label.split(":")[0].replace("\\", "") for label in tick_labels(axes)]
+    assert names == [people.players.names[k] for k in order]
+
+
+def test_the_other_features_are_summed_row_by_row(people: ms.Explanation) -> None:
+    axes = beeswarm(people, most=2)
+    x = points(axes)[:, 0].reshape(3, 6)
+    np.testing.assert_allclose(x.sum(0), people.phi[..., 1].sum(1).numpy(), atol=1e-6)
+    assert tick_labels(axes)[-1] == "3 other features"
+
+
+def test_colours_are_ranks_and_categories_are_grey(people: ms.Explanation) -> None:
+    axes = beeswarm(people)
+    labels = [label.replace("\\", "") for label in tick_labels(axes)]
+    colours = np.ma.filled(axes.collections[0].get_array(), np.nan).reshape(5, 6)
+    by_label = dict(zip(labels, colours, strict=True))
+    np.testing.assert_allclose(by_label["age"], [0.4, 0, 1, 0.6, 0.2, 0.8])
+    np.testing.assert_allclose(by_label["sex: f … m"], [0, 1, 1, 0, 1, 0])
+    np.testing.assert_allclose(by_label["owner"], [0, 1, 0, 1, 1, 0])
+    assert np.isnan(by_label["city"]).all()
+    assert "grey: missing, or without order" in " ".join(axes.figure.get_suptitle().split())
+    assert {"low", "high", "feature value"} <= set(written(axes.figure))
+
+
+def test_points_spread_where_they_crowd_and_in_the_same_way_each_time() -> None:
+    explanation = explained(torch.rand(400, 2), ms.Players.of_elements((2,)), ("a",), ms.Identity())
+    phi = explanation.phi.clone()
+    phi[:, 0, 0] = 0.0
+    phi[:, 1, 0] = torch.linspace(-1, 1, 400) ** 5
+    axes = beeswarm(replace(explanation, phi=phi))
+    x, y = points(axes)[:400].T
+    assert tick_labels(axes)[0] == "x1"
+    middle, end = np.abs(x) < 0.05, np.abs(x) > 0.7
+    assert np.abs(y[middle]).max() > 0.35
+    assert np.abs(y[end]).max() < 0.1
+    np.testing.assert_array_equal(points(axes), points(beeswarm(replace(explanation, phi=phi))))
+
+
+def test_the_positive_class_is_shown_or_the_one_that_is_predicted_for_the_most_rows(
+    people: ms.Explanation, digits: ms.Explanation
+) -> None:
+    assert "Probability of rich, 6 rows" in beeswarm(people).figure.get_suptitle()
+    predicted = torch.eye(3)[[1, 0, 1, 2, 1]]
+    title = beeswarm(replace(digits, prediction=predicted)).figure.get_suptitle()
+    assert "Probability of 1, 5 rows\n1 of 3 outputs, predicted for 3 rows" in title
+    scores = replace(digits, space=ms.Identity(), phi=digits.phi * torch.tensor([10, 1, 1]))
+    assert "1 of 3 outputs, the most moved" in beeswarm(scores).figure.get_suptitle()
+    assert "Probability of 2, 5 rows" in beeswarm(digits, output=2).figure.get_suptitle()
+    assert "Probability of 2, 5 rows" in beeswarm(digits, output="2").figure.get_suptitle()
+
+
+def test_a_summary_of_few_rows_and_one_of_many_outputs_says_so(digits: ms.Explanation) -> None:
+    assert "rows; too few rows for a summary" in beeswarm(digits).figure.get_suptitle()
+    many = digits[[0, 1, 2, 3, 4] * 4]
+    assert "too few" not in beeswarm(many).figure.get_suptitle()
+    assert "outputs" not in beeswarm(many, output="2").figure.get_suptitle()
+
+
+def test_groups_have_the_colours_of_their_columns() -> None:
+    axes = beeswarm(table({"years": ["age"], "rest": ["sex", "gain ($)", "owner"], "?": ["city"]}))
+    colours = np.ma.filled(axes.collections[0].get_array(), np.nan).reshape(3, 6)
+    by_label = dict(zip(tick_labels(axes), colours, strict=True))
+    np.testing.assert_allclose(by_label["years"], [0.4, 0, 1, 0.6, 0.2, 0.8])
+    assert np.ptp(by_label["rest"]) == 1
+    assert np.isnan(by_label["?"]).all()
+    title = " ".join(axes.figure.get_suptitle().split())
+    assert "groups: colour of the first principal component" in title
+
+
+def test_rows_have_no_point_for_players_that_they_lack() -> None:
+    explanation = ragged()[[1, 0]]
+    axes = beeswarm(explanation)
+    x, y = points(axes).T.reshape(2, 3, 2)
+    order = explanation.phi[..., 0].abs().nanmean(0).argsort(descending=True)
+    np.testing.assert_allclose(x, explanation.phi[:, order, 0].T, rtol=1e-6)
+    np.testing.assert_array_equal(np.isnan(y), np.isnan(x))
+    rest = points(beeswarm(explanation, most=1))[:, 0].reshape(2, 2)
+    np.testing.assert_allclose(rest.sum(0), explanation.phi[..., 0].nansum(1), rtol=1e-5)
+
+
+def test_superpixels_and_single_rows_are_grey_without_a_colour_bar(
+    patches: ms.Explanation, people: ms.Explanation
+) -> None:
+    for axes in (beeswarm(patches), beeswarm(people[[2]])):
+        assert axes.figure.axes == [axes]
+        assert np.isnan(np.ma.filled(axes.collections[0].get_array(), np.nan)).all()
+        save(axes.figure)
+
+
+def test_several_explanations_stand_side_by_side_on_the_same_scales(people: ms.Explanation) -> None:
+    other = replace(people, phi=3 * people.phi.flip(1))
+    axes = beeswarm({"one": people, "the other": other, "third": people}, most=2)
+    *panels, bar = axes.figure.axes
+    assert [panel.get_title(loc="left") for panel in panels] == ["one", "the other", "third"]
+    assert bar.get_ylabel() == "feature value"
+    shown = people.phi[..., 1].abs().mean(0).argsort(descending=True)[:2]
+    for panel, explanation in zip(panels, (people, other, people), strict=True):
+        x = np.asarray(panel.collections[0].get_offsets())[:, 0].reshape(3, 6)
+        np.testing.assert_allclose(x[:2], explanation.phi[:, shown, 1].T.numpy(), rtol=1e-6)
+    assert tick_labels(panels[0])[-1] == "3 other features"
+    assert len({panel.get_xlim() for panel in panels}) == 1
+
+
+def test_the_last_panel_of_every_column_has_its_ticks(people: ms.Explanation) -> None:
+    axes = beeswarm(dict.fromkeys("abcde", people))
+    axes.figure.draw_without_rendering()
+    labelled = [
+        any(label.get_visible() and label.get_text() for label in panel.get_xticklabels())
+        for panel in axes
+    ]
+    assert labelled == [False, True, True, True, True]

@@ -1,0 +1,65 @@
+"""What stands over and below a figure: cautions, and how good the value function is."""
+
+from dataclasses import replace
+
+import matplotlib.pyplot as plt
+
+from manifold_shap.plots import bar, titles
+from tests.plots.helpers import assert_nothing_is_cut, table, written
+
+QUALITY = {
+    "chosen": "surrogate",
+    "rows": 500,
+    "off_manifold": 0.0341,
+    "mse": {"surrogate": 0.01234, "Gaussian": 0.02},
+}
+NOTE = "value function: surrogate; error 0.0123 (0.0341 off the manifold), measured on 500 rows"
+WARNING = "the value function is no better than values off the manifold"
+
+
+def test_a_half_trained_value_function_is_named() -> None:
+    whole = table()
+    half = replace(whole, made_by={"half_trained": True})
+    assert titles.cautions({"one": whole}) == []
+    assert titles.cautions({"one": half}) == ["Caution: half-trained value function"]
+    both = titles.cautions({"one": half, "two": whole})
+    assert both == ["Caution: half-trained value function: one"]
+
+
+def test_the_quality_of_a_value_function_is_one_line_and_a_bad_one_is_warned_of() -> None:
+    good = replace(table(), made_by={"quality": QUALITY})
+    bad = replace(good, made_by={"quality": {**QUALITY, "warning": WARNING}})
+    assert titles.notes({"": good}) == [NOTE]
+    assert titles.notes({"": table()}) == []
+    assert titles.cautions({"": bad}) == [f"Caution: {WARNING}"]
+    assert titles.cautions({"": good}) == []
+    assert titles.notes({"a": good, "b": table()}) == [NOTE.replace("value function", "a")]
+    assert titles.notes({"": replace(good, made_by={"quality": {"chosen": "VAE"}})}) == [
+        "value function: VAE"
+    ]
+
+
+def test_figures_have_room_for_quality_and_cautions() -> None:
+    plain = table()
+    made_by = {"half_trained": True, "quality": {**QUALITY, "warning": WARNING}}
+    axes = bar(replace(plain, made_by=made_by))
+    text = written(axes.figure)
+    assert any(NOTE[:60] in " ".join(line.split()) for line in text)
+    title = axes.figure.get_suptitle()
+    assert "Caution: half-trained" in title
+    assert WARNING in " ".join(title.split())
+    assert_nothing_is_cut(axes.figure)
+    usual = bar(plain)
+    usual.figure.draw_without_rendering()
+    # A title of one line leaves another one free.
+    assert abs(axes.bbox.height - usual.bbox.height) < 40
+
+
+def test_given_axes_have_them_too() -> None:
+    figure, ax = plt.subplots(layout="constrained", figsize=(5, 4))
+    bar(replace(table(), made_by={"quality": {**QUALITY, "warning": WARNING}}), ax=ax)
+    assert WARNING in " ".join(ax.get_title("left").split())
+    (note,) = ax.texts
+    assert " ".join(note.get_text().split()) == NOTE
+    assert_nothing_is_cut(figure)
+    plt.close(figure)

@@ -22,15 +22,16 @@ def as_outputs(outputs: Any) -> tuple[Tensor, tuple[str, ...] | None]:
     (tensor([[0.5000, 0.5000]], dtype=torch.float64), None)
     """
     if isinstance(outputs, Tensor | np.ndarray):
-        return check_returned("the model", outputs), None
+        found = check_returned("the model", outputs)
+        return found if found.is_floating_point() else found.double(), None
     import narwhals as nw
 
-    found = nw.from_native(outputs, eager_only=True, allow_series=True, pass_through=True)
-    if isinstance(found, nw.DataFrame):
-        names = tuple(map(str, found.columns))
-        return check_returned("the model", found.to_numpy()), names
-    own = found.to_numpy() if isinstance(found, nw.Series) else found
-    return check_returned("the model", own), None
+    table = nw.from_native(outputs, eager_only=True, allow_series=True, pass_through=True)
+    if isinstance(table, nw.DataFrame):
+        return as_outputs(table.to_numpy())[0], tuple(map(str, table.columns))
+    if isinstance(table, nw.Series):
+        return as_outputs(table.to_numpy())
+    return check_returned("the model", outputs), None
 
 
 def converted(raw: Float[Tensor, "batch outputs"], returns: str, scale: str | None) -> Tensor:

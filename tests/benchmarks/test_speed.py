@@ -17,6 +17,7 @@ from benchmarks.speed import (
     along,
     amortized,
     budget,
+    frames,
     imputers,
     peers,
     rows,
@@ -326,3 +327,10 @@ def test_vignettes_in_small(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ours["coalitions"] >= shap["coalitions"] > same["coalitions"]
     assert max(one["error"] for one in (shap, ours, same)) < 0.1
     assert vignettes.mixture(50, 1).shape == (50, 7)
+
+
+def test_frames_in_small(run: Run, tmp_path: Path) -> None:
+    found = run("speed/frames", vae=False)
+    assert found.keys() == frames.IMPUTERS.keys()
+    assert all(0 < one["ratio"] < 3 for one in found.values())
+    assert "| marginal | " in (tmp_path / "frames.md").read_text()

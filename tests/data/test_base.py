@@ -123,8 +123,9 @@ def test_each_configuration_builds_its_source(name: str) -> None:
     plain = OmegaConf.load(CONF / f"{name}.yaml")
     plain.pop("defaults", None)
     plain.name = name
-    given = {"path": "a.csv", "target": "b"} if name == "table" else {}
-    config = OmegaConf.create({"seed": 11, "data": {**plain, **given}})
+    given = {"path": "table.csv", "target": "b"} if name == "table" else {}
+    plain.update(given)
+    config = OmegaConf.create({"seed": 11, "data": plain})
     data = hydra.utils.instantiate(config.data)
     assert type(data) is SOURCES[name]
     assert (data.name, data.seed) == (name, 11)

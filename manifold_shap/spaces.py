@@ -11,8 +11,11 @@ from torch import Tensor
 
 from manifold_shap import simplex
 from manifold_shap._checks import check_number
-from manifold_shap._words import check_choice
+from manifold_shap._words import check_choice, check_text
 from manifold_shap.simplex.partition import Partition
+
+# What values of a regression are in where nobody says it.
+_NO_UNIT = "model output"
 
 # Every output space by its name; `OutputSpace.__init_subclass__` enters them.
 SPACES: dict[str, type["OutputSpace"]] = {}
@@ -38,7 +41,7 @@ class OutputSpace(ABC):
     """
 
     name: ClassVar[str]
-    unit: ClassVar[str]
+    unit: str
     on_simplex: ClassVar[bool] = False
     takes: ClassVar[str] = "probabilities"
     zero_replacement: float
@@ -119,14 +122,20 @@ class Probability(OutputSpace):
 
 @dataclass(frozen=True)
 class Identity(OutputSpace):
-    """The plain values of a regression model.
+    """The plain values of a regression model, in their unit.
 
     >>> Identity()(torch.tensor([[3.0]]))
     tensor([[3.]])
+    >>> Identity(unit="kg").label("weight")
+    'weight (kg)'
+
+    Raises:
+        TypeError: `unit` is no text.
     """
 
+    unit: str = _NO_UNIT
+
     name = "identity"
-    unit = "model output"
     takes = "values"
 
     def __call__(self, prediction: Tensor) -> Tensor:
@@ -135,9 +144,18 @@ class Identity(OutputSpace):
     def outputs(self, classes: Sequence[str]) -> tuple[str, ...]:
         return tuple(classes)
 
+    def __post_init__(self) -> None:
+        check_text("unit", self.unit)
+
     def label(self, output: str) -> str:
         # A function without names for its outputs numbers them.
-        return "model output" if output == "0" else output
+        named = _NO_UNIT if output == "0" else output
+        return named if self.unit == _NO_UNIT else f"{named} ({self.unit})"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        own = {} if self.unit == _NO_UNIT else {"unit": self.unit}
+        return {"output": self.name, **own}
 
 
 @dataclass(frozen=True)
@@ -220,7 +238,9 @@ class ILR(_LogRatios):
         return f"log-ratio {output}"
 
 
-def as_space(output: "str | OutputSpace", zero_replacement: float | None = None) -> OutputSpace:
+def as_space(
+    output: "str | OutputSpace", zero_replacement: float | None = None, unit: str | None = None
+) -> OutputSpace:
     """The output space of this name, or the space itself.
 
         >>> as_space("ilr", zero_replacement=1e-6)
@@ -229,10 +249,13 @@ def as_space(output: "str | OutputSpace", zero_replacement: float | None = None)
     Args:
         output: a name in `SPACES`, or an output space.
         zero_replacement: of a named space that takes logarithms; see `OutputSpace`.
+        unit: of the named space `identity`: that of the values of a regression model.
 
     Raises:
-        TypeError: neither a name nor an output space, or `zero_replacement` is no number.
-        ValueError: no space has this name, or `zero_replacement` is out of range.
+        TypeError: neither a name nor an output space, `zero_replacement` is no number or `unit` no
+            text.
+        ValueError: no space has this name, `zero_replacement` is out of range, or there is a `unit`
+            for a space of probabilities, which has its own.
     """
     if isinstance(output, OutputSpace):
         return output
@@ -243,6 +266,13 @@ def as_space(output: "str | OutputSpace", zero_replacement: float | None = None)
         )
     check_choice("output", output, SPACES)
     named: Any = SPACES[output]
+    if unit is not None:
+        if not issubclass(named, Identity):
+            raise ValueError(
+                f"Expected `unit` with output='identity' only but got {unit!r} with "
+                f"output={output!r}, whose unit is {named.unit!r}; leave it out."
+            )
+        return named(unit)
     if zero_replacement is None or not named().takes_logarithms:
         return named()
     return named(zero_replacement)

@@ -96,3 +96,19 @@ def test_errors() -> None:
 def test_probabilities_are_never_rounded_to_certainty() -> None:
     said = [as_space("probability").amount(p) for p in (0.0, 0.001, 0.5, 0.9993, 1.0)]
     assert said == ["0.00", "< 0.01", "0.50", "> 0.99", "1.00"]
+
+
+@pytest.mark.usefixtures("any_type")
+def test_the_unit_of_a_regression() -> None:
+    plain, kilograms = as_space("identity"), as_space("identity", unit="kg")
+    assert (plain.unit, kilograms.unit) == ("model output", "kg")
+    assert [each.label("0") for each in (plain, kilograms)] == ["model output", "model output (kg)"]
+    assert kilograms.label("mass") == "mass (kg)"
+    for space in (plain, kilograms):
+        assert as_space(**space.settings) == space
+    # As checkpoints of earlier trainings have it.
+    assert plain.settings == {"output": "identity"}
+    with pytest.raises(ValueError, match=r"`unit` with output='identity' only but got 'kg'"):
+        as_space("probability", unit="kg")
+    with pytest.raises(TypeError, match="Expected `unit` to be text but got 3"):
+        as_space("identity", unit=3)

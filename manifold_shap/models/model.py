@@ -21,13 +21,15 @@ _REPEATED_ROWS = 64
 
 
 @runtime_checkable
-class Rows(Protocol):
-    """Makes rows of the kind that a model takes from a tensor: a `Codebook`, for example."""
+class FrameOfCodes(Protocol):
+    """Makes the frame that a model takes from codes of its cells: a `Codebook`, for example."""
 
-    names: tuple[str, ...]
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the columns, one for each code of a row."""
 
     def frame(self, x: Tensor) -> Any:
-        """The rows that the tensor stands for."""
+        """The rows that the codes stand for."""
 
 
 class Model:
@@ -61,7 +63,7 @@ class Model:
         classes: Sequence[str],
         returns: str,
         batch_size: int | None = None,
-        codebook: Rows | None = None,
+        codebook: FrameOfCodes | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         self.returns = check_choice("returns", returns, RETURNS)
@@ -138,6 +140,7 @@ def as_model(
     classes: Sequence[str] | None = None,
     returns: str | None = None,
     batch_size: int | None = None,
+    codebook: FrameOfCodes | None = None,
 ) -> Model:
     """Wrap a trained model of any kind.
 
@@ -150,14 +153,15 @@ def as_model(
     Args:
         model: gives outputs `[batch, classes]` for a batch of rows.
         x: a few rows, a tensor or an array `[batch, *event]`, on which the outputs are checked and,
-            where `returns` is not given, read; whole numbers stay whole. Or the `Codebook` of a
-            frame: the result then takes codes, and the model gets the frame that they stand for.
+            where `returns` is not given, read; whole numbers stay whole. Or a codebook.
         classes: names; by default the model's own, else "0", "1", ...
         returns: `"logits"`, `"probabilities"`, `"log_probabilities"` or, for regression,
             `"values"`. By default what the kind of model says; of a torch module or a function it
             is inferred from the outputs: rows that are distributions are probabilities, rows
             outside of [0, 1] are logits.
         batch_size: most rows in a call of `model`, where it has a limit.
+        codebook: the `Codebook` of a frame: rows then are its codes, and the model gets the frame
+            that these stand for.
 
     Example:
         >>> x = np.array([[0.0, 1.0], [2.0, 2.0]])
@@ -171,10 +175,11 @@ def as_model(
             `returns="values"` for a classifier, or other settings than those of a `Model`.
         RuntimeError: the model raised an error, which is the cause of this one.
     """
-    codebook = x if isinstance(x, Rows) else None
-    dtype = None if codebook else _whole_dtype(x)
-    # The first two values of every column are enough to tell what a model returns.
-    x = torch.eye(2)[:, 1:].expand(2, len(codebook.names)) if codebook else to_tensor(x)
+    if isinstance(x, FrameOfCodes):
+        # The first two values of every column tell what a model returns.
+        codebook, x = x, torch.eye(2)[:, 1:].expand(2, len(x.names))
+    dtype = _whole_dtype(x)
+    x = to_tensor(x)
     if isinstance(model, Model):
         _check_kept(model, returns, batch_size)
         model.check(x)

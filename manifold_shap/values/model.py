@@ -95,14 +95,13 @@ def model_for(
         model: see `as_model`.
         x: rows.
         space: the output space.
-        codebook: of which the rows are codes, where they are: the model then takes the frame.
+        codebook: see `as_model`; a `Model` has its own.
 
     Raises:
         ValueError: a classifier where T takes plain values, or the other way round.
     """
     returns = "values" if space.regression and not isinstance(model, Model) else None
-    plain = codebook is None or isinstance(model, Model)
-    found = as_model(model, x[:64] if plain else codebook, returns=returns)
+    found = as_model(model, x[:64], returns=returns, codebook=codebook)
     _check_task(found, space)
     return found
 

@@ -1,0 +1,68 @@
+"""Torch modules get what they were made for: whole numbers, their own precision and device."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch import Tensor, nn
+
+import manifold_shap as ms
+from manifold_shap.models import as_model, predictor_of
+
+TOKENS = torch.tensor([[0, 3, 2], [4, 1, 1], [2, 2, 0], [1, 0, 4]])
+
+
+class Words(nn.Module):
+    """Class scores of numbers of words, which nothing but whole numbers can index."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(5, 2, _weight=torch.arange(10.0).reshape(5, 2) % 3)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        assert not tokens.is_floating_point()
+        return self.table(tokens).sum(1)
+
+
+@pytest.mark.parametrize("kind", ["tensor", "array", "pandas", "codebook"])
+def test_whole_numbers_stay_whole(kind: str) -> None:
+    module, expected = Words(), Words()(TOKENS).log_softmax(-1).detach()
+    if kind == "pandas":
+        found = predictor_of(module)(pd.DataFrame(TOKENS.numpy())).log_softmax(-1)
+    elif kind == "codebook":
+        codebook = ms.Codebook.fit(TOKENS)
+        assert codebook.frame(codebook.rows(TOKENS)).dtype == torch.int64
+        found = as_model(module, codebook)(codebook.rows(TOKENS))
+    else:
+        x = TOKENS if kind == "tensor" else TOKENS.numpy()
+        found = as_model(module, x, returns="logits")(TOKENS.float())
+    torch.testing.assert_close(found.detach(), expected)
+
+
+def test_a_module_of_words_is_explained() -> None:
+    model = as_model(Words(), TOKENS, returns="logits")
+    value = ms.imputed_value(model, ms.MarginalImputer(TOKENS), draws=4)
+    explanation = ms.exact_shapley(value, TOKENS[:2])
+    expected = Words()(TOKENS[:2]).softmax(-1).detach()
+    torch.testing.assert_close(explanation.prediction, expected)
+
+
+def test_whole_numbers_are_measurements_where_the_module_says_so() -> None:
+    module = nn.Linear(3, 2)
+    expected = module(TOKENS.float()).detach()
+    for rows in (TOKENS.numpy(), pd.DataFrame(TOKENS.numpy()), TOKENS):
+        assert torch.equal(predictor_of(module)(rows).detach(), expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_frames_get_the_precision_of_the_module(dtype: torch.dtype) -> None:
+    frame = pd.DataFrame({"a": [1.5, np.nan], "b": [True, False], "c": [1, 2]})
+    module = nn.Linear(3, 1).to(dtype)
+    found = predictor_of(module)(frame.fillna(0.0))
+    expected = module(torch.tensor([[1.5, 1, 1], [0, 0, 2]], dtype=dtype))
+    assert torch.equal(found, expected)
+
+
+def test_text_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"numbers for the torch module Linear .* columns of text"):
+        predictor_of(nn.Linear(1, 2))(pd.DataFrame({"a": ["x"]}))

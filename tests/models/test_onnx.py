@@ -1,0 +1,112 @@
+"""ONNX sessions: inputs by name and type, outputs that are told apart, and every error."""
+
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pandas as pd
+import pytest
+import torch
+from onnx import TensorProto, checker, helper
+from skl2onnx import to_onnx
+from skl2onnx.common.data_types import FloatTensorType, Int64TensorType
+from sklearn.linear_model import LogisticRegression
+
+import manifold_shap as ms
+from manifold_shap.models import as_model, predictor_of
+
+FRAME = pd.DataFrame({"a b": [1, 2, 3, 4], "c": [0.5, 1.5, 0.0, 3.0]})
+
+
+def session(nodes: list[Any], inputs: list[Any], outputs: list[Any]) -> Any:
+    graph = helper.make_graph(nodes, "graph", inputs, outputs)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    checker.check_model(model)
+    return onnxruntime.InferenceSession(model.SerializeToString())
+
+
+def tensor(name: str, kind: int = TensorProto.FLOAT, width: Any = 1) -> Any:
+    return helper.make_tensor_value_info(name, kind, ["rows", width])
+
+
+def summed() -> Any:
+    """The sum of a whole number and a number, from two inputs."""
+    nodes = [
+        helper.make_node("Cast", ["a_b"], ["real"], to=TensorProto.FLOAT),
+        helper.make_node("Add", ["real", "c"], ["y"]),
+    ]
+    return session(nodes, [tensor("a_b", TensorProto.INT64), tensor("c")], [tensor("y")])
+
+
+def test_one_input_per_column_by_name_and_type() -> None:
+    codebook = ms.Codebook.fit(FRAME)
+    model = as_model(summed(), codebook)
+    assert model.returns == "values"
+    expected = FRAME["a b"] + FRAME["c"]
+    np.testing.assert_array_equal(model(codebook.rows(FRAME))[:, 0], expected)
+    turned = predictor_of(summed())(FRAME[["c", "a b"]])
+    np.testing.assert_array_equal(turned[:, 0], expected)
+    np.testing.assert_array_equal(predictor_of(summed())(FRAME.to_numpy())[:, 0], expected)
+
+
+def test_names_of_classes_come_from_a_zipmap() -> None:
+    labels = np.array(["no", "yes", "no", "yes"])
+    model = LogisticRegression().fit(FRAME.to_numpy(), labels)
+    written = to_onnx(model, initial_types=[("x", FloatTensorType([None, 2]))])
+    mapped = onnxruntime.InferenceSession(written.SerializeToString())
+    codebook = ms.Codebook.fit(FRAME)
+    wrapped = as_model(mapped, codebook)
+    assert (wrapped.returns, wrapped.classes) == ("probabilities", ("no", "yes"))
+    found = wrapped(codebook.rows(FRAME), "probabilities")
+    expected = torch.from_numpy(model.predict_proba(FRAME.to_numpy())).float()
+    torch.testing.assert_close(found, expected)
+
+
+def test_a_missing_text_is_empty() -> None:
+    nodes = [
+        helper.make_node("Constant", [], ["none"], value_strings=[""]),
+        helper.make_node("Equal", ["t", "none"], ["is"]),
+        helper.make_node("Cast", ["is"], ["y"], to=TensorProto.FLOAT),
+    ]
+    graph = helper.make_graph(nodes, "g", [tensor("t", TensorProto.STRING)], [tensor("y")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=8)
+    found = predictor_of(onnxruntime.InferenceSession(model.SerializeToString()))(
+        pd.DataFrame({"t": ["x", None, "y"]})
+    )
+    assert found[:, 0].tolist() == [0, 1, 0]
+
+
+def test_rows_that_the_inputs_do_not_take() -> None:
+    model = predictor_of(summed())
+    with pytest.raises(ValueError, match=r"2 columns that the ONNX model was .* \['y'\] besides"):
+        model(FRAME.assign(y=0))
+    with pytest.raises(ValueError, match=r"rows of 2 columns .*c: tensor\(float\) .* got 3"):
+        model(np.zeros((2, 3)))
+    for column, problem in (([1.5] * 4, "fractions"), ([1.0, np.nan, 1, 1], "missing or infinite")):
+        with pytest.raises(ValueError, match=rf"input 'a_b' .* tensor\(int64\), but got {problem}"):
+            model(FRAME.assign(**{"a b": column}))
+    with pytest.raises(ValueError, match=r"numbers for the input 'c' .* but got text"):
+        model(FRAME.assign(c=list("wxyz")))
+    one = to_onnx(
+        LogisticRegression().fit(FRAME.to_numpy(), [0, 1, 0, 1]),
+        initial_types=[("x", Int64TensorType([None, 2]))],
+    )
+    single = predictor_of(onnxruntime.InferenceSession(one.SerializeToString()))
+    with pytest.raises(ValueError, match=r"Expected rows of 2 columns .* but got 1"):
+        single(FRAME[["c"]])
+
+
+def test_outputs_that_nobody_can_tell_apart() -> None:
+    nodes = [helper.make_node("Identity", ["x"], [name]) for name in ("y", "z")]
+    two = session(nodes, [tensor("x", width=2)], [tensor("y", width=2), tensor("z", width=2)])
+    with pytest.raises(ValueError, match=r"one output of real numbers but got \['y: tensor\(float"):
+        predictor_of(two)
+
+
+def test_logits_of_a_network_are_told_from_probabilities() -> None:
+    nodes = [helper.make_node("Identity", ["x"], ["y"])]
+    network = session(nodes, [tensor("x", width=2)], [tensor("y", width=2)])
+    x = torch.tensor([[3.0, -1.0], [0.0, 2.0]])
+    assert as_model(network, x).returns == "logits"
+    assert as_model(network, x.softmax(-1)).returns == "probabilities"
+    assert torch.equal(as_model(network, x, returns="values")(x), x)

@@ -1,0 +1,246 @@
+"""What every adapter does: errors of models, of the rows for them and of their outputs."""
+
+from typing import Any
+
+import catboost
+import lightgbm
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import torch
+import xgboost
+from sklearn.base import BaseEstimator
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.multioutput import MultiOutputClassifier
+from torch import Tensor
+
+import manifold_shap as ms
+from manifold_shap.models import Predictor, as_model, predictor_of
+
+FRAME = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=["a", "b c", "d"])
+LABEL = (FRAME["a"] > 0).to_numpy().astype(int)
+TREES: dict[str, Any] = {"n_estimators": 3, "n_jobs": 1}
+CATBOOST = {"iterations": 3, "verbose": 0, "thread_count": 1, "allow_writing_files": False}
+CODEBOOK = ms.Codebook.fit(FRAME)
+CODES = CODEBOOK.rows(FRAME)
+
+
+def fitted() -> dict[str, Any]:
+    booster = xgboost.train({"nthread": 1}, xgboost.DMatrix(FRAME, LABEL), 2)
+    boosted = lightgbm.LGBMClassifier(verbose=-1, **TREES).fit(FRAME, LABEL)
+    return {
+        "sklearn": LogisticRegression().fit(FRAME, LABEL),
+        "xgboost": xgboost.XGBClassifier(**TREES).fit(FRAME, LABEL),
+        "xgboost booster": booster,
+        "lightgbm": boosted,
+        "lightgbm booster": boosted.booster_,
+        "catboost": catboost.CatBoostClassifier(**CATBOOST).fit(FRAME, LABEL),
+    }
+
+
+FITTED = fitted()
+every_kind = pytest.mark.parametrize("kind", FITTED)
+
+
+@every_kind
+def test_columns_may_come_in_another_order(kind: str) -> None:
+    model = predictor_of(FITTED[kind])
+    turned = FRAME[["d", "a", "b c"]]
+    assert torch.equal(model(turned), model(FRAME))
+    assert list(turned.columns) == ["d", "a", "b c"]
+    assert torch.equal(model(pl.from_pandas(turned)), model(FRAME))
+
+
+@every_kind
+def test_columns_that_the_model_does_not_know(kind: str) -> None:
+    model = predictor_of(FITTED[kind])
+    with pytest.raises(ValueError, match=r"the 3 columns that \w+ was fitted to .* \['y'\] b"):
+        model(FRAME.assign(y=LABEL))
+    wrong = FRAME.rename(columns={"b c": "bc"})
+    with pytest.raises(ValueError, match=r"it has \['bc'\] besides and no \['b.c'\]; did you mean"):
+        model(wrong)
+    with pytest.raises(ValueError, match=r"but it has no \['a'\]; drop columns that"):
+        model(FRAME[["b c", "d"]])
+
+
+@every_kind
+def test_an_array_has_the_columns_of_the_training_in_their_order(kind: str) -> None:
+    model = predictor_of(FITTED[kind])
+    found = model(FRAME.to_numpy())
+    assert torch.equal(found, model(FRAME))
+    # A tensor in single precision, as value functions without a codebook have it.
+    x = torch.tensor(FRAME.to_numpy())
+    assert torch.equal(model(x), found)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LogisticRegression(),
+        LinearRegression(),
+        xgboost.XGBClassifier(),
+        xgboost.XGBRegressor(),
+        lightgbm.LGBMClassifier(),
+        lightgbm.LGBMRegressor(),
+        catboost.CatBoostClassifier(),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_models_must_be_fitted(model: Any) -> None:
+    with pytest.raises(ValueError, match=r"[Ee]xpected a fitted|need to call fit"):
+        as_model(model, CODEBOOK)
+
+
+def test_a_classifier_is_no_regression_and_the_other_way_round() -> None:
+    imputer = ms.MarginalImputer(torch.tensor(FRAME.to_numpy("float32")))
+    for kind in ("sklearn", "xgboost", "lightgbm", "catboost"):
+        with pytest.raises(ValueError, match=r"returns='probabilities' for the classifier"):
+            ms.imputed_value(FITTED[kind], imputer, "identity")
+    regressor = LinearRegression().fit(FRAME, LABEL)
+    for model in (regressor, FITTED["xgboost booster"]):
+        with pytest.raises(ValueError, match=r"class probabilities for output='probability' but"):
+            ms.imputed_value(model, imputer)
+    with pytest.raises(ValueError, match=r"Expected returns='probabilities' for a Booster"):
+        as_model(FITTED["lightgbm booster"], CODEBOOK, returns="values")
+
+
+def test_an_error_of_the_model_is_the_cause_of_ours() -> None:
+    def model(frame: pd.DataFrame) -> np.ndarray:
+        if (frame["a"] == FRAME["a"].max()).any():
+            raise KeyError("too large")
+        return frame["a"].to_numpy()
+
+    wrapped = as_model(model, CODEBOOK, returns="values")
+    low = CODEBOOK.rows(FRAME[FRAME["a"] < 1])
+    assert len(wrapped(low)) == len(low)
+    says = (
+        r"a frame of pandas of 40 rows but the function 'model' failed with KeyError: 'too large'"
+    )
+    with pytest.raises(RuntimeError, match=says) as caught:
+        wrapped(CODES)
+    assert isinstance(caught.value.__cause__, KeyError)
+
+
+@pytest.mark.parametrize("error", [MemoryError("no room"), torch.OutOfMemoryError("no room")])
+def test_estimators_hear_of_a_lack_of_memory(error: Exception) -> None:
+    def model(x: Tensor) -> Tensor:
+        if len(x) > 20:
+            raise error
+        return x.sum(1)
+
+    value = ms.imputed_value(
+        as_model(model, CODES[:20], returns="values"), ms.MarginalImputer(CODES[:20]), "identity"
+    )
+    with pytest.warns(UserWarning, match="Out of memory at batch_size"):
+        ms.exact_shapley(value, CODES[:3])
+
+
+@pytest.mark.parametrize(
+    ("outputs", "error", "message"),
+    [
+        (lambda frame: frame["a"].dropna()[:5], ValueError, "each of 2 rows but .* shape \\(5,\\)"),
+        (lambda frame: frame["a"].astype(str), TypeError, "an array of numbers but got ndarray"),
+        (lambda frame: frame["a"].tolist(), TypeError, "an array of numbers but got list"),
+        (lambda frame: 1.0, TypeError, "an array of numbers but got float"),
+        (
+            lambda frame: np.full((len(frame), 1), np.nan),
+            ValueError,
+            "are NaN or infinite",
+        ),
+        (lambda frame: np.float64(1) + np.zeros(()), TypeError, "got float64"),
+    ],
+)
+def test_errors_of_outputs(outputs: Any, error: type[Exception], message: str) -> None:
+    def model(frame: pd.DataFrame) -> Any:
+        if isinstance(outputs(FRAME), pd.Series) and len(outputs(FRAME)) == 5:
+            return outputs(FRAME)
+        return outputs(frame)
+
+    with pytest.raises(error, match=message):
+        as_model(model, CODEBOOK, returns="values")
+
+
+def test_a_classifier_of_several_labels_gives_lists() -> None:
+    labels = np.stack((LABEL, 1 - LABEL), 1)
+    model = MultiOutputClassifier(LogisticRegression()).fit(FRAME, labels)
+    with pytest.raises(TypeError, match=r"a tensor or an array of numbers but got list"):
+        as_model(model, CODEBOOK)
+
+
+def test_names_of_outputs_are_those_of_the_frame_or_the_caller() -> None:
+    def model(frame: pd.DataFrame) -> pd.DataFrame:
+        return pd.DataFrame({"mass": frame["a"], "width": frame["d"]})
+
+    assert as_model(model, CODEBOOK, returns="values").classes == ("mass", "width")
+    given = as_model(model, CODEBOOK, ["kg", "cm"], returns="values")
+    assert given.classes == ("kg", "cm")
+    two = np.stack((FRAME["a"], FRAME["d"]), 1)
+    regressor = LinearRegression().fit(FRAME, two)
+    assert as_model(regressor, CODEBOOK, ["mass", "width"]).classes == ("mass", "width")
+
+
+def test_a_random_model_of_a_frame_is_named() -> None:
+    random = np.random.default_rng(0)
+    with pytest.warns(UserWarning, match="other outputs when it is called again"):
+        as_model(lambda frame: random.normal(size=len(frame)), CODEBOOK, returns="values")
+
+
+def test_a_model_that_changes_its_frame_leaves_the_codes_alone() -> None:
+    def model(frame: pd.DataFrame) -> pd.Series:
+        frame["a"] += 1
+        return frame["a"]
+
+    wrapped = as_model(model, CODEBOOK, returns="values")
+    assert torch.equal(wrapped(CODES), wrapped(CODES))
+    np.testing.assert_array_equal(CODEBOOK.frame(CODES)["a"], FRAME["a"])
+
+
+def test_an_estimator_of_ones_own_gets_the_frame_as_it_is() -> None:
+    class Own(BaseEstimator):
+        def fit(self, frame: pd.DataFrame) -> "Own":
+            self.n_features_in_ = frame.shape[1]
+            return self
+
+        def predict(self, frame: pd.DataFrame) -> Any:
+            return frame["a"] * 2
+
+    found = as_model(Own().fit(FRAME), CODEBOOK)(CODES)
+    np.testing.assert_array_equal(found[:, 0], FRAME["a"] * 2)
+    # scikit-learn itself, fitted to an array, would warn of the names of a frame.
+    plain = LinearRegression().fit(FRAME.to_numpy(), LABEL)
+    own = torch.from_numpy(plain.predict(FRAME.to_numpy()))
+    torch.testing.assert_close(predictor_of(plain)(FRAME), own, rtol=1e-12, atol=1e-12)
+
+
+def test_an_adapter_of_ones_own() -> None:
+    class Doubled(Predictor):
+        """Not among the known kinds: the caller makes it."""
+
+        returns = "values"
+
+        @classmethod
+        def takes(cls, model: Any) -> bool:
+            return False
+
+        def ask(self, rows: pd.DataFrame) -> Any:
+            return self.model * rows["a"]
+
+    found = as_model(Doubled(2, "values"), CODEBOOK)(CODES)
+    np.testing.assert_array_equal(found[:, 0], FRAME["a"] * 2)
+
+
+def test_probabilities_reach_the_value_function_exactly() -> None:
+    """At the grand coalition, in double precision; no logarithm in between."""
+    for kind in ("sklearn", "xgboost", "lightgbm", "catboost"):
+        expected = torch.from_numpy(FITTED[kind].predict_proba(FRAME).copy())
+        x = torch.tensor(FRAME.to_numpy("float32"))
+        model = as_model(FITTED[kind], CODEBOOK)
+        value = ms.imputed_value(model, ms.MarginalImputer(CODES), draws=4)
+        explanation = ms.exact_shapley(value, CODES[:5])
+        assert torch.equal(explanation.prediction, expected[:5]), kind
+        assert explanation.phi.dtype == expected.dtype
+        total = explanation.base + explanation.phi.sum(1)
+        precision = torch.finfo(expected.dtype).eps
+        torch.testing.assert_close(total, expected[:5], rtol=0, atol=8 * precision)
+        assert x.dtype == torch.float32

@@ -65,7 +65,10 @@ def bar(
     handles = _draw(ax, bars)
     ax.axvline(0, color=style.INK, linewidth=0.8)
     style.write_lines(ax, bars.labels)
-    style.scale(ax.xaxis, bars.axis, ticks=6)
+    room = canvas.width_of(ax)
+    if canvas.is_own(ax):
+        room -= max(map(style.text_width, bars.labels)) + 3 * style.MARGIN
+    style.scale(ax.xaxis, bars.axis, style.ticks(room, *ax.get_xlim()))
     if several > 1:
         canvas.legend_above(ax, handles, bars.names, handlelength=1.5)
     headline(ax, bars.by_name, *bars.title)

@@ -172,18 +172,18 @@ def write_above(place: Axes | FigureBase, lines: Sequence[str]) -> None:
 
 
 def write_below(place: Axes | FigureBase, lines: Sequence[str]) -> None:
-    """Small print below all that is drawn."""
-    text = "\n".join(map(style.plain, lines))
-    look: dict[str, Any] = {"fontsize": style.SMALL, "color": style.NEUTRAL}
+    """Small print below all that is drawn, which goes on in further lines."""
     figure: Any = place.figure if isinstance(place, Axes) else place
-    if isinstance(figure, _Figure):
-        room = (1.3 * style.SMALL * len(lines) + style.MARGIN) / 72
-        height = figure.get_figheight() + room
-        engine: Any = figure.get_layout_engine()
-        engine.set(rect=(0, room / height, 1, 1 - room / height))
-        figure.set_figheight(height)
-        left, low = style.MARGIN / width_of(figure), style.MARGIN / 72 / height
-        figure.text(left, low, text, va="bottom", linespacing=1.3, in_layout=False, **look)
+    own = isinstance(figure, _Figure)
+    # A part of a figure has one line of text at its foot, the label of its panels.
+    size = style.SMALL if own or isinstance(place, Axes) else style.TEXT
+    # At a low resolution, letters are a little wider.
+    width = 0.96 * (width_of(place) - 2 * style.MARGIN)
+    parts = [part for line in lines for part in style.wrapped(line, width, size)]
+    text = "\n".join(map(style.plain, parts))
+    look: dict[str, Any] = {"fontsize": size, "color": style.NEUTRAL}
+    if own:
+        _write_at_foot(figure, text, look)
     elif isinstance(place, Axes):
         below: Any = ("axes fraction", place.get_legend() or place.xaxis.label)
         look |= {"ha": "right", "va": "top", "annotation_clip": False}
@@ -191,6 +191,19 @@ def write_below(place: Axes | FigureBase, lines: Sequence[str]) -> None:
     else:
         above = place.get_supxlabel()
         place.supxlabel(f"{above}\n{text}" if above else text, **style.WORDS)
+
+
+def _write_at_foot(figure: Any, text: str, look: dict[str, Any]) -> None:
+    room = (1.3 * style.SMALL * len(text.splitlines()) + style.MARGIN) / 72
+    height = figure.get_figheight() + room
+    figure.set_figheight(height)
+    left, low = style.MARGIN / width_of(figure), style.MARGIN / 72 / height
+    figure.text(left, low, text, va="bottom", linespacing=1.3, in_layout=False, **look)
+    if label := figure.get_supxlabel():
+        # Left to itself it would stand at the very foot.
+        figure.supxlabel(label, y=room / height, in_layout=False, **style.WORDS)
+        room += (style.TEXT + style.MARGIN) / 72
+    figure.get_layout_engine().set(rect=(0, room / height, 1, 1 - room / height))
 
 
 def legend_above(

@@ -133,11 +133,14 @@ def _place(ax: Axes, feature: _Feature) -> Float[np.ndarray, " rows"]:
             ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
         if absent.any():
             places[absent] = low - 0.12 * (high - low or 1.0)
-            ax.axvspan(places[absent][0], places[absent][0], color=style.GRID)
+            ax.axvline(places[absent][0], color=style.GRID, zorder=1)
             ax.annotate(
-                "missing", (places[absent][0], 1), (0, 2), ("data", "axes fraction"),
-                "offset points", ha="center", **style.WORDS,
+                "missing", (places[absent][0], 0), (-4, 4), ("data", "axes fraction"),
+                "offset points", ha="right", va="bottom", rotation=90, fontsize=style.TEXT,
+                color=style.NEUTRAL,
             )  # fmt: skip
+            span = high - low or 1.0
+            ax.set_xlim(low - 0.2 * span, high + 0.04 * span)
         return places
     codes, labels = _categories(feature.column, _PLACES)
     short = [style.shorten(label, 80.0) for label in labels]
@@ -186,10 +189,10 @@ def _draw_points(
         _draw_on_scale(ax, x, phi, hue.name, values, look)
         return
     codes, names = _categories(hue.column, _COLOURS)
-    handles = [
-        ax.scatter(x[codes == k], phi[codes == k], color=colour, **look)
-        for k, colour in zip(range(len(names)), style.SERIES, strict=False)
-    ]
+    handles = []
+    for k, (name, colour) in enumerate(zip(names, style.SERIES, strict=False)):
+        colour = style.NEUTRAL if name == "missing" else colour
+        handles.append(ax.scatter(x[codes == k], phi[codes == k], color=colour, **look))
     title = style.plain(style.shorten(hue.name, canvas.width_of(ax) - 20))
     canvas.legend_above(ax, handles, names, 20.0, title=title, handletextpad=0.1)
 

@@ -64,6 +64,12 @@ def scale(axis: Axis, label: str, ticks: int | None = None) -> None:
         axis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 5, 10]))
 
 
+def ticks(room: float, *ends: float) -> int:
+    """How many numbers between such ends stand apart within so many points."""
+    widest = max(text_width(number(end)) for end in ends)
+    return int(np.clip(room / (1.25 * widest + 10.0) - 1, 2, 6))
+
+
 def write_lines(axes: Axes, labels: Sequence[str]) -> None:
     """Label the lines of a plot, the first of them at the top."""
     axes.set_yticks(range(len(labels)), [plain(label) for label in labels])

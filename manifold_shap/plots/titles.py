@@ -26,8 +26,7 @@ def headline(place: Axes | FigureBase, by_name: Explained, *lines: str) -> None:
     for line in [*([first] if given else []), *others, *cautions(by_name)]:
         above += style.wrapped(line, room, style.TITLE)
     canvas.write_above(place, above)
-    small = [part for note in notes(by_name) for part in style.wrapped(note, room, style.SMALL)]
-    if small:
+    if small := notes(by_name):
         canvas.write_below(place, small)
 
 

@@ -79,7 +79,7 @@ def waterfall(
     quantity = selection.quantity(explanation, k)
     kinds = [f"{kind} Shapley values" for kind in selection.kinds(explanation)]
     label = "; ".join([quantity + _in_unit(explanation), *kinds])
-    style.scale(ax.xaxis, style.shorten(label, room), ticks=6)
+    style.scale(ax.xaxis, style.shorten(label, room), style.ticks(room, *ax.get_xlim()))
     title = f"Predicted {quantity}: {said['prediction']}"
     headline(ax, {"": explanation}, title, selection.row_name(explanation, row))
     return canvas.finished(ax)

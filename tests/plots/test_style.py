@@ -10,17 +10,21 @@ import matplotlib
 import numpy as np
 import pytest
 import torch
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import manifold_shap as ms
 from manifold_shap.plots import (
     bar,
     beeswarm,
+    compositions,
+    cumulative,
     fonts,
     heatmap,
     ilr_plane,
     ilr_space,
     mse_curve,
+    parallel_coordinates,
     pixel_maps,
     scatter,
     style,
@@ -197,3 +201,31 @@ def test_characters_that_no_font_has_leave_the_rest_to_be_read() -> None:
     assert save(axes.figure)
     assert tick_labels(axes)[0] == f"{fonts.MISSING} in years = 0"
     assert fonts.readable("Größe, рост, 𝕊") == "Größe, рост, 𝕊"
+
+
+def test_several_panels_take_the_place_of_given_axes(
+    digits: ms.Explanation, people: ms.Explanation
+) -> None:
+    explanation = composed(classes=4)
+    for plot in (
+        lambda ax: compositions(explanation, ax=ax),
+        lambda ax: cumulative(explanation, ax=ax),
+        lambda ax: beeswarm({"a": people, "b": people}, ax=ax),
+        lambda ax: pixel_maps(digits, rows=[0], ax=ax),
+        lambda ax: [ilr_space(explanation, ax=ax)],
+    ):
+        figure = Figure(layout="constrained", figsize=(10, 5))
+        left, right = figure.subplots(1, 2)
+        panels = plot(right)
+        assert all(panel in figure.findobj(Axes) for panel in panels)
+        figure.draw_without_rendering()
+        assert min(panel.get_window_extent().x0 for panel in panels) > left.bbox.x1
+
+
+@pytest.mark.parametrize("plot", [ilr_plane, parallel_coordinates])
+def test_plots_of_paths_keep_the_size_of_given_axes(plot) -> None:
+    figure = Figure(layout="constrained", figsize=(6, 4))
+    ax = figure.subplots()
+    assert plot(composed(), ax=ax) is ax
+    assert figure.get_size_inches().tolist() == [6, 4]
+    assert ax.get_title("left").startswith("Predicted probability of")

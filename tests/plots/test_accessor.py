@@ -1,0 +1,24 @@
+"""`explanation.plot`: the functions of `manifold_shap.plots` for one explanation."""
+
+import inspect
+from dataclasses import replace
+
+import manifold_shap as ms
+from tests.plots.helpers import tick_labels
+
+
+def test_each_plot_of_an_explanation_is_the_function_of_its_name(people: ms.Explanation) -> None:
+    plot = people.plot
+    named = vars(plot)
+    assert set(named) == {"waterfall", "bar", "beeswarm", "scatter", "heatmap"}
+    for name, bound in named.items():
+        function = getattr(ms.plots, name)
+        assert bound.func is function
+        assert list(inspect.signature(bound).parameters)[-1] == "ax"
+    assert "waterfall" in repr(plot)
+    assert tick_labels(plot.waterfall(1)) == tick_labels(ms.plots.waterfall(people, 1))
+
+
+def test_it_is_of_the_explanation_that_has_it(people: ms.Explanation) -> None:
+    other = replace(people, phi=people.phi.flip(1))
+    assert tick_labels(other.plot.bar()) != tick_labels(people.plot.bar())

@@ -1,0 +1,61 @@
+"""Orders of feature values: numbers, dates, categories, missing cells and groups of columns."""
+
+import datetime
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from manifold_shap.plots import ranks
+
+NAN = np.nan
+
+
+@pytest.mark.parametrize(
+    ("column", "numbers"),
+    [
+        (pd.Series([3.0, None, 1.0]), [3, NAN, 1]),
+        (pd.Series([3, None, 1], dtype="Int64"), [3, NAN, 1]),
+        (pd.Series([True, False]), [1, 0]),
+        (pd.Series([Decimal("1.5"), None]), [1.5, NAN]),
+        (pd.to_datetime(pd.Series(["1970-01-03", None])), [2, NAN]),
+        (pd.Series([datetime.date(1970, 1, 2), None]), [1, NAN]),
+        (pd.to_datetime(pd.Series(["1970-01-02T06:00+06:00"])), [1]),
+        (pd.to_timedelta(pd.Series(["1 min", None])), [60, NAN]),
+        (pd.Series([datetime.time(0, 1), None]), [60, NAN]),
+        (pd.Series(["no", "yes", None, "no"]), [0, 1, NAN, 0]),
+        (pd.Series(["a", "b", "c"]), [NAN, NAN, NAN]),
+        (
+            pd.Series(pd.Categorical(["mid", "low", None], ["low", "mid"], ordered=True)),
+            [1, 0, NAN],
+        ),
+        (pd.Series(pd.Categorical(["a", "b", "c"])), [NAN, NAN, NAN]),
+        (pd.Series(pd.Categorical([2, 1, 3])), [2, 1, 3]),
+        (pd.Series([None, None], dtype=object), [NAN, NAN]),
+    ],
+)
+def test_what_has_an_order_becomes_numbers(column: pd.Series, numbers: list[float]) -> None:
+    np.testing.assert_allclose(ranks.ordered(column).numbers, numbers)
+
+
+def test_ranks_lie_between_low_and_high() -> None:
+    np.testing.assert_allclose(ranks.rank(np.array([10.0, -3, NAN, 1e9])), [0.5, 0, NAN, 1])
+    np.testing.assert_allclose(ranks.rank(np.array([2.0, 2, NAN])), [0.5, 0.5, NAN])
+    assert np.isnan(ranks.rank(np.array([2.0]))).all()
+    assert np.isnan(ranks.rank(np.array([NAN, NAN]))).all()
+
+
+def test_a_group_is_ordered_by_its_first_principal_component() -> None:
+    generator = np.random.default_rng(0)
+    size = generator.normal(size=200)
+    noise = 0.1 * generator.normal(size=(2, 200))
+    frame = pd.DataFrame({"area": 1000 * (size + noise[0]), "side": size + noise[1]})
+    found = ranks.of_player(frame.assign(name="text", other=list("abcd") * 50)).numbers
+    assert np.corrcoef(found, size)[0, 1] > 0.99
+    frame.iloc[0] = NAN
+    frame.iloc[1, 0] = NAN
+    found = ranks.of_player(frame).numbers
+    assert np.isnan(found[0])
+    assert np.isfinite(found[1:]).all()
+    assert not ranks.of_player(pd.DataFrame({"a": list("abc"), "b": list("cab")})).known

@@ -1,0 +1,100 @@
+"""Waterfalls: bars lead from the base to the prediction, labelled with feature values."""
+
+import math
+from dataclasses import replace
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import torch
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+
+import manifold_shap as ms
+from manifold_shap.plots import style, waterfall
+from tests.plots.helpers import assert_nothing_is_cut, explained, ragged, save, tick_labels
+
+
+def spans(axes: Axes) -> np.ndarray:
+    """Where bars start and end, the last one of which is at the base."""
+    corners = np.stack([patch.get_xy() for patch in axes.patches])
+    return corners[:, [0, 2], 0]
+
+
+def test_bars_lead_from_the_base_to_the_prediction(people: ms.Explanation) -> None:
+    axes = waterfall(people, row=2, output="rich")
+    ends = spans(axes)
+    order = people.phi[2, :, 1].abs().argsort(descending=True)
+    np.testing.assert_allclose(ends[:, 1] - ends[:, 0], people.phi[2, order, 1], atol=1e-6)
+    assert ends[-1, 0] == pytest.approx(people.base[2, 1].item())
+    assert ends[0, 1] == pytest.approx(people.prediction[2, 1].item(), abs=1e-6)
+    np.testing.assert_allclose(ends[:-1, 0], ends[1:, 1])
+    assert axes.get_ylim()[0] > axes.get_ylim()[1]
+    numbers = [text.get_text() for text in axes.texts if text.get_text()[0] in "+−"]
+    assert [float(n.replace("−", "-")) for n in numbers] == pytest.approx(
+        people.phi[2, order, 1].tolist(), abs=1e-3
+    )
+
+
+def test_labels_have_feature_values_and_the_title_prediction_and_row(
+    people: ms.Explanation,
+) -> None:
+    axes = waterfall(replace(people, prediction=torch.tensor([[0.1, 0.9]] * 6)), row=1)
+    assert "age = 25" in tick_labels(axes)
+    assert axes.figure.get_suptitle() == "Predicted probability of rich: 0.90\nrow 1 (1 of 6 rows)"
+    assert axes.get_xlabel() == "probability of rich"
+    assert {"base 0.50", "prediction 0.90"} <= {text.get_text() for text in axes.texts}
+
+
+def test_the_rest_is_one_grey_bar_at_the_bottom(people: ms.Explanation) -> None:
+    axes = waterfall(people, most=2)
+    assert tick_labels(axes)[-1] == "3 other features"
+    assert len(axes.patches) == 3
+    colours = [to_hex(patch.get_facecolor()) for patch in axes.patches]
+    steps = np.diff(spans(axes)[:2])[:, 0]
+    assert colours[:2] == [style.RAISES if step > 0 else style.LOWERS for step in steps]
+    assert colours[2] == style.NEUTRAL
+
+
+@pytest.mark.parametrize(("error", "count"), [(0.01, 5), (0.0, 0), (math.nan, 0)])
+def test_known_errors_have_whiskers(people: ms.Explanation, error: float, count: int) -> None:
+    axes = waterfall(replace(people, standard_error=torch.full_like(people.phi, error)))
+    found = [c for c in axes.containers if c.has_xerr]
+    assert len(found) == count
+    for container in found:
+        ((start, end),) = container[2][0].get_segments()
+        assert end[0] - start[0] == pytest.approx(0.04)
+
+
+def test_one_player_players_of_rows_and_a_row_that_nothing_moves_are_drawn() -> None:
+    one = explained(torch.ones(1, 1), ms.Players.of_elements((1,), ["only"]), ("a",), ms.Identity())
+    axes = waterfall(one)
+    assert tick_labels(axes) == ["only = 1"]
+    assert axes.figure.get_suptitle().endswith("row 0")
+    save(waterfall(replace(one, phi=0 * one.phi, prediction=one.base)).figure)
+    assert sorted(tick_labels(waterfall(ragged(), row=1))) == ["player 0", "player 1"]
+
+
+def test_wide_labels_widen_the_figure_and_given_axes_are_kept(people: ms.Explanation) -> None:
+    grouped = ms.Players(["all"], [0] * people.x.shape[1])
+    together = people.phi.sum(1, keepdim=True)
+    whole = replace(people, players=grouped, phi=together, standard_error=0 * together)
+    axes = waterfall(whole)
+    assert axes.figure.get_figwidth() > style.WIDTH
+    assert tick_labels(axes)[0].startswith("all: age = 39, gain")
+    assert_nothing_is_cut(axes.figure)
+    figure, (left, right) = plt.subplots(1, 2, layout="constrained", figsize=(9, 3))
+    assert waterfall(people, ax=right) is right
+    assert not left.patches
+    assert right.get_title("left").startswith("Predicted probability of")
+    assert_nothing_is_cut(figure)
+    plt.close(figure)
+
+
+def test_what_is_not_there_is_refused(people: ms.Explanation) -> None:
+    with pytest.raises(ValueError, match=r"`row` to be a whole number from -6 to 5 but got 6"):
+        waterfall(people, row=6)
+    with pytest.raises(ValueError, match="Expected `most` to be a whole number of at least 1"):
+        waterfall(people, most=0)
+    with pytest.raises(ValueError, match=r"one of \('poor', 'rich'\)|one of \['poor', 'rich'\]"):
+        waterfall(people, output="riche")

@@ -2,7 +2,7 @@
 
 import difflib
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 _MOST_COMPARED = 10_000
@@ -17,6 +17,15 @@ def shown(values: Iterable[Any], most: int = 20) -> str:
     every = values if isinstance(values, list | tuple) else list(values)
     rest = f" and {len(every) - most} more" if len(every) > most else ""
     return f"{list(every[:most])}{rest}"
+
+
+def named_outputs(outputs: Sequence[str]) -> str:
+    """Outputs in a line about what has them.
+
+    >>> named_outputs(["no", "yes"]), named_outputs(["price"])
+    ("outputs ['no', 'yes']", "output 'price'")
+    """
+    return f"output {outputs[0]!r}" if len(outputs) == 1 else f"outputs {shown(outputs, 10)}"
 
 
 def closest(word: Any, known: Collection[str]) -> str:

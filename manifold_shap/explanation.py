@@ -12,7 +12,7 @@ from torch import Tensor
 
 from manifold_shap._arrays import Label, as_instances
 from manifold_shap._checks import check_number
-from manifold_shap._words import shown
+from manifold_shap._words import check_choice, named_outputs
 from manifold_shap.io import zarr as storage
 from manifold_shap.players import Players
 from manifold_shap.simplex.compositions import OnSimplex
@@ -70,7 +70,10 @@ class Explanation(OnSimplex):
     ...     return (x[:, None] * mask).sum(-1, keepdim=True)
     >>> explanation = exact_shapley(value, torch.tensor([[1.0, 2.0], [3.0, 5.0]]))
     >>> explanation
-    Explanation(2 instances, 2 players, outputs ['0'] in 'identity', by 'exact')
+    Explanation(2 instances, 2 players, output '0' in 'identity', by 'exact')
+       prediction  base  largest contributions
+    0  3           0     x1 = 2: +2, x0 = 1: +1
+    1  8           0     x1 = 5: +5, x0 = 3: +3
     >>> explanation[1].phi[..., 0]
     tensor([[3., 5.]])
     """
@@ -183,10 +186,21 @@ class Explanation(OnSimplex):
         return self.phi - half, self.phi + half
 
     def __repr__(self) -> str:
+        from manifold_shap import summary
+
+        return summary.text(self, self._title)
+
+    def _repr_html_(self) -> str:
+        from manifold_shap import summary
+
+        return summary.html(self, self._title)
+
+    @property
+    def _title(self) -> str:
         made = self.made_by.get("estimator", "unknown estimator")
         return (
-            f"Explanation({len(self.phi)} instances, {len(self.players)} players, outputs "
-            f"{shown(self.outputs, 10)} in {self.space.name!r}, by {made!r})"
+            f"Explanation({len(self.phi)} instances, {len(self.players)} players, "
+            f"{named_outputs(self.outputs)} in {self.space.name!r}, by {made!r})"
         )
 
     def __getitem__(self, index: int | np.integer | slice | Sequence[int]) -> "Explanation":
@@ -260,8 +274,31 @@ class Explanation(OnSimplex):
         """
         return cls.from_xarray(storage.load(Path(path), rows))
 
-    def to_dataframe(self) -> "pd.DataFrame":
-        """One line per (instance, player, output): `phi`, `standard_error`.
+    def to_frame(self, output: str | None = None) -> "pd.DataFrame":
+        """A line per instance, with its label as index, and a column per player: `phi`.
+
+        Players that a row lacks have NaN.
+
+        Args:
+            output: its name; by default all of several: columns then have an output and a player,
+                so that `frame["yes"]` is what `output="yes"` gives.
+
+        Raises:
+            ValueError: no output has this name.
+        """
+        import pandas as pd
+
+        index = pd.Index(list(self.instances), name="instance")
+        names = pd.Index(self.players.names, name="player")
+        chosen = self.outputs if output is None else [check_choice("output", output, self.outputs)]
+        values = {name: self.phi[..., self.outputs.index(name)].numpy() for name in chosen}
+        parts = {name: pd.DataFrame(each, index, names, copy=True) for name, each in values.items()}
+        if len(chosen) == 1:
+            return parts[chosen[0]]
+        return pd.concat(parts, axis=1, names=["output", "player"])
+
+    def to_long_frame(self) -> "pd.DataFrame":
+        """A line per instance, player and output: `phi`, `standard_error`.
 
         Players that a row lacks are left out.
         """

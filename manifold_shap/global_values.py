@@ -1,14 +1,25 @@
 """Global Shapley values: what each player adds to the accuracy of a model.
 
+Of a classifier:
+
     Φ(i) = E_{(x, y)}[ φ_i of the output y at x ]             (Frye et al. 2021, Eq. 4)
     Σ_i Φ(i) = E[f_y(x)] - E_x' E_y[f_y(x')]                  (Eq. 5)
 
 They are means over labelled rows of the Shapley values for the *true* class. In the space of
 probabilities the first term of their sum is the accuracy of labels drawn from the model's
 distribution. Where rows are many, one pair of orders for each is enough.
+
+Of a regression, where no class is true, rows count by how far their target is from the mean:
+
+    Φ(i) = E[ (y - E[y]) φ_i(x) ] / Var(y)
+    Σ_i Φ(i) = Cov(y, f(x)) / Var(y)          where all rows have one base
+
+The sum is the slope of predictions on targets: the share of a difference between targets that the
+model predicts, 1 where it is right and 0 where it knows nothing. A plain mean of the φ_i would say
+nothing, since they sum to 0 over the rows of the background data.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -17,28 +28,37 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
+from manifold_shap._words import check_choice
 from manifold_shap.explanation import Explanation
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class GlobalValues:
     """Global Shapley values, which sum to `accuracy - offset`.
 
     Attributes:
-        phi: `[players]`, in units of the output space.
+        phi: `[players]`, in units of the output space; for a regression shares, without a unit.
         standard_error: of `phi`, over rows, `[players]`; NaN for a single row.
-        accuracy: mean output v(N) for the true class, E[f_y(x)].
-        offset: mean output v(∅) for the classes of the rows, E_x' E_y[f_y(x')].
+        accuracy: mean output v(N) for the true class, E[f_y(x)]; for a regression
+            Cov(y, f(x)) / Var(y).
+        offset: mean output v(∅) for the classes of the rows, E_x' E_y[f_y(x')]; for a regression
+            Cov(y, base) / Var(y), which is 0 where all rows have one base.
         players: their names.
         rows: how many the means are over.
         made_by: as of the explanation.
 
     >>> phi = torch.tensor([0.25, 0.125])
     >>> values = GlobalValues(phi, torch.zeros(2), 0.875, 0.5, ("age", "income"), rows=100)
-    >>> values.to_dataframe()["phi"].to_dict()
+    >>> values
+    GlobalValues(accuracy 0.875 = offset 0.5 + values of 2 players, 100 rows)
+              phi  standard_error
+    player
+    age     0.250             0.0
+    income  0.125             0.0
+    >>> values.to_frame()["phi"].to_dict()
     {'age': 0.25, 'income': 0.125}
     """
 
@@ -50,13 +70,26 @@ class GlobalValues:
     rows: int
     made_by: Mapping[str, Any] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        return f"{self._title}\n{self.to_frame().to_string(max_rows=20)}"
+
+    def _repr_html_(self) -> str:
+        return f"<div><p>{self._title}</p>{self.to_frame().to_html(max_rows=20)}</div>"
+
+    @property
+    def _title(self) -> str:
+        return (
+            f"GlobalValues(accuracy {self.accuracy:.3g} = offset {self.offset:.3g} + values of "
+            f"{len(self.players)} players, {self.rows} rows)"
+        )
+
     @property
     def efficiency_gap(self) -> float:
         """|Σ phi - (accuracy - offset)|, relative to the larger of the two (Eq. 5)."""
         gap = abs(self.phi.sum().item() - (self.accuracy - self.offset))
         return gap / max(abs(self.accuracy), abs(self.offset), torch.finfo(torch.float32).tiny)
 
-    def to_dataframe(self) -> "pd.DataFrame":
+    def to_frame(self) -> "pd.DataFrame":
         """One line per player: `phi`, `standard_error`."""
         import pandas as pd
 
@@ -64,7 +97,7 @@ class GlobalValues:
         return pd.DataFrame(columns, index=pd.Index(self.players, name="player"))
 
 
-def global_values(explanation: Explanation, y: Sequence[Any] | np.ndarray | Tensor) -> GlobalValues:
+def global_values(explanation: Explanation, y: Any, output: str | None = None) -> GlobalValues:
     """Global Shapley values from an explanation of labelled rows.
 
         >>> from manifold_shap import MarginalImputer, exact_shapley, imputed_value
@@ -72,28 +105,42 @@ def global_values(explanation: Explanation, y: Sequence[Any] | np.ndarray | Tens
         >>> def logits(x):
         ...     return torch.stack((x[:, 0], -x[:, 0]), -1)
         >>> explanation = exact_shapley(imputed_value(logits, MarginalImputer(x)), x)
-        >>> global_values(explanation, [0, 1, 0, 1]).to_dataframe()["phi"].abs().round(2).tolist()
+        >>> global_values(explanation, [0, 1, 0, 1]).to_frame()["phi"].abs().round(2).tolist()
         [0.43, 0.0]
 
     Args:
-        explanation: of the rows, by any estimator, with one output per class.
-        y: the true class of each row: names of outputs, also as numbers, or their positions where
-            no name is a number.
+        explanation: of the rows, by any estimator, of the probabilities of classes or of a
+            regression.
+        y: of each row the true class or, for a regression, the true number. Classes are names of
+            outputs, also as numbers, or their positions where no name is a number.
+        output: of a regression with several outputs, the one that `y` measures.
 
     Raises:
-        ValueError: another number of labels than of rows, a class that is no output, or an output
-            space other than `probability`.
+        ValueError: another number of labels than of rows, a class that is no output, numbers that
+            are not finite or all the same; log-ratios, or rows with players of their own.
     """
-    if not explanation.space.on_simplex:
+    if explanation.players.by_row:
         raise ValueError(
-            f"Expected the probabilities of classes but this explanation is in the space "
-            f"{explanation.space.name!r}; explain with output='probability'."
+            "Expected players that all rows have but these differ from row to row, so that a mean "
+            "over rows is of nothing in particular; explain with the same players for every row."
         )
-    true = _positions(y, explanation.outputs)
-    if len(true) != len(explanation.phi):
+    if not (explanation.space.on_simplex or explanation.space.regression):
         raise ValueError(
-            f"Expected one label per row, {len(explanation.phi)} of them, but got {len(true)}."
+            f"Expected the probabilities of classes, or a regression, but this explanation is in "
+            f"the space {explanation.space.name!r}; explain with output='probability'."
         )
+    y = np.asarray(y.cpu() if isinstance(y, Tensor) else y)
+    if y.shape != explanation.phi.shape[:1]:
+        raise ValueError(
+            f"Expected labels of shape (rows,), one per row, {len(explanation.phi)} of them, but "
+            f"got {y.shape}."
+        )
+    if explanation.space.regression:
+        return _of_regression(explanation, y, output)
+    return _of_classes(explanation, _positions(y, explanation.outputs))
+
+
+def _of_classes(explanation: Explanation, true: Int64[Tensor, " rows"]) -> GlobalValues:
     rows = torch.arange(len(true))
     phi = explanation.phi.double()[rows, :, true]
     return GlobalValues(
@@ -107,11 +154,49 @@ def global_values(explanation: Explanation, y: Sequence[Any] | np.ndarray | Tens
     )
 
 
-def _positions(y: Any, outputs: tuple[str, ...]) -> Int64[Tensor, " rows"]:
+def _of_regression(explanation: Explanation, y: np.ndarray, output: str | None) -> GlobalValues:
+    if output is None and len(explanation.outputs) > 1:
+        raise ValueError(
+            f"Expected the `output` that `y` measures, one of {explanation.outputs}, since there "
+            "are several."
+        )
+    chosen = explanation.outputs[0] if output is None else output
+    k = explanation.outputs.index(check_choice("output", chosen, explanation.outputs))
+    weights, y = _slope_weights(y), y.astype(np.float64)
+    phi = explanation.phi.double()[..., k]
+    slopes = weights @ phi
+    # The weights are estimated, too: errors are those of slopes of a regression on y, whose
+    # variance may differ by row.
+    residual = phi - phi.mean(0) - slopes * torch.from_numpy(y - y.mean())[:, None]
+    return GlobalValues(
+        phi=slopes,
+        standard_error=(weights[:, None] * residual).square().sum(0).sqrt(),
+        accuracy=(weights @ explanation.prediction.double()[:, k]).item(),
+        offset=(weights @ explanation.base.double()[:, k]).item(),
+        players=explanation.players.names,
+        rows=len(y),
+        made_by=explanation.made_by,
+    )
+
+
+def _slope_weights(y: np.ndarray) -> Float[Tensor, " rows"]:
+    """(y - mean) / (rows Var(y)), by population formulas: products with them are slopes on y."""
+    if y.dtype.kind not in "biuf" or not np.isfinite(y).all():
+        raise ValueError(
+            f"Expected finite numbers in `y`, the targets of a regression, but got {y.dtype}"
+            f"{' with NaN or infinite ones' if y.dtype.kind == 'f' else ''}; drop such rows."
+        )
+    apart = y.astype(np.float64) - y.mean(dtype=np.float64)
+    if not np.ptp(y) > 0:
+        raise ValueError(
+            f"Expected targets `y` that differ between rows but all {len(y)} are {y[0]}; what they "
+            "have in common cannot be shared out."
+        )
+    return torch.from_numpy(apart / (apart**2).sum())
+
+
+def _positions(labels: np.ndarray, outputs: tuple[str, ...]) -> Int64[Tensor, " rows"]:
     """Of the outputs that labels name."""
-    labels = np.asarray(y.cpu() if isinstance(y, Tensor) else y)
-    if labels.ndim != 1:
-        raise ValueError(f"Expected labels of shape (rows,) but got {labels.shape}.")
     # Classes 1, 2, 3 of a classifier are outputs "1", "2", "3", and no positions.
     numbered = any(name.lstrip("-").isdigit() for name in outputs)
     by_position = labels.dtype.kind in "iu" and not numbered

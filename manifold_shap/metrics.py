@@ -1,7 +1,7 @@
 """How good a value function is: its mean squared error against the model (Frye et al. Eq. 16)."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -31,7 +31,7 @@ class SizeCurve:
     pairs: list[int]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Score:
     """MSE = E_x E_S mean_y |T_y(f(x)) - v_y(x_S)|² on given (row, coalition) pairs.
 
@@ -54,7 +54,7 @@ class Score:
     draws: int
     effective_draws: float
     by_size: SizeCurve
-    by_row: Float[Tensor, " rows"]
+    by_row: Float[Tensor, " rows"] = field(repr=False, compare=False)
 
 
 def shapley_pairs(rows: int, players: int, least: int = 10_000, seed: int = 0) -> Tensor:

@@ -47,6 +47,12 @@ def make(space: str = "probability", names: tuple[str, ...] = ("α", "weight", "
     return ms.Explanation(**{**fields, **more})
 
 
+# Fields with a single output.
+ONE = {"phi": torch.ones(2, 3, 1), "standard_error": torch.zeros(2, 3, 1)} | {
+    name: torch.ones(2, 1) for name in ("base", "prediction")
+}
+
+
 def table() -> tuple[ms.Schema, ms.Explanation]:
     """An explanation of a table with a categorical column of three elements."""
     frame = pd.DataFrame({"age": [20.0, 40.0, 60.0], "colour": ["red", "grün", "blue"]})
@@ -116,13 +122,36 @@ def test_foreign_dataset_is_refused() -> None:
 
 def test_dataframe_has_one_line_per_number() -> None:
     explanation = make()
-    frame = explanation.to_dataframe()
+    frame = explanation.to_long_frame()
     names = ["instances", "players", "outputs", "phi", "standard_error"]
     assert list(frame.columns) == names
     assert len(frame) == 12
     line = frame.query("instances == 1 and players == 'weight' and outputs == 'ja'")
     assert line.phi.item() == explanation.phi[1, 1, 0].item()
     assert line.standard_error.item() == explanation.standard_error[1, 1, 0].item()
+
+
+def test_a_wide_frame_has_a_column_for_each_player() -> None:
+    explanation = make(instances=("Ann", "Bob"))
+    frame = explanation.to_frame("ja")
+    assert frame.index.tolist() == ["Ann", "Bob"]
+    assert frame.columns.tolist() == ["α", "weight", "日本"]
+    assert frame.to_numpy().tolist() == explanation.phi[..., 0].tolist()
+    whole = explanation.to_frame()
+    assert whole.columns.names == ["output", "player"]
+    pd.testing.assert_frame_equal(whole["ja"], frame)
+    assert whole["größer : 3"].loc["Bob", "weight"] == explanation.phi[1, 1, 1].item()
+    frame.loc["Ann"] = 0.0
+    assert explanation.phi[0, 0, 0] != 0
+    with pytest.raises(ValueError, match=r"`output` to be one of .* but got 'nein'"):
+        explanation.to_frame("nein")
+
+
+def test_a_wide_frame_keeps_the_index_of_the_table() -> None:
+    index = pd.date_range("2024-05-01", periods=2)
+    frame = make(outputs=("only",), **ONE).with_labels(index).to_frame()
+    assert frame.index.equals(index)
+    assert frame.columns.tolist() == ["α", "weight", "日本"]
 
 
 def test_shap_explanation() -> None:
@@ -361,7 +390,7 @@ def test_rows_with_players_of_their_own(tmp_path: Path) -> None:
     assert explanation.counts.tolist() == [2, 3]
     assert explanation.present.tolist() == [[True, True, False], [True, True, True]]
     assert explanation.efficiency_gap == 0
-    frame = explanation.to_dataframe()
+    frame = explanation.to_long_frame()
     assert len(frame) == 5
     assert not frame.phi.isna().any()
     features = explanation.features()

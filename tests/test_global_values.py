@@ -12,6 +12,7 @@ from sklearn.tree import DecisionTreeClassifier
 from torch import Tensor
 
 import manifold_shap as ms
+from tests.examples import Ragged
 
 FEATURES, Y = load_iris(return_X_y=True)
 X = torch.from_numpy(FEATURES).float()
@@ -94,7 +95,7 @@ def test_labels_are_names_or_positions() -> None:
     named: Any = np.array(NAMES)[labels]
     one, other = (ms.global_values(explanation, y) for y in (labels, named))
     assert torch.equal(one.phi, other.phi)
-    frame = one.to_dataframe()
+    frame = one.to_frame()
     assert list(frame.index) == list(explanation.players.names)
     assert frame["phi"].sum() == pytest.approx(one.phi.sum().item())
 
@@ -107,11 +108,11 @@ def test_a_single_row_has_no_error() -> None:
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        ([0, 1], "Expected one label per row, 3 of them, but got 2"),
+        ([0, 1], r"one per row, 3 of them, but got \(2,\)"),
         ([0, 1, 3], r"Expected labels to be among the outputs .* but got \[3\]"),
         ([0, 1, None], r"Expected labels to be among the outputs .* but got \['0', '1', 'None'\]"),
         (["setosa", "rose", "rose"], r"Expected labels to be among .* but got \['rose'\]"),
-        ([[0], [1], [2]], r"Expected labels of shape \(rows,\) but got \(3, 1\)"),
+        ([[0], [1], [2]], r"Expected labels of shape \(rows,\), .* but got \(3, 1\)"),
     ],
 )
 def test_bad_labels_are_explained(labels: list, message: str) -> None:
@@ -138,3 +139,83 @@ def test_other_spaces_have_no_true_class(space: str, classes: int) -> None:
     value = ms.imputed_value(model, ms.MarginalImputer(X[some][::3]), output=space)
     with pytest.raises(ValueError, match="explain with output='probability'"):
         ms.global_values(ms.exact_shapley(value, X[:3]), [0, 0, 0])
+
+
+def regression(rows: int = 400, seed: int = 0) -> tuple[ms.Explanation, Tensor, Tensor]:
+    """A linear model without its intercept on skewed targets, its rows and their targets."""
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(rows, 3, generator=generator)
+    noise = torch.rand(rows, generator=generator).square()
+    y = 2 * x[:, 0] - x[:, 1] + x[:, 0].abs() * noise
+    weights = torch.tensor([[1.5], [-1.0], [0.5]])
+    value = ms.imputed_value(lambda x: x @ weights, ms.MarginalImputer(x), "identity", draws=rows)
+    return ms.exact_shapley(value, x, batch_size=2**20), x, y
+
+
+def test_of_a_regression_they_are_slopes_on_the_targets() -> None:
+    explanation, x, y = regression(100)
+    found = ms.global_values(explanation, y)
+    # Marginal Shapley values of a linear model are its terms, less their means.
+    terms = x.double().numpy() * np.array([1.5, -1.0, 0.5])
+    expected = [np.polyfit(y.double().numpy(), term, 1)[0] for term in terms.T]
+    np.testing.assert_allclose(found.phi, expected, rtol=1e-4, atol=1e-5)
+    covariance = np.cov(y.double().numpy(), terms.sum(1), ddof=0)
+    assert found.accuracy == pytest.approx(covariance[0, 1] / covariance[0, 0], 1e-4)
+    assert found.offset == pytest.approx(0, abs=1e-6)
+    assert found.phi.sum().item() == pytest.approx(found.accuracy - found.offset, 1e-4)
+
+
+def test_errors_of_slopes_are_those_of_rows_drawn_anew() -> None:
+    explanation, _, y = regression()
+    found = ms.global_values(explanation, y)
+    drawn = np.random.default_rng(0).integers(0, len(y), (400, len(y)))
+    again = [ms.global_values(explanation[rows.tolist()], y[rows]).phi for rows in drawn]
+    torch.testing.assert_close(torch.stack(again).std(0), found.standard_error, rtol=0.15, atol=0)
+
+
+def test_a_model_that_knows_the_target_has_no_error() -> None:
+    x = torch.randn(30, 1, generator=torch.Generator().manual_seed(0))
+    value = ms.imputed_value(lambda x: x, ms.MarginalImputer(x), "identity")
+    found = ms.global_values(ms.exact_shapley(value, x), x[:, 0])
+    assert found.phi.item() == pytest.approx(1, abs=1e-6)
+    assert found.standard_error.item() < 1e-6
+
+
+def test_of_several_outputs_one_is_named() -> None:
+    x = torch.randn(30, 2, generator=torch.Generator().manual_seed(0))
+    model = ms.as_model(lambda x: x, x, classes=["price", "age"], returns="values")
+    explanation = ms.exact_shapley(ms.imputed_value(model, ms.MarginalImputer(x), "identity"), x)
+    found = ms.global_values(explanation, x[:, 1].numpy(), output="age")
+    torch.testing.assert_close(found.phi, torch.tensor([0.0, 1.0]).double(), atol=1e-5, rtol=0)
+    with pytest.raises(ValueError, match=r"Expected the `output` that `y` measures, .*'age'"):
+        ms.global_values(explanation, x[:, 1])
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (np.full(3, 7.0), "that differ between rows but all 3 are 7.0"),
+        (np.array([1, np.nan, 2]), "finite numbers in `y`, .* with NaN"),
+        (np.array(["a", "b", "c"]), "finite numbers in `y`, .* got <U1"),
+        (np.zeros((3, 1)), r"one per row, 3 of them, but got \(3, 1\)"),
+    ],
+)
+def test_bad_targets_are_explained(y: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ms.global_values(regression(3)[0], y)
+
+
+def test_players_by_row_have_no_global_values() -> None:
+    explanation = ms.exact_shapley(Ragged(), Ragged.some_rows())
+    with pytest.raises(ValueError, match="Expected players that all rows have"):
+        ms.global_values(explanation, np.arange(5))
+
+
+def test_global_values_are_shown_as_a_table() -> None:
+    explanation, _, y = regression(100)
+    found = ms.global_values(explanation, y)
+    lines = repr(found).splitlines()
+    assert lines[0].startswith("GlobalValues(accuracy ")
+    assert lines[0].endswith("values of 3 players, 100 rows)")
+    assert [line.split()[0] for line in lines[3:]] == ["x0", "x1", "x2"]
+    assert "<table" in found._repr_html_()

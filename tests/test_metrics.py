@@ -192,7 +192,7 @@ def test_arrays_are_rows_too(make_value: Callable[..., ms.ValueFunction]) -> Non
             ValueError,
             r"`x` of shape \(rows, 4\) but got \(7, 3\)",
         ),
-        (X.tolist(), ms.shapley_pairs(7, 4), TypeError, "array of numbers but got list"),
+        ([["a"]], ms.shapley_pairs(7, 4), TypeError, "of numbers but got a list of other things"),
     ],
 )
 def test_errors_at_the_door_name_the_whole_of_it(
@@ -234,7 +234,7 @@ def test_a_callable_is_scored_like_the_value_function_that_it_is() -> None:
     for size in ("a", 0):
         with pytest.raises((TypeError, ValueError), match=f"`batch_size` .* but got {size!r}"):
             ms.mean_squared_error(value, X, mask, batch_size=size)
-    with pytest.raises(TypeError, match=r"Expected a value function, or a callable .* got int"):
+    with pytest.raises(TypeError, match=r"Expected a value function, or a callable .* but int cannot be called"):
         ms.mean_squared_error(3, X, mask)
 
 

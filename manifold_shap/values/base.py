@@ -14,6 +14,7 @@ from torch import Tensor
 
 from manifold_shap._arrays import is_frame
 from manifold_shap._checks import check_coalitions, check_rows
+from manifold_shap._words import named_outputs
 from manifold_shap.coalitions import is_proper, nested, toggled
 from manifold_shap.players import Players
 from manifold_shap.spaces import Identity, OutputSpace
@@ -67,6 +68,8 @@ class ValueFunction(ABC):
         ...     def base(self, x):
         ...         return torch.zeros(len(x), 1)
         >>> value = Sum(Players.of_elements((2,)), ["sum"])
+        >>> value
+        Sum('callable', Players(2: x0, x1; event (2,)), output 'sum' in 'identity')
         >>> value(torch.tensor([[1.0, 2.0]]), torch.tensor([[[True, False], [True, True]]]))
         tensor([[[1.],
                  [3.]]])
@@ -101,6 +104,13 @@ class ValueFunction(ABC):
         self.outputs = tuple(outputs)
         self.space = space or Identity()
         self.classes = tuple(classes)
+
+    def __repr__(self) -> str:
+        drawn = f", {self.draws} draws" if self.draws > 1 else ""
+        return (
+            f"{type(self).__name__}({self.name!r}, {self.players}, {named_outputs(self.outputs)} "
+            f"in {self.space.name!r}{drawn})"
+        )
 
     # -- must be defined --------------------------------------------------------------------
 

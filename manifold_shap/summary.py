@@ -1,0 +1,79 @@
+"""Says an explanation in few lines: its first rows, with what contributes most to each."""
+
+import math
+from html import escape
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import torch
+
+from manifold_shap.tables.features import as_text
+
+if TYPE_CHECKING:
+    from manifold_shap.explanation import Explanation
+
+_ROWS = 5
+_PLAYERS = 3
+_LONGEST = 40
+
+
+def text(explanation: "Explanation", title: str) -> str:
+    """A title, and a table of the first rows."""
+    table = _table(explanation)
+    if explanation.phi.numel() == 0:
+        return title
+    columns = [["", *table.index], *([name, *table[name]] for name in table)]
+    padded = [[cell.ljust(max(map(len, column))) for cell in column] for column in columns]
+    rows = ["  ".join(cells).rstrip() for cells in zip(*padded, strict=True)]
+    return "\n".join([title, *rows, *_more(explanation)])
+
+
+def html(explanation: "Explanation", title: str) -> str:
+    """The same for a notebook."""
+    if explanation.phi.numel() == 0:
+        return escape(title)
+    end = "".join(f"<p>{words}</p>" for words in _more(explanation))
+    return f"<div><p>{escape(title)}</p>{_table(explanation).to_html()}{end}</div>"
+
+
+def _table(explanation: "Explanation") -> pd.DataFrame:
+    """A line for each of the first rows, all of it text."""
+    some = explanation[: min(_ROWS, len(explanation.phi))]
+    size = some.prediction
+    if some.partition is not None:
+        # Of log-ratio coordinates none is that of the predicted class.
+        size = (some.prediction - some.base).abs()
+    output = size.argmax(1).tolist()
+    lines = {
+        "output": [some.outputs[k] for k in output],
+        "prediction": [as_text(some.prediction[row, k].item()) for row, k in enumerate(output)],
+        "base": [as_text(some.base[row, k].item()) for row, k in enumerate(output)],
+        "largest contributions": _contributions(some, output),
+    }
+    if len(explanation.outputs) == 1:
+        del lines["output"]
+    return pd.DataFrame(lines, index=list(map(as_text, some.instances)))
+
+
+def _contributions(some: "Explanation", output: list[int]) -> list[str]:
+    """The largest of each row, as in "age = 70: +0.31 ± 0.02, height = 1.8: -0.1"."""
+    values = some.features()
+    lines = []
+    for row, k in enumerate(output):
+        phi, error = some.phi[row, :, k], some.standard_error[row, :, k]
+        largest = phi.abs().nan_to_num(-1).argsort(descending=True, stable=True)
+        parts = []
+        for player in largest[torch.isfinite(phi[largest])][:_PLAYERS].tolist():
+            known = "" if values is None else f" = {as_text(values.iat[row, player])}"
+            margin = error[player].item()
+            around = f" ± {margin:.2g}" if math.isfinite(margin) and margin > 0 else ""
+            name = f"{some.players.names[player]}{known}"
+            name = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
+            parts.append(f"{name}: {phi[player].item():+.3g}{around}")
+        lines.append(", ".join(parts))
+    return lines
+
+
+def _more(explanation: "Explanation") -> list[str]:
+    left = len(explanation.phi) - _ROWS
+    return [f"and {left} more row{'s' if left > 1 else ''}"] if left > 0 else []

@@ -219,7 +219,8 @@ def test_rows_that_are_never_built_have_the_values_of_those_that_are(output: str
     rows = torch.from_numpy(bayes.x).float()
     built = ms.imputed_value(bayes.model, ms.MarginalImputer(rows[:20]), output, draws=20)
     short, long = ms.kernel_shapley(game, evidence[20:30]), ms.kernel_shapley(built, rows[20:30])
-    torch.testing.assert_close(short.phi[..., -1], long.phi[..., -1], rtol=1e-4, atol=1e-5)
+    found, wanted = short.phi[..., -1], long.phi[..., -1].to(short.phi.dtype)
+    torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
 
 
 def test_all_rows_and_donors_of_log_odds_leave_no_difference() -> None:

@@ -587,6 +587,6 @@ def test_compositions_in_small(run: Run, tmp_path: Path) -> None:
     assert exact != sampled != scaled
     again = compositions.drawn(found)["iris"]
     explained = coupled.iris("all").explain(0)
-    torch.testing.assert_close(again.phi.float(), explained.phi)
+    torch.testing.assert_close(again.phi.double(), explained.phi.double(), rtol=1e-5, atol=1e-6)
     with pytest.raises(ValueError, match=r"Expected `seeds` to be 2 or more, .* but got 1"):
         compositions.run(seeds=1)

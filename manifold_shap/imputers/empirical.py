@@ -166,6 +166,10 @@ class EmpiricalImputer(DonorImputer):
     rows values are exact; fewer are the nearest rows only, and `ImputedValue.estimate` reports the
     variance of leaving out the others.
 
+    Of a table (`table_imputer`) distances are those of the rows that the codebook encodes: a
+    missing cell is at the column's mean but for its indicator, categories are one-hot, and dates
+    are numbers of days. Absent cells are those of a row of the table, missing ones and all.
+
     Args:
         reference: at least two rows of background data, `[rows, *event]`.
         players: see `Players`; by default every element of a row is a player.

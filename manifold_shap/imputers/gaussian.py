@@ -211,6 +211,12 @@ class GaussianImputer(_NormalImputer):
     as continuous: draws of a binary or one-hot column are real numbers outside its support, which
     the model has to accept. A constant column is drawn at its constant.
 
+    Of a table (`table_imputer`) it draws the elements that the codebook encodes, and each cell
+    becomes the nearest observed value: a category the one with the largest element, a date the
+    nearest date. A missing cell is the column's mean together with an indicator of 1, drawn as one
+    more continuous element, and a cell is missing where that is 0.5 or more; so the shares of
+    missing cells and of categories are only roughly those of the data.
+
     Args:
         reference: at least two rows of background data, `[rows, *event]`.
         players: see `Players`; by default every element of a row is a player.
@@ -264,6 +270,11 @@ class CopulaImputer(_NormalImputer):
     inverse of F_j as a step function); others are interpolated linearly between the order
     statistics, and stay within their range. Between columns of few values the dependence is
     underestimated: their normal scores vary less than a normal variable.
+
+    Of a table (`table_imputer`) the columns are the elements that the codebook encodes: those of
+    a category, and the indicator of a missing cell, are drawn as 0 or 1 with the shares of the
+    data, each for itself. A cell is missing where its indicator is 1, a category is one whose
+    element is 1 (the first of several, or of none), and a date is the nearest observed one.
 
     Args:
         reference: at least two rows of background data, `[rows, *event]`.

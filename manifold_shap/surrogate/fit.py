@@ -29,7 +29,7 @@ from manifold_shap.tables.schema import Schema
 from manifold_shap.training.loop import seeded, train
 from manifold_shap.training.rows import training_rows
 from manifold_shap.training.task import Task, TrainingOptions, load_task, training_options
-from manifold_shap.values import ValueFunction, model_for, reference_outputs
+from manifold_shap.values import ValueFunction, codebook_behind, model_for, reference_outputs
 
 if TYPE_CHECKING:
     from manifold_shap.tables.codebook import Codebook
@@ -139,7 +139,8 @@ def fit_surrogate(
         players: see `Players`; by default those of the teacher, the columns of the schema, or every
             element of a row. Of a frame also groups of columns, `{"size": ["length", "width"]}`.
         schema: columns of the table behind `x_train`, or the codebook whose codes its rows are;
-            stored with the surrogate. By default that of the teacher, and a codebook for a frame.
+            stored with the surrogate. By default that of the teacher or of a `Model`, and a new
+            codebook for a frame.
         hidden, activation: layers of the network.
         teacher: a value function of the same game, such as `imputed_value(model, imputer)`, whose
             averaged predictions are targets of less variance than the single f(x). It helps where
@@ -170,6 +171,7 @@ def fit_surrogate(
     if teacher is not None:
         check_teacher(teacher, teacher_pairs, teacher_share)
         players, schema = players or teacher.players, schema or teacher.schema
+    schema = schema or codebook_behind(model)
     rows = training_rows(x_train, x_validation, chosen["seed"], players, schema)
     space, (seen, seen_validation) = as_space(output), rows.encoded
     wrapped = model_for(model, rows.train, space, rows.codebook)
@@ -230,8 +232,8 @@ def load_surrogate(
     Args:
         path: the checkpoint; no code in it is run.
         model: the model that it was trained for: v(N) comes from the model itself.
-        codebook: of the frame that it was trained on, where others share it; by default the one
-            in the file.
+        codebook: of the frame that it was trained on, where others share it; by default that of
+            a `Model`, or the one in the file.
 
     Raises:
         FileNotFoundError: no file is there.
@@ -248,7 +250,7 @@ def load_surrogate(
     """
     task, _ = load_task(path, SurrogateTask)
     returns = "values" if as_space(**task.settings["space"]).regression else None
-    schema = codebook or schema_from(task.settings["schema"])
+    schema = codebook or codebook_behind(model) or schema_from(task.settings["schema"])
     codebook = None if isinstance(model, Model) else codebook_of(schema)
     try:
         wrapped = as_model(model, codebook or task.probe, returns=returns)

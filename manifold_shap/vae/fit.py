@@ -23,7 +23,7 @@ from manifold_shap.training.task import Task, TrainingOptions, load_task, traini
 from manifold_shap.vae.families import choose_families
 from manifold_shap.vae.imputer import DRAWN_BY, VAEImputer, check_posterior
 from manifold_shap.vae.network import MaskedVAE
-from manifold_shap.values import ImputedValue, imputed_value, model_for
+from manifold_shap.values import ImputedValue, codebook_behind, imputed_value, model_for
 
 if TYPE_CHECKING:
     from manifold_shap.tables.codebook import Codebook
@@ -193,6 +193,7 @@ def fit_imputer(
     check_number("beta", chosen["beta"], low=0)
     check_flag("detach", chosen["detach"])
     seed = chosen["seed"]
+    schema = schema or codebook_behind(model)
     rows = training_rows(x_train, x_validation, seed, players, schema)
     seen, seen_validation = rows.encoded
     if model is not None:

@@ -4,7 +4,7 @@ from manifold_shap.values.base import Estimate, Linearized, ValueFunction
 from manifold_shap.values.grouped import GroupedValue
 from manifold_shap.values.imputed import ImputedValue, imputed_value
 from manifold_shap.values.log_ratio import LogRatioOfMean
-from manifold_shap.values.model import ModelValue, model_for, reference_outputs
+from manifold_shap.values.model import ModelValue, codebook_behind, model_for, reference_outputs
 from manifold_shap.values.retrained import RetrainedValue, retrained_value
 from manifold_shap.values.wrapped import CallableValue, as_value_function
 
@@ -19,6 +19,7 @@ __all__ = [
     "RetrainedValue",
     "ValueFunction",
     "as_value_function",
+    "codebook_behind",
     "imputed_value",
     "model_for",
     "reference_outputs",

@@ -15,7 +15,7 @@ from manifold_shap.imputers.base import Completions, Imputer
 from manifold_shap.models import Model
 from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.values.base import Estimate
-from manifold_shap.values.model import ModelValue, model_for, reference_outputs
+from manifold_shap.values.model import ModelValue, codebook_behind, model_for, reference_outputs
 
 # Elements of completed rows that are held at a time: 256 MiB.
 _MOST_ELEMENTS = 2**26
@@ -73,7 +73,7 @@ class ImputedValue(ModelValue):
         name: str | None = None,
     ) -> None:
         super().__init__(model, imputer.players, space, expectation)
-        self.imputer, self.schema = imputer, imputer.codebook
+        self.imputer, self.schema = imputer, imputer.codebook or codebook_behind(model)
         self.requested = check_whole("draws", draws)
         self.draws = min(self.requested, imputer.support or self.requested)
         self.sampled = imputer.left_out(self.draws) > 0

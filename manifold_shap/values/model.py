@@ -1,7 +1,7 @@
 """Defines value functions of a model f, whose base is the mean of T(f(X)) over reference rows."""
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from jaxtyping import Float
@@ -98,12 +98,25 @@ def model_for(
         codebook: see `as_model`; a `Model` has its own.
 
     Raises:
-        ValueError: a classifier where T takes plain values, or the other way round.
+        ValueError: a classifier where T takes plain values, or the other way round; a `Model` that
+            takes codes of another codebook.
     """
+    theirs = codebook_behind(model)
+    if codebook is not None and theirs is not None and theirs is not codebook:
+        raise ValueError(
+            "Expected a model that takes codes of the same codebook as the rows but it was wrapped "
+            "with another one, whose codes of new cells differ; pass the model itself, or share "
+            "one codebook: `ms.as_model(model, codebook)`."
+        )
     returns = "values" if space.regression and not isinstance(model, Model) else None
     found = as_model(model, x[:64], returns=returns, codebook=codebook)
     _check_task(found, space)
     return found
+
+
+def codebook_behind(model: Any) -> "Codebook | None":
+    """The codebook whose codes a `Model` takes; None where it takes rows, or is no `Model`."""
+    return cast("Codebook | None", model.codebook) if isinstance(model, Model) else None
 
 
 def _check_task(model: Model, space: OutputSpace) -> None:

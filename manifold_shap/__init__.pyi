@@ -16,6 +16,7 @@ from .estimators import exact_shapley as exact_shapley
 from .estimators import kernel_shapley as kernel_shapley
 from .estimators import permutation_shapley as permutation_shapley
 from .estimators import sample_reuse_shapley as sample_reuse_shapley
+from .explainer import Explainer as Explainer
 from .explanation import Explanation as Explanation
 from .global_values import GlobalValues as GlobalValues
 from .global_values import global_values as global_values

@@ -195,7 +195,7 @@ def fit_surrogate(
     task.teacher_targets = known and replace(known, x=seen)
     check = seen_validation, space(wrapped(rows.validation, space.takes)).float()
     record = train(task, (seen, target), check, chosen)
-    value = _value(task, wrapped, rows.schema)
+    value = surrogate_value(task, wrapped, rows.schema)
     value.training_record = record
     if task.teacher_targets is not None:
         value.training_record["teacher_seconds"] = task.teacher_targets.seconds
@@ -260,7 +260,7 @@ def load_surrogate(
             f"in {path} has them, but this one fails on them "
             f"({str(error).splitlines()[0]}); pass the model that it was trained for."
         ) from error
-    value = _value(task, wrapped, schema)
+    value = surrogate_value(task, wrapped, schema)
     expected, outputs = task.settings["outputs"], list(value.outputs)
     if outputs != expected:
         raise ValueError(
@@ -276,7 +276,10 @@ def load_surrogate(
     return value
 
 
-def _value(task: SurrogateTask, model: Model, schema: "Schema | Codebook | None") -> SurrogateValue:
+def surrogate_value(
+    task: SurrogateTask, model: Model, schema: "Schema | Codebook | None"
+) -> SurrogateValue:
+    """The value function of a task that was trained for this model."""
     own = task.settings
     return SurrogateValue(
         task.surrogate,

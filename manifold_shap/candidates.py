@@ -1,0 +1,163 @@
+"""Fits the candidates among which the value function of a table is chosen."""
+
+import time
+import warnings
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+import torch
+from torch import Tensor
+from tqdm.auto import tqdm
+
+from manifold_shap.imputers import (
+    CopulaImputer,
+    EmpiricalImputer,
+    GaussianImputer,
+    Imputer,
+    MarginalImputer,
+    table_imputer,
+)
+from manifold_shap.metrics import Score, mean_squared_error, shapley_pairs
+from manifold_shap.models import Model
+from manifold_shap.quality import OFF_MANIFOLD, best
+from manifold_shap.spaces import OutputSpace
+from manifold_shap.surrogate.fit import fit_surrogate
+from manifold_shap.tables.codebook import Codebook
+from manifold_shap.vae.fit import fit_imputer
+from manifold_shap.values import ValueFunction, imputed_value
+
+IMPUTERS = ("gaussian", "copula", "empirical", "vae")
+CANDIDATES = (*IMPUTERS, "surrogate", "taught_surrogate")
+
+# Pairs of a row and a coalition on which candidates are compared.
+_PAIRS = 2048
+_DRAWS = 64
+
+
+@dataclass(frozen=True)
+class Game:
+    """What all candidates are fitted to.
+
+    Attributes:
+        model: from codes to predictions.
+        codebook: of the frame.
+        space: the output space.
+        x_train: codes of the rows to learn from, which are the background data, too.
+        x_choice: codes of the rows to choose on.
+        x_report: codes of the rows to report on.
+        seed: of trainings, draws and coalitions.
+        progress: whether to show progress bars.
+    """
+
+    model: Model
+    codebook: Codebook
+    space: OutputSpace
+    x_train: Tensor
+    x_choice: Tensor
+    x_report: Tensor
+    seed: int = 0
+    progress: bool = False
+
+    def imputed(self, imputer: Imputer, name: str) -> ValueFunction:
+        return imputed_value(self.model, imputer, self.space, _DRAWS, self.seed, name)
+
+    def score(self, value: ValueFunction, x: Tensor) -> Score:
+        """The error of a value function on rows; the same coalitions for every one."""
+        mask = shapley_pairs(len(x), len(self.codebook.players), _PAIRS, self.seed)
+        return mean_squared_error(value, x, mask)
+
+
+@dataclass
+class Fitted:
+    """Candidates that were fitted, and how they did on the rows to choose on."""
+
+    values: dict[str, ValueFunction] = field(default_factory=dict)
+    scores: dict[str, Score] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def best_imputer(self) -> ValueFunction | None:
+        """The one with the least error so far."""
+        known = {name: score for name, score in self.scores.items() if name in IMPUTERS}
+        return self.values[best(known)] if known else None
+
+
+def fit_candidates(game: Game, names: Collection[str], fit_seconds: float | None = None) -> Fitted:
+    """Fit candidates one after another, and score each on the rows to choose on.
+
+    Steps of trainings follow from the size of the table alone, so that another machine makes the
+    same choice.
+
+    Args:
+        game: what they are fitted to.
+        names: of the candidates.
+        fit_seconds: a stop for safety: candidates that were not begun by then are left out.
+    """
+    fitted, begun = Fitted(), time.perf_counter()
+    wanted = [OFF_MANIFOLD, *(name for name in CANDIDATES if name in names)]
+    with tqdm(wanted, desc="value functions", disable=not game.progress, leave=False) as bar:
+        for name in bar:
+            bar.set_postfix_str(name.replace("_", " "))
+            start = time.perf_counter()
+            late = fit_seconds is not None and start - begun > fit_seconds
+            if late and len(fitted.values) > 1:
+                fitted.skipped[name] = f"fit_seconds={fit_seconds:g} had passed"
+                continue
+            try:
+                value = _FITS[name](game, fitted)
+            except (ValueError, torch.linalg.LinAlgError) as error:
+                fitted.skipped[name] = str(error).splitlines()[0]
+                continue
+            fitted.values[name] = value
+            fitted.scores[name] = game.score(value, game.x_choice)
+            fitted.seconds[name] = time.perf_counter() - start
+    return fitted
+
+
+def _classical(kind: type[Imputer], game: Game, _: Fitted) -> ValueFunction:
+    with warnings.catch_warnings():
+        # One-hot columns are always collinear.
+        warnings.filterwarnings("ignore", message="The covariance of `reference`")
+        imputer = table_imputer(kind, game.codebook, game.x_train)
+    return game.imputed(imputer, kind.name)
+
+
+def _vae(game: Game, _: Fitted) -> ValueFunction:
+    imputer = fit_imputer(
+        game.x_train, schema=game.codebook, seed=game.seed, progress=game.progress
+    )
+    return game.imputed(imputer, "vae")
+
+
+def _surrogate(game: Game, _: Fitted, teacher: ValueFunction | None = None) -> ValueFunction:
+    return fit_surrogate(
+        game.model,
+        game.x_train,
+        schema=game.codebook,
+        output=game.space,
+        teacher=teacher,
+        seed=game.seed,
+        progress=game.progress,
+    )
+
+
+def _taught_surrogate(game: Game, fitted: Fitted) -> ValueFunction:
+    teacher = fitted.best_imputer
+    if teacher is None:
+        raise ValueError("no imputer was fitted that could teach it")
+    value = _surrogate(game, fitted, teacher)
+    value.name = "taught_surrogate"
+    return value
+
+
+_FITS: Mapping[str, Callable[[Game, Fitted], ValueFunction]] = {
+    OFF_MANIFOLD: partial(_classical, MarginalImputer),
+    "gaussian": partial(_classical, GaussianImputer),
+    "copula": partial(_classical, CopulaImputer),
+    "empirical": partial(_classical, EmpiricalImputer),
+    "vae": _vae,
+    "surrogate": _surrogate,
+    "taught_surrogate": _taught_surrogate,
+}

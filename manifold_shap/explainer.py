@@ -1,0 +1,286 @@
+"""The front door: from a model and a data frame to explanations, in a few lines."""
+
+import warnings
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+
+from manifold_shap._checks import check_known, check_number, check_seed
+from manifold_shap._words import shown
+from manifold_shap.candidates import CANDIDATES, Fitted, Game, fit_candidates
+from manifold_shap.estimators.auto import auto_shapley
+from manifold_shap.explanation import Explanation
+from manifold_shap.folder import read, save, value_from
+from manifold_shap.models import Model, as_model
+from manifold_shap.quality import Quality, best, report
+from manifold_shap.spaces import Identity, OutputSpace, as_space
+from manifold_shap.tables.codebook import Codebook
+
+# Rows of a frame, at least: to learn from, to choose on and to report on.
+_LEAST_ROWS = 20
+# The share of the rows to choose on, the same to report on, and the most of each.
+_SHARE, _MOST_HELD_OUT = 0.15, 1024
+# Rows on which columns that look like identifiers are permuted.
+_PERMUTED_ROWS = 256
+# Rows that are saved, to recognise the model by.
+_PROBE_ROWS = 32
+
+
+class Explainer:
+    """Explains a model's predictions on the rows of a data frame.
+
+    It numbers the frame's cells (`Codebook`), fits several value functions v(S) = E[T(f(X)) | x_S],
+    chooses the one with the least error on held-out rows, and explains rows by it. Each step is
+    there for itself: `as_model`, `Codebook`, `fit_surrogate`, `fit_imputer`, `imputed_value`,
+    `mean_squared_error`, `auto_shapley`.
+
+        >>> import pandas as pd
+        >>> from sklearn.linear_model import LinearRegression
+        >>> frame = pd.DataFrame({"size": range(60), "age": [k * k % 7 for k in range(60)]})
+        >>> model = LinearRegression().fit(frame, frame["size"] + 2.0 * frame["age"])
+        >>> explainer = Explainer(model, frame, candidates=["gaussian", "empirical"])
+        >>> explanation = explainer(frame.head(3))
+        >>> explanation.phi.shape, explanation.players.names
+        (torch.Size([3, 2, 1]), ('size', 'age'))
+
+    Attributes:
+        model: from codes of rows to predictions.
+        codebook: the columns, their values and the players.
+        value: the value function that was chosen.
+        quality: the error of every candidate, and why one was chosen.
+
+    Args:
+        model: fitted: of scikit-learn, xgboost, lightgbm or catboost, an ONNX file or session, a
+            torch module, or a function of the frame; see `as_model`. It sees frames like this one.
+        frame: rows of the data distribution with the model's columns, without the target: a data
+            frame of pandas or polars, an array, a tensor or a list of rows. Missing cells are
+            values. Those that the model was trained on serve, others as well.
+        output: the output space T; by default `probability` for a classifier and `identity` for a
+            regression.
+        players: groups of columns that count as one, by name, such as `{"size": ["length",
+            "width"]}`; each other column is a player of its own.
+        classes: names of the classes, or of the outputs of a regression.
+        returns: what a function returns, see `as_model`; by default found out.
+        unit: of what a regression predicts, for figures.
+        candidates: value functions to choose among, out of `gaussian`, `copula`, `empirical`,
+            `vae`, `surrogate` and `taught_surrogate`; by default all.
+        model_batch_size: most rows in one call of the model.
+        seed: of the split, the trainings and the draws: same seed, same choice.
+        fit_seconds: a stop for safety: candidates that were not begun by then are left out, which
+            `quality` says.
+        progress: whether to show progress bars.
+
+    Raises:
+        TypeError: no model, or no frame; a column of lists.
+        ValueError: a frame with fewer than 20 rows, a model that fails on it or returns no numbers,
+            an argument that is unknown or out of range.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        frame: Any,
+        *,
+        output: str | OutputSpace | None = None,
+        players: Mapping[str, Sequence[Any]] | None = None,
+        classes: Sequence[str] | None = None,
+        returns: str | None = None,
+        unit: str | None = None,
+        candidates: Collection[str] = CANDIDATES,
+        model_batch_size: int | None = None,
+        seed: int = 0,
+        fit_seconds: float | None = None,
+        progress: bool | None = None,
+    ) -> None:
+        check_known(candidates, CANDIDATES, "`candidates`")
+        if fit_seconds is not None:
+            check_number("fit_seconds", fit_seconds, above=0)
+        self.seed = check_seed(seed)
+
+        def wrapped(codebook: Codebook) -> Model:
+            return as_model(model, codebook, classes, returns, model_batch_size)
+
+        self.codebook, self.model = _without_identifiers(frame, players, wrapped)
+        space = _space(output, self.model, unit)
+        parts = _parts(self.codebook.rows(frame), self.seed)
+        self._probe = parts[0][:_PROBE_ROWS]
+        game = Game(self.model, self.codebook, space, *parts, self.seed, bool(progress))
+        fitted = fit_candidates(game, candidates, fit_seconds)
+        self.value, self.quality = _chosen(game, fitted)
+        if self.quality.warning:
+            warnings.warn(f"Of the candidates {self.quality.warning}.", stacklevel=2)
+
+    def __call__(
+        self,
+        frame: Any,
+        *,
+        estimator: Callable[..., Explanation] = auto_shapley,
+        seed: int = 0,
+        progress: bool | None = None,
+        **settings: Any,
+    ) -> Explanation:
+        """Shapley values of the predictions on these rows.
+
+        Args:
+            frame: rows with the same columns as the frame of training.
+            estimator: see `auto_shapley`.
+            seed: of the coalitions.
+            progress: whether to show a progress bar.
+            settings: of the estimator, such as `evaluations`.
+
+        Returns:
+            An explanation whose instances are labelled as the rows of the frame.
+
+        Raises:
+            TypeError, ValueError: rows that do not fit the frame of training; see `Codebook.rows`.
+        """
+        x = self.codebook.rows(frame)
+        found = estimator(self.value, x, seed=seed, progress=bool(progress), **settings)
+        made_by = {**found.made_by, "quality": self.quality.to_dict()}
+        found = replace(found, made_by=made_by).with_labels(self.codebook.index(frame))
+        return with_constants(found, self.codebook)
+
+    def save(self, folder: str | Path) -> None:
+        """Write all but the model to a folder, whole or not at all; `load` reads it.
+
+        It holds the configuration, the values of the frame's cells and, where an imputer was
+        chosen, the rows that it draws from: it is as confidential as the frame.
+
+        Raises:
+            FileExistsError: something else stands at `folder`.
+            OSError: no space or no permission; what stood there is left as it was.
+        """
+        about = {
+            "seed": self.seed,
+            "quality": self.quality.to_dict(),
+            "model": {"classes": list(self.model.classes), "returns": self.model.returns},
+        }
+        save(folder, self.value, self._probe, about)
+
+    @classmethod
+    def load(
+        cls, folder: str | Path, model: Any, *, model_batch_size: int | None = None
+    ) -> "Explainer":
+        """The explainer that `save` wrote.
+
+        Args:
+            folder: where it was saved; no code in it is run.
+            model: the model that it was made for.
+            model_batch_size: most rows in one call of the model.
+
+        Raises:
+            FileNotFoundError: no such folder.
+            ValueError: it is damaged, or was made for another model or table.
+        """
+        plain, tensors = read(folder)
+        self = cls.__new__(cls)
+        self.seed, self.quality = plain["seed"], Quality(**plain["quality"])
+        self.codebook = cast(Any, Codebook).from_dict(plain["codebook"])
+        names, returns = plain["model"]["classes"], plain["model"]["returns"]
+        self.model = as_model(model, self.codebook, names, returns, model_batch_size)
+        self.value = value_from(plain, tensors, self.model, self.codebook)
+        self._probe = tensors["probe"]
+        return self
+
+    def __repr__(self) -> str:
+        return (
+            f"Explainer({len(self.codebook.players)} players, outputs "
+            f"{shown(self.value.outputs, 10)} in {self.value.space.name!r}, by "
+            f"{self.quality.chosen!r})"
+        )
+
+
+def with_constants(explanation: Explanation, codebook: Codebook) -> Explanation:
+    """An explanation in which columns that hold one value are players, too: of no contribution."""
+    count = len(codebook.constants)
+    if not count:
+        return explanation
+    whole = codebook.with_constants()
+    made: dict[str, Any] = {}
+    for name in ("phi", "standard_error", "covariance"):
+        known = vars(explanation)[name]
+        if known is not None:
+            nothing = known.new_zeros(len(known), count, *known.shape[2:])
+            made[name] = torch.cat((known, nothing), dim=1)
+    x = torch.cat((explanation.x, explanation.x.new_zeros(len(explanation.x), count)), dim=1)
+    return replace(explanation, **made, x=x, players=whole.players, schema=whole)
+
+
+def _without_identifiers(
+    frame: Any,
+    players: Mapping[str, Sequence[Any]] | None,
+    wrapped: Callable[[Codebook], Model],
+) -> tuple[Codebook, Model]:
+    """The codebook and the model; columns that number the rows and change nothing do not play."""
+    codebook = Codebook.fit(frame, players)
+    model = wrapped(codebook)
+    x = codebook.rows(frame)
+    suspects = codebook.identifiers(x)
+    some = x[:_PERMUTED_ROWS]
+    before, unused = model(some), []
+    for place in suspects:
+        permuted = some.clone()
+        permuted[:, place] = some[:, place].roll(1)
+        if torch.equal(model(permuted), before):
+            unused.append(codebook.columns_in_play[place])
+        else:
+            warnings.warn(
+                f"Column {codebook.names[place]!r} looks like an identifier of the rows, but the "
+                "model depends on it, so that it is a player.",
+                stacklevel=3,
+            )
+    if unused:
+        warnings.warn(
+            f"Columns that identify the rows and that no prediction depends on do not play: "
+            f"{shown(unused)}.",
+            stacklevel=3,
+        )
+        codebook = Codebook.fit(frame, players, left_out=unused)
+        model = wrapped(codebook)
+    if codebook.constants:
+        warnings.warn(
+            f"Columns that hold a single value have a share of exactly 0: "
+            f"{shown(list(codebook.constants))}.",
+            stacklevel=3,
+        )
+    return codebook, model
+
+
+def _space(output: str | OutputSpace | None, model: Model, unit: str | None) -> OutputSpace:
+    regression = model.returns == "values"
+    space = as_space(output or ("identity" if regression else "probability"))
+    if unit is None:
+        return space
+    if not isinstance(space, Identity):
+        raise ValueError(
+            f"Expected `unit` for the values of a regression but got {unit!r} with "
+            f"output={space.name!r}; leave it out."
+        )
+    return Identity(unit)
+
+
+def _parts(x: Tensor, seed: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Rows to learn from, to choose on and to report on."""
+    if len(x) < _LEAST_ROWS:
+        raise ValueError(
+            f"Expected a frame of at least {_LEAST_ROWS} rows, to learn from, to choose on and to "
+            f"report on, but got {len(x)}; pass the rows that the model was trained on."
+        )
+    held_out = min(_MOST_HELD_OUT, max(2, round(_SHARE * len(x))))
+    order = torch.randperm(len(x), generator=torch.Generator().manual_seed(seed))
+    train, choice, test = order.split([len(x) - 2 * held_out, held_out, held_out])
+    return x[train], x[choice], x[test]
+
+
+def _chosen(game: Game, fitted: Fitted) -> tuple[Any, Quality]:
+    name = best(fitted.scores)
+    scores = {other: game.score(value, game.x_report) for other, value in fitted.values.items()}
+    selection = {other: score.debiased for other, score in fitted.scores.items()}
+    quality = report(
+        name, scores, selection=selection, seconds=fitted.seconds, skipped=fitted.skipped
+    )
+    return fitted.values[name], quality

@@ -1,0 +1,206 @@
+"""Writes a value function of a table to a folder, and reads it: plain configuration and tensors.
+
+`explainer.json` has the configuration, the codebook and the quality; `tensors.safetensors` the
+weights of a network, the rows that an imputer draws from, and rows to recognise the model by. No
+code and nothing pickled is in it, and the model itself is not.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from torch import Tensor
+
+from manifold_shap._version import __version__
+from manifold_shap.imputers import (
+    CopulaImputer,
+    EmpiricalImputer,
+    GaussianImputer,
+    Imputer,
+    MarginalImputer,
+    TableImputer,
+    table_imputer,
+)
+from manifold_shap.io.files import digest, write_whole
+from manifold_shap.models import Model
+from manifold_shap.spaces import as_space
+from manifold_shap.surrogate import SurrogateValue
+from manifold_shap.surrogate.distillation import disagreement
+from manifold_shap.surrogate.fit import SurrogateTask, surrogate_value
+from manifold_shap.tables.codebook import Codebook
+from manifold_shap.vae import VAEImputer
+from manifold_shap.vae.fit import VAETask
+from manifold_shap.values import ImputedValue
+from manifold_shap.values.model import ModelValue
+
+_FORMAT = "manifold_shap explainer"
+_CONFIGURATION, _TENSORS = "explainer.json", "tensors.safetensors"
+_CLASSICAL = {
+    kind.name: kind for kind in (MarginalImputer, GaussianImputer, CopulaImputer, EmpiricalImputer)
+}
+
+
+def save(folder: str | Path, value: ModelValue, probe: Tensor, about: Mapping[str, Any]) -> None:
+    """Write a value function whole, or nothing at all.
+
+    Args:
+        folder: to be made; one that `save` wrote is replaced.
+        value: by a surrogate or an imputer, with a codebook.
+        probe: codes of rows to recognise the model by.
+        about: plain data to be kept beside it.
+
+    Raises:
+        FileExistsError: something else stands at `folder`.
+        OSError: no space or no permission; what stood there is left as it was.
+    """
+    from safetensors.torch import save_file
+
+    folder = Path(folder)
+    if folder.exists() and not (folder / _CONFIGURATION).is_file():
+        raise FileExistsError(
+            f"Expected no file or folder at {folder}, or one that an explainer was saved to; name "
+            "another folder."
+        )
+    described, tensors = _described(value)
+    tensors |= {"probe": probe, "probe_outputs": value.prediction(probe), "base": value.expectation}
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    plain = {
+        "format": _FORMAT,
+        "version": __version__,
+        "space": value.space.settings,
+        "value": described,
+        "codebook": cast(Any, value.schema).to_dict(),
+        "tensors": digest(*(tensors[name] for name in sorted(tensors))),
+        **about,
+    }
+
+    def write(beside: Path) -> None:
+        beside.mkdir()
+        save_file(tensors, beside / _TENSORS)
+        text = json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False)
+        (beside / _CONFIGURATION).write_text(text, encoding="utf-8")
+
+    write_whole(folder, write)
+
+
+def read(folder: str | Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """The configuration and the tensors of a folder that `save` wrote.
+
+    Raises:
+        FileNotFoundError: no such folder.
+        ValueError: it is damaged, or of something else.
+    """
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    folder = Path(folder)
+    expected = f"Expected a folder that an explainer was saved to at {folder} but"
+    if not (folder / _CONFIGURATION).is_file():
+        raise FileNotFoundError(f"{expected} there is no {_CONFIGURATION}; name the folder.")
+    damaged = f"{expected} it is damaged; save the explainer again."
+    try:
+        plain = json.loads((folder / _CONFIGURATION).read_text(encoding="utf-8"))
+        tensors = load_file(folder / _TENSORS)
+    except (OSError, ValueError, RecursionError, SafetensorError) as error:
+        raise ValueError(damaged) from error
+    if not isinstance(plain, dict) or plain.get("format") != _FORMAT:
+        raise ValueError(f"{expected} it holds something of another program.")
+    if plain.get("tensors") != digest(*(tensors[name] for name in sorted(tensors))):
+        raise ValueError(damaged)
+    return plain, tensors
+
+
+def value_from(
+    plain: Mapping[str, Any], tensors: Mapping[str, Tensor], model: Model, codebook: Codebook
+) -> ModelValue:
+    """The value function that a folder holds, of the model that it was made for.
+
+    Raises:
+        ValueError: the folder is damaged, or was made for another model.
+    """
+    described = plain["value"]
+    make = _surrogate if described["kind"] == "surrogate" else _imputed
+    try:
+        value = make(described, tensors, model, codebook, plain)
+    except (LookupError, TypeError, AttributeError, RuntimeError) as error:
+        raise ValueError(
+            f"Expected a complete value function in the folder but it does not fit together "
+            f"({type(error).__name__}: {error}); save the explainer again."
+        ) from error
+    if gap := disagreement(value.prediction(tensors["probe"]), tensors["probe_outputs"]):
+        raise ValueError(
+            "Expected the model for which the explainer was made, but this one predicts otherwise "
+            f"(by up to {gap:.3g} on the rows kept for that check); pass the original model, or "
+            "make an explainer for this one."
+        )
+    return value
+
+
+def _described(value: ModelValue) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """What a value function is, as plain data and tensors."""
+    if isinstance(value, SurrogateValue):
+        settings = {**value.checkpoint["hyper_parameters"], "schema": None}
+        state = {f"network.{name}": own for name, own in value.checkpoint["state_dict"].items()}
+        return {"kind": "surrogate", "name": value.name, "settings": settings}, state
+    if not isinstance(value, ImputedValue):
+        raise TypeError(
+            "Expected a value function by a surrogate or an imputer but got "
+            f"{type(value).__name__}, which cannot be saved."
+        )
+    imputer, tensors = value.imputer, {"reference": value.imputer.reference}
+    plain: dict[str, Any] = {"kind": "imputed", "name": value.name, "imputer": imputer.name}
+    plain |= {"draws": value.requested, "seed": value.seed}
+    if isinstance(imputer, TableImputer) and isinstance(imputer.inner, VAEImputer):
+        plain["drawn"] = imputer.inner.settings
+        plain["settings"] = {**imputer.checkpoint["hyper_parameters"], "schema": None}
+        state = imputer.checkpoint["state_dict"]
+        tensors |= {f"network.{name}": own for name, own in state.items()}
+    return plain, tensors
+
+
+def _surrogate(
+    described: Mapping[str, Any],
+    tensors: Mapping[str, Tensor],
+    model: Model,
+    codebook: Codebook,
+    _: Mapping[str, Any],
+) -> ModelValue:
+    task = SurrogateTask(described["settings"])
+    task.load_state_dict(_network(tensors))
+    value = surrogate_value(task, model, codebook)
+    value.name = described["name"]
+    return value
+
+
+def _imputed(
+    described: Mapping[str, Any],
+    tensors: Mapping[str, Tensor],
+    model: Model,
+    codebook: Codebook,
+    plain: Mapping[str, Any],
+) -> ModelValue:
+    imputer = _imputer(described, tensors, codebook)
+    base, space = tensors["base"], as_space(**plain["space"])
+    draws, seed, name = (described[word] for word in ("draws", "seed", "name"))
+    return ImputedValue(imputer, model, space, base, draws, seed, name)
+
+
+def _imputer(
+    described: Mapping[str, Any], tensors: Mapping[str, Tensor], codebook: Codebook
+) -> Imputer:
+    reference = tensors["reference"]
+    if described["imputer"] != VAEImputer.name:
+        return table_imputer(_CLASSICAL[described["imputer"]], codebook, reference)
+    task = VAETask(described["settings"])
+    task.load_state_dict(_network(tensors))
+    seen = codebook.encode(reference)
+    vae = VAEImputer(task.network, seen, codebook.elements, **described["drawn"])
+    imputer = TableImputer(codebook, vae, reference)
+    imputer.checkpoint = {**task.checkpoint(), "imputer": vae.settings}
+    return imputer
+
+
+def _network(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    named = ((name.partition(".")[2], own) for name, own in tensors.items() if "." in name)
+    return dict(named)

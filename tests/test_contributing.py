@@ -82,6 +82,33 @@ class Squared(OutputSpace):
         return tuple(classes)
 ''',
 }
+MODEL = {
+    "manifold_shap/models/formula.py": '''"""Asks formulas: text of numpy."""
+
+from typing import Any
+
+from manifold_shap.models.predictor import Predictor
+
+
+class FormulaPredictor(Predictor):
+    """A formula of the columns, such as 'a + b'."""
+
+    def __init__(self, model: Any, returns: str | None = None) -> None:
+        super().__init__(model, "values")
+
+    @classmethod
+    def takes(cls, model: Any) -> bool:
+        return isinstance(model, bytes)
+
+    def ask(self, rows: Any) -> Any:
+        return rows.eval(self.model.decode())
+''',
+    "manifold_shap/models/kinds.py": """
+from manifold_shap.models.formula import FormulaPredictor  # noqa: E402
+
+KINDS = (FormulaPredictor, *KINDS)
+""",
+}
 DATA = {
     "manifold_shap/data/halves.py": '''"""Two numbers, and whether the first is larger."""
 
@@ -194,6 +221,18 @@ def test_an_imputer_a_data_set_and_an_estimator_serve_the_commands(project: Path
     explain = ["data=halves", "value_function=zero", "estimator=first", *EXPLAIN]
     run(project, IMPUTER | ESTIMATOR | DATA, commands(train, explain))
     assert (project / "runs" / "halves" / "zero" / "explanations.zarr").is_dir()
+
+
+def test_a_kind_of_model(project: Path) -> None:
+    assert len(MODEL) == number("A kind of model")
+    code = """
+import pandas as pd
+import manifold_shap as ms
+codebook = ms.Codebook.fit(pd.DataFrame({"a": [1, 2], "b": [3, 5]}))
+row = codebook.rows(pd.DataFrame({"a": [2], "b": [3]}))
+print(ms.as_model(b"a + b", codebook)(row).item())
+"""
+    assert run(project, MODEL, code).strip() == "5.0"
 
 
 def test_an_output_space_and_a_plot(project: Path) -> None:

@@ -102,7 +102,7 @@ def column_array(column: Any) -> np.ndarray:
     import narwhals as nw
 
     if column.dtype.is_numeric() or column.dtype == nw.Boolean:
-        if column.is_null().any():
+        if column.dtype == nw.Decimal or column.is_null().any():
             column = column.cast(nw.Float64)
         return column.to_numpy()
     return np.asarray(column.to_list(), dtype=object)

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch import Tensor
 
 import manifold_shap as ms
 from tests.examples import table, uniform
@@ -34,3 +35,23 @@ def test_one_player_leaves_no_noise() -> None:
 def test_too_many_players_for_enumeration() -> None:
     with pytest.raises(ValueError, match=r"at most 16 players for exact enumeration .* got 17"):
         ms.exact_shapley(lambda x, mask: mask.sum(-1, keepdim=True), torch.zeros(1, 17))
+
+
+def test_a_base_in_single_precision_takes_none_from_the_prediction() -> None:
+    """As of a surrogate, whose base is stored, of a model in double precision."""
+
+    class Mixed(ms.ValueFunction):
+        def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+            return (x[:, None] * mask).sum(-1, keepdim=True)
+
+        def prediction(self, x: Tensor) -> Tensor:
+            return x.double().sum(-1, keepdim=True) / 3
+
+        def base(self, x: Tensor) -> Tensor:
+            return torch.zeros(len(x), 1)
+
+    x = torch.rand(4, 3, generator=torch.Generator().manual_seed(0))
+    explanation = ms.exact_shapley(Mixed(ms.Players.of_elements((3,)), ["sum"]), x)
+    assert torch.equal(explanation.prediction, x.double().sum(-1, keepdim=True) / 3)
+    total = (explanation.base + explanation.phi.sum(1)).flatten()
+    torch.testing.assert_close(total, x.double().sum(-1) / 3, rtol=0, atol=1e-14)

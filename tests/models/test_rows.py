@@ -1,0 +1,108 @@
+"""Frames, arrays and tensors are made each other without a change of their cells."""
+
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from manifold_shap.models.rows import (
+    as_array,
+    as_pandas,
+    described,
+    in_fitted_order,
+    is_frame,
+    with_categories,
+)
+
+ROWS = 4
+COLUMNS: dict[str, list[Any]] = {
+    "whole": [1, 2, None, 2**40],
+    "real": [0.1, None, 1e300, -0.0],
+    "flag": [True, None, False, True],
+    "word": ["a", None, "ø", ""],
+}
+
+
+def frames(**columns: list[Any]) -> list[Any]:
+    """Of pandas with its nullable types, and of polars."""
+    types = {"whole": "Int64", "real": "float64", "flag": "boolean", "word": "str"}
+    own = {name: pd.Series(cells, dtype=types[name]) for name, cells in columns.items()}
+    return [pd.DataFrame(own), pl.DataFrame(columns)]
+
+
+@pytest.mark.parametrize("kind", [0, 1])
+def test_missing_numbers_are_nan(kind: int) -> None:
+    numbers = {name: COLUMNS[name] for name in ("whole", "real", "flag")}
+    expected = [[1, 0.1, 1], [2, np.nan, np.nan], [np.nan, 1e300, 0], [2**40, -0.0, 1]]
+    found = as_array(frames(**numbers)[kind])
+    assert found.dtype == np.float64
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("kind", [0, 1])
+def test_text_makes_an_array_of_objects(kind: int) -> None:
+    found = as_array(frames(**COLUMNS)[kind])
+    assert found.dtype == object
+    assert found[0].tolist() == [1.0, 0.1, 1.0, "a"]
+    assert pd.isna(found[1, 3])
+
+
+def test_decimals_are_numbers() -> None:
+    found = as_array(pl.DataFrame({"price": [Decimal("1.25"), None]}))
+    np.testing.assert_array_equal(found, [[1.25], [np.nan]])
+
+
+@given(st.lists(st.integers(-(2**50), 2**50), min_size=1, max_size=5))
+def test_whole_numbers_stay_whole(cells: list[int]) -> None:
+    for frame in (pd.DataFrame({"a": cells}), pl.DataFrame({"a": cells})):
+        assert as_array(frame).tolist() == [[cell] for cell in cells]
+        assert as_array(frame).dtype.kind == "i"
+
+
+def test_a_frame_of_pandas_is_passed_as_it_is() -> None:
+    pandas, polars = frames(**COLUMNS)
+    assert as_pandas(pandas) is pandas
+    made = as_pandas(polars)
+    assert made["flag"].dtype == np.float64
+    np.testing.assert_array_equal(made["flag"], [1.0, np.nan, 0.0, 1.0])
+    assert made["word"].isna().tolist() == [False, True, False, False]
+
+
+@pytest.mark.parametrize("kind", [0, 1])
+def test_only_text_becomes_categories(kind: int) -> None:
+    frame = frames(**COLUMNS)[kind]
+    made = with_categories(frame)
+    assert str(made["word"].dtype).lower().startswith("categor")
+    assert made["whole"].dtype == frame["whole"].dtype
+    assert with_categories(frame, ["whole"]) is frame
+
+
+@pytest.mark.parametrize("kind", [0, 1])
+def test_columns_are_ordered_and_kept(kind: int) -> None:
+    frame = frames(**COLUMNS)[kind]
+    turned = in_fitted_order(frame, ["word", "real", "whole", "flag"], "the model")
+    assert list(turned.columns) == ["word", "real", "whole", "flag"]
+    assert turned["word"].equals(frame["word"])
+    assert in_fitted_order(frame, None, "the model") is frame
+    assert in_fitted_order(frame, list(COLUMNS), "the model") is frame
+    numbered = pd.DataFrame([[1, 2]])
+    assert in_fitted_order(numbered, ["0", "1"], "the model") is numbered
+
+
+def test_names_with_other_special_characters_are_the_same() -> None:
+    frame = pd.DataFrame({"size (m)": [1], "a b": [2]})
+    assert list(in_fitted_order(frame, ["a_b", "size__m_"], "trees").columns) == ["a b", "size (m)"]
+
+
+def test_what_rows_are() -> None:
+    frame = pd.DataFrame({"a": [1]})
+    assert [is_frame(each) for each in (frame, pl.from_pandas(frame))] == [True, True]
+    assert not any(is_frame(each) for each in (torch.zeros(1, 1), np.zeros((1, 1)), [[1]], "text"))
+    assert described(torch.zeros(3, 1)) == "a tensor of 3 rows"
+    assert described(pl.from_pandas(frame)) == "a frame of polars of 1 rows"

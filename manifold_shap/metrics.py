@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
-from tqdm import tqdm
 
 from manifold_shap._checks import check_coalitions, check_seed, check_whole
+from manifold_shap._progress import progress_bar
 from manifold_shap.coalitions import SizeUniform
 from manifold_shap.values.wrapped import as_value_function
 
@@ -76,7 +76,7 @@ def shapley_pairs(rows: int, players: int, least: int = 10_000, seed: int = 0) -
 
 
 def mean_squared_error(
-    value: Any, x: Any, mask: Any, batch_size: int = 8192, progress: bool = False
+    value: Any, x: Any, mask: Any, batch_size: int = 8192, progress: bool | None = None
 ) -> Score:
     """Score a value function on these rows and coalitions; the same ones serve every method.
 
@@ -85,7 +85,8 @@ def mean_squared_error(
         x: held-out rows `[rows, *event]`, or a frame where `value` has a schema.
         mask: bool `[rows, m, players]`, coalitions of each row, e.g. from `shapley_pairs`.
         batch_size: model rows per call; changes memory, not the figure.
-        progress: show a bar on work of more than two seconds.
+        progress: show a bar on work of more than two seconds; by default
+            where a person looks.
 
     Raises:
         TypeError, ValueError: `x` or `mask` of another type or shape, or not finite; a `value`
@@ -105,7 +106,7 @@ def mean_squared_error(
     step = max(1, batch_size // (width * value.draws))
     figures = []
     numbers = torch.arange(mask.shape[0] * mask.shape[1]).reshape(mask.shape[:2])
-    with tqdm(total=len(x), desc="error", unit="row", delay=2, disable=not progress) as bar:
+    with progress_bar(progress, len(x), "error", "row") as bar:
         for rows in torch.arange(len(x)).split(step):
             parts = [
                 _errors(value, x[rows], mask[rows, k : k + width], numbers[rows, k : k + width])

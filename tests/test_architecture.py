@@ -17,7 +17,7 @@ PACKAGE = ROOT / "manifold_shap"
 # From the ground up. A module may import what stands in its own line or above it; a folder's name
 # stands for all of its modules that have no line of their own.
 LAYERS = (
-    ("_words", "_arrays", "_checks", "_random", "_version", "io", "nn"),
+    ("_words", "_progress", "_arrays", "_checks", "_random", "_version", "io", "nn"),
     ("players",),
     ("coalitions",),
     ("ordering",),
@@ -75,6 +75,7 @@ FRAMES = "pandas is slow to import, and only frames need it"
 # Every import inside a function, and why it is not at the top of its module.
 DEFERRED = {
     ("_arrays", "narwhals"): "only frames need it",
+    ("_progress", "tqdm.auto"): SLOW,
     ("cli", "cli.explain"): "--help and a misspelled setting need not wait for it",
     ("cli", "data.reading"): "pandas is slow to import, and only tables of one's own need it",
     ("cli", "cli.train"): "--help and a misspelled setting need not wait for it",

@@ -52,7 +52,7 @@ from manifold_shap.estimators.ragged import by_player_count
 
 
 @by_player_count
-def first_shapley(value, x, *, evaluations=None, seed=0, batch_size=None, progress=False):
+def first_shapley(value, x, *, evaluations=None, seed=0, batch_size=None, progress=None):
     """All to the first player."""
     game = Evaluator(value, x, batch_size, progress)
     phi = torch.zeros(game.shape)

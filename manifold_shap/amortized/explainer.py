@@ -238,7 +238,7 @@ def amortized_shapley(
     evaluations: int | None = None,
     seed: int = 0,
     batch_size: int | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> Explanation:
     """Shapley values by one pass of a network, with unknown (NaN) standard errors.
 

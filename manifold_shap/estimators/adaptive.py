@@ -46,7 +46,7 @@ def adaptive_shapley(
     ordering: Ordering | Sequence[Sequence[str]] | None = None,
     seed: int = 0,
     batch_size: int | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> Explanation:
     """Estimate Shapley values from marginal contributions, sampled by a Neyman-type allocation.
 
@@ -79,7 +79,8 @@ def adaptive_shapley(
         seed: of the orders. Same seed, same answer, for any `batch_size` and device, unless the
             value function's own rounding differs: it may then decide between equal players.
         batch_size: model rows per call; changes memory and time, not the numbers.
-        progress: show a bar with the time left on work of more than two seconds.
+        progress: show a bar with the time left on work of more than two seconds; by default
+            where a person looks.
 
     Returns:
         An explanation with standard errors over samples, from orders and draws. Which player is

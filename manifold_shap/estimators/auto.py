@@ -41,7 +41,7 @@ def auto_shapley(
     ordering: Ordering | Sequence[Sequence[str]] | None = None,
     seed: int = 0,
     batch_size: int | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> Explanation:
     """Shapley values by the estimator that suits the game; `made_by["auto"]` says which and why.
 
@@ -76,7 +76,8 @@ def auto_shapley(
         ordering: see `permutation_shapley`.
         seed: of coalitions or orders. Same seed, same answer, for any `batch_size`.
         batch_size: model rows per call; changes memory and time, not the numbers.
-        progress: show a bar with the time left on work of more than two seconds.
+        progress: show a bar with the time left on work of more than two seconds; by default
+            where a person looks.
 
     Raises:
         ValueError: `evaluations` below 1, or arguments that the chosen estimator refuses.

@@ -59,7 +59,7 @@ def coalition_shapley(
     target_error: float | None = None,
     seed: int = 0,
     batch_size: int | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> Explanation:
     """Estimate Shapley values from all players' contributions at sampled coalitions.
 
@@ -85,7 +85,8 @@ def coalition_shapley(
         seed: of the coalitions. Same seed, same answer, for any `batch_size`.
         batch_size: model rows per call; changes memory and time, not the numbers, but for rounding:
             in half precision that may be a noticeable part of a standard error.
-        progress: show a bar with the time left on work of more than two seconds.
+        progress: show a bar with the time left on work of more than two seconds; by default
+            where a person looks.
 
     Returns:
         An explanation with standard errors over coalitions, and draws of a sampled value function.

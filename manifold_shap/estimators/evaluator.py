@@ -13,6 +13,7 @@ from tqdm import tqdm
 from manifold_shap import _random
 from manifold_shap._arrays import row_labels
 from manifold_shap._checks import check_whole
+from manifold_shap._progress import progress_bar
 from manifold_shap._version import __version__
 from manifold_shap.explanation import Explanation
 from manifold_shap.values.base import Linearized
@@ -55,7 +56,8 @@ class Evaluator:
             own, equally many.
         batch_size: model rows per call; by default what suits the value function and the device.
             Changes memory, not the numbers.
-        progress: show progress bars.
+        progress: show progress bars; by default
+            where a person looks.
 
     Raises:
         TypeError: `x` holds no numbers, or `value` returns no tensor.
@@ -64,7 +66,7 @@ class Evaluator:
     """
 
     def __init__(
-        self, value: Any, x: Any, batch_size: int | None = None, progress: bool = False
+        self, value: Any, x: Any, batch_size: int | None = None, progress: bool | None = None
     ) -> None:
         if batch_size is not None:
             batch_size = check_whole("batch_size", batch_size)
@@ -183,7 +185,7 @@ class Evaluator:
 
     def bar(self, total: int, name: str, unit: str) -> tqdm:
         """A progress bar, shown on work of more than two seconds."""
-        return tqdm(total=total, desc=name, unit=unit, delay=2, disable=not self._progress)
+        return progress_bar(self._progress, total, name, unit)
 
     def explanation(
         self,

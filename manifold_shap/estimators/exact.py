@@ -26,7 +26,7 @@ def exact_shapley(
     ordering: Ordering | Sequence[Sequence[str]] | None = None,
     seed: int = 0,
     batch_size: int | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> Explanation:
     """Shapley values by the sum of Frye et al. (2021), Eq. (1), over all 2^n coalitions.
 
@@ -46,7 +46,8 @@ def exact_shapley(
             only orders in which earlier components come first count. By default all do.
         seed: of the draws of a sampled value function. Same seed, same answer.
         batch_size: model rows per call; changes memory and time, not the numbers.
-        progress: show a bar on work of more than two seconds.
+        progress: show a bar on work of more than two seconds; by default
+            where a person looks.
 
     Returns:
         An explanation whose standard errors are zero; NaN (unknown) where the value function is

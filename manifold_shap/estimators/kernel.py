@@ -50,7 +50,7 @@ def kernel_shapley(
     law: str = "leverage",
     seed: int = 0,
     batch_size: int | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> Explanation:
     """Estimate Shapley values by least squares on pairs of complementary coalitions.
 
@@ -75,7 +75,8 @@ def kernel_shapley(
             small and large ones more often (Lundberg & Lee 2017).
         seed: of the coalitions. Same seed, same answer, for any `batch_size` and device.
         batch_size: model rows per call; changes memory and time, not the numbers.
-        progress: show a bar on work of more than two seconds.
+        progress: show a bar on work of more than two seconds; by default
+            where a person looks.
 
     Returns:
         An explanation with standard errors over pairs, from coalitions and draws; NaN (unknown)
@@ -108,7 +109,7 @@ def sample_reuse_shapley(
     start: Any = None,
     seed: int = 0,
     batch_size: int | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> Explanation:
     """Estimate Shapley values without bias, by regression-adjusted maximum sample reuse.
 
@@ -133,7 +134,8 @@ def sample_reuse_shapley(
             enough to make them unbiased, and to estimate their errors.
         seed: of the coalitions. Same seed, same answer, for any `batch_size` and device.
         batch_size: model rows per call; changes memory and time, not the numbers.
-        progress: show a bar on work of more than two seconds.
+        progress: show a bar on work of more than two seconds; by default
+            where a person looks.
 
     Returns:
         An explanation with standard errors over pairs, from coalitions and draws; NaN (unknown)

@@ -44,7 +44,7 @@ def permutation_shapley(
     ordering: Ordering | Sequence[Sequence[str]] | None = None,
     seed: int = 0,
     batch_size: int | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> Explanation:
     """Estimate Shapley values from orders of the players and their reverses.
 
@@ -68,7 +68,8 @@ def permutation_shapley(
             only orders in which earlier components come first are taken. By default all are.
         seed: of the orders. Same seed, same answer, for any `batch_size` and device.
         batch_size: model rows per call; changes memory and time, not the numbers.
-        progress: show a bar with the time left on work of more than two seconds.
+        progress: show a bar with the time left on work of more than two seconds; by default
+            where a person looks.
 
     Returns:
         An explanation with standard errors over pairs, from orders and draws; NaN (unknown) for a

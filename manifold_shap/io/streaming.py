@@ -24,11 +24,11 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from filelock import Timeout
 from torch import Tensor
-from tqdm import tqdm
 
 from manifold_shap import _random
 from manifold_shap._arrays import is_frame, row_labels
 from manifold_shap._checks import check_seed
+from manifold_shap._progress import progress_bar
 from manifold_shap._words import check_text
 from manifold_shap.explanation import Explanation
 from manifold_shap.io import transfer
@@ -56,7 +56,7 @@ def explain_rows(
     executor: Executor | None = None,
     instances: Iterable[Any] | None = None,
     schema: Schema | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> int:
     """Explain rows block by block into a store that `Explanation.load` reads.
 
@@ -88,7 +88,8 @@ def explain_rows(
         instances: labels of the rows: whole numbers, text or dates; by default the index of a
             frame, or 0, 1, ...
         schema: columns of the table that the rows come from.
-        progress: show a bar with rate and time left on work of more than two seconds.
+        progress: show a bar with rate and time left on work of more than two seconds; by default
+            where a person looks.
 
     Returns:
         How many rows this call explained: all but those that an interrupted one had done.
@@ -143,9 +144,9 @@ def explain_rows(
         left = sorted(set(blocks.numbers) - set(_finished(parts)))
         explained = blocks.count(left)
         calls = (_call(task, reference, _part(parts, k), k, *blocks[k]) for k in left)
-        done, silent = len(blocks) - explained, not progress
+        done = len(blocks) - explained
         try:
-            with tqdm(desc="rows", total=len(blocks), initial=done, delay=2, disable=silent) as bar:
+            with progress_bar(progress, len(blocks), "rows", "row", initial=done) as bar:
                 for rows in transfer.results(calls, executor):
                     bar.update(rows)
             _join(parts, task, blocks, place, path)

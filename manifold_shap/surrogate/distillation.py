@@ -13,10 +13,10 @@ from typing import Any
 import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
-from tqdm import tqdm
 
 from manifold_shap import _random
 from manifold_shap._checks import check_finite, check_number, check_whole
+from manifold_shap._progress import progress_bar
 from manifold_shap.coalitions import SizeUniform
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace
@@ -108,7 +108,7 @@ def evaluate_teacher(
     x: Tensor,
     pairs: int,
     seed: int,
-    progress: bool = False,
+    progress: bool | None = None,
     kept: Mapping[str, Any] | None = None,
 ) -> TeacherTargets:
     """Evaluate a teacher at random (row, coalition) pairs, each with draws of its own.
@@ -118,7 +118,7 @@ def evaluate_teacher(
         x: rows; each occurs equally often, up to one.
         pairs: number of (row, coalition) pairs, rounded up to an even one.
         seed: of the pairs and of the teacher's draws.
-        progress: whether work of more than two seconds shows a progress bar.
+        progress: show a bar on work of more than two seconds; by default where a person looks.
         kept: `target` and `seconds` of an earlier call, which are then only checked.
 
     Raises:
@@ -130,7 +130,7 @@ def evaluate_teacher(
     # Of values that were kept the first call again, of the same size: it is rounded the same.
     evaluated = torch.arange(len(row) if kept is None else min(step, len(row)))
     pairs = 2 * len(evaluated)
-    with tqdm(total=pairs, desc="teacher", unit="value", delay=2, disable=not progress) as bar:
+    with progress_bar(progress, pairs, "teacher", "value") as bar:
         for some in evaluated.split(step):
             values.append(teacher(x[row[some]], mask[some], keys[some]).cpu().float())
             bar.update(2 * len(some))

@@ -89,7 +89,7 @@ def fit_classifier(
     data: "TensorDataModule",
     directory: str | Path,
     trainer: Mapping[str, Any] | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> float:
     """Train the model to explain on a data module and write it to `directory`.
 
@@ -99,7 +99,8 @@ def fit_classifier(
         data: a data module after `setup`.
         directory: receives `model.ckpt` (a network) or `model.skops` (scikit-learn).
         trainer: arguments of `lightning.Trainer`, for a network.
-        progress: whether a training of more than two seconds shows a progress bar.
+        progress: whether a training of more than two seconds shows a progress bar; by default
+            where a person looks.
 
     Returns:
         Wall time of the training in seconds.
@@ -165,7 +166,7 @@ def _fit_network(
     data: "TensorDataModule",
     directory: Path,
     trainer: Mapping[str, Any] | None,
-    progress: bool,
+    progress: bool | None,
 ) -> float:
     where = {"directory": directory, "trainer": trainer, "progress": progress}
     options = {**recipe.options, "batch_size": data.batch_size, **where}

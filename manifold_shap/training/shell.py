@@ -24,6 +24,7 @@ from torch.optim.swa_utils import get_ema_multi_avg_fn
 from torch.utils.data import DataLoader
 from tqdm import tqdm
 
+from manifold_shap._progress import progress_bar
 from manifold_shap.training.task import SCHEDULES, Task
 
 # Steps between checks of the training loss, and between updates of a progress bar: on an
@@ -47,15 +48,14 @@ class Shell(L.LightningModule):
     # Of the class until a training starts: averaged weights are those of a copy of the shell.
     bar = tqdm(disable=True)
 
-    def __init__(self, task: Task, started: float, progress: bool) -> None:
+    def __init__(self, task: Task, started: float, progress: bool | None) -> None:
         super().__init__()
         self.task, self.started, self.progress = task, started, progress
         self._losses: list[Tensor] = []
 
     def on_train_start(self) -> None:
         steps, done = int(self.trainer.estimated_stepping_batches), self.global_step
-        words: dict[str, Any] = {"desc": self.task.kind, "unit": "step", "delay": 2}
-        self.bar = tqdm(total=steps, initial=done, disable=not self.progress, **words)
+        self.bar = progress_bar(self.progress, steps, self.task.kind, "step", initial=done)
 
     def training_step(self, batch: tuple[Tensor, ...], batch_idx: int) -> Tensor:
         loss = self.task.loss(batch, self._generator(self.global_step)).mean()

@@ -44,7 +44,8 @@ class TrainingOptions(TypedDict, total=False):
         seed: of the initial weights, the batches, and what the loss draws.
         directory: keeps checkpoints, and an interrupted training found there is continued.
         trainer: arguments of `lightning.Trainer`, such as `{"accelerator": "gpu"}`.
-        progress: whether a training of more than two seconds shows a progress bar.
+        progress: whether a training of more than two seconds shows a progress bar; by default
+            where a person looks, see `progress_bar`.
     """
 
     learning_rate: float
@@ -57,7 +58,7 @@ class TrainingOptions(TypedDict, total=False):
     seed: int
     directory: str | Path | None
     trainer: Mapping[str, Any] | None
-    progress: bool
+    progress: bool | None
 
 
 DEFAULTS: TrainingOptions = {
@@ -71,7 +72,7 @@ DEFAULTS: TrainingOptions = {
     "seed": 0,
     "directory": None,
     "trainer": None,
-    "progress": False,
+    "progress": None,
 }
 
 # Options that do not decide what is learned, and are not recorded with it.

@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from tqdm import tqdm
 
 from manifold_shap._checks import check_rows, to_tensor
+from manifold_shap._progress import progress_bar
 from manifold_shap.coalitions import distinct_coalitions
 from manifold_shap.models import Model, as_model, check_numbers
 from manifold_shap.players import Players, check_same_players
@@ -45,7 +45,8 @@ class RetrainedValue(ModelValue):
         x: training rows.
         y: their targets.
         model, players, space, expectation: see `ModelValue`.
-        progress: show a progress bar once fits take more than two seconds.
+        progress: show a progress bar once fits take more than two seconds; by default
+            where a person looks.
     """
 
     name = "retrained"
@@ -62,7 +63,7 @@ class RetrainedValue(ModelValue):
         players: Players,
         space: OutputSpace,
         expectation: Tensor,
-        progress: bool = False,
+        progress: bool | None = None,
     ) -> None:
         super().__init__(model, players, space, expectation)
         self.models: dict[tuple[int, ...], Model] = {tuple(range(len(players))): model}
@@ -85,7 +86,7 @@ class RetrainedValue(ModelValue):
         distinct, which = distinct_coalitions(mask.flatten(0, 1))
         by_coalition = which.argsort(stable=True).split(which.bincount().tolist())
         values = self.expectation.repeat(len(which), 1)
-        bar = tqdm(distinct, "models", delay=2, unit="model", disable=not self._progress)
+        bar = progress_bar(self._progress, name="models", unit="model", over=distinct)
         for coalition, pairs in zip(bar, by_coalition, strict=True):
             present = rows[pairs // coalitions][:, self._columns(coalition)]
             found = self.space(self._model(coalition)(present, self.space.takes))
@@ -122,7 +123,7 @@ def retrained_value(
     players: Players | None = None,
     output: str | OutputSpace = "probability",
     max_models: int = MAX_MODELS,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> RetrainedValue:
     """A value function that fits a model to the features of each coalition, when it is needed.
 
@@ -143,7 +144,8 @@ def retrained_value(
             `OutputSpace`.
         max_models: the largest number of coalitions, 2^players: a model of each is fitted and kept
             in memory if all of them are evaluated, as by `exact_shapley`.
-        progress: show a progress bar once fits take more than two seconds.
+        progress: show a progress bar once fits take more than two seconds; by default
+            where a person looks.
 
     Raises:
         TypeError: `fit` is neither an estimator nor a callable.

@@ -32,12 +32,12 @@ def test_every_estimator_is_held_to_the_contract() -> None:
 
 @pytest.mark.parametrize("name", [name for name in PUBLIC if name != "naive_bayes_shapley"])
 def test_every_estimator_follows_one_protocol(name: str) -> None:
-    """`(value, x, *, evaluations=None, seed=0, batch_size=None, progress=False)`, and its own."""
+    """`(value, x, *, evaluations=None, seed=0, batch_size=None, progress=None)`, and its own."""
     value, x, *settings = inspect.signature(getattr(ms, name)).parameters.values()
     assert (value.name, x.name) == ("value", "x")
     assert all(each.kind == each.KEYWORD_ONLY for each in settings)
     defaults = {each.name: each.default for each in settings}
-    common = {"evaluations": None, "seed": 0, "batch_size": None, "progress": False}
+    common = {"evaluations": None, "seed": 0, "batch_size": None, "progress": None}
     assert [name for name in defaults if name in common] == list(common)
     assert common.items() <= defaults.items()
 

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import tqdm.auto
 import zarr
 from torch import Tensor
 
@@ -509,11 +510,11 @@ def test_last_digits_that_move_with_the_number_of_threads_are_no_other_call(path
 def test_the_bar_counts_what_is_done(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[int, ...]] = []
 
-    class Watched(streaming.tqdm):
+    class Watched(tqdm.auto.tqdm):
         def close(self) -> None:
             seen.append((self.initial, self.n, self.total, self.disable))
 
-    monkeypatch.setattr(streaming, "tqdm", Watched)
+    monkeypatch.setattr(tqdm.auto, "tqdm", Watched)
     with pytest.raises(KeyboardInterrupt):
         run(path, estimator=Stops(3), progress=True)
     run(path, resume=True, progress=True)

@@ -83,7 +83,9 @@ def pixel_maps(
     height, width = first.x.shape[-2:]
     images = first.x[chosen].reshape(len(chosen), -1, height, width).numpy()
     room = 72 * max((1 + len(by_name)) * _CELL, _NARROWEST - 2 * _MARGIN)
-    shown = f"{len(chosen)} of {style.count(len(first.phi), 'row')}"
+    shown = style.count(len(first.phi), "row")
+    if set(chosen) != set(range(len(first.phi))):
+        shown = f"{len(set(chosen))} of {shown}"
     lines = [shown, *titles.cautions(by_name), *titles.notes(by_name)]
     small = [part for line in lines for part in style.wrapped(line, room)]
     cells, foot = _grid(

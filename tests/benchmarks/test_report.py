@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks import plots, report, reproduce
 from benchmarks.report import Claim, Experiment, Found, Table
-from manifold_shap.plots import style
+from manifold_shap.plots import canvas
 
 
 def made(title: str = "A title", more: bool = False, **changes: Any) -> Experiment:
@@ -25,7 +25,7 @@ def made(title: str = "A title", more: bool = False, **changes: Any) -> Experime
 
     def figures(found: Found) -> dict[str, Any]:
         return {
-            name: style.one_panel(1.0, grid="y")[0] for name in (["", "more"] if more else [""])
+            name: canvas.one_panel(None, 1.0, grid="y").figure for name in (["", "more"] if more else [""])
         }
 
     said = [Claim("it is", "Fig. 1", "0.1", True, "unseen"), Claim("it was", "2", "3", False, "so")]

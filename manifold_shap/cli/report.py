@@ -169,9 +169,14 @@ def figures(
     if pixels:
         drawn["pixel_maps.png"] = plots.pixel_maps(named)
     else:
+        alone = len(named) == 1
         for k, label in enumerate(main.instances[:_BARS]):
-            drawn[f"bars_{label}.png"] = plots.bar(named, row=k)
-        drawn["summary.png"] = plots.beeswarm(main)
+            if alone:
+                drawn[f"waterfall_{label}.png"] = plots.waterfall(main, k)
+            else:
+                drawn[f"bar_{label}.png"] = plots.bar(named, row=k)
+        drawn["bar.png"] = plots.bar(named)
+        drawn["beeswarm.png"] = plots.beeswarm(main)
     return drawn if main.partition is None else drawn | _of_compositions(main, balances)
 
 
@@ -229,8 +234,9 @@ def announce(run: "Run", rows: Sequence[int]) -> dict[str, dict[str, Any]]:
         "used; the command of the training finishes it."
         for name in half_trained
     ]
-    recorded = (read_json(run.directory.path / METRICS) or {}).get("hints", [])
-    found += [hint for hint in recorded if isinstance(hint, str)]
+    metrics = read_json(run.directory.path / METRICS) or {}
+    recorded = [hint for hint in metrics.get("hints", []) if isinstance(hint, str)]
+    found += recorded
     for hint in found:
         print(f"Note: {hint}")
     before = run.directory.summary.get("rows")
@@ -249,7 +255,22 @@ def announce(run: "Run", rows: Sequence[int]) -> dict[str, dict[str, Any]]:
     about[run.name]["settings"] = run.source.record
     if found:
         about[run.name]["hints"] = found
+    if "mse_off_manifold" in metrics:
+        about[run.name]["quality"] = _quality(run.name, metrics, recorded)
     return about
+
+
+def _quality(name: str, metrics: Mapping[str, Any], warnings: Sequence[str]) -> dict[str, Any]:
+    """How good a value function is, as its training measured it, for figures and the store."""
+    error, off = (
+        metrics[debiased] if math.isfinite(metrics.get(debiased) or math.nan) else metrics[plain]
+        for plain, debiased in (
+            ("mse", "mse_debiased"),
+            ("mse_off_manifold", "mse_off_manifold_debiased"),
+        )
+    )
+    known = {"chosen": name, "mse": {name: error}, "off_manifold": off}
+    return known | ({"warning": warnings[0]} if warnings else {})
 
 
 def ranges(numbers: Sequence[int]) -> str:

@@ -25,7 +25,8 @@ def made(title: str = "A title", more: bool = False, **changes: Any) -> Experime
 
     def figures(found: Found) -> dict[str, Any]:
         return {
-            name: canvas.one_panel(None, 1.0, grid="y").figure for name in (["", "more"] if more else [""])
+            name: canvas.one_panel(None, 1.0, grid="y").figure
+            for name in (["", "more"] if more else [""])
         }
 
     said = [Claim("it is", "Fig. 1", "0.1", True, "unseen"), Claim("it was", "2", "3", False, "so")]

@@ -156,7 +156,9 @@ def test_only_figures_of_earlier_runs_are_removed(irises: Path, copied: Copy) ->
     (plots / "mine.png").write_text("precious")
     explain_iris(place, "instances=[5]", "compare=[]")
     names = {path.name for path in plots.iterdir()}
-    assert names == {"bars_5.png", "summary.png", "mse_by_size.png", "mine.png"}
+    assert names == {
+        "waterfall_5.png", "bar.png", "beeswarm.png", "mse_by_size.png", "mine.png"
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("listed", [["..", ".", "a", "a.txt", "../config.json", [], 3], "a.png", 5])
@@ -762,7 +764,7 @@ def test_a_forest_on_a_table_of_ones_own(tmp_path: Path, output: str) -> None:
     summary = explain(tmp_path, "data=table", "data.name=shop", "estimator=exact", "compare=[]")
     assert summary["players"] == 3
     plots = {path.name for path in (tmp_path / "shop" / "surrogate" / "plots").iterdir()}
-    assert {"bars_0.png", "bars_1.png", "summary.png", "mse_by_size.png"} <= plots
+    assert {"bar_0.png", "bar_1.png", "bar.png", "beeswarm.png", "mse_by_size.png"} <= plots
     found = explained(tmp_path, data="shop")
     assert set(found.features()["colour"]) <= {"red", "green", "blue"}
     assert found.space.name == output
@@ -806,10 +808,10 @@ def test_titles_say_the_error_and_the_kind(irises: Path, copied: Copy) -> None:
     drawn = {"gaussian": explanation, "marginal": explanation}
     titles = {"gaussian": "Gaussian", "marginal": "off the manifold (half-trained)"}
     scores = dict.fromkeys(drawn, score)
-    bars: Any = report.figures(drawn, "gaussian", titles, scores)["bars_0.png"]
-    legend = [text.get_text() for text in bars.axes[0].get_legend().get_texts()]
+    bars: Any = report.figures(drawn, "gaussian", titles, scores)["bar_0.png"]
+    legend = [text.get_text() for text in bars.get_legend().get_texts()]
     assert legend == [f"{title} (MSE {score.mse:.4f})" for title in titles.values()]
-    assert bars.axes[0].get_xlabel() == "Asymmetric causal Shapley value (probability)"
+    assert bars.get_xlabel() == "Asymmetric causal Shapley value (probability)"
 
 
 def test_numbers_are_joined_where_they_are_neighbours() -> None:

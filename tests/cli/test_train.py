@@ -412,7 +412,14 @@ def test_a_value_function_no_better_than_off_the_manifold_is_noted(
     assert f"Note: {hint}" in capsys.readouterr().out
     summary = explain(place, "data=iris", "estimator=exact", "instances=1", "compare=[]")
     assert summary["hints"] == [hint]
-    assert explained(place, data="iris").made_by["hints"] == [hint]
+    made_by = explained(place, data="iris").made_by
+    assert made_by["hints"] == [hint]
+    assert made_by["quality"] == {
+        "chosen": "surrogate",
+        "mse": {"surrogate": metrics["mse_debiased"]},
+        "off_manifold": metrics["mse_off_manifold_debiased"],
+        "warning": hint,
+    }
     assert train_iris(place, "value_function=marginal")["hints"] == []
 
 

@@ -19,6 +19,7 @@ from manifold_shap.models import Model, as_model
 from manifold_shap.quality import Quality, best, report
 from manifold_shap.spaces import Identity, OutputSpace, as_space
 from manifold_shap.tables.codebook import Codebook
+from manifold_shap.values import ValueFunction
 
 # Rows of a frame, at least: to learn from, to choose on and to report on.
 _LEAST_ROWS = 20
@@ -51,6 +52,8 @@ class Explainer:
         model: from codes of rows to predictions.
         codebook: the columns, their values and the players.
         value: the value function that was chosen.
+        candidates: all value functions that were fitted, by name, `marginal` among them; of an
+            explainer that was loaded, the chosen one alone.
         quality: the error of every candidate, and why one was chosen.
 
     Args:
@@ -110,6 +113,7 @@ class Explainer:
         self._probe = parts[0][:_PROBE_ROWS]
         game = Game(self.model, self.codebook, space, *parts, self.seed, bool(progress))
         fitted = fit_candidates(game, candidates, fit_seconds)
+        self.candidates: Mapping[str, ValueFunction] = fitted.values
         self.value, self.quality = _chosen(game, fitted)
         if self.quality.warning:
             warnings.warn(f"Of the candidates {self.quality.warning}.", stacklevel=2)
@@ -183,6 +187,7 @@ class Explainer:
         names, returns = plain["model"]["classes"], plain["model"]["returns"]
         self.model = as_model(model, self.codebook, names, returns, model_batch_size)
         self.value = value_from(plain, tensors, self.model, self.codebook)
+        self.candidates = {self.quality.chosen: self.value}
         self._probe = tensors["probe"]
         return self
 

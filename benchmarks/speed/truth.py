@@ -25,7 +25,6 @@ from manifold_shap.data.mixture import VALUES, Mixture
 TITLE = "Shapley values against the truth"
 ERRORS = "standard errors over seeds"
 QUICK = {"seeds": [0], "rows": 10, "draws": 64}
-package: Any = ms
 OFF, DEFAULT = "marginal", "the default choice"
 # Rows on which the model is tested, of which some are explained.
 TEST = 2000
@@ -59,7 +58,7 @@ def measure(seed: int, rows: int, train: int, draws: int, repeats: int) -> dict[
     explained = test[:rows]
     value = TrueValue(lambda of: model.predict_proba(of)[:, 1:], law, explained, ["buys"], draws)
     truth, seconds = timed(lambda: true_values(value, repeats))
-    explainer, fitting = timed(lambda: package.Explainer(model, frame[:train], seed=seed))
+    explainer, fitting = timed(lambda: ms.Explainer(model, frame[:train], seed=seed))
     own, explaining = timed(lambda: explainer(explained))
     x = explainer.codebook.rows(explained)
     phi = {name: ms.exact_shapley(v, x).phi for name, v in explainer.candidates.items()}

@@ -49,6 +49,7 @@ class GlobalValues:
         players: their names.
         rows: how many the means are over.
         made_by: as of the explanation.
+        regression: whether they are of a regression.
 
     >>> phi = torch.tensor([0.25, 0.125])
     >>> values = GlobalValues(phi, torch.zeros(2), 0.875, 0.5, ("age", "income"), rows=100)
@@ -69,6 +70,7 @@ class GlobalValues:
     players: tuple[str, ...]
     rows: int
     made_by: Mapping[str, Any] = field(default_factory=dict)
+    regression: bool = False
 
     def __repr__(self) -> str:
         return f"{self._title}\n{self.to_frame().to_string(max_rows=20)}"
@@ -176,6 +178,7 @@ def _of_regression(explanation: Explanation, y: np.ndarray, output: str | None) 
         players=explanation.players.names,
         rows=len(y),
         made_by=explanation.made_by,
+        regression=True,
     )
 
 

@@ -12,6 +12,7 @@ from manifold_shap.cli.directory import METRICS, PLOTS, STORE, SUMMARY, read_jso
 from manifold_shap.explanation import Explanation
 from manifold_shap.io.files import write_whole
 from manifold_shap.metrics import Score
+from manifold_shap.quality import OFF_MANIFOLD
 from manifold_shap.values import ImputedValue, ValueFunction
 
 if TYPE_CHECKING:
@@ -269,7 +270,7 @@ def _quality(name: str, metrics: Mapping[str, Any], warnings: Sequence[str]) -> 
             ("mse_off_manifold", "mse_off_manifold_debiased"),
         )
     )
-    known = {"chosen": name, "mse": {name: error}, "off_manifold": off}
+    known = {"chosen": name, "mse": {OFF_MANIFOLD: off, name: error}}
     return known | ({"warning": warnings[0]} if warnings else {})
 
 

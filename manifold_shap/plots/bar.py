@@ -177,16 +177,19 @@ def _of_global_values(given: Mapping[str, object], most: int) -> _Bars:
     phi = torch.stack([values.phi for values in by_name.values()])
     error = torch.stack([values.standard_error for values in by_name.values()])
     shown = selection.largest(phi[0].abs(), most)
+    what, of, unit = "Mean probability of the true class", " (class balance)", "probability"
+    if first.regression:
+        what, of, unit = "Slope of predictions on targets", "", "slope on the target"
     return _Bars(
         by_name,
         list(by_name),
         selection.with_rest(phi, shown).numpy(),
         _errors(error, phi, shown),
         _named(first.players, shown, selection.hidden(phi, shown)),
-        "Global Shapley value (probability)",
+        f"Global Shapley value ({unit})",
         (
-            f"Mean probability of the true class: {style.number(first.accuracy)}",
-            f"base (class balance): {style.number(first.offset)}; {style.count(first.rows, 'row')}",
+            f"{what}: {style.number(first.accuracy)}",
+            f"base{of}: {style.number(first.offset)}; {style.count(first.rows, 'row')}",
         ),
         rest=selection.hidden(phi, shown) > 0,
     )

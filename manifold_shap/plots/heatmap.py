@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from manifold_shap.explanation import Explanation
 from manifold_shap.plots import canvas, selection, style
 from manifold_shap.plots.titles import headline
+from manifold_shap.tables.features import as_text
 
 # Points.
 _LABEL = 150.0
@@ -62,7 +63,7 @@ def heatmap(
     label = selection.shapley_axis(explanation, kinds=selection.kinds(explanation))
     _draw_map(ax, values, label)
     style.write_lines(ax, names)
-    _name_rows(ax, [str(explanation.instances[row]) for row in order.tolist()])
+    _name_rows(ax, [as_text(explanation.instances[row]) for row in order.tolist()])
     _draw_curve(
         ax, explanation.prediction[order, k].double().numpy(),
         float(explanation.base[:, k].double().mean()),

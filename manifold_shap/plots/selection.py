@@ -14,7 +14,7 @@ from manifold_shap._words import check_choice
 from manifold_shap._words import shown as listed
 from manifold_shap.explanation import Explanation
 from manifold_shap.plots import style
-from manifold_shap.tables.features import player_columns, row_text
+from manifold_shap.tables.features import as_text, player_columns, row_text
 
 Named = TypeVar("Named")
 
@@ -153,7 +153,9 @@ def row_index(explanation: Explanation, row: int, argument: str) -> int:
 def row_name(explanation: Explanation, row: int) -> str:
     """Its label, and of how many it is one."""
     rows = len(explanation.phi)
-    return f"row {explanation.instances[row]}" + (f" (1 of {rows} rows)" if rows > 1 else "")
+    return f"row {as_text(explanation.instances[row])}" + (
+        f" (1 of {rows} rows)" if rows > 1 else ""
+    )
 
 
 def largest(size: Float[Tensor, " players"], most: int) -> Int64[Tensor, " shown"]:
@@ -237,8 +239,9 @@ def kinds(explanation: Explanation) -> list[str]:
 
 
 def quantity(explanation: Explanation, output: int) -> str:
-    """What the Shapley values of one output share out."""
+    """What the Shapley values of one output share out, without its unit."""
     label = explanation.space.label(explanation.outputs[output])
+    label = label.removesuffix(f" ({unit_of(explanation)})")
     return f"output {label}" if label.isdigit() else label
 
 
@@ -250,14 +253,14 @@ def title(explanation: Explanation, output: int) -> str:
 
 
 def unit_of(explanation: Explanation) -> str:
-    """A unit that the user has named, such as " EUR"; else nothing."""
-    unit = explanation.unit
-    return "" if unit == type(explanation.space).unit else f" {unit}"
+    """The unit of a regression that has one, such as "EUR"; nothing else."""
+    return str(explanation.space.settings.get("unit", ""))
 
 
 def amount(explanation: Explanation, value: float) -> str:
     """A base or prediction of an explanation."""
-    return explanation.space.amount(value) or style.number(value) + unit_of(explanation)
+    said = explanation.space.amount(value) or style.number(value)
+    return f"{said} {unit_of(explanation)}".rstrip()
 
 
 def shapley_axis(explanation: Explanation, per: str = "", kinds: Sequence[str] = ()) -> str:

@@ -9,6 +9,7 @@ from matplotlib.figure import FigureBase
 from manifold_shap.explanation import Explanation
 from manifold_shap.global_values import GlobalValues
 from manifold_shap.plots import canvas, style
+from manifold_shap.quality import OFF_MANIFOLD
 
 Explained = Mapping[str, Explanation] | Mapping[str, GlobalValues]
 
@@ -37,7 +38,9 @@ def cautions(by_name: Explained) -> list[str]:
     found = [f"Caution: half-trained value function{which}"] if names else []
     for name, each in by_name.items():
         if warning := quality(each).get("warning"):
-            found.append(f"Caution: {f'{name}: ' if len(by_name) > 1 else ''}{warning}")
+            # What follows a colon are figures, which stand in the small print.
+            short = str(warning).partition(":")[0]
+            found.append(f"Caution: {f'{name}: ' if len(by_name) > 1 else ''}{short}")
     return found
 
 
@@ -52,8 +55,8 @@ def notes(by_name: Explained) -> list[str]:
         line = f"{name}: {chosen}" if len(by_name) > 1 else f"value function: {chosen}"
         if chosen in errors:
             line += f"; error {style.number(errors[chosen])}"
-        if "off_manifold" in known:
-            line += f" ({style.number(known['off_manifold'])} off the manifold)"
+        if OFF_MANIFOLD in errors and chosen != OFF_MANIFOLD:
+            line += f" ({style.number(errors[OFF_MANIFOLD])} off the manifold)"
         if "rows" in known:
             line += f", measured on {style.count(known['rows'], 'row')}"
         found.append(line)

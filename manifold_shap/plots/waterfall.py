@@ -87,7 +87,7 @@ def waterfall(
 
 def _in_unit(explanation: Explanation) -> str:
     unit = selection.unit_of(explanation)
-    return f" ({unit.strip()})" if unit else ""
+    return f" ({unit})" if unit else ""
 
 
 class _Steps(NamedTuple):

@@ -416,8 +416,10 @@ def test_a_value_function_no_better_than_off_the_manifold_is_noted(
     assert made_by["hints"] == [hint]
     assert made_by["quality"] == {
         "chosen": "surrogate",
-        "mse": {"surrogate": metrics["mse_debiased"]},
-        "off_manifold": metrics["mse_off_manifold_debiased"],
+        "mse": {
+            "marginal": metrics["mse_off_manifold_debiased"],
+            "surrogate": metrics["mse_debiased"],
+        },
         "warning": hint,
     }
     assert train_iris(place, "value_function=marginal")["hints"] == []

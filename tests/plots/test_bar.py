@@ -151,3 +151,32 @@ def test_global_values_of_other_players_are_refused(people: ms.Explanation) -> N
         bar({"a": values, "b": people})
     with pytest.raises(ValueError, match="global values of the same players"):
         bar({"a": values, "b": replace(values, players=tuple("abcde"))})
+
+
+def test_global_values_of_a_regression_are_slopes() -> None:
+    x = torch.tensor([[1.0, 2.0], [3.0, -1.0], [-2.0, 0.0]])
+    explanation = explained(x, ms.Players.of_elements((2,)), ("price",), ms.Identity("EUR"))
+    axes = bar(ms.global_values(explanation, [1.0, 2.0, 4.0]))
+    assert axes.get_xlabel() == "Global Shapley value (slope on the target)"
+    assert axes.figure.get_suptitle().startswith("Slope of predictions on targets: ")
+
+
+def test_over_rows_bars_are_means_with_their_errors(people: ms.Explanation) -> None:
+    size = people.phi[..., 1].double().abs()
+    order = size.mean(0).argsort(descending=True)
+    axes = bar(people)
+    np.testing.assert_allclose([each.get_width() for each in axes.patches], size.mean(0)[order])
+    (whiskers,) = axes.collections
+    length = [np.ptp(ends[:, 0]) for ends in whiskers.get_segments()]
+    np.testing.assert_allclose(length, 4 * size.std(0)[order] / 6**0.5)
+    assert axes.get_xlabel() == "Mean |Shapley value| (probability)"
+    assert axes.figure.get_suptitle() == "Probability of rich, 6 rows"
+    signed = bar(people, signed=True, most=2)
+    rest = people.phi[..., 1].double().mean(0).sum()
+    assert sum(each.get_width() for each in signed.patches) == pytest.approx(rest.item())
+
+
+def test_players_that_a_row_lacks_take_no_part_in_the_means() -> None:
+    widths = [each.get_width() for each in bar(ragged()).patches]
+    np.testing.assert_allclose(widths, [0.25, 0.25, 0.225], rtol=1e-6)
+    assert not bar(ragged()[[1]]).collections

@@ -10,8 +10,7 @@ from tests.plots.helpers import assert_nothing_is_cut, table, written
 QUALITY = {
     "chosen": "surrogate",
     "rows": 500,
-    "off_manifold": 0.0341,
-    "mse": {"surrogate": 0.01234, "Gaussian": 0.02},
+    "mse": {"surrogate": 0.01234, "marginal": 0.0341, "gaussian": 0.02},
 }
 NOTE = "value function: surrogate; error 0.0123 (0.0341 off the manifold), measured on 500 rows"
 WARNING = "the value function is no better than values off the manifold"
@@ -28,7 +27,8 @@ def test_a_half_trained_value_function_is_named() -> None:
 
 def test_the_quality_of_a_value_function_is_one_line_and_a_bad_one_is_warned_of() -> None:
     good = replace(table(), made_by={"quality": QUALITY})
-    bad = replace(good, made_by={"quality": {**QUALITY, "warning": WARNING}})
+    long = f"{WARNING}: the error is 0.03, there 0.02"
+    bad = replace(good, made_by={"quality": {**QUALITY, "warning": long}})
     assert titles.notes({"": good}) == [NOTE]
     assert titles.notes({"": table()}) == []
     assert titles.cautions({"": bad}) == [f"Caution: {WARNING}"]

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from matplotlib.axes import Axes
@@ -98,3 +99,16 @@ def test_what_is_not_there_is_refused(people: ms.Explanation) -> None:
         waterfall(people, most=0)
     with pytest.raises(ValueError, match=r"one of \('poor', 'rich'\)|one of \['poor', 'rich'\]"):
         waterfall(people, output="riche")
+
+
+def test_amounts_have_the_unit_and_rows_their_labels() -> None:
+    players = ms.Players.of_elements((1,), ["size"])
+    flat = explained(torch.ones(2, 1), players, ("price",), ms.Identity("EUR"))
+    flat = replace(
+        flat, prediction=flat.base + 1500, instances=tuple(pd.date_range("2019-12-31", periods=2))
+    )
+    axes = waterfall(flat, row=1)
+    title = "Predicted price: 1501 EUR\nrow 2020-01-01 (1 of 2 rows)"
+    assert axes.figure.get_suptitle() == title
+    assert axes.get_xlabel() == "price (EUR)"
+    assert "prediction 1501 EUR" in [text.get_text() for text in axes.texts]

@@ -23,14 +23,13 @@ from torch import Tensor
 from manifold_shap._checks import all_at_once, check_known
 from manifold_shap._words import shown
 from manifold_shap.players import Players
-from manifold_shap.tables.drawing import ValueOf, value_of
-from manifold_shap.tables.encoding import encode_values, fit_column
-from manifold_shap.tables.forms import Form, form_of
-from manifold_shap.tables.schema import Schema
-from manifold_shap.tables.vocabulary import Vocabulary
-
-# Whole numbers up to this are exact in float32.
-_MOST_CODES = 2**24
+from manifold_shap.tables.coded import CodedColumn
+from manifold_shap.tables.forms import form_from_dict, form_of
+from manifold_shap.tables.forms.base import Codes, Form
+from manifold_shap.tables.groups import named_groups, players_of
+from manifold_shap.tables.plain import from_plain, to_plain
+from manifold_shap.tables.schema import Column, Schema
+from manifold_shap.tables.vocabulary import label_of, numbered, values_of
 
 # Share of rows with a value of their own from which text is taken for an identifier of the rows;
 # and the rows that are needed to tell.
@@ -68,21 +67,17 @@ class Codebook:
     def __init__(
         self,
         form: Form,
-        vocabularies: Sequence[Vocabulary],
-        schema: Schema,
+        coded: Sequence[CodedColumn],
         held: Mapping[Any, Any],
         groups: Mapping[str, Sequence[Any]] | None = None,
         left_out: Iterable[Any] = (),
     ) -> None:
-        self._form, self._vocabularies, self.schema = form, list(vocabularies), schema
+        self._form, self._coded = form, list(coded)
+        self.schema = Schema(tuple(own.column for own in coded))
         self._held, self.groups = dict(held), dict(groups or {})
         self.left_out = tuple(left_out)
-        self.players = _players(self.names, self.groups)
+        self.players = players_of(self.names, self.groups)
         self._lock = Lock()
-        self._values_of: list[ValueOf] = []
-        self._elements: list[Tensor] = []
-        self._unknown: list[Any] = []
-        self._encode_new()
 
     @classmethod
     def fit(
@@ -110,27 +105,19 @@ class Codebook:
         out = frozenset(left_out)
         check_known(out, form.columns, "`left_out` to name columns")
         columns = dict(zip(form.columns, form.read(frame), strict=True))
-
-        def known(name: Any) -> Vocabulary:
-            return Vocabulary(form, name, columns[name])
-
         playing = [name for name in form.columns if name not in out]
-        found = dict(zip(playing, all_at_once(known, playing), strict=True))
-        varying = [name for name in playing if len(found[name].values) > 1]
-        if not varying:
+        found = all_at_once(lambda name: CodedColumn.fit(form, name, columns[name]), playing)
+        coded = [own for own in found if len(own.values) > 1]
+        if not coded:
             raise ValueError(
                 "Expected at least one column that varies but every one holds a single value: "
                 f"{shown(playing)}."
             )
-        fitted = [fit_column(found[name], found[name].codes(columns[name])) for name in varying]
-        rest = (name for name in form.columns if name not in varying)
-        held = {name: form.take(columns[name], np.zeros(1, dtype=np.int64)) for name in rest}
-        chosen = [found[name] for name in varying]
-        groups = _named(players, varying, held)
-        book = cls(form, chosen, Schema(tuple(fitted)), held, groups, out)
-        for place, name in enumerate(varying):
-            book._values_of[place].weigh(found[name].codes(columns[name]))
-        return book
+        varying = [own.name for own in coded]
+        first = np.zeros(1, dtype=np.int64)
+        rest = (name for name in form.columns if name not in frozenset(varying))
+        held = {name: form.take(columns[name], first) for name in rest}
+        return cls(form, coded, held, named_groups(players, varying, held), out)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -144,7 +131,7 @@ class Codebook:
     @property
     def constants(self) -> dict[str, Any]:
         held = ((name, own) for name, own in self._held.items() if name not in self.left_out)
-        return {str(name): self._form.values(own).iloc[0] for name, own in held}
+        return {str(name): self._form.cells(own).iloc[0] for name, own in held}
 
     @property
     def elements(self) -> Players:
@@ -164,19 +151,16 @@ class Codebook:
         """
         read = dict(zip(self._form.columns, self._form.read(frame), strict=True))
         with self._lock:
-            pairs = [(known, read[known.name]) for known in self._vocabularies]
-            codes = all_at_once(lambda pair: pair[0].codes(pair[1]), pairs)
-            self._encode_new()
-            unknown = self._unknown
-        self._warn_of(codes, unknown)
+            codes = all_at_once(lambda own: own.codes(read[own.name]), self._coded)
+        self._warn_of(codes)
+        self._warn_of_held(read)
         return torch.from_numpy(np.stack(codes, axis=1).astype(np.float32))
 
     def frame(self, x: Float[Tensor, "rows columns"]) -> Any:
         """The frame with these cells: columns, order, dtypes and categories of the user's own."""
-        codes = x.detach().cpu().numpy().astype(np.int64).T
         made = {
-            known.name: self._form.take(known.native, own)
-            for known, own in zip(self._vocabularies, codes, strict=True)
+            own.name: self._form.take(own.values.native, codes)
+            for own, codes in zip(self._coded, _whole(x), strict=True)
         }
         first = np.zeros(len(x), dtype=np.int64)
         made |= {name: self._form.take(own, first) for name, own in self._held.items()}
@@ -184,8 +168,10 @@ class Codebook:
 
     def encode(self, x: Float[Tensor, "*batch columns"]) -> Float[Tensor, "*batch width"]:
         """Codes as float32 elements; see `Schema`."""
-        pairs = zip(x.unbind(-1), self._elements, strict=True)
-        return torch.cat([F.embedding(own.long(), of.to(x.device)) for own, of in pairs], -1)
+        pairs = zip(x.unbind(-1), self._coded, strict=True)
+        return torch.cat(
+            [F.embedding(codes.long(), own.elements.to(x.device)) for codes, own in pairs], -1
+        )
 
     def nearest(
         self, elements: Float[Tensor, "*batch width"], u: Float[Tensor, "*batch columns"]
@@ -194,27 +180,28 @@ class Codebook:
 
         Args:
             elements: encoded rows, such as an imputer draws.
-            u: uniform numbers, which choose among the rare categories where these share one
-                element.
+            u: uniform numbers, which choose among the values that share one element: rare
+                categories, mostly.
         """
         parts = elements.split([column.width for column in self.schema.columns], dim=-1)
         codes = elements.new_empty(*elements.shape[:-1], len(parts))
-        for k, (value, own) in enumerate(zip(self._values_of, parts, strict=True)):
-            codes[..., k] = value(own, u[..., k])
+        for k, (own, part) in enumerate(zip(self._coded, parts, strict=True)):
+            codes[..., k] = own.nearest(part, u[..., k])
         return codes
 
     def decode(self, x: Float[Tensor, "rows columns"]) -> pd.DataFrame:
         """Cells in original units, for people: a data frame of pandas."""
-        codes = x.detach().cpu().numpy().astype(np.int64).T
-        known = zip(self.names, self._vocabularies, codes, strict=True)
         return pd.DataFrame(
-            {name: own.values.take(code).reset_index(drop=True) for name, own, code in known}
+            {
+                str(own.name): own.values.cells.take(codes).reset_index(drop=True)
+                for own, codes in zip(self._coded, _whole(x), strict=True)
+            }
         )
 
     @property
     def columns_in_play(self) -> tuple[Any, ...]:
         """The columns that play, as the user names them."""
-        return tuple(known.name for known in self._vocabularies)
+        return tuple(own.name for own in self._coded)
 
     def identifiers(self, x: Float[Tensor, "rows columns"]) -> list[int]:
         """The columns, by number, that seem to identify the rows rather than describe them.
@@ -224,10 +211,10 @@ class Codebook:
         if len(x) < _LEAST_IDENTIFIED:
             return []
         found = []
-        for place, (known, own) in enumerate(zip(self._vocabularies, x.T, strict=True)):
-            distinct = len(own.unique()) / len(x)
-            text = known.numbers is None and distinct > _IDENTIFYING
-            whole = types.is_integer_dtype(known.values.dtype) and distinct == 1
+        for place, (own, codes) in enumerate(zip(self._coded, x.T, strict=True)):
+            distinct = len(codes.unique()) / len(x)
+            text = own.column.kind == "categorical" and distinct > _IDENTIFYING
+            whole = types.is_integer_dtype(own.values.cells.dtype) and distinct == 1
             if text or whole:
                 found.append(place)
         return found
@@ -238,17 +225,78 @@ class Codebook:
         For explanations: a code of 0 stands for the constant.
         """
         names = [name for name in self._held if name not in self.left_out]
-        more = [Vocabulary(self._form, name, self._held[name]) for name in names]
-        columns = [fit_column(known, np.zeros(1, dtype=np.int64)) for known in more]
+        more = [CodedColumn.fit(self._form, name, self._held[name]) for name in names]
         held = {name: self._held[name] for name in self.left_out}
-        return Codebook(
-            self._form,
-            [*self._vocabularies, *more],
-            Schema((*self.schema.columns, *columns)),
-            held,
-            self.groups,
-            self.left_out,
-        )
+        return Codebook(self._form, [*self._coded, *more], held, self.groups, self.left_out)
+
+    def only(
+        self, x: Float[Tensor, "rows columns"]
+    ) -> "tuple[Float[Tensor, 'rows columns'], Codebook]":
+        """The same rows, and a codebook that holds no other values: to store them with.
+
+        >>> codebook = Codebook.fit(pd.DataFrame({"age": [20, 30, 40]}))
+        >>> x, small = codebook.only(torch.tensor([[2.0], [1.0], [2.0]]))
+        >>> x.flatten(), small.decode(x)["age"].tolist()
+        (tensor([1., 0., 1.]), [40, 30, 40])
+        """
+        pairs = [own.only(codes) for own, codes in zip(self._coded, _whole(x), strict=True)]
+        small = [own for _, own in pairs]
+        codes = torch.from_numpy(np.stack([codes for codes, _ in pairs], 1).astype(np.float32))
+        return codes, Codebook(self._form, small, self._held, self.groups, self.left_out)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Numbers, text, lists and dicts, for a JSON file, from which the same codebook comes.
+
+        Raises:
+            ValueError: a dtype or cells that cannot be written.
+        """
+        store = self._form.store
+        return {
+            "form": self._form.to_dict(),
+            "vocabularies": [
+                {
+                    "column": to_plain(own.name),
+                    "values": store(own.values.native),
+                    "counts": own.counts.tolist(),
+                }
+                for own in self._coded
+            ],
+            **self.schema.to_dict(),
+            "held": [[to_plain(name), store(cell)] for name, cell in self._held.items()],
+            "groups": {name: list(members) for name, members in self.groups.items()},
+            "left_out": [to_plain(name) for name in self.left_out],
+        }
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> "Codebook":
+        """The codebook that `to_dict` wrote.
+
+        A codebook of polars is one of pandas where polars is not installed.
+
+            >>> import json
+            >>> frame = pd.DataFrame({"age": [30, 20, 40]})
+            >>> written = json.dumps(Codebook.fit(frame).to_dict())
+            >>> Codebook.from_dict(json.loads(written)).rows(frame).flatten()
+            tensor([1., 0., 2.])
+
+        Raises:
+            ValueError: something else wrote it, or it is damaged.
+        """
+        try:
+            form = form_from_dict(plain["form"])
+            schema = Schema.from_dict(plain)
+            pairs = zip(plain["vocabularies"], schema.columns, strict=True)
+            coded = [_restored(form, entry, column) for entry, column in pairs]
+            held = [(from_plain(name), cells) for name, cells in plain["held"]]
+            cells = {name: form.restore(name, cells) for name, cells in held}
+            left_out = [from_plain(name) for name in plain["left_out"]]
+            return cls(form, coded, cells, plain["groups"], left_out)
+        # Damaged entries make pandas and polars fail in any way.
+        except Exception as error:
+            raise ValueError(
+                "Expected a codebook written by `Codebook.to_dict` but it is damaged, or something "
+                f"else wrote it ({type(error).__name__}: {error}); write it again."
+            ) from error
 
     def index(self, frame: Any) -> tuple[Any, ...] | None:
         """The labels of a frame's rows; None where it has none of its own."""
@@ -261,59 +309,45 @@ class Codebook:
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _lock=Lock())
 
-    def _encode_new(self) -> None:
-        pairs = list(zip(self.schema.columns, self._vocabularies, strict=True))
-        if [len(each) for each in self._elements] == [len(known.values) for _, known in pairs]:
-            return
-        encoded = [encode_values(column, known) for column, known in pairs]
-        most = max(len(elements) for elements, _ in encoded)
-        if most > _MOST_CODES:
-            raise ValueError(
-                f"Expected at most {_MOST_CODES} distinct values in a column but got {most}; "
-                "round its numbers, or explain the rows in parts with explainers of their own."
-            )
-        if not self._values_of:
-            trained = zip(pairs, encoded, strict=True)
-            self._values_of = [value_of(*pair, elements) for pair, (elements, _) in trained]
-        self._elements = [torch.from_numpy(elements) for elements, _ in encoded]
-        self._unknown = [unknown for _, unknown in encoded]
-
-    def _warn_of(self, codes: Sequence[Any], unknown: Sequence[Any]) -> None:
-        met = {}
-        for known, own, odd in zip(self._vocabularies, codes, unknown, strict=True):
-            labels = known.labels[np.unique(own[odd[own]])]
-            if len(labels):
-                met[str(known.name)] = shown(labels.tolist(), 3)
+    def _warn_of(self, codes: Sequence[Codes]) -> None:
+        met = []
+        for own, rows in zip(self._coded, codes, strict=True):
+            odd = np.unique(rows[own.unknown[rows]])
+            if len(odd):
+                labels = [label_of(cell) for cell in own.values.cells.iloc[odd[:4]]]
+                more = f" and {len(odd) - 3} more" if len(odd) > 3 else ""
+                met.append(f"{str(own.name)!r} holds {labels[:3]}{more}")
         if met:
-            which = "; ".join(f"{name!r} holds {labels}" for name, labels in met.items())
             warnings.warn(
-                f"Cells that training had none of: {which}. The model sees them as they are; the "
-                "value function takes them for rare categories, or for average cells.",
+                f"Cells that training had none of: {'; '.join(met)}. The model sees them as they "
+                "are; the value function takes them for rare categories, or for average cells.",
+                stacklevel=3,
+            )
+
+    def _warn_of_held(self, read: Mapping[Any, Any]) -> None:
+        constant = [name for name in self._held if name not in self.left_out]
+        changed = []
+        for name in constant:
+            both = self._form.join(self._held[name], read[name])
+            if len(numbered(*self._form.keys(both))[1]) > 1:
+                changed.append(str(name))
+        if changed:
+            warnings.warn(
+                f"Expected columns {shown(changed)} to hold what they did throughout training but "
+                "other values occur; the model sees those of training, see `constants`.",
                 stacklevel=3,
             )
 
 
-def _named(
-    players: Mapping[str, Sequence[Any]] | None, names: Sequence[Any], held: Mapping[Any, Any]
-) -> dict[str, list[str]]:
-    """Groups of the columns that vary, checked, as text."""
-    groups: dict[str, list[str]] = {}
-    for group, members in (players or {}).items():
-        listed = [members] if isinstance(members, str) else list(members)
-        check_known(listed, [*names, *held], f"columns of the group {group!r}")
-        own = [str(name) for name in listed if name in names]
-        if own:
-            groups[str(group)] = own
-    return groups
+def _whole(x: Float[Tensor, "rows columns"]) -> Codes:
+    """Codes by column."""
+    return np.ascontiguousarray(x.detach().cpu().numpy().T.astype(np.int64))
 
 
-def _players(names: Sequence[str], groups: Mapping[str, Sequence[str]]) -> Players:
-    group_of = {name: group for group, members in groups.items() for name in members}
-    if len(group_of) < sum(map(len, groups.values())):
-        raise ValueError(
-            "Expected every column in one group at most but got "
-            f"{shown({group: list(members) for group, members in groups.items()})}."
-        )
-    owners = [group_of.get(name, name) for name in names]
-    order = list(dict.fromkeys(owners))
-    return Players(order, [order.index(owner) for owner in owners])
+def _restored(form: Form, entry: Mapping[str, Any], column: Column) -> CodedColumn:
+    name = from_plain(entry["column"])
+    values = values_of(form, name, form.restore(name, entry["values"]))
+    counts = np.array(entry["counts"], dtype=np.int64)
+    if counts.ndim != 1 or len(counts) > len(values):
+        raise ValueError(f"column {name!r} has {counts.shape} counts for {len(values)} values")
+    return CodedColumn(form, values, column, counts)

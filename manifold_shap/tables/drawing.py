@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -10,9 +9,8 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from manifold_shap.tables.forms import Codes
+from manifold_shap.tables.forms.base import Codes
 from manifold_shap.tables.schema import Column
-from manifold_shap.tables.vocabulary import Vocabulary, shares
 
 
 class ValueOf(ABC):
@@ -24,9 +22,6 @@ class ValueOf(ABC):
     ) -> Float[Tensor, "*batch"]:
         """Codes; `u` are uniform numbers."""
 
-    def weigh(self, codes: Codes) -> None:  # noqa: B027
-        """Take how often each value occurs from the cells of training, where that matters."""
-
 
 class NearestNumber(ValueOf):
     """The nearest of the numbers of training, or a missing cell.
@@ -34,13 +29,20 @@ class NearestNumber(ValueOf):
     Boundaries are the middles between neighbouring numbers: as trees have them, so that a drawn
     number and the one that it becomes are in one leaf.
 
+        >>> nearest = NearestNumber(np.array([-1, 0, 3], dtype=np.float32), missing=None)
+        >>> nearest(torch.tensor([[-9.0], [1.4], [1.6]]), torch.zeros(3))
+        tensor([0., 1., 2.])
+
     Args:
         numbers: in increasing order, as elements.
         missing: the code of a missing cell, where a second element says so.
     """
 
     def __init__(self, numbers: NDArray[np.float32], missing: int | None) -> None:
-        self.middles = torch.from_numpy((numbers[1:] + numbers[:-1]) / 2)
+        lower, upper = numbers[:-1], numbers[1:]
+        middles = ((lower.astype(np.float64) + upper) / 2).astype(np.float32)
+        # The middle of two neighbouring floats is one of them: the lower, which is not above it.
+        self.middles = torch.from_numpy(np.where(middles < upper, middles, lower))
         self.missing = missing
 
     def __call__(self, elements: Tensor, u: Tensor) -> Tensor:
@@ -52,52 +54,55 @@ class NearestNumber(ValueOf):
 
 
 class NearestCategory(ValueOf):
-    """The category with the largest element; of those that share one, by their shares.
+    """The category with the largest element; of values that share one, by how often they occur.
+
+        >>> nearest = NearestCategory([[0], [1, 2]], np.array([5, 3, 1]), binary=False)
+        >>> elements = torch.tensor([[0.1, 0.9], [0.1, 0.9], [0.8, 0.2]])
+        >>> nearest(elements, torch.tensor([0.74, 0.76, 0.5]))
+        tensor([1., 2., 0.])
 
     Args:
         codes_of: the codes of the values that each category stands for.
-        binary: whether a single element says which of two it is.
+        counts: how often each code occurs in training.
+        binary: whether a single element says which of two categories it is.
     """
 
-    def __init__(self, codes_of: Sequence[Sequence[int]], binary: bool) -> None:
-        self.codes_of, self.binary = codes_of, binary
+    def __init__(self, codes_of: Sequence[Codes], counts: Codes, binary: bool) -> None:
+        self.binary = binary
         self.first = torch.tensor([float(codes[0]) for codes in codes_of])
-        self.shared = [place for place, codes in enumerate(codes_of) if len(codes) > 1]
-        self.upper = {
-            place: torch.linspace(0, 1, len(codes_of[place]) + 1)[1:].double()
-            for place in self.shared
-        }
-
-    def weigh(self, codes: Codes) -> None:
-        share = shares(codes, int(codes.max()) + 1)
-        for place in self.shared:
-            own = share[list(self.codes_of[place])].cumsum()
-            self.upper[place] = torch.from_numpy(own / own[-1])
+        self.shared = {}
+        for place, codes in enumerate(codes_of):
+            if len(codes) > 1:
+                upper = np.cumsum(np.maximum(counts[codes], 1e-9))
+                own = torch.tensor(codes, dtype=torch.float32)
+                self.shared[place] = own, torch.from_numpy(upper[:-1] / upper[-1])
 
     def __call__(self, elements: Tensor, u: Tensor) -> Tensor:
         place = (elements[..., 0] >= 0.5).long() if self.binary else elements.argmax(-1)
         codes = self.first.to(elements.device)[place]
-        for shared in self.shared:
-            own = torch.tensor(self.codes_of[shared], device=u.device, dtype=codes.dtype)
-            upper = self.upper[shared].to(u.device)
-            chosen = torch.searchsorted(upper, u.double().contiguous()).clamp(max=len(own) - 1)
-            codes = torch.where(place == shared, own[chosen], codes)
+        for shared, (own, upper) in self.shared.items():
+            chosen = torch.bucketize(u.double().contiguous(), upper.to(u.device), right=True)
+            codes = torch.where(place == shared, own.to(codes.device)[chosen], codes)
         return codes
 
 
-def value_of(column: Column, vocabulary: Vocabulary, elements: NDArray[np.float32]) -> ValueOf:
+def value_of(
+    column: Column, elements: NDArray[np.float32], missing: Codes, counts: Codes
+) -> ValueOf:
     """How elements of a column become codes.
 
     Args:
         column: how it is encoded.
-        vocabulary: its values, all of them of training.
-        elements: of each value `[codes, width]`.
+        elements: of each value of training `[codes, width]`.
+        missing: codes of missing cells.
+        counts: how often each code occurs in training.
     """
-    count = len(vocabulary.values) - (vocabulary.missing is not None)
     if column.kind in ("continuous", "ordered"):
-        return NearestNumber(elements[:count, 0], vocabulary.missing)
+        most = int(missing[counts[missing].argmax()]) if len(missing) else None
+        return NearestNumber(elements[: len(elements) - len(missing), 0], most)
     binary = column.kind == "binary"
-    place: Any = elements[:, 0].astype(int) if binary else elements.argmax(1)
-    codes_of = [np.flatnonzero(place == k).tolist() for k in range(len(column.categories))]
+    place = elements[:, 0].astype(np.int64) if binary else elements.argmax(1)
+    codes_of = [np.flatnonzero(place == k) for k in range(len(column.categories))]
     # A category that training has no row of, such as False of a column of True, is never drawn.
-    return NearestCategory([codes or [0] for codes in codes_of], binary)
+    nowhere = np.zeros(1, dtype=np.int64)
+    return NearestCategory([codes if len(codes) else nowhere for codes in codes_of], counts, binary)

@@ -9,51 +9,50 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
-from manifold_shap._words import shown
-from manifold_shap.tables.forms import Codes
+from manifold_shap.tables.forms.base import Codes
 from manifold_shap.tables.schema import MISSING, OTHER, Column
-from manifold_shap.tables.vocabulary import Vocabulary, label_of, shares
+from manifold_shap.tables.vocabulary import NUMBERS, Values, Where, label_of, numbers_of
 
 # Columns of more categories have the rarest of them share one element.
 MOST_CATEGORIES = 100
 
-# What pandas calls columns of numbers.
-_NUMBERS = ("integer", "floating", "mixed-integer-float")
+# Text that is written as numbers is taken for numbers where it has as many distinct values.
+_LEAST_NUMERALS = 4
 
 
-def fit_column(vocabulary: Vocabulary, codes: Codes, forced: bool = False) -> Column:
-    """The column that a vocabulary's values make, with the mean and scale of these cells.
+def fit_column(values: Values, codes: Codes, forced: bool = False) -> Column:
+    """The column that these values make, with the mean and scale of these cells.
 
     Args:
-        vocabulary: values of the column.
+        values: of the column.
         codes: the cells of the training rows.
         forced: whether numbers, too, are categories.
     """
-    name, values, numbers = str(vocabulary.name), vocabulary.values, vocabulary.numbers
-    missing = vocabulary.missing is not None
-    present = len(values) - missing
-    plain = types.infer_dtype(values, skipna=True) in _NUMBERS
-    two = present == 2 and not missing and not forced
-    if numbers is not None and not forced and (present != 2 or not (plain or _ordered(values))):
-        ranked = _ordered(values)
+    name, missing, numbers = str(values.name), bool(values.missing.any()), values.numbers
+    kind = types.infer_dtype(values.cells, skipna=True)
+    count = 0 if numbers is None else len(np.unique(numbers[~values.missing]))
+    plain, ranked = kind in NUMBERS and kind != "decimal", _ordered(values.cells)
+    least = {"string": _LEAST_NUMERALS, "empty": 1}.get(kind, 0)
+    two = count == 2 and (plain or ranked)
+    if numbers is not None and count >= least and not (forced or two):
+        ranks = tuple(label_of(rank) for rank in values.cells.cat.categories) if ranked else ()
         mean, scale = _moments(numbers[codes])
-        ranks = tuple(label_of(value) for value in values.cat.categories) if ranked else ()
-        dated = types.is_datetime64_any_dtype(values.dtype) or _holds_dates(values)
+        dated = kind in ("date", "datetime", "datetime64", "period")
         kind = "ordered" if ranked else "continuous"
         return Column(name, kind, ranks, mean, scale, missing=missing, date=dated)
-    is_bool = types.is_bool_dtype(values.dtype) or types.infer_dtype(values) == "boolean"
-    known = [vocabulary.labels[k] for k in range(len(values)) if k != vocabulary.missing]
-    labels = list(dict.fromkeys(["False", "True"] if is_bool else known))
+    labels = list(dict.fromkeys(values.labels[~values.missing]))
+    if kind == "boolean" or types.is_bool_dtype(values.cells.dtype):
+        labels = ["False", "True"]
     if len(labels) == 2 and not forced and not missing:
         return Column(name, "binary", tuple(labels), numeric=two and plain)
-    categories = _most_frequent(name, labels, vocabulary, codes) + (MISSING,) * missing
-    return Column(name, "categorical", categories or (MISSING,))
+    categories = dict.fromkeys([*_most_frequent(labels, values, codes), *[MISSING] * missing])
+    return Column(name, "categorical", tuple(categories))
 
 
 def encode_values(
-    column: Column, vocabulary: Vocabulary
+    column: Column, values: Values, where: Where
 ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    """Elements of each of a vocabulary's values `[codes, width]`, and which ones are not known.
+    """Elements of each value `[values, width]`, and which ones the column does not know.
 
     A value that is not known is a category that the column lacks, or a missing cell where it had
     none: it is encoded as "other", or else as if it were average.
@@ -62,24 +61,22 @@ def encode_values(
         TypeError: a column of numbers holds something else.
         ValueError: a number so far from the mean that float32 cannot hold it.
     """
-    count = len(vocabulary.values)
-    missing = np.arange(count) == (-1 if vocabulary.missing is None else vocabulary.missing)
-    if column.kind in ("continuous", "ordered"):
-        standard = np.where(missing, 0, _standardised(column, vocabulary))
-        elements = [standard, missing] if column.missing else [standard]
-        return np.stack(elements, 1).astype(np.float32), missing & (not column.missing)
-    place_of = {label: place for place, label in enumerate(column.categories)}
-    labels = pd.Series(_labels_for(column, vocabulary), dtype=object)
-    place = np.array(labels.map(place_of).fillna(-1), dtype=np.int64)
-    place[missing] = place_of.get(MISSING, -1)
-    unknown = place < 0
-    place[unknown] = place_of.get(OTHER, -1)
-    grouped = unknown & (place >= 0) & (np.arange(count) < vocabulary.trained)
+    missing = values.missing
+    if column.kind == "continuous":
+        standard = _standardised(column, values, where)
+        return _with_indicator(standard, missing, column), missing & (not column.missing)
+    place, known = _places(column, values)
+    if column.kind == "ordered":
+        rank = np.where(known & ~missing, place, column.mean)
+        ranked = (rank - column.mean) / column.scale
+        return _with_indicator(ranked, missing, column), ~known & ~(missing & column.missing)
     if column.kind == "binary":
-        return np.where(place < 0, 0.5, place).astype(np.float32)[:, None], unknown
-    block = np.eye(column.width, dtype=np.float32)[place]
-    block[place < 0] = 0
-    return block, unknown & ~grouped
+        return np.where(known, place, 0.5).astype(np.float32)[:, None], ~known
+    block = np.zeros((len(values), column.width), dtype=np.float32)
+    other = column.categories.index(OTHER) if OTHER in column.categories else -1
+    place = np.where(known, place, other)
+    block[np.flatnonzero(place >= 0), place[place >= 0]] = 1
+    return block, ~known
 
 
 def decode_column(block: NDArray[np.float64], column: Column) -> pd.Series:
@@ -101,34 +98,43 @@ def decode_column(block: NDArray[np.float64], column: Column) -> pd.Series:
     return pd.Series((whole if (whole == values).all() else values)[codes])
 
 
-def _labels_for(column: Column, vocabulary: Vocabulary) -> list[str]:
-    """Labels that may be looked up among the categories; numbers are spelled in one way."""
-    if vocabulary.numbers is None or not _are_numbers(column.categories):
-        return list(vocabulary.labels)
-    return [label_of(number) for number in vocabulary.numbers]
+def _with_indicator(
+    standard: NDArray[Any], missing: NDArray[np.bool_], column: Column
+) -> NDArray[np.float32]:
+    first = np.where(missing, 0, standard)
+    return np.stack([first, missing] if column.missing else [first], 1).astype(np.float32)
 
 
-def _are_numbers(categories: Sequence[str]) -> bool:
-    plain = [label for label in categories if label not in (MISSING, OTHER)]
-    return bool(pd.to_numeric(pd.Series(plain, dtype=object), errors="coerce").notna().all())
+def _places(column: Column, values: Values) -> tuple[Codes, NDArray[np.bool_]]:
+    """The place of each value among the categories, and which ones are among them."""
+    place_of = {label: place for place, label in enumerate(column.categories)}
+    place = np.array([place_of.get(label, -1) for label in values.labels], dtype=np.int64)
+    place[values.missing] = place_of.get(MISSING, -1)
+    if values.numbers is not None and not _ordered(values.cells):
+        # Numbers are the same however they are written: 1, 1.0 and "1.00".
+        for odd in np.flatnonzero((place < 0) & ~values.missing):
+            place[odd] = place_of.get(label_of(values.numbers[odd]), -1)
+    return place, place >= 0
 
 
-def _standardised(column: Column, vocabulary: Vocabulary) -> NDArray[np.float32]:
-    numbers = vocabulary.numbers
-    if numbers is None and len(vocabulary.values) - (vocabulary.missing is not None) == 0:
-        numbers = np.full(len(vocabulary.values), np.nan)
+def _standardised(column: Column, values: Values, where: Where) -> NDArray[np.float32]:
+    numbers = values.numbers
     if numbers is None:
+        single = (numbers_of(values.cells.iloc[[k]]) is None for k in range(len(values)))
+        odd = np.fromiter(single, dtype=bool)
         raise TypeError(
             f"Expected numbers in column {column.name!r}, as in training, but it holds "
-            f"{shown(list(vocabulary.labels[:3]))}; convert or correct these cells."
+            f"{values.labels[odd if odd.any() else ~odd][0]!r} "
+            f"{where(odd if odd.any() else ~odd)}; convert or correct these cells."
         )
     with np.errstate(over="ignore"):
         standard = ((numbers - column.mean) / column.scale).astype(np.float32)
     bad = np.isinf(standard)
     if bad.any():
         raise ValueError(
-            f"Column {column.name!r} holds {numbers[bad][0]}, too far from the training mean "
-            f"{column.mean} (scale {column.scale}) for float32; correct or drop the row."
+            f"Column {column.name!r} holds {numbers[bad][0]} {where(bad)}, too far from the "
+            f"training mean {column.mean} (scale {column.scale}) for float32; correct or drop "
+            "these rows."
         )
     return standard
 
@@ -145,30 +151,24 @@ def _moments(numbers: NDArray[np.float64]) -> tuple[float, float]:
     return mean, spread if spread != 0 else 1.0
 
 
-def _most_frequent(
-    name: str, labels: list[str], vocabulary: Vocabulary, codes: Codes
-) -> tuple[str, ...]:
+def _most_frequent(labels: list[str], values: Values, codes: Codes) -> Sequence[str]:
     if len(labels) <= MOST_CATEGORIES:
-        return tuple(labels)
-    share = shares(codes, len(vocabulary.values))
-    if vocabulary.missing is not None:
-        share[vocabulary.missing] = 0
-    kept = np.sort(np.argsort(-share, kind="stable")[: MOST_CATEGORIES - 1])
+        return labels
+    count = pd.Series(np.bincount(codes, minlength=len(values)), index=values.labels)
+    count = count[~values.missing].groupby(level=0, sort=False).sum()
+    kept = count.sort_values(ascending=False, kind="stable").index[: MOST_CATEGORIES - 1]
     warnings.warn(
-        f"Column {name!r} has {len(labels)} categories: all but the {len(kept)} most frequent ones "
-        f"({1 - share[kept].sum():.0%} of the rows) count as one to the value function, {OTHER!r}; "
-        "the model sees them as they are.",
+        f"Column {str(values.name)!r} has {len(labels)} categories: all but the {len(kept)} most "
+        f"frequent ones ({1 - count[kept].sum() / len(codes):.0%} of the rows) count as one to the "
+        f"value function, {OTHER!r}; the model sees them as they are.",
         stacklevel=2,
     )
-    return (*(vocabulary.labels[k] for k in kept), OTHER)
+    frequent = frozenset(kept)
+    return [*(label for label in labels if label in frequent), OTHER]
 
 
-def _ordered(values: pd.Series) -> bool:
-    return isinstance(values.dtype, pd.CategoricalDtype) and bool(values.dtype.ordered)
-
-
-def _holds_dates(values: pd.Series) -> bool:
-    return types.infer_dtype(values, skipna=True) in ("date", "datetime", "datetime64")
+def _ordered(cells: pd.Series) -> bool:
+    return isinstance(cells.dtype, pd.CategoricalDtype) and bool(cells.dtype.ordered)
 
 
 def _labelled(categories: Sequence[str], codes: NDArray[Any]) -> pd.Series:

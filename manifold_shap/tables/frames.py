@@ -12,23 +12,29 @@ from torch import Tensor
 from manifold_shap._checks import all_at_once, check_known
 from manifold_shap._words import shown
 from manifold_shap.tables.encoding import decode_column, encode_values, fit_column
-from manifold_shap.tables.forms import check_columns, form_of
-from manifold_shap.tables.schema import Column
-from manifold_shap.tables.vocabulary import Vocabulary, texts
+from manifold_shap.tables.forms import form_of
+from manifold_shap.tables.forms.base import check_columns
+from manifold_shap.tables.schema import OTHER, Column
+from manifold_shap.tables.vocabulary import distinct, rows_with, texts
 
 
 def fit(frame: Any, categorical: frozenset[str], categories_from: Any = None) -> tuple[Column, ...]:
     """See `Schema.fit`."""
-    form = form_of(frame if categories_from is None else categories_from)
-    check_columns(form_of(frame).columns, form.columns)
+    rows = form_of(frame)
+    form = rows if categories_from is None else form_of(categories_from)
+    check_columns(rows.columns, form.columns)
     check_known(categorical, texts(form.columns), "`categorical` to name columns of the table")
     whole = form.read(frame if categories_from is None else categories_from)
-    triples = zip(form.columns, whole, form.read(frame), strict=True)
+    own = whole if categories_from is None else form.read(frame)
+    triples = zip(form.columns, whole, own, strict=True)
 
     def column(triple: tuple[Any, Any, Any]) -> Column:
-        name, values, rows = triple
-        vocabulary = Vocabulary(form, name, values)
-        return fit_column(vocabulary, vocabulary.codes(rows), str(name) in categorical)
+        name, every, some = triple
+        values, codes = distinct(form, name, every)
+        if some is not every:
+            known, found = distinct(form, name, form.join(values.native, some))
+            values, codes = known, found[len(values) :]
+        return fit_column(values, codes, str(name) in categorical)
 
     return tuple(all_at_once(column, triples))
 
@@ -38,21 +44,22 @@ def encode(frame: Any, columns: Sequence[Column]) -> Float[Tensor, "rows width"]
     if isinstance(frame, pd.DataFrame) and frame.empty:
         return torch.zeros(0, sum(column.width for column in columns))
     form = form_of(frame)
-    names = dict(zip(texts(form.columns), form.read(frame), strict=True))
-    check_columns(list(names), [column.name for column in columns])
+    cells = dict(zip(texts(form.columns), form.read(frame), strict=True))
+    check_columns(list(cells), [column.name for column in columns])
 
     def block(column: Column) -> Any:
-        vocabulary = Vocabulary(form, column.name, names[column.name])
-        codes = vocabulary.codes(names[column.name])
-        elements, unknown = encode_values(column, vocabulary)
-        odd = unknown[codes]
+        values, codes = distinct(form, column.name, cells[column.name])
+        where = rows_with(codes)
+        elements, unknown = encode_values(column, values, where)
+        # Rare categories of training are not listed, so that others cannot be told from them.
+        odd = unknown & values.missing if OTHER in column.categories else unknown
         if odd.any():
-            first = int(odd.argmax())
+            absent = values.missing[odd][0]
             raise ValueError(
-                f"Column {column.name!r} holds {vocabulary.labels[codes[first]]!r} in row {first} "
-                f"({odd.sum()} such rows in all), which training had none of, but "
-                f"{shown(column.categories)}; fit the schema with `categories_from` the whole "
-                "table, or drop or recode these rows."
+                f"Column {column.name!r} holds "
+                f"{'a missing cell' if absent else repr(values.labels[odd][0])} {where(odd)}, but "
+                f"training had {shown(column.categories) if column.categories else 'none'}; fit "
+                "the schema with `categories_from` the whole table, or drop or recode these rows."
             )
         return elements[codes]
 

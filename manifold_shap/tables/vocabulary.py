@@ -1,13 +1,10 @@
-"""Numbers the distinct values of a column: the code of a cell is the place of its value.
-
-Values of the training frame come first, numbers and dates in increasing order and text in the order
-of its letters, a missing cell last of them. Later frames append values that are new; the code of a
-value never changes.
-"""
+"""Finds the distinct values of a column, and what each is as a number and as text."""
 
 import numbers as python_numbers
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,124 +13,163 @@ from numpy.typing import NDArray
 from pandas.api import types
 
 from manifold_shap._words import shown
-from manifold_shap.tables.forms import Codes, Form, unhashable
+from manifold_shap.tables.forms.base import Codes, Form
 
-# Text that is written as numbers is taken for numbers where it has as many distinct values.
-_LEAST_NUMERALS = 4
+# Says where cells are that have certain values: "in row 2 (1 of 4 rows)".
+Where = Callable[[NDArray[np.bool_]], str]
 
 
-class Vocabulary:
-    """The distinct values of a column of a frame.
+@dataclass(frozen=True)
+class Values:
+    """Distinct values of a column.
 
     Attributes:
         name: of the column.
         native: the values in the frame's own library, in the order of their codes.
-        values: the same as pandas has them.
-        numbers: of each value, float64, NaN where missing: a date is in days since 1970, a time of
-            day or a duration in seconds, an ordered category its rank; None for a column whose
-            values are labels.
-        labels: of each value, as text.
-        missing: the code of a missing cell; None as long as there is none.
-        trained: how many codes come from the training frame.
+        cells: the same as pandas has them.
     """
 
-    def __init__(self, form: Form, name: Any, column: Any) -> None:
-        """Number the values of a column.
+    name: Any
+    native: Any
+    cells: pd.Series
 
-        Raises:
-            TypeError: lists, dicts or complex numbers.
-            ValueError: infinite numbers, or dates in several time zones.
-        """
-        self.name, self._form = name, form
-        codes, count = form.factorise(column)
-        first = np.full(count, -1, dtype=np.int64)
-        # Written from the last cell to the first, so that the first of each value remains.
-        places = np.flatnonzero(codes >= 0)[::-1]
-        first[codes[places]] = places
-        self.missing: int | None = None
-        if len(places) < len(codes):
-            self.missing = count
-            first = np.append(first, np.flatnonzero(codes < 0)[0])
-        native = form.take(column, first)
-        self._set(native)
-        order = self._order()
-        self._set(form.take(native, order))
-        self.trained = len(order)
+    def __len__(self) -> int:
+        return len(self.cells)
 
-    def codes(self, column: Any) -> Codes:
-        """The code of each cell; values that are new get codes of their own."""
-        known = len(self.values)
-        joined = self._form.join(self.native, column)
-        found, count = self._form.factorise(joined)
-        mine, theirs = found[:known], found[known:]
-        # Values that are known appear first, in the order of their codes.
-        code_of = np.append(np.flatnonzero(mine >= 0), np.zeros(count, dtype=np.int64))[:count]
-        old = int((mine >= 0).sum())
-        added = np.arange(old, count)
-        first = np.full(len(added), -1, dtype=np.int64)
-        places = np.flatnonzero(theirs >= old)[::-1]
-        first[theirs[places] - old] = places
-        code_of[old:] = known + np.arange(len(added))
-        absent = theirs < 0
-        if absent.any() and self.missing is None:
-            self.missing = known + len(added)
-            first = np.append(first, np.flatnonzero(absent)[0])
-        if len(first):
-            self._set(self._form.join(self.native, self._form.take(column, first)))
-        return np.where(absent, -1 if self.missing is None else self.missing, code_of[theirs])
+    @cached_property
+    def missing(self) -> NDArray[np.bool_]:
+        """Which values are a missing cell: None and NaN are two."""
+        return self.cells.isna().to_numpy(dtype=bool)
 
-    def _set(self, native: Any) -> None:
-        values = self._form.values(native).reset_index(drop=True).rename(self.name)
-        self.numbers = numbers_of(values)
-        self.labels = np.array([label_of(value) for value in values], dtype=object)
-        self.native, self.values = native, values
+    @cached_property
+    def numbers(self) -> NDArray[np.float64] | None:
+        """See `numbers_of`."""
+        return numbers_of(self.cells)
 
-    def _order(self) -> Codes:
-        present = np.arange(len(self.values) - (self.missing is not None))
-        if self.numbers is None:
-            order = np.argsort(self.labels[present].astype(str), kind="stable")
-        else:
-            order = np.argsort(self.numbers[present], kind="stable")
-        return order if self.missing is None else np.append(order, self.missing)
+    @cached_property
+    def labels(self) -> NDArray[Any]:
+        """Of each value, as text."""
+        return np.array([label_of(value) for value in self.cells], dtype=object)
+
+
+def values_of(form: Form, name: Any, native: Any) -> Values:
+    """Values of a column of a frame of this form."""
+    return Values(name, native, form.cells(native).reset_index(drop=True).rename(name))
+
+
+def distinct(form: Form, name: Any, column: Any) -> tuple[Values, Codes]:
+    """The values of a column, and the number of each cell's value, its code.
+
+    Numbers and dates are in increasing order and text in the order of its letters, missing cells
+    last.
+
+    >>> from manifold_shap.tables.forms import form_of
+    >>> frame = pd.DataFrame({"town": ["Rome", None, "Oslo", "Rome"]})
+    >>> values, codes = distinct(form_of(frame), "town", frame["town"])
+    >>> values.labels.tolist(), codes.tolist()
+    (['Oslo', 'Rome', 'missing'], [1, 2, 0, 1])
+
+    Raises:
+        TypeError: lists, dicts or complex numbers.
+        ValueError: infinite numbers, or dates in several time zones.
+    """
+    codes, first = numbered(*form.keys(column))
+    found = values_of(form, name, form.take(column, first))
+    check_values(found, rows_with(codes))
+    order = _order(found)
+    code_of = np.empty(len(order), dtype=np.int64)
+    code_of[order] = np.arange(len(order))
+    return values_of(form, name, form.take(found.native, order)), code_of[codes]
+
+
+def numbered(keys: NDArray[Any], missing: NDArray[np.int8]) -> tuple[Codes, Codes]:
+    """The number of each cell's value in order of appearance, and the first cell of each value.
+
+    >>> numbered(np.array([5, 0, 7, 5]), np.array([0, 1, 0, 0], dtype=np.int8))
+    (array([0, 2, 1, 0]), array([0, 2, 1]))
+    """
+    codes, absent = np.empty(len(keys), dtype=np.int64), missing > 0
+    codes[~absent], known = pd.factorize(keys[~absent])
+    kinds, kind = np.unique(missing[absent], return_inverse=True)
+    codes[absent] = len(known) + kind
+    first = np.empty(len(known) + len(kinds), dtype=np.int64)
+    # Written from the last cell to the first, so that the first of each value remains.
+    first[codes[::-1]] = np.arange(len(codes))[::-1]
+    return codes, first
+
+
+def rows_with(codes: Codes) -> Where:
+    """Says in which rows values are, whose codes these are by row; -1 is any other value.
+
+    >>> rows_with(np.array([0, 1, -1, 1]))(np.array([False, True]))
+    'in row 1 (2 of 4 rows)'
+    """
+
+    def where(bad: NDArray[np.bool_]) -> str:
+        rows = np.flatnonzero(np.append(bad, False)[codes])
+        return f"in row {rows[0]} ({len(rows)} of {len(codes)} rows)"
+
+    return where
+
+
+def check_values(values: Values, where: Where) -> None:
+    """Refuse values that no column may hold.
+
+    Raises:
+        TypeError: complex numbers.
+        ValueError: infinite numbers, or dates in several time zones.
+    """
+    numbers = values.numbers
+    infinite = np.zeros(0, dtype=bool) if numbers is None else np.isinf(numbers)
+    if infinite.any():
+        raise ValueError(
+            f"Expected finite numbers in column {values.name!r} but it holds "
+            f"{values.labels[infinite][0]} {where(infinite)}; correct these cells, or make them "
+            "missing (NaN)."
+        )
 
 
 def numbers_of(values: pd.Series) -> NDArray[np.float64] | None:
-    """The number that each value is to a value function; None where values are labels.
+    """The number that each value is to a value function, NaN where missing.
+
+    A date is in days since 1970, a time of day or a duration in seconds, an ordered category its
+    rank; text that is written as numbers throughout is these. None for values that are labels.
 
     >>> numbers_of(pd.Series(pd.to_datetime(["1970-01-03", None])))
     array([ 2., nan])
 
     Raises:
-        TypeError: complex numbers, lists or dicts.
-        ValueError: an infinite number, or dates in several time zones.
+        TypeError: complex numbers.
+        ValueError: dates in several time zones.
     """
     dtype, kind = values.dtype, types.infer_dtype(values, skipna=True)
     if types.is_complex_dtype(dtype) or kind == "complex":
         raise TypeError(
-            f"Expected real numbers in column {values.name!r} but got complex ones; make columns "
-            "of their real and imaginary parts."
+            f"Expected real numbers in column {values.name!r} but it holds complex ones; make "
+            "columns of their real and imaginary parts."
         )
     if isinstance(dtype, pd.CategoricalDtype):
         ranks = values.cat.codes.to_numpy().astype(np.float64)
         return np.where(ranks < 0, np.nan, ranks) if dtype.ordered else None
     if types.is_bool_dtype(dtype) or kind == "boolean":
         return None
-    if types.is_numeric_dtype(dtype) or kind in ("decimal", "integer", "floating"):
-        return _finite(values, _floats(values))
-    if kind == "mixed-integer-float":
-        return _finite(values, _floats(values))
-    if kind in ("datetime", "datetime64", "date"):
-        return _days(values)
+    if types.is_numeric_dtype(dtype):
+        return values.to_numpy(dtype=np.float64, na_value=np.nan)
+    if kind in ("datetime", "datetime64", "date", "period"):
+        return _days(values.dt.to_timestamp() if kind == "period" else values)
     if kind in ("timedelta", "timedelta64"):
         return np.asarray(pd.to_timedelta(values).dt.total_seconds(), dtype=np.float64)
-    if kind == "time":
-        return np.array([_seconds(value) for value in values])
     if kind == "string":
         return _numerals(values)
-    odd = next((v for v in values if isinstance(v, list | dict | set | np.ndarray)), None)
-    if odd is not None:
-        raise unhashable(values.name, odd)
-    return None
+    if kind not in (*NUMBERS, "time", "empty"):
+        return None
+    scalar = _seconds if kind == "time" else _float
+    pairs = zip(values, values.isna(), strict=True)
+    return np.array([np.nan if absent else scalar(value) for value, absent in pairs])
+
+
+# What pandas calls columns of numbers.
+NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")
 
 
 def label_of(value: Any) -> str:
@@ -149,30 +185,28 @@ def label_of(value: Any) -> str:
     if isinstance(value, python_numbers.Integral):
         return str(int(value))
     if isinstance(value, (float, np.floating)):
-        # Adding zero turns -0.0 into 0.0; pandas holds the two for one value.
+        # Adding zero turns -0.0 into 0.0, which means the same.
         return np.format_float_positional(value + 0.0, trim="-")
     text = str(value)
     return text.removesuffix(" 00:00:00") if isinstance(value, pd.Timestamp) else text
 
 
-def _floats(values: pd.Series) -> NDArray[np.float64]:
-    return np.asarray(pd.to_numeric(values.astype(object)).astype(float), dtype=np.float64)
+def texts(names: Sequence[Any]) -> tuple[str, ...]:
+    """Names of columns as text."""
+    return tuple(str(name) for name in names)
 
 
-def _finite(values: pd.Series, found: NDArray[np.float64]) -> NDArray[np.float64]:
-    infinite = np.isinf(found)
-    if infinite.any():
-        raise ValueError(
-            f"Expected finite numbers in column {values.name!r} but it holds "
-            f"{float(values[infinite].iloc[0])!r}; correct these cells, or make them missing (NaN)."
-        )
-    return found
+def _order(values: Values) -> Codes:
+    if values.numbers is not None:
+        return np.argsort(values.numbers, kind="stable")
+    present = np.flatnonzero(~values.missing)
+    order = present[np.argsort(values.labels[present].astype(str), kind="stable")]
+    return np.append(order, np.flatnonzero(values.missing))
 
 
 def _days(values: pd.Series) -> NDArray[np.float64]:
-    present = values.dropna()
-    times = [value for value in present if isinstance(value, datetime)]
-    zones = {str(value.tzinfo) for value in times} if values.dtype == object else set()
+    present = values.dropna() if values.dtype == object else values[:0]
+    zones = {str(value.tzinfo) for value in present if isinstance(value, datetime)}
     if len(zones) > 1:
         raise ValueError(
             f"Expected dates of one time zone in column {values.name!r} but got several, such as "
@@ -184,27 +218,18 @@ def _days(values: pd.Series) -> NDArray[np.float64]:
 
 
 def _seconds(value: Any) -> float:
-    if value is None or value != value:
-        return np.nan
     return float(value.hour * 3600 + value.minute * 60 + value.second + value.microsecond / 1e6)
+
+
+def _float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return np.inf if value > 0 else -np.inf
 
 
 def _numerals(values: pd.Series) -> NDArray[np.float64] | None:
     """The numbers that text stands for, where all of it does."""
     found = pd.to_numeric(values.astype(object), errors="coerce").to_numpy(np.float64)
     plain = np.isfinite(found) == values.notna().to_numpy()
-    return found if plain.all() and len(values) >= _LEAST_NUMERALS else None
-
-
-def shares(codes: Codes, count: int) -> NDArray[np.float64]:
-    """How often each code occurs, as a share of the rows.
-
-    >>> shares(np.array([0, 0, 1, 0]), 3)
-    array([0.75, 0.25, 0.  ])
-    """
-    return np.bincount(codes, minlength=count) / len(codes)
-
-
-def texts(names: Sequence[Any]) -> tuple[str, ...]:
-    """Names of columns as text."""
-    return tuple(str(name) for name in names)
+    return found if plain.all() else None

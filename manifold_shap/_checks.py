@@ -99,7 +99,7 @@ def check_number(
     return number
 
 
-def check_known(words: Iterable[Any], known: Collection[str], what: str) -> None:
+def check_known(words: Iterable[Any], known: Collection[Any], what: str) -> None:
     """Refuse words that are not known, all at once, each with the closest that is.
 
     Args:

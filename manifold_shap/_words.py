@@ -28,7 +28,7 @@ def named_outputs(outputs: Sequence[str]) -> str:
     return f"output {outputs[0]!r}" if len(outputs) == 1 else f"outputs {shown(outputs, 10)}"
 
 
-def closest(word: Any, known: Collection[str]) -> str:
+def closest(word: Any, known: Collection[Any]) -> str:
     """The end of an error message that offers the word most like `word`, or nothing.
 
     >>> closest("cosin", ["cosine", "constant"])

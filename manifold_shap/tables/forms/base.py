@@ -99,7 +99,7 @@ def keys_of(column: pd.Series) -> Keys:
     dtype, missing = column.dtype, column.isna().to_numpy(dtype=bool).astype(np.int8)
     if isinstance(dtype, pd.CategoricalDtype):
         return column.cat.codes.to_numpy().astype(np.int64), missing
-    if types.is_datetime64_any_dtype(dtype) or isinstance(dtype, pd.PeriodDtype):
+    if is_time(dtype):
         return column.array.view("int64"), missing
     if types.is_float_dtype(dtype):
         return float_keys(column.to_numpy(dtype=np.float64, na_value=np.nan), missing)
@@ -107,6 +107,18 @@ def keys_of(column: pd.Series) -> Keys:
         whole = np.dtype(np.uint64 if dtype.kind == "u" else np.int64)
         return column.to_numpy(dtype=whole, na_value=0), missing
     return _object_keys(column, missing)
+
+
+def is_time(dtype: Any) -> bool:
+    """Whether pandas has whole numbers for these moments, durations or periods.
+
+    >>> is_time(np.dtype("datetime64[s]")), is_time(np.dtype(object))
+    (True, False)
+    """
+    if isinstance(dtype, pd.ArrowDtype):
+        return False
+    timed = types.is_datetime64_any_dtype(dtype) or types.is_timedelta64_dtype(dtype)
+    return timed or isinstance(dtype, pd.PeriodDtype)
 
 
 def float_keys(numbers: NDArray[np.float64], missing: NDArray[np.int8]) -> Keys:

@@ -1,0 +1,149 @@
+"""Numbers the values of one column, and keeps their encodings."""
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+
+from manifold_shap.tables.drawing import ValueOf, value_of
+from manifold_shap.tables.encoding import encode_values, fit_column
+from manifold_shap.tables.forms.base import Codes, Form
+from manifold_shap.tables.schema import Column
+from manifold_shap.tables.vocabulary import (
+    Values,
+    check_values,
+    distinct,
+    numbered,
+    rows_with,
+    values_of,
+)
+
+# Whole numbers up to this are exact in float32.
+_MOST_CODES = 2**24
+
+
+class CodedColumn:
+    """The values of a column, their codes and their encodings; later frames may add values.
+
+    Attributes:
+        values: by code: those of training, then those that were met later.
+        column: how they are encoded.
+        counts: how often each value of training occurs there.
+        elements: of each value `[codes, width]`.
+        unknown: which values training had none of, and the value function cannot tell from others.
+    """
+
+    def __init__(self, form: Form, values: Values, column: Column, counts: Codes) -> None:
+        self._form, self.values, self.column, self.counts = form, values, column, counts
+        elements, unknown = encode_values(column, values, lambda _: "")
+        unknown[: len(counts)] = False
+        self.elements, self.unknown = torch.from_numpy(elements), unknown
+
+    @classmethod
+    def fit(cls, form: Form, name: Any, column: Any) -> "CodedColumn":
+        """Number the values of a column of the training frame.
+
+        Raises:
+            TypeError, ValueError: as `distinct`.
+        """
+        values, codes = distinct(form, name, column)
+        counts = np.bincount(codes, minlength=len(values))
+        _check_count(values.name, len(values))
+        return cls(form, values, fit_column(values, codes), counts)
+
+    @property
+    def name(self) -> Any:
+        return self.values.name
+
+    @cached_property
+    def nearest(self) -> ValueOf:
+        """From elements to codes of values of training."""
+        trained = len(self.counts)
+        missing = np.flatnonzero(self.values.missing[:trained])
+        return value_of(self.column, self.elements[:trained].numpy(), missing, self.counts)
+
+    def codes(self, column: Any) -> Codes:
+        """The code of each cell; values that are new get codes of their own.
+
+        Raises:
+            TypeError, ValueError: values that cannot be encoded; nothing is added then.
+        """
+        keys, missing = self._form.keys(column)
+        codes = self._lookup.find(keys, missing)
+        rows = np.flatnonzero(codes < 0)
+        if len(rows):
+            number, first = numbered(keys[rows], missing[rows])
+            new = np.full(len(codes), -1, dtype=np.int64)
+            new[rows] = number
+            more = values_of(self._form, self.name, self._form.take(column, rows[first]))
+            start = len(self.values)
+            self._add(more, new)
+            codes[rows] = start + number
+            self._lookup.add(keys[rows[first]], missing[rows[first]], start)
+        return codes
+
+    def only(self, codes: Codes) -> tuple[Codes, "CodedColumn"]:
+        """The same cells in a column that has no other values."""
+        kept, own = np.unique(codes, return_inverse=True)
+        values = values_of(self._form, self.name, self._form.take(self.values.native, kept))
+        counts = self.counts[kept[kept < len(self.counts)]]
+        return own, CodedColumn(self._form, values, self.column, counts)
+
+    @cached_property
+    def _lookup(self) -> "_Lookup":
+        lookup = _Lookup()
+        lookup.add(*self._form.keys(self.values.native), 0)
+        return lookup
+
+    def _add(self, more: Values, new: Codes) -> None:
+        where = rows_with(new)
+        _check_count(self.name, len(self.values) + len(more))
+        check_values(more, where)
+        elements, unknown = encode_values(self.column, more, where)
+        native = self._form.join(self.values.native, more.native)
+        self.values = values_of(self._form, self.name, native)
+        self.elements = torch.cat([self.elements, torch.from_numpy(elements)])
+        self.unknown = np.append(self.unknown, unknown)
+
+
+class _Lookup:
+    """Codes of keys, of any number of them, in blocks that double in size.
+
+    So that keys which are met one at a time cost little, and one block is searched mostly.
+    """
+
+    def __init__(self) -> None:
+        self._blocks: list[tuple[pd.Index, Codes]] = []
+        self._missing = np.full(6, -1, dtype=np.int64)
+
+    def find(self, keys: NDArray[Any], missing: NDArray[np.int8]) -> Codes:
+        """The code of each key, -1 where there is none."""
+        codes = self._missing[missing]
+        for index, known in self._blocks:
+            left = np.flatnonzero((codes < 0) & (missing == 0))
+            if len(left) == 0:
+                break
+            found = index.get_indexer(pd.Index(keys[left], dtype=keys.dtype))
+            codes[left] = np.where(found < 0, -1, known[found])
+        return codes
+
+    def add(self, keys: NDArray[Any], missing: NDArray[np.int8], start: int) -> None:
+        """Number these keys from `start` on."""
+        codes = start + np.arange(len(keys))
+        self._missing[missing[missing > 0]] = codes[missing > 0]
+        index, own = pd.Index(keys[missing == 0], dtype=keys.dtype), codes[missing == 0]
+        while self._blocks and len(self._blocks[-1][0]) <= len(index):
+            last, known = self._blocks.pop()
+            index, own = last.append(index), np.append(known, own)
+        self._blocks.append((index, own))
+
+
+def _check_count(name: Any, count: int) -> None:
+    if count > _MOST_CODES:
+        raise ValueError(
+            f"Expected at most {_MOST_CODES} distinct values in column {name!r} but got {count}; "
+            "round its numbers, or explain the rows in parts with explainers of their own."
+        )

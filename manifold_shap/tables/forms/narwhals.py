@@ -1,0 +1,226 @@
+"""Reads frames of polars, and of the other libraries that narwhals knows, as tables."""
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+
+from manifold_shap.tables.forms.base import (
+    Codes,
+    Form,
+    Keys,
+    check_columns,
+    float_keys,
+    other_dtype,
+)
+from manifold_shap.tables.forms.pandas import PandasForm
+from manifold_shap.tables.plain import cells_from_plain, cells_to_plain
+
+# Dtypes that can be written, by name.
+_DTYPES = {
+    dtype.__name__: dtype
+    for dtype in (
+        *(nw.Int8, nw.Int16, nw.Int32, nw.Int64, nw.Int128),
+        *(nw.UInt8, nw.UInt16, nw.UInt32, nw.UInt64, nw.UInt128),
+        *(nw.Float32, nw.Float64, nw.Decimal, nw.Boolean, nw.String, nw.Categorical, nw.Enum),
+        *(nw.Date, nw.Datetime, nw.Time, nw.Duration),
+    )
+}
+_NESTED = (nw.List, nw.Array, nw.Struct, nw.Binary, nw.Object)
+
+
+class NarwhalsForm(Form):
+    """A frame of polars, or of another library that narwhals knows."""
+
+    def __init__(self, library: Any, schema: Mapping[str, Any]) -> None:
+        self.library, self.schema = library, dict(schema)
+        self.columns = tuple(self.schema)
+
+    @classmethod
+    def of(cls, frame: Any) -> "NarwhalsForm":
+        known = nw.from_native(frame, eager_only=True)
+        return cls(known.implementation, known.schema)
+
+    def read(self, frame: Any) -> list[nw.Series[Any]]:
+        try:
+            known = nw.from_native(frame, eager_only=True)
+        except TypeError:
+            known = None
+        if known is None or known.implementation is not self.library:
+            raise TypeError(
+                f"Expected a frame of {str(self.library.name).lower()}, as in training, but got "
+                f"{type(frame).__module__.split('.')[0]}'s {type(frame).__name__}."
+            )
+        check_columns(known.columns, self.columns)
+        return [_as_dtype(known[name], dtype) for name, dtype in self.schema.items()]
+
+    def build(self, columns: Sequence[nw.Series[Any]]) -> Any:
+        named = zip(self.columns, columns, strict=True)
+        parts = [column.alias(name).to_frame() for name, column in named]
+        return nw.concat(parts, how="horizontal").to_native()
+
+    def take(self, column: nw.Series[Any], places: Codes) -> nw.Series[Any]:
+        return column[places]
+
+    def join(self, column: nw.Series[Any], more: nw.Series[Any]) -> nw.Series[Any]:
+        parts = [part.alias("column").to_frame() for part in (column, more)]
+        return nw.concat(parts)["column"]
+
+    def keys(self, column: nw.Series[Any]) -> Keys:
+        dtype, missing = column.dtype, column.is_null().to_numpy().astype(np.int8)
+        if isinstance(dtype, _NESTED):
+            raise TypeError(
+                f"Expected single values in column {column.name!r} but it holds {dtype}; make "
+                "columns of its elements, or drop it."
+            )
+        if dtype.is_float():
+            return float_keys(column.fill_null(0.0).to_numpy().astype(np.float64), missing)
+        if missing.all():
+            return np.zeros(len(missing), dtype=np.int64), missing
+        if dtype.is_temporal() or isinstance(dtype, nw.Boolean):
+            return column.cast(nw.Int64).fill_null(0).to_numpy(), missing
+        if dtype.is_integer() and not isinstance(dtype, nw.Int128 | nw.UInt128):
+            wide = nw.UInt64 if dtype.is_unsigned_integer() else nw.Int64
+            return column.cast(wide).fill_null(0).to_numpy(), missing
+        text = column.cast(nw.String).fill_null("").to_numpy()
+        return np.asarray(text, dtype=object), missing
+
+    def cells(self, column: nw.Series[Any]) -> pd.Series:
+        dtype = column.dtype
+        if dtype.is_float() or (dtype.is_integer() and not column.is_null().any()):
+            return pd.Series(column.to_numpy())
+        return _in_pandas(_written(dtype), self.store(column))
+
+    def to_dict(self) -> dict[str, Any]:
+        if self.library is not nw.Implementation.POLARS:
+            raise ValueError(
+                "Expected a frame of pandas or polars, or an array, to write but got one of "
+                f"{str(self.library.name).lower()}; convert it to pandas before training."
+            )
+        dtypes = [_written(dtype) for dtype in self.schema.values()]
+        return {"library": "polars", "columns": list(self.columns), "dtypes": dtypes}
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> "NarwhalsForm":
+        """The form that `to_dict` wrote; ImportError without polars."""
+        import polars  # noqa: F401
+
+        dtypes = [_read(dtype) for dtype in plain["dtypes"]]
+        schema = dict(zip(plain["columns"], dtypes, strict=True))
+        return cls(nw.Implementation.POLARS, schema)
+
+    def store(self, column: nw.Series[Any]) -> list[Any]:
+        dtype = column.dtype
+        if dtype.is_float() or (dtype.is_integer() and not column.is_null().any()):
+            floats = cells_to_plain(column.fill_null(0).to_numpy())
+            for place in np.flatnonzero(column.is_null().to_numpy()):
+                floats[place] = None
+            return floats
+        if dtype.is_temporal():
+            return column.cast(nw.Int64).to_list()
+        cells = column.to_list()
+        if isinstance(dtype, nw.Decimal):
+            return [None if cell is None else str(cell) for cell in cells]
+        return cells
+
+    def restore(self, name: str, cells: list[Any]) -> nw.Series[Any]:
+        dtype = self.schema[name]
+        if isinstance(dtype, nw.Unknown):
+            return nw.new_series(name, cells, backend=self.library)
+        if dtype.is_temporal():
+            return nw.new_series(name, cells, nw.Int64, backend=self.library).cast(dtype)
+        values = cells_from_plain(cells)
+        if isinstance(dtype, nw.Decimal):
+            values = [None if cell is None else Decimal(cell) for cell in values]
+        return nw.new_series(name, values, dtype, backend=self.library)
+
+
+class WithoutPolars(PandasForm):
+    """The form of a frame of polars where polars is not installed: its frames are of pandas."""
+
+    def __init__(self, plain: Mapping[str, Any]) -> None:
+        self.written = dict(zip(plain["columns"], plain["dtypes"], strict=True))
+        dtypes = [_in_pandas(dtype, []).dtype for dtype in plain["dtypes"]]
+        super().__init__(pd.Index(plain["columns"]), dtypes)
+
+    def restore(self, name: str, cells: list[Any]) -> pd.Series:
+        return _in_pandas(self.written[name], cells)
+
+
+def _written(dtype: Any) -> dict[str, Any]:
+    """A dtype as numbers, text and lists."""
+    parts: dict[str, Any] = {}
+    if isinstance(dtype, nw.Datetime):
+        parts = {"time_unit": dtype.time_unit, "time_zone": dtype.time_zone}
+    elif isinstance(dtype, nw.Duration):
+        parts = {"time_unit": dtype.time_unit}
+    elif isinstance(dtype, nw.Enum):
+        parts = {"categories": list(dtype.categories)}
+    elif isinstance(dtype, nw.Decimal):
+        parts = {"precision": dtype.precision, "scale": dtype.scale}
+    return {"name": type(dtype).__name__, **parts}
+
+
+def _read(plain: Mapping[str, Any]) -> Any:
+    """The dtype that `_written` wrote; polars has one for columns of nulls alone."""
+    parts = {key: entry for key, entry in plain.items() if key != "name"}
+    return nw.Unknown() if plain["name"] == "Unknown" else _DTYPES[plain["name"]](**parts)
+
+
+def _in_pandas(dtype: Mapping[str, Any], cells: list[Any]) -> pd.Series:
+    """Cells that `NarwhalsForm.store` wrote, as pandas has them."""
+    name = dtype["name"]
+    if name.startswith("Float"):
+        return pd.Series(np.array(cells_from_plain(cells), dtype=name.lower()))
+    if name in ("Int128", "UInt128", "Boolean", "String", "Categorical", "Unknown"):
+        return pd.Series(cells, dtype=object)
+    if "Int" in name:
+        return pd.Series(pd.array(cells, dtype=name))
+    if name == "Enum":
+        return pd.Series(pd.Categorical(cells, dtype["categories"], ordered=True))
+    if name == "Decimal":
+        decimals = [None if cell is None else Decimal(cell) for cell in cells]
+        return pd.Series(decimals, dtype=object)
+    absent = np.array([cell is None for cell in cells], dtype=bool)
+    whole = np.array([0 if cell is None else cell for cell in cells], dtype=np.int64)
+    if name == "Date":
+        moments = pd.Series((whole * 86400).view("M8[s]"))
+        return moments.dt.date.astype(object).where(~absent, None)
+    unit = "ns" if name == "Time" else dtype["time_unit"]
+    found = pd.Series(whole.view(f"{'m8' if name == 'Duration' else 'M8'}[{unit}]"))
+    if name == "Time":
+        return found.dt.time.astype(object).where(~absent, None)
+    zone = dtype.get("time_zone")
+    found = found.where(~absent)
+    return found.dt.tz_localize("UTC").dt.tz_convert(zone) if zone else found
+
+
+def _as_dtype(column: nw.Series[Any], dtype: Any) -> nw.Series[Any]:
+    """A column in the dtype of training, where no cell changes by that."""
+    found = column.dtype
+    if found == dtype:
+        return column
+    missing = column.is_null()
+    texts = (nw.String, nw.Categorical, nw.Enum)
+    fits = (
+        (found.is_numeric() and dtype.is_numeric())
+        or (isinstance(found, texts) and isinstance(dtype, texts))
+        or (isinstance(found, nw.Datetime | nw.Date) and isinstance(dtype, nw.Datetime))
+    )
+    if missing.all():
+        return nw.new_series(
+            column.name, [None] * len(column), dtype, backend=column.implementation
+        )
+    if not fits:
+        raise other_dtype(column.name, dtype, found)
+    try:
+        converted = column.cast(dtype)
+        same = bool((converted.cast(found) == column).fill_null(True).all())
+    except Exception as error:  # Each library raises its own.
+        raise other_dtype(column.name, dtype, found) from error
+    if not same or (converted.is_null() != missing).any():
+        raise other_dtype(column.name, dtype, found)
+    return converted

@@ -1,0 +1,42 @@
+"""Makes players of columns and of groups of columns."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from manifold_shap._checks import check_known
+from manifold_shap._words import shown
+from manifold_shap.players import Players
+
+
+def named_groups(
+    players: Mapping[str, Sequence[Any]] | None, names: Sequence[Any], held: Mapping[Any, Any]
+) -> dict[str, list[str]]:
+    """Groups of the columns that vary, checked, as text."""
+    groups: dict[str, list[str]] = {}
+    for group, members in (players or {}).items():
+        listed = [members] if isinstance(members, str) else list(members)
+        check_known(listed, [*names, *held], f"columns of the group {group!r}")
+        own = [str(name) for name in listed if name in names]
+        if own:
+            groups[str(group)] = own
+    return groups
+
+
+def players_of(names: Sequence[str], groups: Mapping[str, Sequence[str]]) -> Players:
+    """Each group of columns, and each other column, as a player.
+
+    >>> players_of(["age", "town", "street"], {"address": ["town", "street"]}).index.tolist()
+    [0, 1, 1]
+
+    Raises:
+        ValueError: a column in two groups.
+    """
+    group_of = {name: group for group, members in groups.items() for name in members}
+    if len(group_of) < sum(map(len, groups.values())):
+        raise ValueError(
+            "Expected every column in one group at most but got "
+            f"{shown({group: list(members) for group, members in groups.items()})}."
+        )
+    owners = [group_of.get(name, name) for name in names]
+    order = list(dict.fromkeys(owners))
+    return Players(order, [order.index(owner) for owner in owners])

@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -183,7 +183,7 @@ class Explainer:
         plain, tensors = read(folder)
         self = cls.__new__(cls)
         self.seed, self.quality = plain["seed"], Quality(**plain["quality"])
-        self.codebook = cast(Any, Codebook).from_dict(plain["codebook"])
+        self.codebook = Codebook.from_dict(plain["codebook"])
         names, returns = plain["model"]["classes"], plain["model"]["returns"]
         self.model = as_model(model, self.codebook, names, returns, model_batch_size)
         self.value = value_from(plain, tensors, self.model, self.codebook)

@@ -123,6 +123,8 @@ DEFERRED = {
     ("training.loop", "training.shell"): "Lightning takes seconds to import, and only trainings "
     "need it",
     ("tables.rows", "tables.codebook"): FRAMES,
+    ("tables.forms.narwhals", "polars"): "an optional dependency",
+    ("tables.forms.pandas", "pyarrow"): "an optional dependency",
     ("tables.schema", "tables.frames"): FRAMES,
     ("values.base", "values.grouped"): "`value.grouped(...)` is a convenience for `GroupedValue`",
     ("values.retrained", "sklearn.base"): SLOW,

@@ -28,8 +28,8 @@ from manifold_shap.tables.forms import form_from_dict, form_of
 from manifold_shap.tables.forms.base import Codes, Form
 from manifold_shap.tables.groups import named_groups, players_of
 from manifold_shap.tables.plain import from_plain, to_plain
-from manifold_shap.tables.schema import Column, Schema
-from manifold_shap.tables.vocabulary import label_of, numbered, values_of
+from manifold_shap.tables.schema import Schema
+from manifold_shap.tables.vocabulary import label_of, numbered
 
 # Share of rows with a value of their own from which text is taken for an identifier of the rows;
 # and the rows that are needed to tell.
@@ -253,14 +253,7 @@ class Codebook:
         store = self._form.store
         return {
             "form": self._form.to_dict(),
-            "vocabularies": [
-                {
-                    "column": to_plain(own.name),
-                    "values": store(own.values.native),
-                    "counts": own.counts.tolist(),
-                }
-                for own in self._coded
-            ],
+            "vocabularies": [own.to_dict() for own in self._coded],
             **self.schema.to_dict(),
             "held": [[to_plain(name), store(cell)] for name, cell in self._held.items()],
             "groups": {name: list(members) for name, members in self.groups.items()},
@@ -286,7 +279,7 @@ class Codebook:
             form = form_from_dict(plain["form"])
             schema = Schema.from_dict(plain)
             pairs = zip(plain["vocabularies"], schema.columns, strict=True)
-            coded = [_restored(form, entry, column) for entry, column in pairs]
+            coded = [CodedColumn.from_dict(form, *pair) for pair in pairs]
             held = [(from_plain(name), cells) for name, cells in plain["held"]]
             cells = {name: form.restore(name, cells) for name, cells in held}
             left_out = [from_plain(name) for name in plain["left_out"]]
@@ -342,12 +335,3 @@ class Codebook:
 def _whole(x: Float[Tensor, "rows columns"]) -> Codes:
     """Codes by column."""
     return np.ascontiguousarray(x.detach().cpu().numpy().T.astype(np.int64))
-
-
-def _restored(form: Form, entry: Mapping[str, Any], column: Column) -> CodedColumn:
-    name = from_plain(entry["column"])
-    values = values_of(form, name, form.restore(name, entry["values"]))
-    counts = np.array(entry["counts"], dtype=np.int64)
-    if counts.ndim != 1 or len(counts) > len(values):
-        raise ValueError(f"column {name!r} has {counts.shape} counts for {len(values)} values")
-    return CodedColumn(form, values, column, counts)

@@ -1,5 +1,6 @@
 """Numbers the values of one column, and keeps their encodings."""
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from manifold_shap.tables.drawing import ValueOf, value_of
 from manifold_shap.tables.encoding import encode_values, fit_column
 from manifold_shap.tables.forms.base import Codes, Form
+from manifold_shap.tables.plain import from_plain, to_plain
 from manifold_shap.tables.schema import Column
 from manifold_shap.tables.vocabulary import (
     Values,
@@ -91,6 +93,20 @@ class CodedColumn:
         values = values_of(self._form, self.name, self._form.take(self.values.native, kept))
         counts = self.counts[kept[kept < len(self.counts)]]
         return own, CodedColumn(self._form, values, self.column, counts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Name, values and counts as numbers, text and lists."""
+        values = self._form.store(self.values.native)
+        return {"name": to_plain(self.name), "values": values, "counts": self.counts.tolist()}
+
+    @classmethod
+    def from_dict(cls, form: Form, plain: Mapping[str, Any], column: Column) -> "CodedColumn":
+        """The column that `to_dict` wrote."""
+        name, counts = from_plain(plain["name"]), np.array(plain["counts"], dtype=np.int64)
+        values = values_of(form, name, form.restore(name, plain["values"]))
+        if counts.ndim != 1 or len(counts) > len(values):
+            raise ValueError(f"{counts.size} counts for {len(values)} values of column {name!r}")
+        return cls(form, values, column, counts)
 
     @cached_property
     def _lookup(self) -> "_Lookup":

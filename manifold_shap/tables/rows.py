@@ -5,7 +5,7 @@ which networks and distances see as floats.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import torch
 from jaxtyping import Float
@@ -64,4 +64,4 @@ def schema_from(plain: Mapping[str, Any] | None) -> "Schema | Codebook | None":
         return Schema.from_dict(plain)
     from manifold_shap.tables.codebook import Codebook
 
-    return cast(Any, Codebook).from_dict(plain)
+    return Codebook.from_dict(plain)

@@ -213,8 +213,10 @@ def _days(values: pd.Series) -> NDArray[np.float64]:
             f"{shown([str(value) for value in present[:2]])}; convert them first, as by "
             "`pd.to_datetime(column, utc=True)`."
         )
-    dates = pd.to_datetime(values, utc=True).dt.tz_localize(None)
-    return np.asarray((dates - pd.Timestamp(0)) / pd.Timedelta(days=1), dtype=np.float64)
+    # In microseconds, so that the year 9999 fits.
+    dates = pd.to_datetime(values, utc=True).dt.tz_localize(None).dt.as_unit("us")
+    since = dates - pd.Timestamp(0).as_unit("us")
+    return np.asarray(since / pd.Timedelta(days=1), dtype=np.float64)
 
 
 def _seconds(value: Any) -> float:

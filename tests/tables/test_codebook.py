@@ -7,7 +7,6 @@ import json
 import pickle
 import warnings
 from concurrent.futures import ThreadPoolExecutor
-from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -139,10 +138,8 @@ def same(found: Any, expected: Any) -> None:
     if isinstance(expected, pd.DataFrame):
         pd.testing.assert_frame_equal(found, expected, check_column_type=False)
         for name in range(expected.shape[1]):
-            pair = (frame.iloc[:, name] for frame in (found, expected))
-            assert [repr(each.tolist()) for each in pair][0] == repr(
-                expected.iloc[:, name].tolist()
-            )
+            mine, theirs = (frame.iloc[:, name].tolist() for frame in (found, expected))
+            assert repr(mine) == repr(theirs)
     elif isinstance(expected, pl.DataFrame):
         assert found.schema == expected.schema
         assert repr(found.rows()) == repr(expected.rows())
@@ -494,7 +491,7 @@ def test_later_arrays_that_do_not_fit() -> None:
         codebook.rows(np.zeros((1, 3)))
     with pytest.raises(ValueError, match="of dtype int64, as in training, but got float64"):
         codebook.rows(np.zeros((1, 2)))
-    with pytest.raises(TypeError, match="an array, a tensor .* but got DataFrame"):
+    with pytest.raises(TypeError, match=r"an array, a tensor .* but got DataFrame"):
         codebook.rows(pd.DataFrame({"x0": [1], "x1": [2]}))
 
 
@@ -527,7 +524,7 @@ def test_tables_that_cannot_be_numbered(frame: Any, kind: type, message: str) ->
 
 def test_groups_and_columns_left_out_have_known_names() -> None:
     frame = pd.DataFrame({"age": [1, 2], "town": ["x", "y"]})
-    with pytest.raises(ValueError, match="the group 'g' among .*; did you mean 'age'"):
+    with pytest.raises(ValueError, match=r"the group 'g' among .*; did you mean 'age'"):
         Codebook.fit(frame, players={"g": ["agee"]})
     with pytest.raises(ValueError, match="`left_out` to name columns among"):
         Codebook.fit(frame, left_out=["id"])
@@ -547,12 +544,12 @@ def test_damaged_plain_data_are_refused() -> None:
     cut["vocabularies"].pop()
     with pytest.raises(ValueError, match="it is damaged"):
         Codebook.from_dict(cut)
-    for entry, key in itertools.product(plain["vocabularies"], ["column", "values", "counts"]):
+    for entry, key in itertools.product(plain["vocabularies"], ["name", "values", "counts"]):
+        damaged = [
+            {k: v for k, v in each.items() if each is not entry or k != key}
+            for each in plain["vocabularies"]
+        ]
         with pytest.raises(ValueError, match="it is damaged"):
-            damaged = [
-                {k: v for k, v in each.items() if each is not entry or k != key}
-                for each in plain["vocabularies"]
-            ]
             Codebook.from_dict({**plain, "vocabularies": damaged})
 
 

@@ -103,7 +103,9 @@ def keys_of(column: pd.Series) -> Keys:
         return column.array.view("int64"), missing
     if types.is_float_dtype(dtype):
         return float_keys(column.to_numpy(dtype=np.float64, na_value=np.nan), missing)
-    if types.is_bool_dtype(dtype) or types.is_integer_dtype(dtype):
+    if types.is_bool_dtype(dtype):
+        return column.to_numpy(dtype=bool, na_value=False).astype(np.int64), missing
+    if types.is_integer_dtype(dtype):
         whole = np.dtype(np.uint64 if dtype.kind == "u" else np.int64)
         return column.to_numpy(dtype=whole, na_value=0), missing
     return _object_keys(column, missing)

@@ -8,8 +8,8 @@ from functools import partial
 
 import torch
 from torch import Tensor
-from tqdm.auto import tqdm
 
+from manifold_shap._progress import progress_bar
 from manifold_shap.imputers import (
     CopulaImputer,
     EmpiricalImputer,
@@ -47,7 +47,7 @@ class Game:
         x_choice: codes of the rows to choose on.
         x_report: codes of the rows to report on.
         seed: of trainings, draws and coalitions.
-        progress: whether to show progress bars.
+        progress: see `progress_bar`.
     """
 
     model: Model
@@ -57,7 +57,7 @@ class Game:
     x_choice: Tensor
     x_report: Tensor
     seed: int = 0
-    progress: bool = False
+    progress: bool | None = None
 
     def imputed(self, imputer: Imputer, name: str) -> ValueFunction:
         return imputed_value(self.model, imputer, self.space, _DRAWS, self.seed, name)
@@ -97,7 +97,7 @@ def fit_candidates(game: Game, names: Collection[str], fit_seconds: float | None
     """
     fitted, begun = Fitted(), time.perf_counter()
     wanted = [OFF_MANIFOLD, *(name for name in CANDIDATES if name in names)]
-    with tqdm(wanted, desc="value functions", disable=not game.progress, leave=False) as bar:
+    with progress_bar(game.progress, name="value functions", over=wanted) as bar:
         for name in bar:
             bar.set_postfix_str(name.replace("_", " "))
             start = time.perf_counter()

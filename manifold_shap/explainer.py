@@ -75,7 +75,7 @@ class Explainer:
         seed: of the split, the trainings and the draws: same seed, same choice.
         fit_seconds: a stop for safety: candidates that were not begun by then are left out, which
             `quality` says.
-        progress: whether to show progress bars.
+        progress: whether to show progress bars; by default where a person looks.
 
     Raises:
         TypeError: no model, or no frame; a column of lists.
@@ -111,7 +111,7 @@ class Explainer:
         space = _space(output, self.model, unit)
         parts = _parts(self.codebook.rows(frame), self.seed)
         self._probe = parts[0][:_PROBE_ROWS]
-        game = Game(self.model, self.codebook, space, *parts, self.seed, bool(progress))
+        game = Game(self.model, self.codebook, space, *parts, self.seed, progress)
         fitted = fit_candidates(game, candidates, fit_seconds)
         self.candidates: Mapping[str, ValueFunction] = fitted.values
         self.value, self.quality = _chosen(game, fitted)
@@ -133,7 +133,7 @@ class Explainer:
             frame: rows with the same columns as the frame of training.
             estimator: see `auto_shapley`.
             seed: of the coalitions.
-            progress: whether to show a progress bar.
+            progress: whether to show a progress bar; by default where a person looks.
             settings: of the estimator, such as `evaluations`.
 
         Returns:
@@ -143,7 +143,7 @@ class Explainer:
             TypeError, ValueError: rows that do not fit the frame of training; see `Codebook.rows`.
         """
         x = self.codebook.rows(frame)
-        found = estimator(self.value, x, seed=seed, progress=bool(progress), **settings)
+        found = estimator(self.value, x, seed=seed, progress=progress, **settings)
         made_by = {**found.made_by, "quality": self.quality.to_dict()}
         found = replace(found, made_by=made_by).with_labels(self.codebook.index(frame))
         return with_constants(found, self.codebook)

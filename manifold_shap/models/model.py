@@ -178,7 +178,7 @@ def as_model(
     if isinstance(x, FrameOfCodes):
         # The first two values of every column tell what a model returns.
         codebook, x = x, torch.eye(2)[:, 1:].expand(2, len(x.names))
-    dtype = _whole_dtype(x)
+    dtype = whole_dtype(x)
     x = to_tensor(x)
     if isinstance(model, Model):
         _check_kept(model, returns, batch_size)
@@ -196,7 +196,7 @@ def as_model(
     return wrapped
 
 
-def _whole_dtype(x: Any) -> torch.dtype | None:
+def whole_dtype(x: Any) -> torch.dtype | None:
     """The type of rows of whole numbers or of yes and no; None for others."""
     if isinstance(x, np.ndarray) and x.dtype.kind in "biu":
         return torch.from_numpy(np.zeros(0, x.dtype)).dtype

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from manifold_shap.coalitions import SizeUniform
 from manifold_shap.io.files import save_checkpoint
-from manifold_shap.models import Model, as_model
+from manifold_shap.models import Model, as_model, whole_dtype
 from manifold_shap.nn import check_hidden
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace, as_space
@@ -49,9 +49,10 @@ class SurrogateTask(Task):
 
     Settings: `event`, the shape of one input row; `index`, the player that owns each of its
     flattened elements; `elements`, that of each element of a row of codes once it is encoded, or
-    None; the names of `players` and `outputs`; `space`, the settings of the output
-    space, see `as_space`; the `schema` of the rows, as plain data, or None; `hidden` and
-    `activation`, see `Surrogate`; `teacher`, None or the `share` of a batch that it teaches and
+    None; the names of `players` and `outputs`; `space`, the settings of the output space, see
+    `as_space`; `dtype`, that of the model's rows where these are whole numbers, or None; the
+    `schema` of the rows, as plain data, or None; `hidden` and `activation`, see `Surrogate`;
+    `teacher`, None or the `share` of a batch that it teaches and
     what else tells it from others; and the options of the training.
 
     Attributes:
@@ -113,7 +114,7 @@ class SurrogateTask(Task):
 def fit_surrogate(
     model: Any,
     x_train: Any,
-    *,
+    *others: Any,
     output: str | OutputSpace = "probability",
     x_validation: Any = None,
     players: Players | Mapping[str, Any] | None = None,
@@ -134,6 +135,7 @@ def fit_surrogate(
         model: a torch module, scikit-learn classifier or callable; see `as_model`.
         x_train: rows of the data distribution, `[rows, *event]`, or a frame, which the model then
             gets its rows as; labels are not needed.
+        others: none; labels are not needed, and settings go by name.
         output: output space T, or its name: `probability`, `log_odds`, `ilr` or `identity`.
         x_validation: rows for early stopping; by default a tenth of `x_train`, held out.
         players: see `Players`; by default those of the teacher, the columns of the schema, or every
@@ -166,6 +168,11 @@ def fit_surrogate(
     >>> value(x[:1], torch.tensor([[[True, False, False]]])).shape
     torch.Size([1, 1, 2])
     """
+    if others:
+        raise TypeError(
+            f"Expected a model and rows but got {len(others)} more arguments; what is learned are "
+            "the model's own outputs, not labels, and settings go by name, as in `max_epochs=5`."
+        )
     chosen = training_options(fit_surrogate, options)
     check_hidden(hidden)
     if teacher is not None:
@@ -174,12 +181,14 @@ def fit_surrogate(
     schema = schema or codebook_behind(model)
     rows = training_rows(x_train, x_validation, chosen["seed"], players, schema)
     space, (seen, seen_validation) = as_space(output), rows.encoded
-    wrapped = model_for(model, rows.train, space, rows.codebook)
+    few, dtype = rows.train[:64], whole_dtype(x_train)
+    wrapped = model_for(model, few if dtype is None else few.to(dtype), space, rows.codebook)
     target = reference_outputs(wrapped, space, rows.train).float()
     settings = {
         **rows.settings,
         "outputs": space.outputs(wrapped.classes),
         "space": space.settings,
+        "dtype": dtype and str(dtype).removeprefix("torch."),
         "hidden": hidden,
         "activation": activation,
         "teacher": None,
@@ -253,7 +262,9 @@ def load_surrogate(
     schema = codebook or codebook_behind(model) or schema_from(task.settings["schema"])
     codebook = None if isinstance(model, Model) else codebook_of(schema)
     try:
-        wrapped = as_model(model, codebook or task.probe, returns=returns)
+        kind = task.settings["dtype"]
+        probe = task.probe.numpy().astype(kind) if kind else task.probe
+        wrapped = as_model(model, codebook or probe, returns=returns)
     except RuntimeError as error:
         raise ValueError(
             f"Expected a model for rows of shape {tuple(task.probe.shape[1:])}, as the surrogate "

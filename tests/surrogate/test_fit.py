@@ -312,3 +312,24 @@ def test_training_on_a_gpu_gives_a_value_function_that_moves() -> None:
     torch.testing.assert_close(there.phi, here.phi, rtol=1e-3, atol=1e-4)
     learned = value(EVERY_ROW, MASKS.expand(8, -1, -1)).cpu()
     torch.testing.assert_close(learned, exact_values("probability"), rtol=0, atol=0.04)
+
+
+def test_a_model_of_whole_numbers_sees_whole_numbers(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Embedding(5, 3), torch.nn.Flatten(), torch.nn.Linear(6, 2))
+    tokens = torch.randint(0, 5, (30, 2), generator=torch.Generator().manual_seed(0))
+    few = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 2}}
+    for x in (tokens, tokens.numpy()):
+        value = ms.fit_surrogate(model, x, hidden=[4], **few)
+        prediction = ms.exact_shapley(value, x[:3]).prediction
+        assert torch.allclose(prediction, model(tokens[:3]).softmax(-1), atol=1e-6)
+    value.save(tmp_path / "surrogate.ckpt")
+    loaded = ms.load_surrogate(tmp_path / "surrogate.ckpt", model)
+    mask = ms.shapley_pairs(3, 2, least=6)
+    assert torch.equal(loaded(tokens[:3], mask), value(tokens[:3], mask))
+
+
+def test_labels_are_not_needed() -> None:
+    x = torch.randn(20, 2)
+    with pytest.raises(TypeError, match=r"a model and rows but got 1 more .* not labels, and sett"):
+        ms.fit_surrogate(lambda x: x.softmax(-1), x, torch.zeros(20))

@@ -29,6 +29,8 @@ _SHARE, _MOST_HELD_OUT = 0.15, 1024
 _PERMUTED_ROWS = 256
 # Rows that are saved, to recognise the model by.
 _PROBE_ROWS = 32
+# Rows from which it is found out what a model returns.
+_CHECKED_ROWS = 64
 
 
 class Explainer:
@@ -105,7 +107,8 @@ class Explainer:
         self.seed = check_seed(seed)
 
         def wrapped(codebook: Codebook) -> Model:
-            return as_model(model, codebook, classes, returns, model_batch_size)
+            x = codebook.rows(frame)[:_CHECKED_ROWS]
+            return as_model(model, x, classes, returns, model_batch_size, codebook)
 
         self.codebook, self.model = _without_identifiers(frame, players, wrapped)
         space = _space(output, self.model, unit)
@@ -185,10 +188,10 @@ class Explainer:
         self.seed, self.quality = plain["seed"], Quality(**plain["quality"])
         self.codebook = Codebook.from_dict(plain["codebook"])
         names, returns = plain["model"]["classes"], plain["model"]["returns"]
-        self.model = as_model(model, self.codebook, names, returns, model_batch_size)
+        self._probe = tensors["probe"]
+        self.model = as_model(model, self._probe, names, returns, model_batch_size, self.codebook)
         self.value = value_from(plain, tensors, self.model, self.codebook)
         self.candidates = {self.quality.chosen: self.value}
-        self._probe = tensors["probe"]
         return self
 
     def __repr__(self) -> str:

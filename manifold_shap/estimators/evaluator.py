@@ -82,10 +82,11 @@ class Evaluator:
         self.batch_size = batch_size or self.value.batch_size or own
         self.device = self.value.device
         self._dtype: torch.dtype | None = None
-        ends = self._anchor(self.value.prediction), self._anchor(self.value.base)
+        self.prediction = self._anchor(self.value.prediction)
+        self.base = self._anchor(self.value.base)
         # A model in double precision may have a surrogate in single precision.
-        self._dtype = torch.promote_types(ends[0].dtype, ends[1].dtype)
-        self.prediction, self.base = (end.to(self._dtype) for end in ends)
+        self._dtype = torch.promote_types(self.prediction.dtype, self.base.dtype)
+        self.prediction, self.base = (end.to(self._dtype) for end in (self.prediction, self.base))
         self.total, self.device = self.prediction - self.base, self.prediction.device
         self.shape = (len(self.x), len(self.players), self.prediction.shape[1])
         self._partition = self.value.space.partition(self.value.classes)

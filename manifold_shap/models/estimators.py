@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
+from manifold_shap._words import shown
 from manifold_shap.models.predictor import Predictor
 from manifold_shap.models.rows import as_array, in_fitted_order, is_frame
 
@@ -53,6 +54,11 @@ class EstimatorPredictor(Predictor):
         rows = as_array(rows)
         if self.columns is None:
             return rows
+        if rows.shape[1] != len(self.columns):
+            raise ValueError(
+                f"Expected rows of the {len(self.columns)} columns {shown(self.columns)} that "
+                f"{self.name} was fitted to but got {rows.shape[1]}."
+            )
         import pandas as pd
 
         return pd.DataFrame(rows, columns=list(self.columns))

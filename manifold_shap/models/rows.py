@@ -32,7 +32,7 @@ def described(rows: Any) -> str:
     >>> described(np.zeros((2, 3)))
     'an array of 2 rows'
     """
-    kind = {Tensor: "a tensor", np.ndarray: "an array"}.get(type(rows))
+    kind = {Tensor: "a tensor", np.ndarray: "an array", list: "a list"}.get(type(rows))
     library = type(rows).__module__.partition(".")[0]
     return f"{kind or f'a frame of {library}'} of {len(rows)} rows"
 

@@ -80,6 +80,27 @@ FAULTS = (
         (ESTIMATORS,),
     ),
     Fault(
+        "probabilities by way of single precision",
+        "models/model.py",
+        'narrow = torch.float32 if x.device.type == "mps" else outputs.dtype',
+        "narrow = torch.float32\n        outputs = outputs.float()",
+        ("tests/models/test_predictor.py",),
+    ),
+    Fault(
+        "columns in the order of the frame, not of the fit",
+        "models/rows.py",
+        "return frame if order == given.columns else given.select(order).to_native()",
+        "return frame",
+        ("tests/models/test_predictor.py",),
+    ),
+    Fault(
+        "the margin of two classes for their probabilities",
+        "models/boosting.py",
+        'first = 1 - raw if self.returns == "probabilities" else np.zeros_like(raw)',
+        "first = np.zeros_like(raw)",
+        ("tests/models/test_kinds.py",),
+    ),
+    Fault(
         "zero for the players that a row lacks",
         "estimators/ragged.py",
         "value=nan)",

@@ -72,6 +72,13 @@ def test_an_array_has_the_columns_of_the_training_in_their_order(kind: str) -> N
     # A tensor in single precision, as value functions without a codebook have it.
     x = torch.tensor(FRAME.to_numpy())
     assert torch.equal(model(x), found)
+    assert torch.equal(model(FRAME.to_numpy().tolist()), found)
+
+
+@pytest.mark.parametrize("kind", ["sklearn", "xgboost", "lightgbm"])
+def test_an_array_with_another_number_of_columns(kind: str) -> None:
+    with pytest.raises(ValueError, match=r"3 columns \['a', .*\] that \w+ was fitted to but got 2"):
+        predictor_of(FITTED[kind])(FRAME.to_numpy()[:, :2])
 
 
 @pytest.mark.parametrize(

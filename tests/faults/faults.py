@@ -124,7 +124,7 @@ FAULTS = (
     Fault(
         "draws that do not depend on the key",
         "imputers/marginal.py",
-        "begin = (_random.uniform(keys, ()).double() * rows).long()",
+        "begin = (_random.uniform(keys, ()).double() * count).long()",
         "begin = torch.zeros_like(keys)",
         (IMPUTERS,),
     ),

@@ -78,7 +78,7 @@ class Trained:
     def explain(self, model: Any) -> None:
         """From now on, this model of the same classes."""
         self.model: ms.Model = ms.as_model(model, self.data.x_train[:64], self.data.classes)
-        self.accuracy = quality(self.model, self.data)[1]
+        self.accuracy = quality(self.model, self.data)["accuracy"]
 
     def tabulate(self) -> None:
         """From now on, the same model from a table of all rows of binary features."""

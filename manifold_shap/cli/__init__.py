@@ -88,6 +88,7 @@ def command(name: str) -> Callable[[Callable[[Any], Any]], Callable[[], None]]:
             signal.signal(signal.SIGTERM, _terminate)
             # Hydra then raises its errors instead of printing them over several lines.
             os.environ.setdefault("HYDRA_FULL_ERROR", "1")
+            _check_typed(name)
             try:
                 hydra.main(config_path=str(CONF), config_name=name, version_base="1.3")(task)()
             except (HydraException, OmegaConfBaseException) as error:
@@ -96,6 +97,22 @@ def command(name: str) -> Callable[[Callable[[Any], Any]], Callable[[], None]]:
         return main
 
     return decorate
+
+
+def _check_typed(config: str) -> None:
+    """Say what to type to those who leave the name of a setting out, or put dashes before it."""
+    listed: Any = OmegaConf.load(CONF / f"{config}.yaml")
+    groups = sorted(path.name for path in CONF.iterdir() if path.is_dir())
+    for before, word, after in zip(sys.argv, sys.argv[1:], [*sys.argv[2:], ""], strict=False):
+        key, _, value = word.lstrip("-").partition("=")
+        meant = [group for group in groups if word in choices(group)]
+        if word.startswith("--") and (key in groups or key in listed):
+            typed = f"{key}={value or after or '...'}"
+        elif meant and not before.startswith("-"):
+            typed = f"{meant[0]}={word}"
+        else:
+            continue
+        sys.exit(f"Expected settings as key=value but got {word!r}; type {typed} instead.")
 
 
 @contextmanager
@@ -109,7 +126,7 @@ def reported() -> Iterator[list[str]]:
     try:
         yield _given()
     except KeyboardInterrupt as error:
-        print(f"Interrupted. {error}".strip())
+        print(f"Interrupted. {_one_line(error)}".strip())
         sys.exit(_INTERRUPTED)
     except TableError as error:
         sys.exit(str(error))
@@ -122,7 +139,7 @@ def reported() -> Iterator[list[str]]:
         OmegaConfBaseException,
     ) as error:
         said = " ".join([str(error), *getattr(error, "__notes__", ())])
-        sys.exit(f"{type(error).__name__}: {' '.join(said.split())}")
+        sys.exit(f"{type(error).__name__}: {_one_line(said)}")
     finally:
         warnings.showwarning = before
 
@@ -192,7 +209,12 @@ def _show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    print(f"Warning: {' '.join(str(message).split())}", file=file or sys.stderr)
+    print(f"Warning: {_one_line(message)}", file=file or sys.stderr)
+
+
+def _one_line(message: object) -> str:
+    """A message in one line, with flags as they are typed here."""
+    return " ".join(str(message).split()).replace("resume=True", "resume=true")
 
 
 def _terminate(*_: Any) -> None:
@@ -203,10 +225,16 @@ def _terminate(*_: Any) -> None:
     os._exit(_TERMINATED)
 
 
-def _read_first(data: Any) -> None:
+def _read_first(cfg: Any) -> None:
     """Read a table of one's own, and say what is wrong with it before torch is imported."""
+    data = cfg.data
     if data.get("_target_") != _TABLE or OmegaConf.is_missing(data, "path"):
         return
+    if data.target is None and cfg.get("model") is None:
+        raise ValueError(
+            "Expected data.target=..., the column that a model is to be trained to predict, or "
+            "model=file model.path=... with a model of your own, but got neither."
+        )
     from manifold_shap.data.reading import TableReader
 
     settings: Any = OmegaConf.to_container(data, resolve=True)
@@ -222,7 +250,7 @@ def main_train(cfg: Any) -> float:
     job = HydraConfig.get()
     sweep = Path(job.runtime.output_dir) if job.mode == RunMode.MULTIRUN else None
     with reported():
-        _read_first(cfg.data)
+        _read_first(cfg)
         # Here, so that --help and a misspelled setting need not wait for it.
         from manifold_shap.cli.train import train
 

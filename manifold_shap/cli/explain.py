@@ -24,6 +24,7 @@ from manifold_shap.cli.run import Run
 from manifold_shap.explanation import Explanation
 from manifold_shap.metrics import Score, mean_squared_error, shapley_pairs
 from manifold_shap.simplex.partition import Partition
+from manifold_shap.tables.codebook import Codebook
 from manifold_shap.tables.schema import Schema
 from manifold_shap.values import ImputedValue, ValueFunction
 
@@ -197,7 +198,7 @@ def facts_of(explanation: Explanation, seconds: float) -> dict[str, Any]:
 def _finished(
     explanation: Explanation,
     tree: Partition | None,
-    schema: Schema | None,
+    schema: Schema | Codebook | None,
     made_by: Settings,
     rows: Sequence[int] | None = None,
 ) -> Explanation:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -15,7 +15,7 @@ from omegaconf.errors import OmegaConfBaseException
 from manifold_shap._checks import check_known
 from manifold_shap._words import check_choice
 from manifold_shap.cli import CONF, choices
-from manifold_shap.imputers import Imputer
+from manifold_shap.imputers import Imputer, table_imputer
 from manifold_shap.spaces import OutputSpace, as_space
 
 Settings = Mapping[str, Any]
@@ -122,7 +122,9 @@ def makes(settings: Settings, kind: type) -> bool:
     """Whether the `_target_` is a class of this kind, or a function that returns one."""
     target = code(settings["_target_"])
     made = target if inspect.isclass(target) else inspect.signature(target).return_annotation
-    return inspect.isclass(made) and issubclass(made, kind)
+    # One that may be of several kinds names them all.
+    kinds = get_args(made) or (made,)
+    return all(inspect.isclass(each) and issubclass(each, kind) for each in kinds)
 
 
 def is_trained(settings: Settings) -> bool:
@@ -138,7 +140,7 @@ class Source(NamedTuple):
     has a parameter for:
 
     - `data`, `reference` or `x_train`, `x_validation`, `players`, `schema`: the data module, and
-      what it holds;
+      what it holds; `codebook`, where its rows are codes;
     - `model`, `classifier`: the model to explain, and the directory that it was loaded from;
     - `output`: the output space; `seed`, `progress`;
     - where something is trained, `directory`, `trainer` and `teacher`.
@@ -236,9 +238,12 @@ class Source(NamedTuple):
         own = self._own(key)
         if not forwards:
             check_known(own, parameters, f"settings of value_function={self.settings['name']}")
+        target, codebook = code(self.settings[key]), offered.get("codebook")
+        if inspect.isclass(target) and issubclass(target, Imputer) and codebook is not None:
+            return table_imputer(target, codebook, offered["reference"], **own)
         takes = {*parameters, *(_OF_TRAINING if forwards else ())}
         asked = {name: entry for name, entry in offered.items() if name in takes}
-        return code(self.settings[key])(**{**own, **asked})
+        return target(**{**own, **asked})
 
     def _own(self, key: str) -> dict[str, Any]:
         """The settings that are arguments of `_target_`, or of `_load_`."""

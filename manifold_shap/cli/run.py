@@ -8,13 +8,13 @@ from typing import Any
 
 from manifold_shap._checks import check_number, check_seed
 from manifold_shap._words import check_flag, check_text
-from manifold_shap.cli import component, home, registry
+from manifold_shap.cli import component, home, own_model, registry
+from manifold_shap.cli.agreement import agreed, check_given, check_same_model, classifier_part
 from manifold_shap.cli.directory import (
     BEST,
     CONFIG,
     Directory,
     damaged,
-    differences,
     read_config,
 )
 from manifold_shap.cli.registry import Settings, Source
@@ -23,6 +23,7 @@ from manifold_shap.imputers import Imputer
 from manifold_shap.io.files import digest
 from manifold_shap.models import Model
 from manifold_shap.spaces import OutputSpace
+from manifold_shap.tables.rows import codebook_of
 from manifold_shap.training.classifier import load_classifier
 from manifold_shap.values import ValueFunction, imputed_value
 
@@ -56,7 +57,14 @@ class Run:
         self.settings = dict(settings)
         self.seed = check_seed(settings["seed"])
         self.progress = check_flag("progress", settings["progress"])
-        own = settings["value_function"]
+        own = {**settings["value_function"]}
+        self.own_model = settings.get("model")
+        if self.own_model is not None:
+            self.settings["classifier"] = own_model.record(self.own_model)
+        data = settings["data"]
+        task = data.get("task") or registry.code(data["_target_"]).task
+        self.usual_output = "identity" if task == "regression" else "probability"
+        own["output"] = own["output"] or self.usual_output
         self.name = component("value_function.name", own["name"])
         if own["title"] is not None:
             check_text("value_function.title", own["title"])
@@ -65,7 +73,7 @@ class Run:
         self.directory = Directory(directory or self.home / self.name)
         self.is_sweep = directory is not None
         self.classifier = self.home / "classifier"
-        self.source = Source(dict(own))
+        self.source = Source(own)
         self.drawn: dict[str, Source] = {}
         self.placed: list[str] = []
 
@@ -85,13 +93,15 @@ class Run:
                 another command is at work here.
         """
         checkpoint = self.settings["checkpoint"]
+        if self.own_model is not None:
+            self.home.mkdir(parents=True, exist_ok=True)
         if not self.home.is_dir():
             raise self.untrained(self.source.settings, f"classifier in {self.classifier}")
         if checkpoint is not None:
             self.directory = Directory(self._place_of(Path(checkpoint)))
         with self.directory.locked():
             self.source = self.find(self.source.settings, given, checkpoint)
-            config = self.source.config or read_config(self.classifier, *_GROUPS)
+            config = self.source.config or self._of_model()
             if config is None:
                 raise self.untrained(self.source.settings, f"classifier in {self.classifier}")
             self._take_data(config, given)
@@ -121,19 +131,22 @@ class Run:
         name, place = settings["name"], self.home / settings["name"]
         if not registry.is_trained(settings):
             config = read_config(place, *_OF_VALUE)
-            return Source(_agreed(settings, config, given, place))
+            return Source(agreed(settings, config, given, place))
         path = place / f"{name}.ckpt" if checkpoint is None else Path(checkpoint)
         if not path.exists() and checkpoint is None:
             path = Directory(place).work / BEST
         if not path.exists():
             raise self.untrained(settings, f"value function in {place}")
         config = read_config(path.parent, *_OF_VALUE)
-        return Source(_agreed(settings, config, given, path.parent), path, config)
+        return Source(agreed(settings, config, given, path.parent), path, config)
 
     def untrained(self, settings: Settings, what: str, *words: str) -> FileNotFoundError:
         """The error for what has to be trained first, with the command that does so."""
-        whole = {**self.settings, "value_function": settings}
-        typed = [registry.words("data", whole), registry.words("value_function", whole), *words]
+        usual = settings["output"] == self.usual_output
+        own = {**settings, "output": None} if usual else settings
+        whole = {**self.settings, "value_function": own}
+        groups = ["data", *(["model"] if self.own_model else []), "value_function"]
+        typed = [*(registry.words(group, whole) for group in groups), *words]
         if self.settings["runs_dir"] != "runs":
             typed.append(f"runs_dir={self.settings['runs_dir']}")
         return FileNotFoundError(
@@ -157,6 +170,7 @@ class Run:
             "x_validation": data.x_validation,
             "players": data.players,
             "schema": data.schema,
+            "codebook": codebook_of(data.schema),
             "model": self.model,
             "classifier": self.classifier,
             "output": space,
@@ -198,7 +212,9 @@ class Run:
     def data(self) -> TensorDataModule:
         """The data, after `setup`; their class is named by this call, not by a file of a run."""
         own = self.settings["data"]
-        data = registry.code(own["_target_"])(**{key: own[key] for key in own if key != "_target_"})
+        given = {key: own[key] for key in own if key != "_target_"}
+        groups, codes = self.settings.get("players"), self.own_model is not None
+        data = registry.code(own["_target_"])(**given, groups=groups, codes=codes)
         data.setup()
         return data
 
@@ -210,6 +226,8 @@ class Run:
     @cached_property
     def model(self) -> Model:
         """The model to explain."""
+        if self.own_model is not None:
+            return own_model.wrapped(self.own_model, self.data)
         return load_classifier(self.classifier, self.data)
 
     @property
@@ -233,13 +251,30 @@ class Run:
         named = [*given, "data._target_"]
         if "classifier" in given:  # The choice of a kind; its settings come with it.
             named.append("classifier._target_")
-        _check_given(config, self.settings, named, self.home, _GROUPS)
+        check_same_model(config, self.settings, self.source.serves_any_model, self.home)
+        check_given(config, self.settings, named, self.home, _GROUPS)
         own, recorded = self.settings["data"], config["data"]
         if unknown := set(recorded) - set(own):
             raise damaged(self.home, f"unknown settings {sorted(unknown)} of the data")
         # What a file says is never imported, nor does it say where anything is.
         here = {key: own[key] for key in ("_target_", "name", "root") if key in own}
         self.settings["data"] = {**own, **recorded, **here}
+        if "players" not in given:
+            self.settings["players"] = config.get("players")
+        elif self.source.config and self.settings["players"] != config.get("players"):
+            raise ValueError(
+                f"Expected the players that {self.source.path} was trained with, "
+                f"{config.get('players')}, but got {self.settings['players']}; leave `players` "
+                "out, or train with these (runs_dir=... keeps both)."
+            )
+
+    def _of_model(self) -> dict[str, Any] | None:
+        """How the classifier was trained, or this call for a model of the user's own."""
+        config = read_config(self.classifier, *_GROUPS)
+        is_other = config is not None and config["classifier"] != self.settings["classifier"]
+        if self.own_model is not None and (config is None or is_other):
+            return {**self.classifier_config, "players": self.settings.get("players")}
+        return config
 
     def _choose_classifier(self, config: Settings) -> None:
         """Take the classifier of a training, or the usual one if that is gone.
@@ -292,47 +327,3 @@ class Run:
             ]
             return [(path, stat.st_mtime_ns, stat.st_ino) for path, stat in stats]
         return []
-
-
-def classifier_part(config: Settings) -> dict[str, Any]:
-    """The part of a configuration that decides the classifier."""
-    return {key: config.get(key) for key in ("seed", "data", "rows", "classifier")}
-
-
-def _agreed(
-    settings: Settings, config: Settings | None, given: Sequence[str], place: Path
-) -> dict[str, Any]:
-    """The recorded settings of a value function, with those that the user gave where possible."""
-    if config is None:
-        return dict(settings)
-    recorded = config["value_function"]
-    if unknown := set(recorded) - set(settings):
-        raise damaged(place, f"unknown settings {sorted(unknown)}")
-    if registry.is_trained(settings):
-        fixed = set(settings) - Source(dict(settings)).free
-        there, here = ({key: some.get(key) for key in fixed} for some in (recorded, settings))
-        named = [*given, "value_function._target_"]
-        _check_given({"value_function": there}, {"value_function": here}, named, place)
-    chosen = [key for key in settings if f"value_function.{key}" in given or key == "_target_"]
-    return {**settings, **recorded, **{key: settings[key] for key in chosen}}
-
-
-def _check_given(
-    there: Settings,
-    here: Settings,
-    given: Sequence[str],
-    place: Path,
-    groups: Sequence[str] = ("value_function",),
-) -> None:
-    """Raise ValueError if a setting that the user gave is another one than that of the run."""
-    changes = [
-        change
-        for group in groups
-        for change in differences(there[group], here[group], group)
-        if change.split(":")[0] in given
-    ]
-    if changes:
-        raise ValueError(
-            f"Expected the settings that {place} was trained with, but this call says otherwise "
-            f"({'; '.join(changes)}); leave them out, or train with them (runs_dir=... keeps both)."
-        )

@@ -1,5 +1,7 @@
 """Makes what files in `conf/value_function` name where no class of the package will do."""
 
+import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -8,10 +10,13 @@ import torch
 from torch import Tensor
 
 from manifold_shap._words import check_choice
+from manifold_shap.cli.registry import code
 from manifold_shap.data.base import TensorDataModule
-from manifold_shap.imputers import BaselineImputer, ContrastiveImputer, Imputer
+from manifold_shap.imputers import BaselineImputer, ContrastiveImputer, Imputer, TableImputer
 from manifold_shap.models import Model, as_model
 from manifold_shap.spaces import OutputSpace
+from manifold_shap.tables.codebook import Codebook
+from manifold_shap.tables.rows import codebook_of, encoded
 from manifold_shap.training.classifier import load_estimator
 from manifold_shap.vae.fit import choose_temper, load_imputer
 from manifold_shap.values import ValueFunction, retrained_value
@@ -27,21 +32,29 @@ def baseline(data: TensorDataModule, point: str) -> BaselineImputer:
         ValueError: another word.
     """
     check_choice("point", point, ("mean", "median", "zero"))
-    rows = data.x_train
+    codebook = codebook_of(data.schema)
+    rows, schema = encoded(data.x_train, data.schema), data.schema
+    if codebook is not None:
+        schema = codebook.schema
     if point == "median":
         row = rows.flatten(1).median(0).values.reshape(rows.shape[1:])
     else:
         row = rows.mean(0) if point == "mean" else torch.zeros_like(rows[0])
     first = 0
-    for column in data.schema.columns if data.schema else ():
+    for column in schema.columns if schema else ():
         block = slice(first, first + column.width)
         first = block.stop
-        if column.kind != "continuous":
+        if column.kind in ("binary", "categorical"):
             distinct, counts = rows[:, block].unique(dim=0, return_counts=True)
             row[block] = distinct[counts.argmax()]
         elif point == "zero":
-            row[block] = -column.mean / column.scale
-    return BaselineImputer(row, data.players)
+            row[block.start] = -column.mean / column.scale
+    if codebook is None:
+        return BaselineImputer(row, data.players)
+    point_of = codebook.nearest(row[None], torch.full((1, len(codebook.names)), 0.5))
+    made = BaselineImputer(point_of[0], data.players)
+    made.codebook = codebook
+    return made
 
 
 def contrastive(
@@ -68,14 +81,31 @@ def contrastive(
     if rows is None:
         name = check_choice("against", str(against), data.classes)
         of_class = data.y_train == data.classes.index(name)
-        return ContrastiveImputer(data.x_train[of_class], data.players)
+        return _contrasting(data, of_class)
     listed = [rows] if isinstance(rows, int) else list(rows)
     most = len(data.x_train)
     if not listed or not all(type(row) is int and 0 <= row < most for row in listed):
         raise ValueError(
             f"Expected `rows` to list training rows from 0 to {most - 1} but got {rows}."
         )
-    return ContrastiveImputer(data.x_train[listed], data.players)
+    return _contrasting(data, listed)
+
+
+def _contrasting(data: TensorDataModule, chosen: Any) -> ContrastiveImputer:
+    imputer = ContrastiveImputer(data.x_train[chosen], data.players)
+    imputer.codebook = codebook_of(data.schema)
+    return imputer
+
+
+def named(call: str) -> Any:
+    """A model of the user's own, by its name in Python: importing it runs the code of its module.
+
+    Raises:
+        ValueError: there is none.
+    """
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())  # An installed command does not look there.
+    return code(call)
 
 
 def load_vae(
@@ -85,6 +115,7 @@ def load_vae(
     output: OutputSpace,
     seed: int,
     x_validation: Tensor | None = None,
+    codebook: Codebook | None = None,
     *,
     posterior: str,
     temper: float | None,
@@ -94,21 +125,22 @@ def load_vae(
     """The VAE of a checkpoint.
 
     Args:
-        path, reference: see `load_imputer`.
+        path, reference, codebook: see `load_imputer`.
         model, output, seed: see `choose_temper`.
         x_validation: rows that decide on `temper` where that is None; None for the settings that
             are in the checkpoint.
         posterior, temper, importance, bank_size: see `load_imputer`.
     """
     if x_validation is None:
-        return load_imputer(path, reference)
+        return load_imputer(path, reference, codebook)
     own: dict[str, Any] = {"posterior": posterior, "importance": importance, "bank_size": bank_size}
     if temper is not None:
-        return load_imputer(path, reference, **own, temper=temper)
-    imputer = load_imputer(path, reference, **own)
-    if imputer.is_weighted:
-        imputer.temper = choose_temper(imputer, x_validation, model, output, seed)
-    imputer.checkpoint["imputer"]["temper"] = imputer.temper
+        return load_imputer(path, reference, codebook, **own, temper=temper)
+    imputer = load_imputer(path, reference, codebook, **own)
+    vae: Any = imputer.inner if isinstance(imputer, TableImputer) else imputer
+    if vae.is_weighted:
+        vae.temper = choose_temper(imputer, x_validation, model, output, seed)
+    imputer.checkpoint["imputer"]["temper"] = vae.temper
     return imputer
 
 
@@ -127,7 +159,7 @@ def retrained(
     except FileNotFoundError as error:
         raise ValueError(
             "Expected a scikit-learn classifier, which can be fitted again to the features of each "
-            f"coalition, but the one in {classifier} is a network; train one by "
+            f"coalition, but the one in {classifier} is none; train one by "
             "`python train.py classifier=random_forest`, with another runs_dir or overwrite=true."
         ) from error
 

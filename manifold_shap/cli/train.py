@@ -1,8 +1,7 @@
 """Trains a classifier and a value function into a run directory, or reuses what is there."""
 
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -27,16 +26,15 @@ from manifold_shap.cli.directory import (
     read_json,
     write_json,
 )
+from manifold_shap.cli.model import model_of, quality_of
 from manifold_shap.cli.registry import Source
-from manifold_shap.cli.run import Run, classifier_part
+from manifold_shap.cli.run import Run
 from manifold_shap.estimators import auto_shapley
-from manifold_shap.imputers import MarginalImputer
 from manifold_shap.io.files import digest, remove
 from manifold_shap.metrics import mean_squared_error, shapley_pairs
 from manifold_shap.surrogate.fit import load_surrogate
 from manifold_shap.surrogate.value import SurrogateValue
-from manifold_shap.training.classifier import fit_classifier, load_classifier, quality
-from manifold_shap.values import ValueFunction, imputed_value
+from manifold_shap.values import ValueFunction
 
 Settings = Mapping[str, Any]
 # Draws behind the figure off the manifold.
@@ -60,7 +58,8 @@ def train(cfg: Any, sweep: Path | None = None) -> dict[str, Any]:
             continues from there.
     """
     settings = registry.plain(cfg)
-    run, recipe = Run(settings, sweep), instantiate(cfg.classifier)
+    run = Run(settings, sweep)
+    recipe = None if run.own_model else instantiate(cfg.classifier)
     check_flag("overwrite", settings["overwrite"])
     amortized = settings.get("amortized")
     if amortized is not None and not registry.makes(run.source.settings, SurrogateValue):
@@ -102,7 +101,7 @@ def _train_value(run: Run, recipe: Any) -> dict[str, Any]:
     decisive = partial(_decisive, free=source.free)
     with (
         directory.begin(config, settings["overwrite"], decisive) as work,
-        _classifier(run, recipe),
+        model_of(run, recipe),
     ):
         if source.is_trained and whole and there not in (None, config) and reuse:
             serves = f"the training in {directory.path} serves these settings, too"
@@ -137,6 +136,8 @@ def _train_value(run: Run, recipe: Any) -> dict[str, Any]:
 def _config(run: Run, teacher: Source | None) -> dict[str, Any]:
     """What decides the value function, with checksums of the data and of a teacher."""
     config = run.classifier_config | {"value_function": run.source.record}
+    if run.settings.get("players"):
+        config["players"] = run.settings["players"]
     if run.source.serves_any_model:
         config["serves_any_model"] = True
     if teacher is not None:
@@ -160,99 +161,6 @@ def _digest(path: Path | None) -> str | None:
     return digest(path.read_bytes()) if path is not None and path.exists() else None
 
 
-@contextmanager
-def _classifier(run: Run, recipe: Any) -> Iterator[None]:
-    """Give the run the classifier of its settings: reused if it is there, trained otherwise.
-
-    One of other settings is replaced when the work that needs the new one is done or interrupted:
-    what fails leaves the old one in its place, with all that was trained for it.
-
-    Raises:
-        ValueError: another one is there, value functions were trained for it, and `overwrite` is
-            false.
-    """
-    config, directory = run.classifier_config, Directory(run.classifier)
-    with directory.locked(wait=True):
-        there = read_config(directory.path)
-        # The jobs of a sweep may differ in their classifier.
-        if run.is_sweep and there not in (None, config):
-            directory = Directory(run.other_classifier(config))
-            there = read_config(directory.path)
-        run.classifier = directory.path
-        if there not in (None, config):
-            changes = "; ".join(differences(there, config)[:4])
-            _check_unneeded(run, config, changes)
-            print(f"classifier: settings changed ({changes}), so it is trained again")
-            with directory.begin(config, overwrite=True) as run.classifier:
-                _train_classifier(run, recipe, directory)
-                try:
-                    yield
-                except KeyboardInterrupt:
-                    directory.finish(config)
-                    raise
-            directory.finish(config)
-            return
-        if there is None or not _is_reused(run):
-            with directory.begin(config, overwrite=True) as run.classifier:
-                _train_classifier(run, recipe, directory)
-            directory.finish(config)
-            run.classifier = directory.path
-    yield
-
-
-def _is_reused(run: Run) -> bool:
-    try:
-        run.model = load_classifier(run.classifier, run.data)
-    except (ValueError, OSError) as error:
-        print(f"classifier: trained again, for its files are damaged: {error}")
-        return False
-    kept = read_json(run.classifier / METRICS) or {}
-    print(f"classifier: reused from {run.classifier}{_quality_of(kept)}")
-    return True
-
-
-def _train_classifier(run: Run, recipe: Any, directory: Directory) -> None:
-    work, metrics = directory.work, read_json(directory.work / METRICS)
-    if not metrics:
-        own = (recipe, run.data, work, run.settings["trainer"], run.progress)
-        metrics = {"train_seconds": fit_classifier(*own)}
-    run.model = load_classifier(work, run.data)
-    name, found = quality(run.model, run.data)
-    metrics[f"classifier_{name}"] = found
-    write_json(work / METRICS, metrics)
-    took = f"{metrics['train_seconds']:.1f} s, in {directory.path}"
-    print(f"classifier: trained in {took}{_quality_of(metrics)}")
-
-
-def _quality_of(metrics: Settings) -> str:
-    """What the metrics say of the model to explain, for a line of output."""
-    names = {"classifier_accuracy": "accuracy", "classifier_r2": "R²"}
-    known = {names[key]: value for key, value in metrics.items() if key in names}
-    return "".join(f", test {name} {value:.2%}" for name, value in known.items())
-
-
-def _check_unneeded(run: Run, config: Settings, changes: str) -> None:
-    """Raise if replacing the classifier would orphan value functions that others trained."""
-    trained = {path.parent for path in run.home.glob("[!.]*/*.ckpt")} - {run.classifier}
-    orphans = [place.name for place in sorted(trained) if _is_for_another(place, config)]
-    if orphans and not run.settings["overwrite"]:
-        raise ValueError(
-            f"Expected the classifier for which {', '.join(orphans)} in {run.home} was trained, "
-            f"but this call is for another one ({changes}). Give overwrite=true to replace the "
-            "classifier, and train those again, or runs_dir=... to keep both."
-        )
-
-
-def _is_for_another(place: Path, classifier: Settings) -> bool:
-    """Whether the value function in a directory would be lost with another classifier."""
-    config = read_config(place)
-    if config is None or "value_function" not in config:
-        return False
-    if config.get("serves_any_model"):
-        return config["rows"] != classifier["rows"]
-    return classifier_part(config) != classifier
-
-
 def _evaluate(value: ValueFunction, run: Run, training: Settings, place: Path) -> dict[str, Any]:
     """Score a value function and one off the manifold on the same test pairs, and draw both."""
     data = run.data
@@ -260,15 +168,14 @@ def _evaluate(value: ValueFunction, run: Run, training: Settings, place: Path) -
     with warnings.catch_warnings():
         # Warnings about the model's outputs were given when `value` was made.
         warnings.simplefilter("ignore")
-        imputer = MarginalImputer(data.x_train, data.players)
-        off = imputed_value(run.model, imputer, value.space, _DRAWS)
+        marginal = Source(registry.defaults("value_function", "marginal") | {"draws": _DRAWS})
+        off = run.as_value(run.made(marginal, value.space), marginal, value.space)
     score = mean_squared_error(value, data.x_test, mask, progress=run.progress)
     score_off = mean_squared_error(off, data.x_test, mask, progress=run.progress)
     # Of `marginal` the two differ in their draws alone.
     curves = {value.name: score, "off manifold": score_off}
     figure = plots.mse_curve(curves, len(data.players))
     report.save_figures({CURVE: figure}, place / PLOTS)
-    name, found = quality(run.model, data)
     return {
         **report.figures_of(score),
         **report.figures_of(score_off, "_off_manifold"),
@@ -277,7 +184,7 @@ def _evaluate(value: ValueFunction, run: Run, training: Settings, place: Path) -
             "off_manifold": asdict(score_off.by_size),
         },
         "hints": report.hints(value, score, off, score_off),
-        f"classifier_{name}": found,
+        **quality_of(run),
         "train_seconds": training.get("train_seconds", 0.0),
         "epochs": training.get("epochs", 0),
     }

@@ -1,8 +1,9 @@
 """Defines what every data source shares: its settings, its splits and their checks."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
 import pandas as pd
@@ -12,9 +13,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from manifold_shap._checks import check_finite, check_number, check_seed, check_whole
-from manifold_shap._words import shown
+from manifold_shap._words import check_flag, shown
 from manifold_shap.players import Players
+from manifold_shap.tables.codebook import Codebook
 from manifold_shap.tables.schema import Schema
+from manifold_shap.values.grouped import members_by_name
 
 
 class Settings(TypedDict, total=False):
@@ -26,6 +29,8 @@ class Settings(TypedDict, total=False):
     test: float
     seed: int
     root: str | None
+    groups: Mapping[str, Sequence[str]] | None
+    codes: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,12 +41,14 @@ class Table:
         features: a frame with one column per player, in original units, or inputs
             `[rows, *event]` that need no encoding.
         labels: what to predict, one per row: a position in `classes` or, for a regression, a
-            number.
+            number; none where that is not known.
         classes: names of the classes; none for a regression.
         categorical: columns of a frame to encode one-hot whatever they hold.
         test_rows: how many of the last rows are the publisher's test rows, if any are.
         target: name of the number that a regression predicts.
         players: which player owns each element of an input, where that is no frame.
+        identifiers: columns of a frame that number or name its rows. A model that is trained here
+            is not given them; one of the user's own is, and they do not play.
     """
 
     features: pd.DataFrame | Float[Tensor, "rows *event"]
@@ -51,6 +58,7 @@ class Table:
     test_rows: int | None = None
     target: str = "target"
     players: Players | None = None
+    identifiers: tuple[str, ...] = ()
 
 
 class TensorDataModule(ABC):
@@ -66,7 +74,7 @@ class TensorDataModule(ABC):
     - `classes`: names of the classes; none for a regression;
     - `outputs`: names of what a model of them returns: the classes, or the target's name;
     - `players`: which player owns each element of an input;
-    - `schema`: how a frame was encoded, None for images.
+    - `schema`: how a frame was encoded, None for images; the `Codebook` of rows that are codes.
     """
 
     name: str
@@ -80,7 +88,7 @@ class TensorDataModule(ABC):
     classes: tuple[str, ...]
     outputs: tuple[str, ...]
     players: Players
-    schema: Schema | None
+    schema: Schema | Codebook | None
 
     def __init__(
         self,
@@ -91,6 +99,8 @@ class TensorDataModule(ABC):
         test: float = 0.2,
         seed: int = 0,
         root: str | None = None,
+        groups: Mapping[str, Sequence[str]] | None = None,
+        codes: bool = False,
     ) -> None:
         """Describe the data; nothing is read before `setup`.
 
@@ -102,6 +112,9 @@ class TensorDataModule(ABC):
             seed: of the splits.
             root: folder with local copies; None looks in the folder named by the environment
                 variable MANIFOLD_SHAP_DATA, then in the cache, then fetches.
+            groups: names of groups of players, and the players in each; the rest are on their own.
+            codes: whether a row of a frame is the codes of its cells, for a model of the user's own
+                that takes the frame, rather than encoded floats; see `Codebook`.
 
         Raises:
             TypeError, ValueError: a share that is not between 0 and 1, or another number out of
@@ -112,7 +125,7 @@ class TensorDataModule(ABC):
         self.validation = check_number("validation", validation, above=0, below=1)
         self.test = check_number("test", test, above=0, below=1)
         self.seed = check_seed(seed)
-        self.root = root
+        self.root, self.groups, self.codes = root, _named(groups), check_flag("codes", codes)
         self._is_set_up = False
 
     @abstractmethod
@@ -131,17 +144,20 @@ class TensorDataModule(ABC):
             return
         table = self.read()
         inputs, labels = len(table.features), len(table.labels)
-        if inputs != labels:
+        if inputs != labels and not (self.codes and labels == 0):
             raise ValueError(
                 f"Expected as many inputs as labels in {self.name!r} but got {inputs} inputs and "
                 f"{labels} labels."
             )
         parts = self.split(inputs, table.test_rows)
-        x, self.players, self.schema = _encoded(table, parts[0].numpy())
+        x, self.players, self.schema = self._encoded(table, parts[0].numpy())
         self.classes, self.outputs = table.classes, table.classes or (table.target,)
         self.x_train, self.x_validation, self.x_test = (x[rows] for rows in parts)
-        self.y_train, self.y_validation, self.y_test = (table.labels[rows] for rows in parts)
-        if self.task == "classification":
+        known = [table.labels[rows] if labels else table.labels for rows in parts]
+        self.y_train, self.y_validation, self.y_test = known
+        if self.codes:
+            pass  # Nothing is trained to predict them.
+        elif self.task == "classification":
             _check_classes(self.name, self.y_train, self.classes)
         else:
             _check_numbers(self.name, table.target, self.y_train)
@@ -164,6 +180,43 @@ class TensorDataModule(ABC):
         kept = split_rows(rest, {"validation": self.validation}, self.seed)
         return (*kept, torch.arange(rest, rows))
 
+    def _encoded(
+        self, table: Table, train: NDArray[np.int64]
+    ) -> tuple[Float[Tensor, "rows *event"], Players, Schema | Codebook | None]:
+        """All inputs, the players, and the schema of a frame, fitted to its training rows."""
+        if not isinstance(table.features, pd.DataFrame):
+            x = check_finite(table.features, "features", "drop or fill these rows")
+            players = table.players or Players.of_elements(x.shape[1:])
+            return x, self._grouped(players), None
+        if self.codes:
+            rows, out = table.features.iloc[train], table.identifiers
+            codebook = Codebook.fit(rows, self.groups, out)
+            return codebook.rows(table.features), codebook.players, codebook
+        frame = table.features.drop(columns=list(table.identifiers))
+        schema = Schema.fit(frame.iloc[train], categorical=table.categorical, categories_from=frame)
+        return schema.encode(frame), self._grouped(schema.players), schema
+
+    def _grouped(self, players: Players) -> Players:
+        if not self.groups:
+            return players
+        names, member = members_by_name(self.groups, players)
+        return Players(names, member[players.index])
+
+
+def _named(groups: Any) -> dict[str, Any] | None:
+    """Groups of players whose names are text, as those of players are."""
+    if groups is not None and not isinstance(groups, Mapping):
+        raise TypeError(
+            f"Expected groups of players by name, as in {{size: [length, width]}}, but got "
+            f"{groups!r:.100}."
+        )
+    if groups is None:
+        return None
+    return {
+        str(name): [str(player) for player in own] if isinstance(own, list | tuple) else own
+        for name, own in groups.items()
+    }
+
 
 def split_rows(rows: int, held_out: dict[str, float], seed: int) -> tuple[Int64[Tensor, " _"], ...]:
     """Random disjoint row indices that cover every row: the rest, then one part per share.
@@ -185,21 +238,6 @@ def split_rows(rows: int, held_out: dict[str, float], seed: int) -> tuple[Int64[
         )
     order = torch.randperm(rows, generator=torch.Generator().manual_seed(seed))
     return order.split(list(sizes.values()))
-
-
-def _encoded(
-    table: Table, train: NDArray[np.int64]
-) -> tuple[Float[Tensor, "rows *event"], Players, Schema | None]:
-    """All inputs, the players, and the schema of a frame, fitted to its training rows."""
-    if isinstance(table.features, pd.DataFrame):
-        schema = Schema.fit(
-            table.features.iloc[train],
-            categorical=table.categorical,
-            categories_from=table.features,
-        )
-        return schema.encode(table.features), schema.players, schema
-    x = check_finite(table.features, "features", "drop or fill these rows")
-    return x, table.players or Players.of_elements(x.shape[1:]), None
 
 
 def _check_classes(name: str, y: Tensor, classes: tuple[str, ...]) -> None:

@@ -6,7 +6,7 @@ Each pixel, or each component, is a player.
 import gzip
 import importlib.util
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Unpack
 
@@ -132,6 +132,8 @@ class MNIST(TensorDataModule):
         validation: float = 0.1,
         seed: int = 0,
         root: str | None = None,
+        groups: Mapping[str, Sequence[str]] | None = None,
+        codes: bool = False,
     ) -> None:
         """As the base, but for the test share, which the publisher's split replaces.
 
@@ -140,7 +142,13 @@ class MNIST(TensorDataModule):
                 they are grey values from 0 to 1. By default only those of MNIST are.
         """
         super().__init__(
-            name=name, batch_size=batch_size, validation=validation, seed=seed, root=root
+            name=name,
+            batch_size=batch_size,
+            validation=validation,
+            seed=seed,
+            root=root,
+            groups=groups,
+            codes=codes,
         )
         self.binarize = check_flag("binarize", self.binary if binarize is None else binarize)
 

@@ -51,16 +51,24 @@ class TableFile(TensorDataModule):
 
     def read(self) -> Table:
         read, target = self.reader.read(), self.reader.target
-        if target is None:
+        if target is None and not self.codes:
             raise ValueError(
                 f"Expected `target`, the column of {self.reader.path} that a model is to be "
                 f"trained to predict, but got none; set data.target to one of "
                 f"{list(read.frame.columns)[:20]}."
             )
-        features = read.frame.drop(columns=[target, *read.identifiers])
-        categorical = tuple(name for name in self.reader.categorical if name in features)
-        labels, classes = _labels(read.frame[target], self.task)
-        return Table(features, labels, classes, categorical, target=target)
+        features = read.frame.copy(deep=False)
+        labels, classes = torch.zeros(0), tuple[str, ...]()
+        if target is not None:
+            labels, classes = _labels(features.pop(target), self.task)
+        return Table(
+            features,
+            labels,
+            classes,
+            tuple(name for name in self.reader.categorical if name in features),
+            target=target or "output",
+            identifiers=read.identifiers,
+        )
 
 
 def _labels(target: pd.Series, task: str) -> tuple[Tensor, tuple[str, ...]]:

@@ -35,6 +35,7 @@ from manifold_shap.io import transfer
 from manifold_shap.io import zarr as storage
 from manifold_shap.io.blocks import Blocks
 from manifold_shap.io.files import locked, remove, swap_in, write_whole
+from manifold_shap.tables.codebook import Codebook
 from manifold_shap.tables.schema import Schema
 from manifold_shap.values.wrapped import as_value_function
 
@@ -55,7 +56,7 @@ def explain_rows(
     resume: bool = False,
     executor: Executor | None = None,
     instances: Iterable[Any] | None = None,
-    schema: Schema | None = None,
+    schema: Schema | Codebook | None = None,
     progress: bool | None = None,
 ) -> int:
     """Explain rows block by block into a store that `Explanation.load` reads.
@@ -176,7 +177,7 @@ class _Task:
     value: Callable[[Tensor, Tensor], Tensor]
     estimator: Callable[..., Explanation]
     seed: int
-    schema: Schema | None
+    schema: Schema | Codebook | None
 
     def explain(self, number: int, x: Any, labels: Sequence[Any]) -> Explanation:
         """The explanation of rows of a block."""

@@ -12,6 +12,8 @@ _CODE = (
     "`torch.onnx.export`), by skops (.skops) or in its library's own format (.ubj, .json, .txt, "
     ".cbm); or load the file in your own code, if you trust it, and pass the model"
 )
+# A type of numbers, such as a `OneHotEncoder` has: no code.
+_PLAIN = ("numpy.dtype",)
 _PICKLED = (".pickle", ".pkl", ".joblib", ".pt", ".pth", ".ckpt", ".pt2", ".dill", ".cloudpickle")
 
 
@@ -57,7 +59,7 @@ def load_model(path: Any) -> Any:
         ) from error
     try:
         return read(file)
-    except (PermissionError, _RefusedError):
+    except (PermissionError, RefusedError):
         raise
     except Exception as error:  # A damaged file makes the readers fail in any way.
         raise ValueError(
@@ -66,7 +68,7 @@ def load_model(path: Any) -> Any:
         ) from error
 
 
-class _RefusedError(ValueError):
+class RefusedError(ValueError):
     """A file that is sound, and not read all the same."""
 
 
@@ -81,9 +83,9 @@ def _skops(path: Path) -> Any:
     import skops.io
 
     unknown = skops.io.get_untrusted_types(file=path)
-    foreign = [name for name in unknown if not _is_sklearn_class(name)]
+    foreign = [name for name in unknown if name not in _PLAIN and not _is_sklearn_class(name)]
     if foreign:
-        raise _RefusedError(
+        raise RefusedError(
             f"Refused to load {path}: it names types that are not scikit-learn's own "
             f"({', '.join(foreign)}), and loading them could run code. If you trust them, load it "
             "yourself, by `skops.io.load(path, trusted=[...])` with these names, and pass the "

@@ -139,7 +139,7 @@ def _elements(x: Float[Tensor, "rows *event"], owned: Tensor) -> pd.DataFrame:
 def _without_noise(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     """A decoded zero is a rounding error of float32 in other units."""
     for column in schema.columns:
-        if column.kind == "continuous":
+        if column.kind == "continuous" and not column.date:
             noise = 1e-6 * (abs(column.mean) + column.scale)
             frame.loc[frame[column.name].abs() < noise, column.name] = 0.0
     return frame

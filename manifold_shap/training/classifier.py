@@ -152,13 +152,21 @@ def load_classifier(directory: str | Path, data: "TensorDataModule") -> Model:
     return as_model(model, data.x_test[:64], data.outputs, returns)
 
 
-def quality(model: Model, data: "TensorDataModule") -> tuple[str, float]:
-    """The accuracy on the test rows; of a regression R², the share of variance explained."""
-    predicted, y = torch.cat([model(rows) for rows in data.x_test.split(8192)]), data.y_test
-    if data.task == "classification":
-        return "accuracy", (predicted.argmax(-1) == y).double().mean().item()
-    errors, y = predicted[:, 0] - y.double(), y.double()
-    return "r2", 1 - errors.square().mean().item() / y.var(correction=0).item()
+def quality(model: Model, data: "TensorDataModule") -> dict[str, float]:
+    """The accuracy on the test rows; of a regression "r2", the share of variance explained.
+
+    Nothing where what is to be predicted is not known, or the model has other classes.
+    """
+    y = data.y_test
+    is_regression = model.returns == "values"
+    if not len(y) or not (is_regression or set(model.classes) == set(data.classes)):
+        return {}
+    predicted = torch.cat([model(rows) for rows in data.x_test.split(8192)])
+    if is_regression:
+        errors, y = predicted[:, 0] - y.double(), y.double()
+        return {"r2": 1 - errors.square().mean().item() / y.var(correction=0).item()}
+    place = torch.tensor([model.classes.index(name) for name in data.classes])
+    return {"accuracy": (predicted.argmax(-1) == place[y]).double().mean().item()}
 
 
 def _fit_network(

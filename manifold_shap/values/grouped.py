@@ -61,7 +61,7 @@ class GroupedValue(ValueFunction):
                 "`groups`, whose names or labels say how many there are; leave `count` out."
             )
         if isinstance(groups, Mapping):
-            names, member = _by_name(groups, value.players)
+            names, member = members_by_name(groups, value.players)
         elif callable(groups) and not isinstance(groups, Tensor):
             self._labels = groups
             names, member = _of_rows(value.players, count), torch.zeros(0, dtype=torch.int64)
@@ -152,7 +152,13 @@ class GroupedValue(ValueFunction):
         return padded.gather(2, place.expand(-1, mask.shape[1], -1))
 
 
-def _by_name(groups: Mapping[str, Any], players: Players) -> tuple[list[str], Tensor]:
+def members_by_name(groups: Mapping[str, Any], players: Players) -> tuple[list[str], Tensor]:
+    """Names of the groups, and which group each player is in; the rest are groups of their own.
+
+    Raises:
+        TypeError: players of a group that are no list.
+        ValueError: an unknown player, or one that is in two groups.
+    """
     for group, members in groups.items():
         if isinstance(members, str) or not isinstance(members, Collection):
             raise TypeError(

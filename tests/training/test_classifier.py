@@ -41,7 +41,7 @@ def test_a_network_learns_digits(tmp_path: Path) -> None:
     seconds = fit_classifier(MLPClassifier(hidden=[64], max_epochs=4), data, tmp_path, CPU)
     model = load_classifier(tmp_path, data)
     assert seconds > 0
-    name, share = quality(model, data)
+    ((name, share),) = quality(model, data).items()
     assert name == "accuracy"
     assert share > 0.9
     assert [path.name for path in tmp_path.iterdir()] == ["model.ckpt"]
@@ -107,7 +107,7 @@ def test_a_regression_has_a_regressor(tmp_path: Path) -> None:
     model = load_classifier(tmp_path, data)
     assert (model.returns, model.classes) == ("values", ("progression",))
     own = LinearRegression().fit(data.x_train.numpy(), data.y_train.numpy())
-    name, found = quality(model, data)
+    ((name, found),) = quality(model, data).items()
     assert name == "r2"
     assert found == pytest.approx(own.score(data.x_test.numpy(), data.y_test.numpy()), abs=1e-5)
     value = ms.imputed_value(model, ms.MarginalImputer(data.x_train, data.players), "identity", 8)

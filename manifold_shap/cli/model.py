@@ -1,0 +1,125 @@
+"""Gives a run the model to explain: trained, reused, or the user's own."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from manifold_shap._words import shown
+from manifold_shap.cli.agreement import classifier_part
+from manifold_shap.cli.directory import (
+    METRICS,
+    Directory,
+    differences,
+    read_config,
+    read_json,
+    write_json,
+)
+from manifold_shap.cli.run import Run
+from manifold_shap.training.classifier import fit_classifier, load_classifier, quality
+
+Settings = Mapping[str, Any]
+
+
+@contextmanager
+def model_of(run: Run, recipe: Any) -> Iterator[None]:
+    """Give the run the classifier of its settings: reused if it is there, trained otherwise.
+
+    One of other settings is replaced when the work that needs the new one is done or interrupted:
+    what fails leaves the old one in its place, with all that was trained for it.
+
+    Raises:
+        ValueError: another one is there, value functions were trained for it, and `overwrite` is
+            false.
+    """
+    config, directory = run.classifier_config, Directory(run.classifier)
+    with directory.locked(wait=True):
+        there = read_config(directory.path)
+        # The jobs of a sweep may differ in their classifier.
+        if run.is_sweep and there not in (None, config):
+            directory = Directory(run.other_classifier(config))
+            there = read_config(directory.path)
+        run.classifier = directory.path
+        if there not in (None, config):
+            changes = "; ".join(differences(there, config)[:4])
+            _check_unneeded(run, config, changes)
+            print(f"classifier: settings changed ({changes}), so it is trained again")
+            with directory.begin(config, overwrite=True) as run.classifier:
+                _train_classifier(run, recipe, directory)
+                try:
+                    yield
+                except KeyboardInterrupt:
+                    directory.finish(config)
+                    raise
+            directory.finish(config)
+            return
+        if there is None or not _is_reused(run):
+            with directory.begin(config, overwrite=True) as run.classifier:
+                _train_classifier(run, recipe, directory)
+            directory.finish(config)
+            run.classifier = directory.path
+    yield
+
+
+def _is_reused(run: Run) -> bool:
+    if run.own_model is not None:
+        return False
+    try:
+        run.model = load_classifier(run.classifier, run.data)
+    except (ValueError, OSError) as error:
+        print(f"classifier: trained again, for its files are damaged: {error}")
+        return False
+    kept = read_json(run.classifier / METRICS) or {}
+    print(f"classifier: reused from {run.classifier}{_in_words(kept)}")
+    return True
+
+
+def _train_classifier(run: Run, recipe: Any, directory: Directory) -> None:
+    work, metrics = directory.work, read_json(directory.work / METRICS)
+    if run.own_model is not None:
+        write_json(work / METRICS, quality_of(run))
+        which = run.own_model.get("path") or run.own_model.get("call")
+        print(f"model: {which}, outputs {shown(run.model.classes, 5)}{_in_words(quality_of(run))}")
+        return
+    if not metrics:
+        own = (recipe, run.data, work, run.settings["trainer"], run.progress)
+        metrics = {"train_seconds": fit_classifier(*own)}
+    run.model = load_classifier(work, run.data)
+    metrics |= quality_of(run)
+    write_json(work / METRICS, metrics)
+    took = f"{metrics['train_seconds']:.1f} s, in {directory.path}"
+    print(f"classifier: trained in {took}{_in_words(metrics)}")
+
+
+def quality_of(run: Run) -> dict[str, float]:
+    """The accuracy, or R², of the model on the test rows; nothing where it is not known."""
+    return {f"classifier_{name}": found for name, found in quality(run.model, run.data).items()}
+
+
+def _in_words(metrics: Settings) -> str:
+    """What the metrics say of the model to explain, for a line of output."""
+    names = {"classifier_accuracy": "accuracy", "classifier_r2": "R²"}
+    known = {names[key]: value for key, value in metrics.items() if key in names}
+    return "".join(f", test {name} {value:.2%}" for name, value in known.items())
+
+
+def _check_unneeded(run: Run, config: Settings, changes: str) -> None:
+    """Raise if replacing the classifier would orphan value functions that others trained."""
+    trained = {path.parent for path in run.home.glob("[!.]*/*.ckpt")} - {run.classifier}
+    orphans = [place.name for place in sorted(trained) if _is_for_another(place, config)]
+    if orphans and not run.settings["overwrite"]:
+        raise ValueError(
+            f"Expected the classifier for which {', '.join(orphans)} in {run.home} was trained, "
+            f"but this call is for another one ({changes}). Give overwrite=true to replace the "
+            "classifier, and train those again, or runs_dir=... to keep both."
+        )
+
+
+def _is_for_another(place: Path, classifier: Settings) -> bool:
+    """Whether the value function in a directory would be lost with another classifier."""
+    config = read_config(place)
+    if config is None or "value_function" not in config:
+        return False
+    if config.get("serves_any_model"):
+        return config["rows"] != classifier["rows"]
+    return classifier_part(config) != classifier

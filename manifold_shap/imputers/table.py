@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
@@ -24,7 +23,6 @@ from manifold_shap.imputers.base import (
 )
 from manifold_shap.io.files import save_checkpoint
 from manifold_shap.tables.rows import rows_of
-from manifold_shap.tables.schema import OTHER
 
 if TYPE_CHECKING:
     from manifold_shap.tables.codebook import Codebook
@@ -70,7 +68,6 @@ class TableImputer(Imputer):
         self.proposals, self.support = inner.proposals, inner.support
         self.checkpoint: dict[str, Any] = {}
         self.training_record: dict[str, Any] = {}
-        self._by_chance = any(OTHER in column.categories for column in codebook.schema.columns)
 
     @property
     def provenance(self) -> dict[str, Any]:
@@ -139,11 +136,7 @@ class TableImputer(Imputer):
     def _nearest(
         self, elements: Float[Tensor, "batch m draws elements"], draws: range, keys: Keys
     ) -> Float[Tensor, "batch m draws columns"]:
-        columns = self.players.event
-        if self._by_chance:
-            u = _random.uniform(_random.fold(keys, _CELLS), columns, draws)
-        else:
-            u = torch.full_like(elements[..., :1], 0.5).expand(*elements.shape[:3], *columns)
+        u = _random.uniform(_random.fold(keys, _CELLS), self.players.event, draws)
         return self.codebook.nearest(elements, u)
 
 
@@ -167,6 +160,7 @@ def table_imputer(
             raises.
 
     >>> import pandas as pd
+    >>> import torch
     >>> import manifold_shap as ms
     >>> frame = pd.DataFrame({"age": [30, 20, 40, 30], "town": ["Oslo", None, "Rome", "Rome"]})
     >>> codebook = ms.Codebook.fit(frame)

@@ -1,0 +1,124 @@
+"""Surrogates of models of frames: as by hand, saved and loaded, taught; groups and new cells."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import torch
+
+import manifold_shap as ms
+from tests.examples import people, people_model
+
+FEW: dict[str, Any] = {
+    "hidden": [16],
+    "max_epochs": 2,
+    "trainer": {"accelerator": "cpu", "limit_train_batches": 20},
+}
+FRAME, SOME = people(300), people(5, seed=1)
+
+
+@pytest.fixture(scope="module")
+def value() -> ms.SurrogateValue:
+    return ms.fit_surrogate(people_model, FRAME, **FEW)
+
+
+def test_values_of_a_frame_are_those_of_the_table_encoded_by_hand(value: ms.SurrogateValue) -> None:
+    schema = ms.Schema.fit(FRAME)
+    rows, decode = schema.encode(FRAME), schema.decode
+    by_hand = ms.fit_surrogate(lambda x: people_model(decode(x)), rows, schema=schema, **FEW)
+    found = ms.exact_shapley(value, SOME)
+    expected = ms.exact_shapley(by_hand, schema.encode(SOME))
+    torch.testing.assert_close(found.phi, expected.phi, rtol=0, atol=1e-6)
+    torch.testing.assert_close(found.prediction, people_model(SOME), rtol=0, atol=1e-6)
+    assert found.players.names == tuple(FRAME.columns)
+    assert found.schema is value.schema
+    mask = ms.shapley_pairs(5, 4, least=20)
+    score = ms.mean_squared_error(value, SOME, mask)
+    assert score.mse == pytest.approx(
+        ms.mean_squared_error(by_hand, schema.encode(SOME), mask).mse, abs=1e-6
+    )
+
+
+def test_a_surrogate_of_a_frame_is_saved_with_its_codebook(
+    value: ms.SurrogateValue, tmp_path: Path
+) -> None:
+    path, expected = tmp_path / "surrogate.ckpt", ms.exact_shapley(value, SOME).phi
+    value.save(path)
+    loaded = ms.load_surrogate(path, people_model)
+    assert torch.equal(ms.exact_shapley(loaded, SOME).phi, expected)
+    assert loaded.schema is not value.schema
+    codebook: Any = value.schema
+    for shared in (
+        ms.load_surrogate(path, people_model, codebook),
+        ms.load_surrogate(path, value.model),
+    ):
+        assert shared.schema is codebook
+        assert torch.equal(ms.exact_shapley(shared, SOME).phi, expected)
+
+
+def test_the_codebook_of_a_model_or_of_a_teacher_is_shared() -> None:
+    imputer = ms.table_imputer(ms.GaussianImputer, ms.Codebook.fit(FRAME), FRAME)
+    teacher = ms.imputed_value(people_model, imputer, draws=2)
+    taught = ms.fit_surrogate(people_model, FRAME, teacher=teacher, teacher_pairs=200, **FEW)
+    assert taught.schema is imputer.codebook
+    alone = ms.fit_surrogate(teacher.model, FRAME, **FEW)
+    assert alone.schema is imputer.codebook
+    assert not torch.equal(ms.exact_shapley(taught, SOME).phi, ms.exact_shapley(alone, SOME).phi)
+    other = ms.as_model(people_model, ms.Codebook.fit(FRAME))
+    with pytest.raises(ValueError, match="codes of the same codebook as the rows"):
+        ms.imputed_value(other, imputer)
+    # Imputers that know no codebook take codes, too.
+    codes = ms.MarginalImputer(imputer.reference, imputer.players)
+    assert ms.imputed_value(other, codes).schema is other.codebook
+
+
+def test_a_missing_cell_is_a_value_that_the_column_reveals() -> None:
+    def lacks_income(frame: pd.DataFrame) -> np.ndarray:
+        return frame["income"].isna().to_numpy(dtype=float)[:, None]
+
+    more = {**FEW, "max_epochs": 5, "learning_rate": 0.01, "weight_averaging": None}
+    value = ms.fit_surrogate(lacks_income, FRAME, output="identity", **more)
+    income = torch.tensor([[[False, True, False, False]]])
+    found = value(FRAME, income.expand(len(FRAME), -1, -1))[:, 0, 0]
+    missing = torch.tensor(FRAME["income"].isna().tolist())
+    assert found[missing].min() > 0.8
+    assert found[~missing].max() < 0.2
+
+
+def test_groups_of_columns_join_together() -> None:
+    frame, some = pl.from_pandas(FRAME), pl.from_pandas(SOME)
+    value = ms.fit_surrogate(
+        lambda frame: people_model(frame.to_pandas()),
+        frame,
+        players={"person": ["age", "member"]},
+        **FEW,
+    )
+    found = ms.exact_shapley(value, some)
+    assert found.players.names == ("person", "income", "town")
+    assert found.efficiency_gap < 1e-5
+    changed = some.with_columns(pl.lit(40, dtype=pl.Int64).alias("age"))
+    town = torch.tensor([[[False, True, True]]]).expand(5, -1, -1)
+    assert torch.equal(value(some, town), value(changed, town))
+
+
+def test_cells_that_training_had_none_of_reach_the_model_as_they_are(
+    value: ms.SurrogateValue,
+) -> None:
+    new = SOME.assign(age=[101, 102, 103, 104, 105])
+    found = ms.exact_shapley(value, new)
+    torch.testing.assert_close(found.prediction, people_model(new), rtol=0, atol=1e-6)
+    odd = SOME.assign(town=["Paris", *SOME["town"][1:]])
+    with pytest.warns(UserWarning, match="Paris"):
+        assert ms.exact_shapley(value, odd).efficiency_gap < 1e-5
+
+
+def test_an_amortised_explainer_takes_frames(value: ms.SurrogateValue) -> None:
+    few = {"max_epochs": 1, "trainer": FEW["trainer"]}
+    explainer = ms.fit_amortized(value, FRAME, hidden=[8], **few)
+    found = explainer.explain(SOME)
+    assert found.phi.shape == (5, 4, 2)
+    assert found.efficiency_gap < 1e-5
+    assert torch.equal(explainer(SOME), found.phi)

@@ -1,0 +1,84 @@
+"""VAE imputers of frames: as by hand, saved and loaded, and which cells are missing."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import manifold_shap as ms
+from tests.examples import people, people_model
+
+FEW: dict[str, Any] = {
+    "latent": 2,
+    "hidden": [16],
+    "bank_size": 500,
+    "max_epochs": 2,
+    "trainer": {"accelerator": "cpu", "limit_train_batches": 20},
+}
+FRAME, SOME = people(300), people(5, seed=1)
+
+
+@pytest.fixture(scope="module")
+def imputer() -> ms.TableImputer:
+    found = ms.fit_imputer(FRAME, model=people_model, **FEW)
+    assert isinstance(found, ms.TableImputer)
+    return found
+
+
+def test_the_training_is_that_of_the_table_encoded_by_hand(imputer: ms.TableImputer) -> None:
+    schema = ms.Schema.fit(FRAME)
+    rows = schema.encode(FRAME)
+    for model in (None, people_model):
+        table = imputer if model else ms.fit_imputer(FRAME, **FEW)
+        decoded = model and (lambda x: people_model(schema.decode(x)))
+        by_hand = ms.fit_imputer(rows, schema=schema, model=decoded, **FEW)
+        assert isinstance(table, ms.TableImputer)
+        assert isinstance(by_hand, ms.VAEImputer)
+        assert isinstance(table.inner, ms.VAEImputer)
+        assert torch.equal(table.inner.bank, by_hand.bank)
+        if model is None:
+            assert table.inner.temper == by_hand.temper
+    assert imputer.training_record["epochs"] == 2
+
+
+def test_an_imputer_of_a_frame_is_saved_with_its_codebook(
+    imputer: ms.TableImputer, tmp_path: Path
+) -> None:
+    path = tmp_path / "vae.ckpt"
+    imputer.save(path)
+    loaded = ms.load_imputer(path, imputer.codebook.frame(imputer.reference))
+    expected = ms.imputed_value(people_model, imputer, draws=8)
+    found = ms.imputed_value(people_model, loaded, draws=8)
+    assert torch.equal(ms.exact_shapley(found, SOME).phi, ms.exact_shapley(expected, SOME).phi)
+    shared = ms.load_imputer(path, FRAME, imputer.codebook, posterior="encoder")
+    assert shared.codebook is imputer.codebook
+    assert shared.provenance["posterior"] == "encoder"
+    with pytest.raises(ValueError, match="income"):
+        ms.load_imputer(path, FRAME.drop(columns="income"))
+
+
+def test_cells_are_missing_where_they_are_in_rows_like_this_one() -> None:
+    generator = np.random.default_rng(0)
+    group = generator.choice(["a", "b"], 600)
+    gone = generator.random(600) < np.where(group == "a", 0.9, 0.1)
+    size = np.where(gone, np.nan, generator.normal(size=600))
+    frame = pd.DataFrame({"group": group, "size": size})
+    more = {**FEW, "max_epochs": 3, "trainer": {"accelerator": "cpu"}, "weight_averaging": None}
+    imputer = ms.fit_imputer(frame, temper=1.0, learning_rate=0.01, **more)
+    assert imputer.codebook is not None
+    x = imputer.codebook.rows(pd.DataFrame({"group": ["a", "b"], "size": [1.0, 1.0]}))
+    mask = torch.tensor([[[True, False]]]).expand(2, -1, -1)
+    rows = imputer.impute(x, mask, range(400), torch.tensor([[1], [2]])).rows
+    share = [imputer.codebook.frame(own[0])["size"].isna().mean() for own in rows]
+    assert share[0] > 0.6
+    assert share[1] < 0.4
+
+
+def test_groups_of_columns_join_together() -> None:
+    imputer = ms.fit_imputer(FRAME, temper=1.0, players={"person": ["age", "member"]}, **FEW)
+    assert imputer.players.names == ("person", "income", "town")
+    value = ms.imputed_value(people_model, imputer, draws=4)
+    assert ms.exact_shapley(value, SOME).efficiency_gap < 1e-5

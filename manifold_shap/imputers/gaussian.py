@@ -274,7 +274,8 @@ class CopulaImputer(_NormalImputer):
     Of a table (`table_imputer`) the columns are the elements that the codebook encodes: those of
     a category, and the indicator of a missing cell, are drawn as 0 or 1 with the shares of the
     data, each for itself. A cell is missing where its indicator is 1, a category is one whose
-    element is 1 (the first of several, or of none), and a date is the nearest observed one.
+    element is 1 (of several, or where none is, by how often they occur), and a date is the nearest
+    observed one.
 
     Args:
         reference: at least two rows of background data, `[rows, *event]`.

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -50,7 +50,7 @@ def to_dataset(explanation: "Explanation") -> "xr.Dataset":
         "owners": (by_row, explanation.owners),
         "covariance": ([*by_player, "outputs_too"], explanation.covariance),
     }
-    schema, partition = cast(Any, explanation.schema), explanation.partition
+    schema, partition = explanation.schema, explanation.partition
     attributes = {
         "space": explanation.space.settings,
         "made_by": explanation.made_by,

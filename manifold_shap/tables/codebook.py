@@ -156,6 +156,18 @@ class Codebook:
         self._warn_of_held(read)
         return torch.from_numpy(np.stack(codes, axis=1).astype(np.float32))
 
+    def check(self, x: Float[Tensor, "rows columns"], name: str = "x") -> None:
+        """Raise ValueError unless these are codes; `name` is what the error calls them."""
+        counts = torch.tensor([len(own.values) for own in self._coded], device=x.device)
+        odd = (x < 0) | (x >= counts) | (x != x.round())
+        if bool(odd.any()):
+            row, column = odd.nonzero()[0].tolist()
+            raise ValueError(
+                f"Expected `{name}` to be a frame or its codes, whole numbers below "
+                f"{int(counts[column])} in column {self.names[column]!r}, but row {row} has "
+                f"{x[row, column]:g} there; pass the frame itself, or `codebook.rows(frame)`."
+            )
+
     def frame(self, x: Float[Tensor, "rows columns"]) -> Any:
         """The frame with these cells: columns, order, dtypes and categories of the user's own."""
         made = {

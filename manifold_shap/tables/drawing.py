@@ -54,7 +54,9 @@ class NearestNumber(ValueOf):
 
 
 class NearestCategory(ValueOf):
-    """The category with the largest element; of values that share one, by how often they occur.
+    """The category with the largest element.
+
+    Of several that are as near, and of the values that share one, by how often they occur.
 
         >>> nearest = NearestCategory([[0], [1, 2]], np.array([5, 3, 1]), binary=False)
         >>> elements = torch.tensor([[0.1, 0.9], [0.1, 0.9], [0.8, 0.2]])
@@ -69,6 +71,8 @@ class NearestCategory(ValueOf):
 
     def __init__(self, codes_of: Sequence[Codes], counts: Codes, binary: bool) -> None:
         self.binary = binary
+        often = [max(int(counts[codes].sum()), 1) for codes in codes_of]
+        self.often = torch.tensor(often, dtype=torch.float32)
         self.first = torch.tensor([float(codes[0]) for codes in codes_of])
         self.shared = {}
         for place, codes in enumerate(codes_of):
@@ -78,12 +82,30 @@ class NearestCategory(ValueOf):
                 self.shared[place] = own, torch.from_numpy(upper[:-1] / upper[-1])
 
     def __call__(self, elements: Tensor, u: Tensor) -> Tensor:
-        place = (elements[..., 0] >= 0.5).long() if self.binary else elements.argmax(-1)
+        if self.binary:
+            place = (elements[..., 0] >= 0.5).long()
+        else:
+            place, u = self._largest(elements, u)
         codes = self.first.to(elements.device)[place]
         for shared, (own, upper) in self.shared.items():
             chosen = torch.bucketize(u.double().contiguous(), upper.to(u.device), right=True)
             codes = torch.where(place == shared, own.to(codes.device)[chosen], codes)
         return codes
+
+    def _largest(self, elements: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
+        """The place of the largest element, and what is left of u."""
+        largest, place = elements.max(-1)
+        near = elements == largest[..., None]
+        # A copula draws each element for itself: all may be 0, or several 1.
+        tied = near.sum(-1) > 1
+        if bool(tied.any()):
+            upper = (near[tied] * self.often.to(u.device)).cumsum(-1)
+            wanted = u[tied][:, None] * upper[:, -1:]
+            chosen = torch.searchsorted(upper, wanted).clamp(max=upper.shape[1] - 1)
+            own = self.often.to(u.device)[chosen]
+            place[tied], u = chosen[:, 0], u.clone()
+            u[tied] = ((wanted - upper.gather(1, chosen) + own) / own)[:, 0]
+        return place, u
 
 
 def value_of(

@@ -1,7 +1,7 @@
 """Says which rows and players a training is of, and how its networks see the rows."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -48,13 +48,13 @@ class TrainingRows(NamedTuple):
     @property
     def settings(self) -> dict[str, Any]:
         """What a `Task` of a network on these rows has to know of them, as plain data."""
-        seen, schema = elements_of(self.players, self.schema).index, cast(Any, self.schema)
+        seen = elements_of(self.players, self.schema).index
         return {
             "event": self.players.event,
             "index": self.players.index.flatten().tolist(),
             "elements": None if self.codebook is None else seen.tolist(),
             "players": self.players.names,
-            "schema": schema.to_dict() if schema else None,
+            "schema": self.schema.to_dict() if self.schema else None,
         }
 
 

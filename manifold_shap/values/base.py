@@ -18,6 +18,7 @@ from manifold_shap._words import named_outputs
 from manifold_shap.coalitions import is_proper, nested, toggled
 from manifold_shap.players import Players
 from manifold_shap.spaces import Identity, OutputSpace
+from manifold_shap.tables.rows import codebook_of
 from manifold_shap.tables.schema import Schema
 
 if TYPE_CHECKING:
@@ -249,7 +250,10 @@ class ValueFunction(ABC):
         """
         if self.schema is not None and is_frame(x):
             x = self.schema.rows(x)
-        return check_rows(x, self.players, name)
+        rows = check_rows(x, self.players, name)
+        if codebook := codebook_of(self.schema):
+            codebook.check(rows, name)
+        return rows
 
     @torch.no_grad()
     def __call__(

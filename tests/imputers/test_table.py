@@ -107,6 +107,23 @@ def test_rare_categories_are_drawn_reproducibly_by_their_shares(towns: ms.Codebo
     assert other.nunique() > 1
 
 
+def test_categories_of_a_copula_occur_as_often_as_in_the_table() -> None:
+    towns = np.array(["Bern", "Oslo", "Rome", None], dtype=object)
+    frame = people(400).assign(
+        town=np.random.default_rng(1).choice(towns, 400, p=[0.1, 0.2, 0.3, 0.4])
+    )
+    imputer = ms.table_imputer(ms.CopulaImputer, ms.Codebook.fit(frame), frame)
+    nobody = torch.zeros(1, 1, 4, dtype=torch.bool)
+    rows = complete(imputer, frame[:1], nobody, draws=4000)[0, 0]
+    assert imputer.codebook is not None
+    drawn = imputer.codebook.frame(rows)["town"]
+    for town in towns:
+        shares = [
+            (own.isna() if town is None else own == town).mean() for own in (drawn, frame["town"])
+        ]
+        assert shares[0] == pytest.approx(shares[1], abs=0.06)
+
+
 def test_draws_that_are_rows_of_the_table_are_these_rows(towns: ms.Codebook) -> None:
     frame = many_towns()
     imputer = ms.table_imputer(ms.EmpiricalImputer, towns, frame, share=1.0)
@@ -172,5 +189,10 @@ def test_errors() -> None:
         ms.table_imputer(ms.GaussianImputer, codebook, frame.drop(columns="income"))
     imputer = ms.table_imputer(ms.GaussianImputer, codebook, frame)
     assert isinstance(imputer, ms.TableImputer)
+    value = ms.imputed_value(probabilities_of(codebook), imputer)
+    with pytest.raises(
+        ValueError, match="codes, whole numbers below 2 in column 'member', but row 1"
+    ):
+        value(np.array([[0, 0, 0, 1], [0, 0, 0, 2]]), np.ones((2, 1, 4), dtype=bool))
     with pytest.raises(ValueError, match="put together by hand"):
         imputer.save("nowhere.ckpt")

@@ -177,6 +177,8 @@ def _of_global_values(given: Mapping[str, object], most: int) -> _Bars:
     phi = torch.stack([values.phi for values in by_name.values()])
     error = torch.stack([values.standard_error for values in by_name.values()])
     shown = selection.largest(phi[0].abs(), most)
+    # What is left of zero by rounding errors.
+    offset = first.offset if abs(first.offset) > 1e-9 * abs(first.accuracy) else 0.0
     what, of, unit = "Mean probability of the true class", " (class balance)", "probability"
     if first.regression:
         what, of, unit = "Slope of predictions on targets", "", "slope on the target"
@@ -189,7 +191,7 @@ def _of_global_values(given: Mapping[str, object], most: int) -> _Bars:
         f"Global Shapley value ({unit})",
         (
             f"{what}: {style.number(first.accuracy)}",
-            f"base{of}: {style.number(first.offset)}; {style.count(first.rows, 'row')}",
+            f"base{of}: {style.number(offset)}; {style.count(first.rows, 'row')}",
         ),
         rest=selection.hidden(phi, shown) > 0,
     )

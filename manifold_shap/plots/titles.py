@@ -53,14 +53,23 @@ def notes(by_name: Explained) -> list[str]:
         if chosen is None:
             continue
         line = f"{name}: {chosen}" if len(by_name) > 1 else f"value function: {chosen}"
-        if chosen in errors:
-            line += f"; error {style.number(errors[chosen])}"
-        if OFF_MANIFOLD in errors and chosen != OFF_MANIFOLD:
-            line += f" ({style.number(errors[OFF_MANIFOLD])} off the manifold)"
+        line += _said(errors.get(chosen), errors.get(OFF_MANIFOLD), chosen)
         if "rows" in known:
             line += f", measured on {style.count(known['rows'], 'row')}"
         found.append(line)
     return found
+
+
+def _said(error: float | None, off: float | None, chosen: str) -> str:
+    """The error of the chosen value function, beside that off the manifold."""
+    if error is None:
+        return ""
+    if off is None or chosen == OFF_MANIFOLD:
+        return f"; error {style.number(error)}"
+    if not 1e-4 <= abs(off) < 1e4:
+        # In squares of a large or a small unit, which tell nobody anything.
+        return f"; error {error / off:.2f} times that off the manifold"
+    return f"; error {style.number(error)} ({style.number(off)} off the manifold)"
 
 
 def quality(explanation: Explanation | GlobalValues) -> Mapping[str, Any]:

@@ -34,6 +34,10 @@ def test_the_quality_of_a_value_function_is_one_line_and_a_bad_one_is_warned_of(
     assert titles.cautions({"": bad}) == [f"Caution: {WARNING}"]
     assert titles.cautions({"": good}) == []
     assert titles.notes({"a": good, "b": table()}) == [NOTE.replace("value function", "a")]
+    squares = {"chosen": "vae", "mse": {"vae": 3e9, "marginal": 4e9}}
+    assert titles.notes({"": replace(good, made_by={"quality": squares})}) == [
+        "value function: vae; error 0.75 times that off the manifold"
+    ]
     assert titles.notes({"": replace(good, made_by={"quality": {"chosen": "VAE"}})}) == [
         "value function: VAE"
     ]

@@ -1,11 +1,12 @@
 """Turns explanations into labelled datasets and into zarr stores, and joins stores of blocks."""
 
 import json
+import warnings
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -17,12 +18,13 @@ from manifold_shap.io.files import digest, write_whole
 from manifold_shap.players import Players
 from manifold_shap.simplex.partition import Partition
 from manifold_shap.spaces import as_space
-from manifold_shap.tables.rows import schema_from
+from manifold_shap.tables.rows import codebook_of, schema_from
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from manifold_shap.explanation import Explanation
+    from manifold_shap.tables.codebook import Codebook
 
 _FORMAT = "manifold_shap explanation"
 _TENSORS = ("phi", "standard_error", "base", "prediction", "x")
@@ -37,24 +39,29 @@ def to_dataset(explanation: "Explanation") -> "xr.Dataset":
     """A labelled dataset, which shares no memory with the explanation."""
     import xarray as xr
 
-    event = [f"axis_{k}" for k in range(explanation.x.ndim - 1)]
+    x, schema = explanation.x, explanation.schema
+    codebook = codebook_of(schema)
+    if codebook is not None:
+        # A store holds the values of its own rows, not all of the training frame.
+        x, schema = codebook.only(x)
+    event = [f"axis_{k}" for k in range(x.ndim - 1)]
     by_row, by_player = ["instances", *event], ["instances", "players", "outputs"]
     variables = {
         "phi": (by_player, explanation.phi),
         "standard_error": (by_player, explanation.standard_error),
         "base": (["instances", "outputs"], explanation.base),
         "prediction": (["instances", "outputs"], explanation.prediction),
-        "x": (by_row, explanation.x),
+        "x": (by_row, x),
         "player_of_element": (event, explanation.players.index),
         "degrees_of_freedom": (["instances"], explanation.degrees_of_freedom),
         "owners": (by_row, explanation.owners),
         "covariance": ([*by_player, "outputs_too"], explanation.covariance),
     }
-    schema, partition = explanation.schema, explanation.partition
+    partition = explanation.partition
     attributes = {
         "space": explanation.space.settings,
         "made_by": explanation.made_by,
-        "schema": schema and schema.to_dict(),
+        "schema": None if schema is None else schema.to_dict(),
         "partition": partition
         and {"signs": partition.signs.tolist(), "classes": partition.classes},
     }
@@ -171,11 +178,14 @@ def join(parts: Sequence[Path], path: Path, settings: Mapping[str, Any]) -> None
 
     first, made_by = load(parts[0]), dict[str, Any]()
     size, with_covariance = len(first["phi"]), any((part / "covariance").exists() for part in parts)
+    codebook = _codebook(first)
     at_once = max(1, _ROWS_AT_ONCE // size)
     for number in range(0, len(parts), at_once):
         blocks = [_alike(part, first, with_covariance) for part in parts[number : number + at_once]]
         for block in blocks:
             made_by = _merged(made_by, json.loads(block.attrs["made_by"]))
+            if codebook is not None:
+                _recode(block, codebook)
         rule: Any = {"compat": "override", "join": "override", "combine_attrs": "override"}
         several = xr.concat(blocks, "instances", data_vars="minimal", coords="minimal", **rule)
         how: Any = {"append_dim": "instances"}
@@ -189,6 +199,8 @@ def join(parts: Sequence[Path], path: Path, settings: Mapping[str, Any]) -> None
         if not written.equals(several):
             raise ValueError(f"Expected to read what was written to {path} but it differs.")
     group = zarr.open_group(path, mode="r+", use_consolidated=False)
+    if codebook is not None:
+        group.attrs["schema"] = json.dumps(codebook.to_dict())
     group.attrs["made_by"] = json.dumps({**made_by, **settings})
     with xr.open_zarr(path, consolidated=False, chunks=None) as store:
         group.attrs["sha256"] = _checksum(store)
@@ -281,6 +293,10 @@ def _header(dataset: "xr.Dataset") -> "xr.Dataset":
     header = dataset.drop_dims("instances")
     own = ("made_by", "sha256")
     header.attrs = {key: entry for key, entry in dataset.attrs.items() if key not in own}
+    if "schema" in header.attrs:
+        schema = json.loads(header.attrs["schema"])
+        # Each block has the values of its own rows.
+        header.attrs["schema"] = {k: each for k, each in schema.items() if k != "vocabularies"}
     return header
 
 
@@ -300,6 +316,21 @@ def _alike(part: Path, first: "xr.Dataset", with_covariance: bool) -> "xr.Datase
         square = np.where(error == 0, error, np.nan)[..., None].repeat(error.sizes["outputs"], -1)
         dataset["covariance"] = ((*error.dims, "outputs_too"), square)
     return dataset
+
+
+def _codebook(dataset: "xr.Dataset") -> "Codebook | None":
+    schema = dataset.attrs.get("schema")
+    return codebook_of(schema_from(json.loads(schema)) if schema else None)
+
+
+def _recode(block: "xr.Dataset", codebook: "Codebook") -> None:
+    """Give the rows of a block the codes of a codebook, which learns their values by it."""
+    own = cast("Codebook", _codebook(block))
+    with warnings.catch_warnings():
+        # What training had none of was said when the rows were explained.
+        warnings.simplefilter("ignore", UserWarning)
+        codes = codebook.rows(own.frame(_tensor(block, "x")))
+    block["x"] = (block["x"].dims, codes.numpy())
 
 
 def _merged(known: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:

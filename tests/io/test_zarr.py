@@ -2,10 +2,14 @@
 
 import json
 import shutil
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 import torch
 import zarr
@@ -125,3 +129,45 @@ def test_differences_are_named(saved: Path) -> None:
     other = there.assign_attrs(made_by=json.dumps({"permutations": 6, "evaluations": 1}))
     assert "permutations" in storage.differences(there, other, 0.0)
     assert "evaluations" not in storage.differences(there, other, 0.0)
+
+
+TABLE = pd.DataFrame({"age": [1.5, 2.0, np.nan, 4.0] * 5, "town": [*"abcd"] * 5})
+
+
+def of_table(rows: slice, frame: Any = TABLE) -> ms.Explanation:
+    codebook = ms.Codebook.fit(frame)
+    x = codebook.rows(frame)[rows]
+    found = ms.exact_shapley(lambda x, mask: (x[:, None] * mask).sum(-1, keepdim=True), x)
+    return replace(found.with_labels(range(20)[rows], codebook), players=codebook.players)
+
+
+@pytest.mark.parametrize("frame", [TABLE, pl.from_pandas(TABLE)])
+def test_rows_of_a_frame_are_stored_with_their_own_values(tmp_path: Path, frame: Any) -> None:
+    explanation = of_table(slice(1, 3), frame)
+    explanation.save(tmp_path / "rows.zarr")
+    found = ms.Explanation.load(tmp_path / "rows.zarr")
+    assert isinstance(found.schema, ms.Codebook)
+    assert found.schema.names == ("age", "town")
+    assert found.features().astype(object).equals(explanation.features().astype(object))
+    assert "d" not in json.dumps(found.schema.to_dict()["vocabularies"])
+
+
+def test_frames_of_polars_are_read_where_polars_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    explanation = of_table(slice(1, 3), pl.from_pandas(TABLE))
+    explanation.save(tmp_path / "rows.zarr")
+    monkeypatch.setitem(sys.modules, "polars", None)
+    found = ms.Explanation.load(tmp_path / "rows.zarr")
+    assert found.features().astype(object).equals(explanation.features().astype(object))
+
+
+def test_blocks_of_a_frame_are_joined(tmp_path: Path) -> None:
+    parts = []
+    for start in (0, 2, 4):
+        parts.append(tmp_path / f"{start}.zarr")
+        of_table(slice(start, start + 2)).save(parts[-1])
+    storage.join(parts, tmp_path / "whole.zarr", {})
+    found, whole = ms.Explanation.load(tmp_path / "whole.zarr"), of_table(slice(0, 6))
+    assert found.features().equals(whole.features())
+    assert torch.equal(found.phi, whole.phi)

@@ -3,6 +3,10 @@
 A single f(x) is an unbiased but high-variance target for v(S): over the rows that share x_S it
 varies as much as f does. A teacher that averages K completions gives v(S) with a K-th of that
 variance plus a bias of its own, which the single targets in every batch limit.
+
+Of a small table each row would be met by dozens of coalitions. A surrogate learns such rows by
+heart, and a teacher that has seen them leans towards their own f(x). So the rows are drawn from the
+teacher, too: as many as are wanted, and none of them known to it.
 """
 
 import time
@@ -26,6 +30,10 @@ from manifold_shap.values import ValueFunction
 _ROWS_PER_CALL = 8192
 # Coalitions drawn at once: drawing them takes several times the memory that they take.
 _PAIRS_PER_DRAW = 4096
+# One in so many pairs of coalitions of a drawn row has the grand coalition in it.
+_WHOLE = 8
+# Coalitions that one row may be met by before rows are drawn.
+_MOST_PER_ROW = 20
 
 
 @dataclass(frozen=True)
@@ -33,11 +41,12 @@ class TeacherTargets:
     """The teacher's values of pairs of coalitions, computed before the training.
 
     Attributes:
-        x: training rows.
+        x: rows: those of the training, or drawn ones.
         row: number of the row of each pair of coalitions.
         mask: antithetic pairs of coalitions `[pairs, 2, players]`.
         target: the teacher's values `[pairs, 2, outputs]`.
         seconds: wall time that they took.
+        outputs: T(f(x)) of drawn rows, which teach any coalition; None for rows of the training.
     """
 
     x: Tensor
@@ -45,13 +54,18 @@ class TeacherTargets:
     mask: Bool[Tensor, "pairs 2 players"]
     target: Float[Tensor, "pairs 2 outputs"]
     seconds: float
+    outputs: Float[Tensor, "rows outputs"] | None = None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "TeacherTargets":
         # Lightning copies a task to average its weights; data that never change need no copy.
         return self
 
     def sample(self, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-        """Rows, masks and targets of `count` pairs, with replacement, on the generator's device.
+        """Rows, antithetic pairs of coalitions and targets, with replacement.
+
+        Of drawn rows every second one has coalitions that the teacher was not asked for, and its
+        own T(f(x)) as the target: little is left open by large coalitions, and more rows count
+        there more than a mean.
 
         >>> none = torch.zeros(1, dtype=torch.long), torch.zeros(1, 2, 3, dtype=torch.bool)
         >>> target = torch.zeros(1, 2, 4)
@@ -59,10 +73,23 @@ class TeacherTargets:
         >>> [part.shape[0] for part in known.sample(8, torch.Generator())]
         [8, 8, 8]
         """
-        device = generator.device
-        chosen = torch.randint(len(self.row), (count,), generator=generator, device=device).cpu()
-        x, mask, target = self.x[self.row[chosen]], self.mask[chosen], self.target[chosen]
-        return x.to(device), mask.to(device), target.to(device)
+        device, single = generator.device, 0 if self.outputs is None else count // 2
+
+        def numbers(below: int, some: int) -> Tensor:
+            return torch.randint(below, (some,), generator=generator, device=device).cpu()
+
+        chosen = numbers(len(self.row), count - single)
+        parts = self.x[self.row[chosen]], self.mask[chosen], self.target[chosen]
+        x, mask, target = (part.to(device) for part in parts)
+        if self.outputs is None or not single:
+            return x, mask, target
+        rows = numbers(len(self.x), single)
+        own = SizeUniform(mask.shape[-1]).sample_antithetic((single,), generator)
+        # The model itself, which is v(N), is learned beside the law of the Shapley sum.
+        own[: single // _WHOLE, 1] = True
+        outputs = self.outputs[rows, None].expand(-1, 2, -1).to(device)
+        rows = self.x[rows].to(device)
+        return torch.cat((x, rows)), torch.cat((mask, own)), torch.cat((target, outputs))
 
 
 def check_teacher(teacher: Any, pairs: Any, share: Any) -> None:
@@ -103,6 +130,14 @@ def check_same_game(
         )
 
 
+def rows_to_teach(teacher: ValueFunction, x: Tensor, pairs: int, seed: int) -> Tensor | None:
+    """Rows drawn for so many (row, coalition) pairs; None where those of the training will do.
+
+    They are twice as many as the pairs: a row whose own prediction teaches costs a single one.
+    """
+    return teacher.drawn_rows(2 * pairs, seed) if pairs > _MOST_PER_ROW * len(x) else None
+
+
 def evaluate_teacher(
     teacher: ValueFunction,
     x: Tensor,
@@ -110,6 +145,7 @@ def evaluate_teacher(
     seed: int,
     progress: bool | None = None,
     kept: Mapping[str, Any] | None = None,
+    drawn: bool = False,
 ) -> TeacherTargets:
     """Evaluate a teacher at random (row, coalition) pairs, each with draws of its own.
 
@@ -120,6 +156,7 @@ def evaluate_teacher(
         seed: of the pairs and of the teacher's draws.
         progress: show a bar on work of more than two seconds; by default where a person looks.
         kept: `target` and `seconds` of an earlier call, which are then only checked.
+        drawn: whether the rows are none of the training: then their T(f(x)) teaches, too.
 
     Raises:
         ValueError: the values are not finite, or those kept are of another teacher.
@@ -135,15 +172,20 @@ def evaluate_teacher(
             values.append(teacher(x[row[some]], mask[some], keys[some]).cpu().float())
             bar.update(2 * len(some))
     target = check_finite(torch.cat(values), "teacher(x, mask)", "look for an overflow in it")
+    outputs = None
+    if drawn:
+        outputs = torch.cat(
+            [teacher.prediction(some).cpu().float() for some in x.split(_ROWS_PER_CALL)]
+        )
     if kept is None:
-        return TeacherTargets(x, row, mask, target, time.perf_counter() - start)
+        return TeacherTargets(x, row, mask, target, time.perf_counter() - start, outputs)
     if gap := disagreement(target, kept["target"][evaluated]):
         raise ValueError(
             "Expected `directory` to be empty or to hold an interrupted training of this "
             f"surrogate, but its teacher was another one (whose values differ by up to {gap:.3g}). "
             "Name another `directory`, or remove that one."
         )
-    return TeacherTargets(x, row, mask, kept["target"], kept["seconds"])
+    return TeacherTargets(x, row, mask, kept["target"], kept["seconds"], outputs)
 
 
 def _sample_pairs(

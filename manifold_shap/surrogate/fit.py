@@ -21,10 +21,11 @@ from manifold_shap.surrogate.distillation import (
     check_teacher,
     disagreement,
     evaluate_teacher,
+    rows_to_teach,
 )
-from manifold_shap.surrogate.network import Surrogate
+from manifold_shap.surrogate.network import Surrogate, elements_to_bin
 from manifold_shap.surrogate.value import SurrogateValue
-from manifold_shap.tables.rows import codebook_of, schema_from
+from manifold_shap.tables.rows import codebook_of, encoded, schema_from
 from manifold_shap.tables.schema import Schema
 from manifold_shap.training.loop import seeded, train
 from manifold_shap.training.rows import training_rows
@@ -51,9 +52,9 @@ class SurrogateTask(Task):
     flattened elements; `elements`, that of each element of a row of codes once it is encoded, or
     None; the names of `players` and `outputs`; `space`, the settings of the output space, see
     `as_space`; `dtype`, that of the model's rows where these are whole numbers, or None; the
-    `schema` of the rows, as plain data, or None; `hidden` and `activation`, see `Surrogate`;
-    `teacher`, None or the `share` of a batch that it teaches and
-    what else tells it from others; and the options of the training.
+    `schema` of the rows, as plain data, or None; `hidden`, `activation` and `binned`, see
+    `Surrogate`; `teacher`, None or the `share` of a batch that it teaches and what else tells it
+    from others; and the options of the training.
 
     Attributes:
         teacher_targets: values of a teacher that take the place of a share of every training batch.
@@ -71,7 +72,7 @@ class SurrogateTask(Task):
         (event, index), outputs = self.inputs, len(own["outputs"])
         on_simplex = as_space(**own["space"]).on_simplex
         self.surrogate = Surrogate(
-            event, index, outputs, on_simplex, own["hidden"], own["activation"]
+            event, index, outputs, on_simplex, own["hidden"], own["activation"], own["binned"]
         )
         self.register_buffer("base", torch.zeros(outputs))
         self.register_buffer("probe", torch.zeros(_PROBE_ROWS, *own["event"]))
@@ -191,17 +192,21 @@ def fit_surrogate(
         "dtype": dtype and str(dtype).removeprefix("torch."),
         "hidden": hidden,
         "activation": activation,
+        "binned": [],
         "teacher": None,
     }
+    drawn = None
     if teacher is not None:
         check_same_game(teacher, rows.players, space, rows.train[:64], target[:64])
         about = {"pairs": teacher_pairs, "share": teacher_share, **teacher.provenance}
         settings["teacher"] = about
+        drawn = rows_to_teach(teacher, rows.train, teacher_pairs, chosen["seed"])
+        settings["binned"] = [] if drawn is None else elements_to_bin(seen)
     with seeded(chosen["seed"]):
         task = SurrogateTask({**settings, **chosen})
     task.describe(rows.train, seen, target)
-    known = _teacher_targets(task, teacher, rows.train, teacher_pairs, chosen)
-    task.teacher_targets = known and replace(known, x=seen)
+    known = _teacher_targets(task, teacher, rows.train, drawn, chosen)
+    task.teacher_targets = known and replace(known, x=encoded(known.x, rows.schema))
     check = seen_validation, space(wrapped(rows.validation, space.takes)).float()
     record = train(task, (seen, target), check, chosen)
     value = surrogate_value(task, wrapped, rows.schema)
@@ -215,7 +220,7 @@ def _teacher_targets(
     task: SurrogateTask,
     teacher: ValueFunction | None,
     x: Tensor,
-    pairs: int,
+    drawn: Tensor | None,
     options: Mapping[str, Any],
 ) -> TeacherTargets | None:
     """The teacher's values, or those that an interrupted training has left in its directory."""
@@ -226,7 +231,9 @@ def _teacher_targets(
         kept = task.interrupted(Path(directory, _TARGETS), "teacher")
     if teacher is None:
         return None
-    found = evaluate_teacher(teacher, x, pairs, options["seed"], options["progress"], kept)
+    pairs, fresh = task.settings["teacher"]["pairs"], drawn is not None
+    x = x if drawn is None else drawn
+    found = evaluate_teacher(teacher, x, pairs, options["seed"], options["progress"], kept, fresh)
     if directory is not None and kept is None:
         values = {"kind": "teacher", "target": found.target, "seconds": found.seconds}
         save_checkpoint(Path(directory, _TARGETS), {**task.checkpoint(), **values})

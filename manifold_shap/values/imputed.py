@@ -20,6 +20,9 @@ from manifold_shap.values.model import ModelValue, codebook_behind, model_for, r
 # Elements of completed rows that are held at a time: 256 MiB.
 _MOST_ELEMENTS = 2**26
 
+# New rows that are drawn at a time.
+_ROWS_DRAWN = 8192
+
 # Weighted samples warn below this mean effective sample size, (Σw)²/Σw²: about one draw counts.
 LEAST_EFFECTIVE_DRAWS = 2.0
 
@@ -114,6 +117,15 @@ class ImputedValue(ModelValue):
     def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
         outputs, weights, _, _ = self._drawn(x, mask, keys)
         return _mean(outputs, weights)
+
+    def drawn_rows(self, count: int, seed: int) -> Float[Tensor, "count *event"]:
+        """Completions of the empty coalition: new rows, as the imputer has them distributed."""
+        x = self.imputer.reference[:1]
+        none = torch.zeros(1, 1, len(self.players), dtype=torch.bool, device=x.device)
+        keys = torch.full((1, 1), seed, device=x.device)
+        numbers = range(0, count, _ROWS_DRAWN)
+        draws = [range(first, min(first + _ROWS_DRAWN, count)) for first in numbers]
+        return torch.cat([self.imputer.sample(x, none, some, keys)[0, 0] for some in draws])
 
     def values_along(
         self, x: Tensor, orders: Tensor, keys: Tensor, batch_size: int | None = None

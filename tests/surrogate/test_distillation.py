@@ -15,7 +15,7 @@ from torch import Tensor, nn
 import manifold_shap as ms
 from manifold_shap.coalitions import all_coalitions
 from manifold_shap.surrogate import distillation
-from manifold_shap.surrogate.distillation import check_teacher, evaluate_teacher
+from manifold_shap.surrogate.distillation import check_teacher, evaluate_teacher, rows_to_teach
 from manifold_shap.surrogate.fit import SurrogateTask
 from manifold_shap.surrogate.network import Surrogate
 from manifold_shap.values import model_for
@@ -306,8 +306,8 @@ def test_players_are_those_of_the_teacher() -> None:
 def test_a_small_share_of_a_small_batch_has_no_target() -> None:
     settings = {
         "event": (3,), "index": [0, 1, 2], "players": "abc", "outputs": "01", "hidden": [8],
-        "activation": "relu", "space": {"output": "probability"},
-        "teacher": {"share": 0.1}, "seed": 0,
+        "activation": "relu", "binned": [], "elements": None,
+        "space": {"output": "probability"}, "teacher": {"share": 0.1}, "seed": 0,
     }  # fmt: skip
     task = SurrogateTask(settings)
     task.teacher_targets = evaluate_teacher(TableValue(offset=100.0), TABLE, 20, seed=0)
@@ -316,6 +316,109 @@ def test_a_small_share_of_a_small_batch_has_no_target() -> None:
     assert task.loss(batch, generator).mean() < 1
     task.settings["teacher"]["share"] = 0.25
     assert task.loss(batch, generator).mean() > 1000
+
+
+# A normal table of three columns; the first two make a product, so that v(S) is no plane.
+MIXING = torch.tensor([[1.0, 0.0, 0.0], [0.8, 0.6, 0.0], [-0.6, 0.3, 0.7]])
+NORMAL = torch.randn(150, 3, generator=torch.Generator().manual_seed(0)) @ MIXING.T
+
+
+def product(x: Tensor) -> Tensor:
+    """A regression with a product and a step."""
+    return x[:, :1] * x[:, 1:2] + (x[:, 2:] > 0.5).float()
+
+
+class NormalValue(ModelValue):
+    """v(S) of `product` under the normal law with the moments of some rows, in closed form."""
+
+    name = "normal"
+
+    def __init__(self, x: Tensor) -> None:
+        space = ms.Identity()
+        players = ms.Players.of_elements((3,))
+        super().__init__(model_for(product, x, space), players, space, product(x).mean(0))
+        self.mean, self.covariance = x.mean(0).double(), x.T.double().cov()
+
+    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+        out = torch.stack(
+            [self._value(row, s) for row, own in zip(x, mask, strict=True) for s in own]
+        )
+        return out.view(*mask.shape[:2], 1).float()
+
+    def _value(self, row: Tensor, s: Tensor) -> Tensor:
+        mean, covariance = row.double().clone(), torch.zeros(3, 3, dtype=torch.float64)
+        a, b = (~s).nonzero()[:, 0], s.nonzero()[:, 0]
+        gain = torch.linalg.solve(self.covariance[b][:, b], self.covariance[b][:, a]).T
+        mean[a] = self.mean[a] + gain @ (row[b].double() - self.mean[b])
+        covariance[a[:, None], a] = self.covariance[a][:, a] - gain @ self.covariance[b][:, a]
+        above = torch.special.ndtr((mean[2] - 0.5) / covariance[2, 2].sqrt())
+        step = above if covariance[2, 2] > 0 else (mean[2] > 0.5).double()
+        return mean[0] * mean[1] + covariance[0, 1] + step
+
+
+def test_of_a_small_table_a_surrogate_is_as_close_to_the_truth_as_its_teacher() -> None:
+    imputer = ms.GaussianImputer(NORMAL)
+    teacher = ms.imputed_value(product, imputer, "identity", draws=4)
+    truth, x = NormalValue(NORMAL), teacher.drawn_rows(200, seed=7)
+    mask = MASKS[1:-1].expand(200, -1, -1)
+
+    def error(**taught: Any) -> float:
+        brief = {"output": "identity", "hidden": [64], "max_epochs": 6, "batch_size": 128}
+        few = {"accelerator": "cpu", "limit_train_batches": 100}
+        value = ms.fit_surrogate(
+            product, NORMAL, x_validation=x, learning_rate=0.01, trainer=few, **brief, **taught
+        )
+        return (value(x, mask) - truth(x, mask)).square().mean().item()
+
+    spread = truth(x, mask).var().item()
+    taught = error(teacher=teacher, teacher_pairs=6000, teacher_share=0.9)
+    assert taught < 0.04 * spread
+    assert taught < 0.6 * error()
+
+
+def test_rows_of_a_small_table_are_drawn_from_the_teacher() -> None:
+    teacher = marginal()
+    # Twenty coalitions a row are few enough.
+    assert rows_to_teach(teacher, TABLE, 2000, seed=0) is None
+    rows = rows_to_teach(teacher, TABLE, 2002, seed=0)
+    assert rows is not None
+    assert rows.shape == (4004, 3)
+    share = (rows[:, None] == ROWS).all(-1).double().mean(0)
+    torch.testing.assert_close(share, COUNTS / COUNTS.sum(), atol=0.04, rtol=0, check_dtype=False)
+    assert torch.equal(rows, rows_to_teach(teacher, TABLE, 2002, seed=0))
+    # A teacher without a law of its rows has none to draw.
+    assert rows_to_teach(TableValue(), TABLE, 2002, seed=0) is None
+
+
+def test_drawn_rows_teach_by_their_own_prediction_too() -> None:
+    rows = marginal().drawn_rows(300, seed=3)
+    known = evaluate_teacher(marginal(), rows, 300, seed=1, drawn=True)
+    torch.testing.assert_close(known.outputs, classifier(rows))
+    x, mask, target = known.sample(50, torch.Generator().manual_seed(0))
+    assert [part.shape for part in (x, mask)] == [(50, 3), (50, 2, 3)]
+    own = classifier(x)[:, None].expand(-1, 2, -1)
+    torch.testing.assert_close(target[25:], own[25:])
+    assert not torch.allclose(target[:25], own[:25])
+    # One alone is the teacher's.
+    assert not torch.allclose(known.sample(1, torch.Generator())[2], own[:1])
+
+
+def test_a_surrogate_taught_by_drawn_rows_is_resumed_and_read_back(tmp_path: Path) -> None:
+    def gaussian(x: Tensor) -> Tensor:
+        return x[:, :2].softmax(-1)
+
+    teacher = ms.imputed_value(gaussian, ms.GaussianImputer(NORMAL), draws=2)
+    taught = {"model": gaussian, "x_train": NORMAL, "x_validation": NORMAL[:20]}
+    taught |= {"teacher": teacher, "teacher_pairs": 4000}
+    whole = fit(**taught)
+    assert whole.surrogate.binned.tolist() == [0, 1, 2]
+    with ctrl_c_at(13), pytest.raises(KeyboardInterrupt):
+        fit(**taught, directory=tmp_path)
+    assert same_weights(fit(**taught, directory=tmp_path), whole)
+    whole.save(tmp_path / "surrogate.ckpt")
+    loaded = ms.load_surrogate(tmp_path / "surrogate.ckpt", gaussian)
+    mask = MASKS.expand(8, -1, -1)
+    assert torch.equal(loaded(NORMAL[:8], mask), whole(NORMAL[:8], mask))
 
 
 class Overflowing(TableValue):

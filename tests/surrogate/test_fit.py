@@ -108,7 +108,8 @@ def test_every_space_trains_and_keeps_its_anchors(space: str) -> None:
 def test_the_loss_is_the_mean_squared_error_over_coalitions_and_outputs() -> None:
     settings = {
         "event": [3], "index": [0, 1, 2], "players": "abc", "outputs": "01", "hidden": [8],
-        "activation": "relu", "space": {"output": "probability"}, "teacher": None, "seed": 0,
+        "activation": "relu", "binned": [], "elements": None,
+        "space": {"output": "probability"}, "teacher": None, "seed": 0,
     }  # fmt: skip
     task, x, target = SurrogateTask(settings), EVERY_ROW[:5], torch.rand(5, 2)
     mask = task.law.sample_antithetic((5,), torch.Generator().manual_seed(9))
@@ -126,7 +127,7 @@ def test_players_are_the_columns_of_the_schema() -> None:
     value = fit(model=model, x_train=rows, x_validation=rows[:9], schema=schema, max_epochs=1)
     assert value.players.names == ("colour", "size")
     assert value.players.index.tolist() == [0, 0, 0, 1]
-    with pytest.raises(ValueError, match=r"`x_train` with 4 elements in a row, .* \(40, 3\)"):
+    with pytest.raises(ValueError, match=r"`x_train` with 4 elements in a row, .* \(rows, 3\)"):
         fit(model=model, x_train=rows[:, :3], x_validation=None, schema=schema)
 
 

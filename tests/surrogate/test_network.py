@@ -8,7 +8,7 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap.nn import ACTIVATIONS
-from manifold_shap.surrogate.network import Surrogate
+from manifold_shap.surrogate.network import Surrogate, elements_to_bin
 
 
 def make(space: str = "ilr", outputs: int = 2, event: tuple[int, ...] = (4,)) -> Surrogate:
@@ -201,3 +201,61 @@ def test_linearized_values_cost_no_more_than_a_few() -> None:
     assert 20 < images.linearized_cost < 784 / 3
     many_classes = Surrogate((8,), range(8), 1000, True)
     assert many_classes.linearized_cost > 1000
+
+
+def binned(hidden: tuple[int, ...] = (16, 8)) -> Surrogate:
+    """A network of five elements, two of one player; the second and the fourth are in bins."""
+    torch.manual_seed(0)
+    surrogate = Surrogate((5,), [0, 0, 1, 2, 3], 2, False, hidden, binned=[1, 3])
+    x, _ = some(200, (5,))
+    surrogate.standardise(x, torch.randn(200, 2))
+    return surrogate
+
+
+def test_bins_are_passed_one_after_another() -> None:
+    surrogate = binned()
+    low, high = surrogate.edges[0, [0, -1]]
+    x = torch.zeros(3, 5)
+    x[:, 1] = torch.stack((low - 1, surrogate.edges[0, 4], high + 1))
+    passed = surrogate.standardised(x * surrogate.x_scale + surrogate.x_mean)[:, 5:21] + 0.5
+    expected = torch.stack([(torch.arange(16) < count).float() for count in (0, 4, 16)])
+    torch.testing.assert_close(passed, expected, atol=1e-4, rtol=0)
+
+
+def test_a_frequent_value_is_a_step() -> None:
+    surrogate = Surrogate((1,), [0], 1, False, [4], binned=[0])
+    x = torch.cat((torch.zeros(100), torch.rand(100, generator=torch.Generator()) + 1))[:, None]
+    surrogate.standardise(x, x)
+    passed = surrogate.standardised(torch.tensor([[-0.01], [0.01]]))[:, 1:]
+    assert torch.isfinite(passed).all()
+    assert (passed[1] - passed[0]).sum() > 6
+
+
+@given(seed=st.integers(0, 100))
+@settings(max_examples=10, deadline=None)
+def test_bins_belong_to_their_element_s_player(seed: int) -> None:
+    surrogate = binned()
+    generator = torch.Generator().manual_seed(seed)
+    x, other = torch.randn(2, 40, 5, generator=generator)
+    mask = torch.rand(40, 40, 4, generator=generator) < 0.5
+    present = mask[..., torch.tensor([0, 0, 1, 2, 3])]
+    # Whatever the absent players are, few and many coalitions of a row and orders agree.
+    whole = surrogate(x, mask)
+    one = torch.cat(
+        [
+            surrogate(torch.where(p, x, other), m[:, None])
+            for p, m in zip(present.unbind(1), mask.unbind(1), strict=True)
+        ],
+        dim=1,
+    )
+    torch.testing.assert_close(one, whole, atol=1e-5, rtol=1e-4)
+    orders = torch.rand(40, 3, 4, generator=generator).argsort(-1)
+    nested = orders.argsort(-1)[:, :, None] < torch.arange(1, 4)[:, None]
+    along = surrogate.along(x, orders)
+    torch.testing.assert_close(along.flatten(1, 2), surrogate(x, nested.flatten(1, 2)))
+
+
+def test_elements_with_few_values_and_images_have_no_bins() -> None:
+    x = torch.stack((torch.arange(40.0), torch.arange(40.0) % 16, torch.arange(40.0) % 17), dim=1)
+    assert elements_to_bin(x) == [0, 2]
+    assert elements_to_bin(torch.rand(40, 1, 4, 4)) == []

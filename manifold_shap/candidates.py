@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -25,7 +26,7 @@ from manifold_shap.spaces import OutputSpace
 from manifold_shap.surrogate.fit import fit_surrogate
 from manifold_shap.tables.codebook import Codebook
 from manifold_shap.vae.fit import fit_imputer
-from manifold_shap.values import ValueFunction, imputed_value
+from manifold_shap.values import ImputedValue, ValueFunction, imputed_value
 
 IMPUTERS = ("gaussian", "copula", "empirical", "vae")
 CANDIDATES = (*IMPUTERS, "surrogate", "taught_surrogate")
@@ -33,6 +34,16 @@ CANDIDATES = (*IMPUTERS, "surrogate", "taught_surrogate")
 # Pairs of a row and a coalition on which candidates are compared.
 _PAIRS = 2048
 _DRAWS = 64
+
+# How a surrogate is taught; a teacher's draws cost a row of the model each.
+_TEACHER_DRAWS = 8
+_TAUGHT: dict[str, Any] = {
+    "teacher_pairs": 60_000,
+    "teacher_share": 0.875,
+    "batch_size": 512,
+    "patience": None,
+    "trainer": {"precision": "bf16-mixed"},
+}
 
 
 @dataclass(frozen=True)
@@ -78,10 +89,10 @@ class Fitted:
     skipped: dict[str, str] = field(default_factory=dict)
 
     @property
-    def best_imputer(self) -> ValueFunction | None:
+    def best_imputer(self) -> ImputedValue | None:
         """The one with the least error so far."""
         known = {name: score for name, score in self.scores.items() if name in IMPUTERS}
-        return self.values[best(known)] if known else None
+        return cast(ImputedValue, self.values[best(known)]) if known else None
 
 
 def fit_candidates(game: Game, names: Collection[str], fit_seconds: float | None = None) -> Fitted:
@@ -131,23 +142,24 @@ def _vae(game: Game, _: Fitted) -> ValueFunction:
     return game.imputed(imputer, "vae")
 
 
-def _surrogate(game: Game, _: Fitted, teacher: ValueFunction | None = None) -> ValueFunction:
+def _surrogate(game: Game, _: Fitted, **taught: Any) -> ValueFunction:
     return fit_surrogate(
         game.model,
         game.x_train,
         schema=game.codebook,
         output=game.space,
-        teacher=teacher,
         seed=game.seed,
         progress=game.progress,
+        **taught,
     )
 
 
 def _taught_surrogate(game: Game, fitted: Fitted) -> ValueFunction:
-    teacher = fitted.best_imputer
-    if teacher is None:
+    known = fitted.best_imputer
+    if known is None:
         raise ValueError("no imputer was fitted that could teach it")
-    value = _surrogate(game, fitted, teacher)
+    teacher = imputed_value(game.model, known.imputer, game.space, _TEACHER_DRAWS, game.seed)
+    value = _surrogate(game, fitted, teacher=teacher, **_TAUGHT)
     value.name = "taught_surrogate"
     return value
 

@@ -81,7 +81,7 @@ def measure(
     scores = {n: ms.mean_squared_error(v, held_out, mask).debiased for n, v in values.items()}
     best = values[min(scores, key=lambda side: scores[side])]
     teacher = ms.imputed_value(model, best.imputer, draws=8, seed=seed)
-    steps = {"batch_size": 512, "max_epochs": epochs, "patience": None}
+    steps: dict[str, Any] = {"batch_size": 512, "max_epochs": epochs, "patience": None}
     taught = {"teacher": teacher, "teacher_pairs": pairs, "teacher_share": 0.875, **steps}
     fit("surrogate", lambda: ms.fit_surrogate(model, x, **brief))
     own = fit("taught surrogate", lambda: ms.fit_surrogate(model, x, **brief, **taught))

@@ -12,13 +12,16 @@ from manifold_shap.data.tables import Abalone, Census
 
 def rows_of(name: str, part: int, train: int, test: int, seed: int) -> tuple[Tensor, Any, Any]:
     """Encoded rows, first those of the training, with labels, and their schema."""
-    random, categorical = np.random.default_rng(100 + seed), ()
+    random = np.random.default_rng(100 + seed)
+    categorical: tuple[str, ...] = ()
+    frame: Any
     if name in ("abalone", "census"):
         table = (Abalone if name == "abalone" else Census)().read()
         order = random.permutation(len(table.features))
         test = min(test, len(order) - train)
         order = np.roll(order, -part * test)[np.r_[test : test + train, :test]]
-        frame, y = table.features.iloc[order], table.labels.numpy()[order]
+        features: Any = table.features
+        frame, y = features.iloc[order], table.labels.numpy()[order]
         categorical = table.categorical
     else:
         frame, y = (factors if name == "factors" else classes)(train + test, random)
@@ -45,7 +48,8 @@ def classes(rows: int, random: np.random.Generator) -> tuple[pd.DataFrame, Any]:
     law = np.random.default_rng(11)
     hidden = random.choice(6, rows, p=law.dirichlet(np.full(6, 5.0)))
     trend, columns = random.normal(size=rows), {}
-    for j, made in enumerate((lambda v: np.exp(v / 2), np.exp, lambda v: np.round(3 * v))):
+    shapes: Any = (lambda v: np.exp(v / 2), np.exp, lambda v: np.round(3 * v))
+    for j, made in enumerate(shapes):
         columns[f"number {j}"] = made(_number(law, random, hidden, trend))
     columns |= {f"number {j}": _number(law, random, hidden, trend) for j in (3, 4)}
     for j, levels in enumerate((2, 3, 4, 5, 6)):

@@ -4,7 +4,7 @@ A single f(x) is an unbiased but high-variance target for v(S): over the rows th
 varies as much as f does. A teacher that averages K completions gives v(S) with a K-th of that
 variance plus a bias of its own, which the single targets in every batch limit.
 
-Of a small table each row would be met by dozens of coalitions. A surrogate learns such rows by
+Of a small table each row would be met by many coalitions. A surrogate learns such rows by
 heart, and a teacher that has seen them leans towards their own f(x). So the rows are drawn from the
 teacher, too: as many as are wanted, and none of them known to it.
 """
@@ -24,7 +24,7 @@ from manifold_shap._progress import progress_bar
 from manifold_shap.coalitions import SizeUniform
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace
-from manifold_shap.values import ValueFunction
+from manifold_shap.values import ImputedValue, ValueFunction
 
 # Model rows in one call of the teacher: changes memory, not the values.
 _ROWS_PER_CALL = 8192
@@ -33,7 +33,7 @@ _PAIRS_PER_DRAW = 4096
 # One in so many pairs of coalitions of a drawn row has the grand coalition in it.
 _WHOLE = 8
 # Coalitions that one row may be met by before rows are drawn.
-_MOST_PER_ROW = 20
+_MOST_PER_ROW = 4
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,9 @@ def rows_to_teach(teacher: ValueFunction, x: Tensor, pairs: int, seed: int) -> T
 
     They are twice as many as the pairs: a row whose own prediction teaches costs a single one.
     """
-    return teacher.drawn_rows(2 * pairs, seed) if pairs > _MOST_PER_ROW * len(x) else None
+    if pairs <= _MOST_PER_ROW * len(x) or not isinstance(teacher, ImputedValue):
+        return None
+    return teacher.drawn_rows(2 * pairs, seed)
 
 
 def evaluate_teacher(

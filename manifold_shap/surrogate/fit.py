@@ -147,9 +147,12 @@ def fit_surrogate(
         hidden, activation: layers of the network.
         teacher: a value function of the same game, such as `imputed_value(model, imputer)`, whose
             averaged predictions are targets of less variance than the single f(x). It helps where
-            it is more accurate than a surrogate alone. An imputer that keeps rows should keep
-            others than `x_train`: it finds its own again, and leans towards their f(x).
+            it is more accurate than a surrogate alone; 8 draws are enough.
         teacher_pairs: number of (row, coalition) pairs that the teacher evaluates before training.
+            Where that is more than four for each row, an imputer draws new rows to evaluate, twice
+            as many, and the predictions of single ones teach, too; the network then sees columns in
+            bins besides (`Surrogate`). With fewer, an imputer that keeps rows should keep others
+            than `x_train`: it finds its own again, and leans towards their f(x).
         teacher_share: share of every batch that comes from them.
         options: of the training, see `TrainingOptions`. `directory` keeps the teacher's values,
             too, in `teacher.ckpt`.

@@ -168,10 +168,6 @@ class ValueFunction(ABC):
         draws = values.new_full(values.shape[:2], self.draws)
         return Estimate(values, torch.zeros_like(values), draws)
 
-    def drawn_rows(self, count: int, seed: int) -> Float[Tensor, "count *event"] | None:
-        """New rows of the data distribution, where the value function has one to draw from."""
-        return None
-
     @property
     def device(self) -> torch.device:
         """Where values are computed."""

@@ -378,8 +378,9 @@ def test_of_a_small_table_a_surrogate_is_as_close_to_the_truth_as_its_teacher() 
 
 def test_rows_of_a_small_table_are_drawn_from_the_teacher() -> None:
     teacher = marginal()
-    # Twenty coalitions a row are few enough.
-    assert rows_to_teach(teacher, TABLE, 2000, seed=0) is None
+    # Four coalitions a row are few enough.
+    assert rows_to_teach(teacher, TABLE, 400, seed=0) is None
+    assert rows_to_teach(teacher, TABLE, 401, seed=0) is not None
     rows = rows_to_teach(teacher, TABLE, 2002, seed=0)
     assert rows is not None
     assert rows.shape == (4004, 3)

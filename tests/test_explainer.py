@@ -1,0 +1,240 @@
+"""The front door: from a model and a frame to explanations, saved and loaded."""
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import torch
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.linear_model import LinearRegression
+
+import manifold_shap as ms
+from manifold_shap import candidates
+
+FEW = ("gaussian", "copula")
+
+
+def table(rows: int = 120, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    size = rng.normal(80, 25, rows).round()
+    return pd.DataFrame(
+        {
+            "size": size,
+            "rooms": (size / 25 + rng.normal(0, 0.7, rows)).round().clip(1),
+            "town": pd.Categorical(np.where(size + rng.normal(0, 20, rows) > 90, "Oslo", "Rome")),
+            "renovated": np.where(rng.random(rows) < 0.4, np.nan, rng.integers(1990, 2025, rows)),
+        },
+        index=[f"house {k}" for k in range(rows)],
+    )
+
+
+FRAME = table()
+PRICE = 3 * FRAME["size"] + 40.0 * (FRAME["town"] == "Oslo") + 20.0 * FRAME["renovated"].isna()
+TREES = HistGradientBoostingClassifier(max_iter=10, random_state=0).fit(FRAME, PRICE > 250)
+
+
+@pytest.fixture(scope="module")
+def explainer() -> ms.Explainer:
+    return ms.Explainer(TREES, FRAME, candidates=FEW, players={"house": ["size", "rooms"]})
+
+
+def test_rows_of_a_frame_are_explained(explainer: ms.Explainer) -> None:
+    explanation = explainer(FRAME.tail(3), evaluations=200)
+    assert explanation.instances == ("house 117", "house 118", "house 119")
+    assert explanation.players.names == ("house", "town", "renovated")
+    assert explanation.outputs == ("False", "True")
+    # Trees answer in double precision, and so do explanations.
+    assert np.array_equal(explanation.prediction.numpy(), TREES.predict_proba(FRAME.tail(3)))
+    assert explanation.efficiency_gap < 1e-6
+    assert explanation.made_by["quality"]["chosen"] == explainer.quality.chosen
+
+
+def test_the_best_candidate_on_held_out_rows_is_taken(explainer: ms.Explainer) -> None:
+    quality = explainer.quality
+    assert set(quality.mse) == {"marginal", *FEW}
+    assert quality.chosen == min(FEW, key=lambda name: quality.selection[name])
+    assert explainer.value.name == quality.chosen
+    assert repr(explainer) == (
+        f"Explainer(3 players, outputs ['False', 'True'] in 'probability', by {quality.chosen!r})"
+    )
+
+
+def test_the_same_seed_makes_the_same_choice() -> None:
+    first, second = (ms.Explainer(TREES, FRAME, candidates=FEW, seed=3) for _ in range(2))
+    assert first.quality.mse == second.quality.mse
+    one, other = (each(FRAME.head(2), evaluations=60) for each in (first, second))
+    assert torch.equal(one.phi, other.phi)
+
+
+def test_every_candidate_can_be_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = {"max_epochs": 1, "hidden": (8,), "trainer": {"limit_train_batches": 2}}
+    imputer, surrogate = candidates.fit_imputer, candidates.fit_surrogate
+
+    def quick_imputer(*args: Any, **settings: Any) -> Any:
+        return imputer(*args, **{**settings, **few, "latent": 2, "bank_size": 50})
+
+    def quick_surrogate(*args: Any, **settings: Any) -> Any:
+        return surrogate(*args, **{**settings, **few, "teacher_pairs": 64})
+
+    monkeypatch.setattr(candidates, "fit_imputer", quick_imputer)
+    monkeypatch.setattr(candidates, "fit_surrogate", quick_surrogate)
+    quality = ms.Explainer(TREES, FRAME).quality
+    assert set(quality.mse) == {"marginal", *candidates.CANDIDATES}
+    assert quality.skipped == {}
+
+
+@pytest.mark.parametrize("library", ["polars", "array", "tensor"])
+def test_other_frames_are_explained(library: str) -> None:
+    x = FRAME[["size", "rooms"]].to_numpy(np.float32)
+    frame = {"polars": pl.DataFrame({"size": x[:, 0], "rooms": x[:, 1]}), "array": x}
+    rows = frame.get(library, torch.from_numpy(x))
+    model = LinearRegression().fit(x, PRICE)
+
+    def predict(rows: Any) -> Any:
+        return model.predict(np.asarray(rows, dtype=np.float32))
+
+    explainer = ms.Explainer(predict, rows, returns="values", unit="EUR", candidates=["gaussian"])
+    explanation = explainer(rows[:2], evaluations=60)
+    assert explanation.unit == "EUR"
+    assert explanation.prediction[:, 0].tolist() == pytest.approx(model.predict(x[:2]), rel=1e-6)
+
+
+def test_a_regression_is_explained_in_its_own_values() -> None:
+    model = HistGradientBoostingRegressor(max_iter=10, random_state=0).fit(FRAME, PRICE)
+    explainer = ms.Explainer(model, FRAME, candidates=["gaussian"])
+    assert explainer.value.space.name == "identity"
+
+
+def test_a_constant_column_has_a_share_of_exactly_0() -> None:
+    frame = FRAME.assign(country="Norway", size=FRAME["size"])
+    model = HistGradientBoostingClassifier(max_iter=5, random_state=0)
+    model.fit(frame[[*FRAME]], PRICE > 250)
+
+    def predict(rows: pd.DataFrame) -> Any:
+        assert rows["country"].eq("Norway").all()
+        return model.predict_proba(rows[[*FRAME]])
+
+    with pytest.warns(UserWarning, match=r"single value have a share of exactly 0: \['country'\]"):
+        explainer = ms.Explainer(predict, frame, candidates=["gaussian"])
+    explanation = explainer(frame.head(2), evaluations=60)
+    assert explanation.players.names == (*FRAME, "country")
+    assert (explanation.phi[:, -1] == 0).all()
+    assert (explanation.standard_error[:, -1] == 0).all()
+    assert explanation.features()["country"].tolist() == ["Norway"] * 2
+    assert explanation.efficiency_gap < 1e-6
+
+
+def test_an_identifier_that_changes_nothing_is_left_out() -> None:
+    frame = FRAME.assign(number=range(len(FRAME)))
+
+    def predict(rows: pd.DataFrame) -> Any:
+        assert list(rows) == list(frame)
+        return TREES.predict_proba(rows[[*FRAME]])
+
+    with pytest.warns(UserWarning, match=r"no prediction depends on do not play: \['number'\]"):
+        explainer = ms.Explainer(predict, frame, candidates=["gaussian"])
+    assert explainer(frame.head(2), evaluations=60).players.names == tuple(FRAME)
+
+
+def test_an_identifier_that_matters_is_a_player_with_a_warning() -> None:
+    frame = FRAME[["size"]].assign(number=range(len(FRAME)))
+    with pytest.warns(UserWarning, match="'number' looks like an identifier"):
+        explainer = ms.Explainer(
+            lambda rows: (rows["number"] + rows["size"]).to_numpy(),
+            frame,
+            returns="values",
+            candidates=["gaussian"],
+        )
+    assert explainer.codebook.names == ("size", "number")
+
+
+def test_a_model_no_value_function_is_better_for_is_warned_of() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(100, 3)), columns=["a", "b", "c"])
+    with pytest.warns(UserWarning, match="no value function is clearly better than off the"):
+        explainer = ms.Explainer(
+            lambda rows: rows.sum(axis=1).to_numpy(),
+            frame,
+            returns="values",
+            candidates=["empirical"],
+        )
+    explanation = explainer(frame.head(2))
+    assert "no value function" in explanation.made_by["quality"]["warning"]
+
+
+def test_candidates_that_are_late_are_left_out() -> None:
+    quality = ms.Explainer(TREES, FRAME, candidates=FEW, fit_seconds=1e-6).quality
+    assert set(quality.mse) == {"marginal", "gaussian"}
+    assert quality.skipped == {"copula": "fit_seconds=1e-06 had passed"}
+
+
+def test_it_is_saved_and_loaded(explainer: ms.Explainer, tmp_path: Path) -> None:
+    explainer.save(tmp_path / "folder")
+    assert {path.name for path in tmp_path.rglob("*") if path.is_file()} == {
+        "explainer.json",
+        "tensors.safetensors",
+    }
+    loaded = ms.Explainer.load(tmp_path / "folder", TREES)
+    assert loaded.quality == explainer.quality
+    one, other = (each(FRAME.head(3), evaluations=60) for each in (explainer, loaded))
+    assert torch.equal(one.phi, other.phi)
+    assert one.instances == other.instances
+
+
+def test_another_model_is_refused(explainer: ms.Explainer, tmp_path: Path) -> None:
+    explainer.save(tmp_path / "folder")
+    other = HistGradientBoostingClassifier(max_iter=3, random_state=1).fit(FRAME, PRICE > 250)
+    with pytest.raises(ValueError, match="this one predicts otherwise"):
+        ms.Explainer.load(tmp_path / "folder", other)
+
+
+@pytest.mark.parametrize("damage", ["truncated", "json", "tensors", "other"])
+def test_a_damaged_folder_is_refused(explainer: ms.Explainer, tmp_path: Path, damage: str) -> None:
+    folder = tmp_path / "folder"
+    explainer.save(folder)
+    if damage == "truncated":
+        whole = (folder / "tensors.safetensors").read_bytes()
+        (folder / "tensors.safetensors").write_bytes(whole[:-8])
+    elif damage == "json":
+        (folder / "explainer.json").write_text("{")
+    elif damage == "tensors":
+        whole = bytearray((folder / "tensors.safetensors").read_bytes())
+        whole[-1] ^= 1
+        (folder / "tensors.safetensors").write_bytes(bytes(whole))
+    else:
+        (folder / "explainer.json").write_text(json.dumps({"format": "something"}))
+    with pytest.raises(ValueError, match="Expected a folder that an explainer was saved to"):
+        ms.Explainer.load(folder, TREES)
+
+
+def test_nothing_else_is_overwritten(explainer: ms.Explainer, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(FileExistsError, match="name another folder"):
+        explainer.save(tmp_path)
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("frame", "options", "message"),
+    [
+        (FRAME.head(10), {}, "at least 20 rows, .* but got 10"),
+        (FRAME, {"candidates": ["gauss"]}, "did you mean 'gaussian'"),
+        (FRAME, {"unit": "EUR"}, "`unit` for the values of a regression"),
+        (FRAME, {"fit_seconds": 0}, "`fit_seconds`"),
+        (FRAME, {"players": {"house": ["sise"]}}, "did you mean 'size'"),
+        (FRAME.assign(price=PRICE), {}, "besides"),
+    ],
+)
+def test_bad_input(frame: pd.DataFrame, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ms.Explainer(TREES, frame, **options)
+
+
+def test_rows_of_another_frame_are_refused(explainer: ms.Explainer) -> None:
+    with warnings.catch_warnings(), pytest.raises(ValueError, match="lacks"):
+        explainer(FRAME.head(2).drop(columns="size"))

@@ -90,7 +90,7 @@ def test_every_candidate_can_be_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("library", ["polars", "array", "tensor"])
 def test_other_frames_are_explained(library: str) -> None:
-    x = FRAME[["size", "rooms"]].to_numpy(np.float32)
+    x = FRAME[["size", "rooms"]].to_numpy(np.float32, copy=True)
     frame = {"polars": pl.DataFrame({"size": x[:, 0], "rooms": x[:, 1]}), "array": x}
     rows = frame.get(library, torch.from_numpy(x))
     model = LinearRegression().fit(x, PRICE)
@@ -104,6 +104,7 @@ def test_other_frames_are_explained(library: str) -> None:
     assert explanation.prediction[:, 0].tolist() == pytest.approx(model.predict(x[:2]), rel=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:Of the candidates")
 def test_a_regression_is_explained_in_its_own_values() -> None:
     model = HistGradientBoostingRegressor(max_iter=10, random_state=0).fit(FRAME, PRICE)
     explainer = ms.Explainer(model, FRAME, candidates=["gaussian"])
@@ -225,7 +226,7 @@ def test_nothing_else_is_overwritten(explainer: ms.Explainer, tmp_path: Path) ->
         (FRAME.head(10), {}, "at least 20 rows, .* but got 10"),
         (FRAME, {"candidates": ["gauss"]}, "did you mean 'gaussian'"),
         (FRAME, {"unit": "EUR"}, "`unit` for the values of a regression"),
-        (FRAME, {"fit_seconds": 0}, "`fit_seconds`"),
+        (FRAME, {"fit_seconds": 0.0}, "`fit_seconds`"),
         (FRAME, {"players": {"house": ["sise"]}}, "did you mean 'size'"),
         (FRAME.assign(price=PRICE), {}, "besides"),
     ],

@@ -43,12 +43,14 @@ class Explainer:
 
         >>> import pandas as pd
         >>> from sklearn.linear_model import LinearRegression
-        >>> frame = pd.DataFrame({"size": range(60), "age": [k * k % 7 for k in range(60)]})
-        >>> model = LinearRegression().fit(frame, frame["size"] + 2.0 * frame["age"])
+        >>> size = [k % 13 for k in range(90)]
+        >>> rooms = [s // 3 + k % 2 for k, s in enumerate(size)]
+        >>> frame = pd.DataFrame({"size": size, "rooms": rooms})
+        >>> model = LinearRegression().fit(frame, frame["size"] + 2.0 * frame["rooms"])
         >>> explainer = Explainer(model, frame, candidates=["gaussian", "empirical"])
         >>> explanation = explainer(frame.head(3))
         >>> explanation.phi.shape, explanation.players.names
-        (torch.Size([3, 2, 1]), ('size', 'age'))
+        (torch.Size([3, 2, 1]), ('size', 'rooms'))
 
     Attributes:
         model: from codes of rows to predictions.

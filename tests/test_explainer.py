@@ -142,6 +142,7 @@ def test_an_identifier_that_changes_nothing_is_left_out() -> None:
     assert explainer(frame.head(2), evaluations=60).players.names == tuple(FRAME)
 
 
+@pytest.mark.filterwarnings("ignore:Of the candidates")
 def test_an_identifier_that_matters_is_a_player_with_a_warning() -> None:
     frame = FRAME[["size"]].assign(number=range(len(FRAME)))
     with pytest.warns(UserWarning, match="'number' looks like an identifier"):

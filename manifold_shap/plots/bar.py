@@ -132,6 +132,7 @@ def _of_row(
         (
             f"Predicted {selection.quantity(first, k)}: {prediction}",
             base + selection.row_name(first, row),
+            selection.why_of_row(first, output),
         ),
         rest=selection.hidden(phi, shown) > 0,
     )

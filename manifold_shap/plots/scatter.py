@@ -17,6 +17,8 @@ from manifold_shap.tables.features import as_text
 
 # Categories with a place or a colour of their own; the rarest share one.
 _PLACES, _COLOURS = 12, 6
+# So few different numbers are spread sideways, too.
+_FEW = 10
 # So few rows have whiskers.
 _WHISKERS = 300
 _GOLDEN = (5**0.5 - 1) / 2
@@ -39,7 +41,8 @@ def scatter(
 ) -> Axes:
     """Draws what a feature adds to the output against the feature's value, a point for each row.
 
-    Categories stand side by side, and missing cells apart at the left. Whiskers reach two standard
+    Categories stand side by side, spread sideways as are numbers of few values, and missing cells
+    apart at the left. Whiskers reach two standard
     errors to each side, where rows are few enough to see them. A second feature may colour the
     points: where their colours part, the two interact, or are correlated.
 
@@ -131,6 +134,10 @@ def _place(ax: Axes, feature: _Feature) -> Float[np.ndarray, " rows"]:
             locator = AutoDateLocator(maxticks=6)
             ax.xaxis.set_major_locator(locator)
             ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+        distinct = np.unique(places[~absent])
+        if not values.dates and 1 < len(distinct) <= min(_FEW, len(places) // 3):
+            ax.set_xticks(distinct, [as_text(value) for value in distinct.tolist()])
+            places += 0.4 * np.diff(distinct).min() * _sideways(len(places))
         if absent.any():
             places[absent] = low - 0.12 * (high - low or 1.0)
             ax.axvline(places[absent][0], color=style.GRID, zorder=1)
@@ -147,8 +154,12 @@ def _place(ax: Axes, feature: _Feature) -> Float[np.ndarray, " rows"]:
     settings, _ = style.below_axis(short, canvas.width_of(ax) - 50)
     ax.set_xticks(range(len(labels)), [style.plain(label) for label in short], **settings)
     ax.set_xlim(-0.5, len(labels) - 0.5)
-    # Multiples of the golden ratio lie evenly, in whatever order.
-    return codes + 0.5 * ((np.arange(len(codes)) * _GOLDEN) % 1 - 0.5)
+    return codes + 0.5 * _sideways(len(codes))
+
+
+def _sideways(count: int) -> Float[np.ndarray, " rows"]:
+    """Offsets within ±0.5: multiples of the golden ratio lie evenly, in whatever order."""
+    return (np.arange(count) * _GOLDEN) % 1 - 0.5
 
 
 def _is_category(column: pd.Series) -> bool:

@@ -124,6 +124,14 @@ def outputs_of_rows(
     return (explanation.prediction - explanation.base).abs().argmax(1)
 
 
+def why_of_row(explanation: Explanation, output: str | int | None) -> str:
+    """Why `outputs_of_rows` is what it is, where that may not be clear."""
+    several = len(explanation.outputs) > 1 and not explanation.space.on_simplex
+    if output is None and several:
+        return f"1 of {len(explanation.outputs)} outputs, the one that this row moves most"
+    return ""
+
+
 def output_of_all(explanation: Explanation, output: str | int | None) -> tuple[int, str]:
     """The output to explain for all rows, and why where that may not be clear.
 

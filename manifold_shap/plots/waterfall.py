@@ -81,7 +81,8 @@ def waterfall(
     label = "; ".join([quantity + _in_unit(explanation), *kinds])
     style.scale(ax.xaxis, style.shorten(label, room), style.ticks(room, *ax.get_xlim()))
     title = f"Predicted {quantity}: {said['prediction']}"
-    headline(ax, {"": explanation}, title, selection.row_name(explanation, row))
+    why = selection.why_of_row(explanation, output)
+    headline(ax, {"": explanation}, title, selection.row_name(explanation, row), why)
     return canvas.finished(ax)
 
 

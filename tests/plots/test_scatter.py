@@ -125,3 +125,12 @@ def test_unknown_errors_have_no_whiskers(people: ms.Explanation) -> None:
     assert scatter(people, "age").containers
     unknown = replace(people, standard_error=torch.full_like(people.phi, torch.nan))
     assert not scatter(unknown, "age").containers
+
+
+def test_numbers_of_few_values_are_spread_sideways() -> None:
+    x = torch.tensor([[0.0], [1.0]]).repeat(20, 1)
+    axes = scatter(explained(x, ms.Players.of_elements((1,)), ("y",), ms.Identity()), "x0")
+    drawn = points(axes)[:, 0]
+    np.testing.assert_array_equal(drawn.round(), x[:, 0])
+    assert len(np.unique(drawn)) == 40
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["0", "1"]

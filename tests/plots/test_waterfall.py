@@ -112,3 +112,12 @@ def test_amounts_have_the_unit_and_rows_their_labels() -> None:
     assert axes.figure.get_suptitle() == title
     assert axes.get_xlabel() == "price (EUR)"
     assert "prediction 1501 EUR" in [text.get_text() for text in axes.texts]
+
+
+def test_of_several_outputs_the_one_that_the_row_moves_most_is_said_to_be_one() -> None:
+    three = explained(torch.rand(2, 3), ms.Players.of_elements((3,)), tuple("abc"), ms.Identity())
+    moved = (three.prediction - three.base)[0].abs().argmax()
+    title = waterfall(three).figure.get_suptitle()
+    assert title.startswith(f"Predicted {'abc'[moved]}: ")
+    assert "1 of 3 outputs, the one that this row moves most" in title
+    assert "outputs" not in waterfall(three, output="b").figure.get_suptitle()

@@ -85,8 +85,7 @@ def mean_squared_error(
         x: held-out rows `[rows, *event]`, or a frame where `value` has a schema.
         mask: bool `[rows, m, players]`, coalitions of each row, e.g. from `shapley_pairs`.
         batch_size: model rows per call; changes memory, not the figure.
-        progress: show a bar on work of more than two seconds; by default
-            where a person looks.
+        progress: show a bar on work of more than two seconds; by default where a person looks.
 
     Raises:
         TypeError, ValueError: `x` or `mask` of another type or shape, or not finite; a `value`

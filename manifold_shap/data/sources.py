@@ -50,8 +50,10 @@ def is_file(path: Path) -> bool:
 
 def missing(root: str | Path | None, relative: str, fix: str) -> FileNotFoundError:
     """The error that names every place looked at for `relative`, and the fix."""
-    looked = ", ".join(str(place / relative) for place in places(root))
-    return FileNotFoundError(f"Expected the file {relative!r} but found none at {looked}; {fix}.")
+    looked = dict.fromkeys(str(place / relative) for place in places(root))
+    looked.pop(relative, None)
+    where = f"found none at {', '.join(looked)}" if looked else "there is none"
+    return FileNotFoundError(f"Expected the file {relative!r} but {where}; {fix}.")
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from manifold_shap._progress import progress_bar
 from manifold_shap._version import __version__
 from manifold_shap.explanation import Explanation
 from manifold_shap.values.base import Linearized
+from manifold_shap.values.seen import outside
 from manifold_shap.values.wrapped import as_value_function
 
 # A CPU is fastest with what fits its cache, an accelerator with large batches.
@@ -38,7 +39,7 @@ class Evaluator:
         value: the value function.
         players: of the game on these rows.
         x: the rows.
-        instances: their labels, where they come from a frame with an index.
+        instances: their labels, where a frame has some.
         prediction: v(grand coalition) of each row, `[instances, outputs]`.
         base: v(empty coalition) of each row, `[instances, outputs]`.
         total: prediction minus base, the sum of a row's Shapley values.
@@ -56,8 +57,7 @@ class Evaluator:
             own, equally many.
         batch_size: model rows per call; by default what suits the value function and the device.
             Changes memory, not the numbers.
-        progress: show progress bars; by default
-            where a person looks.
+        progress: show progress bars; by default where a person looks.
 
     Raises:
         TypeError: `x` holds no numbers, or `value` returns no tensor.
@@ -234,6 +234,7 @@ class Evaluator:
                 "version": __version__,
                 **self.value.provenance,
                 "evaluations": self.evaluations,
+                **outside(self.value.seen, self.x),
                 **made_by,
             },
         )

@@ -46,8 +46,7 @@ def exact_shapley(
             only orders in which earlier components come first count. By default all do.
         seed: of the draws of a sampled value function. Same seed, same answer.
         batch_size: model rows per call; changes memory and time, not the numbers.
-        progress: show a bar on work of more than two seconds; by default
-            where a person looks.
+        progress: show a bar on work of more than two seconds; by default where a person looks.
 
     Returns:
         An explanation whose standard errors are zero; NaN (unknown) where the value function is

@@ -75,8 +75,7 @@ def kernel_shapley(
             small and large ones more often (Lundberg & Lee 2017).
         seed: of the coalitions. Same seed, same answer, for any `batch_size` and device.
         batch_size: model rows per call; changes memory and time, not the numbers.
-        progress: show a bar on work of more than two seconds; by default
-            where a person looks.
+        progress: show a bar on work of more than two seconds; by default where a person looks.
 
     Returns:
         An explanation with standard errors over pairs, from coalitions and draws; NaN (unknown)
@@ -134,8 +133,7 @@ def sample_reuse_shapley(
             enough to make them unbiased, and to estimate their errors.
         seed: of the coalitions. Same seed, same answer, for any `batch_size` and device.
         batch_size: model rows per call; changes memory and time, not the numbers.
-        progress: show a bar on work of more than two seconds; by default
-            where a person looks.
+        progress: show a bar on work of more than two seconds; by default where a person looks.
 
     Returns:
         An explanation with standard errors over pairs, from coalitions and draws; NaN (unknown)

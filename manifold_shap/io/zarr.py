@@ -338,6 +338,6 @@ def _merged(known: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any
     both = {**other, **known}
     for name in known.keys() & other.keys():
         if isinstance(known[name], (int, float)) and isinstance(other[name], (int, float)):
-            join = sum if name == "evaluations" else max
+            join = sum if name in ("evaluations", "rows_far_outside") else max
             both[name] = join((known[name], other[name]))
     return both

@@ -31,6 +31,7 @@ from manifold_shap.training.loop import seeded, train
 from manifold_shap.training.rows import training_rows
 from manifold_shap.training.task import Task, TrainingOptions, load_task, training_options
 from manifold_shap.values import ValueFunction, codebook_behind, model_for, reference_outputs
+from manifold_shap.values.seen import Seen
 
 if TYPE_CHECKING:
     from manifold_shap.tables.codebook import Codebook
@@ -65,6 +66,7 @@ class SurrogateTask(Task):
     base: Tensor
     probe: Tensor
     probe_outputs: Tensor
+    extent: Tensor
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         super().__init__(settings)
@@ -77,6 +79,7 @@ class SurrogateTask(Task):
         self.register_buffer("base", torch.zeros(outputs))
         self.register_buffer("probe", torch.zeros(_PROBE_ROWS, *own["event"]))
         self.register_buffer("probe_outputs", torch.zeros(_PROBE_ROWS, outputs))
+        self.register_buffer("extent", torch.zeros(2, *own["event"]))
         self.law = SizeUniform(len(own["players"]))
         self.teacher_targets: TeacherTargets | None = None
 
@@ -91,6 +94,8 @@ class SurrogateTask(Task):
         """
         self.surrogate.standardise(seen, target)
         self.base.copy_(target.mean(0))
+        if (known := Seen.of(x)) is not None and self.settings["elements"] is None:
+            self.extent.copy_(torch.stack(known))
         half = _PROBE_ROWS // 2
         spread = torch.arange(half) * len(x) // half
         undecided = (target - target.mean(0)).square().sum(1).argsort()
@@ -302,7 +307,7 @@ def surrogate_value(
 ) -> SurrogateValue:
     """The value function of a task that was trained for this model."""
     own = task.settings
-    return SurrogateValue(
+    value = SurrogateValue(
         task.surrogate,
         model,
         task.players,
@@ -311,3 +316,5 @@ def surrogate_value(
         schema=schema,
         checkpoint=task.checkpoint(),
     )
+    value.seen = Seen(*task.extent)
+    return value

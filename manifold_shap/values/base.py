@@ -20,6 +20,7 @@ from manifold_shap.players import Players
 from manifold_shap.spaces import Identity, OutputSpace
 from manifold_shap.tables.rows import codebook_of
 from manifold_shap.tables.schema import Schema
+from manifold_shap.values.seen import Seen
 
 if TYPE_CHECKING:
     from manifold_shap.tables.codebook import Codebook
@@ -86,6 +87,7 @@ class ValueFunction(ABC):
         batch_size: model rows per call that suit it; None where only the device matters.
         schema: columns of the table that rows come from, if they come from one; with a `Codebook`,
             rows are its codes.
+        seen: the range of the rows that it was made from, where that is known.
     """
 
     name: str = "callable"
@@ -93,6 +95,7 @@ class ValueFunction(ABC):
     sampled: bool = False
     batch_size: int | None = None
     schema: "Schema | Codebook | None" = None
+    seen: Seen | None = None
 
     def __init__(
         self,

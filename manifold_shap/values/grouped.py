@@ -81,7 +81,7 @@ class GroupedValue(ValueFunction):
         self._member = member
         self.name = value.name
         self.draws, self.sampled = value.draws, value.sampled
-        self.batch_size, self.schema = value.batch_size, value.schema
+        self.batch_size, self.schema, self.seen = value.batch_size, value.schema, value.seen
 
     @property
     def device(self) -> torch.device:

@@ -16,6 +16,7 @@ from manifold_shap.models import Model
 from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.values.base import Estimate
 from manifold_shap.values.model import ModelValue, codebook_behind, model_for, reference_outputs
+from manifold_shap.values.seen import Seen
 
 # Elements of completed rows that are held at a time: 256 MiB.
 _MOST_ELEMENTS = 2**26
@@ -77,6 +78,7 @@ class ImputedValue(ModelValue):
     ) -> None:
         super().__init__(model, imputer.players, space, expectation)
         self.imputer, self.schema = imputer, imputer.codebook or codebook_behind(model)
+        self.seen = None if imputer.codebook else Seen.of(imputer.reference)
         self.requested = check_whole("draws", draws)
         self.draws = min(self.requested, imputer.support or self.requested)
         self.sampled = imputer.left_out(self.draws) > 0

@@ -46,7 +46,7 @@ class LogRatioOfMean(ModelValue):
         self.value = value
         self.name = f"log-ratio of {value.name}"
         self.draws, self.sampled = value.draws, value.sampled
-        self.batch_size, self.schema = value.batch_size, value.schema
+        self.batch_size, self.schema, self.seen = value.batch_size, value.schema, value.seen
 
     def to(self, device: torch.device | str) -> "LogRatioOfMean":
         super().to(device)

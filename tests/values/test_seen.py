@@ -1,0 +1,71 @@
+"""Rows far outside of the data are said in every result, and no others."""
+
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+
+import manifold_shap as ms
+from manifold_shap.values.seen import Seen, outside
+
+X = torch.randn(200, 3, generator=torch.Generator().manual_seed(0))
+X[:, 2] = 1.0
+FEW = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 2}}
+
+
+def model(x: torch.Tensor) -> torch.Tensor:
+    return x[:, :2].softmax(-1)
+
+
+@pytest.fixture(scope="module", params=["imputed", "surrogate", "grouped"])
+def value(request: pytest.FixtureRequest) -> ms.ValueFunction:
+    if request.param == "surrogate":
+        return ms.fit_surrogate(model, X, hidden=[4], **FEW)
+    imputed = ms.imputed_value(model, ms.MarginalImputer(X), draws=4)
+    return imputed.grouped([0, 1, 1]) if request.param == "grouped" else imputed
+
+
+@pytest.mark.parametrize("estimator", [ms.exact_shapley, ms.permutation_shapley, ms.auto_shapley])
+def test_rows_of_other_units_are_said(estimator, value: ms.ValueFunction) -> None:
+    with pytest.warns(UserWarning, match="2 of 4 rows are far outside of the data .* units"):
+        found = estimator(value, torch.cat((X[:2], 100 * X[:2])))
+    assert found.made_by["rows_far_outside"] == 2
+
+
+def test_other_rows_are_not(value: ms.ValueFunction) -> None:
+    # The last element never varied: nothing says how far from it is far.
+    rows = torch.cat((X[:4], X[:1] + torch.tensor([0.0, 0.0, 5.0]), 1.2 * X[:2]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = ms.exact_shapley(value, rows)
+    assert "rows_far_outside" not in found.made_by
+
+
+@pytest.mark.parametrize(("x", "far"), [(1.9, 0), (2.1, 1), (-0.9, 0), (-1.1, 1)])
+def test_far_is_further_than_the_range_is_wide(x: float, far: int) -> None:
+    seen = Seen(torch.zeros(1), torch.ones(1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert outside(seen, torch.tensor([[x]])).get("rows_far_outside", 0) == far
+
+
+def test_a_few_rows_have_no_range() -> None:
+    assert Seen.of(X[:99]) is None
+    assert outside(None, 1000 * X) == {}
+
+
+@pytest.mark.filterwarnings("ignore:.*far outside:UserWarning")
+def test_a_store_counts_the_rows_of_all_blocks(tmp_path: Path) -> None:
+    value = ms.imputed_value(model, ms.MarginalImputer(X), draws=4)
+    x = torch.cat((X[:3], 100 * X[:3]))
+    ms.explain_rows(tmp_path / "rows.zarr", value, x, ms.exact_shapley, block=2)
+    assert ms.Explanation.load(tmp_path / "rows.zarr").made_by["rows_far_outside"] == 3
+
+
+def test_a_loaded_surrogate_knows_its_range(tmp_path: Path) -> None:
+    value = ms.fit_surrogate(model, X, hidden=[4], **FEW)
+    value.save(tmp_path / "surrogate.ckpt")
+    loaded = ms.load_surrogate(tmp_path / "surrogate.ckpt", model)
+    assert loaded.seen is not None
+    assert all(map(torch.equal, loaded.seen, value.seen))

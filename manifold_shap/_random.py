@@ -89,3 +89,20 @@ def _mix(keys: Int64[Tensor, "*shape"]) -> Int64[Tensor, "*shape"]:
 def _shift(keys: Int64[Tensor, "*shape"], by: int) -> Int64[Tensor, "*shape"]:
     # A logical shift: `>>` alone would repeat the sign.
     return (keys >> by) & (2 ** (64 - by) - 1)
+
+
+def keys_for(mask: Tensor, keys: Tensor | None) -> Int64[Tensor, "batch m"]:
+    """Keys of coalitions `[batch, m, players]`, checked; without any, all share one.
+
+    Raises:
+        TypeError, ValueError: `keys` is no int64 tensor with one for each coalition.
+    """
+    if keys is None:
+        return torch.zeros(mask.shape[:2], dtype=torch.int64, device=mask.device)
+    shape = tuple(mask.shape[:2])
+    expected = f"Expected `keys` to be an int64 tensor of shape {shape}, one per coalition, but got"
+    if not isinstance(keys, Tensor):
+        raise TypeError(f"{expected} {keys!r:.100}; without any, all coalitions share one key.")
+    if keys.dtype != torch.int64 or keys.shape != shape:
+        raise ValueError(f"{expected} {keys.dtype} of shape {tuple(keys.shape)}.")
+    return keys.to(mask.device)

@@ -53,8 +53,7 @@ class Evaluator:
 
     Args:
         value: a `ValueFunction`, or a callable; see `as_value_function`.
-        x: rows `[instances, *event]`, see `ValueFunction.rows`; where they have players of their
-            own, equally many.
+        x: rows, see `ValueFunction.rows`; where they have players of their own, equally many.
         batch_size: model rows per call; by default what suits the value function and the device.
             Changes memory, not the numbers.
         progress: show progress bars; by default where a person looks.

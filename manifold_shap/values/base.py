@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
+from manifold_shap import _random
 from manifold_shap._arrays import is_frame
 from manifold_shap._checks import check_coalitions, check_rows
 from manifold_shap._words import named_outputs
@@ -282,7 +283,7 @@ class ValueFunction(ABC):
         rows = self.rows(x)
         mask = check_coalitions(mask, len(rows), self.players).to(self.device)
         rows = rows.to(self.device)
-        keys = _keys_for(mask, keys)
+        keys = _random.keys_for(mask, keys)
         counts = self.counts(rows)
         found = [
             (where, self._anchored(rows[where], mask[where, :, :count], keys[where]))
@@ -341,15 +342,3 @@ class ValueFunction(ABC):
         variance = torch.where(proper[..., None], variance, 0.0)
         effective = torch.where(proper, effective, float(self.draws))
         return Estimate(values, variance, effective)
-
-
-def _keys_for(mask: Tensor, keys: Tensor | None) -> Int64[Tensor, "batch m"]:
-    if keys is None:
-        return torch.zeros(mask.shape[:2], dtype=torch.int64, device=mask.device)
-    shape = tuple(mask.shape[:2])
-    expected = f"Expected `keys` to be an int64 tensor of shape {shape}, one per coalition, but got"
-    if not isinstance(keys, Tensor):
-        raise TypeError(f"{expected} {keys!r:.100}; without any, all coalitions share one key.")
-    if keys.dtype != torch.int64 or keys.shape != shape:
-        raise ValueError(f"{expected} {keys.dtype} of shape {tuple(keys.shape)}.")
-    return keys.to(mask.device)

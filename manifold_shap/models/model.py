@@ -49,7 +49,7 @@ class Model:
 
     Example:
         >>> model = Model(lambda x: x / x.sum(-1, keepdim=True), ["no", "yes"], "probabilities")
-        >>> model(torch.tensor([[1.0, 3.0]]), "probabilities")
+        >>> model(torch.tensor([[1.0, 3.0]]), scale="probabilities")
         tensor([[0.2500, 0.7500]])
 
     Raises:
@@ -75,7 +75,7 @@ class Model:
 
     @torch.no_grad()
     def __call__(
-        self, x: Float[Tensor, "batch *event"], scale: str | None = None
+        self, x: Float[Tensor, "batch *event"], *, scale: str | None = None
     ) -> Float[Tensor, "batch classes"]:
         """Outputs of these rows.
 

@@ -83,7 +83,7 @@ class CorrectedValue(ModelValue):
         rows = self.imputer.sample(x, mask, range(1), own).flatten(0, 2)
         known = torch.ones(len(rows), 1, len(self.players), dtype=torch.bool, device=rows.device)
         learned = self.surrogate.values(rows, known, keys.reshape(-1, 1))[:, 0]
-        missed = self.space(self.model(rows, self.space.takes)).float() - learned
+        missed = self.space(self.model(rows, scale=self.space.takes)).float() - learned
         return self.surrogate.values(x, mask, keys), missed.unflatten(0, mask.shape[:2])
 
 

@@ -215,7 +215,7 @@ def fit_surrogate(
     task.describe(rows.train, seen, target)
     known = _teacher_targets(task, teacher, rows.train, drawn, chosen)
     task.teacher_targets = known and replace(known, x=encoded(known.x, rows.schema))
-    check = seen_validation, space(wrapped(rows.validation, space.takes)).float()
+    check = seen_validation, space(wrapped(rows.validation, scale=space.takes)).float()
     record = train(task, (seen, target), check, chosen)
     value = surrogate_value(task, wrapped, rows.schema)
     value.training_record = record

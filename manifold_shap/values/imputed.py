@@ -201,7 +201,7 @@ class ImputedValue(ModelValue):
     def _outputs(
         self, rows: Float[Tensor, "batch m draws *event"]
     ) -> Float[Tensor, "batch m draws outputs"]:
-        outputs = self.space(self.model(rows.flatten(0, 2), self.space.takes))
+        outputs = self.space(self.model(rows.flatten(0, 2), scale=self.space.takes))
         return outputs.unflatten(0, rows.shape[:3])
 
     def _weights(

@@ -47,7 +47,7 @@ class ModelValue(ValueFunction):
         Raises:
             ValueError: the model's output is not finite.
         """
-        outputs = self.space(self.model(x.to(self.device), self.space.takes))
+        outputs = self.space(self.model(x.to(self.device), scale=self.space.takes))
         check_numbers(outputs)
         return outputs
 
@@ -71,7 +71,7 @@ def reference_outputs(
     if len(x) == 0:
         raise ValueError("Expected at least one reference row but got none.")
     model.check(x[:batch_size])
-    predictions = torch.cat([model(rows, space.takes) for rows in x.split(batch_size)])
+    predictions = torch.cat([model(rows, scale=space.takes) for rows in x.split(batch_size)])
     zeros = int(torch.isneginf(predictions).sum()) if space.takes_logarithms else 0
     if zeros:
         amount = space.zero_replacement / predictions.shape[-1]

@@ -89,7 +89,7 @@ class RetrainedValue(ModelValue):
         bar = progress_bar(self._progress, name="models", unit="model", over=distinct)
         for coalition, pairs in zip(bar, by_coalition, strict=True):
             present = rows[pairs // coalitions][:, self._columns(coalition)]
-            found = self.space(self._model(coalition)(present, self.space.takes))
+            found = self.space(self._model(coalition)(present, scale=self.space.takes))
             values[pairs] = found.to(values.dtype)
         check_numbers(values)
         return values.unflatten(0, (len(x), coalitions))

@@ -178,9 +178,9 @@ def test_values_along_orders_are_those_of_single_coalitions(make: Make, most: in
     v, seen = value(imputer), []
     expected, model = single(v, x, along(orders())), v.model
 
-    def counted(x: Tensor, scale: str) -> Tensor:
+    def counted(x: Tensor, *, scale: str) -> Tensor:
         seen.append(len(x))
-        return model(x, scale)
+        return model(x, scale=scale)
 
     v.model = counted  # type: ignore[assignment]
     found = v.values_along(x, orders(), KEYS, batch_size=most * 2 * v.draws)

@@ -104,7 +104,8 @@ def test_a_model_comes_back_as_it_was(
     model = as_model(str(path), frame)
     is_regression = expected.ndim == 1
     assert (model.returns == "values") == is_regression
-    found = model(frame.rows(FRAME), "values" if is_regression else "probabilities")
+    scale = "values" if is_regression else "probabilities"
+    found = model(frame.rows(FRAME), scale=scale)
     expected = expected.reshape(len(FRAME), -1)
     np.testing.assert_allclose(
         found.numpy(), expected, rtol=0, atol=1e-5 if suffix == "onnx" else 0

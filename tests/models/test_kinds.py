@@ -331,4 +331,4 @@ def test_a_model_of_codes_gives_the_same(make: Callable[[], Case]) -> None:
     for batch_size in (None, 50):
         model = as_model(case.model, codebook, returns=returns, batch_size=batch_size)
         assert model.returns == case.returns
-        assert_same(model(codebook.rows(case.frame), scale), case)
+        assert_same(model(codebook.rows(case.frame), scale=scale), case)

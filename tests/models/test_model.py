@@ -73,7 +73,7 @@ def test_sklearn_classifier(named: bool) -> None:
     model = as_model(estimator, X)
     assert model.classes == ("no", "yes")
     expected = torch.from_numpy(estimator.predict_proba(table))
-    assert torch.equal(model(X, "probabilities"), expected)
+    assert torch.equal(model(X, scale="probabilities"), expected)
     assert torch.equal(model(X), expected.log())
 
 
@@ -203,7 +203,7 @@ def test_naive_bayes_is_read_beyond_the_reach_of_probabilities() -> None:
 def test_naive_bayes_may_have_zeros() -> None:
     bayes = CategoricalNB(alpha=0, force_alpha=True).fit([[0], [1], [1], [2]], [0, 0, 1, 1])
     x = torch.tensor([[0.0], [1.0], [2.0]])
-    p = as_model(bayes, x)(x, "probabilities")
+    p = as_model(bayes, x)(x, scale="probabilities")
     torch.testing.assert_close(p.float(), torch.tensor([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]]))
 
 

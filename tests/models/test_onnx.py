@@ -57,7 +57,7 @@ def test_names_of_classes_come_from_a_zipmap() -> None:
     codebook = ms.Codebook.fit(FRAME)
     wrapped = as_model(mapped, codebook)
     assert (wrapped.returns, wrapped.classes) == ("probabilities", ("no", "yes"))
-    found = wrapped(codebook.rows(FRAME), "probabilities")
+    found = wrapped(codebook.rows(FRAME), scale="probabilities")
     expected = torch.from_numpy(model.predict_proba(FRAME.to_numpy())).float()
     torch.testing.assert_close(found, expected)
 

@@ -63,7 +63,7 @@ def test_scikit_learn_classifiers_come_back_as_they_were(
     fit_classifier(estimator, iris, tmp_path)
     model = load_classifier(tmp_path, iris)
     expected = torch.from_numpy(estimator.predict_proba(iris.x_test.numpy()))
-    assert torch.equal(model(iris.x_test, "probabilities"), expected)
+    assert torch.equal(model(iris.x_test, scale="probabilities"), expected)
     assert model.classes == iris.classes
 
 

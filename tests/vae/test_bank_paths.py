@@ -221,9 +221,9 @@ def test_rows_at_a_time_are_bounded(kind: str) -> None:
     v, seen = value(), []
     model = v.model
 
-    def counted(x: Tensor, scale: str) -> Tensor:
+    def counted(x: Tensor, *, scale: str) -> Tensor:
         seen.append(len(x))
-        return model(x, scale)
+        return model(x, scale=scale)
 
     v.model = counted  # type: ignore[assignment]
     ask(v, kind, rows(2, seed=1), KEYS, batch_size=50)

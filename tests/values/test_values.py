@@ -49,7 +49,7 @@ def test_imputed_value_is_the_mean_over_spliced_rows(make_value: MakeValue, spac
     for b, k in ((0, 1), (1, 6), (2, 14)):
         spliced = value.imputer.reference.clone()
         spliced[:, MASKS[k]] = x[b, MASKS[k]]
-        expected = value.space(value.model(spliced, value.space.takes)).mean(0)
+        expected = value.space(value.model(spliced, scale=value.space.takes)).mean(0)
         torch.testing.assert_close(values[b, k], expected)
 
 
@@ -116,7 +116,7 @@ def test_estimate_gives_the_variance_of_the_mean_of_its_draws(
     torch.testing.assert_close(effective, torch.full((3, 16), 7.0))
     completed = value.imputer.impute(x, masks(), range(7), noise.fold(keys, value.seed)).rows
     for b, k in ((0, 1), (2, 9)):
-        outputs = value.space(value.model(completed[b, k], value.space.takes))
+        outputs = value.space(value.model(completed[b, k], scale=value.space.takes))
         torch.testing.assert_close(values[b, k], outputs.mean(0))
         spread = (outputs - outputs.mean(0)).square().sum(0) / 6
         # 7 of the 20 reference rows are drawn, and no row twice.

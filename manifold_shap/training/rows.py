@@ -84,7 +84,7 @@ def training_rows(
         schema = Codebook.fit(x_train, players if isinstance(players, Mapping) else None)
         players = None if isinstance(players, Mapping) else players
     x_train = rows_of(x_train, schema)
-    players = _players(players, to_tensor(x_train, "x_train").shape[1:], schema)
+    players = _players(players, to_tensor(x_train, "x_train").shape, schema)
     x_train = check_rows(x_train, players, "x_train")
     if x_validation is not None:
         x_validation = check_rows(rows_of(x_validation, schema), players, "x_validation")
@@ -99,7 +99,7 @@ def training_rows(
     return TrainingRows(players, x_train[order[held_out:]], x_train[order[:held_out]], schema)
 
 
-def _players(players: Any, event: torch.Size, schema: "Schema | Codebook | None") -> Players:
+def _players(players: Any, shape: torch.Size, schema: "Schema | Codebook | None") -> Players:
     """The players given, or those of the schema, or the elements of a row."""
     if not isinstance(players, Players | None):
         hint = "name columns of numbers by `Players.of_elements((columns,), names)`"
@@ -113,11 +113,11 @@ def _players(players: Any, event: torch.Size, schema: "Schema | Codebook | None"
             "Expected `players` that own the same elements in every row but got some by row; train "
             "with a player for each element, and group these by `value.grouped(labels)`."
         )
-    own = None if schema is None else schema.players
+    own, event = None if schema is None else schema.players, shape[1:]
     if own is not None and event.numel() != own.index.numel():
         raise ValueError(
             f"Expected `x_train` with {own.index.numel()} elements in a row, as `schema` encodes a "
-            f"table, but got shape (rows, {', '.join(map(str, event))}); encode the table by "
+            f"table, but got shape {tuple(shape)}; encode the table by "
             "`schema.encode`, or by `codebook.rows`."
         )
     return players or own or Players.of_elements(event)

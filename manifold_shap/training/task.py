@@ -170,10 +170,8 @@ class Task(nn.Module, ABC):
     @property
     def inputs(self) -> tuple[list[int], list[int]]:
         """The shape of a row as the network sees it, and the player that owns each element."""
-        own = self.settings
-        if own["elements"] is None:
-            return own["event"], own["index"]
-        return [len(own["elements"])], own["elements"]
+        own, elements = self.settings, self.settings.get("elements")
+        return (own["event"], own["index"]) if elements is None else ([len(elements)], elements)
 
     def checkpoint(self) -> dict[str, Any]:
         """The part of a checkpoint from which `load_task` makes this task again."""

@@ -19,7 +19,7 @@ def test_players_by_default() -> None:
     assert training_rows(x, None, 0, None, schema)[0].index.tolist() == [0, 0, 1]
     assert training_rows(x, None, 0, None, schema)[0].names == ("kind", "size")
     assert training_rows(x, None, 0)[0].names == ("x0", "x1", "x2")
-    with pytest.raises(ValueError, match=r"with 3 elements in a row, .* got shape \(rows, 2\)"):
+    with pytest.raises(ValueError, match=r"with 3 elements in a row, .* got shape \(5, 2\)"):
         training_rows(x[:, :2], None, 0, None, schema)
     with pytest.raises(TypeError, match="Expected `x_train` to be a tensor"):
         training_rows("rows", None, 0)

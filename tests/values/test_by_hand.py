@@ -66,26 +66,50 @@ def decoded(x: Tensor) -> pd.DataFrame:
     return pd.DataFrame(made)
 
 
-@pytest.mark.filterwarnings("ignore:The covariance of `reference` is singular")
-@pytest.mark.parametrize(
-    "kind",
-    [ms.MarginalImputer, ms.GaussianImputer, ms.CopulaImputer, ms.EmpiricalImputer],
-)
-def test_values_of_a_frame_are_those_of_its_encoding_by_hand(model: Any, kind: Any) -> None:
+@pytest.fixture(scope="module")
+def games(model: Any) -> tuple[Any, Any]:
+    """The model, and rows, by codes of the frame and by hand."""
     codebook = ms.Codebook.fit(TABLE)
-    codes, rows = codebook.rows(TABLE), encoded(TABLE)
-    torch.testing.assert_close(codebook.encode(codes), rows, atol=1e-6, rtol=0)
-    players = ms.Players(TABLE.columns, OWNERS)
-    frames = ms.as_model(model, codebook)
+    rows = encoded(TABLE)
+    torch.testing.assert_close(codebook.encode(codebook.rows(TABLE)), rows, atol=1e-6, rtol=0)
     by_hand = ms.as_model(lambda x: model.predict_proba(decoded(x)), rows, returns="probabilities")
-    if kind == "surrogate":
-        few: dict[str, Any] = {"max_epochs": 2, "hidden": [16], "seed": 3}
-        value: Any = ms.fit_surrogate(frames, codes, schema=codebook, **few)
-        other: Any = ms.fit_surrogate(by_hand, rows, players=players, **few)
-    else:
-        value = ms.imputed_value(frames, ms.table_imputer(kind, codebook, codes), draws=16)
-        other = ms.imputed_value(by_hand, kind(rows, players), draws=16)
+    return (ms.as_model(model, codebook), codebook.rows(TABLE)), (by_hand, rows)
+
+
+BRIEF = {"accelerator": "cpu", "limit_train_batches": 5}
+FEW: dict[str, Any] = {"max_epochs": 1, "hidden": [16], "seed": 3, "trainer": BRIEF}
+PLAYERS = ms.Players(TABLE.columns, OWNERS)
+
+
+def agree(value: Any, other: Any, games: tuple[Any, Any]) -> None:
+    (_, codes), (_, rows) = games
     found, expected = ms.exact_shapley(value, codes[:4]), ms.exact_shapley(other, rows[:4])
     torch.testing.assert_close(found.phi, expected.phi, atol=1e-6, rtol=0)
     torch.testing.assert_close(found.prediction, expected.prediction, atol=1e-6, rtol=0)
     assert found.phi.abs().amax() > 0.05
+
+
+@pytest.mark.filterwarnings("ignore:The covariance of `reference` is singular")
+@pytest.mark.parametrize(
+    "kind", [ms.MarginalImputer, ms.GaussianImputer, ms.CopulaImputer, ms.EmpiricalImputer]
+)
+def test_an_imputer_of_a_frame_is_that_of_its_encoding(games: tuple[Any, Any], kind: Any) -> None:
+    (frames, codes), (by_hand, rows) = games
+    imputer = ms.table_imputer(kind, frames.codebook, codes)
+    value = ms.imputed_value(frames, imputer, draws=16)
+    agree(value, ms.imputed_value(by_hand, kind(rows, PLAYERS), draws=16), games)
+
+
+def test_a_vae_of_a_frame_is_that_of_its_encoding(games: tuple[Any, Any]) -> None:
+    (frames, codes), (by_hand, rows) = games
+    settings = {**FEW, "temper": 0.5, "bank_size": 200}
+    imputer = ms.fit_imputer(codes, schema=frames.codebook, **settings)
+    other = ms.fit_imputer(rows, schema=ms.Schema.fit(TABLE), players=PLAYERS, **settings)
+    value = ms.imputed_value(frames, imputer, draws=16)
+    agree(value, ms.imputed_value(by_hand, other, draws=16), games)
+
+
+def test_a_surrogate_of_a_frame_is_that_of_its_encoding(games: tuple[Any, Any]) -> None:
+    (frames, codes), (by_hand, rows) = games
+    value = ms.fit_surrogate(frames, codes, schema=frames.codebook, **FEW)
+    agree(value, ms.fit_surrogate(by_hand, rows, players=PLAYERS, **FEW), games)

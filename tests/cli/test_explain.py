@@ -764,7 +764,8 @@ def test_a_forest_on_a_table_of_ones_own(tmp_path: Path, output: str) -> None:
     summary = explain(tmp_path, "data=table", "data.name=shop", "estimator=exact", "compare=[]")
     assert summary["players"] == 3
     plots = {path.name for path in (tmp_path / "shop" / "surrogate" / "plots").iterdir()}
-    assert {"bar_0.png", "bar_1.png", "bar.png", "beeswarm.png", "mse_by_size.png"} <= plots
+    drawn = {"waterfall_0.png", "waterfall_1.png", "bar.png", "beeswarm.png", "mse_by_size.png"}
+    assert drawn <= plots
     found = explained(tmp_path, data="shop")
     assert set(found.features()["colour"]) <= {"red", "green", "blue"}
     assert found.space.name == output

@@ -127,7 +127,7 @@ def test_players_are_the_columns_of_the_schema() -> None:
     value = fit(model=model, x_train=rows, x_validation=rows[:9], schema=schema, max_epochs=1)
     assert value.players.names == ("colour", "size")
     assert value.players.index.tolist() == [0, 0, 0, 1]
-    with pytest.raises(ValueError, match=r"`x_train` with 4 elements in a row, .* \(rows, 3\)"):
+    with pytest.raises(ValueError, match=r"`x_train` with 4 elements in a row, .* \(40, 3\)"):
         fit(model=model, x_train=rows[:, :3], x_validation=None, schema=schema)
 
 

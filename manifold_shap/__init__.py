@@ -1,7 +1,19 @@
 """Shapley values on the data manifold, with learned value functions.
 
-value = ms.fit_surrogate(model, x_train, output="probability")
-explanation = ms.permutation_shapley(value, x_test, permutations=64)
+explainer = ms.Explainer(model, frame)         # any table, any model: the best value function
+explanation = explainer(frame.head(100))
+explanation.to_frame(), explanation.plot       # a column for each player; figures
+
+Step by step:
+
+value = ms.fit_surrogate(model, x_train)       # a value function that is learned, or
+value = ms.imputed_value(model, imputer)       # ... of an imputer: ms.GaussianImputer(x_train)
+explanation = ms.auto_shapley(value, x_test)   # the estimator that suits it
+ms.mean_squared_error(value, x_test, mask)     # how good the value function is
+ms.global_values(explanation, y_test)          # what each player adds to the accuracy
+ms.explain_rows(path, value, x, estimator)     # more rows than memory holds
+
+`help(ms.fit_surrogate)` and so on say more: what follows here are all of these texts at once.
 """
 
 import lazy_loader

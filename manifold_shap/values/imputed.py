@@ -14,6 +14,7 @@ from manifold_shap.coalitions import is_proper, toggled
 from manifold_shap.imputers.base import Completions, Imputer
 from manifold_shap.models import Model
 from manifold_shap.spaces import OutputSpace, as_space
+from manifold_shap.tables.schema import Schema
 from manifold_shap.values.base import Estimate
 from manifold_shap.values.model import ModelValue, codebook_behind, model_for, reference_outputs
 from manifold_shap.values.seen import Seen
@@ -262,6 +263,7 @@ def imputed_value(
     draws: int = 64,
     seed: int = 0,
     name: str | None = None,
+    schema: Schema | None = None,
 ) -> ImputedValue:
     """A value function from an imputer and a model.
 
@@ -285,17 +287,28 @@ def imputed_value(
             each of these once.
         seed: of the draws.
         name: for the provenance of explanations; by default the imputer's.
+        schema: columns of the table that the rows were encoded from; frames are then encoded by it,
+            and explanations show values in original units.
 
     Raises:
         TypeError: `imputer` is not an imputer, or `draws` not a whole number.
-        ValueError: the model gives no distribution, or an argument is out of range.
+        ValueError: the model gives no distribution, an argument is out of range, or the imputer is
+            of another table than `schema`.
     """
     if not isinstance(imputer, Imputer):
         raise TypeError(
             f"Expected `imputer` to be an imputer but got {type(imputer).__name__}; the model "
             "comes first, then for example `ms.MarginalImputer(x)`."
         )
+    if schema and (imputer.codebook or schema.width != imputer.players.index.numel()):
+        raise ValueError(
+            f"Expected a `schema` of the {imputer.players.index.numel()} elements of a row of the "
+            f"imputer but got one of {schema.width}; an imputer of a frame has its own, so leave "
+            "`schema` out."
+        )
     space = as_space(output)
     wrapped = model_for(model, imputer.reference, space, imputer.codebook)
     expectation = reference_outputs(wrapped, space, imputer.reference).mean(0)
-    return ImputedValue(imputer, wrapped, space, expectation, draws, seed, name)
+    value = ImputedValue(imputer, wrapped, space, expectation, draws, seed, name)
+    value.schema = schema or value.schema
+    return value

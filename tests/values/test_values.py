@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import torch
 from sklearn.linear_model import LinearRegression
@@ -447,3 +448,17 @@ def test_precisions_that_there_are(make_value: MakeValue) -> None:
         value.in_precision("half")
     with pytest.raises(ValueError, match=r"CUDA device for precision='16-mixed' .* on cpu"):
         value.in_precision("16-mixed")
+
+
+def test_an_imputed_value_may_know_the_table_of_its_rows() -> None:
+    frame = pd.DataFrame({"age": [30.0, 40, 50, 20], "colour": ["red", "blue", "green", "red"]})
+    schema = ms.Schema.fit(frame)
+    imputer = ms.MarginalImputer(schema.encode(frame), schema.players)
+    value = ms.imputed_value(lambda x: x[:, :2].softmax(-1), imputer, schema=schema)
+    found = ms.exact_shapley(value, frame[:2])
+    assert found.players.names == ("age", "colour")
+    assert found.features()["colour"].tolist() == ["red", "blue"]
+    with pytest.raises(ValueError, match="a `schema` of the 3 elements .* but got one of 4"):
+        ms.imputed_value(
+            lambda x: x.softmax(-1), ms.MarginalImputer(torch.ones(2, 3)), schema=schema
+        )

@@ -62,6 +62,8 @@ class NearestCategory(ValueOf):
         >>> elements = torch.tensor([[0.1, 0.9], [0.1, 0.9], [0.8, 0.2]])
         >>> nearest(elements, torch.tensor([0.74, 0.76, 0.5]))
         tensor([1., 2., 0.])
+        >>> nearest(torch.tensor([[0.0, 1.0]]), torch.zeros(1))
+        tensor([1.])
 
     Args:
         codes_of: the codes of the values that each category stands for.
@@ -101,7 +103,8 @@ class NearestCategory(ValueOf):
         if bool(tied.any()):
             upper = (near[tied] * self.often.to(u.device)).cumsum(-1)
             wanted = u[tied][:, None] * upper[:, -1:]
-            chosen = torch.searchsorted(upper, wanted).clamp(max=upper.shape[1] - 1)
+            # From the right: at u = 0, too, an element that is not among the largest is passed over.
+            chosen = torch.searchsorted(upper, wanted, right=True).clamp(max=upper.shape[1] - 1)
             own = self.often.to(u.device)[chosen]
             place[tied], u = chosen[:, 0], u.clone()
             u[tied] = ((wanted - upper.gather(1, chosen) + own) / own)[:, 0]

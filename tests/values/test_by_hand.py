@@ -90,9 +90,9 @@ def agree(value: Any, other: Any, games: tuple[Any, Any]) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:The covariance of `reference` is singular")
-@pytest.mark.parametrize(
-    "kind", [ms.MarginalImputer, ms.GaussianImputer, ms.CopulaImputer, ms.EmpiricalImputer]
-)
+# A copula draws elements of a category for themselves, and ties between them are broken by chance,
+# which the encoding by hand has none of.
+@pytest.mark.parametrize("kind", [ms.MarginalImputer, ms.GaussianImputer, ms.EmpiricalImputer])
 def test_an_imputer_of_a_frame_is_that_of_its_encoding(games: tuple[Any, Any], kind: Any) -> None:
     (frames, codes), (by_hand, rows) = games
     imputer = ms.table_imputer(kind, frames.codebook, codes)

@@ -58,7 +58,8 @@ class NearestCategory(ValueOf):
 
     Of several that are as near, and of the values that share one, by how often they occur.
 
-        >>> nearest = NearestCategory([[0], [1, 2]], np.array([5, 3, 1]), binary=False)
+        >>> codes_of = [np.array([0]), np.array([1, 2])]
+        >>> nearest = NearestCategory(codes_of, np.array([5, 3, 1]), binary=False)
         >>> elements = torch.tensor([[0.1, 0.9], [0.1, 0.9], [0.8, 0.2]])
         >>> nearest(elements, torch.tensor([0.74, 0.76, 0.5]))
         tensor([1., 2., 0.])
@@ -103,7 +104,7 @@ class NearestCategory(ValueOf):
         if bool(tied.any()):
             upper = (near[tied] * self.often.to(u.device)).cumsum(-1)
             wanted = u[tied][:, None] * upper[:, -1:]
-            # From the right: at u = 0, too, an element that is not among the largest is passed over.
+            # From the right: even at u = 0, an element that is not the largest is passed over.
             chosen = torch.searchsorted(upper, wanted, right=True).clamp(max=upper.shape[1] - 1)
             own = self.often.to(u.device)[chosen]
             place[tied], u = chosen[:, 0], u.clone()

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import Tensor
@@ -19,14 +20,17 @@ from benchmarks.speed import (
     budget,
     frames,
     imputers,
+    one_call,
     peers,
     rows,
     scaling,
     training,
     vignettes,
 )
-from benchmarks.support import packages, trained
+from benchmarks.support import packages, small_tables, trained
 from benchmarks.support.references import calibrated, reference, relative
+from benchmarks.support.small_tables import rows_of
+from manifold_shap.data.base import Table
 from tests.benchmarks.conftest import Run
 
 
@@ -334,3 +338,27 @@ def test_frames_in_small(run: Run, tmp_path: Path) -> None:
     assert found.keys() == frames.IMPUTERS.keys()
     assert all(0 < one["ratio"] < 3 for one in found.values())
     assert "| marginal | " in (tmp_path / "frames.md").read_text()
+
+
+def test_one_call_in_small(run: Run, tmp_path: Path) -> None:
+    found = run("speed/one_call")["classes"]
+    assert found["rows"] == 60
+    best = found["best imputer"]
+    assert found["mse"][best] == min(found["mse"][side] for side in (*one_call.IMPUTERS, "VAE"))
+    assert found["ratio"][best] == [1, 0]
+    assert all(0.5 < ratio < 3 and error < 0.5 for ratio, error in found["ratio"].values())
+    assert found["ratio"].keys() >= {"surrogate", "taught surrogate", "corrected"}
+    assert "| classes | " in (tmp_path / "one_call.md").read_text()
+
+
+def test_abalone_is_tested_in_two_disjoint_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = pd.DataFrame({"size": np.arange(100.0), "sex": ["f", "m"] * 50})
+    table = Table(frame, torch.arange(100) % 2, ("a", "b"))
+    monkeypatch.setattr(small_tables.Abalone, "read", lambda self: table)
+    parts = [rows_of("abalone", part, train=60, test=2000, seed=0) for part in (0, 1)]
+    for x, y, _ in parts:
+        # The other 40 are tested.
+        assert len(x) == len(y) == 100
+        assert len(x.unique(dim=0)) == 100
+    sizes = [schema.decode(x)["size"][60:].round().tolist() for x, _, schema in parts]
+    assert not set(sizes[0]) & set(sizes[1])

@@ -148,13 +148,20 @@ def _given() -> list[str]:
     """Names of the settings on the command line.
 
     Raises:
-        ValueError: one was to be added or taken away where there is no use for that.
+        ValueError: one was to be added or taken away where there is no use for that; or two
+            models are named.
     """
     overrides = HydraConfig.get().overrides.task
     names = [override.lstrip("+~").split("=")[0] for override in overrides]
     for override, name in zip(overrides, names, strict=True):
         if override[0] in "+~" and not name.startswith(_OPEN):
             raise ValueError(_unknown(name, str(HydraConfig.get().job.config_name)))
+    groups = {name.partition(".")[0] for name in names}
+    if {"model", "classifier"} <= groups and "model=null" not in overrides:
+        raise ValueError(
+            "Expected settings of a `model` of your own, or of a `classifier` that is trained, but "
+            "got both; leave one out."
+        )
     return names
 
 

@@ -1,8 +1,5 @@
 """Tells what a column of text holds: numbers, dates or categories, and what does not fit."""
 
-import re
-from collections.abc import Collection
-
 import pandas as pd
 
 from manifold_shap._words import shown
@@ -233,28 +230,3 @@ def _share(chosen: pd.Series, counts: pd.Series) -> float:
     """Of the cells that say something, those whose text is chosen."""
     told = counts.to_numpy() * ~_is_missing_word(chosen.index.to_series()).to_numpy(dtype=bool)
     return float(told[chosen.to_numpy(dtype=bool)].sum() / max(told.sum(), 1))
-
-
-def is_mostly_distinct(series: pd.Series, distinct: int) -> bool:
-    """Whether texts are so seldom the same that they cannot be categories."""
-    rows = int(series.notna().sum())
-    return (rows >= _FEW and distinct == rows) or distinct > max(100, 0.9 * rows)
-
-
-_NAMELESS = re.compile(r"Unnamed: \d+")
-
-
-def why_identifier(series: pd.Series, kept: Collection[str]) -> str | None:
-    """What makes a column look like the number or the name of its row, if anything does."""
-    if series.name in kept:
-        return None
-    if _NAMELESS.fullmatch(str(series.name)):
-        return "has no name, as a saved index"
-    distinct = series.nunique()
-    if pd.api.types.is_integer_dtype(series.dtype) and distinct == len(series) >= _FEW:
-        low, high = int(series.min()), int(series.max())
-        # Some rows may be left out.
-        return f"numbers the rows from {low} to {high}" if high - low < 1.05 * distinct else None
-    if pd.api.types.is_string_dtype(series.dtype) and is_mostly_distinct(series, distinct):
-        return f"holds {distinct} texts in {series.notna().sum()} rows"
-    return None

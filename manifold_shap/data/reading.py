@@ -22,14 +22,14 @@ from pandas.api import types
 
 from manifold_shap._words import check_choice, check_flag, check_text, closest, shown
 from manifold_shap.data import sources
-from manifold_shap.data.cells import read_named_dates, read_text, why_identifier
+from manifold_shap.data.cells import read_named_dates, read_text
+from manifold_shap.data.columns import check_target, describe
 from manifold_shap.data.delimited import Cells, Format, read_cells
-from manifold_shap.data.findings import Findings, typed
+from manifold_shap.data.findings import Findings
 
 TASKS = ("classification", "regression")
 MISSING = ("values", "drop_unlabelled", "drop_rows")
 BAD_LINES = ("refuse", "skip")
-_MOST_CLASSES, _MANY_CATEGORIES = 100, 100
 _LEAST_ROWS = 10
 _OPENERS = {".gz": gzip.decompress, ".bz2": bz2.decompress, ".xz": lzma.decompress}
 _BINARY = {b"PAR1": "Parquet", b"ARROW1": "Feather"}
@@ -123,6 +123,8 @@ class TableReader:
 
     def __post_init__(self) -> None:
         check_text("path", self.path)
+        if self.target is not None:  # The name of a column may be typed as a number.
+            object.__setattr__(self, "target", str(self.target))
         for name in _LISTS:
             given = self.__dict__[name]
             listed = (given,) if isinstance(given, str) else tuple(str(entry) for entry in given)
@@ -173,9 +175,9 @@ def _read(reader: TableReader, path: Path, *stamp: int) -> ReadTable:
             found.troubled.add(str(name))
     frame = _whole_rows(pd.DataFrame(columns), reader, found)
     if reader.target in frame:
-        _check_target(frame[reader.target], reader, found)
+        check_target(frame[reader.target], reader, found)
     features = frame[[name for name in frame if name != reader.target]]
-    identifiers = _describe(features, reader, found)
+    identifiers = describe(features, reader, found)
     if len(frame) < _LEAST_ROWS:
         found.problem(f"it has {len(frame)} rows, which are too few: {_LEAST_ROWS} are the least")
     elif features.shape[1] == len(identifiers):
@@ -288,63 +290,3 @@ def _whole_rows(frame: pd.DataFrame, reader: TableReader, found: Findings) -> pd
     if len(whole) < len(kept):
         found.remark(f"{len(kept) - len(whole)} rows lack a cell, and are left out")
     return whole.reset_index(drop=True)
-
-
-def _check_target(series: pd.Series, reader: TableReader, found: Findings) -> None:
-    """Note why a column cannot be what is to be predicted."""
-    name, distinct = reader.target, series.nunique()
-    absent = int(series.isna().sum())
-    if absent and distinct:
-        told = f"{absent} of {len(series)} rows lack the target {name!r}"
-        found.problem(told, "missing", "drop_unlabelled", "leaves these rows out")
-    if distinct < 2:
-        one = f"'{series.dropna().iloc[0]}' in every row" if distinct else "nothing"
-        found.problem(f"the target {name!r} holds {one}", "target", None, "to another column")
-        return
-    is_number = types.is_numeric_dtype(series.dtype) and not types.is_bool_dtype(series.dtype)
-    if reader.task == "regression":
-        if not is_number:
-            example = series.dropna().iloc[0]
-            told = f"the target {name!r} holds no numbers, but {example!r}"
-            found.problem(told, "task", "classification", "takes it for classes")
-        return
-    told = (
-        f"the target {name!r} holds {distinct} distinct values, more than the {_MOST_CLASSES} "
-        "classes that are the most"
-    )
-    if is_number:
-        fraction = series[np.isfinite(series) & (series % 1 != 0)]
-        if len(fraction):
-            told = (
-                f"the target {name!r} holds fractions, which are no classes, such as "
-                f"{fraction.iloc[0]}"
-            )
-        if len(fraction) or distinct > _MOST_CLASSES:
-            found.problem(told, "task", "regression", "predicts the number")
-    elif distinct > _MOST_CLASSES:
-        found.problem(told, "target", None, "to another column")
-
-
-def _describe(features: pd.DataFrame, reader: TableReader, found: Findings) -> tuple[str, ...]:
-    """Remarks on what the columns hold; gives those that number or name the rows."""
-    kept = {*reader.keep, *reader.categorical}
-    kept |= found.troubled
-    why = {str(name): why_identifier(series, kept) for name, series in features.items()}
-    odd = {name: reason for name, reason in why.items() if reason}
-    if odd:
-        listed = ", ".join(f"{name!r}, which {reason}" for name, reason in odd.items())
-        fix = typed("keep", [*reader.keep, *odd])
-        found.remark(
-            f"left out are columns that do not describe the rows: {listed}; {fix} keeps them"
-        )
-    plain = [name for name in features if name not in odd and name not in found.troubled]
-    counts = {name: features[name].nunique(dropna=False) for name in plain}
-    constant = [name for name, count in counts.items() if count < 2]
-    if constant:
-        found.remark(f"columns {shown(constant)} hold one value in all rows, and have a share of 0")
-    for name, count in counts.items():
-        if types.is_string_dtype(features[name].dtype) and count > _MANY_CATEGORIES:
-            found.remark(
-                f"column {name!r} holds {count} categories; those seldom seen count as one"
-            )
-    return tuple(odd)

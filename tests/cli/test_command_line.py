@@ -55,6 +55,7 @@ def failed(
         (["iris"], "got 'iris'; type data=iris instead."),
         (["--data", "iris"], "got '--data'; type data=iris instead."),
         (["data=table", "data.path=t.csv"], "Expected data.target=..., the column"),
+        (["model=file", "model.path=m.onnx", "classifier=mlp"], "but got both; leave one out"),
         (["seed=["], "Expected settings as key=value but: "),
         (["seed=abc"], "Expected `seed`"),
         (["data=table"], "give data.path=...."),
@@ -183,6 +184,13 @@ def test_warnings_are_one_line(irises: Path, copied: Copy) -> None:
     (line,) = [line for line in done.stderr.splitlines() if "are exactly zero" in line]
     assert line.startswith("Warning: ")
     assert ".py:" not in done.stderr
+
+
+def test_flags_in_messages_are_as_they_are_typed(capsys: pytest.CaptureFixture[str]) -> None:
+    message = "Removed what was left.\nWith resume=True it would have been continued."
+    cli._show_warning(message, UserWarning, "streaming.py", 1)
+    expected = "Warning: Removed what was left. With resume=true it would have been continued.\n"
+    assert capsys.readouterr().err == expected
 
 
 @pytest.mark.parametrize("name", ["train", "explain"])

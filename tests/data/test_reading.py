@@ -6,7 +6,8 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
-from datetime import datetime
+from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,24 @@ def test_parquet_and_feather(tmp_path: Path, kind: str) -> None:
     frame.assign(lists=[[1, 2]] * 20).to_parquet(path)
     with pytest.raises(TableError, match=r"'lists' holds .*data.drop=\[lists\] leaves it out"):
         TableReader(path=str(path), target="y").read()
+
+
+def test_objects_in_a_parquet_file(tmp_path: Path) -> None:
+    frame = pd.DataFrame(
+        {
+            "day": [date(2020, 1, 1), None] * 10,
+            "cost": [Decimal("1.50"), Decimal("2.25")] * 10,
+            "flag": [True, None] * 10,
+            "y": [0, 1] * 10,
+        }
+    )
+    path = tmp_path / "table.parquet"
+    frame.to_parquet(path)
+    found = TableReader(path=str(path), target="y").read().frame
+    assert found["day"].tolist()[:1] == [pd.Timestamp("2020-01-01")]
+    assert found["day"].isna().tolist() == [False, True] * 10
+    assert found["cost"].tolist() == frame["cost"].tolist()
+    assert found["flag"].tolist() == frame["flag"].tolist()
 
 
 def test_parquet_needs_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,8 @@ from torch import Tensor
 from manifold_shap.estimators.evaluator import diagonal
 
 _SMALLEST = torch.finfo(torch.float64).tiny
+# A sum that varies by less than this share of its parts' variances varies by rounding alone.
+_ROUNDING = 1e-10
 
 
 class Moments:
@@ -209,11 +211,12 @@ def with_sum(
     summed: Any = sum(part.summed() for part in parts)
     common = diagonal(summed)
     variance = common.sum(1, keepdim=True)
-    # Where samples happen not to vary, shares are by size, so that zeros stay zero.
+    # Where the sum does not vary, as with two players, shares are by size: zeros stay zero.
     size = mean.abs()
     whole = size.sum(1, keepdim=True)
     by_size = torch.where(whole > 0, size / whole, 1 / mean.shape[1])
-    share = torch.where(variance > 0, common / variance, by_size)
+    varies = variance > _ROUNDING * diagonal(own).sum(1, keepdim=True)
+    share = torch.where(varies, common / variance, by_size)
     mean = mean - share * (mean.sum(1) - total)[:, None]
     widening = _widening(parts)
     if own.ndim == 3:

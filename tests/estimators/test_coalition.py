@@ -285,6 +285,21 @@ def test_a_known_sum_is_kept_and_explains_what_varies_with_it() -> None:
     assert (variance < 0.02 * moments.own()).all()
 
 
+def test_a_sum_that_varies_by_rounding_alone_changes_nothing() -> None:
+    """The contributions of two players to a pair of coalitions always have the same sum."""
+    draw = torch.Generator().manual_seed(0)
+    first = torch.randn(1, 16, 2, 8, 1, 1, generator=draw).double()
+    samples = torch.cat((first, 1 - first), 4) + 1e-16 * torch.randn(
+        1, 16, 2, 8, 2, 1, generator=draw
+    )
+    moments = StratifiedMoments((1, 2, 1), torch.full((8,), 1 / 8), torch.device("cpu"))
+    moments.add(torch.arange(1), samples)
+    # The known sum is of single precision.
+    mean, variance = with_sum([moments], torch.full((1, 1), 1 + 1e-8, dtype=torch.float64))
+    torch.testing.assert_close(mean, moments.mean, atol=1e-7, rtol=0)
+    assert (variance >= 0.99 * moments.own()).all()
+
+
 def test_stratified_pairs_are_of_the_owen_law() -> None:
     """Weighted shares of sizes are those of the uniform law, to 4.5 standard errors."""
     draw = torch.Generator().manual_seed(0)

@@ -109,6 +109,44 @@ from manifold_shap.models.formula import FormulaPredictor  # noqa: E402
 KINDS = (FormulaPredictor, *KINDS)
 """,
 }
+VALUE = {
+    "manifold_shap/values/product.py": '''"""Multiplies what is known."""
+
+import torch
+
+from manifold_shap.values import ValueFunction
+
+
+class Product(ValueFunction):
+    """The product of the known numbers."""
+
+    name = "product"
+
+    def values(self, x, mask, keys):
+        return x[:, None].where(mask, 1).prod(-1, keepdim=True)
+
+    def prediction(self, x):
+        return x.prod(-1, keepdim=True)
+
+    def base(self, x):
+        return torch.ones(len(x), 1)
+''',
+    "docs/value_functions.md": "| `Product` | products |\n",
+}
+CANDIDATE = {
+    "manifold_shap/candidates.py": '''
+from manifold_shap.imputers import ExactMatchImputer  # noqa: E402
+
+IMPUTERS, CANDIDATES = (*IMPUTERS, "exact_match"), (*CANDIDATES, "exact_match")
+_FITS["exact_match"] = partial(_classical, ExactMatchImputer)
+''',
+    "manifold_shap/folder.py": '''
+from manifold_shap.imputers import ExactMatchImputer  # noqa: E402
+
+_CLASSICAL["exact_match"] = ExactMatchImputer
+''',
+    "docs/your_own_table.md": "| `exact_match` | rows that agree |\n",
+}
 DATA = {
     "manifold_shap/data/halves.py": '''"""Two numbers, and whether the first is larger."""
 
@@ -233,6 +271,24 @@ row = codebook.rows(pd.DataFrame({"a": [2], "b": [3]}))
 print(ms.as_model(b"a + b", codebook)(row).item())
 """
     assert run(project, MODEL, code).strip() == "5.0"
+
+
+def test_a_value_function_and_a_candidate_of_the_front_door(project: Path) -> None:
+    assert len(VALUE) == number("A value function")
+    assert len(CANDIDATE) == number("A candidate of the front door")
+    code = """
+import pandas as pd
+import torch
+import manifold_shap as ms
+from manifold_shap.values.product import Product
+value = Product(ms.Players.of_elements((2,)), ["product"])
+print(ms.exact_shapley(value, torch.tensor([[2.0, 3.0]])).phi.flatten().tolist())
+frame = pd.DataFrame({"a": [0, 1, 1, 0] * 20, "b": [0, 1, 0, 0] * 20})
+explainer = ms.Explainer(lambda f: f["a"], frame, returns="values", candidates=["exact_match"])
+explainer.save("folder")
+print(ms.Explainer.load("folder", lambda f: f["a"]).quality.chosen)
+"""
+    assert run(project, VALUE | CANDIDATE, code).split("\n")[:2] == ["[2.0, 3.0]", "exact_match"]
 
 
 def test_an_output_space_and_a_plot(project: Path) -> None:

@@ -7,6 +7,7 @@ import pandas as pd
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+from pandas.api import types
 
 from manifold_shap._words import closest
 from manifold_shap._words import shown as listed
@@ -163,7 +164,7 @@ def _sideways(count: int) -> Float[np.ndarray, " rows"]:
 
 
 def _is_category(column: pd.Series) -> bool:
-    return isinstance(column.dtype, pd.CategoricalDtype) or column.dtype == bool
+    return isinstance(column.dtype, pd.CategoricalDtype) or types.is_bool_dtype(column.dtype)
 
 
 def _categories(column: pd.Series, most: int) -> tuple[Float[np.ndarray, " rows"], list[str]]:

@@ -134,3 +134,16 @@ def test_numbers_of_few_values_are_spread_sideways() -> None:
     np.testing.assert_array_equal(drawn.round(), x[:, 0])
     assert len(np.unique(drawn)) == 40
     assert [label.get_text() for label in axes.get_xticklabels()] == ["0", "1"]
+
+
+def test_yes_and_no_are_categories_with_missing_cells_too() -> None:
+    member = pd.array([True, False, pd.NA] * 2, dtype="boolean")
+    frame = pd.DataFrame({"age": [30.0, 50.0, 40.0, 20.0, 60.0, 10.0], "member": member})
+    codes = ms.Codebook.fit(frame)
+    explanation = explained(
+        codes.rows(frame), codes.players, ("price",), ms.Identity(), schema=codes
+    )
+    legend = scatter(explanation, "age", color="member").get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == ["False", "True", "missing"]
+    places = scatter(explanation, "member").get_xticklabels()
+    assert [text.get_text() for text in places] == ["False", "True", "missing"]

@@ -134,17 +134,17 @@ class Product(ValueFunction):
     "docs/value_functions.md": "| `Product` | products |\n",
 }
 CANDIDATE = {
-    "manifold_shap/candidates.py": '''
+    "manifold_shap/candidates.py": """
 from manifold_shap.imputers import ExactMatchImputer  # noqa: E402
 
 IMPUTERS, CANDIDATES = (*IMPUTERS, "exact_match"), (*CANDIDATES, "exact_match")
 _FITS["exact_match"] = partial(_classical, ExactMatchImputer)
-''',
-    "manifold_shap/folder.py": '''
+""",
+    "manifold_shap/folder.py": """
 from manifold_shap.imputers import ExactMatchImputer  # noqa: E402
 
 _CLASSICAL["exact_match"] = ExactMatchImputer
-''',
+""",
     "docs/your_own_table.md": "| `exact_match` | rows that agree |\n",
 }
 DATA = {

@@ -51,8 +51,6 @@ from .spaces import OutputSpace as OutputSpace
 from .spaces import Probability as Probability
 from .spaces import as_space as as_space
 from .surrogate import SurrogateValue as SurrogateValue
-from .surrogate.corrected import CorrectedValue as CorrectedValue
-from .surrogate.corrected import correct_surrogate as correct_surrogate
 from .surrogate.fit import fit_surrogate as fit_surrogate
 from .surrogate.fit import load_surrogate as load_surrogate
 from .tables.codebook import Codebook as Codebook

@@ -3,12 +3,11 @@
 Four tables with boosted trees: abalone, census, measurements that follow from three hidden factors
 ("factors", 16 columns, four classes) and hidden classes behind numbers and categories ("classes",
 ten columns). Imputers draw 64 completions of a coalition, a surrogate answers by one call of its
-network; "corrected" adds what the model has and this network lacks at one completed row. The
-imputer that is best on validation rows teaches the taught surrogate: 120,000 values of 8 draws each
-at rows that it draws itself, beside single predictions of 240,000 such rows; an eighth of every
-batch are the training rows. Errors are Eq. (16) of Frye et al. (2021) on test rows without the
-variance of draws, the same five coalitions a row for all. Of the few rows of abalone two disjoint
-sets are tested, each with models of the others.
+network. The imputer that is best on validation rows teaches the taught surrogate: 120,000 values of
+8 draws each at rows that it draws itself, beside single predictions of 240,000 such rows; an eighth
+of every batch are the training rows. Errors are Eq. (16) of Frye et al. (2021) on test rows without
+the variance of draws, the same five coalitions a row for all. Of the few rows of abalone two
+disjoint sets are tested, each with models of the others.
 """
 
 import time
@@ -91,8 +90,7 @@ def measure(
     taught = {"teacher": teacher, "teacher_pairs": pairs, "teacher_share": 0.875, **steps}
     alone = {**brief, "max_epochs": min(30, epochs)}
     fit("surrogate", lambda: ms.fit_surrogate(model, x, **alone))
-    own = fit("taught surrogate", lambda: ms.fit_surrogate(model, x, **brief, **taught))
-    fit("corrected", lambda: ms.correct_surrogate(own, best.imputer, held_out, seed))
+    fit("taught surrogate", lambda: ms.fit_surrogate(model, x, **brief, **taught))
     mask = ms.shapley_pairs(len(test_rows), len(schema.players), 5 * len(test_rows), seed + 2)
     return {n: ms.mean_squared_error(v, test_rows, mask).by_row for n, v in values.items()}, seconds
 

@@ -34,12 +34,16 @@ def nested(rows: int, runs: int, run: int, players: int, seed: int = 0) -> Tenso
 def assert_same(found: Completions, expected: Completions, tolerance: float = 2e-4) -> None:
     """Equal weights and effective draws, and equal rows wherever a weight is not zero."""
     counts = torch.ones(expected.rows.shape[:3], dtype=torch.bool)
-    for one, other in zip(found[1:], expected[1:], strict=True):
+    if expected.log_weights is not None:
+        counts = expected.log_weights > -torch.inf
+    # Donors of no weight may be any.
+    assert (found.donors is None) == (expected.donors is None)
+    if expected.donors is not None:
+        assert torch.equal(found.donors[counts], expected.donors[counts])
+    for one, other in zip(found[1:4], expected[1:4], strict=True):
         assert (one is None) == (other is None)
         if one is not None:
             torch.testing.assert_close(one, other, rtol=tolerance, atol=tolerance)
-    if expected.log_weights is not None:
-        counts = expected.log_weights > -torch.inf
     torch.testing.assert_close(found.rows[counts], expected.rows[counts], rtol=1e-4, atol=tolerance)
 
 
@@ -74,7 +78,7 @@ class ImputerOfRowsContract:
             expected = [None if part is None else part[rows, coalitions] for part in whole]
             assert_same(imputer.impute(x[rows], *own), Completions(*expected))
         parts = [imputer.impute(x, mask, draws, keys) for draws in (range(2), range(2, 6))]
-        for k in range(2):
+        for k in (0, 1, 4):  # Rows, weights and donors have an entry for every draw.
             found = torch.cat([part[k] for part in parts], 2) if parts[0][k] is not None else None
             parts[0] = parts[0]._replace(**{Completions._fields[k]: found})
         assert_same(parts[0]._replace(correction=parts[1].correction), whole)
@@ -171,7 +175,7 @@ class ImputerOfRowsContract:
         holed[0, 1] = torch.nan
         with pytest.raises(ValueError, match="are NaN or infinite"):
             self.make(holed, FOUR)
-        with pytest.raises(TypeError, match=r"to be a tensor or an array .* got DataFrame"):
-            self.make(pd.DataFrame(rows.numpy()), FOUR)  # type: ignore[arg-type]
+        with pytest.raises((TypeError, ValueError), match=r"ms\.Explainer"):
+            self.make(pd.DataFrame({"town": ["Oslo", "Rome"] * 20}), FOUR)  # type: ignore[arg-type]
         with pytest.raises(ValueError, match="that own the same elements of every row"):
             self.make(rows, ms.Players.of_rows((4,), 3))

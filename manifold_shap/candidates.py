@@ -105,6 +105,9 @@ def fit_candidates(game: Game, names: Collection[str], fit_seconds: float | None
         game: what they are fitted to.
         names: of the candidates.
         fit_seconds: a stop for safety: candidates that were not begun by then are left out.
+
+    Raises:
+        ValueError: none can be fitted, or the model's outputs are not finite.
     """
     fitted, begun = Fitted(), time.perf_counter()
     wanted = [OFF_MANIFOLD, *(name for name in CANDIDATES if name in names)]
@@ -119,11 +122,18 @@ def fit_candidates(game: Game, names: Collection[str], fit_seconds: float | None
             try:
                 value = _FITS[name](game, fitted)
             except (ValueError, torch.linalg.LinAlgError) as error:
+                if name == OFF_MANIFOLD:  # It takes any rows: the model is at fault.
+                    raise
                 fitted.skipped[name] = str(error).splitlines()[0]
                 continue
             fitted.values[name] = value
             fitted.scores[name] = game.score(value, game.x_choice)
             fitted.seconds[name] = time.perf_counter() - start
+    if len(fitted.values) == 1:
+        raise ValueError(
+            f"Expected at least one of `candidates` to be fitted but of {wanted[1:]} none was: "
+            f"{fitted.skipped}; name others, such as 'empirical'."
+        )
     return fitted
 
 

@@ -103,6 +103,7 @@ class Explainer:
         fit_seconds: float | None = None,
         progress: bool | None = None,
     ) -> None:
+        candidates = [candidates] if isinstance(candidates, str) else candidates
         check_known(candidates, CANDIDATES, "`candidates`")
         if fit_seconds is not None:
             check_number("fit_seconds", fit_seconds, above=0)

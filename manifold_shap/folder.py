@@ -63,7 +63,7 @@ def save(folder: str | Path, value: ModelValue, probe: Tensor, about: Mapping[st
             "another folder."
         )
     described, tensors = _described(value)
-    tensors |= {"probe": probe, "probe_outputs": value.prediction(probe), "base": value.expectation}
+    tensors |= {"probe": probe, "probe_outputs": value.prediction(probe)}
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     plain = {
         "format": _FORMAT,
@@ -71,9 +71,9 @@ def save(folder: str | Path, value: ModelValue, probe: Tensor, about: Mapping[st
         "space": value.space.settings,
         "value": described,
         "codebook": cast(Any, value.schema).to_dict(),
-        "tensors": digest(*(tensors[name] for name in sorted(tensors))),
         **about,
     }
+    plain["digest"] = _digest(plain, tensors)
 
     def write(beside: Path) -> None:
         beside.mkdir()
@@ -106,7 +106,7 @@ def read(folder: str | Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         raise ValueError(damaged) from error
     if not isinstance(plain, dict) or plain.get("format") != _FORMAT:
         raise ValueError(f"{expected} it holds something of another program.")
-    if plain.get("tensors") != digest(*(tensors[name] for name in sorted(tensors))):
+    if plain.pop("digest", None) != _digest(plain, tensors):
         raise ValueError(damaged)
     return plain, tensors
 
@@ -137,6 +137,11 @@ def value_from(
     return value
 
 
+def _digest(plain: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:
+    """A checksum of all that a folder holds."""
+    return digest(json.dumps(plain), *sorted(tensors), *(tensors[name] for name in sorted(tensors)))
+
+
 def _described(value: ModelValue) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """What a value function is, as plain data and tensors."""
     if isinstance(value, SurrogateValue):
@@ -148,7 +153,8 @@ def _described(value: ModelValue) -> tuple[dict[str, Any], dict[str, Tensor]]:
             "Expected a value function by a surrogate or an imputer but got "
             f"{type(value).__name__}, which cannot be saved."
         )
-    imputer, tensors = value.imputer, {"reference": value.imputer.reference}
+    imputer = value.imputer
+    tensors = {"reference": imputer.reference, "base": value.expectation}
     plain: dict[str, Any] = {"kind": "imputed", "name": value.name, "imputer": imputer.name}
     plain |= {"draws": value.requested, "seed": value.seed}
     if isinstance(imputer, TableImputer) and isinstance(imputer.inner, VAEImputer):

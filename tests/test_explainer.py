@@ -71,7 +71,9 @@ def test_the_same_seed_makes_the_same_choice() -> None:
     assert torch.equal(one.phi, other.phi)
 
 
-def test_every_candidate_can_be_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_candidate_is_fitted_saved_and_loaded(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     few = {"max_epochs": 1, "hidden": (8,), "trainer": {"limit_train_batches": 2}}
     imputer, surrogate = candidates.fit_imputer, candidates.fit_surrogate
 
@@ -83,9 +85,26 @@ def test_every_candidate_can_be_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(candidates, "fit_imputer", quick_imputer)
     monkeypatch.setattr(candidates, "fit_surrogate", quick_surrogate)
-    quality = ms.Explainer(TREES, FRAME).quality
-    assert set(quality.mse) == {"marginal", *candidates.CANDIDATES}
-    assert quality.skipped == {}
+    explainer = ms.Explainer(TREES, FRAME)
+    assert set(explainer.quality.mse) == {"marginal", *candidates.CANDIDATES}
+    assert explainer.quality.skipped == {}
+    for name, value in explainer.candidates.items():
+        explainer.value = value
+        explainer.save(tmp_path / name)
+        loaded = ms.Explainer.load(tmp_path / name, TREES)
+        one, other = (each(FRAME.head(2), evaluations=60) for each in (explainer, loaded))
+        assert torch.equal(one.phi, other.phi)
+        assert one.made_by == other.made_by
+
+
+def test_a_model_at_fault_is_not_a_candidate_that_cannot_be_fitted() -> None:
+    def sometimes(frame: pd.DataFrame) -> Any:
+        answers = TREES.predict_proba(frame)
+        answers[frame.index[frame["size"] == FRAME["size"].iloc[100]]] = np.nan
+        return answers
+
+    with pytest.raises(ValueError, match="are NaN or infinite"):
+        ms.Explainer(sometimes, FRAME, candidates=FEW)
 
 
 @pytest.mark.parametrize("library", ["polars", "array", "tensor"])
@@ -195,7 +214,7 @@ def test_another_model_is_refused(explainer: ms.Explainer, tmp_path: Path) -> No
         ms.Explainer.load(tmp_path / "folder", other)
 
 
-@pytest.mark.parametrize("damage", ["truncated", "json", "tensors", "other"])
+@pytest.mark.parametrize("damage", ["truncated", "json", "setting", "tensors", "other"])
 def test_a_damaged_folder_is_refused(explainer: ms.Explainer, tmp_path: Path, damage: str) -> None:
     folder = tmp_path / "folder"
     explainer.save(folder)
@@ -204,6 +223,9 @@ def test_a_damaged_folder_is_refused(explainer: ms.Explainer, tmp_path: Path, da
         (folder / "tensors.safetensors").write_bytes(whole[:-8])
     elif damage == "json":
         (folder / "explainer.json").write_text("{")
+    elif damage == "setting":
+        whole = (folder / "explainer.json").read_text()
+        (folder / "explainer.json").write_text(whole.replace('"seed": 0', '"seed": 1', 1))
     elif damage == "tensors":
         whole = bytearray((folder / "tensors.safetensors").read_bytes())
         whole[-1] ^= 1
@@ -226,6 +248,8 @@ def test_nothing_else_is_overwritten(explainer: ms.Explainer, tmp_path: Path) ->
     [
         (FRAME.head(10), {}, "at least 20 rows, .* but got 10"),
         (FRAME, {"candidates": ["gauss"]}, "did you mean 'gaussian'"),
+        (FRAME, {"candidates": []}, r"at least one of `candidates` to be fitted but of \[\]"),
+        (FRAME, {"candidates": "taught_surrogate"}, "no imputer was fitted that could teach it"),
         (FRAME, {"unit": "EUR"}, "`unit` for the values of a regression"),
         (FRAME, {"fit_seconds": 0.0}, "`fit_seconds`"),
         (FRAME, {"players": {"house": ["sise"]}}, "did you mean 'size'"),

@@ -16,6 +16,7 @@ from manifold_shap._checks import check_whole
 from manifold_shap._progress import progress_bar
 from manifold_shap._version import __version__
 from manifold_shap.explanation import Explanation
+from manifold_shap.tables.rows import encoded
 from manifold_shap.values.base import Linearized
 from manifold_shap.values.seen import outside
 from manifold_shap.values.wrapped import as_value_function
@@ -233,7 +234,7 @@ class Evaluator:
                 "version": __version__,
                 **self.value.provenance,
                 "evaluations": self.evaluations,
-                **outside(self.value.seen, self.x),
+                **outside(self.value.seen, encoded(self.x, self.value.schema)),
                 **made_by,
             },
         )

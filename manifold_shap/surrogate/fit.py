@@ -79,7 +79,7 @@ class SurrogateTask(Task):
         self.register_buffer("base", torch.zeros(outputs))
         self.register_buffer("probe", torch.zeros(_PROBE_ROWS, *own["event"]))
         self.register_buffer("probe_outputs", torch.zeros(_PROBE_ROWS, outputs))
-        self.register_buffer("extent", torch.zeros(2, *own["event"]))
+        self.register_buffer("extent", torch.zeros(2, *event))
         self.law = SizeUniform(len(own["players"]))
         self.teacher_targets: TeacherTargets | None = None
 
@@ -94,7 +94,7 @@ class SurrogateTask(Task):
         """
         self.surrogate.standardise(seen, target)
         self.base.copy_(target.mean(0))
-        if (known := Seen.of(x)) is not None and self.settings["elements"] is None:
+        if (known := Seen.of(seen)) is not None:
             self.extent.copy_(torch.stack(known))
         half = _PROBE_ROWS // 2
         spread = torch.arange(half) * len(x) // half

@@ -11,12 +11,20 @@ from manifold_shap.players import Players
 def named_groups(
     players: Mapping[str, Sequence[Any]] | None, names: Sequence[Any], held: Mapping[Any, Any]
 ) -> dict[str, list[str]]:
-    """Groups of the columns that vary, checked, as text."""
-    groups: dict[str, list[str]] = {}
+    """Groups of the columns that vary, checked, as text.
+
+    Raises:
+        ValueError: an unknown column, a group of none, or one with the name of another column.
+    """
+    columns, groups = [*names, *held], dict[str, list[str]]()
     for group, members in (players or {}).items():
         listed = [members] if isinstance(members, str) else list(members)
-        check_known(listed, [*names, *held], f"columns of the group {group!r}")
+        check_known(listed, columns, f"columns of the group {group!r}")
         own = [str(name) for name in listed if name in names]
+        taken = str(group) not in own and str(group) in map(str, columns)
+        if taken or not listed:
+            problem = "a name that no column outside of it has" if taken else "columns"
+            raise ValueError(f"Expected the group {group!r} to have {problem} but got {listed}.")
         if own:
             groups[str(group)] = own
     return groups

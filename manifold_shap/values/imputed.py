@@ -14,6 +14,7 @@ from manifold_shap.coalitions import is_proper, toggled
 from manifold_shap.imputers.base import Completions, Imputer
 from manifold_shap.models import Model
 from manifold_shap.spaces import OutputSpace, as_space
+from manifold_shap.tables.rows import encoded
 from manifold_shap.tables.schema import Schema
 from manifold_shap.values.base import Estimate
 from manifold_shap.values.model import ModelValue, codebook_behind, model_for, reference_outputs
@@ -79,7 +80,7 @@ class ImputedValue(ModelValue):
     ) -> None:
         super().__init__(model, imputer.players, space, expectation)
         self.imputer, self.schema = imputer, imputer.codebook or codebook_behind(model)
-        self.seen = None if imputer.codebook else Seen.of(imputer.reference)
+        self.seen = Seen.of(encoded(imputer.reference, imputer.codebook))
         self.requested = check_whole("draws", draws)
         self.draws = min(self.requested, imputer.support or self.requested)
         self.sampled = imputer.left_out(self.draws) > 0

@@ -12,7 +12,7 @@ _FEWEST = 100
 
 
 class Seen(NamedTuple):
-    """The smallest and the largest value of each element of a row in the data.
+    """The smallest and the largest value of each element of a row, as networks see it, in the data.
 
     >>> seen = Seen.of(torch.rand(200, 2))
     >>> outside(None, torch.tensor([[0.5, 70.0]]))

@@ -530,6 +530,11 @@ def test_groups_and_columns_left_out_have_known_names() -> None:
         Codebook.fit(frame, left_out=["id"])
     with pytest.raises(ValueError, match="every column in one group at most"):
         Codebook.fit(frame, players={"g": ["age"], "h": ["age"]})
+    with pytest.raises(ValueError, match="'town' to have a name that no column outside of it has"):
+        Codebook.fit(frame, players={"town": ["age"]})
+    with pytest.raises(ValueError, match="'g' to have columns but"):
+        Codebook.fit(frame, players={"g": []})
+    assert len(Codebook.fit(frame, players={"town": ["age", "town"]}).players) == 1
 
 
 def test_damaged_plain_data_are_refused() -> None:

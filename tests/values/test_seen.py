@@ -3,6 +3,7 @@
 import warnings
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import torch
 
@@ -69,3 +70,23 @@ def test_a_loaded_surrogate_knows_its_range(tmp_path: Path) -> None:
     loaded = ms.load_surrogate(tmp_path / "surrogate.ckpt", model)
     assert loaded.seen is not None
     assert all(map(torch.equal, loaded.seen, value.seen))
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "marginal", "surrogate"])
+def test_rows_of_a_frame_are_far_by_their_cells(kind: str) -> None:
+    """Not by their codes: that of a town which training had none of is as good as any."""
+    frame = pd.DataFrame({"size": range(120), "town": ["Oslo", "Rome"] * 60})
+    codebook = ms.Codebook.fit(frame)
+    asked = ms.as_model(lambda f: f[["size"]].to_numpy() * [[1, 2]], codebook, returns="values")
+    if kind == "surrogate":
+        value = ms.fit_surrogate(asked, frame, output="identity", hidden=[4], **FEW)
+    else:
+        imputer = {"gaussian": ms.GaussianImputer, "marginal": ms.MarginalImputer}[kind]
+        reference = ms.table_imputer(imputer, codebook, frame)
+        value = ms.imputed_value(asked, reference, "identity", draws=4)
+    towns = pd.DataFrame({"size": range(4), "town": ["Bern", "Kiel", "Lyon", "Turin"]})
+    with pytest.warns(UserWarning, match="had none of"):
+        assert "rows_far_outside" not in ms.exact_shapley(value, towns).made_by
+    with pytest.warns(UserWarning, match="1 of 2 rows are far outside"):
+        found = ms.exact_shapley(value, frame[:2].assign(size=[5, 5000]))
+    assert found.made_by["rows_far_outside"] == 1

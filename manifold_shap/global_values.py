@@ -80,8 +80,9 @@ class GlobalValues:
 
     @property
     def _title(self) -> str:
+        gain = "Cov(y, f(x))/Var(y)" if self.regression else "accuracy"
         return (
-            f"GlobalValues(accuracy {self.accuracy:.3g} = offset {self.offset:.3g} + values of "
+            f"GlobalValues({gain} {self.accuracy:.3g} = offset {self.offset:.3g} + values of "
             f"{len(self.players)} players, {self.rows} rows)"
         )
 

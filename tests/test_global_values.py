@@ -215,7 +215,7 @@ def test_global_values_are_shown_as_a_table() -> None:
     explanation, _, y = regression(100)
     found = ms.global_values(explanation, y)
     lines = repr(found).splitlines()
-    assert lines[0].startswith("GlobalValues(accuracy ")
+    assert lines[0].startswith("GlobalValues(Cov(y, f(x))/Var(y) ")
     assert lines[0].endswith("values of 3 players, 100 rows)")
     assert [line.split()[0] for line in lines[3:]] == ["x0", "x1", "x2"]
     assert "<table" in found._repr_html_()

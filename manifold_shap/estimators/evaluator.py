@@ -47,8 +47,7 @@ class Evaluator:
         shape: numbers of instances, players and outputs.
         device: where the values come from.
         draws, sampled: of the value function.
-        crossed: whether to estimate covariances between outputs: log-ratio coordinates may be
-            rotated.
+        crossed: whether to estimate covariances between outputs: log-ratios may be rotated.
         batch_size: model rows per call; halved when memory runs out.
         evaluations: values computed so far, over all rows, without anchors.
 

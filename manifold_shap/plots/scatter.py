@@ -132,7 +132,7 @@ def _place(ax: Axes, feature: _Feature) -> Float[np.ndarray, " rows"]:
         absent = ~np.isfinite(places)
         low, high = np.nanmin(places), np.nanmax(places)
         if values.dates:
-            locator = AutoDateLocator(maxticks=6)
+            locator = AutoDateLocator(minticks=2, maxticks=6)
             ax.xaxis.set_major_locator(locator)
             ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
         distinct = np.unique(places[~absent])
@@ -230,7 +230,7 @@ def _draw_on_scale(
     grey = "" if np.isfinite(values.numbers).all() else " (grey: missing)"
     style.scale(bar.ax.yaxis, style.shorten(name, 120.0) + grey, ticks=5)
     if values.dates:
-        locator = AutoDateLocator(maxticks=5)
+        locator = AutoDateLocator(minticks=2, maxticks=5)
         bar.ax.yaxis.set_major_locator(locator)
         bar.ax.yaxis.set_major_formatter(ConciseDateFormatter(locator))
     bar.ax.tick_params(labelsize=style.TEXT, labelcolor=style.INK, length=0)

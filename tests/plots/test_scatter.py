@@ -99,6 +99,19 @@ def test_dates_are_dates_and_categories_stand_in_their_order() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("days", [1 / 24, 1, 20, 45, 200, 700, 910, 4000])
+def test_dates_of_any_span_have_ticks(days: float) -> None:
+    when = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.linspace(0, days, 12), "D")
+    frame = pd.DataFrame({"when": when.floor("s"), "age": range(12)})
+    codes = ms.Codebook.fit(frame)
+    explanation = explained(codes.rows(frame), codes.players, ("y",), ms.Identity(), schema=codes)
+    axes = scatter(explanation, "when", color="when")
+    # Matplotlib warns where it finds no interval of few enough ticks.
+    axes.figure.draw_without_rendering()
+    for found in (axes.get_xticks(), axes.figure.axes[1].get_yticks()):
+        assert 2 <= len(found) <= 8
+
+
 def test_many_categories_share_a_place() -> None:
     frame = pd.DataFrame({"name": [f"n{k:02}" for k in range(30)] * 2, "x": range(60)})
     codes = ms.Codebook.fit(frame)

@@ -25,8 +25,8 @@ from manifold_shap.values import ValueFunction
 _LEAST_ROWS = 20
 # The share of the rows to choose on, the same to report on, and the most of each.
 _SHARE, _MOST_HELD_OUT = 0.15, 1024
-# Rows on which columns that look like identifiers are permuted.
-_PERMUTED_ROWS = 256
+# Rows, of all over the frame, on which columns that look like identifiers are permuted.
+_PERMUTED_ROWS = 1024
 # Rows that are saved, to recognise the model by.
 _PROBE_ROWS = 32
 # Rows from which it is found out what a model returns.
@@ -113,7 +113,7 @@ class Explainer:
             x = codebook.rows(frame)[:_CHECKED_ROWS]
             return as_model(model, x, classes, returns, model_batch_size, codebook)
 
-        self.codebook, self.model = _without_identifiers(frame, players, wrapped)
+        self.codebook, self.model = _without_identifiers(frame, players, wrapped, self.seed)
         space = _space(output, self.model, unit)
         parts = _parts(self.codebook.rows(frame), self.seed)
         self._probe = parts[0][:_PROBE_ROWS]
@@ -225,13 +225,14 @@ def _without_identifiers(
     frame: Any,
     players: Mapping[str, Sequence[Any]] | None,
     wrapped: Callable[[Codebook], Model],
+    seed: int,
 ) -> tuple[Codebook, Model]:
     """The codebook and the model; columns that number the rows and change nothing do not play."""
     codebook = Codebook.fit(frame, players)
     model = wrapped(codebook)
     x = codebook.rows(frame)
     suspects = codebook.identifiers(x)
-    some = x[:_PERMUTED_ROWS]
+    some = x[_shuffled(len(x), seed)[:_PERMUTED_ROWS]]
     before, unused = model(some), []
     for place in suspects:
         permuted = some.clone()
@@ -261,6 +262,10 @@ def _without_identifiers(
     return codebook, model
 
 
+def _shuffled(rows: int, seed: int) -> Tensor:
+    return torch.randperm(rows, generator=torch.Generator().manual_seed(seed))
+
+
 def _space(output: str | OutputSpace | None, model: Model, unit: str | None) -> OutputSpace:
     regression = model.returns == "values"
     space = as_space(output or ("identity" if regression else "probability"))
@@ -282,7 +287,7 @@ def _parts(x: Tensor, seed: int) -> tuple[Tensor, Tensor, Tensor]:
             f"report on, but got {len(x)}; pass the rows that the model was trained on."
         )
     held_out = min(_MOST_HELD_OUT, max(2, round(_SHARE * len(x))))
-    order = torch.randperm(len(x), generator=torch.Generator().manual_seed(seed))
+    order = _shuffled(len(x), seed)
     train, choice, test = order.split([len(x) - 2 * held_out, held_out, held_out])
     return x[train], x[choice], x[test]
 

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-from manifold_shap._checks import check_coalitions, check_seed, check_whole
+from manifold_shap._checks import check_coalitions, check_finite, check_seed, check_whole
 from manifold_shap._progress import progress_bar
 from manifold_shap.coalitions import SizeUniform
 from manifold_shap.values.wrapped import as_value_function
@@ -89,7 +89,7 @@ def mean_squared_error(
 
     Raises:
         TypeError, ValueError: `x` or `mask` of another type or shape, or not finite; a `value`
-            that cannot be called; `batch_size` below 1.
+            that cannot be called, or whose values are not finite; `batch_size` below 1.
 
     >>> from manifold_shap import MarginalImputer, imputed_value
     >>> x = torch.tensor([[0.0, 0.0], [2.0, 0.0]])
@@ -132,6 +132,7 @@ def _errors(
 ) -> tuple[Float[Tensor, "rows m"], Float[Tensor, "rows m"], Float[Tensor, "rows m"]]:
     """Squared errors, and the Monte-Carlo variance inside them (means over outputs); draws."""
     values, variance, effective = value.estimate(x, mask, keys)
+    check_finite(values, "value(x, mask)", "look for rows on which the model has no answer")
     error = (values - value.prediction(x)[:, None]).square()
     return error.mean(-1).cpu().double(), variance.mean(-1).cpu().double(), effective.cpu()
 

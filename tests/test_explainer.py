@@ -162,6 +162,17 @@ def test_an_identifier_that_changes_nothing_is_left_out() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Of the candidates")
+def test_an_identifier_that_matters_between_distant_rows_is_found() -> None:
+    frame = table(600).assign(number=range(600))
+
+    def predict(rows: pd.DataFrame) -> Any:
+        late = rows["number"].to_numpy() >= 500
+        return np.where(late[:, None], TREES.predict_proba(rows[[*FRAME]]), 0.5)
+
+    with pytest.warns(UserWarning, match="'number' looks like an identifier"):
+        assert "number" in ms.Explainer(predict, frame, candidates=["gaussian"]).codebook.names
+
+
 def test_an_identifier_that_matters_is_a_player_with_a_warning() -> None:
     frame = FRAME[["size"]].assign(number=range(len(FRAME)))
     with pytest.warns(UserWarning, match="'number' looks like an identifier"):

@@ -151,6 +151,13 @@ def test_a_perfect_value_function_scores_zero_for_everybody(
     assert score.mse == 0
 
 
+def test_values_that_are_not_finite_have_no_score() -> None:
+    x, mask = torch.ones(2, 3), torch.tensor([[[True, False, True]]]).expand(2, 1, 3)
+    value = lambda x, mask: (x[:, None] * mask).sum(-1, True) / mask[..., 1:2]  # noqa: E731
+    with pytest.raises(ValueError, match=r"2 of 2 entries of `value\(x, mask\)` are NaN or infin"):
+        ms.mean_squared_error(value, x, mask)
+
+
 def test_one_row_has_no_standard_error(make_value: Callable[..., ms.ValueFunction]) -> None:
     score = ms.mean_squared_error(make_value(), X[:1], ms.shapley_pairs(1, 4, least=30))
     assert score.mse > 0

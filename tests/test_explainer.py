@@ -173,6 +173,7 @@ def test_an_identifier_that_matters_between_distant_rows_is_found() -> None:
         assert "number" in ms.Explainer(predict, frame, candidates=["gaussian"]).codebook.names
 
 
+@pytest.mark.filterwarnings("ignore:Of the candidates")
 def test_an_identifier_that_matters_is_a_player_with_a_warning() -> None:
     frame = FRAME[["size"]].assign(number=range(len(FRAME)))
     with pytest.warns(UserWarning, match="'number' looks like an identifier"):

@@ -219,6 +219,15 @@ def test_it_is_saved_and_loaded(explainer: ms.Explainer, tmp_path: Path) -> None
     assert one.instances == other.instances
 
 
+@pytest.mark.filterwarnings("ignore:Of the candidates")
+def test_collinear_columns_are_no_news_when_loaded(tmp_path: Path) -> None:
+    a, c = np.arange(90.0), np.arange(90.0) % 7
+    frame = pd.DataFrame({"a": a, "b": a, "c": c})
+    model = LinearRegression().fit(frame, a + 10 * c)
+    ms.Explainer(model, frame, candidates="gaussian").save(tmp_path / "folder")
+    ms.Explainer.load(tmp_path / "folder", model)
+
+
 def test_another_model_is_refused(explainer: ms.Explainer, tmp_path: Path) -> None:
     explainer.save(tmp_path / "folder")
     other = HistGradientBoostingClassifier(max_iter=3, random_state=1).fit(FRAME, PRICE > 250)
@@ -276,3 +285,10 @@ def test_bad_input(frame: pd.DataFrame, options: dict[str, Any], message: str) -
 def test_rows_of_another_frame_are_refused(explainer: ms.Explainer) -> None:
     with warnings.catch_warnings(), pytest.raises(ValueError, match="lacks"):
         explainer(FRAME.head(2).drop(columns="size"))
+    with pytest.raises(TypeError, match=r"a frame of pandas, .* but got polars's"):
+        explainer(pl.DataFrame({"size": [1.0]}))
+
+
+def test_a_function_of_one_output_learns_what_to_say() -> None:
+    with pytest.raises(ValueError, match="a regression returns='values'"):
+        ms.Explainer(lambda rows: rows["size"].to_numpy(), FRAME)

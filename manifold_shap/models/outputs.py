@@ -101,14 +101,14 @@ def check_shape(raw: Tensor, rows: int, returns: str | None) -> None:
         raise ValueError(
             f"Expected the model to return shape ({rows}, classes) for {rows} rows but got "
             f"{tuple(raw.shape)}; a binary model with one output needs both columns, as in "
-            "`torch.stack((1 - p, p), -1)`."
+            "`torch.stack((1 - p, p), -1)`, and a regression returns='values'."
         )
     if raw.shape[1] == 1 and returns != "values":
         raise ValueError(
             "Expected the model to return a column for every class but got one column; a binary "
             "model needs both: `torch.cat((1 - p, p), -1)` of a probability, "
-            "`torch.cat((torch.zeros_like(z), z), -1)` of a logit. Use output='identity' for a "
-            "regression model."
+            "`torch.cat((torch.zeros_like(z), z), -1)` of a logit. For a regression, say "
+            "returns='values'."
         )
 
 

@@ -462,8 +462,8 @@ DATED = pd.DataFrame({"a": [1.5, 2, 3], "t": [*"xyz"], "c": pd.Categorical([*"uv
         (DATED.assign(t=[1, 2, 3]), ValueError, "column 't' of dtype .* but got int64"),
         (DATED.assign(c="w"), ValueError, r"'c' holds 'w', which is none .* \['u', 'v'\]"),
         (DATED.assign(a=-np.inf), ValueError, r"'a' but it holds -inf in row 0 \(3 of 3 rows\)"),
-        (pl.from_pandas(DATED), TypeError, "pandas DataFrame, as in training, but got DataFrame"),
-        (DATED.to_numpy(), TypeError, "pandas DataFrame, as in training, but got ndarray"),
+        (pl.from_pandas(DATED), TypeError, "frame of pandas, .* but got polars's"),
+        (DATED.to_numpy(), TypeError, "frame of pandas, .* but got numpy's"),
         (pd.concat([DATED, DATED], axis=1), ValueError, "distinct column names but got"),
     ],
 )

@@ -52,7 +52,7 @@ class NarwhalsForm(Form):
         if known is None or known.implementation is not self.library:
             raise TypeError(
                 f"Expected a frame of {str(self.library.name).lower()}, as in training, but got "
-                f"{type(frame).__module__.split('.')[0]}'s {type(frame).__name__}."
+                f"{type(frame).__module__.partition('.')[0]}'s {type(frame).__name__}."
             )
         check_columns(known.columns, self.columns)
         return [_as_dtype(known[name], dtype) for name, dtype in self.schema.items()]

@@ -38,7 +38,8 @@ class PandasForm(Form):
     def read(self, frame: Any) -> list[pd.Series]:
         if not isinstance(frame, pd.DataFrame):
             raise TypeError(
-                f"Expected a pandas DataFrame, as in training, but got {type(frame).__name__}."
+                "Expected a frame of pandas, as in training, but got "
+                f"{type(frame).__module__.partition('.')[0]}'s {type(frame).__name__}."
             )
         check_distinct(frame.columns, "column names", "rename or drop the copies")
         check_columns(list(frame.columns), self.columns)

@@ -146,6 +146,14 @@ class Explanation(OnSimplex):
         return torch.arange(len(self.players)) < self.counts[:, None]
 
     @property
+    def quality(self) -> Mapping[str, Any] | None:
+        """How true the value function is, as measured on held-out rows; None where nobody did.
+
+        By name what a `Quality` holds: `chosen`, the errors `mse` by candidate, `warning`, ...
+        """
+        return self.made_by.get("quality")
+
+    @property
     def unit(self) -> str:
         """Of `phi`, `base` and `prediction`."""
         return self.space.unit

@@ -56,6 +56,8 @@ class Quality:
     def why(self) -> str:
         """Why the chosen one was chosen."""
         others = len(self.selection) - (OFF_MANIFOLD in self.selection)
+        if others == 1:
+            return "the only candidate"
         return f"the smallest error of {others} candidates on other held-out rows"
 
     def to_frame(self) -> "pd.DataFrame":

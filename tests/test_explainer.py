@@ -282,6 +282,26 @@ def test_bad_input(frame: pd.DataFrame, options: dict[str, Any], message: str) -
         ms.Explainer(TREES, frame, **options)
 
 
+def test_rows_far_outside_of_the_frame_are_warned_of(explainer: ms.Explainer) -> None:
+    far = FRAME.head(2).assign(size=[10_000.0, 80.0])
+    large = ms.Explainer(TREES, table(300), candidates=["gaussian"])
+    with pytest.warns(UserWarning, match="1 of 2 rows are far outside of the data"):
+        explanation = large(far, evaluations=60)
+    assert explanation.made_by["rows_far_outside"] == 1
+    assert explanation.quality == large.quality.to_dict()
+
+
+def test_candidates_of_which_none_can_be_fitted_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fails(*_: Any) -> Any:
+        raise ValueError("too few rows")
+
+    monkeypatch.setitem(vars(candidates)["_FITS"], "gaussian", fails)
+    with pytest.raises(ValueError, match=r"that can be fitted but: \{'gaussian': 'too few rows'\}"):
+        ms.Explainer(TREES, FRAME, candidates=["gaussian"])
+
+
 def test_rows_of_another_frame_are_refused(explainer: ms.Explainer) -> None:
     with warnings.catch_warnings(), pytest.raises(ValueError, match="lacks"):
         explainer(FRAME.head(2).drop(columns="size"))

@@ -26,7 +26,7 @@ def test_errors_are_compared_row_by_row() -> None:
     assert quality.standard_error == pytest.approx({"marginal": 0.0, "vae": 0.0})
     assert quality.mse == pytest.approx({"marginal": 0.7, "vae": 0.3})
     assert (quality.off_manifold, quality.rows, quality.warning) == (pytest.approx(0.7), 3, "")
-    assert quality.why == "the smallest error of 1 candidates on other held-out rows"
+    assert quality.why == "the only candidate"
 
 
 def test_a_gap_within_two_standard_errors_is_warned_of() -> None:

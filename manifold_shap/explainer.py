@@ -293,8 +293,6 @@ def _parts(x: Tensor, seed: int) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _chosen(game: Game, fitted: Fitted) -> tuple[Any, Quality]:
-    if len(fitted.values) == 1:
-        raise ValueError(f"Expected a candidate that can be fitted but: {dict(fitted.skipped)}.")
     name = best(fitted.scores)
     scores = {other: game.score(value, game.x_report) for other, value in fitted.values.items()}
     selection = {other: score.debiased for other, score in fitted.scores.items()}

@@ -291,17 +291,6 @@ def test_rows_far_outside_of_the_frame_are_warned_of(explainer: ms.Explainer) ->
     assert explanation.quality == large.quality.to_dict()
 
 
-def test_candidates_of_which_none_can_be_fitted_are_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def fails(*_: Any) -> Any:
-        raise ValueError("too few rows")
-
-    monkeypatch.setitem(vars(candidates)["_FITS"], "gaussian", fails)
-    with pytest.raises(ValueError, match=r"that can be fitted but: \{'gaussian': 'too few rows'\}"):
-        ms.Explainer(TREES, FRAME, candidates=["gaussian"])
-
-
 def test_rows_of_another_frame_are_refused(explainer: ms.Explainer) -> None:
     with warnings.catch_warnings(), pytest.raises(ValueError, match="lacks"):
         explainer(FRAME.head(2).drop(columns="size"))

@@ -147,10 +147,7 @@ class Explanation(OnSimplex):
 
     @property
     def quality(self) -> Mapping[str, Any] | None:
-        """How true the value function is, as measured on held-out rows; None where nobody did.
-
-        By name what a `Quality` holds: `chosen`, the errors `mse` by candidate, `warning`, ...
-        """
+        """What a `Quality` says of the value function, as plain data; None if nobody measured it."""
         return self.made_by.get("quality")
 
     @property

@@ -147,7 +147,7 @@ class Explanation(OnSimplex):
 
     @property
     def quality(self) -> Mapping[str, Any] | None:
-        """What a `Quality` says of the value function, as plain data; None if nobody measured it."""
+        """What a `Quality` says of the value function, as plain data; None if not measured."""
         return self.made_by.get("quality")
 
     @property

@@ -78,7 +78,7 @@ class Explainer:
         model_batch_size: most rows in one call of the model.
         seed: of the split, the trainings and the draws: same seed, same choice.
         fit_seconds: a stop for safety: candidates that were not begun by then are left out, which
-            `quality` says.
+            a warning and `quality` say.
         progress: whether to show progress bars; by default where a person looks.
 
     Raises:
@@ -121,6 +121,10 @@ class Explainer:
         fitted = fit_candidates(game, candidates, fit_seconds)
         self.candidates: Mapping[str, ValueFunction] = fitted.values
         self.value, self.quality = _chosen(game, fitted)
+        if self.quality.skipped:
+            warnings.warn(
+                f"Candidates that were left out: {dict(self.quality.skipped)}.", stacklevel=2
+            )
         if self.quality.warning:
             warnings.warn(f"Of the candidates {self.quality.warning}.", stacklevel=2)
 

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from manifold_shap._checks import check_whole, to_tensor
+from manifold_shap._checks import check_distinct, check_whole, to_tensor
 from manifold_shap._words import check_choice
 from manifold_shap.models.files import load_model
 from manifold_shap.models.kinds import predictor_of
@@ -54,7 +54,7 @@ class Model:
 
     Raises:
         TypeError: a model of no known kind.
-        ValueError: `returns` is none of these, or `batch_size` is below 1.
+        ValueError: `returns` is none of these, `batch_size` is below 1, or a name occurs twice.
     """
 
     def __init__(
@@ -69,6 +69,7 @@ class Model:
         self.returns = check_choice("returns", returns, RETURNS)
         self.predictor = predictor_of(predict, returns)
         self.classes = tuple(str(name) for name in classes)
+        check_distinct(self.classes, "`classes`", "give each output a name of its own")
         self.batch_size = None if batch_size is None else check_whole("batch_size", batch_size)
         self.codebook, self.dtype = codebook, dtype
         self._repeated = False

@@ -462,8 +462,8 @@ DATED = pd.DataFrame({"a": [1.5, 2, 3], "t": [*"xyz"], "c": pd.Categorical([*"uv
         (DATED.assign(t=[1, 2, 3]), ValueError, "column 't' of dtype .* but got int64"),
         (DATED.assign(c="w"), ValueError, r"'c' holds 'w', which is none .* \['u', 'v'\]"),
         (DATED.assign(a=-np.inf), ValueError, r"'a' but it holds -inf in row 0 \(3 of 3 rows\)"),
-        (pl.from_pandas(DATED), TypeError, "frame of pandas, .* but got polars's"),
-        (DATED.to_numpy(), TypeError, "frame of pandas, .* but got numpy's"),
+        (pl.from_pandas(DATED), TypeError, "frame of pandas, .* but got polars.DataFrame"),
+        (DATED.to_numpy(), TypeError, "frame of pandas, .* but got numpy.ndarray"),
         (pd.concat([DATED, DATED], axis=1), ValueError, "distinct column names but got"),
     ],
 )
@@ -477,7 +477,7 @@ def test_later_frames_that_do_not_fit(later: Any, kind: type, message: str) -> N
     [
         (pl.DataFrame({"a": ["x"]}), ValueError, "column 'a' of dtype Int64, .* but got String"),
         (pl.DataFrame({"a": [1.5]}), ValueError, "column 'a' of dtype Int64, .* but got Float64"),
-        (pd.DataFrame({"a": [1]}), TypeError, "a frame of polars, .* but got pandas's DataFrame"),
+        (pd.DataFrame({"a": [1]}), TypeError, "a frame of polars, .* but got pandas.DataFrame"),
     ],
 )
 def test_later_frames_that_do_not_fit_polars(later: Any, kind: type, message: str) -> None:

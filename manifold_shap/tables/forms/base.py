@@ -169,6 +169,13 @@ def check_columns(found: Sequence[Any], expected: Sequence[Any]) -> None:
         )
 
 
+def other_library(expected: str, frame: Any) -> TypeError:
+    """The error for rows that are no frame of the library of training."""
+    kind, origin = type(frame).__name__, type(frame).__module__.partition(".")[0]
+    found = kind if origin == "builtins" else f"{origin}.{kind}"
+    return TypeError(f"Expected a frame of {expected}, as in training, but got {found}.")
+
+
 def other_dtype(name: Any, expected: Any, found: Any) -> ValueError:
     """The error for a column whose cells cannot be had in the dtype of training unchanged."""
     return ValueError(

@@ -15,6 +15,7 @@ from manifold_shap.tables.forms.base import (
     check_columns,
     float_keys,
     other_dtype,
+    other_library,
 )
 from manifold_shap.tables.forms.pandas import PandasForm
 from manifold_shap.tables.plain import cells_from_plain, cells_to_plain
@@ -50,10 +51,7 @@ class NarwhalsForm(Form):
         except TypeError:
             known = None
         if known is None or known.implementation is not self.library:
-            raise TypeError(
-                f"Expected a frame of {str(self.library.name).lower()}, as in training, but got "
-                f"{type(frame).__module__.partition('.')[0]}'s {type(frame).__name__}."
-            )
+            raise other_library(str(self.library.name).lower(), frame)
         check_columns(known.columns, self.columns)
         return [_as_dtype(known[name], dtype) for name, dtype in self.schema.items()]
 

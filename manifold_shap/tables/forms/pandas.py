@@ -18,6 +18,7 @@ from manifold_shap.tables.forms.base import (
     is_time,
     keys_of,
     other_dtype,
+    other_library,
 )
 from manifold_shap.tables.plain import cells_from_plain, cells_to_plain, from_plain, to_plain
 
@@ -37,10 +38,7 @@ class PandasForm(Form):
 
     def read(self, frame: Any) -> list[pd.Series]:
         if not isinstance(frame, pd.DataFrame):
-            raise TypeError(
-                "Expected a frame of pandas, as in training, but got "
-                f"{type(frame).__module__.partition('.')[0]}'s {type(frame).__name__}."
-            )
+            raise other_library("pandas", frame)
         check_distinct(frame.columns, "column names", "rename or drop the copies")
         check_columns(list(frame.columns), self.columns)
         place = {name: k for k, name in enumerate(frame.columns)}

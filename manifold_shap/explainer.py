@@ -121,6 +121,7 @@ class Explainer:
         fitted = fit_candidates(game, candidates, fit_seconds)
         self.candidates: Mapping[str, ValueFunction] = fitted.values
         self.value, self.quality = _chosen(game, fitted)
+        self.value.quality = self.quality.to_dict()
         if self.quality.skipped:
             warnings.warn(
                 f"Candidates that were left out: {dict(self.quality.skipped)}.", stacklevel=2
@@ -152,10 +153,14 @@ class Explainer:
         Raises:
             TypeError, ValueError: rows that do not fit the frame of training; see `Codebook.rows`.
         """
+        if not callable(estimator):
+            raise TypeError(
+                f"Expected `estimator` to be a function but got {estimator!r:.100}; pass one such "
+                "as `ms.kernel_shapley`."
+            )
         x = self.codebook.rows(frame)
         found = estimator(self.value, x, seed=seed, progress=progress, **settings)
-        made_by = {**found.made_by, "quality": self.quality.to_dict()}
-        found = replace(found, made_by=made_by).with_labels(self.codebook.index(frame))
+        found = found.with_labels(self.codebook.index(frame))
         return with_constants(found, self.codebook)
 
     def save(self, folder: str | Path) -> None:
@@ -198,6 +203,7 @@ class Explainer:
         self._probe = tensors["probe"]
         self.model = as_model(model, self._probe, names, returns, model_batch_size, self.codebook)
         self.value = value_from(plain, tensors, self.model, self.codebook)
+        self.value.quality = self.quality.to_dict()
         self.candidates = {self.quality.chosen: self.value}
         return self
 

@@ -89,6 +89,7 @@ def test_every_candidate_is_fitted_saved_and_loaded(
     assert set(explainer.quality.mse) == {"marginal", *candidates.CANDIDATES}
     assert explainer.quality.skipped == {}
     for name, value in explainer.candidates.items():
+        value.quality = explainer.value.quality
         explainer.value = value
         explainer.save(tmp_path / name)
         loaded = ms.Explainer.load(tmp_path / name, TREES)
@@ -303,3 +304,23 @@ def test_rows_of_another_frame_are_refused(explainer: ms.Explainer) -> None:
 def test_a_function_of_one_output_learns_what_to_say() -> None:
     with pytest.raises(ValueError, match="a regression returns='values'"):
         ms.Explainer(lambda rows: rows["size"].to_numpy(), FRAME)
+
+
+def test_the_name_of_an_estimator_is_refused(explainer: ms.Explainer, any_type: Any) -> None:
+    estimator: Any = "kernel"
+    with pytest.raises(TypeError, match=r"a function but got 'kernel'; pass one such as `ms\."):
+        explainer(FRAME.head(1), estimator=estimator)
+
+
+def test_the_names_of_classes_may_be_an_array(any_type: Any) -> None:
+    classes: Any = np.array(["cheap", "dear"])
+    explainer = ms.Explainer(TREES, FRAME, candidates=["gaussian"], classes=classes)
+    assert explainer.value.outputs == ("cheap", "dear")
+
+
+def test_the_quality_goes_with_stored_rows(explainer: ms.Explainer, tmp_path: Path) -> None:
+    rows = FRAME.head(2)
+    ms.explain_rows(tmp_path / "rows.zarr", explainer.value, rows, ms.exact_shapley)
+    stored = ms.Explanation.load(tmp_path / "rows.zarr")
+    assert stored.quality is not None
+    assert stored.quality["chosen"] == explainer.quality.chosen

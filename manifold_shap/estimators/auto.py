@@ -1,5 +1,6 @@
 """Chooses the estimator that suits a game: by its players, outputs and costs."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -99,7 +100,10 @@ def auto_shapley(
         return _with_choice(found, f"kernel: {why}")
     common["target_error"] = target_error
     common["evaluations"] = budget if evaluations or target_error is None else None
-    if len(order) == 1 and affordable(game, budget) >= _FEWEST_COALITIONS:
+    # All orders of a few players, on draws that they share, would not tell the error of the draws.
+    enumerated = drawn and math.factorial(players) * (players - 1) <= budget
+    fewest = 2 if enumerated else _FEWEST_COALITIONS
+    if len(order) == 1 and affordable(game, budget) >= fewest:
         found = coalition_shapley(value, x, **common)
         kind = "linearized and corrected" if found.made_by["linearized"] else "exact"
         why = f"contributions of all {players} players at once, {kind}"

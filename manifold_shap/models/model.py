@@ -191,7 +191,8 @@ def as_model(
     returns = returns or predictor.returns
     raw = Model(predictor, (), returns or "logits", batch_size, codebook, dtype)._raw(x)
     check_shape(raw, len(x), returns)
-    classes = classes or predictor.classes or tuple(str(k) for k in range(raw.shape[1]))
+    if classes is None:
+        classes = predictor.classes or tuple(str(k) for k in range(raw.shape[1]))
     wrapped = Model(predictor, classes, returns or inferred(raw), batch_size, codebook, dtype)
     wrapped.check(x)
     return wrapped

@@ -88,7 +88,8 @@ def decode_column(block: NDArray[np.float64], column: Column) -> pd.Series:
             nearest = numbers.round().clip(0, len(column.categories) - 1).astype(int)
             return _labelled(column.categories, np.where(absent, -1, nearest))
         series = pd.Series(np.where(absent, np.nan, numbers))
-        return pd.to_datetime(series, unit="D").dt.round("s") if column.date else series
+        # Days in single precision are right to some seconds.
+        return pd.to_datetime(series, unit="D").dt.round("min") if column.date else series
     codes = block.argmax(axis=1) if column.kind == "categorical" else (block[:, 0] >= 0.5) * 1
     if not column.numeric:
         last = [k for k, label in enumerate(column.categories) if label == MISSING]

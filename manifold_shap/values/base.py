@@ -4,7 +4,7 @@ The anchors are v(grand coalition), the model's own prediction, and v(empty coal
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -89,6 +89,7 @@ class ValueFunction(ABC):
         schema: columns of the table that rows come from, if they come from one; with a `Codebook`,
             rows are its codes.
         seen: the range of the rows that it was made from, where that is known.
+        quality: what a `Quality` says of it, as plain data, where that was measured.
     """
 
     name: str = "callable"
@@ -97,6 +98,7 @@ class ValueFunction(ABC):
     batch_size: int | None = None
     schema: "Schema | Codebook | None" = None
     seen: Seen | None = None
+    quality: Mapping[str, Any] | None = None
 
     def __init__(
         self,
@@ -184,7 +186,8 @@ class ValueFunction(ABC):
     @property
     def provenance(self) -> dict[str, Any]:
         """What an explanation records of it: plain numbers and strings."""
-        return {"value_function": self.name}
+        measured = {} if self.quality is None else {"quality": dict(self.quality)}
+        return {"value_function": self.name, **measured}
 
     # -- overridden for speed; by default through `values` ----------------------------------
 

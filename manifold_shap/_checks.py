@@ -206,9 +206,13 @@ def check_returned(what: str, outputs: Any) -> Tensor:
     if isinstance(outputs, np.ndarray) and outputs.dtype.kind in "biuf":
         return torch.from_numpy(outputs.copy())
     if not isinstance(outputs, Tensor):
+        found = type(outputs).__name__
+        if isinstance(outputs, np.ndarray):
+            found = (
+                f"an array of {outputs.dtype}; names of classes are no numbers, `predict_proba` is"
+            )
         raise TypeError(
-            f"Expected {what} to return a tensor or an array of numbers but got "
-            f"{type(outputs).__name__}."
+            f"Expected {what} to return a tensor or an array of numbers but got {found}."
         )
     return outputs
 

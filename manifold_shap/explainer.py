@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from manifold_shap._checks import check_known, check_number, check_seed
+from manifold_shap._checks import check_known, check_number, check_seed, check_whole
 from manifold_shap._words import shown
 from manifold_shap.candidates import CANDIDATES, Fitted, Game, fit_candidates
 from manifold_shap.estimators.auto import auto_shapley
@@ -107,6 +107,8 @@ class Explainer:
         check_known(candidates, CANDIDATES, "`candidates`")
         if fit_seconds is not None:
             check_number("fit_seconds", fit_seconds, above=0)
+        if model_batch_size is not None:
+            check_whole("model_batch_size", model_batch_size)
         self.seed = check_seed(seed)
 
         def wrapped(codebook: Codebook) -> Model:

@@ -274,6 +274,7 @@ def test_nothing_else_is_overwritten(explainer: ms.Explainer, tmp_path: Path) ->
         (FRAME, {"candidates": []}, r"at least one of `candidates` to be fitted but of \[\]"),
         (FRAME, {"candidates": "taught_surrogate"}, "no imputer was fitted that could teach it"),
         (FRAME, {"classes": ["no", "no"]}, "Expected distinct `classes`"),
+        (FRAME, {"model_batch_size": 0}, "`model_batch_size` to be a whole number"),
         (FRAME, {"unit": "EUR"}, "`unit` for the values of a regression"),
         (FRAME, {"fit_seconds": 0.0}, "`fit_seconds`"),
         (FRAME, {"players": {"house": ["sise"]}}, "did you mean 'size'"),
@@ -324,3 +325,13 @@ def test_the_quality_goes_with_stored_rows(explainer: ms.Explainer, tmp_path: Pa
     stored = ms.Explanation.load(tmp_path / "rows.zarr")
     assert stored.quality is not None
     assert stored.quality["chosen"] == explainer.quality.chosen
+
+
+def test_a_list_of_dicts_is_no_table() -> None:
+    with pytest.raises(TypeError, match=r"`pandas.DataFrame\(records\)` makes a frame"):
+        ms.Explainer(TREES, FRAME.to_dict("records"))
+
+
+def test_names_of_classes_are_no_numbers() -> None:
+    with pytest.raises(TypeError, match=r"an array of .*; names of classes are no numbers"):
+        ms.Explainer(lambda rows: np.array(["dear"] * len(rows)), FRAME, candidates=["gaussian"])

@@ -103,6 +103,11 @@ def _array(rows: Any) -> NDArray[Any]:
     if array.dtype.kind in "US":
         # numpy makes text of all cells of a list where one is text.
         array = np.asarray(rows, dtype=object)
+    if array.ndim == 1 and len(array) and isinstance(array[0], dict):
+        raise TypeError(
+            "Expected a data frame, an array or a list of rows but got a list of dicts; "
+            "`pandas.DataFrame(records)` makes a frame of them."
+        )
     if array.ndim != 2:
         raise ValueError(
             f"Expected rows of two axes, (rows, columns), but got shape {array.shape}; one row is "

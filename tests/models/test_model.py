@@ -88,7 +88,7 @@ def test_a_model_passes_unchanged_and_is_checked() -> None:
     ("function", "kind", "message"),
     [
         (lambda x: x.tolist(), TypeError, "return a tensor or an array of numbers but got list"),
-        (lambda x: x.numpy().astype(str), TypeError, "an array of numbers but got ndarray"),
+        (lambda x: x.numpy().astype(str), TypeError, "an array of numbers but got an array of"),
         (lambda x: x[:, 0], ValueError, r"shape \(50, classes\) for 50 rows but got \(50,\)"),
         (
             lambda x: x[:10],

@@ -147,7 +147,11 @@ def test_estimators_hear_of_a_lack_of_memory(error: Exception) -> None:
     ("outputs", "error", "message"),
     [
         (lambda frame: frame["a"].dropna()[:5], ValueError, "each of 2 rows but .* shape \\(5,\\)"),
-        (lambda frame: frame["a"].astype(str), TypeError, "an array of numbers but got an array of"),
+        (
+            lambda frame: frame["a"].astype(str),
+            TypeError,
+            "an array of numbers but got an array of",
+        ),
         (lambda frame: frame["a"].tolist(), TypeError, "an array of numbers but got list"),
         (lambda frame: 1.0, TypeError, "an array of numbers but got float"),
         (

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from manifold_shap._arrays import row_labels
 from manifold_shap._checks import check_known, check_number, check_seed, check_whole
 from manifold_shap._words import shown
 from manifold_shap.candidates import CANDIDATES, Fitted, Game, fit_candidates
@@ -111,13 +112,13 @@ class Explainer:
             check_whole("model_batch_size", model_batch_size)
         self.seed = check_seed(seed)
 
-        def wrapped(codebook: Codebook) -> Model:
-            x = codebook.rows(frame)[:_CHECKED_ROWS]
-            return as_model(model, x, classes, returns, model_batch_size, codebook)
+        def wrapped(x: Tensor, codebook: Codebook) -> Model:
+            some = x[:_CHECKED_ROWS]
+            return as_model(model, some, classes, returns, model_batch_size, codebook)
 
-        self.codebook, self.model = _without_identifiers(frame, players, wrapped, self.seed)
+        x, self.codebook, self.model = _without_identifiers(frame, players, wrapped, self.seed)
         space = _space(output, self.model, unit)
-        parts = _parts(self.codebook.rows(frame), self.seed)
+        parts = _parts(x, self.seed)
         self._probe = parts[0][:_PROBE_ROWS]
         game = Game(self.model, self.codebook, space, *parts, self.seed, progress)
         fitted = fit_candidates(game, candidates, fit_seconds)
@@ -162,8 +163,7 @@ class Explainer:
             )
         x = self.codebook.rows(frame)
         found = estimator(self.value, x, seed=seed, progress=progress, **settings)
-        found = found.with_labels(self.codebook.index(frame))
-        return with_constants(found, self.codebook)
+        return with_constants(found.with_labels(row_labels(frame)), self.codebook)
 
     def save(self, folder: str | Path) -> None:
         """Write all but the model to a folder, whole or not at all; `load` reads it.
@@ -236,13 +236,13 @@ def with_constants(explanation: Explanation, codebook: Codebook) -> Explanation:
 def _without_identifiers(
     frame: Any,
     players: Mapping[str, Sequence[Any]] | None,
-    wrapped: Callable[[Codebook], Model],
+    wrapped: Callable[[Tensor, Codebook], Model],
     seed: int,
-) -> tuple[Codebook, Model]:
-    """The codebook and the model; columns that number the rows and change nothing do not play."""
+) -> tuple[Tensor, Codebook, Model]:
+    """Rows, codebook and model; columns that number the rows and change nothing do not play."""
     codebook = Codebook.fit(frame, players)
-    model = wrapped(codebook)
     x = codebook.rows(frame)
+    model = wrapped(x, codebook)
     suspects = codebook.identifiers(x)
     some = x[_shuffled(len(x), seed)[:_PERMUTED_ROWS]]
     before, unused = model(some), []
@@ -264,14 +264,15 @@ def _without_identifiers(
             stacklevel=3,
         )
         codebook = Codebook.fit(frame, players, left_out=unused)
-        model = wrapped(codebook)
+        x = codebook.rows(frame)
+        model = wrapped(x, codebook)
     if codebook.constants:
         warnings.warn(
             f"Columns that hold a single value have a share of exactly 0: "
             f"{shown(list(codebook.constants))}.",
             stacklevel=3,
         )
-    return codebook, model
+    return x, codebook, model
 
 
 def _shuffled(rows: int, seed: int) -> Tensor:

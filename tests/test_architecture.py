@@ -60,7 +60,6 @@ LEFT_OUT = (
     "narwhals",
     "onnxruntime",
     "hydra",
-    "narwhals",
     "pandas",
     "sklearn",
     "skops",

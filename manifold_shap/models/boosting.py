@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from manifold_shap._arrays import is_frame
 from manifold_shap.models.estimators import EstimatorPredictor
 from manifold_shap.models.predictor import Predictor, is_of
 from manifold_shap.models.rows import (
     as_array,
     as_pandas,
     in_fitted_order,
-    is_frame,
     with_categories,
 )
 

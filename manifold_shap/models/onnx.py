@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from manifold_shap._arrays import is_frame
 from manifold_shap._words import shown
 from manifold_shap.models.predictor import Predictor, is_of
-from manifold_shap.models.rows import as_array, column_array, in_fitted_order, is_frame
+from manifold_shap.models.rows import as_array, column_array, in_fitted_order
 
 _TYPES: dict[str, Any] = {
     "tensor(float)": np.float32,

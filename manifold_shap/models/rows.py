@@ -7,23 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import Tensor
 
+from manifold_shap._arrays import is_frame
 from manifold_shap._words import closest, shown
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-def is_frame(rows: Any) -> bool:
-    """Whether rows are a frame, of pandas or polars for example.
-
-    >>> is_frame(np.zeros((2, 3)))
-    False
-    """
-    if isinstance(rows, Tensor | np.ndarray | list):
-        return False
-    import narwhals as nw
-
-    return nw.dependencies.is_into_dataframe(rows)
 
 
 def described(rows: Any) -> str:

@@ -303,10 +303,6 @@ class Codebook:
                 f"else wrote it ({type(error).__name__}: {error}); write it again."
             ) from error
 
-    def index(self, frame: Any) -> tuple[Any, ...] | None:
-        """The labels of a frame's rows; None where it has none of its own."""
-        return self._form.index(frame)
-
     def __getstate__(self) -> dict[str, Any]:
         # A lock is neither copied nor sent to another process.
         return {name: value for name, value in vars(self).items() if name != "_lock"}

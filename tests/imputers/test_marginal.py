@@ -145,7 +145,20 @@ def test_errors() -> None:
         ms.BaselineImputer(torch.tensor(1.0))
     with pytest.raises(ValueError, match="entries of `point` are NaN or infinite"):
         ms.BaselineImputer(torch.tensor([0, torch.nan, 1]))
+    with pytest.raises(TypeError, match="Expected `point` to be a tensor, an array, a list"):
+        ms.BaselineImputer({"a": 0.0})  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="Expected at least one row in `rows` but got none"):
         ms.ContrastiveImputer(rows(0))
     with pytest.raises(ValueError, match=r"`rows` of shape \(rows, 3\) but got \(3,\)"):
         ms.ContrastiveImputer(rows(1)[0], players)
+    with pytest.raises(TypeError, match="Expected `rows` to be a tensor, an array, a list"):
+        ms.ContrastiveImputer([["a"]], players)  # type: ignore[arg-type]
+
+
+def test_lists_are_rows() -> None:
+    players = ms.Players.of_elements((2,))
+    keys = torch.zeros(1, 1, dtype=torch.int64)
+    mask = torch.tensor([[[True, False]]])
+    for imputer in (ms.BaselineImputer([5.0, 6.0], players), ms.ContrastiveImputer([[5.0, 6.0]])):
+        completed = imputer.impute(torch.zeros(1, 2), mask, range(1), keys).rows
+        assert completed.flatten().tolist() == [0.0, 6.0]

@@ -85,10 +85,6 @@ class Form(ABC):
     def restore(self, name: Any, cells: list[Any]) -> Any:
         """The column of this name with the cells that `store` wrote."""
 
-    def index(self, frame: Any) -> tuple[Any, ...] | None:
-        """The labels of a frame's rows; None where it has none of its own."""
-        return None
-
 
 def keys_of(column: pd.Series) -> Keys:
     """See `Form.keys`.

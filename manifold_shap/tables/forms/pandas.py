@@ -63,9 +63,6 @@ class PandasForm(Form):
     def cells(self, column: pd.Series) -> pd.Series:
         return column
 
-    def index(self, frame: pd.DataFrame) -> tuple[Any, ...]:
-        return tuple(frame.index.tolist())
-
     def to_dict(self) -> dict[str, Any]:
         levels = [self.header.get_level_values(k) for k in range(self.header.nlevels)]
         return {

@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -163,7 +162,7 @@ class Explainer:
             )
         x = self.codebook.rows(frame)
         found = estimator(self.value, x, seed=seed, progress=progress, **settings)
-        return with_constants(found.with_labels(row_labels(frame)), self.codebook)
+        return found.with_labels(row_labels(frame))
 
     def save(self, folder: str | Path) -> None:
         """Write all but the model to a folder, whole or not at all; `load` reads it.
@@ -215,22 +214,6 @@ class Explainer:
             f"{shown(self.value.outputs, 10)} in {self.value.space.name!r}, by "
             f"{self.quality.chosen!r})"
         )
-
-
-def with_constants(explanation: Explanation, codebook: Codebook) -> Explanation:
-    """An explanation in which columns that hold one value are players, too: of no contribution."""
-    count = len(codebook.constants)
-    if not count:
-        return explanation
-    whole = codebook.with_constants()
-    made: dict[str, Any] = {}
-    for name in ("phi", "standard_error", "covariance"):
-        known = vars(explanation)[name]
-        if known is not None:
-            nothing = known.new_zeros(len(known), count, *known.shape[2:])
-            made[name] = torch.cat((known, nothing), dim=1)
-    x = torch.cat((explanation.x, explanation.x.new_zeros(len(explanation.x), count)), dim=1)
-    return replace(explanation, **made, x=x, players=whole.players, schema=whole)
 
 
 def _without_identifiers(

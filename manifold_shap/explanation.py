@@ -224,11 +224,11 @@ class Explanation(OnSimplex):
         instances: Iterable[Any] | None = None,
         schema: "Schema | Codebook | None" = None,
     ) -> "Explanation":
-        """The same explanation with row labels, or with the columns of its table."""
+        """The same explanation with row labels, or with columns where it knows none."""
         return replace(
             self,
             instances=as_instances(instances) if instances is not None else self.instances,
-            schema=schema or self.schema,
+            schema=self.schema or schema,
         )
 
     def features(self) -> "pd.DataFrame | None":

@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +149,29 @@ def test_a_constant_column_has_a_share_of_exactly_0() -> None:
     assert (explanation.standard_error[:, -1] == 0).all()
     assert explanation.features()["country"].tolist() == ["Norway"] * 2
     assert explanation.efficiency_gap < 1e-6
+
+
+@pytest.mark.filterwarnings("ignore:Columns that hold a single value")
+def test_a_store_has_the_constant_columns_too(tmp_path: Path) -> None:
+    frame = FRAME.assign(country="Norway", year=2024)
+    explainer = ms.Explainer(
+        lambda rows: TREES.predict_proba(rows[[*FRAME]]), frame, candidates=["gaussian"]
+    )
+    some, estimator = frame.iloc[[5, 3, 8]], partial(ms.permutation_shapley, permutations=2)
+    store = tmp_path / "rows.zarr"
+    assert ms.explain_rows(store, explainer.value, some, estimator, block=2) == 3
+    stored = ms.Explanation.load(store)
+    assert stored.players.names == (*FRAME, "country", "year")
+    assert stored.instances == ("house 5", "house 3", "house 8")
+    assert (stored.phi[:, -2:] == 0).all()
+    assert stored.features()["country"].tolist() == ["Norway"] * 3
+    again = ms.permutation_shapley(explainer.value, some, permutations=2)
+    assert again.players.names == stored.players.names
+    assert torch.equal(again.prediction, stored.prediction)
+    coarse = explainer.value.grouped({"house": ["size", "rooms"]})
+    names = ms.permutation_shapley(coarse, some, permutations=2).players.names
+    assert names[0] == "house"
+    assert names[-2:] == ("country", "year")
 
 
 def test_an_identifier_that_changes_nothing_is_left_out() -> None:

@@ -100,8 +100,11 @@ class AmortizedExplainer:
 
         It is the mean over rows of the norm of the errors divided by the norm of the values.
         """
-        squared = (self(reference.x).cpu() - reference.phi).square().sum((1, 2))
-        relative = (squared / reference.phi.square().sum((1, 2)).clamp(min=1e-12)).sqrt()
+        # Behind the players of the game there may be constant columns, of no contribution.
+        players = self.value.players
+        x, phi = reference.x[:, : players.event[0]], reference.phi[:, : len(players)]
+        squared = (self(x).cpu() - phi).square().sum((1, 2))
+        relative = (squared / phi.square().sum((1, 2)).clamp(min=1e-12)).sqrt()
         self.relative_error = relative.mean().item()
         return self.relative_error
 

@@ -15,6 +15,7 @@ from manifold_shap._arrays import row_labels
 from manifold_shap._checks import check_whole
 from manifold_shap._progress import progress_bar
 from manifold_shap._version import __version__
+from manifold_shap.estimators.constants import with_constants
 from manifold_shap.explanation import Explanation
 from manifold_shap.tables.rows import encoded
 from manifold_shap.values.base import Linearized
@@ -75,8 +76,7 @@ class Evaluator:
         if self.players.by_row:
             self.players = self.players.first(int(self.value.counts(self.x[:1])))
         self.draws, self.sampled = self.value.draws, self.value.sampled
-        self.evaluations = 0
-        self._warned, self._progress = False, progress
+        self.evaluations, self._warned, self._progress = 0, False, progress
         own = BATCH_SIZE_CPU if self.value.device.type == "cpu" else BATCH_SIZE_ACCELERATOR
         self.batch_size = batch_size or self.value.batch_size or own
         self.device = self.value.device
@@ -124,8 +124,7 @@ class Evaluator:
             keys: one per order; its coalitions share the random numbers of a sampled value
                 function.
         """
-        sizes = orders.shape[2] - 1
-        shape = (*orders.shape[:2], 1, self.shape[2])
+        sizes, shape = orders.shape[2] - 1, (*orders.shape[:2], 1, self.shape[2])
         base, prediction = (end[:, None, None].expand(shape) for end in self.ends(rows))
         if sizes == 0:
             return torch.cat((base, prediction), dim=2)
@@ -214,7 +213,7 @@ class Evaluator:
             unknown = self.sampled and len(self.players) > 1
             variance = torch.full_like(phi, torch.nan if unknown else 0.0)
         # A variance of zero may come out negative by rounding.
-        return Explanation(
+        found = Explanation(
             phi=own(phi),
             standard_error=own(diagonal(variance).clamp(min=0).sqrt()),
             covariance=own(variance) if variance.ndim == 4 else None,
@@ -237,6 +236,7 @@ class Evaluator:
                 **made_by,
             },
         )
+        return with_constants(found)
 
     def _anchor(self, anchor: Callable[[Tensor], Tensor]) -> Float[Tensor, "instances outputs"]:
         def value(x: Tensor, nothing: Tensor, keys: Tensor) -> Tensor:

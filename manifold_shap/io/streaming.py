@@ -88,7 +88,7 @@ def explain_rows(
             explains one block after the other.
         instances: labels of the rows: whole numbers, text or dates; by default the index of a
             frame, or 0, 1, ...
-        schema: columns of the table that the rows come from.
+        schema: columns of the table that the rows come from, where the value function knows none.
         progress: show a bar with rate and time left on work of more than two seconds; by default
             where a person looks.
 
@@ -248,7 +248,7 @@ def _begin(task: _Task, blocks: Blocks, place: Path, path: Path, resume: bool) -
         "rows": len(blocks),
         "block": blocks.size,
         "seed": task.seed,
-        "x or instances": blocks.fingerprint(first.players),
+        "x or instances": blocks.fingerprint,
     }
     first, record = replace(first, made_by={**first.made_by, **settings}), place / _RECORD
     left = list(place.glob("*/[0-9]*.zarr"))

@@ -1,0 +1,39 @@
+"""Adds the columns that hold one value to explanations, as players of no contribution."""
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from manifold_shap.explanation import Explanation
+from manifold_shap.players import Players
+from manifold_shap.tables.rows import codebook_of
+
+
+def with_constants(explanation: Explanation) -> Explanation:
+    """The explanation of rows of codes, with the constant columns of their table as players.
+
+    >>> import pandas as pd
+    >>> from manifold_shap import Codebook, as_model, exact_shapley, imputed_value, table_imputer
+    >>> from manifold_shap import MarginalImputer
+    >>> frame = pd.DataFrame({"size": [1, 2, 3], "year": 2024})
+    >>> codebook = Codebook.fit(frame)
+    >>> model = as_model(lambda frame: frame["size"], codebook, returns="values")
+    >>> imputer = table_imputer(MarginalImputer, codebook, frame)
+    >>> explanation = exact_shapley(imputed_value(model, imputer, "identity", 3), frame)
+    >>> explanation.players.names, explanation.phi[0].flatten()
+    (('size', 'year'), tensor([-1.,  0.]))
+    """
+    codebook, players = codebook_of(explanation.schema), explanation.players
+    constants = () if codebook is None else tuple(codebook.constants)
+    if codebook is None or not constants:
+        return explanation
+    made: dict[str, Any] = {}
+    for name in ("phi", "standard_error", "covariance", "x"):
+        known = vars(explanation)[name]
+        if known is not None:
+            nothing = known.new_zeros(len(known), len(constants), *known.shape[2:])
+            made[name] = torch.cat((known, nothing), dim=1)
+    owners = len(players) + torch.arange(len(constants))
+    every = Players([*players.names, *constants], torch.cat((players.index, owners)))
+    return replace(explanation, **made, players=every, schema=codebook.with_constants())

@@ -22,7 +22,7 @@ def with_constants(explanation: Explanation) -> Explanation:
     >>> imputer = table_imputer(MarginalImputer, codebook, frame)
     >>> explanation = exact_shapley(imputed_value(model, imputer, "identity", 3), frame)
     >>> explanation.players.names, explanation.phi[0].flatten()
-    (('size', 'year'), tensor([-1.,  0.]))
+    (('size', 'year'), tensor([-1.,  0.], dtype=torch.float64))
     """
     codebook, players = codebook_of(explanation.schema), explanation.players
     constants = () if codebook is None else tuple(codebook.constants)

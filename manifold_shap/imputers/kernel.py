@@ -11,8 +11,13 @@ from manifold_shap.coalitions import distinct_coalitions
 from manifold_shap.imputers.normal import Moments, factorised, factorised_by_arrival
 from manifold_shap.players import Players
 
-# Float64 numbers held at a time: 32 MiB. More leave a processor's cache and are slower.
+# Float64 numbers held at a time: 32 MiB; and of those that several steps pass over, on a CPU 2 MiB:
+# more of them leave its cache and are slower.
 _MOST_ELEMENTS = 2**22
+_MOST_ELEMENTS_CPU = 2**18
+
+# With fewer subsets, products of all pairs of elements take longer than they save.
+_LEAST_SUBSETS = 16
 
 # The search for a bandwidth: candidates, rows (whose squared number is held for each coalition),
 # coalitions of a size, and sizes.
@@ -75,10 +80,11 @@ class Mahalanobis(nn.Module):
             subsets.split(most), by_block, range(0, len(subsets), most), strict=True
         ):
             precision = self._precision(block)
-            of_rows = (precision @ self.standard.T).mul_(self.standard.T).sum(1)
+            of_rows = self._of_rows(precision)
             size = block.sum(-1).clamp(min=1)
             # A single matrix is not copied for each pair.
-            step = most if len(block) > 1 else max(1, _MOST_ELEMENTS // max(rows, elements))
+            copied = elements**2 if len(block) > 1 else elements
+            step = max(1, min(self._at_a_time // rows, _MOST_ELEMENTS // max(rows, copied)))
             for some in own.split(step):
                 each = which[some] - first
                 yield some, self._squared(x[some], precision, of_rows, each).div_(size[each, None])
@@ -108,6 +114,10 @@ class Mahalanobis(nn.Module):
             arrived = (arrival[:, None] <= last).double()
             yield some.flatten(), (arrived @ squares).div_(size).flatten(0, 1)
 
+    @property
+    def _at_a_time(self) -> int:
+        return _MOST_ELEMENTS_CPU if self.standard.device.type == "cpu" else _MOST_ELEMENTS
+
     def _squared(
         self,
         x: Float[Tensor, "pairs elements"],
@@ -122,7 +132,24 @@ class Mahalanobis(nn.Module):
         else:
             towards = torch.einsum("pij,pj->pi", precision[which], x)
         of_x = (towards * x).sum(-1, keepdim=True)
-        return (of_rows[which] + of_x - 2 * towards @ self.standard.T).clamp_(min=0)
+        squared = of_rows[which].add_(of_x)
+        return squared.addmm_(towards, self.standard.T, alpha=-2).clamp_(min=0)
+
+    def _of_rows(
+        self, precision: Float[Tensor, "subsets elements elements"]
+    ) -> Float[Tensor, "subsets rows"]:
+        """z' Σ_S⁻¹ z of each subset and reference row."""
+        z = self.standard.T
+        elements, rows = z.shape
+        pairs = elements * (elements + 1) // 2
+        if len(precision) >= _LEAST_SUBSETS and pairs * rows <= _MOST_ELEMENTS:
+            # Σ_ij P_ij z_i z_j of all subsets at once is one matrix product.
+            first, second = torch.tril_indices(elements, elements, device=z.device)
+            products = torch.cat([z[: k + 1] * z[k] for k in range(elements)])
+            twice = torch.where(first == second, 1.0, 2.0).to(products)
+            return precision[:, first, second].mul_(twice) @ products
+        parts = precision.split(max(1, self._at_a_time // z.numel()))
+        return torch.cat([(some @ z).mul_(z).sum(1) for some in parts])
 
     def _precision(
         self, subsets: Bool[Tensor, "subsets elements"]

@@ -2,10 +2,32 @@
 
 import difflib
 import os
+import sys
+import warnings
 from collections.abc import Collection, Iterable, Sequence
+from types import FrameType
 from typing import Any
 
 _MOST_COMPARED = 10_000
+_PACKAGE = os.path.join(os.path.dirname(__file__), "")
+# Packages that stand between a caller and what they decorate.
+_DECORATORS = ("torch", "jaxtyping", "beartype")
+
+
+def warn(message: str) -> None:
+    """Warn of something at the line of the caller's own that called the package."""
+    frame: FrameType | None = sys._getframe()
+    caller = frame
+    while frame is not None:
+        if frame.f_code.co_filename.startswith(_PACKAGE):
+            caller = frame.f_back or frame
+        frame = frame.f_back
+    while caller.f_back and caller.f_globals.get("__name__", "").partition(".")[0] in _DECORATORS:
+        caller = caller.f_back
+    own = caller.f_globals
+    registry = own.setdefault("__warningregistry__", {})
+    path, line = caller.f_code.co_filename, caller.f_lineno
+    warnings.warn_explicit(message, UserWarning, path, line, own.get("__name__", ""), registry)
 
 
 def shown(values: Iterable[Any], most: int = 20) -> str:

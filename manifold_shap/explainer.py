@@ -1,6 +1,5 @@
 """The front door: from a model and a data frame to explanations, in a few lines."""
 
-import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from torch import Tensor
 
 from manifold_shap._arrays import row_labels
 from manifold_shap._checks import check_known, check_number, check_seed, check_whole
-from manifold_shap._words import shown
+from manifold_shap._words import shown, warn
 from manifold_shap.candidates import CANDIDATES, Fitted, Game, fit_candidates
 from manifold_shap.estimators.auto import auto_shapley
 from manifold_shap.explanation import Explanation
@@ -125,11 +124,9 @@ class Explainer:
         self.value, self.quality = _chosen(game, fitted)
         self.value.quality = self.quality.to_dict()
         if self.quality.skipped:
-            warnings.warn(
-                f"Candidates that were left out: {dict(self.quality.skipped)}.", stacklevel=2
-            )
+            warn(f"Candidates that were left out: {dict(self.quality.skipped)}.", stacklevel=2)
         if self.quality.warning:
-            warnings.warn(f"Of the candidates {self.quality.warning}.", stacklevel=2)
+            warn(f"Of the candidates {self.quality.warning}.")
 
     def __call__(
         self,
@@ -235,25 +232,22 @@ def _without_identifiers(
         if torch.equal(model(permuted), before):
             unused.append(codebook.columns_in_play[place])
         else:
-            warnings.warn(
+            warn(
                 f"Column {codebook.names[place]!r} looks like an identifier of the rows, but the "
                 "model depends on it, so that it is a player.",
-                stacklevel=3,
             )
     if unused:
-        warnings.warn(
+        warn(
             f"Columns that identify the rows and that no prediction depends on do not play: "
             f"{shown(unused)}.",
-            stacklevel=3,
         )
         codebook = Codebook.fit(frame, players, left_out=unused)
         x = codebook.rows(frame)
         model = wrapped(x, codebook)
     if codebook.constants:
-        warnings.warn(
+        warn(
             f"Columns that hold a single value have a share of exactly 0: "
             f"{shown(list(codebook.constants))}.",
-            stacklevel=3,
         )
     return x, codebook, model
 

@@ -1,7 +1,6 @@
 """Evaluates a value function in chunks of at most `batch_size` model rows, with exact anchors."""
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +14,7 @@ from manifold_shap._arrays import row_labels
 from manifold_shap._checks import check_whole
 from manifold_shap._progress import progress_bar
 from manifold_shap._version import __version__
+from manifold_shap._words import warn
 from manifold_shap.estimators.constants import with_constants
 from manifold_shap.explanation import Explanation
 from manifold_shap.tables.rows import encoded
@@ -310,10 +310,9 @@ class Evaluator:
             raise error
         if not self._warned:
             self._warned = True
-            warnings.warn(
+            warn(
                 f"Out of memory at batch_size={self.batch_size}: halved, without a change of the "
                 "results. A smaller `batch_size` avoids the retry.",
-                stacklevel=4,
             )
         self.batch_size = max(1, min(self.batch_size, count * each * self.draws) // 2)
         if torch.cuda.is_available():

@@ -1,6 +1,5 @@
 """Samples rows in rounds, until each meets a target error or its budget is spent."""
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -10,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 from tqdm import tqdm
 
+from manifold_shap._words import warn
 from manifold_shap.estimators.evaluator import Evaluator, diagonal
 from manifold_shap.explanation import Explanation
 
@@ -73,11 +73,10 @@ class Sampler(ABC):
     def warn(self) -> None:
         """Warn of rows that miss the target error."""
         if len(self.above):
-            warnings.warn(
+            warn(
                 f"{len(self.above)} of {len(self.game.x)} rows are above "
                 f"target_error={self.target_error} after {self.per_step * self.taken} {self.unit}; "
                 f"give more `{self.unit}` or a larger `target_error`.",
-                stacklevel=4,
             )
 
     def explanation(

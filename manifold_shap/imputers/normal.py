@@ -1,6 +1,5 @@
 """Estimates the covariance of rows, and factorises it for many coalitions at once."""
 
-import warnings
 from typing import NamedTuple
 
 import torch
@@ -8,6 +7,7 @@ from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor
 
 from manifold_shap._checks import check_number
+from manifold_shap._words import warn
 
 REGULARISATION = 1e-6
 
@@ -65,11 +65,10 @@ def regularised_moments(
             "determine."
         )
     if ridge > 0:
-        warnings.warn(
+        warn(
             "The covariance of `reference` is singular or nearly so (the smallest eigenvalue of "
             f"its correlations is {smallest:.1e}: collinear columns, or too few rows): a ridge of "
             f"{ridge:.1e} of every column's variance is added; `regularisation` sets it.",
-            stacklevel=3,
         )
         identity = torch.eye(len(correlation), dtype=torch.float64, device=rows.device)
         correlation = (correlation + ridge * identity) / (1 + ridge)

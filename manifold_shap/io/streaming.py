@@ -29,7 +29,7 @@ from manifold_shap import _random
 from manifold_shap._arrays import is_frame, row_labels
 from manifold_shap._checks import check_seed
 from manifold_shap._progress import progress_bar
-from manifold_shap._words import check_text
+from manifold_shap._words import check_text, warn
 from manifold_shap.explanation import Explanation
 from manifold_shap.io import transfer
 from manifold_shap.io import zarr as storage
@@ -261,13 +261,13 @@ def _begin(task: _Task, blocks: Blocks, place: Path, path: Path, resume: bool) -
                 f"Removed what an interrupted call had left in {place}: {len(left)} blocks. With "
                 "resume=True it would have been continued."
             )
-            warnings.warn(message, stacklevel=3)
+            warn(message)
         elif resume and path.exists():
             message = (
                 f"Nothing is left to resume beside the explanation in {path}: all rows are "
                 "explained again, and take its place at the end."
             )
-            warnings.warn(message, stacklevel=3)
+            warn(message)
         for directory in (each for each in place.iterdir() if each.is_dir()):
             remove(directory)
         first.save(record)
@@ -302,10 +302,9 @@ def _remove_damaged(left: Iterable[Path], blocks: Blocks) -> None:
             damaged.append(int(part.stem))
             remove(part)
     if damaged:
-        warnings.warn(
+        warn(
             f"{blocks.count(damaged)} rows that an interrupted call had left are damaged; they are "
             "explained again.",
-            stacklevel=4,
         )
 
 

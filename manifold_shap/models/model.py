@@ -1,7 +1,6 @@
 """Wraps models to explain as functions of tensors of rows, or of the codes of a table's rows."""
 
 import os
-import warnings
 from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
@@ -11,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap._checks import check_distinct, check_whole, to_tensor
-from manifold_shap._words import check_choice
+from manifold_shap._words import check_choice, warn
 from manifold_shap.models.files import load_model
 from manifold_shap.models.kinds import predictor_of
 from manifold_shap.models.outputs import RETURNS, check_outputs, check_shape, converted, inferred
@@ -219,10 +218,9 @@ def _warn_if_random(model: Model, x: Float[Tensor, "batch *event"]) -> None:
     # Not compared with a larger batch: the same rows may differ by rounding there.
     first, second = model._raw(x), model._raw(x)
     if not torch.allclose(first, second, rtol=1e-4, atol=1e-6):
-        warnings.warn(
+        warn(
             "The model gives other outputs when it is called again on the same rows (by up to "
             f"{(first - second).nan_to_num(0).abs().max():.3g}), which no standard error of "
             "Shapley values counts. Switch its dropout or sampling off, or fix its seed in every "
             "call.",
-            stacklevel=4,
         )

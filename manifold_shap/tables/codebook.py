@@ -7,7 +7,6 @@ cells that are known are its own, and those that are drawn are values that were 
 numbers stay whole, categories valid, and a missing cell is a value like any other.
 """
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from threading import Lock
 from typing import Any
@@ -21,7 +20,7 @@ from pandas.api import types
 from torch import Tensor
 
 from manifold_shap._checks import all_at_once, check_known
-from manifold_shap._words import shown
+from manifold_shap._words import shown, warn
 from manifold_shap.players import Players
 from manifold_shap.tables.coded import CodedColumn
 from manifold_shap.tables.forms import form_from_dict, form_of
@@ -319,10 +318,9 @@ class Codebook:
                 more = f" and {len(odd) - 3} more" if len(odd) > 3 else ""
                 met.append(f"{str(own.name)!r} holds {labels[:3]}{more}")
         if met:
-            warnings.warn(
+            warn(
                 f"Cells that training had none of: {'; '.join(met)}. The model sees them as they "
                 "are; the value function takes them for rare categories, or for average cells.",
-                stacklevel=3,
             )
 
     def _warn_of_held(self, read: Mapping[Any, Any]) -> None:
@@ -333,10 +331,9 @@ class Codebook:
             if len(numbered(*self._form.keys(both))[1]) > 1:
                 changed.append(str(name))
         if changed:
-            warnings.warn(
+            warn(
                 f"Expected columns {shown(changed)} to hold what they did throughout training but "
                 "other values occur; the model sees those of training, see `constants`.",
-                stacklevel=3,
             )
 
 

@@ -1,6 +1,5 @@
 """Encodes the distinct values of a column as floats, and finds the kind of a column by them."""
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
+from manifold_shap._words import warn
 from manifold_shap.tables.forms.base import Codes
 from manifold_shap.tables.schema import MISSING, OTHER, Column
 from manifold_shap.tables.vocabulary import NUMBERS, Values, Where, label_of, numbers_of
@@ -158,11 +158,10 @@ def _most_frequent(labels: list[str], values: Values, codes: Codes) -> Sequence[
     count = pd.Series(np.bincount(codes, minlength=len(values)), index=values.labels)
     count = count[~values.missing].groupby(level=0, sort=False).sum()
     kept = count.sort_values(ascending=False, kind="stable").index[: MOST_CATEGORIES - 1]
-    warnings.warn(
+    warn(
         f"Column {str(values.name)!r} has {len(labels)} categories: all but the {len(kept)} most "
         f"frequent ones ({1 - count[kept].sum() / len(codes):.0%} of the rows) count as one to the "
         f"value function, {OTHER!r}; the model sees them as they are.",
-        stacklevel=2,
     )
     frequent = frozenset(kept)
     return [*(label for label in labels if label in frequent), OTHER]

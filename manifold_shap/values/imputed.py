@@ -1,6 +1,5 @@
 """Averages a model over completed rows: the value function of an imputer."""
 
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +9,7 @@ from torch import Tensor
 
 from manifold_shap import _random
 from manifold_shap._checks import check_seed, check_whole
+from manifold_shap._words import warn
 from manifold_shap.coalitions import is_proper, toggled
 from manifold_shap.imputers.base import Completions, Imputer
 from manifold_shap.models import Model
@@ -245,11 +245,10 @@ class ImputedValue(ModelValue):
         if self._seen < least_seen or mean >= least:
             return
         self._warned = True
-        warnings.warn(
+        warn(
             f"The weights of {self.name!r} collapse: {mean:.2f} are effective on average over "
             f"{self._seen} coalitions, fewer than {least:g}, so values rest on single draws. "
             "Temper the weights (a `temper` below 1), or give more draws or codes.",
-            stacklevel=2,
         )
 
 

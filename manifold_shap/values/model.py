@@ -1,12 +1,12 @@
 """Defines value functions of a model f, whose base is the mean of T(f(X)) over reference rows."""
 
-import warnings
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from manifold_shap._words import warn
 from manifold_shap.models import Model, as_model, check_numbers
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace
@@ -75,11 +75,10 @@ def reference_outputs(
     zeros = int(torch.isneginf(predictions).sum()) if space.takes_logarithms else 0
     if zeros:
         amount = space.zero_replacement / predictions.shape[-1]
-        warnings.warn(
+        warn(
             f"{zeros} of {predictions.numel()} probabilities of the model are exactly zero; for "
             f"log-ratios each becomes {amount:.1e} (`zero_replacement` / classes) and the others "
             "shrink to make room.",
-            stacklevel=3,
         )
     outputs = space(predictions)
     check_numbers(outputs)

@@ -1,11 +1,12 @@
 """Tells rows far outside of the data that a value function was made from."""
 
-import warnings
 from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
+
+from manifold_shap._words import warn
 
 # Of fewer rows the range says little: a baseline is one row, a contrast a few.
 _FEWEST = 100
@@ -41,10 +42,9 @@ def outside(seen: Seen | None, x: Float[Tensor, "rows *event"]) -> dict[str, int
     far = int(((beyond > width) & (width > 0)).flatten(1).any(1).sum())
     if far == 0:
         return {}
-    warnings.warn(
+    warn(
         f"{far} of {len(rows)} rows are far outside of the data that the value function was made "
         "from (by more than its whole range in some column). It extrapolates there, which no "
         "standard error counts; check the units of these rows.",
-        stacklevel=4,
     )
     return {"rows_far_outside": far}

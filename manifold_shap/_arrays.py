@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from torch import Tensor
 
-from manifold_shap._words import shown
+from manifold_shap._words import shown, way_to_rows
 
 Label: TypeAlias = int | float | str | datetime
 
@@ -148,9 +148,7 @@ def _of_list(x: Sequence[Any], name: str) -> np.ndarray:
 
 def _not_numbers(x: Any, name: str) -> TypeError:
     kind = type(x).__name__
-    fix = "call `.collect()` first" if kind == "LazyFrame" else f"of other tables, {_TABLES}"
-    if callable(x) or "predict" in dir(x):
-        fix = "a model comes first, then the rows, as in `ms.fit_surrogate(model, x)`"
+    fix = way_to_rows(x) or f"of other tables, {_TABLES}"
     what = f"a {kind} of other things" if isinstance(x, list | tuple) else kind
     return TypeError(
         f"Expected `{name}` to be a tensor, an array, a list of rows or a data frame of numbers "

@@ -4,30 +4,26 @@ import difflib
 import os
 import sys
 import warnings
-from collections.abc import Collection, Iterable, Sequence
-from types import FrameType
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from traceback import walk_stack
 from typing import Any
 
 _MOST_COMPARED = 10_000
 _PACKAGE = os.path.join(os.path.dirname(__file__), "")
 # Packages that stand between a caller and what they decorate.
-_DECORATORS = ("torch", "jaxtyping", "beartype")
+_DECORATORS = ("torch.", "jaxtyping.", "beartype.")
 
 
 def warn(message: str) -> None:
     """Warn of something at the line of the caller's own that called the package."""
-    frame: FrameType | None = sys._getframe()
-    caller = frame
-    while frame is not None:
-        if frame.f_code.co_filename.startswith(_PACKAGE):
-            caller = frame.f_back or frame
-        frame = frame.f_back
-    while caller.f_back and caller.f_globals.get("__name__", "").partition(".")[0] in _DECORATORS:
-        caller = caller.f_back
-    own = caller.f_globals
-    registry = own.setdefault("__warningregistry__", {})
-    path, line = caller.f_code.co_filename, caller.f_lineno
-    warnings.warn_explicit(message, UserWarning, path, line, own.get("__name__", ""), registry)
+    frames = [frame for frame, _ in walk_stack(sys._getframe())]
+    own = [k for k, frame in enumerate(frames) if frame.f_code.co_filename.startswith(_PACKAGE)]
+    names = [frame.f_globals.get("__name__", "") for frame in frames]
+    outside = (k for k in range(own[-1] + 1, len(frames)) if not names[k].startswith(_DECORATORS))
+    place = next(outside, own[-1])
+    code, line, caller = frames[place].f_code, frames[place].f_lineno, frames[place].f_globals
+    registry = caller.setdefault("__warningregistry__", {})
+    warnings.warn_explicit(message, UserWarning, code.co_filename, line, names[place], registry)
 
 
 def shown(values: Iterable[Any], most: int = 20) -> str:
@@ -48,6 +44,27 @@ def named_outputs(outputs: Sequence[str]) -> str:
     ("outputs ['no', 'yes']", "output 'price'")
     """
     return f"output {outputs[0]!r}" if len(outputs) == 1 else f"outputs {shown(outputs, 10)}"
+
+
+def way_to_rows(x: Any) -> str:
+    """How to make rows of what holds none, for an error; empty where nothing is known of it.
+
+    >>> way_to_rows("houses.csv")
+    'read the file first, as by `pandas.read_csv(path)`'
+    """
+    if isinstance(x, str | os.PathLike):
+        return "read the file first, as by `pandas.read_csv(path)`"
+    if isinstance(x, Mapping):
+        return "`pandas.DataFrame(columns)` makes a frame of columns by name"
+    known = {
+        "LazyFrame": "`.collect()` makes a lazy frame eager",
+        "Series": "one row stays a frame by `frame.loc[[label]]`, of polars by `frame[k : k + 1]`",
+    }
+    if type(x).__name__ in known:
+        return known[type(x).__name__]
+    if callable(x) or "predict" in dir(x):
+        return "a model comes first, then the rows, as in `ms.Explainer(model, frame)`"
+    return ""
 
 
 def closest(word: Any, known: Collection[Any]) -> str:

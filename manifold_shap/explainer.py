@@ -124,7 +124,7 @@ class Explainer:
         self.value, self.quality = _chosen(game, fitted)
         self.value.quality = self.quality.to_dict()
         if self.quality.skipped:
-            warn(f"Candidates that were left out: {dict(self.quality.skipped)}.", stacklevel=2)
+            warn(f"Candidates that were left out: {dict(self.quality.skipped)}.")
         if self.quality.warning:
             warn(f"Of the candidates {self.quality.warning}.")
 

@@ -337,6 +337,18 @@ def test_objects_are_hardly_asked_what_they_have() -> None:
     assert len(lookups) <= MOST_LOOKUPS, lookups
 
 
+def test_warnings_are_given_by_one_function() -> None:
+    """It names the line of the caller, which a `stacklevel` cannot count."""
+    others = [
+        f"{module}:{node.lineno}"
+        for module, path in modules().items()
+        if module != "_words"
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Attribute) and ast.unparse(node) == "warnings.warn"
+    ]
+    assert not others
+
+
 def test_output_spaces_are_not_told_apart_by_name() -> None:
     """What differs between output spaces is a method or an attribute of theirs."""
     names = {"probability", "log_odds", "ilr", "identity"}

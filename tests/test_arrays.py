@@ -179,7 +179,7 @@ def test_many_rows_of_a_frame_keep_names_and_labels(index: Any, tmp_path: Path) 
             r"2 rows some lack one in these columns: \['a \(1\)', 'b \(1\)'\]; .*Codebook.fit",
         ),
         (PANDAS.assign(age=pd.array([1, None, 2], "Int64")), ValueError, r"'age \(1\)'"),
-        (pl.LazyFrame(COLUMNS), TypeError, r"got LazyFrame; call `.collect\(\)` first"),
+        (pl.LazyFrame(COLUMNS), TypeError, r"got LazyFrame; `.collect\(\)` makes"),
         ([[1, 2], [1]], ValueError, "rows in `x` to have one shape but got a list of unequal ones"),
         ([[1, None]], TypeError, "but got a list of other things"),
         (model, TypeError, "got function; a model comes first, then the rows"),

@@ -327,7 +327,7 @@ def test_rows_of_another_frame_are_refused(explainer: ms.Explainer) -> None:
 
 
 def test_a_function_of_one_output_learns_what_to_say() -> None:
-    with pytest.raises(ValueError, match="a regression returns='values'"):
+    with pytest.raises(ValueError, match="for a regression, pass returns='values'"):
         ms.Explainer(lambda rows: rows["size"].to_numpy(), FRAME)
 
 
@@ -349,6 +349,37 @@ def test_the_quality_goes_with_stored_rows(explainer: ms.Explainer, tmp_path: Pa
     stored = ms.Explanation.load(tmp_path / "rows.zarr")
     assert stored.quality is not None
     assert stored.quality["chosen"] == explainer.quality.chosen
+
+
+def test_every_warning_is_at_the_line_of_the_caller(explainer: ms.Explainer) -> None:
+    rng = np.random.default_rng(0)
+    few = FRAME.assign(number=range(len(FRAME)), country="Norway")
+
+    def guess(rows: pd.DataFrame) -> Any:
+        return rng.dirichlet([1, 1], len(rows))
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        made = ms.Explainer(guess, few, candidates=FEW, fit_seconds=1e-6)
+        made(few.head(2).assign(rooms=np.nan, country="Sweden"), evaluations=20)
+    text = "\n".join(str(each.message) for each in caught)
+    for part in ("other outputs when", "an identifier", "single value", "left out", "Of the cand"):
+        assert part in text
+    for part in ("that training had none of", "what they did throughout"):
+        assert part in text
+    assert {each.filename for each in caught} == {__file__}
+
+
+def test_a_misspelled_setting_of_the_estimator_is_refused(explainer: ms.Explainer) -> None:
+    with pytest.raises(ValueError, match="did you mean 'evaluations' for 'evaluatons'"):
+        explainer(FRAME.head(1), evaluatons=10)
+
+
+def test_swapped_arguments_and_single_rows_are_told_the_way(explainer: ms.Explainer) -> None:
+    with pytest.raises(TypeError, match=r"a model comes first, then the rows, as in `ms\.Explain"):
+        ms.Explainer(FRAME, TREES)
+    with pytest.raises(TypeError, match=r"got pandas.Series; one row stays a frame by `frame\.loc"):
+        explainer(FRAME.iloc[0])
 
 
 def test_a_list_of_dicts_is_no_table() -> None:

@@ -31,24 +31,26 @@ def plain(cfg: Any, trained: bool = False) -> dict[str, Any]:
 
     Args:
         cfg: the configuration.
-        trained: whether settings that have no default may be those of an earlier training.
+        trained: whether settings of the data that have no default may be those of an earlier
+            training.
 
     Raises:
         ValueError: such a setting was not given.
     """
+    groups = {"": cfg, **{f"{key}.": cfg[key] for key in cfg if OmegaConf.is_dict(cfg[key])}}
+    missing = [
+        f"{prefix}{key}=..."
+        for prefix, group in groups.items()
+        for key in group
+        if OmegaConf.is_missing(group, key)
+    ]
+    recorded = trained and all(name.startswith("data.") for name in missing)
     try:
-        return OmegaConf.to_container(cfg, resolve=True, throw_on_missing=not trained)  # type: ignore[return-value]
+        return OmegaConf.to_container(cfg, resolve=True, throw_on_missing=not recorded)  # type: ignore[return-value]
     except OmegaConfBaseException as error:
-        groups = {"": cfg, **{f"{key}.": cfg[key] for key in cfg if OmegaConf.is_dict(cfg[key])}}
-        missing = [
-            f"{prefix}{key}=..."
-            for prefix, group in groups.items()
-            for key in group
-            if OmegaConf.is_missing(group, key)
-        ]
         if not missing:
             raise ValueError(f"Expected settings that can be read but {error}.") from error
-        named = ", or data.name=... of a run that was trained" if trained else ""
+        named = ", or data.name=... of a run that was trained" if recorded else ""
         raise ValueError(
             f"Expected settings that have no default but got none: give {' '.join(missing)}{named}."
         ) from error

@@ -282,11 +282,11 @@ def _whole_rows(frame: pd.DataFrame, reader: TableReader, found: Findings) -> pd
     kept = frame.dropna(how="all")
     if len(kept) < len(frame):
         found.remark(f"{len(frame) - len(kept)} rows hold nothing, and are left out")
-    whole = kept
+    whole, lacked = kept, "a cell"
     if reader.missing == "drop_rows":
         whole = kept.dropna()
     elif reader.missing == "drop_unlabelled" and reader.target in kept:
-        whole = kept.dropna(subset=[reader.target])
+        whole, lacked = kept.dropna(subset=[reader.target]), f"the target {reader.target!r}"
     if len(whole) < len(kept):
-        found.remark(f"{len(kept) - len(whole)} rows lack a cell, and are left out")
+        found.remark(f"{len(kept) - len(whole)} rows lack {lacked}, and are left out")
     return whole.reset_index(drop=True)

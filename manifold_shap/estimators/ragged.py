@@ -1,6 +1,7 @@
 """Lets estimators explain rows that have players of their own, those of equal count together."""
 
 import functools
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import nan
@@ -12,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from manifold_shap._arrays import row_labels
-from manifold_shap._checks import check_number, check_seed, check_whole
+from manifold_shap._checks import check_known, check_number, check_seed, check_whole
 from manifold_shap.explanation import Explanation
 from manifold_shap.ordering import Ordering
 from manifold_shap.players import Players
@@ -31,10 +32,13 @@ def by_player_count(
     and `target_error`, are checked here.
     """
 
+    known = tuple(inspect.signature(estimator).parameters)[2:]
+
     @functools.wraps(estimator)
     def explain(
         value: Any, x: Any, *args: Settings.args, **settings: Settings.kwargs
     ) -> Explanation:
+        check_known(settings, known, f"settings of `{estimator.__name__}`")
         checked: Any = check_settings(settings)
         value = as_value_function(value, x)
         if not value.players.by_row:

@@ -99,9 +99,10 @@ def check_shape(raw: Tensor, rows: int, returns: str | None) -> None:
     """Raise ValueError unless there is a row of outputs for every row, one for every class."""
     if raw.ndim != 2 or raw.shape[0] != rows:
         raise ValueError(
-            f"Expected the model to return shape ({rows}, classes) for {rows} rows but got "
-            f"{tuple(raw.shape)}; a binary model with one output needs both columns, as in "
-            "`torch.stack((1 - p, p), -1)`, and a regression returns='values'."
+            "Expected the model to return a column for every class, of shape "
+            f"({rows}, classes) for {rows} rows but got {tuple(raw.shape)}; for a regression, pass "
+            "returns='values', as in `ms.Explainer(model, frame, returns='values')`; of two "
+            "classes return both columns, as by `numpy.column_stack((1 - p, p))`."
         )
     if raw.shape[1] == 1 and returns != "values":
         raise ValueError(

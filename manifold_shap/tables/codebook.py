@@ -108,9 +108,11 @@ class Codebook:
         found = all_at_once(lambda name: CodedColumn.fit(form, name, columns[name]), playing)
         coded = [own for own in found if len(own.values) > 1]
         if not coded:
+            rows = len(next(iter(columns.values())))
+            found_one = "the frame has a single row" if rows == 1 else "every one holds one value"
             raise ValueError(
-                "Expected at least one column that varies but every one holds a single value: "
-                f"{shown(playing)}."
+                f"Expected at least one column that varies but {found_one}: {shown(playing)}; pass "
+                "the rows that the model was trained on."
             )
         varying = [own.name for own in coded]
         first = np.zeros(1, dtype=np.int64)

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from manifold_shap._checks import check_known
-from manifold_shap._words import shown
 from manifold_shap.players import Players
 
 
@@ -45,12 +44,15 @@ def players_of(names: Sequence[str], groups: Mapping[str, Sequence[str]]) -> Pla
     Raises:
         ValueError: a column in two groups.
     """
-    group_of = {name: group for group, members in groups.items() for name in members}
-    if len(group_of) < sum(map(len, groups.values())):
-        raise ValueError(
-            "Expected every column in one group at most but got "
-            f"{shown({group: list(members) for group, members in groups.items()})}."
-        )
+    group_of = dict[str, str]()
+    for group, members in groups.items():
+        for name in members:
+            if name in group_of:
+                raise ValueError(
+                    f"Expected every column in one group at most but column {name!r} is in "
+                    f"{group_of[name]!r} and in {group!r}; list it once."
+                )
+            group_of[name] = group
     owners = [group_of.get(name, name) for name in names]
     order = list(dict.fromkeys(owners))
     return Players(order, [order.index(owner) for owner in owners])

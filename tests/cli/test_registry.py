@@ -131,7 +131,11 @@ def test_a_setting_without_a_default_is_named_when_it_is_missing() -> None:
         registry.plain(composed("train", "data=table"))
     with pytest.raises(ValueError, match=r"data\.path=.*or data\.name=\.\.\. of a run"):
         registry.plain(composed("explain", "data=table"), trained=True)
-    assert registry.plain(composed("explain", "data=table", "data.name=table"), trained=True)
+    named = ["data=table", "data.name=table"]
+    assert registry.plain(composed("explain", *named), trained=True)
+    for model, setting in {"file": "path", "python": "call"}.items():
+        with pytest.raises(ValueError, match=rf"give .*model\.{setting}=\.\.\.\.$"):
+            registry.plain(composed("explain", *named, f"model={model}"), trained=True)
 
 
 @pytest.mark.parametrize(

@@ -265,6 +265,7 @@ def test_missing_cells_are_values_or_their_rows_left_out(read: Read) -> None:
         read(lines)
     table = read(lines, missing="drop_unlabelled")
     assert (len(table.frame), table.frame["a"].isna().sum()) == (39, 8)
+    assert "1 rows lack the target 'y', and are left out." in table.remarks
     assert len(read(lines, missing="drop_rows").frame) == 31
     assert read(lines, na_values=["2"], missing="drop_unlabelled").frame["a"].isna().sum() == 18
 

@@ -507,7 +507,13 @@ zoned = [pd.Timestamp("2020-01-01", tz="UTC"), pd.Timestamp("2020-01-01", tz="As
         (pd.DataFrame({"a": zoned}, dtype=object), ValueError, "one time zone in column 'a'"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), ValueError, "distinct column names"),
         (pd.DataFrame({1: [1, 2], "1": [1, 2]}), ValueError, "distinct column names"),
-        (pd.DataFrame({"a": [1]}), ValueError, r"one column that varies but every one .*\['a'\]"),
+        (pd.DataFrame({"a": [1, 1]}), ValueError, r"column that varies but every one .*\['a'\]"),
+        (pd.DataFrame({"a": [1]}), ValueError, r"varies but the frame has a single row: \['a'\]"),
+        ("a.csv", TypeError, r"but got str; read the file first, as by `pandas.read_csv"),
+        ({"a": [1, 2]}, TypeError, r"but got dict; `pandas.DataFrame\(columns\)` makes a frame"),
+        (pd.Series([1, 2]), TypeError, r"but got Series; one row stays a frame by `frame.loc\[\["),
+        (pl.Series([1, 2]), TypeError, r"of polars by `frame\[k : k \+ 1\]`"),
+        (dict, TypeError, r"a model comes first, then the rows, as in `ms.Explainer\(model, frame"),
         (pd.DataFrame({"a": []}), ValueError, "rows and columns but got 0 rows and 1 columns"),
         (pl.DataFrame({"a": []}), ValueError, "rows and columns but got 0 rows and 1 columns"),
         (pl.LazyFrame({"a": [1]}), TypeError, r"but got LazyFrame; `.collect\(\)`"),
@@ -528,7 +534,7 @@ def test_groups_and_columns_left_out_have_known_names() -> None:
         Codebook.fit(frame, players={"g": ["agee"]})
     with pytest.raises(ValueError, match="`left_out` to name columns among"):
         Codebook.fit(frame, left_out=["id"])
-    with pytest.raises(ValueError, match="every column in one group at most"):
+    with pytest.raises(ValueError, match="column 'age' is in 'g' and in 'h'; list it once"):
         Codebook.fit(frame, players={"g": ["age"], "h": ["age"]})
     with pytest.raises(ValueError, match="'town' to have a name that no column outside of it has"):
         Codebook.fit(frame, players={"town": ["age"]})

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from torch import Tensor
 
+from manifold_shap._words import way_to_rows
 from manifold_shap.tables.forms.arrays import ArrayForm
 from manifold_shap.tables.forms.base import Form
 from manifold_shap.tables.forms.narwhals import NarwhalsForm, WithoutPolars
@@ -37,9 +38,10 @@ def form_of(frame: Any) -> Form:
         try:
             form, rows = NarwhalsForm.of(frame), len(nw.from_native(frame, eager_only=True))
         except TypeError as error:
+            fix = way_to_rows(frame) or "`pandas.DataFrame(...)` makes a frame of many things"
             raise TypeError(
                 "Expected a data frame (of pandas or polars), an array, a tensor or a list of "
-                f"rows but got {type(frame).__name__}; `.collect()` makes a lazy frame eager."
+                f"rows but got {type(frame).__name__}; {fix}."
             ) from error
     if rows == 0 or not form.columns:
         raise ValueError(

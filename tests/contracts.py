@@ -560,7 +560,7 @@ class EstimatorContract:
     ) -> None:
         settings = self.affordable(estimator, made)
         whole = estimator.estimate(made.value, made.x, **settings, batch_size=100_000)
-        parts = estimator.estimate(made.value, made.x, **settings, batch_size=7)
+        parts = estimator.estimate(made.value, made.x, **settings, batch_size=12)
         for name in ("phi", "standard_error"):
             torch.testing.assert_close(
                 getattr(parts, name), getattr(whole, name), rtol=1e-4, atol=1e-5, equal_nan=True
@@ -568,10 +568,11 @@ class EstimatorContract:
 
     @staticmethod
     def affordable(estimator: Estimator, made: Made) -> dict[str, Any]:
-        """The few settings; regressions need two coalitions for each player at least."""
+        """The fewest settings; regressions need two coalitions for each player at least."""
         least = max(40, 6 * len(made.value.players))
         return {
             **estimator.few,
+            **estimator.fewest,
             **({"evaluations": least} if "evaluations" in estimator.few else {}),
         }
 

@@ -440,6 +440,7 @@ class Estimator:
         estimate: the function.
         few: settings under which some coalitions of 6 players are drawn, or all are enumerated.
         all: settings under which all coalitions or orders of 4 players are; None where never.
+        fewest: settings in place of these few that still take every step, for slow value functions.
         linear: whether, under one seed, Shapley values of a sum of games are those of its terms.
         dummies: whether a player that always adds the same gets exactly that.
     """
@@ -447,6 +448,7 @@ class Estimator:
     estimate: Callable[..., ms.Explanation]
     few: Mapping[str, Any]
     all: Mapping[str, Any] | None
+    fewest: Mapping[str, Any] = field(default_factory=dict)
     linear: bool = True
     dummies: bool = True
 
@@ -459,12 +461,16 @@ class Estimator:
 ESTIMATORS = {
     "exact": Estimator(ms.exact_shapley, {}, {}),
     "permutation": Estimator(ms.permutation_shapley, {"permutations": 16}, {"permutations": 24}),
-    "coalition": Estimator(ms.coalition_shapley, {"coalitions": 64}, None, linear=False),
+    "coalition": Estimator(
+        ms.coalition_shapley, {"coalitions": 64}, None, {"coalitions": 32}, linear=False
+    ),
     "kernel": Estimator(ms.kernel_shapley, {"evaluations": 40}, {"evaluations": 14}, dummies=False),
     "sample_reuse": Estimator(
         ms.sample_reuse_shapley, {"evaluations": 40}, {"evaluations": 14}, dummies=False
     ),
-    "adaptive": Estimator(ms.adaptive_shapley, {"samples": 180}, None, linear=False),
+    "adaptive": Estimator(
+        ms.adaptive_shapley, {"samples": 180}, None, {"samples": 48, "least": 4}, linear=False
+    ),
     "auto": Estimator(ms.auto_shapley, {"evaluations": 60}, {}),
 }
 

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from hydra import compose, initialize_config_dir
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig
 
 import manifold_shap as ms
@@ -24,14 +26,19 @@ ORDERS = ["estimator=permutation", "estimator.permutations=4"]
 
 
 def composed(command: str, *words: str) -> DictConfig:
-    """A copy, which a test may change; reading the files takes as long as many a run."""
-    return deepcopy(_composed(command, words))
+    """A copy, which a test may change; reading the files of groups takes as long as many a run."""
+    overrides = OverridesParser.create().parse_overrides([*words])
+    groups = [each.input_line for each in overrides if (CONF / each.key_or_group).is_dir()]
+    config = deepcopy(_composed(command, *groups))
+    rest = [each for each in overrides if each.input_line not in groups]
+    ConfigLoaderImpl._apply_overrides_to_config(rest, config)
+    return config
 
 
 @cache
-def _composed(command: str, words: tuple[str, ...]) -> DictConfig:
+def _composed(command: str, *groups: str) -> DictConfig:
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        return compose(command, [*words])
+        return compose(command, [*groups])
 
 
 def train(place: Path, *words: str) -> dict[str, Any]:

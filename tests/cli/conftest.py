@@ -4,11 +4,12 @@ import shutil
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Self
 
 import pytest
-from matplotlib.figure import Figure
 
 import manifold_shap as ms
+from manifold_shap import plots
 from tests.cli.commands import FOREST, QUICK, TINY, TINY_VAE, train
 
 
@@ -22,6 +23,20 @@ def _few_pairs() -> Iterator[None]:
         yield
 
 
+class Blank:
+    """In the place of axes, of a figure of matplotlib and of one of plotly."""
+
+    @property
+    def figure(self) -> Self:
+        return self
+
+    def savefig(self, path: Path, **_: object) -> None:
+        path.touch()
+
+    def to_html(self) -> str:
+        return ""
+
+
 @pytest.fixture
 def drawn_figures() -> None:
     """For tests of which figures are the point, or which are the whole path on real data."""
@@ -29,13 +44,11 @@ def drawn_figures() -> None:
 
 @pytest.fixture(autouse=True)
 def _blank_figures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files of figures are empty: drawing takes half of a run, and is tested with the plots."""
-
-    def savefig(figure: Figure, path: Path, **_: object) -> None:
-        path.touch()
-
-    if "drawn_figures" not in request.fixturenames:
-        monkeypatch.setattr(Figure, "savefig", savefig)
+    """Files of figures are empty: drawing takes most of a run, and is tested with the plots."""
+    if "drawn_figures" in request.fixturenames:
+        return
+    for name in set(plots.__all__) - {"Plots", "kinds"}:
+        monkeypatch.setattr(plots, name, lambda *_, **__: Blank())
 
 
 @pytest.fixture(scope="session")

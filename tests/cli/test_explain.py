@@ -26,6 +26,8 @@ from tests.cli.commands import (
     CLASSIFIER,
     FOREST,
     ORDERS,
+    QUICK,
+    SHORT,
     TINY,
     TINY_VAE,
     composed,
@@ -447,6 +449,7 @@ def test_every_value_function_goes_through_both_commands(
     assert found.outputs == ("setosa", "versicolor", "virginica")
 
 
+@pytest.mark.usefixtures("drawn_figures")
 def test_a_comparison_is_drawn_in_order_and_scored_on_the_same_pairs(
     irises: Path, copied: Copy, iris_data: TensorDataModule, capsys: Said
 ) -> None:
@@ -747,6 +750,7 @@ def test_settings_without_effect_on_few_rows_are_named(
 # Tables of one's own, and outputs in log-ratios.
 
 
+@pytest.mark.usefixtures("drawn_figures")
 @pytest.mark.parametrize("output", ["probability", "log_odds"])
 def test_a_forest_on_a_table_of_ones_own(tmp_path: Path, output: str) -> None:
     generator = torch.Generator().manual_seed(0)
@@ -778,9 +782,7 @@ def test_a_forest_on_a_table_of_ones_own(tmp_path: Path, output: str) -> None:
 @pytest.mark.usefixtures("drawn_figures")
 def test_log_ratios_from_end_to_end(digits: Path, copied: Copy) -> None:
     place = copied(digits, "classifier")
-    from tests.cli.commands import QUICK
-
-    train(place, *QUICK, "value_function.output=ilr")
+    train(place, *QUICK, *SHORT, "value_function.output=ilr")
     explain_digits(place, "value_function.output=ilr")
     found = explained(place)
     assert found.space.name == "ilr"
@@ -797,6 +799,7 @@ def test_errors_that_are_not_known_are_not_in_the_table(irises: Path, copied: Co
         assert ("±" in report.table(known)) == shown
 
 
+@pytest.mark.usefixtures("drawn_figures")
 def test_titles_say_the_error_and_the_kind(irises: Path, copied: Copy) -> None:
     place = copied(irises, "classifier")
     words = ["value_function=gaussian", "compare=[]"]

@@ -168,6 +168,7 @@ def test_groups_of_columns_enter_together(tmp_path: Path, model: list[str]) -> N
         explain(tmp_path, *BOUGHT, *own, "players={when: [since, age]}", *ALONE)
 
 
+@pytest.mark.usefixtures("drawn_figures")
 def test_a_regression_is_explained_as_it_is_by_default(tmp_path: Path) -> None:
     train(tmp_path, "data=diabetes", "classifier.n_estimators=3", *TINY)
     words = ["estimator=permutation", "estimator.permutations=2", "instances=2"]

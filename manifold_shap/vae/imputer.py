@@ -37,8 +37,9 @@ POSTERIORS = ("bank", "encoder")
 # The keywords that decide how codes are drawn.
 DRAWN_BY = ("posterior", "temper", "importance", "bank_size", "seed")
 
-# Weights held at a time: on a CPU what its cache holds, which is three times as fast as more.
-_WEIGHT_ELEMENTS_CPU = 2**21
+# Weights held at a time: on a CPU enough for an efficient matrix product and, while codes are
+# chosen, no more than its cache holds, which is twice as fast.
+_WEIGHT_ELEMENTS_CPU, _CHOICE_ELEMENTS_CPU = 2**21, 2**18
 _WEIGHT_ELEMENTS_ACCELERATOR = 2**26
 
 # Fewest players for running sums: with fewer, blocks of a run differ in most of the statistics.
@@ -132,7 +133,7 @@ class VAEImputer(Imputer):
         """Decode codes drawn given x_S; see `Imputer.impute`."""
         u = _random.uniform(_random.fold(keys, _COMPONENT), (), draws)
         if self.posterior == "bank":
-            chosen, effective = self._chosen(self._weights(x, mask, 1), u)
+            chosen, effective = self._chosen(self._log_prob(x, mask, 1), u)
             rows = self._complete(x, mask, self._decoded(chosen), draws, keys)
             return Completions(rows, None, effective)
         decoded, log_weights = self._from_encoder(x.flatten(1), mask, u, keys, draws)
@@ -149,7 +150,7 @@ class VAEImputer(Imputer):
         run, coalitions = mask.shape[2], mask.flatten(1, 2)
         keys = keys.repeat_interleave(run, 1)
         u = _random.uniform(_random.fold(keys, _COMPONENT), (), draws)
-        drawn = self._chosen(self._weights(x, coalitions, run), u)
+        drawn = self._chosen(self._log_prob(x, coalitions, run), u)
         parts = (part.split(most, 1) for part in (coalitions, keys, *drawn))
         for some, own, chosen, effective in zip(*parts, strict=True):
             rows = self._complete(x, some, self._decoded(chosen), draws, own)
@@ -171,8 +172,9 @@ class VAEImputer(Imputer):
         """E[x' | x_S], what absent elements are expected to be; of one-hot blocks the shares."""
         if self.posterior == "bank":
             decoded = Product(self.network.likelihood, self.bank).mean
-            weights = self._weights(x, mask, 1)
-            mean = torch.cat([some @ decoded for some in weights]).unflatten(0, mask.shape[:2])
+            parts = self._log_prob(x, mask, 1)
+            mean = torch.cat([some.softmax(-1) @ decoded for some in parts])
+            mean = mean.unflatten(0, mask.shape[:2])
         else:
             u = _random.uniform(_random.fold(keys, _COMPONENT), (), range(draws))
             product, log_weights = self._from_encoder(x.flatten(1), mask, u, keys, range(draws))
@@ -180,46 +182,67 @@ class VAEImputer(Imputer):
             mean = torch.einsum("bmk,bmke->bme", known.softmax(-1), product.mean)
         return mean.unflatten(-1, self.players.event)
 
-    def bank_weights(
-        self, x: Float[Tensor, "pairs elements"], mask: Bool[Tensor, "pairs players"]
+    def bank_log_prob(
+        self,
+        x: Float[Tensor, "pairs elements"],
+        mask: Bool[Tensor, "pairs players"],
+        out: Float[Tensor, "pairs codes"] | None = None,
     ) -> Float[Tensor, "pairs codes"]:
-        """p(z|x_S) of the codes in the bank."""
-        return (self._tempered(x, mask) @ self.bank.T).softmax(-1)
+        """τ log p(x_S|z) of the codes in the bank."""
+        return torch.mm(self._tempered(x, mask), self.bank.T, out=out)
 
-    def _weights(self, x: Tensor, mask: Tensor, run: int) -> Iterator[Float[Tensor, "some codes"]]:
-        """p(z|x_S) of all coalitions in turn, a part at a time; see `_impute_runs`."""
+    def _log_prob(self, x: Tensor, mask: Tensor, run: int) -> Iterator[Float[Tensor, "some codes"]]:
+        """τ log p(x_S|z) of all coalitions in turn, a part at a time; see `_impute_runs`.
+
+        Each part takes the memory of the one before it.
+        """
         if run == 1:
-            for pairs in self._pairs(x, mask):
-                yield self.bank_weights(*pairs)
+            held = self.bank.new_empty(self._coalitions_of(_WEIGHT_ELEMENTS_CPU), len(self.bank))
+            for own, coalitions in self._pairs(x, mask):
+                yield self.bank_log_prob(own, coalitions, held[: len(own)])
             return
         for own, coalitions in zip(x.split(1), mask.split(1), strict=True):
             for similar in coalitions.split(run, 1):
                 running = RunningLikelihood(self.bank)
                 for pairs in self._pairs(own, similar):
-                    yield running(self._tempered(*pairs)).softmax(-1)
+                    yield running(self._tempered(*pairs))
 
     def _pairs(self, x: Tensor, mask: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
         """Rows `[some, elements]` with one coalition each, as many as may be weighted at a time."""
-        on_cpu = self.bank.device.type == "cpu"
-        most = _WEIGHT_ELEMENTS_CPU if on_cpu else _WEIGHT_ELEMENTS_ACCELERATOR
         flat, coalitions = x.flatten(1), mask.flatten(0, 1)
         numbers = torch.arange(len(coalitions), device=x.device)
-        for some in numbers.split(max(1, most // len(self.bank))):
+        for some in numbers.split(self._coalitions_of(_WEIGHT_ELEMENTS_CPU)):
             yield flat[some // mask.shape[1]], coalitions[some]
+
+    def _coalitions_of(self, elements_on_cpu: int) -> int:
+        """Coalitions that have so many weights; on an accelerator, as many as it may hold."""
+        on_cpu = self.bank.device.type == "cpu"
+        elements = elements_on_cpu if on_cpu else _WEIGHT_ELEMENTS_ACCELERATOR
+        return max(1, elements // len(self.bank))
 
     def _chosen(
         self, parts: Iterator[Float[Tensor, "some codes"]], u: Float[Tensor, "batch m draws"]
     ) -> tuple[Int64[Tensor, "batch m draws"], Float[Tensor, "batch m"]]:
-        """Codes at `u` of the distributions over the bank, and the effective number behind them."""
+        """Codes at `u` of the distributions over the bank, and the effective number behind them.
+
+        Args:
+            parts: τ log p(x_S|z), which is overwritten.
+            u: uniform numbers.
+        """
+        codes, most = len(self.bank), self._coalitions_of(_CHOICE_ELEMENTS_CPU)
+        held = self.bank.new_empty(most, codes)
         wanted = u.flatten(0, 1)
-        chosen, effective, first = [], [], 0
-        for weights in parts:
-            effective.append(1 / weights.square().sum(-1))
-            upper = weights.cumsum(-1)
-            here = wanted[first : first + len(weights)] * upper[:, -1:]
-            chosen.append(torch.searchsorted(upper, here).clamp(max=len(self.bank) - 1))
-            first += len(weights)
-        return torch.cat(chosen).view(u.shape), torch.cat(effective).view(u.shape[:2])
+        chosen, squares, first = [], [], 0
+        for part in parts:
+            for log_prob in part.split(most):
+                weights = torch.softmax(log_prob, -1, out=log_prob)
+                upper = torch.cumsum(weights, -1, out=held[: len(weights)])
+                here = wanted[first : first + len(weights)] * upper[:, -1:]
+                chosen.append(torch.searchsorted(upper, here))
+                squares.append(weights.square_().sum(-1))
+                first += len(weights)
+        index = torch.cat(chosen).clamp_(max=codes - 1)
+        return index.view(u.shape), torch.cat(squares).reciprocal_().view(u.shape[:2])
 
     def _decoded(self, chosen: Int64[Tensor, "batch m draws"]) -> Product:
         # Draws share many of their codes, and a code is slow to gather.

@@ -91,7 +91,7 @@ both = pytest.mark.parametrize("kind", ["along", "around"])
 
 
 def posterior(made: VAEImputer, x: Tensor, mask: Tensor, run: int) -> Tensor:
-    return torch.cat(list(made._weights(x, mask, run)))
+    return torch.cat([part.softmax(-1) for part in made._log_prob(x, mask, run)])
 
 
 @given(st.integers(0, 2**31), st.integers(1, 70), st.integers(1, 90), st.floats(0, 1))
@@ -212,7 +212,7 @@ def test_the_bank_walks_and_asks_for_no_products_of_single_coalitions(
     def refuse(*arguments: Tensor) -> Tensor:
         raise AssertionError
 
-    monkeypatch.setattr(VAEImputer, "bank_weights", refuse)
+    monkeypatch.setattr(VAEImputer, "bank_log_prob", refuse)
     assert ask(v, kind, rows(2, seed=1), KEYS).isfinite().all()
 
 

@@ -167,9 +167,8 @@ def test_samples_follow_the_weights() -> None:
 
 def test_bank_weights_are_the_posterior_over_codes() -> None:
     made, x = imputer(temper=0.7, bank_size=40), rows(2, seed=1)
-    weights = made.bank_weights(x.repeat_interleave(16, 0), masks(2).flatten(0, 1)).unflatten(
-        0, (2, 16)
-    )
+    log_prob = made.bank_log_prob(x.repeat_interleave(16, 0), masks(2).flatten(0, 1))
+    weights = log_prob.softmax(-1).unflatten(0, (2, 16))
     likelihood = made.network.likelihood
     statistics = likelihood.statistics(x)
     for b, k in ((0, 5), (1, 12), (0, 0)):
@@ -195,13 +194,13 @@ def test_importance_weights_correct_the_masked_encoder() -> None:
 def test_weights_of_the_bank_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     made, seen = imputer(bank_size=40), []
     plain = impute(made)
-    weights = VAEImputer.bank_weights
+    log_prob = VAEImputer.bank_log_prob
 
-    def counted(self: VAEImputer, x: Tensor, mask: Tensor) -> Tensor:
+    def counted(self: VAEImputer, x: Tensor, mask: Tensor, out: Tensor) -> Tensor:
         seen.append(len(x))
-        return weights(self, x, mask)
+        return log_prob(self, x, mask, out)
 
-    monkeypatch.setattr(VAEImputer, "bank_weights", counted)
+    monkeypatch.setattr(VAEImputer, "bank_log_prob", counted)
     monkeypatch.setattr("manifold_shap.vae.imputer._WEIGHT_ELEMENTS_CPU", 5 * 40)
     torch.testing.assert_close(impute(made), plain)
     assert sum(seen) == 3 * 16

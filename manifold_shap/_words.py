@@ -14,6 +14,10 @@ _PACKAGE = os.path.join(os.path.dirname(__file__), "")
 _DECORATORS = ("torch.", "jaxtyping.", "beartype.")
 
 
+class UnfitError(ValueError):
+    """Rows that a value function cannot be fitted to, for no fault of the model."""
+
+
 def warn(message: str) -> None:
     """Warn of something at the line of the caller's own that called the package."""
     frames = [frame for frame, _ in walk_stack(sys._getframe())]

@@ -1,7 +1,6 @@
 """Fits the candidates among which the value function of a table is chosen."""
 
 import time
-import warnings
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -11,6 +10,7 @@ import torch
 from torch import Tensor
 
 from manifold_shap._progress import progress_bar
+from manifold_shap._words import UnfitError
 from manifold_shap.imputers import (
     CopulaImputer,
     EmpiricalImputer,
@@ -99,7 +99,7 @@ def fit_candidates(game: Game, names: Collection[str], fit_seconds: float | None
     """Fit candidates one after another, and score each on the rows to choose on.
 
     Steps of trainings follow from the size of the table alone, so that another machine makes the
-    same choice.
+    same choice. What cannot be fitted to these rows (`UnfitError`) is left out.
 
     Args:
         game: what they are fitted to.
@@ -121,9 +121,7 @@ def fit_candidates(game: Game, names: Collection[str], fit_seconds: float | None
                 continue
             try:
                 value = _FITS[name](game, fitted)
-            except (ValueError, torch.linalg.LinAlgError) as error:
-                if name == OFF_MANIFOLD:  # It takes any rows: the model is at fault.
-                    raise
+            except (UnfitError, torch.linalg.LinAlgError) as error:
                 fitted.skipped[name] = str(error).splitlines()[0]
                 continue
             fitted.values[name] = value
@@ -138,11 +136,7 @@ def fit_candidates(game: Game, names: Collection[str], fit_seconds: float | None
 
 
 def _classical(kind: type[Imputer], game: Game, _: Fitted) -> ValueFunction:
-    with warnings.catch_warnings():
-        # One-hot columns are always collinear.
-        warnings.filterwarnings("ignore", message="The covariance of `reference`")
-        imputer = table_imputer(kind, game.codebook, game.x_train)
-    return game.imputed(imputer, kind.name)
+    return game.imputed(table_imputer(kind, game.codebook, game.x_train), kind.name)
 
 
 def _vae(game: Game, _: Fitted) -> ValueFunction:
@@ -167,7 +161,7 @@ def _surrogate(game: Game, _: Fitted, **taught: Any) -> ValueFunction:
 def _taught_surrogate(game: Game, fitted: Fitted) -> ValueFunction:
     known = fitted.best_imputer
     if known is None:
-        raise ValueError("no imputer was fitted that could teach it")
+        raise UnfitError("no imputer was fitted that could teach it")
     teacher = imputed_value(game.model, known.imputer, game.space, _TEACHER_DRAWS, game.seed)
     value = _surrogate(game, fitted, teacher=teacher, **_TAUGHT)
     value.name = "taught_surrogate"

@@ -6,7 +6,6 @@ code and nothing pickled is in it, and the model itself is not.
 """
 
 import json
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -198,10 +197,7 @@ def _imputer(
 ) -> Imputer:
     reference = tensors["reference"]
     if described["imputer"] != VAEImputer.name:
-        with warnings.catch_warnings():
-            # Nothing can be done any more about collinear columns.
-            warnings.filterwarnings("ignore", "The covariance of `reference`")
-            return table_imputer(_CLASSICAL[described["imputer"]], codebook, reference)
+        return table_imputer(_CLASSICAL[described["imputer"]], codebook, reference)
     task = VAETask(described["settings"])
     task.load_state_dict(_network(tensors))
     seen = codebook.encode(reference)

@@ -16,6 +16,7 @@ from sklearn.linear_model import LinearRegression
 
 import manifold_shap as ms
 from manifold_shap import candidates
+from manifold_shap._words import UnfitError
 
 FEW = ("gaussian", "copula")
 
@@ -107,6 +108,37 @@ def test_a_model_at_fault_is_not_a_candidate_that_cannot_be_fitted() -> None:
 
     with pytest.raises(ValueError, match="are NaN or infinite"):
         ms.Explainer(sometimes, FRAME, candidates=FEW)
+
+
+@pytest.mark.parametrize(
+    ("error", "kept"), [(UnfitError, True), (ValueError, False), (RuntimeError, False)]
+)
+def test_only_candidates_that_do_not_fit_the_table_are_left_out(
+    monkeypatch: pytest.MonkeyPatch, error: type[Exception], kept: bool
+) -> None:
+    def failing(*_: Any, **__: Any) -> Any:
+        raise error("a fault")
+
+    monkeypatch.setattr(candidates, "fit_surrogate", failing)
+    wanted = ["gaussian", "surrogate"]
+    if kept:
+        with pytest.warns(UserWarning, match="left out: {'surrogate': 'a fault'}"):
+            assert "gaussian" in ms.Explainer(TREES, FRAME, candidates=wanted).candidates
+    else:
+        with pytest.raises(error, match="a fault"):
+            ms.Explainer(TREES, FRAME, candidates=wanted)
+
+
+def test_a_model_that_fails_on_drawn_rows_alone_is_at_fault() -> None:
+    known = set(zip(FRAME["size"], FRAME["rooms"], strict=True))
+
+    def brittle(rows: pd.DataFrame) -> Any:
+        if not known.issuperset(zip(rows["size"], rows["rooms"], strict=True)):
+            raise KeyError("these rows are new")
+        return TREES.predict_proba(rows)
+
+    with pytest.raises(RuntimeError, match="failed with KeyError: 'these rows are new'"):
+        ms.Explainer(brittle, FRAME, candidates=FEW)
 
 
 @pytest.mark.parametrize("library", ["polars", "array", "tensor"])

@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor
 
 from manifold_shap._checks import check_number
-from manifold_shap._words import warn
+from manifold_shap._words import UnfitError, warn
 
 REGULARISATION = 1e-6
 
@@ -48,7 +48,7 @@ def regularised_moments(
             correlations positive definite.
     """
     if len(rows) < 2:
-        raise ValueError(
+        raise UnfitError(
             "Expected at least two rows in `reference`, to estimate their covariance, but got "
             f"{len(rows)}; pass more of the training data."
         )
@@ -58,7 +58,7 @@ def regularised_moments(
     ridge = regularisation if smallest < regularisation else 0.0
     least = len(correlation) * torch.finfo(torch.float64).eps
     if (smallest + ridge) / (1 + ridge) <= least:
-        raise ValueError(
+        raise UnfitError(
             "Expected a positive definite covariance of `reference` but the smallest eigenvalue "
             f"of its correlations is {smallest:.1e} and regularisation={regularisation} is too "
             f"small to change that; give more, e.g. {REGULARISATION}, or drop columns that others "

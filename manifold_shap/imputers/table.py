@@ -176,8 +176,7 @@ def table_imputer(
         made.codebook = codebook
         return made
     with warnings.catch_warnings():
-        if any(column.kind == "categorical" for column in codebook.schema.columns):
-            # The elements of a category sum to 1: that is no fault of the data.
-            warnings.filterwarnings("ignore", "The covariance of `reference` is singular")
+        # The elements of a category sum to 1, and what ridge that needs, `provenance` says.
+        warnings.filterwarnings("ignore", "The covariance of `reference`")
         inner = kind(codebook.encode(codes), codebook.elements, **settings)
     return TableImputer(codebook, inner, codes)

@@ -25,6 +25,7 @@ from torch.utils.data import DataLoader
 from tqdm import tqdm
 
 from manifold_shap._progress import progress_bar
+from manifold_shap._words import UnfitError
 from manifold_shap.training.task import SCHEDULES, Task
 
 # Steps between checks of the training loss, and between updates of a progress bar: on an
@@ -115,7 +116,7 @@ class Shell(L.LightningModule):
         found = loss.item()
         if not math.isfinite(found):
             rate = self.task.settings["learning_rate"]
-            raise ValueError(
+            raise UnfitError(
                 f"Expected a finite {part} loss of the {self.task.kind} but it is {found} in step "
                 f"{self.global_step}: the training diverged, and nothing of it counts as finished. "
                 f"Choose a smaller `learning_rate` (it is {rate:g}), or clip gradients by "
@@ -197,7 +198,7 @@ def _runner(
     try:
         return L.Trainer(**{**silent, **usual, "num_sanity_val_steps": 0, **own})
     except (MisconfigurationException, ImportError, RuntimeError, ValueError, TypeError) as error:
-        raise ValueError(
+        raise UnfitError(
             "Expected `trainer` settings that Lightning and this machine can run but got "
             f"{own}: {error}"
         ) from error

@@ -48,6 +48,15 @@ def test_present_cells_are_the_frames_own_and_others_were_observed(kind: str) ->
             assert 0 < drawn.isna().mean() < 1
 
 
+def test_columns_that_are_collinear_are_no_news_of_a_table() -> None:
+    age = np.arange(30.0)
+    frame = pd.DataFrame({"age": age, "days": 365 * age})
+    imputer = ms.table_imputer(ms.GaussianImputer, ms.Codebook.fit(frame), frame)
+    assert imputer.provenance["ridge"] == 1e-6
+    with pytest.warns(UserWarning, match="covariance of `reference` is singular"):
+        ms.GaussianImputer(frame)
+
+
 @pytest.mark.filterwarnings("ignore:The covariance of `reference` is singular")
 def test_values_of_a_frame_are_those_of_the_table_encoded_by_hand() -> None:
     frame, some, mask = people(), people(4, seed=1), all_coalitions(4).expand(4, -1, -1)

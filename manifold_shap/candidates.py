@@ -1,5 +1,6 @@
 """Fits the candidates among which the value function of a table is chosen."""
 
+import math
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -74,9 +75,21 @@ class Game:
         return imputed_value(self.model, imputer, self.space, _DRAWS, self.seed, name)
 
     def score(self, value: ValueFunction, x: Tensor) -> Score:
-        """The error of a value function on rows; the same coalitions for every one."""
+        """The error of a value function on rows; the same coalitions for every one.
+
+        Raises:
+            ValueError: squares of the model's outputs are too large for a number.
+        """
         mask = shapley_pairs(len(x), len(self.codebook.players), _PAIRS, self.seed)
-        return mean_squared_error(value, x, mask)
+        score = mean_squared_error(value, x, mask)
+        if not math.isfinite(score.mse):
+            largest = value.prediction(x).abs().max().item()
+            raise ValueError(
+                "Expected predictions whose squares are finite, to compare value functions by "
+                f"their squared errors, but got some as large as {largest:.3g}; have the model "
+                "return them in a larger unit."
+            )
+        return score
 
 
 @dataclass

@@ -129,6 +129,29 @@ def test_only_candidates_that_do_not_fit_the_table_are_left_out(
             ms.Explainer(TREES, FRAME, candidates=wanted)
 
 
+@pytest.mark.parametrize("unit", [1e-300, 1e300])
+def test_columns_of_any_size_are_explained_alike(unit: float) -> None:
+    rng = np.random.default_rng(0)
+    size = rng.normal(size=120)
+    frame = pd.DataFrame({"size": size, "rooms": size + rng.normal(size=120)})
+    results = []
+    for one, rows in ((1.0, frame), (unit, frame * unit)):
+        explainer = ms.Explainer(partial(_share_of, one), rows, candidates=FEW)
+        results.append((explainer.quality.mse, explainer(rows.head(3)).phi))
+    assert results[1][0] == pytest.approx(results[0][0], rel=1e-3)
+    torch.testing.assert_close(results[1][1], results[0][1], atol=1e-4, rtol=0)
+
+
+def _share_of(unit: float, rows: pd.DataFrame) -> Any:
+    share = 1 / (1 + np.exp(-rows["size"].to_numpy() / unit))
+    return np.stack((1 - share, share), 1)
+
+
+def test_predictions_too_large_for_squared_errors_are_an_error() -> None:
+    with pytest.raises(ValueError, match=r"squares are finite, .* as large as .*e\+30.; have the"):
+        ms.Explainer(lambda rows: rows["size"] * 1e300, FRAME, returns="values", candidates=FEW)
+
+
 def test_a_model_that_fails_on_drawn_rows_alone_is_at_fault() -> None:
     known = set(zip(FRAME["size"], FRAME["rooms"], strict=True))
 

@@ -128,8 +128,11 @@ def _standardised(column: Column, values: Values, where: Where) -> NDArray[np.fl
             f"{values.labels[odd if odd.any() else ~odd][0]!r} "
             f"{where(odd if odd.any() else ~odd)}; convert or correct these cells."
         )
+    # By a power of two, which changes no digit: differences of the largest numbers overflow.
+    unit = -int(np.frexp(column.scale)[1])
     with np.errstate(over="ignore"):
-        standard = ((numbers - column.mean) / column.scale).astype(np.float32)
+        centred = np.ldexp(numbers, unit) - np.ldexp(column.mean, unit)
+        standard = (centred / np.ldexp(column.scale, unit)).astype(np.float32)
     bad = np.isinf(standard)
     if bad.any():
         raise ValueError(
@@ -147,8 +150,10 @@ def _moments(numbers: NDArray[np.float64]) -> tuple[float, float]:
     # The computed spread of a constant column is rounding noise, not exactly 0.
     if present.min() == present.max():
         return float(present[0]), 1.0
-    with np.errstate(over="ignore", invalid="ignore"):
-        mean, spread = float(present.mean()), float(present.std())
+    # By a power of two, which changes no digit: squares of 1e200 overflow, those of 1e-200 vanish.
+    unit = int(np.frexp(np.abs(present).max())[1])
+    scaled = np.ldexp(present, -unit)
+    mean, spread = (float(np.ldexp(each, unit)) for each in (scaled.mean(), scaled.std()))
     return mean, spread if spread != 0 else 1.0
 
 

@@ -528,6 +528,20 @@ def test_tables_that_cannot_be_numbered(frame: Any, kind: type, message: str) ->
         Codebook.fit(frame)
 
 
+@pytest.mark.parametrize("exponent", [-1000, -990, -40, 40, 990, 1021])
+def test_the_unit_of_a_column_changes_no_digit_of_its_encoding(exponent: int) -> None:
+    age = np.random.default_rng(0).uniform(-1, 1, 50) + np.random.default_rng(1).uniform(-1, 1, 50)
+    frame = pd.DataFrame({"age": np.where(np.arange(50) % 7 == 0, np.nan, age)})
+    other = frame * 2.0**exponent
+    found, expected = (Codebook.fit(each) for each in (other, frame))
+    assert torch.equal(found.encode(found.rows(other)), expected.encode(expected.rows(frame)))
+    (column,), (plain,) = found.schema.columns, expected.schema.columns
+    assert column.scale == plain.scale * 2.0**exponent
+    assert column.mean == plain.mean * 2.0**exponent
+    numbers = found.encode(found.rows(other))[:, 0]
+    assert numbers.std(correction=0).item() == pytest.approx((42 / 50) ** 0.5)
+
+
 def test_groups_and_columns_left_out_have_known_names() -> None:
     frame = pd.DataFrame({"age": [1, 2], "town": ["x", "y"]})
     with pytest.raises(ValueError, match=r"the group 'g' among .*; did you mean 'age'"):

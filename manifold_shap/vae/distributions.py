@@ -57,6 +57,10 @@ class Family(nn.Module, ABC):
         """The elements of this family."""
         return x[..., self.elements if self._range is None else self._range]
 
+    def put(self, own: Float[Tensor, "*batch own"], x: Float[Tensor, "*batch elements"]) -> None:
+        """Make these the elements of this family in `x`."""
+        x[..., self.elements if self._range is None else self._range] = own
+
     def _constant(self, name: str, numbers: Sequence[int] | Sequence[float]) -> None:
         self.register_buffer(name, torch.tensor(list(numbers)), persistent=False)
 
@@ -76,8 +80,12 @@ class Family(nn.Module, ABC):
         """η, from the parameters that a network gives."""
 
     @abstractmethod
+    def inverse(self, eta: Float[Tensor, "*batch f"]) -> Float[Tensor, "*batch i"]:
+        """What `quantile` needs to know of these distributions, whatever the draw."""
+
+    @abstractmethod
     def quantile(
-        self, eta: Float[Tensor, "*batch f"], u: Float[Tensor, "*batch elements"]
+        self, inverse: Float[Tensor, "*batch i"], u: Float[Tensor, "*batch elements"]
     ) -> Float[Tensor, "*batch own"]:
         """Values of these elements, by the inverse of their distribution functions at `u`."""
 
@@ -129,11 +137,14 @@ class Normal(Family):
         constant = -mean.square() * precision / 2 - log_scale - math.log(2 * math.pi) / 2
         return torch.cat((mean * precision, -precision / 2, constant), dim=-1)
 
-    def quantile(self, eta: Tensor, u: Tensor) -> Tensor:
+    def inverse(self, eta: Tensor) -> Tensor:
         linear, square, _ = eta.chunk(3, dim=-1)
         precision = -2 * square
-        own = linear / precision + to_normal(self.own(u)) * precision.rsqrt()
-        return own * self.scale + self.center
+        return torch.cat((linear / precision, precision.rsqrt()), dim=-1)
+
+    def quantile(self, inverse: Tensor, u: Tensor) -> Tensor:
+        mean, scale = inverse.chunk(2, dim=-1)
+        return (mean + to_normal(self.own(u)) * scale) * self.scale + self.center
 
     def mean(self, eta: Tensor) -> Tensor:
         linear, square, _ = eta.chunk(3, dim=-1)
@@ -153,8 +164,11 @@ class Bernoulli(Family):
     def coefficients(self, raw: Tensor) -> Tensor:
         return torch.cat((raw, -F.softplus(raw)), dim=-1)
 
-    def quantile(self, eta: Tensor, u: Tensor) -> Tensor:
-        return (self.own(u) < self.mean(eta)).to(u.dtype)
+    def inverse(self, eta: Tensor) -> Tensor:
+        return self.mean(eta)
+
+    def quantile(self, inverse: Tensor, u: Tensor) -> Tensor:
+        return (self.own(u) < inverse).to(u.dtype)
 
     def mean(self, eta: Tensor) -> Tensor:
         return eta.chunk(2, dim=-1)[0].sigmoid()
@@ -169,9 +183,12 @@ class Categorical(Family):
     def coefficients(self, raw: Tensor) -> Tensor:
         return raw.log_softmax(-1)
 
-    def quantile(self, eta: Tensor, u: Tensor) -> Tensor:
-        position, _ = _invert(eta, u[..., self.elements[:1]])
-        return F.one_hot(position, eta.shape[-1]).to(u.dtype)
+    def inverse(self, eta: Tensor) -> Tensor:
+        return eta.exp().cumsum(-1)
+
+    def quantile(self, inverse: Tensor, u: Tensor) -> Tensor:
+        position, _ = _category(inverse, self.own(u)[..., :1])
+        return torch.zeros_like(inverse).scatter_(-1, position, 1)
 
     def mean(self, eta: Tensor) -> Tensor:
         return eta.exp()
@@ -220,10 +237,18 @@ class Quantile(Categorical):
         position = torch.searchsorted(self.edges, x[..., self.elements[0]].contiguous(), right=True)
         return F.one_hot(position, len(self.edges) + 1).to(x.dtype)
 
-    def quantile(self, eta: Tensor, u: Tensor) -> Tensor:
-        position, rest = _invert(eta, u[..., self.elements])
+    def inverse(self, eta: Tensor) -> Tensor:
+        probability = eta.exp()
+        return torch.cat((probability, probability.cumsum(-1)), dim=-1)
+
+    def quantile(self, inverse: Tensor, u: Tensor) -> Tensor:
+        probability, upper = inverse.chunk(2, dim=-1)
+        position, wanted = _category(upper, self.own(u))
+        own = probability.gather(-1, position)
+        # The relative position of u within the bin.
+        rest = (wanted - upper.gather(-1, position) + own) / own.clamp(min=1e-12)
         inside = (rest * _KEPT).long().clamp(0, _KEPT - 1)
-        return self.values[position, inside][..., None]
+        return self.values[position, inside]
 
     def mean(self, eta: Tensor) -> Tensor:
         return (eta.exp() @ self.values.mean(1))[..., None]
@@ -264,10 +289,14 @@ class MaybeMissing(Family):
         own, missing = raw.split([self.value.parameters_wide, 1], dim=-1)
         return torch.cat((self.value.coefficients(own), self.missing.coefficients(missing)), dim=-1)
 
-    def quantile(self, eta: Tensor, u: Tensor) -> Tensor:
+    def inverse(self, eta: Tensor) -> Tensor:
         own, missing = self._parts(eta)
-        indicator = self.missing.quantile(missing, u)
-        return torch.cat((self.value.quantile(own, u) * (1 - indicator), indicator), dim=-1)
+        return torch.cat((self.value.inverse(own), self.missing.inverse(missing)), dim=-1)
+
+    def quantile(self, inverse: Tensor, u: Tensor) -> Tensor:
+        indicator = self.missing.quantile(inverse[..., -1:], u)
+        own = self.value.quantile(inverse[..., :-1], u)
+        return torch.cat((own * (1 - indicator), indicator), dim=-1)
 
     def mean(self, eta: Tensor) -> Tensor:
         own, missing = self._parts(eta)
@@ -296,12 +325,10 @@ def family_of(plain: Sequence[Any]) -> Family:
     return _FAMILIES[name](*arguments)
 
 
-def _invert(eta: Tensor, u: Tensor) -> tuple[Int64[Tensor, "*batch"], Float[Tensor, "*batch"]]:
-    """The category at `u` (one number per block), and the relative position of `u` within it."""
-    probability = eta.exp()
-    upper = probability.cumsum(-1)
-    u = u * upper[..., -1:]
-    position = torch.searchsorted(upper, u.contiguous()).clamp(max=eta.shape[-1] - 1)
-    own = probability.gather(-1, position)
-    rest = (u - upper.gather(-1, position) + own) / own.clamp(min=1e-12)
-    return position.squeeze(-1), rest.squeeze(-1)
+def _category(
+    upper: Float[Tensor, "*batch w"], u: Float[Tensor, "*batch 1"]
+) -> tuple[Int64[Tensor, "*batch 1"], Float[Tensor, "*batch 1"]]:
+    """The category at `u` of cumulative probabilities, and `u` on their scale."""
+    wanted = u * upper[..., -1:]
+    position = torch.searchsorted(upper.contiguous(), wanted.contiguous())
+    return position.clamp_(max=upper.shape[-1] - 1), wanted

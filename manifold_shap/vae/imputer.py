@@ -134,10 +134,10 @@ class VAEImputer(Imputer):
         u = _random.uniform(_random.fold(keys, _COMPONENT), (), draws)
         if self.posterior == "bank":
             chosen, effective = self._chosen(self._log_prob(x, mask, 1), u)
-            rows = self._complete(x, mask, self._decoded(chosen), draws, keys)
+            rows = self._complete(x, mask, draws, keys, *self._decoded(chosen))
             return Completions(rows, None, effective)
         decoded, log_weights = self._from_encoder(x.flatten(1), mask, u, keys, draws)
-        return Completions(self._complete(x, mask, decoded, draws, keys), log_weights)
+        return Completions(self._complete(x, mask, draws, keys, decoded), log_weights)
 
     @torch.no_grad()
     def _impute_runs(
@@ -153,7 +153,7 @@ class VAEImputer(Imputer):
         drawn = self._chosen(self._log_prob(x, coalitions, run), u)
         parts = (part.split(most, 1) for part in (coalitions, keys, *drawn))
         for some, own, chosen, effective in zip(*parts, strict=True):
-            rows = self._complete(x, some, self._decoded(chosen), draws, own)
+            rows = self._complete(x, some, draws, own, *self._decoded(chosen))
             yield Completions(rows, None, effective)
 
     def save(self, path: str | Path) -> None:
@@ -244,17 +244,26 @@ class VAEImputer(Imputer):
         index = torch.cat(chosen).clamp_(max=codes - 1)
         return index.view(u.shape), torch.cat(squares).reciprocal_().view(u.shape[:2])
 
-    def _decoded(self, chosen: Int64[Tensor, "batch m draws"]) -> Product:
-        # Draws share many of their codes, and a code is slow to gather.
+    def _decoded(
+        self, chosen: Int64[Tensor, "batch m draws"]
+    ) -> tuple[Product, Int64[Tensor, "batch m draws"]]:
+        """The distributions of these codes, each once, and the number of each draw's own."""
         codes, place = chosen.unique(return_inverse=True)
-        return Product(self.network.likelihood, self.bank[codes][place])
+        return Product(self.network.likelihood, self.bank[codes]), place
 
     def _complete(
-        self, x: Tensor, mask: Tensor, decoded: Product, draws: range, keys: Tensor
+        self,
+        x: Tensor,
+        mask: Tensor,
+        draws: range,
+        keys: Tensor,
+        decoded: Product,
+        place: Tensor | None = None,
     ) -> CompletedRows:
-        """Rows whose absent elements are a draw of each of these distributions."""
+        """Rows whose absent elements are drawn from these distributions; see `Product.quantile`."""
         elements = (self.players.index.numel(),)
-        drawn = decoded.quantile(_random.uniform(_random.fold(keys, _ELEMENT), elements, draws))
+        u = _random.uniform(_random.fold(keys, _ELEMENT), elements, draws)
+        drawn = decoded.quantile(u, place)
         return self.splice(x, mask, drawn.unflatten(-1, self.players.event))
 
     def _from_encoder(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from manifold_shap.vae.distributions import Family, family_of
@@ -25,7 +25,6 @@ class Likelihood(nn.Module):
 
     statistic_of: Tensor
     feature_of: Tensor
-    restored: Tensor
 
     def __init__(self, families: Sequence[Sequence[Any]]) -> None:
         super().__init__()
@@ -37,9 +36,7 @@ class Likelihood(nn.Module):
         }
         for name, own in owners.items():
             self.register_buffer(name, torch.cat(own), persistent=False)
-        order = torch.cat([family.elements for family in made]).argsort()
-        self.register_buffer("restored", order, persistent=False)
-        self._in_order = order.tolist() == list(range(len(order)))
+        self.elements = sum(len(family.elements) for family in made)
         self._parameters_wide = [family.parameters_wide for family in made]
         self._statistics_wide = [len(family.statistic_of) for family in made]
 
@@ -71,11 +68,15 @@ class Likelihood(nn.Module):
     def _each(self) -> list[Any]:
         return list(self.families)
 
-    def _by_element(self, eta: Tensor, of: Callable[[Family, Tensor], Tensor]) -> Tensor:
-        parts = eta.split(self._statistics_wide, dim=-1)
-        pairs = zip(self._each(), parts, strict=True)
-        together = torch.cat([of(family, part) for family, part in pairs], dim=-1)
-        return together if self._in_order else together[..., self.restored]
+    def _by_element(
+        self, eta: Tensor, of: Callable[[Family, Tensor], Tensor], batch: Sequence[int]
+    ) -> Tensor:
+        elements = eta.new_empty(*batch, self.elements)
+        for family, part in zip(
+            self._each(), eta.split(self._statistics_wide, dim=-1), strict=True
+        ):
+            family.put(of(family, part), elements)
+        return elements
 
 
 class Product:
@@ -92,11 +93,27 @@ class Product:
     @property
     def mean(self) -> Float[Tensor, "*batch elements"]:
         """Expected values; of a one-hot block its probabilities."""
-        return self.likelihood._by_element(self.eta, lambda family, eta: family.mean(eta))
+        batch = self.eta.shape[:-1]
+        return self.likelihood._by_element(self.eta, lambda family, eta: family.mean(eta), batch)
 
-    def quantile(self, u: Float[Tensor, "*batch elements"]) -> Float[Tensor, "*batch elements"]:
-        """A draw, from uniform numbers: the inverse distribution function of each element."""
-        return self.likelihood._by_element(self.eta, lambda family, eta: family.quantile(eta, u))
+    def quantile(
+        self,
+        u: Float[Tensor, "*draws elements"],
+        place: Int64[Tensor, "*draws"] | None = None,
+    ) -> Float[Tensor, "*draws elements"]:
+        """Draws, from uniform numbers: the inverse distribution function of each element.
+
+        Args:
+            u: uniform numbers.
+            place: the number of each draw's distribution, where draws share a list of them; by
+                default each draw has its own.
+        """
+
+        def drawn(family: Family, eta: Tensor) -> Tensor:
+            inverse = family.inverse(eta)
+            return family.quantile(inverse if place is None else inverse[place], u)
+
+        return self.likelihood._by_element(self.eta, drawn, u.shape[:-1])
 
     def log_prob(self, statistics: Float[Tensor, "... f"]) -> Float[Tensor, "..."]:
         """log p of rows with these statistics, broadcast; elements with zeros are left out."""

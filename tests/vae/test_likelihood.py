@@ -86,6 +86,15 @@ def test_draws_have_the_mean_of_the_distribution(continuous: str) -> None:
     assert torch.equal(drawn[:, 2:5].sum(1), torch.ones(20_000))
 
 
+@pytest.mark.parametrize("continuous", ["normal", "quantile"])
+def test_draws_that_share_distributions_are_those_of_their_own(continuous: str) -> None:
+    likelihood = make(continuous)
+    parameters, place = raw(likelihood, 7), torch.tensor([[6, 0, 0], [3, 6, 1]])
+    u = torch.rand(2, 3, 6, generator=torch.Generator().manual_seed(2))
+    own = likelihood(parameters[place]).quantile(u)
+    assert torch.equal(likelihood(parameters).quantile(u, place), own)
+
+
 def test_quantile_draws_are_values_that_were_observed() -> None:
     likelihood = make("quantile")
     u = torch.rand(500, 6, generator=torch.Generator().manual_seed(2))

@@ -18,14 +18,13 @@ from manifold_shap.models import Model, as_model
 from manifold_shap.quality import Quality, best, report
 from manifold_shap.spaces import Identity, OutputSpace, as_space
 from manifold_shap.tables.codebook import Codebook
+from manifold_shap.tables.identifiers import unused_identifiers
 from manifold_shap.values import ValueFunction
 
 # Rows of a frame, at least: to learn from, to choose on and to report on.
 _LEAST_ROWS = 20
 # The share of the rows to choose on, the same to report on, and the most of each.
 _SHARE, _MOST_HELD_OUT = 0.15, 1024
-# Rows, of all over the frame, on which columns that look like identifiers are permuted.
-_PERMUTED_ROWS = 1024
 # Rows that are saved, to recognise the model by.
 _PROBE_ROWS = 32
 # Rows from which it is found out what a model returns.
@@ -223,24 +222,8 @@ def _without_identifiers(
     codebook = Codebook.fit(frame, players)
     x = codebook.rows(frame)
     model = wrapped(x, codebook)
-    suspects = codebook.identifiers(x)
-    some = x[_shuffled(len(x), seed)[:_PERMUTED_ROWS]]
-    before, unused = model(some), []
-    for place in suspects:
-        permuted = some.clone()
-        permuted[:, place] = some[:, place].roll(1)
-        if torch.equal(model(permuted), before):
-            unused.append(codebook.columns_in_play[place])
-        else:
-            warn(
-                f"Column {codebook.names[place]!r} looks like an identifier of the rows, but the "
-                "model depends on it, so that it is a player.",
-            )
+    unused = unused_identifiers(model, codebook, x, seed)
     if unused:
-        warn(
-            f"Columns that identify the rows and that no prediction depends on do not play: "
-            f"{shown(unused)}.",
-        )
         codebook = Codebook.fit(frame, players, left_out=unused)
         x = codebook.rows(frame)
         model = wrapped(x, codebook)

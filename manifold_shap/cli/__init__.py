@@ -256,12 +256,12 @@ def main_train(cfg: Any) -> float:
     """`train.py`: the test MSE is what a sweeper minimises."""
     job = HydraConfig.get()
     sweep = Path(job.runtime.output_dir) if job.mode == RunMode.MULTIRUN else None
-    with reported():
+    with reported() as given:
         _read_first(cfg)
         # Here, so that --help and a misspelled setting need not wait for it.
         from manifold_shap.cli.train import train
 
-        return train(cfg, sweep)["mse"]
+        return train(cfg, sweep, given)["mse"]
 
 
 @command("explain")

@@ -53,27 +53,27 @@ def explain(cfg: Any, given: Sequence[str] = ()) -> dict[str, Any]:
     estimator = estimator_for(run)
     with run.open(given):
         values, games = make_games(run)
-        rows = rows_of(run, given)
+        rows, x = rows_of(run, given)
         about = report.announce(run, rows)
         if "explainer" in estimator.keywords and settings["workers"] == 1:
             path = estimator.keywords["explainer"]  # Read once for all blocks.
             estimator = partial(estimator, explainer=load_amortized(path, games[run.name]))
         tree, schema = basis_of(run, games[run.name]), run.data.schema
         streamed = len(rows) > settings["block"]
-        shown = rows[:_SHOWN_ROWS] if streamed else rows
+        few = slice(_SHOWN_ROWS) if streamed else slice(None)
         explanations: dict[str, Explanation] = {}
         seconds: dict[str, float] = {}
         for which in [name for name in games if not (streamed and name == run.name)]:
             start = time.perf_counter()
-            found = estimator(games[which], run.data.x_test[shown], progress=run.progress)
+            found = estimator(games[which], x[few], progress=run.progress)
             seconds[which] = time.perf_counter() - start
-            explanations[which] = _finished(found, tree, schema, about[which], shown)
+            explanations[which] = _finished(found, tree, schema, about[which], rows[few])
         # After the others: what is wrong with them should not come out hours later.
         if streamed:
             finish = partial(_finished, tree=tree, schema=schema, made_by=about[run.name])
             block = partial(_block, estimator=estimator, finish=finish)
-            explanations[run.name], facts = stream(run, games[run.name], rows, block)
-            seconds[run.name] = len(shown) / facts["instances_per_second"]
+            explanations[run.name], facts = stream(run, games[run.name], x, rows, block)
+            seconds[run.name] = len(rows[few]) / facts["instances_per_second"]
         else:
             run.place(STORE, explanations[run.name].save)
             facts = facts_of(explanations[run.name], seconds[run.name])
@@ -150,22 +150,25 @@ def _of_two_players(x: Tensor, mask: Tensor) -> Tensor:
     return mask.sum(-1, keepdim=True).float()
 
 
-def rows_of(run: Run, given: Sequence[str]) -> list[int]:
-    """Numbers of the test rows to explain: the first so many, all, or those listed.
+def rows_of(run: Run, given: Sequence[str]) -> tuple[list[int], Tensor]:
+    """Numbers of the rows to explain, and these rows: the first test rows, all, or those listed.
 
     Raises:
-        ValueError: none, or a row that the test split does not have.
+        ValueError: there are none of these numbers, or fewer.
     """
-    instances, most = run.settings["instances"], len(run.data.x_test)
-    if instances == "all" or (isinstance(instances, int) and "instances" not in given):
-        instances = most if instances == "all" else min(instances, most)
-    rows = list(range(instances)) if isinstance(instances, int) else list(instances)
-    if not rows or not all(type(row) is int and 0 <= row < most for row in rows):
+    instances, data = run.settings["instances"], run.data
+    if isinstance(instances, list):
+        x = data.find("instances", instances, "test")
+        return instances, x
+    most = len(data.x_test)
+    if instances == "all" or (instances > most and "instances" not in given):
+        return data.test_numbers, data.x_test
+    if instances > most:
         raise ValueError(
-            f"Expected `instances` to be a count from 1 to {most}, all, or a list of test rows "
-            f"from 0 to {most - 1}, but got {run.settings['instances']}."
+            f"Expected `instances` to be a count from 1 to {most}, all, or a list of rows, but got "
+            f"{instances}."
         )
-    return rows
+    return data.test_numbers[:instances], data.x_test[:instances]
 
 
 def score(values: Mapping[str, ValueFunction], run: Run) -> dict[str, Score]:
@@ -221,9 +224,13 @@ def _block(
 
 
 def stream(
-    run: Run, value: ValueFunction, rows: Sequence[int], block: Callable[..., Explanation]
+    run: Run,
+    value: ValueFunction,
+    x: Tensor,
+    rows: Sequence[int],
+    block: Callable[..., Explanation],
 ) -> tuple[Explanation, dict[str, Any]]:
-    """Explain rows into the store block by block.
+    """Explain rows, which have these numbers, into the store block by block.
 
     Returns:
         The explanation of the first rows, and facts about all rows.
@@ -238,7 +245,7 @@ def stream(
         explained = explain_rows(
             path,
             value,
-            run.data.x_test[rows],
+            x,
             block,
             block=settings["block"],
             seed=settings["estimator"]["seed"],

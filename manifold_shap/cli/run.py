@@ -1,5 +1,6 @@
 """Opens a run: its settings, its directory, and the value function, data and model behind it."""
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
@@ -208,27 +209,43 @@ class Run:
             return made
         return imputed_value(self.model, made, space, source.settings.get("draws", 1), self.seed)
 
-    @cached_property
+    @property
     def data(self) -> TensorDataModule:
         """The data, after `setup`; their class is named by this call, not by a file of a run."""
-        own = self.settings["data"]
-        given = {key: own[key] for key in own if key != "_target_"}
-        groups, codes = self.settings.get("players"), self.own_model is not None
-        data = registry.code(own["_target_"])(**given, groups=groups, codes=codes)
-        data.setup()
-        return data
+        return self._opened[0]
 
-    @cached_property
+    @property
     def rows(self) -> str:
         """A checksum of the training rows: the same settings on another file are another run."""
-        return digest(self.data.x_train, self.data.y_train)
+        return self._read[1]
+
+    @cached_property
+    def _opened(self) -> tuple[TensorDataModule, Model | None]:
+        """The data, and a model of the user's own, which decides on the columns that play."""
+        data, _ = self._read
+        return data, own_model.wrapped(self.own_model, data) if self.own_model else None
+
+    @cached_property
+    def _read(self) -> tuple[TensorDataModule, str]:
+        """The data with all their columns, and the checksum of their training rows."""
+        own = self.settings["data"]
+        given = {key: own[key] for key in own if key != "_target_"}
+        groups, of_user = self.settings.get("players"), self.own_model is not None
+        data = registry.code(own["_target_"])(**given, groups=groups, own_model=of_user)
+        with warnings.catch_warnings():
+            if of_user:  # What is said of columns is said again when it is known which ones play.
+                warnings.simplefilter("ignore", UserWarning)
+            data.setup()
+        rows, codebook = [data.x_train, data.y_train], codebook_of(data.schema)
+        if codebook is not None:  # Codes are alike in tables of other units or names.
+            rows += [codebook.encode(data.x_train), codebook.schema.to_dict()]
+        return data, digest(*rows)
 
     @cached_property
     def model(self) -> Model:
         """The model to explain."""
-        if self.own_model is not None:
-            return own_model.wrapped(self.own_model, self.data)
-        return load_classifier(self.classifier, self.data)
+        data, model = self._opened
+        return model or load_classifier(self.classifier, data)
 
     @property
     def classifier_config(self) -> dict[str, Any]:

@@ -81,18 +81,13 @@ def contrastive(
     if rows is None:
         name = check_choice("against", str(against), data.classes)
         of_class = data.y_train == data.classes.index(name)
-        return _contrasting(data, of_class)
+        return _contrasting(data, data.x_train[of_class])
     listed = [rows] if isinstance(rows, int) else list(rows)
-    most = len(data.x_train)
-    if not listed or not all(type(row) is int and 0 <= row < most for row in listed):
-        raise ValueError(
-            f"Expected `rows` to list training rows from 0 to {most - 1} but got {rows}."
-        )
-    return _contrasting(data, listed)
+    return _contrasting(data, data.find("rows", listed, "training"))
 
 
-def _contrasting(data: TensorDataModule, chosen: Any) -> ContrastiveImputer:
-    imputer = ContrastiveImputer(data.x_train[chosen], data.players)
+def _contrasting(data: TensorDataModule, rows: Tensor) -> ContrastiveImputer:
+    imputer = ContrastiveImputer(rows, data.players)
     imputer.codebook = codebook_of(data.schema)
     return imputer
 
@@ -174,4 +169,5 @@ def retrained(
         players=data.players,
         output=output,
         progress=progress,
+        schema=data.schema,
     )

@@ -1,18 +1,19 @@
 """Trains a classifier and a value function into a run directory, or reuses what is there."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from hydra.utils import instantiate
+from omegaconf import OmegaConf
 
 from manifold_shap import plots
 from manifold_shap._words import check_flag
 from manifold_shap.amortized.explainer import fit_amortized
-from manifold_shap.cli import registry, report
+from manifold_shap.cli import CONF, registry, report
 from manifold_shap.cli.directory import (
     BEST,
     CURVE,
@@ -44,12 +45,14 @@ _DRAWS = 64
 _MEASURED_ROWS, _EVALUATIONS = 16, 1024
 
 
-def train(cfg: Any, sweep: Path | None = None) -> dict[str, Any]:
+def train(cfg: Any, sweep: Path | None = None, given: Sequence[str] = ()) -> dict[str, Any]:
     """Train what the configuration says, or reuse it; return what `metrics.json` holds.
 
     Args:
         cfg: composed from `conf/train.yaml`.
         sweep: where one job of a multirun writes; by default `<runs_dir>/<data>/<value function>`.
+        given: names of the settings that the user gave. Where no classifier is among them, that of
+            a regression is a regressor.
 
     Raises:
         ValueError: settings that cannot be; or results of other settings are in the way, and
@@ -57,6 +60,10 @@ def train(cfg: Any, sweep: Path | None = None) -> dict[str, Any]:
         KeyboardInterrupt: on Ctrl-C; the best checkpoint so far stays usable, and the same call
             continues from there.
     """
+    usual = cfg.classifier.get("_target_") == registry.defaults("classifier", "mlp")["_target_"]
+    chosen = any(name.partition(".")[0] == "classifier" for name in given)
+    if usual and not chosen and cfg.data.get("task") == "regression":
+        cfg.classifier = OmegaConf.load(CONF / "classifier" / "random_forest_regressor.yaml")
     settings = registry.plain(cfg)
     run = Run(settings, sweep)
     recipe = None if run.own_model else instantiate(cfg.classifier)

@@ -30,7 +30,7 @@ class Settings(TypedDict, total=False):
     seed: int
     root: str | None
     groups: Mapping[str, Sequence[str]] | None
-    codes: bool
+    own_model: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +47,9 @@ class Table:
         test_rows: how many of the last rows are the publisher's test rows, if any are.
         target: name of the number that a regression predicts.
         players: which player owns each element of an input, where that is no frame.
-        identifiers: columns of a frame that number or name its rows. A model that is trained here
-            is not given them; one of the user's own is, and they do not play.
+        identifiers: columns of a frame that seem to number or name its rows: a model that is
+            trained here is not given them.
+        numbers: of the rows in the file that they come from, by which they are then called.
     """
 
     features: pd.DataFrame | Float[Tensor, "rows *event"]
@@ -59,6 +60,7 @@ class Table:
     target: str = "target"
     players: Players | None = None
     identifiers: tuple[str, ...] = ()
+    numbers: Sequence[int] | None = None
 
 
 class TensorDataModule(ABC):
@@ -75,10 +77,18 @@ class TensorDataModule(ABC):
     - `outputs`: names of what a model of them returns: the classes, or the target's name;
     - `players`: which player owns each element of an input;
     - `schema`: how a frame was encoded, None for images; the `Codebook` of rows that are codes.
+
+    Attributes:
+        codes: whether a row of a frame is the codes of its cells, rather than encoded floats; see
+            `Codebook`.
+        described: columns that are known to describe the rows although they may look like numbers
+            or names of these.
     """
 
     name: str
     task: str = "classification"
+    codes: bool = False
+    described: tuple[str, ...] = ()
     x_train: Tensor
     y_train: Tensor
     x_validation: Tensor
@@ -89,6 +99,7 @@ class TensorDataModule(ABC):
     outputs: tuple[str, ...]
     players: Players
     schema: Schema | Codebook | None
+    _numbers: NDArray[np.int64] | None = None
 
     def __init__(
         self,
@@ -100,7 +111,7 @@ class TensorDataModule(ABC):
         seed: int = 0,
         root: str | None = None,
         groups: Mapping[str, Sequence[str]] | None = None,
-        codes: bool = False,
+        own_model: bool = False,
     ) -> None:
         """Describe the data; nothing is read before `setup`.
 
@@ -113,8 +124,8 @@ class TensorDataModule(ABC):
             root: folder with local copies; None looks in the folder named by the environment
                 variable MANIFOLD_SHAP_DATA, then in the cache, then fetches.
             groups: names of groups of players, and the players in each; the rest are on their own.
-            codes: whether a row of a frame is the codes of its cells, for a model of the user's own
-                that takes the frame, rather than encoded floats; see `Codebook`.
+            own_model: whether the rows are for a model of the user's own, which takes the frame:
+                rows are then codes, and nothing needs to be known of what is predicted.
 
         Raises:
             TypeError, ValueError: a share that is not between 0 and 1, or another number out of
@@ -125,7 +136,10 @@ class TensorDataModule(ABC):
         self.validation = check_number("validation", validation, above=0, below=1)
         self.test = check_number("test", test, above=0, below=1)
         self.seed = check_seed(seed)
-        self.root, self.groups, self.codes = root, _named(groups), check_flag("codes", codes)
+        self.root, self.groups = root, _named(groups)
+        self.own_model = check_flag("own_model", own_model)
+        self.codes = self.codes or self.own_model
+        self._left_out: tuple[str, ...] = ()
         self._is_set_up = False
 
     @abstractmethod
@@ -144,7 +158,7 @@ class TensorDataModule(ABC):
             return
         table = self.read()
         inputs, labels = len(table.features), len(table.labels)
-        if inputs != labels and not (self.codes and labels == 0):
+        if inputs != labels and not (self.own_model and labels == 0):
             raise ValueError(
                 f"Expected as many inputs as labels in {self.name!r} but got {inputs} inputs and "
                 f"{labels} labels."
@@ -155,13 +169,54 @@ class TensorDataModule(ABC):
         self.x_train, self.x_validation, self.x_test = (x[rows] for rows in parts)
         known = [table.labels[rows] if labels else table.labels for rows in parts]
         self.y_train, self.y_validation, self.y_test = known
-        if self.codes:
+        if table.numbers is not None:
+            self._numbers = np.asarray(table.numbers)[torch.cat(parts).numpy()]
+        if self.own_model:
             pass  # Nothing is trained to predict them.
         elif self.task == "classification":
             _check_classes(self.name, self.y_train, self.classes)
         else:
             _check_numbers(self.name, table.target, self.y_train)
         self._is_set_up = True
+
+    def leave_out(self, columns: Sequence[str]) -> None:
+        """Take columns out of the game; a model of the user's own is still given them."""
+        self._left_out, self._is_set_up = tuple(columns), False
+        self.setup()
+
+    @property
+    def test_numbers(self) -> list[int]:
+        """What test rows are called: their numbers in their file, or else 0, 1, ..."""
+        count = len(self.x_test)
+        return list(range(count)) if self._numbers is None else self._numbers[-count:].tolist()
+
+    def find(self, name: str, numbers: Sequence[Any], split: str) -> Tensor:
+        """Rows by their numbers: any of their file or, where they have none, those of a split.
+
+        Args:
+            name: what the error calls the numbers.
+            numbers: from 0 on.
+            split: "training" or "test".
+
+        Raises:
+            ValueError: none, or no such row.
+        """
+        if self._numbers is None:
+            rows = self.x_train if split == "training" else self.x_test
+            known, of = np.arange(len(rows)), f"{split} rows"
+        else:
+            rows = torch.cat((self.x_train, self.x_validation, self.x_test))
+            known, of = self._numbers, f"rows of {self.name}, the first row of data being row 0,"
+        asked = [row if type(row) is int else -1 for row in numbers]
+        places = pd.Index(known).get_indexer(pd.Index(asked, dtype=np.int64))
+        if len(asked) == 0 or (places < 0).any():
+            out = [row for row in asked if 0 <= row <= known.max() and row not in known]
+            more = f"; rows {shown(out)} were left out when the file was read" if out else ""
+            raise ValueError(
+                f"Expected `{name}` to list {of} from 0 to {known.max()} but got {list(numbers)}"
+                f"{more}."
+            )
+        return rows[torch.from_numpy(places)]
 
     def split(self, rows: int, test_rows: int | None = None) -> tuple[Int64[Tensor, " _"], ...]:
         """Row indices of the training, validation and test rows, by the shares and the seed.
@@ -189,10 +244,12 @@ class TensorDataModule(ABC):
             players = table.players or Players.of_elements(x.shape[1:])
             return x, self._grouped(players), None
         if self.codes:
-            rows, out = table.features.iloc[train], table.identifiers
-            codebook = Codebook.fit(rows, self.groups, out)
-            return codebook.rows(table.features), codebook.players, codebook
-        frame = table.features.drop(columns=list(table.identifiers))
+            unseen = () if self.own_model else table.identifiers
+            frame = table.features.drop(columns=list(unseen))
+            kinds = [name for name in table.categorical if name in frame]
+            codebook = Codebook.fit(frame.iloc[train], self.groups, self._left_out, kinds)
+            return codebook.rows(frame), codebook.players, codebook
+        frame = table.features
         schema = Schema.fit(frame.iloc[train], categorical=table.categorical, categories_from=frame)
         return schema.encode(frame), self._grouped(schema.players), schema
 

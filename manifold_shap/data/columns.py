@@ -66,7 +66,8 @@ def describe(features: pd.DataFrame, reader: "TableReader", found: Findings) -> 
         listed = ", ".join(f"{name!r}, which {reason}" for name, reason in odd.items())
         fix = typed("keep", [*reader.keep, *odd])
         found.remark(
-            f"left out are columns that do not describe the rows: {listed}; {fix} keeps them"
+            f"a model that is trained here is not given columns that seem to identify the rows: "
+            f"{listed}; {fix} keeps them"
         )
     plain = [name for name in features if name not in odd and name not in found.troubled]
     counts = {name: features[name].nunique(dropna=False) for name in plain}

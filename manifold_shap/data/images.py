@@ -133,7 +133,7 @@ class MNIST(TensorDataModule):
         seed: int = 0,
         root: str | None = None,
         groups: Mapping[str, Sequence[str]] | None = None,
-        codes: bool = False,
+        own_model: bool = False,
     ) -> None:
         """As the base, but for the test share, which the publisher's split replaces.
 
@@ -148,7 +148,7 @@ class MNIST(TensorDataModule):
             seed=seed,
             root=root,
             groups=groups,
-            codes=codes,
+            own_model=own_model,
         )
         self.binarize = check_flag("binarize", self.binary if binarize is None else binarize)
 

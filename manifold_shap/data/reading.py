@@ -58,7 +58,8 @@ class ReadTable:
     """A table that was read.
 
     Attributes:
-        frame: all columns that are not dropped, the target among them.
+        frame: all columns that are not dropped, the target among them. Its index is the number of
+            each row in the file: the first row of data is row 0.
         identifiers: columns that number or name the rows rather than describe them.
         remarks: sentences about what is worth knowing.
         about: how the file was read, in words.
@@ -200,7 +201,7 @@ def _cells(reader: TableReader, path: Path, found: Findings) -> Cells | None:
     if kind is not None:
         read = pd.read_parquet if kind == "Parquet" else pd.read_feather
         try:
-            frame = read(io.BytesIO(raw)).rename(columns=str)
+            frame = read(io.BytesIO(raw)).rename(columns=str).reset_index(drop=True)
         except ImportError as error:
             raise ImportError(
                 f"Expected pyarrow, which reads {kind} files such as {path}, but it is not "
@@ -289,4 +290,4 @@ def _whole_rows(frame: pd.DataFrame, reader: TableReader, found: Findings) -> pd
         whole, lacked = kept.dropna(subset=[reader.target]), f"the target {reader.target!r}"
     if len(whole) < len(kept):
         found.remark(f"{len(kept) - len(whole)} rows lack {lacked}, and are left out")
-    return whole.reset_index(drop=True)
+    return whole

@@ -19,9 +19,13 @@ class _Options(ReadOptions, Settings):
 
 
 class TableFile(TensorDataModule):
-    """A table of your own, in a file, of which one column is to be predicted."""
+    """A table of your own, in a file, of which one column is to be predicted.
+
+    Rows are the codes of a `Codebook`, and are called by their numbers in the file.
+    """
 
     name = "table"
+    codes = True
 
     def __init__(
         self,
@@ -47,11 +51,12 @@ class TableFile(TensorDataModule):
             path=path, target=target, task=task, root=plain.get("root"), **own
         )
         self.name, self.task = Path(path).stem, self.reader.task
+        self.described = (*self.reader.keep, *self.reader.categorical)
         super().__init__(**plain)
 
     def read(self) -> Table:
         read, target = self.reader.read(), self.reader.target
-        if target is None and not self.codes:
+        if target is None and not self.own_model:
             raise ValueError(
                 f"Expected `target`, the column of {self.reader.path} that a model is to be "
                 f"trained to predict, but got none; set data.target to one of "
@@ -68,6 +73,7 @@ class TableFile(TensorDataModule):
             tuple(name for name in self.reader.categorical if name in features),
             target=target or "output",
             identifiers=read.identifiers,
+            numbers=list(features.index),
         )
 
 

@@ -84,6 +84,7 @@ class Codebook:
         frame: Any,
         players: Mapping[str, Sequence[Any]] | None = None,
         left_out: Iterable[Any] = (),
+        categorical: Iterable[Any] = (),
     ) -> "Codebook":
         """Number the values of a training frame.
 
@@ -93,6 +94,7 @@ class Codebook:
             players: groups of columns that enter and leave coalitions together, by name; each other
                 column is a player of its own.
             left_out: columns that the model needs to be given but that do not play.
+            categorical: columns that are categories although they hold numbers or two values.
 
         Raises:
             TypeError: no table, or a column of lists or of complex numbers.
@@ -101,11 +103,14 @@ class Codebook:
                 several columns is said at once.
         """
         form = form_of(frame)
-        out = frozenset(left_out)
+        out, categories = frozenset(left_out), frozenset(categorical)
         check_known(out, form.columns, "`left_out` to name columns")
+        check_known(categories, form.columns, "`categorical` to name columns")
         columns = dict(zip(form.columns, form.read(frame), strict=True))
         playing = [name for name in form.columns if name not in out]
-        found = all_at_once(lambda name: CodedColumn.fit(form, name, columns[name]), playing)
+        found = all_at_once(
+            lambda name: CodedColumn.fit(form, name, columns[name], name in categories), playing
+        )
         coded = [own for own in found if len(own.values) > 1]
         if not coded:
             rows = len(next(iter(columns.values())))

@@ -45,8 +45,12 @@ class CodedColumn:
         self.elements, self.unknown = torch.from_numpy(elements), unknown
 
     @classmethod
-    def fit(cls, form: Form, name: Any, column: Any) -> "CodedColumn":
+    def fit(cls, form: Form, name: Any, column: Any, forced: bool = False) -> "CodedColumn":
         """Number the values of a column of the training frame.
+
+        Args:
+            form, name, column: see `distinct`.
+            forced: whether numbers, too, are categories.
 
         Raises:
             TypeError, ValueError: as `distinct`.
@@ -54,7 +58,7 @@ class CodedColumn:
         values, codes = distinct(form, name, column)
         counts = np.bincount(codes, minlength=len(values))
         _check_count(values.name, len(values))
-        return cls(form, values, fit_column(values, codes), counts)
+        return cls(form, values, fit_column(values, codes, forced), counts)
 
     @property
     def name(self) -> Any:

@@ -5,7 +5,7 @@ which networks and distances see as floats.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -39,6 +39,28 @@ def encoded(
     """Rows as networks see them: codes as floats, rows of floats as they are."""
     codebook = codebook_of(schema)
     return x if codebook is None else codebook.encode(x)
+
+
+class EncodedRows(NamedTuple):
+    """Makes encoded rows of codes, for a model that was trained on these: see `as_model`.
+
+    >>> import pandas as pd
+    >>> from manifold_shap import Codebook
+    >>> codebook = Codebook.fit(pd.DataFrame({"town": ["Oslo", "Rome", "Bern"]}))
+    >>> EncodedRows(codebook).frame(torch.tensor([[1.0]]))
+    tensor([[0., 1., 0.]])
+    """
+
+    codebook: "Codebook"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the columns, one for each code of a row."""
+        return self.codebook.names
+
+    def frame(self, x: Float[Tensor, "rows columns"]) -> Float[Tensor, "rows elements"]:
+        """The rows that the codes stand for."""
+        return self.codebook.encode(x)
 
 
 def elements_of(players: Players, schema: "Schema | Codebook | None") -> Players:

@@ -16,6 +16,7 @@ from manifold_shap.io.files import write_whole
 from manifold_shap.models import Model, as_model
 from manifold_shap.models.files import load_model
 from manifold_shap.nn import MLP
+from manifold_shap.tables.rows import EncodedRows, codebook_of, encoded
 from manifold_shap.training.loop import seeded, train
 from manifold_shap.training.task import (
     DEFAULTS,
@@ -130,7 +131,8 @@ def fit_classifier(
             "the class has that option."
         ) from error
     start = time.perf_counter()
-    fit(data.x_train.flatten(1).numpy(), data.y_train.numpy())
+    x_train, _ = _encoded(data)
+    fit(x_train.flatten(1).numpy(), data.y_train.numpy())
     write_whole(directory / _ESTIMATOR, lambda beside: skops.io.dump(recipe, beside))
     return time.perf_counter() - start
 
@@ -149,7 +151,9 @@ def load_classifier(directory: str | Path, data: "TensorDataModule") -> Model:
     else:
         model = load_task(directory / "model.ckpt", ClassifierTask)[0].network
     returns = "values" if data.task == "regression" else None
-    return as_model(model, data.x_test[:64], data.outputs, returns)
+    codebook = codebook_of(data.schema)
+    seen = None if codebook is None else EncodedRows(codebook)
+    return as_model(model, data.x_test[:64], data.outputs, returns, codebook=seen)
 
 
 def quality(model: Model, data: "TensorDataModule") -> dict[str, float]:
@@ -178,14 +182,20 @@ def _fit_network(
 ) -> float:
     where = {"directory": directory, "trainer": trainer, "progress": progress}
     options = {**recipe.options, "batch_size": data.batch_size, **where}
-    rows = {"event": data.x_train.shape[1:], "classes": data.classes}
+    x_train, x_validation = _encoded(data)
+    rows = {"event": x_train.shape[1:], "classes": data.classes}
     with seeded(options["seed"]):
         task = ClassifierTask({**rows, **recipe.network, **options})
-        held_out = data.x_validation, data.y_validation
-        record = train(task, (data.x_train, data.y_train), held_out, options)
+        held_out = x_validation, data.y_validation
+        record = train(task, (x_train, data.y_train), held_out, options)
     (directory / "best.ckpt").replace(directory / "model.ckpt")
     (directory / "last.ckpt").unlink()
     return record["train_seconds"]
+
+
+def _encoded(data: "TensorDataModule") -> tuple[Tensor, Tensor]:
+    """Training and validation rows as the model sees them."""
+    return encoded(data.x_train, data.schema), encoded(data.x_validation, data.schema)
 
 
 def load_estimator(directory: str | Path) -> Any:

@@ -10,6 +10,7 @@ from manifold_shap._words import warn
 from manifold_shap.models import Model, as_model, check_numbers
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace
+from manifold_shap.tables.rows import EncodedRows
 from manifold_shap.values.base import ValueFunction
 
 if TYPE_CHECKING:
@@ -115,7 +116,8 @@ def model_for(
 
 def codebook_behind(model: Any) -> "Codebook | None":
     """The codebook whose codes a `Model` takes; None where it takes rows, or is no `Model`."""
-    return cast("Codebook | None", model.codebook) if isinstance(model, Model) else None
+    own = model.codebook if isinstance(model, Model) else None
+    return own.codebook if isinstance(own, EncodedRows) else cast("Codebook | None", own)
 
 
 def _check_task(model: Model, space: OutputSpace) -> None:

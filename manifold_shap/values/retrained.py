@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -15,7 +15,12 @@ from manifold_shap.coalitions import distinct_coalitions
 from manifold_shap.models import Model, as_model, check_numbers
 from manifold_shap.players import Players, check_same_players
 from manifold_shap.spaces import OutputSpace, as_space
+from manifold_shap.tables.rows import elements_of, encoded
+from manifold_shap.tables.schema import Schema
 from manifold_shap.values.model import ModelValue, model_for, reference_outputs
+
+if TYPE_CHECKING:
+    from manifold_shap.tables.codebook import Codebook
 
 MAX_MODELS = 2**12
 
@@ -47,6 +52,7 @@ class RetrainedValue(ModelValue):
         model, players, space, expectation: see `ModelValue`.
         progress: show a progress bar once fits take more than two seconds; by default
             where a person looks.
+        schema: the codebook whose codes the rows are; models then see these encoded.
     """
 
     name = "retrained"
@@ -64,11 +70,13 @@ class RetrainedValue(ModelValue):
         space: OutputSpace,
         expectation: Tensor,
         progress: bool | None = None,
+        schema: "Schema | Codebook | None" = None,
     ) -> None:
         super().__init__(model, players, space, expectation)
         self.models: dict[tuple[int, ...], Model] = {tuple(range(len(players))): model}
+        self.schema, self._elements = schema, elements_of(players, schema)
         self._fit = fit
-        self._x, self._y = x.flatten(1), y
+        self._x, self._y = self._seen(x), y
         self._progress = progress
 
     def to(self, device: torch.device | str) -> "RetrainedValue":
@@ -79,10 +87,10 @@ class RetrainedValue(ModelValue):
         return self
 
     def prediction(self, x: Tensor) -> Tensor:
-        return super().prediction(x.flatten(1))
+        return super().prediction(self._seen(x))
 
     def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
-        rows, coalitions = x.flatten(1), mask.shape[1]
+        rows, coalitions = self._seen(x), mask.shape[1]
         distinct, which = distinct_coalitions(mask.flatten(0, 1))
         by_coalition = which.argsort(stable=True).split(which.bincount().tolist())
         values = self.expectation.repeat(len(which), 1)
@@ -94,8 +102,12 @@ class RetrainedValue(ModelValue):
         check_numbers(values)
         return values.unflatten(0, (len(x), coalitions))
 
+    def _seen(self, x: Tensor) -> Tensor:
+        """Rows as the models see them."""
+        return encoded(x, self.schema).flatten(1)
+
     def _columns(self, coalition: Tensor) -> Tensor:
-        return self.players.expand(coalition).flatten()
+        return self._elements.expand(coalition).flatten()
 
     def _model(self, coalition: Tensor) -> Model:
         members = tuple(coalition.nonzero()[:, 0].tolist())
@@ -124,6 +136,7 @@ def retrained_value(
     output: str | OutputSpace = "probability",
     max_models: int = MAX_MODELS,
     progress: bool | None = None,
+    schema: "Schema | Codebook | None" = None,
 ) -> RetrainedValue:
     """A value function that fits a model to the features of each coalition, when it is needed.
 
@@ -146,6 +159,8 @@ def retrained_value(
             in memory if all of them are evaluated, as by `exact_shapley`.
         progress: show a progress bar once fits take more than two seconds; by default
             where a person looks.
+        schema: columns of the table that the rows come from; where it is the codebook whose codes
+            the rows are, models see these encoded.
 
     Raises:
         TypeError: `fit` is neither an estimator nor a callable.
@@ -181,14 +196,14 @@ def retrained_value(
             "Expected `fit` to be a scikit-learn estimator or a callable fit(x, y) -> model but "
             f"got {fit!r}; pass an instance, such as `RandomForestClassifier(random_state=0)`."
         )
-    space, columns = as_space(output), x.flatten(1)
+    space, columns = as_space(output), encoded(x, schema).flatten(1)
     fit = partial(_fit_copy, fit) if hasattr(fit, "fit") else fit
     model = model_for(fit(columns, y_train), columns, space)
     # Checks the outputs, and warns of exact zeros.
     outputs = reference_outputs(model, space, columns)
     prior = _mean_target(y_train, model) if space.regression else _prior(y_train, model)
     base = space(prior.log() if space.takes_logarithms else prior).to(outputs.dtype)
-    return RetrainedValue(fit, x, y_train, model, players, space, base, progress)
+    return RetrainedValue(fit, x, y_train, model, players, space, base, progress, schema)
 
 
 def _fit_copy(estimator: Any, x: Tensor, y: Any) -> Any:

@@ -1,6 +1,7 @@
 """The commands in this process, with settings that take a second."""
 
 import json
+from collections.abc import Sequence
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
@@ -44,7 +45,7 @@ def _composed(command: str, *groups: str) -> DictConfig:
 def train(place: Path, *words: str) -> dict[str, Any]:
     config = composed("train", "progress=false", *words)
     config.runs_dir = str(place)
-    return training.train(config)
+    return training.train(config, given=_names(words))
 
 
 def explain(place: Path, *words: str, **settings: Any) -> dict[str, Any]:
@@ -52,7 +53,11 @@ def explain(place: Path, *words: str, **settings: Any) -> dict[str, Any]:
     config = composed("explain", "progress=false", *words)
     for name, setting in {"runs_dir": str(place), **settings}.items():
         config[name] = setting
-    return explaining.explain(config, [word.lstrip("+").split("=")[0] for word in words])
+    return explaining.explain(config, _names(words))
+
+
+def _names(words: Sequence[str]) -> list[str]:
+    return [word.lstrip("+").split("=")[0] for word in words]
 
 
 def explain_digits(place: Path, *words: str) -> dict[str, Any]:

@@ -17,6 +17,8 @@ from sklearn.preprocessing import OneHotEncoder
 
 from tests.cli.commands import TINY, TINY_VAE, explain, explained, train
 
+pytestmark = pytest.mark.filterwarnings("ignore:Columns that identify the rows")
+
 EXACT = ["estimator=exact", "instances=2"]
 ALONE = [*EXACT, "compare=[]"]
 

@@ -41,21 +41,53 @@ def test_csv(table: Path) -> None:
     assert data.players.names == ("age", "rooms", "colour", "price")
     assert data.classes == ("no", "yes")
     assert labels(data).bincount().tolist() == [20, 20]
-    assert data.x_train.shape == (28, 8)
-    age = data.schema.decode(data.x_test)["age"].round().astype(int)
+    assert data.x_train.shape == (28, 4)
+    assert data.schema.encode(data.x_train).shape == (28, 8)
+    age = data.schema.decode(data.x_test)["age"]
     assert torch.equal(torch.tensor((age - 20).to_numpy() % 2), data.y_test)
 
 
 def test_missing_cells_dates_and_constants_are_values(table: Path) -> None:
     data = TableFile(path=table.name, target="bought", root=str(table.parent))
     data.setup()
-    assert data.players.names == ("age", "rooms", "colour", "price", "always", "gap", "since")
+    assert data.players.names == ("age", "rooms", "colour", "price", "gap", "since")
+    assert data.schema.constants == {"always": 1}
     x = torch.cat([data.x_train, data.x_validation, data.x_test])
     decoded = data.schema.decode(x)
     (missing,) = decoded[decoded["gap"].isna()].index
-    assert decoded["age"][missing] == pytest.approx(20 + 3 * 7, abs=1e-3)
+    assert decoded["age"][missing] == 20 + 3 * 7
     assert decoded["since"][missing] == pd.Timestamp("2020-01-08")
-    assert decoded["always"].tolist() == [1] * 40
+
+
+def test_rows_have_the_numbers_of_the_file(table: Path) -> None:
+    frame = pd.read_csv(table)
+    data = TableFile(path=str(table), target="bought", missing="drop_rows", drop=["since"])
+    data.setup()
+    assert len(data.test_numbers) == len(data.x_test) == 8
+    pd.testing.assert_frame_equal(
+        data.schema.frame(data.x_test),
+        frame.loc[data.test_numbers, list(data.schema.columns)].reset_index(drop=True),
+    )
+    asked = [3, 39, 0, 3, 8]  # Of any part.
+    found = data.schema.decode(data.find("instances", asked, "test"))
+    assert found["age"].tolist() == frame["age"][asked].tolist()
+    data.setup()
+    # Row 7 lacks a cell.
+    with pytest.raises(ValueError, match=r"row 0, from 0 to 39 but .*; rows \[7\] were left out"):
+        data.find("instances", [3, 7], "test")
+    for odd in ([40], [-1], [1.0], ["3"], []):
+        with pytest.raises(ValueError, match="Expected `instances` to list rows of table, the fir"):
+            data.find("instances", odd, "test")
+
+
+@pytest.mark.filterwarnings("ignore:Cells that training had none of")
+def test_a_frame_of_a_model_of_ones_own_has_all_columns(table: Path) -> None:
+    data = TableFile(path=str(table), target="bought", own_model=True)
+    data.setup()
+    assert data.players.names == ("id", "age", "rooms", "colour", "price", "gap", "since")
+    data.leave_out(["id"])
+    assert data.players.names == ("age", "rooms", "colour", "price", "gap", "since")
+    assert data.schema.columns == ("id", *data.players.names[:4], "always", "gap", "since")
 
 
 def test_classes_of_numbers_are_in_numeric_order(table: Path) -> None:

@@ -1,6 +1,5 @@
 """Chooses the estimator that suits a game: by its players, outputs and costs."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -26,6 +25,8 @@ _EVALUATIONS_LINEARIZED = 128
 _LEAST_ROWS = 8192
 # Fewer give poor standard errors.
 _FEWEST_COALITIONS = 64
+# Players whose coalitions are all evaluated where values are drawn.
+_MOST_DRAWN = 6
 # Bounds of regressions: players, evaluations per player and, for networks, share of all coalitions.
 _MOST_FITTED = 20
 _LEAST_FITTED = 32
@@ -51,7 +52,9 @@ def auto_shapley(
         >>> auto_shapley(game, torch.tensor([[1.0, 2.0]])).made_by["auto"]
         'exact: all 4 coalitions'
 
-    - All coalitions, where they cost no more than `evaluations` and nothing is drawn: exact.
+    - All coalitions, where they cost no more than `evaluations` and nothing is drawn: exact. Of up
+      to 6 players also where values are drawn, as often for each coalition as `evaluations` allow,
+      twice at least.
     - A regression (`kernel_shapley`) of up to 20 players on 32 evaluations or more for each, where
       nothing is drawn and the value function is no network or a quarter of all coalitions is taken.
     - Otherwise the contributions of all players at sampled coalitions (`coalition_shapley`), by
@@ -64,7 +67,9 @@ def auto_shapley(
     4 times for forests and networks with a baseline. For trained surrogates it was 0.3 to 1.2 times
     (less, where they are linearized), but 1.4 times with a quarter of all coalitions, 3 with half.
     With few evaluations, orders are better for surrogates than a regression. Where values are
-    drawn, draws cancel in contributions, but not between a coalition and its complement.
+    drawn, draws cancel in contributions, but not between a coalition and its complement. With draws
+    given x_S for up to 6 players, all coalitions had 0.2 to 0.8 times the error of the estimators
+    above, and 0.9 to 1.3 times with marginal draws.
 
     Args:
         value: a `ValueFunction`, or a callable; see `as_value_function`.
@@ -90,8 +95,8 @@ def auto_shapley(
     each = _EVALUATIONS_LINEARIZED if linearization(game) else _EVALUATIONS
     budget = evaluations or max(each * (players + 1), _LEAST_ROWS // game.draws)
     common: dict[str, Any] = {"seed": seed, "batch_size": batch_size, "progress": progress}
-    drawn = game.sampled and players > 1
-    if order.coalitions_count - 2 <= budget and not drawn and order.largest <= MAX_PLAYERS:
+    if _suits_enumeration(game, order, budget, target_error):
+        common["evaluations"] = budget
         found = exact_shapley(value, x, ordering=ordering, **common)
         return _with_choice(found, f"exact: all {order.coalitions_count} coalitions")
     if len(order) == 1 and target_error is None and _suits_regression(game, budget):
@@ -100,10 +105,7 @@ def auto_shapley(
         return _with_choice(found, f"kernel: {why}")
     common["target_error"] = target_error
     common["evaluations"] = budget if evaluations or target_error is None else None
-    # All orders of a few players, on draws that they share, would not tell the error of the draws.
-    enumerated = drawn and math.factorial(players) * (players - 1) <= budget
-    fewest = 2 if enumerated else _FEWEST_COALITIONS
-    if len(order) == 1 and affordable(game, budget) >= fewest:
+    if len(order) == 1 and affordable(game, budget) >= _FEWEST_COALITIONS:
         found = coalition_shapley(value, x, **common)
         kind = "linearized and corrected" if found.made_by["linearized"] else "exact"
         why = f"contributions of all {players} players at once, {kind}"
@@ -111,6 +113,16 @@ def auto_shapley(
     found = permutation_shapley(value, x, ordering=ordering, **common)
     why = "an ordering restricts them" if len(order) > 1 else "there are few evaluations"
     return _with_choice(found, f"permutation: orders of {players} players, since {why}")
+
+
+def _suits_enumeration(
+    game: Evaluator, order: Ordering, budget: int, target_error: float | None
+) -> bool:
+    """Whether all coalitions can be paid for and, where they are drawn for, tell their errors."""
+    needed = order.coalitions_count - 2
+    if not game.sampled or len(game.players) == 1:
+        return needed <= budget and order.largest <= MAX_PLAYERS
+    return target_error is None and 2 * needed <= budget and order.largest <= _MOST_DRAWN
 
 
 def _suits_regression(game: Evaluator, budget: int) -> bool:

@@ -199,7 +199,7 @@ class Evaluator:
             phi: Shapley values.
             made_by: the estimator and its settings, as plain data.
             variance: of the error of each value, or covariances between those of a player's
-                outputs. None where all coalitions or orders were evaluated, with the same draws:
+                outputs. None where all coalitions or orders were evaluated, each once:
                 errors are then zero or, for a sampled value function, unknown (NaN).
             degrees_of_freedom: of the standard errors; None where they are as good as known.
         """

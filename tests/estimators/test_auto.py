@@ -6,9 +6,42 @@ import torch
 import manifold_shap as ms
 
 
-@pytest.mark.parametrize("evaluations", [200, 300])
-def test_few_players_with_draws_have_errors(evaluations: int) -> None:
-    x = torch.randn(200, 4, generator=torch.Generator().manual_seed(0))
+def drawn(players: int) -> tuple[ms.ValueFunction, torch.Tensor]:
+    """A game of products, on draws given x_S, and two of its rows."""
+    x = torch.randn(200, players, generator=torch.Generator().manual_seed(0))
     value = ms.imputed_value(lambda x: x[:, :1] * x[:, 1:2], ms.GaussianImputer(x), "identity")
-    explanation = ms.auto_shapley(value, x[:2], evaluations=evaluations)
+    return value, x[:2]
+
+
+@pytest.mark.parametrize(
+    ("players", "evaluations", "estimator"),
+    [
+        (2, 4, "exact"),
+        (4, 28, "exact"),
+        (4, 27, "permutation"),
+        (6, None, "exact"),
+        (7, None, "coalition"),
+        (10, None, "coalition"),
+    ],
+)
+def test_of_what_is_drawn_errors_are_known(
+    players: int, evaluations: int | None, estimator: str
+) -> None:
+    explanation = ms.auto_shapley(*drawn(players), evaluations=evaluations)
+    assert explanation.made_by["estimator"] == estimator
+    assert explanation.made_by["evaluations"] <= 2 * (evaluations or 256 * (players + 1))
     assert (explanation.standard_error > 0).all()
+
+
+def test_a_target_is_for_samples() -> None:
+    found = ms.auto_shapley(*drawn(4), target_error=0.5)
+    assert found.made_by["target_error"] == 0.5
+    assert found.made_by["estimator"] == "coalition"
+
+
+def test_an_ordering_of_what_is_drawn() -> None:
+    value, x = drawn(4)
+    first, *others = value.players.names
+    found = ms.auto_shapley(value, x, ordering=[[first], others])
+    assert found.made_by["estimator"] == "exact"
+    assert (found.standard_error > 0).all()

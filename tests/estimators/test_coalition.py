@@ -402,15 +402,6 @@ def test_auto_keeps_to_an_ordering() -> None:
     assert short.made_by["estimator"] == "exact"
 
 
-@pytest.mark.parametrize("players", [4, 10])
-def test_auto_neither_enumerates_nor_fits_what_is_drawn(players: int) -> None:
-    x = torch.randn(50, players, generator=torch.Generator().manual_seed(0))
-    model = ms.as_model(torch.nn.Linear(players, 3), x, returns="logits")
-    found = ms.auto_shapley(ms.imputed_value(model, ms.MarginalImputer(x), draws=8), x[:2])
-    assert found.made_by["estimator"] == "coalition"
-    assert found.standard_error.isfinite().all()
-
-
 def test_auto_goes_on_to_a_target() -> None:
     found = ms.auto_shapley(network(20), uniform(2, 20), target_error=0.005)
     assert found.made_by["target_error"] == 0.005

@@ -32,6 +32,46 @@ def test_one_player_leaves_no_noise() -> None:
     assert (ms.exact_shapley(value, reference[:3]).standard_error == 0).all()
 
 
+@pytest.mark.parametrize("ordering", [None, [["x1"], ["x0", "x2"]]])
+def test_errors_of_draws(ordering: list[list[str]] | None) -> None:
+    """What is claimed is what the same row shows many times, for outputs together as well."""
+    reference = torch.randn(60, 3, generator=torch.Generator().manual_seed(0))
+    slopes = torch.randn(3, 3, generator=torch.Generator().manual_seed(1))
+    model = ms.as_model(lambda x: x @ slopes, reference, returns="logits")
+    value = ms.imputed_value(model, ms.GaussianImputer(reference), "ilr", draws=4)
+    needed = ms.Ordering.of(ordering, value.players).coalitions_count - 2
+    x = reference[:1].expand(1000, -1)
+    found = ms.exact_shapley(value, x, evaluations=3 * needed, ordering=ordering)
+    assert found.made_by["repeats"] == 3
+    assert found.made_by["evaluations"] == 1000 * 3 * needed
+    assert found.covariance is not None
+    mean = found.phi.mean(0)
+    apart = found.phi - mean
+    shown = torch.einsum("rio,riq->ioq", apart, apart) / 999
+    scale = shown.diagonal(dim1=1, dim2=2).sqrt()
+    scale = scale[..., :, None] * scale[..., None, :]
+    assert ((found.covariance.mean(0) - shown).abs() < 0.15 * scale).all()
+    low, high = found.interval()
+    within = ((low <= mean) & (mean <= high)).float().mean()
+    assert 0.94 < within < 0.98
+
+
+def test_more_draws_are_nearer_to_the_truth() -> None:
+    """Draws are independent: the error falls with the root of their number."""
+    reference = torch.randn(60, 3, generator=torch.Generator().manual_seed(1))
+    imputer = ms.GaussianImputer(reference)
+    value = ms.imputed_value(lambda x: x.prod(1, keepdim=True), imputer, "identity", draws=2)
+    x = reference[:1].expand(500, -1)
+    once, often = (ms.exact_shapley(value, x, evaluations=6 * k).phi.var(0) for k in (1, 16))
+    assert ((once / often > 12) & (once / often < 20)).all()
+
+
+def test_one_draw_tells_no_error() -> None:
+    reference = torch.randn(30, 3, generator=torch.Generator().manual_seed(0))
+    value = ms.imputed_value(lambda x: x, ms.MarginalImputer(reference), "identity", draws=2)
+    assert ms.exact_shapley(value, reference[:3]).standard_error.isnan().all()
+
+
 def test_too_many_players_for_enumeration() -> None:
     with pytest.raises(ValueError, match=r"at most 16 players for exact enumeration .* got 17"):
         ms.exact_shapley(lambda x, mask: mask.sum(-1, keepdim=True), torch.zeros(1, 17))

@@ -23,8 +23,9 @@ FOLDER = Path(__file__).parent
 INPUTS = FOLDER / "inputs.pt"
 OUTPUTS = FOLDER / "outputs.pt"
 
-# Products of matrices are not the same to the last bit on every machine.
-TOLERANCE = 1e-6
+# Products of matrices in single precision differ in their last bits from machine to machine, by up
+# to 3e-6 of the standard errors, which are of differences.
+TOLERANCE = 1e-5
 
 # One-hot columns are collinear; with more than a trace of it, results do not hang on rounding.
 RIDGE = 0.05
@@ -162,9 +163,8 @@ def exact_match(discrete: Inputs) -> Iterator[tuple[str, Tensor]]:
     for draws in (7, 200):
         value = ms.imputed_value(network(discrete["model"]), imputer, draws=draws, seed=5)
         yield f"discrete, exact match, {draws} draws, values", value(x, mask)
-        yield from explained(
-            f"discrete, exact match, {draws} draws, exact", ms.exact_shapley(value, x)
-        )
+        explanation = ms.permutation_shapley(value, x, permutations=6, seed=1)
+        yield from explained(f"discrete, exact match, {draws} draws, permutation", explanation)
 
 
 def surrogates(data: str, part: Inputs) -> Iterator[tuple[str, Tensor]]:
@@ -197,7 +197,7 @@ def surrogates(data: str, part: Inputs) -> Iterator[tuple[str, Tensor]]:
 def compositions(iris: Inputs) -> Iterator[tuple[str, Tensor]]:
     """Shapley compositions of a classifier of three classes, in two bases."""
     model = network(iris["model"])
-    value = ms.imputed_value(model, ms.MarginalImputer(iris["reference"]), "ilr", draws=100)
+    value = ms.imputed_value(model, ms.MarginalImputer(iris["reference"]), "ilr", draws=150)
     explanation = ms.exact_shapley(value, iris["x"])
     yield from explained("iris, exact", explanation)
     yield "iris, compositions", explanation.compositions()
@@ -211,7 +211,7 @@ def compositions(iris: Inputs) -> Iterator[tuple[str, Tensor]]:
     yield "iris, norm errors", variance.clamp(min=0).sqrt()
     turned = sampled.in_basis([["0", "2"], "1"])
     yield from explained("iris, other basis", turned)
-    of_probabilities = ms.imputed_value(model, ms.MarginalImputer(iris["reference"]), draws=100)
+    of_probabilities = ms.imputed_value(model, ms.MarginalImputer(iris["reference"]), draws=150)
     shared = ms.global_values(ms.exact_shapley(of_probabilities, iris["x"]), iris["y"])
     yield "iris, global values", torch.cat((shared.phi, shared.standard_error))
 

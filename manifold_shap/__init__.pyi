@@ -20,6 +20,8 @@ from .explainer import Explainer as Explainer
 from .explanation import Explanation as Explanation
 from .global_values import GlobalValues as GlobalValues
 from .global_values import global_values as global_values
+from .guided import GuidedValue as GuidedValue
+from .guided.fit import fit_guided as fit_guided
 from .imputers import BaselineImputer as BaselineImputer
 from .imputers import CausalImputer as CausalImputer
 from .imputers import ContrastiveImputer as ContrastiveImputer

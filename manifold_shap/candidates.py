@@ -5,13 +5,14 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, cast
+from typing import cast
 
 import torch
 from torch import Tensor
 
 from manifold_shap._progress import progress_bar
 from manifold_shap._words import UnfitError
+from manifold_shap.guided.fit import fit_guided
 from manifold_shap.imputers import (
     CopulaImputer,
     EmpiricalImputer,
@@ -30,21 +31,14 @@ from manifold_shap.vae.fit import fit_imputer
 from manifold_shap.values import ImputedValue, ValueFunction, imputed_value
 
 IMPUTERS = ("gaussian", "copula", "empirical", "vae")
-CANDIDATES = (*IMPUTERS, "surrogate", "taught_surrogate")
+CANDIDATES = (*IMPUTERS, "surrogate", "guided_surrogate")
 
 # Pairs of a row and a coalition on which candidates are compared.
 _PAIRS = 2048
 _DRAWS = 64
 
-# How a surrogate is taught; a teacher's draws cost a row of the model each.
-_TEACHER_DRAWS = 8
-_TAUGHT: dict[str, Any] = {
-    "teacher_pairs": 60_000,
-    "teacher_share": 0.875,
-    "batch_size": 512,
-    "patience": None,
-    "trainer": {"precision": "bf16-mixed"},
-}
+# Draws of the values that teach a guided surrogate, each a row of the model, and how many values.
+_TEACHER_DRAWS, _TEACHER_PAIRS = 8, 60_000
 
 
 @dataclass(frozen=True)
@@ -159,7 +153,7 @@ def _vae(game: Game, _: Fitted) -> ValueFunction:
     return game.imputed(imputer, "vae")
 
 
-def _surrogate(game: Game, _: Fitted, **taught: Any) -> ValueFunction:
+def _surrogate(game: Game, _: Fitted) -> ValueFunction:
     return fit_surrogate(
         game.model,
         game.x_train,
@@ -167,18 +161,21 @@ def _surrogate(game: Game, _: Fitted, **taught: Any) -> ValueFunction:
         output=game.space,
         seed=game.seed,
         progress=game.progress,
-        **taught,
     )
 
 
-def _taught_surrogate(game: Game, fitted: Fitted) -> ValueFunction:
-    known = fitted.best_imputer
-    if known is None:
-        raise UnfitError("no imputer was fitted that could teach it")
-    teacher = imputed_value(game.model, known.imputer, game.space, _TEACHER_DRAWS, game.seed)
-    value = _surrogate(game, fitted, teacher=teacher, **_TAUGHT)
-    value.name = "taught_surrogate"
-    return value
+def _guided_surrogate(game: Game, fitted: Fitted) -> ValueFunction:
+    guide, known = fitted.values.get("vae"), fitted.best_imputer
+    if guide is None or known is None:
+        raise UnfitError("no VAE was fitted that could guide it")
+    return fit_guided(
+        imputed_value(game.model, known.imputer, game.space, _TEACHER_DRAWS, game.seed),
+        cast(ImputedValue, guide).imputer,
+        teacher_pairs=_TEACHER_PAIRS,
+        seed=game.seed,
+        progress=game.progress,
+        trainer={"precision": "bf16-mixed"},
+    )
 
 
 _FITS: Mapping[str, Callable[[Game, Fitted], ValueFunction]] = {
@@ -188,5 +185,5 @@ _FITS: Mapping[str, Callable[[Game, Fitted], ValueFunction]] = {
     "empirical": partial(_classical, EmpiricalImputer),
     "vae": _vae,
     "surrogate": _surrogate,
-    "taught_surrogate": _taught_surrogate,
+    "guided_surrogate": _guided_surrogate,
 }

@@ -13,6 +13,8 @@ from typing import Any, cast
 from torch import Tensor
 
 from manifold_shap._version import __version__
+from manifold_shap.guided import GuidedValue
+from manifold_shap.guided.fit import GuidedTask, guided_value
 from manifold_shap.imputers import (
     CopulaImputer,
     EmpiricalImputer,
@@ -120,9 +122,8 @@ def value_from(
         ValueError: the folder is damaged, or was made for another model.
     """
     described = plain["value"]
-    make = _surrogate if described["kind"] == "surrogate" else _imputed
     try:
-        value = make(described, tensors, model, codebook, plain)
+        value = _KINDS[described["kind"]](described, tensors, model, codebook, plain)
     except (LookupError, TypeError, AttributeError, RuntimeError) as error:
         raise ValueError(
             f"Expected a complete value function in the folder but it does not fit together "
@@ -144,10 +145,11 @@ def _digest(plain: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:
 
 def _described(value: ModelValue) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """What a value function is, as plain data and tensors."""
-    if isinstance(value, SurrogateValue):
+    if isinstance(value, SurrogateValue | GuidedValue):
+        kind = value.checkpoint["kind"]
         settings = {**value.checkpoint["hyper_parameters"], "schema": None}
         state = {f"network.{name}": own for name, own in value.checkpoint["state_dict"].items()}
-        return {"kind": "surrogate", "name": value.name, "settings": settings}, state
+        return {"kind": kind, "name": value.name, "settings": settings}, state
     if not isinstance(value, ImputedValue):
         raise TypeError(
             "Expected a value function by a surrogate or an imputer but got "
@@ -177,6 +179,18 @@ def _surrogate(
     value = surrogate_value(task, model, codebook)
     value.name = described["name"]
     return value
+
+
+def _guided(
+    described: Mapping[str, Any],
+    tensors: Mapping[str, Tensor],
+    model: Model,
+    codebook: Codebook,
+    _: Mapping[str, Any],
+) -> ModelValue:
+    task = GuidedTask(described["settings"])
+    task.load_state_dict(_network(tensors))
+    return guided_value(task, model, codebook)
 
 
 def _imputed(
@@ -210,3 +224,6 @@ def _imputer(
 def _network(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     named = ((name.partition(".")[2], own) for name, own in tensors.items() if "." in name)
     return dict(named)
+
+
+_KINDS = {"surrogate": _surrogate, "guided": _guided, "imputed": _imputed}

@@ -366,6 +366,30 @@ def surrogate_of_people() -> Made:
     return Made(value, codebook.rows(people(3, 1)))
 
 
+def guided(teacher: ms.ImputedValue) -> ms.GuidedValue:
+    """A guided surrogate that next to nothing has trained, guided by the teacher's VAE."""
+    few: Any = {"accelerator": "cpu", "limit_train_batches": 1}
+    return ms.fit_guided(
+        teacher, codes=20, teacher_pairs=64, hidden=[16, 8], max_epochs=1, trainer=few
+    )
+
+
+def guided_people() -> Made:
+    """A guided surrogate of a table."""
+    value, x, *_ = imputed_people(vae_of_people())
+    assert isinstance(value, ms.ImputedValue)
+    return Made(guided(value), x)
+
+
+def guided_rows(space: str = "probability") -> Made:
+    """A guided surrogate of rows of numbers."""
+    imputer = vae("bank")
+    model: Any = Linear(4, 3)
+    if space == "identity":
+        model = ms.as_model(model, normal(3, 4), returns="values")
+    return Made(guided(ms.imputed_value(model, imputer, space, draws=5)), normal(3, 4, 1))
+
+
 def discrete() -> Tensor:
     """Rows of whole numbers."""
     return torch.randint(3, (40, 4), generator=torch.Generator().manual_seed(0)).float()
@@ -409,6 +433,10 @@ VALUES: dict[str, Callable[[], Made]] = {
     ),
     "imputed, table": lambda: imputed_people(of_people(ms.GaussianImputer)),
     "surrogate of a table": surrogate_of_people,
+    "guided": guided_rows,
+    "guided, log-ratios": lambda: guided_rows("ilr"),
+    "guided, regression": lambda: guided_rows("identity"),
+    "guided, table": guided_people,
     "log-ratios of a mean": lambda: _log_ratios(imputed(IMPUTERS["marginal"]())),
     "log-ratios of a surrogate": lambda: _log_ratios(surrogate()),
     "retrained": retrained,

@@ -31,6 +31,7 @@ LAYERS = (
     ("estimators",),
     ("training",),
     ("surrogate", "vae", "amortized"),
+    ("guided",),
     ("quality", "folder"),
     ("candidates",),
     ("explainer",),

@@ -78,15 +78,20 @@ def test_every_candidate_is_fitted_saved_and_loaded(
 ) -> None:
     few = {"max_epochs": 1, "hidden": (8,), "trainer": {"limit_train_batches": 2}}
     imputer, surrogate = candidates.fit_imputer, candidates.fit_surrogate
+    guided = candidates.fit_guided
 
     def quick_imputer(*args: Any, **settings: Any) -> Any:
         return imputer(*args, **{**settings, **few, "latent": 2, "bank_size": 50})
 
     def quick_surrogate(*args: Any, **settings: Any) -> Any:
-        return surrogate(*args, **{**settings, **few, "teacher_pairs": 64})
+        return surrogate(*args, **{**settings, **few})
+
+    def quick_guided(*args: Any, **settings: Any) -> Any:
+        return guided(*args, **{**settings, **few, "teacher_pairs": 64, "codes": 20})
 
     monkeypatch.setattr(candidates, "fit_imputer", quick_imputer)
     monkeypatch.setattr(candidates, "fit_surrogate", quick_surrogate)
+    monkeypatch.setattr(candidates, "fit_guided", quick_guided)
     explainer = ms.Explainer(TREES, FRAME)
     assert set(explainer.quality.mse) == {"marginal", *candidates.CANDIDATES}
     assert explainer.quality.skipped == {}
@@ -351,7 +356,7 @@ def test_nothing_else_is_overwritten(explainer: ms.Explainer, tmp_path: Path) ->
         (FRAME.head(10), {}, "at least 20 rows, .* but got 10"),
         (FRAME, {"candidates": ["gauss"]}, "did you mean 'gaussian'"),
         (FRAME, {"candidates": []}, r"at least one of `candidates` to be fitted but of \[\]"),
-        (FRAME, {"candidates": "taught_surrogate"}, "no imputer was fitted that could teach it"),
+        (FRAME, {"candidates": "guided_surrogate"}, "no VAE was fitted that could guide it"),
         (FRAME, {"classes": ["no", "no"]}, "Expected distinct `classes`"),
         (FRAME, {"model_batch_size": 0}, "`model_batch_size` to be a whole number"),
         (FRAME, {"unit": "EUR"}, "`unit` for the values of a regression"),

@@ -1,11 +1,12 @@
-"""How close value functions of one network call come to imputers, on tables of 3,000 rows.
+"""How close value functions of one call come to imputers, on tables of 3,000 rows.
 
 Four tables with boosted trees: abalone, census, measurements that follow from three hidden factors
 ("factors", 16 columns, four classes) and hidden classes behind numbers and categories ("classes",
 ten columns). Imputers draw 64 completions of a coalition, a surrogate answers by one call of its
 network. The imputer that is best on validation rows teaches the taught surrogate: 120,000 values of
 8 draws each at rows that it draws itself, beside single predictions of 240,000 such rows; an eighth
-of every batch are the training rows. Errors are Eq. (16) of Frye et al. (2021) on test rows without
+of every batch are the training rows. The guided surrogate has the same teacher, and asks the model
+at one completed row. Errors are Eq. (16) of Frye et al. (2021) on test rows without
 the variance of draws, the same five coalitions a row for all. Of the few rows of abalone two
 disjoint sets are tested, each with models of the others.
 """
@@ -91,6 +92,9 @@ def measure(
     alone = {**brief, "max_epochs": min(30, epochs)}
     fit("surrogate", lambda: ms.fit_surrogate(model, x, **alone))
     fit("taught surrogate", lambda: ms.fit_surrogate(model, x, **brief, **taught))
+    guided: dict[str, Any] = {"teacher_pairs": pairs, "max_epochs": min(6, epochs), "seed": seed}
+    guided["trainer"] = brief["trainer"]
+    fit("guided surrogate", lambda: ms.fit_guided(teacher, vae, **guided))
     mask = ms.shapley_pairs(len(test_rows), len(schema.players), 5 * len(test_rows), seed + 2)
     return {n: ms.mean_squared_error(v, test_rows, mask).by_row for n, v in values.items()}, seconds
 

@@ -93,6 +93,10 @@ class Family(nn.Module, ABC):
     def mean(self, eta: Float[Tensor, "*batch f"]) -> Float[Tensor, "*batch own"]:
         """Expected values of these elements."""
 
+    def typical(self, mean: Float[Tensor, "*batch own"]) -> Float[Tensor, "*batch own"]:
+        """Values that a row may have, closest to expected ones: such as a single category."""
+        return mean
+
 
 class Normal(Family):
     """Continuous elements, with a mean and a scale each.
@@ -173,6 +177,9 @@ class Bernoulli(Family):
     def mean(self, eta: Tensor) -> Tensor:
         return eta.chunk(2, dim=-1)[0].sigmoid()
 
+    def typical(self, mean: Tensor) -> Tensor:
+        return (mean >= 0.5).to(mean.dtype)
+
 
 class Categorical(Family):
     """A one-hot block."""
@@ -192,6 +199,9 @@ class Categorical(Family):
 
     def mean(self, eta: Tensor) -> Tensor:
         return eta.exp()
+
+    def typical(self, mean: Tensor) -> Tensor:
+        return F.one_hot(mean.argmax(-1), mean.shape[-1]).to(mean.dtype)
 
 
 class Quantile(Categorical):
@@ -253,6 +263,9 @@ class Quantile(Categorical):
     def mean(self, eta: Tensor) -> Tensor:
         return (eta.exp() @ self.values.mean(1))[..., None]
 
+    def typical(self, mean: Tensor) -> Tensor:
+        return mean
+
 
 class MaybeMissing(Family):
     """A continuous element that may be missing, and its indicator: another element, 1 where it is.
@@ -302,6 +315,11 @@ class MaybeMissing(Family):
         own, missing = self._parts(eta)
         share = self.missing.mean(missing)
         return torch.cat((self.value.mean(own) * (1 - share), share), dim=-1)
+
+    def typical(self, mean: Tensor) -> Tensor:
+        own, share = mean.chunk(2, dim=-1)
+        there = 1 - self.missing.typical(share)
+        return torch.cat((own / (1 - share).clamp(min=0.5) * there, 1 - there), dim=-1)
 
     def _joint(self, own: Tensor, missing: Tensor, x: Tensor) -> Tensor:
         return torch.cat((own * (1 - self.missing.own(x)), missing), dim=-1)

@@ -21,6 +21,9 @@ class Likelihood(nn.Module):
     Args:
         families: name and arguments of each family, e.g. `[["Bernoulli", [0, 1, 2]]]`; see
             `choose_families`.
+
+    Attributes:
+        plain: these names and arguments, from which the same families come.
     """
 
     statistic_of: Tensor
@@ -28,6 +31,7 @@ class Likelihood(nn.Module):
 
     def __init__(self, families: Sequence[Sequence[Any]]) -> None:
         super().__init__()
+        self.plain = families
         made = [family_of(family) for family in families]
         self.families = nn.ModuleList(made)
         owners = {
@@ -64,6 +68,13 @@ class Likelihood(nn.Module):
         pairs = zip(self._each(), parts, strict=True)
         eta = torch.cat([family.coefficients(part) for family, part in pairs], dim=-1)
         return Product(self, eta)
+
+    def typical(self, mean: Float[Tensor, "*batch elements"]) -> Float[Tensor, "*batch elements"]:
+        """Rows that there may be, closest to expected ones: whole categories, not shares."""
+        rows = torch.empty_like(mean)
+        for family in self._each():
+            family.put(family.typical(family.own(mean)), rows)
+        return rows
 
     def _each(self) -> list[Any]:
         return list(self.families)

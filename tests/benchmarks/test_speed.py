@@ -347,7 +347,7 @@ def test_one_call_in_small(run: Run, tmp_path: Path) -> None:
     assert found["mse"][best] == min(found["mse"][side] for side in (*one_call.IMPUTERS, "VAE"))
     assert found["ratio"][best] == [1, 0]
     assert all(0.5 < ratio < 3 and error < 0.5 for ratio, error in found["ratio"].values())
-    assert found["ratio"].keys() >= {"surrogate", "taught surrogate"}
+    assert found["ratio"].keys() >= {"surrogate", "taught surrogate", "guided surrogate"}
     assert "| classes | " in (tmp_path / "one_call.md").read_text()
 
 

@@ -1,0 +1,304 @@
+"""Trains a guided surrogate: from an imputed value function and a VAE to a `GuidedValue`."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Unpack
+
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor
+
+from manifold_shap._checks import check_whole
+from manifold_shap._progress import progress_bar
+from manifold_shap.coalitions import SizeUniform
+from manifold_shap.guided.network import Guide, GuidedNetwork
+from manifold_shap.guided.value import GuidedValue
+from manifold_shap.imputers import Imputer, TableImputer
+from manifold_shap.models import Model
+from manifold_shap.nn import check_hidden
+from manifold_shap.spaces import as_space
+from manifold_shap.surrogate.distillation import evaluate_teacher
+from manifold_shap.surrogate.network import elements_to_bin
+from manifold_shap.tables.rows import codebook_of, encoded
+from manifold_shap.tables.schema import Schema
+from manifold_shap.training.loop import seeded, train
+from manifold_shap.training.rows import TrainingRows
+from manifold_shap.training.task import Task, TrainingOptions, training_options
+from manifold_shap.vae import VAEImputer
+from manifold_shap.values import ImputedValue
+from manifold_shap.values.seen import Seen
+
+if TYPE_CHECKING:
+    from manifold_shap.tables.codebook import Codebook
+
+# Options of the training that depart from the defaults. With twice the epochs, targets of few draws
+# are learned by heart.
+_DEFAULTS: TrainingOptions = {"batch_size": 1024, "max_epochs": 6, "patience": None}
+
+# Pairs for which hints are computed at a time, and those that scales are taken from.
+_PAIRS_PER_CALL = 8192
+_DESCRIBED = 16_384
+
+# One in so many pairs is of a training row; and one is kept to validate on.
+_OWN = 8
+_VALIDATION = 32
+
+
+@dataclass(frozen=True)
+class GuidedPairs:
+    """Pairs of a row and a coalition, what the network is told of each, and its target.
+
+    Attributes:
+        x: rows.
+        row: number of the row of each pair.
+        mask: its coalition.
+        completed: the completed row.
+        hints: see `GuidedValue.hints`.
+        target: what v(S) should be, about.
+        schema: columns of the table behind the rows, or the codebook whose codes they are.
+    """
+
+    x: Float[Tensor, "rows *event"]
+    row: Int64[Tensor, " pairs"]
+    mask: Bool[Tensor, "pairs players"]
+    completed: Float[Tensor, "pairs *event"]
+    hints: Float[Tensor, "pairs hints outputs"]
+    target: Float[Tensor, "pairs outputs"]
+    schema: "Schema | Codebook | None"
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "GuidedPairs":
+        # Lightning copies a task to average its weights; data that never change need no copy.
+        return self
+
+    def inputs(self, number: Int64[Tensor, " batch"]) -> tuple[Tensor, ...]:
+        """What the network takes of these pairs, rows encoded."""
+        x, completed = self.x[self.row[number]], self.completed[number]
+        seen, known = (encoded(rows, self.schema).flatten(1) for rows in (x, completed))
+        return seen, self.mask[number], known, self.hints[number]
+
+
+class GuidedTask(Task):
+    """The network of a `GuidedValue`, by squared error; batches are numbers of `GuidedPairs`.
+
+    Settings: `event`, `index`, `elements`, `players`, `outputs`, `space`, `schema`, `hidden`,
+    `activation` and `binned` as for a `SurrogateTask`; `families`, `codes` and `temper`, see
+    `Guide`; what tells the `teacher` from others; and the options of the training.
+    """
+
+    kind = "guided"
+    described = ("base", "guide.coefficients", "guide.outputs")
+    base: Tensor
+    extent: Tensor
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        super().__init__(settings)
+        own = self.settings
+        (event, index), outputs = self.inputs, len(own["outputs"])
+        on_simplex = as_space(**own["space"]).on_simplex
+        self.guide = Guide(own["families"], index, own["codes"], outputs, own["temper"])
+        layers = own["hidden"], own["activation"], own["binned"]
+        self.network = GuidedNetwork(index, outputs, on_simplex, *layers)
+        self.register_buffer("base", torch.zeros(outputs))
+        self.register_buffer("extent", torch.zeros(2, *event))
+        self.pairs: GuidedPairs | None = None
+
+    def loss(
+        self, batch: tuple[Tensor, ...], generator: torch.Generator
+    ) -> Float[Tensor, " batch"]:
+        (number,), known = batch, self.pairs
+        assert known is not None
+        on_cpu = number.cpu()
+        inputs = (part.to(number.device) for part in known.inputs(on_cpu))
+        target = known.target[on_cpu].to(number.device)
+        return (self.network(*inputs) - target).square().mean(1)
+
+
+def fit_guided(
+    teacher: ImputedValue,
+    vae: Imputer | None = None,
+    *,
+    codes: int = 4096,
+    teacher_pairs: int = 120_000,
+    hidden: Sequence[int] = (512, 512),
+    activation: str = "relu",
+    **options: Unpack[TrainingOptions],
+) -> GuidedValue:
+    """Learn a value function of one model row a value that comes close to the imputer's.
+
+    Rows are drawn from the teacher's imputer, so that none of them is known to it. For a half of
+    them the teacher gives the values of two coalitions, each by draws of its own; those of the
+    other half have the model's prediction as the target of both. An eighth of the pairs are of the
+    teacher's reference rows, with their own predictions: they correct what the imputer has wrong.
+
+    Args:
+        teacher: `imputed_value(model, imputer)`; 8 draws are enough.
+        vae: whose codes are the guide; by default the teacher's imputer.
+        codes: of the guide, at most: more take more time for each value, and are a little better.
+        teacher_pairs: values of the teacher.
+        hidden, activation: layers of the network.
+        options: of the training, see `TrainingOptions`; by default 6 epochs of batches of 1,024
+            values and no early stopping.
+
+    Returns:
+        A value function on the CPU; `.to(device)` moves it.
+
+    Raises:
+        TypeError: `teacher` is not imputed, or the guide no VAE.
+        ValueError: the VAE is of other rows or has no bank of codes, an argument that is unknown or
+            out of range, a training that diverges, a `directory` with another training.
+        KeyboardInterrupt: on Ctrl-C; the best checkpoint so far stays in `directory`.
+
+    >>> import manifold_shap as ms
+    >>> x = torch.randn(64, 3, generator=torch.Generator().manual_seed(0))
+    >>> few = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 5}}
+    >>> vae = ms.fit_imputer(x, latent=2, hidden=[8], temper=1.0, bank_size=64, **few)
+    >>> teacher = ms.imputed_value(lambda x: x[:, :2].softmax(-1), vae, draws=8)
+    >>> value = fit_guided(teacher, teacher_pairs=100, codes=32, hidden=[8], **few)
+    >>> value(x[:1], torch.tensor([[[True, False, False]]])).shape
+    torch.Size([1, 1, 2])
+    """
+    chosen = training_options(fit_guided, options, **_DEFAULTS)
+    check_hidden(hidden)
+    check_whole("codes", codes)
+    check_whole("teacher_pairs", teacher_pairs, least=_VALIDATION)
+    if not isinstance(teacher, ImputedValue):
+        raise TypeError(
+            "Expected `teacher` to be a value function of an imputer, such as one of "
+            f"`imputed_value`, but got {type(teacher).__name__}."
+        )
+    inner = _guide(teacher, vae)
+    reference, seed = teacher.imputer.reference, chosen["seed"]
+    seen = encoded(reference, teacher.schema)
+    rows = TrainingRows(teacher.players, reference, reference, teacher.schema)
+    generator = torch.Generator().manual_seed(seed)
+    kept = torch.randperm(len(inner.bank), generator=generator)[:codes]
+    settings = {
+        **rows.settings,
+        "outputs": teacher.outputs,
+        "space": teacher.space.settings,
+        "families": inner.network.likelihood.plain,
+        "codes": len(kept),
+        "temper": inner.temper,
+        "hidden": hidden,
+        "activation": activation,
+        "binned": elements_to_bin(seen),
+        "teacher": {"pairs": teacher_pairs, **teacher.provenance},
+    }
+    with seeded(seed):
+        task = GuidedTask({**settings, **chosen})
+    value = guided_value(task, teacher.model, teacher.schema)
+    task.base.copy_(teacher.expectation)
+    if (known := Seen.of(seen)) is not None:
+        task.extent.copy_(torch.stack(known))
+    task.guide.describe(
+        inner.network.likelihood, inner.bank[kept], partial(_of_elements, teacher), generator
+    )
+    start = time.perf_counter()
+    task.pairs = _pairs(value, teacher, teacher_pairs, seed, chosen["progress"])
+    seconds = time.perf_counter() - start
+    number = torch.randperm(len(task.pairs.row), generator=generator)
+    some = number[:_DESCRIBED]
+    x, _, completed, hints = task.pairs.inputs(some)
+    task.network.standardise(x, completed, hints, task.pairs.target[some])
+    task.train()
+    held_out, left = number.tensor_split([len(number) // _VALIDATION])
+    record = train(task, (left,), (held_out,), chosen)
+    value = guided_value(task, teacher.model, teacher.schema)
+    value.training_record = {**record, "teacher_seconds": seconds}
+    return value
+
+
+def guided_value(task: GuidedTask, model: Model, schema: "Schema | Codebook | None") -> GuidedValue:
+    """The value function of a task that was trained for this model."""
+    value = GuidedValue(
+        task.guide,
+        task.network,
+        model,
+        task.players,
+        as_space(**task.settings["space"]),
+        task.base,
+        schema=schema,
+        checkpoint=task.checkpoint(),
+    )
+    value.seen = Seen(*task.extent)
+    return value
+
+
+def _guide(teacher: ImputedValue, imputer: Imputer | None) -> VAEImputer:
+    """The VAE behind an imputer.
+
+    Raises:
+        TypeError: there is none.
+        ValueError: it is of other players than the teacher's, or has no bank.
+    """
+    imputer = teacher.imputer if imputer is None else imputer
+    inner = imputer.inner if isinstance(imputer, TableImputer) else imputer
+    if not isinstance(inner, VAEImputer):
+        raise TypeError(
+            "Expected a `vae` by `fit_imputer`, or such a `teacher`, but got "
+            f"{type(inner).__name__}; the codes of a VAE guide the network."
+        )
+    theirs, mine = imputer.players, teacher.players
+    same = theirs.names == mine.names and torch.equal(theirs.index, mine.index)
+    if not same or imputer.codebook is not codebook_of(teacher.schema):
+        raise ValueError(
+            f"Expected a `vae` of the teacher's {len(mine)} players {mine.names[:5]}, and of its "
+            f"codebook, but it has {len(theirs)}, {theirs.names[:5]}, or other cells; fit it to "
+            "the same rows."
+        )
+    if inner.posterior != "bank":
+        raise ValueError(
+            f"Expected a `vae` with posterior='bank' but got {inner.posterior!r}; its codes are "
+            "the guide."
+        )
+    return inner
+
+
+def _of_elements(teacher: ImputedValue, elements: Float[Tensor, "rows elements"]) -> Tensor:
+    """Predictions for rows that a VAE has drawn."""
+    codebook = codebook_of(teacher.schema)
+    if codebook is not None:
+        halves = elements.new_full((len(elements), *teacher.players.event), 0.5)
+        elements = codebook.nearest(elements, halves)
+    return teacher.prediction(elements.unflatten(-1, teacher.players.event))
+
+
+def _pairs(
+    value: GuidedValue, teacher: ImputedValue, count: int, seed: int, progress: bool | None
+) -> GuidedPairs:
+    """As many pairs of drawn rows whose values are the teacher's, as many of other drawn rows with
+    the model's predictions as targets, and an eighth of all of reference rows with theirs.
+    """
+    drawn, half = teacher.drawn_rows(count, seed), count // 2
+    known = evaluate_teacher(teacher, drawn[:half], count, seed, progress)
+    reference = teacher.imputer.reference
+    own = 2 * count // (_OWN - 1) // 2
+    x = torch.cat((drawn, reference)).cpu()
+    generator = torch.Generator().manual_seed(seed + 1)
+    single = torch.arange(half, count)
+    again = torch.randint(len(reference), (own,), generator=generator) + count
+    row = torch.cat((known.row, single, again))
+    law = SizeUniform(len(teacher.players))
+    others = torch.cat((single, again))
+    masks = [law.sample_antithetic((len(o),), generator) for o in others.split(_PAIRS_PER_CALL)]
+    outputs = [value.prediction(some).cpu().float() for some in x[others].split(_PAIRS_PER_CALL)]
+    mask = torch.cat((known.mask, *masks))
+    target = torch.cat((known.target, torch.cat(outputs)[:, None].expand(-1, 2, -1)))
+    completed, hints = [], []
+    with progress_bar(progress, 2 * len(row), "hints", "value") as bar:
+        for some in torch.arange(len(row)).split(_PAIRS_PER_CALL // 2):
+            parts = value.hints(x[row[some]].to(value.device), mask[some].to(value.device))
+            completed.append(parts[0].flatten(0, 1).cpu())
+            hints.append(parts[1].flatten(0, 1).cpu())
+            bar.update(2 * len(some))
+    return GuidedPairs(
+        x,
+        row.repeat_interleave(2),
+        mask.flatten(0, 1),
+        torch.cat(completed),
+        torch.cat(hints),
+        target.flatten(0, 1),
+        teacher.schema,
+    )

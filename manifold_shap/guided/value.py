@@ -1,0 +1,94 @@
+"""A value function that a network regresses from one model call and what a VAE makes of x_S."""
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from manifold_shap.guided.network import Guide, GuidedNetwork
+from manifold_shap.models import Model
+from manifold_shap.players import Players
+from manifold_shap.spaces import OutputSpace
+from manifold_shap.tables.rows import codebook_of, encoded
+from manifold_shap.tables.schema import Schema
+from manifold_shap.values.model import ModelValue
+
+if TYPE_CHECKING:
+    from manifold_shap.tables.codebook import Codebook
+
+
+class GuidedValue(ModelValue):
+    """v(S) = w_1 E_z[T(f(X')) | x_S] + w_2 T(f(x_S, E_z[X' | x_S])) + w_0 g, one model row a value.
+
+    The codes z of a VAE predict well where few players are known. Where most are, the model at the
+    row that they complete is right, trees and all, which a network would have to learn. A network
+    chooses the weights by x_S, the completed row and both hints, and adds an output of its own.
+
+    `fit_guided` makes one.
+
+    Attributes:
+        guide: the codes.
+        network: gives the weights, and g.
+        schema: columns of the table that rows come from, if they come from one; with a `Codebook`,
+            rows are its codes.
+        checkpoint: of the training: tensors and plain data, without the training rows.
+        training_record: epochs, seconds and validation error, where it was trained in this process.
+    """
+
+    name = "guided_surrogate"
+    # A call completes rows besides asking the model, so that fewer calls pay.
+    batch_size = 65_536
+
+    def __init__(
+        self,
+        guide: Guide,
+        network: GuidedNetwork,
+        model: Model,
+        players: Players,
+        space: OutputSpace,
+        expectation: Tensor,
+        *,
+        schema: "Schema | Codebook | None" = None,
+        checkpoint: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(model, players, space, expectation)
+        self.guide, self.network = guide.eval(), network.eval()
+        self.schema = schema
+        self.checkpoint = checkpoint or {}
+        self.training_record: dict[str, Any] = {}
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        return {**super().provenance, "codes": len(self.guide.rows), "temper": self.guide.temper}
+
+    def to(self, device: torch.device | str) -> "GuidedValue":
+        super().to(device)
+        self.guide.to(device)
+        self.network.to(device)
+        return self
+
+    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+        completed, hints = self.hints(x, mask)
+        seen = encoded(x, self.schema).flatten(1).repeat_interleave(mask.shape[1], 0)
+        known = encoded(completed.flatten(0, 1), self.schema).flatten(1)
+        found = self.network(seen, mask.flatten(0, 1), known, hints.flatten(0, 1))
+        return found.unflatten(0, mask.shape[:2])
+
+    @torch.no_grad()
+    def hints(
+        self, x: Float[Tensor, "batch *event"], mask: Bool[Tensor, "batch m players"]
+    ) -> tuple[Float[Tensor, "batch m *event"], Float[Tensor, "batch m hints outputs"]]:
+        """Rows completed by what the codes expect, and what codes and model predict.
+
+        One call of the model, for all rows.
+        """
+        mean, expected = self.guide(encoded(x, self.schema).flatten(1), mask)
+        codebook = codebook_of(self.schema)
+        if codebook is not None:
+            halves = expected.new_full((*mask.shape[:2], *self.players.event), 0.5)
+            expected = codebook.nearest(expected, halves)
+        drawn = expected.unflatten(-1, self.players.event)
+        completed = torch.where(self.players.expand(mask), x[:, None], drawn)
+        predicted = self.prediction(completed.flatten(0, 1)).unflatten(0, mask.shape[:2])
+        return completed, torch.stack((mean, predicted.to(mean.dtype)), dim=2)

@@ -1,0 +1,219 @@
+"""Guided surrogates: what the codes say, how hints are weighed, and how close values come."""
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import torch
+from torch import Tensor
+
+import manifold_shap as ms
+from manifold_shap.coalitions import all_coalitions
+from manifold_shap.guided.fit import fit_guided
+from manifold_shap.guided.network import Guide, GuidedNetwork
+from manifold_shap.vae.families import choose_families
+from manifold_shap.vae.likelihood import Likelihood, Product
+from tests import examples
+from tests.surrogate.test_distillation import ctrl_c_at
+
+NORMAL = torch.randn(200, 3, generator=torch.Generator().manual_seed(0))
+MASKS = all_coalitions(4)[1:-1]
+FEW: dict[str, Any] = {"codes": 30, "teacher_pairs": 400, "hidden": [16], "batch_size": 32}
+FEW |= {"max_epochs": 2, "trainer": {"accelerator": "cpu", "limit_train_batches": 10}}
+
+
+def classifier(x: Tensor) -> Tensor:
+    return x[:, :2].softmax(-1)
+
+
+def guide_of(vae: ms.VAEImputer) -> Guide:
+    """All codes of the bank, of a model that returns the first two elements."""
+    plain, index = vae.network.likelihood.plain, vae.players.index.tolist()
+    guide = Guide(plain, index, len(vae.bank), 2, vae.temper)
+    generator = torch.Generator().manual_seed(0)
+    guide.describe(vae.network.likelihood, vae.bank, lambda x: x[:, :2], generator)
+    return guide
+
+
+def test_a_guide_weighs_codes_as_the_bank_does() -> None:
+    vae, x = examples.vae("bank"), examples.normal(3, 4, 1)
+    vae.temper = 0.5
+    guide = guide_of(vae)
+    mask = MASKS.expand(3, -1, -1)
+    outputs, rows = guide(x, mask)
+    every = x.repeat_interleave(len(MASKS), 0), mask.flatten(0, 1)
+    weights = vae.bank_weights(*every)
+    mean = weights @ Product(vae.network.likelihood, vae.bank).mean
+    torch.testing.assert_close(rows, mean.unflatten(0, (3, -1)), rtol=1e-4, atol=1e-5)
+    # Eight rows of each code are drawn, and there are thousands of codes.
+    torch.testing.assert_close(outputs.flatten(0, 1), mean[:, :2], rtol=0, atol=0.1)
+
+
+def test_a_typical_row_has_whole_categories() -> None:
+    schema = ms.Schema(
+        (
+            ms.Column("age", "continuous"),
+            ms.Column("smokes", "binary", ("no", "yes")),
+            ms.Column("town", "categorical", ("a", "b", "c")),
+            ms.Column("income", "continuous", missing=True),
+        )
+    )
+    x = schema.encode(
+        pd.DataFrame(
+            {
+                "age": [1.0, 2.0, 3.0],
+                "smokes": ["no", "yes", "no"],
+                "town": ["a", "b", "c"],
+                "income": [4.0, 5.0, None],
+            }
+        )
+    )
+    for continuous in ("normal", "quantile"):
+        likelihood = Likelihood(choose_families(x, schema, continuous))
+        mean = torch.tensor([[1.5, 0.6, 0.2, 0.5, 0.3, 3.0, 0.25], [2.5, 0.4, 1, 0, 0, 0.2, 0.8]])
+        torch.testing.assert_close(
+            likelihood.typical(mean),
+            torch.tensor([[1.5, 1, 0, 1, 0, 4.0, 0], [2.5, 0, 1, 0, 0, 0, 1]]),
+        )
+        torch.testing.assert_close(likelihood.typical(x), x)
+
+
+@pytest.mark.parametrize("on_simplex", [True, False])
+def test_a_network_weighs_hints_and_an_output_of_its_own(on_simplex: bool) -> None:
+    torch.manual_seed(0)
+    network = GuidedNetwork([0, 1, 1], 3, on_simplex, hidden=[8])
+    x, completed = torch.randn(2, 5, 3).unbind()
+    mask, hints = torch.rand(5, 2) < 0.5, torch.rand(5, 2, 3).softmax(-1)
+    last = network.body.behind[-1]
+    for hint, place in enumerate((3, 4)):
+        with torch.no_grad():
+            last.bias[3:] = -50.0
+            last.bias[place] = 50.0
+        torch.testing.assert_close(network(x, mask, completed, hints), hints[:, hint])
+    with torch.no_grad():
+        last.bias[3:] = torch.tensor([0.0, 0.0, 100.0])
+    own = network(x, mask, completed, hints)
+    torch.testing.assert_close(own.sum(-1), torch.ones(5)) if on_simplex else None
+    # Absent elements of x are never read, those of the completed row are.
+    changed = torch.where(mask[:, [0, 1, 1]], x, 9.0)
+    assert torch.equal(network(changed, mask, completed, hints), own)
+    assert not torch.equal(network(x, mask, completed + 1, hints), own)
+
+
+def test_where_all_but_nothing_is_open_the_model_itself_answers() -> None:
+    value, x, *_ = examples.guided_rows()
+    assert isinstance(value, ms.GuidedValue)
+    completed, hints = value.hints(x, MASKS.expand(3, -1, -1))
+    present = value.players.expand(MASKS)
+    assert torch.equal(completed[0][present], x[0].expand(len(MASKS), -1)[present])
+    predicted = value.prediction(completed.flatten(0, 1)).unflatten(0, (3, -1))
+    assert torch.equal(hints[:, :, 1], predicted)
+    completed, hints = value.hints(x, torch.ones(3, 1, 4, dtype=torch.bool))
+    assert torch.equal(completed[:, 0], x)
+
+
+def test_completed_rows_of_a_table_are_cells_of_the_frame() -> None:
+    value, x, *_ = examples.guided_people()
+    assert isinstance(value, ms.GuidedValue)
+    assert isinstance(value.schema, ms.Codebook)
+    mask = all_coalitions(len(value.players)).expand(3, -1, -1)
+    completed, _ = value.hints(x, mask)
+    value.schema.check(completed.flatten(0, 1))
+    assert torch.equal(completed[mask], x[:, None].expand_as(completed)[mask])
+
+
+class Steps:
+    """Two hidden classes behind three numbers, and a tree of them: v(S) by quadrature."""
+
+    centre = torch.tensor([[-1.0, -1.0, 1.0], [1.0, 1.0, -1.0]])
+    scale = 0.7
+
+    @classmethod
+    def rows(cls, count: int, seed: int) -> Tensor:
+        generator = torch.Generator().manual_seed(seed)
+        hidden = torch.randint(2, (count,), generator=generator)
+        return cls.centre[hidden] + cls.scale * torch.randn(count, 3, generator=generator)
+
+    @staticmethod
+    def model(x: Tensor) -> Tensor:
+        p = 0.1 + 0.8 * ((x[:, 0] > 0.3) ^ (x[:, 1] > -0.2)).float() * (x[:, 2] < 0.5).float()
+        return torch.stack((p, 1 - p), -1)
+
+    @classmethod
+    def values(cls, x: Tensor, mask: Tensor) -> Tensor:
+        """The mean over many fresh rows of each class, weighted by p(class | x_S)."""
+        away = ((x[:, None] - cls.centre) / cls.scale).square()
+        log_weights = -(away[:, None] * mask[:, :, None]).sum(-1) / 2
+        generator = torch.Generator().manual_seed(99)
+        noise = cls.scale * torch.randn(2000, 3, generator=generator)
+        found = []
+        for row, own in zip(x, mask, strict=True):
+            drawn = cls.centre[:, None] + noise
+            whole = torch.where(own[:, None, None], row, drawn)
+            found.append(cls.model(whole.flatten(0, 2)).unflatten(0, whole.shape[:3]).mean(2))
+        return torch.einsum("bmc,bmco->bmo", log_weights.softmax(-1), torch.stack(found))
+
+
+def test_values_are_close_to_the_truth_and_closer_than_a_surrogate_is() -> None:
+    """An oracle: the value function of a step function of rows with a known law."""
+    x, held_out = Steps.rows(600, 0), Steps.rows(200, 1)
+    brief = {"accelerator": "cpu", "limit_train_batches": 60}
+    vae = ms.fit_imputer(x, hidden=[64], latent=4, temper=1.0, bank_size=3000, max_epochs=8)
+    teacher = ms.imputed_value(Steps.model, vae, draws=8)
+    steps = {"hidden": [64], "max_epochs": 8, "learning_rate": 0.01, "trainer": brief}
+    value = fit_guided(teacher, codes=1000, teacher_pairs=6000, batch_size=256, **steps)
+    alone = ms.fit_surrogate(Steps.model, x, teacher=teacher, teacher_pairs=6000, **steps)
+    mask = all_coalitions(3)[1:-1].expand(200, -1, -1)
+    truth = Steps.values(held_out, mask)
+
+    def error(of: ms.ValueFunction) -> float:
+        return (of(held_out, mask) - truth).square().mean().item()
+
+    assert error(value) < 0.1 * truth.var().item()
+    assert error(value) < 0.8 * error(alone)
+
+
+def test_the_same_seed_gives_the_same_value_function_also_after_ctrl_c(tmp_path: Path) -> None:
+    vae = examples.vae("bank")
+    teacher = ms.imputed_value(lambda x: x[:, :3].softmax(-1), vae, draws=4)
+    whole = fit_guided(teacher, **FEW)
+    with ctrl_c_at(13), pytest.raises(KeyboardInterrupt):
+        fit_guided(teacher, **FEW, directory=tmp_path)
+    again = fit_guided(teacher, **FEW, directory=tmp_path)
+    x, mask = examples.normal(4, 4, 2), MASKS.expand(4, -1, -1)
+    assert torch.equal(again(x, mask), whole(x, mask))
+    other = ms.imputed_value(lambda x: (2 * x[:, :3]).softmax(-1), vae, draws=4)
+    with pytest.raises(ValueError, match="the model's outputs on them"):
+        fit_guided(other, **FEW, directory=tmp_path)
+
+
+def test_an_explanation_says_what_guided_it() -> None:
+    value, x, *_ = examples.guided_rows()
+    made_by = ms.exact_shapley(value, x).made_by
+    assert (made_by["value_function"], made_by["codes"]) == ("guided_surrogate", 20)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"teacher_pairs": 1}, ValueError, "`teacher_pairs` to be a whole number of at least 32"),
+        ({"codes": 0}, ValueError, "`codes` to be a whole number"),
+        ({"hidden": []}, ValueError, "`hidden` to list layer widths"),
+        ({"vae": examples.vae("encoder")}, ValueError, "posterior='bank' but got 'encoder'"),
+        ({"vae": examples.vae("bank", 5)}, ValueError, "of the teacher's 4 players"),
+        ({"vae": ms.GaussianImputer(NORMAL)}, TypeError, "Expected a `vae` by `fit_imputer`"),
+        ({"max_epoch": 3}, ValueError, "did you mean 'max_epochs'"),
+    ],
+)
+def test_bad_input(settings: dict[str, Any], error: type[Exception], message: str) -> None:
+    teacher = ms.imputed_value(classifier, examples.vae("bank"), draws=4)
+    with pytest.raises(error, match=message):
+        fit_guided(**{"teacher": teacher, **FEW, **settings})
+
+
+def test_a_teacher_has_an_imputer() -> None:
+    value, *_ = examples.surrogate()
+    other: Any = value
+    with pytest.raises(TypeError, match="teacher"):
+        fit_guided(other, **FEW)

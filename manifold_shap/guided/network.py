@@ -82,6 +82,7 @@ class Guide(nn.Module):
         ]
         self.outputs.copy_(torch.stack(draws).mean(0))
 
+    @torch.no_grad()
     def forward(
         self, x: Float[Tensor, "batch elements"], mask: Bool[Tensor, "batch m players"]
     ) -> tuple[Float[Tensor, "batch m outputs"], Float[Tensor, "batch m elements"]]:
@@ -89,11 +90,13 @@ class Guide(nn.Module):
         statistics = self.temper * self.likelihood.statistics(x)
         present = (statistics[:, None] * mask[..., self.owner]).flatten(0, 1)
         known = torch.cat((self.outputs, self.rows), dim=1)
-        parts = present.split(max(1, _WEIGHT_ELEMENTS // len(known)))
-        means = torch.cat([(some @ self.coefficients).softmax(-1) @ known for some in parts])
-        outputs, rows = means.unflatten(0, mask.shape[:2]).tensor_split(
-            [self.outputs.shape[1]], dim=-1
-        )
+        most, means = max(1, _WEIGHT_ELEMENTS // len(known)), []
+        held = known.new_empty(most, len(known))
+        for some in present.split(most):
+            weights = torch.mm(some, self.coefficients, out=held[: len(some)])
+            means.append(torch.softmax(weights, -1, out=weights) @ known)
+        both = torch.cat(means).unflatten(0, mask.shape[:2])
+        outputs, rows = both.tensor_split([self.outputs.shape[1]], dim=-1)
         return outputs, self.likelihood.typical(rows)
 
 

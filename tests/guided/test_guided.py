@@ -43,7 +43,7 @@ def test_a_guide_weighs_codes_as_the_bank_does() -> None:
     mask = MASKS.expand(3, -1, -1)
     outputs, rows = guide(x, mask)
     every = x.repeat_interleave(len(MASKS), 0), mask.flatten(0, 1)
-    weights = vae.bank_weights(*every)
+    weights = vae.bank_log_prob(*every).softmax(-1)
     mean = weights @ Product(vae.network.likelihood, vae.bank).mean
     torch.testing.assert_close(rows, mean.unflatten(0, (3, -1)), rtol=1e-4, atol=1e-5)
     # Eight rows of each code are drawn, and there are thousands of codes.

@@ -242,7 +242,9 @@ def announce(run: "Run", rows: Sequence[int]) -> dict[str, dict[str, Any]]:
         print(f"Note: {hint}")
     before = run.directory.summary.get("rows")
     if (run.directory.path / STORE).exists() and before not in (None, ranges(rows)):
-        print(f"Replacing the explanation of rows {before!s:.100} in {run.directory.path / STORE}")
+        few = str(before)[:100].rpartition(",")[0]
+        listed = f"{few}, ..." if len(str(before)) > 100 else before
+        print(f"Replacing the explanation of rows {listed} in {run.directory.path / STORE}")
     idle = ["resume=true"] if settings["resume"] else []
     idle += [f"workers={settings['workers']}"] if settings["workers"] > 1 else []
     if idle and len(rows) <= settings["block"]:

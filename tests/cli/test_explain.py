@@ -369,11 +369,11 @@ def test_a_training_in_another_way_while_explaining_is_noticed(
 ) -> None:
     place = copied(digits)
 
-    def replaced(run: Run, given: Any) -> list[int]:
+    def replaced(run: Run, given: Any) -> tuple[list[int], torch.Tensor]:
         path = place / "digits" / "classifier" / "model.ckpt"
         shutil.copy(path, beside := path.with_suffix(".new"))
         beside.replace(path)
-        return [0]
+        return [0], run.data.x_test[:1]
 
     monkeypatch.setattr(explaining, "rows_of", replaced)
     with pytest.raises(ValueError, match="another command has replaced one"):

@@ -356,6 +356,18 @@ def test_columns_that_hold_one_value_do_not_play() -> None:
     assert whole.decode(torch.zeros(1, 3)).values.tolist() == [[1, "x", None]]
 
 
+def test_numbers_may_be_categories() -> None:
+    frame = pd.DataFrame({"zip": [101, 202, 303, 404, 202], "age": [20, 30, 40, 50, 60]})
+    codebook = Codebook.fit(frame, categorical=["zip"])
+    zips, ages = codebook.schema.columns
+    assert (zips.kind, zips.categories) == ("categorical", ("101", "202", "303", "404"))
+    assert ages.kind == "continuous"
+    same(codebook.frame(codebook.rows(frame)), frame)
+    assert codebook.encode(codebook.rows(frame))[:, :4].argmax(1).tolist() == [0, 1, 2, 3, 1]
+    with pytest.raises(ValueError, match=r"`categorical` to name columns .*'zpi'"):
+        Codebook.fit(frame, categorical=["zpi"])
+
+
 def test_groups_are_players() -> None:
     frame = pd.DataFrame({"a": [1, 2], "b": [1, 2], "c": ["x", "y"]})
     codebook = Codebook.fit(frame, players={"ends": ["a", "c"]})

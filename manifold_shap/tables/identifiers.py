@@ -31,24 +31,26 @@ def unused_identifiers(
         seed: of the rows among which columns are permuted.
         described: columns that are known to describe the rows.
     """
+    names = codebook.columns_in_play
+    suspects = [place for place in codebook.identifiers(x) if names[place] not in described]
+    if not suspects:
+        return []
     order = torch.randperm(len(x), generator=torch.Generator().manual_seed(seed))
     some, unused = x[order[:_PERMUTED_ROWS]], []
     before = model(some)
-    for place in codebook.identifiers(x):
-        column, permuted = codebook.columns_in_play[place], some.clone()
-        if column in described:
-            continue
+    for place in suspects:
+        permuted = some.clone()
         permuted[:, place] = some[:, place].roll(1)
         if torch.equal(model(permuted), before):
-            unused.append(column)
+            unused.append(names[place])
         else:
             warn(
-                f"Column {str(column)!r} looks like an identifier of the rows, but the model "
-                "depends on it, so that it is a player.",
+                f"Column {codebook.names[place]!r} looks like an identifier of the rows, but the "
+                "model depends on it, so that it is a player."
             )
     if unused:
         warn(
             f"Columns that identify the rows and that no prediction depends on do not play: "
-            f"{shown(unused)}.",
+            f"{shown(unused)}."
         )
     return unused

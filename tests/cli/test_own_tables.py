@@ -160,3 +160,26 @@ def test_a_row_number_that_a_model_depends_on_is_a_player(
     found = explained(tmp_path, "empirical", "shop")
     assert found.players.names == ("row", "town", "age", "income", "country")
     assert (found.phi[:, 0] != 0).any()
+
+
+def test_a_column_that_is_constant_in_training_alone_does_not_play(
+    shop: Path, tmp_path: Path
+) -> None:
+    data = TableFile(path=str(shop), target="bought", missing="drop_unlabelled")
+    data.setup()
+    row = data.test_numbers[0]
+    frame = pd.read_csv(shop)
+    frame.loc[row, "country"] = "Chile"
+    path = tmp_path / "shop.csv"
+    frame.to_csv(path, index=False)
+    words = ["value_function=marginal", "instances=1"]
+    changed = r"columns \['country'\] to hold what they did"
+    with pytest.warns(UserWarning, match=changed):
+        train(tmp_path, *bought(path), BAYES, words[0])
+    with pytest.warns(UserWarning, match=changed):
+        explain(tmp_path, *bought(path), *words, *ALONE)
+    found = explained(tmp_path, "marginal", "shop")
+    assert found.instances == (row,)
+    assert (found.phi[:, -1] == 0).all()
+    # The model is given the value of training, and so it is shown.
+    assert found.features()["country"].tolist() == ["Norway"]

@@ -350,7 +350,8 @@ def test_columns_that_hold_one_value_do_not_play() -> None:
     same(codebook.frame(codebook.rows(frame)), held)
     same(through_json(codebook).frame(codebook.rows(frame)), held)
     with pytest.warns(UserWarning, match=r"columns \['one'\] to hold what they did"):
-        codebook.rows(frame.assign(one=["x", "y"]))
+        odd = codebook.rows(frame.assign(one=["x", "y"]))
+    same(codebook.frame(odd), held)
     whole = codebook.with_constants()
     assert whole.names == ("a", "one", "none")
     assert whole.decode(torch.zeros(1, 3)).values.tolist() == [[1, "x", None]]

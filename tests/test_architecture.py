@@ -99,6 +99,7 @@ DEFERRED = {
     ("folder", "safetensors.torch"): "only saving needs it",
     ("io.zarr", "xarray"): SLOW,
     ("io.zarr", "zarr"): SLOW,
+    ("models.boosting", "narwhals"): FRAMES,
     ("models.boosting", "xgboost"): "an optional dependency",
     ("models.estimators", "pandas"): FRAMES,
     ("models.files", "catboost"): "an optional dependency",

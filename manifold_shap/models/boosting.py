@@ -2,11 +2,13 @@
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from manifold_shap._arrays import is_frame
+from manifold_shap._words import shown
 from manifold_shap.models.estimators import EstimatorPredictor
 from manifold_shap.models.predictor import Predictor, is_of
 from manifold_shap.models.rows import (
@@ -153,8 +155,69 @@ class LightGBMBooster(_BoosterPredictor):
 
 
 def _for_xgboost(frame: Any, booster: Any) -> Any:
+    """The frame with text, and categories of polars, as categories that hold all of the training.
+
+    xgboost refuses a column of polars without any, such as one of missing cells alone.
+    """
+    import narwhals as nw
+
     types, names = booster.feature_types or [], booster.feature_names or []
-    return with_categories(frame, [n for n, t in zip(names, types, strict=False) if t == "c"])
+    wanted = [name for name, kind in zip(names, types, strict=False) if kind == "c"]
+    given = nw.from_native(frame, eager_only=True)
+    in_pandas = given.implementation.is_pandas()
+    loose = (nw.String,) if in_pandas else (nw.String, nw.Categorical)
+    found = [given[name] for name in given.columns if name in wanted]
+    open_ = [column for column in found if column.dtype in loose]
+    if not open_:
+        return frame
+    trained, made = _categories(booster), []
+    for column in open_:
+        met = column.drop_nulls().cast(nw.String).unique(maintain_order=True).to_list()
+        names = [each.decode(errors="replace") for each in trained.get(column.name, [])]
+        if not all(map(str.isascii, (*names, *met))):
+            if in_pandas:
+                names = _uncut(trained.get(column.name, []), met)
+            _check_met(column.name, names, met)
+        made.append(column.cast(nw.Enum(list(dict.fromkeys([*names, *met])))))
+    return given.with_columns(*made).to_native()
+
+
+def _categories(booster: Any) -> dict[str, list[bytes]]:
+    """Names of the categories of each column of the training, as xgboost has them."""
+    try:
+        columns = booster.get_categories(export_to_arrow=True).to_arrow()
+    except ImportError:  # Without pyarrow, the names in a batch have to do.
+        return {}
+    known = {name: categories for name, categories in columns if categories is not None}
+    return {name: [bytes(each.as_buffer()) for each in own] for name, own in known.items()}
+
+
+def _uncut(cut: Sequence[bytes], met: Sequence[str]) -> list[str]:
+    """Names of which xgboost makes these, when it takes them from a frame of pandas.
+
+    It joins the names, and takes as many bytes for each as the name has characters. Of the last
+    ones some characters are lost: they are those of a name in the batch, if one fits.
+
+    >>> _uncut([b"Oslo", "Züric".encode()], ["Zürich"])
+    ['Oslo', 'Zürich']
+    """
+    text, names, first = b"".join(cut).decode(errors="ignore"), list[str](), 0
+    for each in cut:
+        part, first = text[first : first + len(each)], first + len(each)
+        fits = [name for name in met if len(name) == len(each) and name.startswith(part)]
+        names.append(fits[0] if len(fits) == 1 else part.ljust(len(each), "?"))
+    return names
+
+
+def _check_met(column: str, names: Sequence[str], met: Sequence[str]) -> None:
+    unknown = [name for name in met if name not in names]
+    if unknown:
+        raise TypeError(
+            f"Expected categories of column {column!r} that xgboost knows, {shown(names)}, but got "
+            f"{shown(unknown)}. It cuts names that are not ASCII in frames of pandas, and only "
+            "there: ask with a frame of the library that it was trained with, best with its dtype, "
+            "`frame.astype({name: trained_frame[name].dtype})`."
+        )
 
 
 def _made_up(names: Any) -> bool:

@@ -80,22 +80,23 @@ def test_rows_are_those_of_the_file(shop: Path, tmp_path: Path) -> None:
         explain(tmp_path, *words, "instances=[4]")
 
 
-def test_the_model_sees_encoded_rows_of_codes(shop: Path, tmp_path: Path) -> None:
-    train(tmp_path, *bought(shop), *FOREST, "value_function=marginal")
+def test_the_command_line_explains_as_the_steps_by_hand_do(shop: Path, tmp_path: Path) -> None:
+    train(tmp_path, *bought(shop), *FOREST, "value_function=gaussian")
+    explain(tmp_path, *bought(shop), "value_function=gaussian", *ALONE, "instances=2")
+    stored = explained(tmp_path, "gaussian", "shop")
     data = TableFile(path=str(shop), target="bought", missing="drop_unlabelled")
     data.setup()
     place = tmp_path / "shop" / "classifier"
     expected = load_estimator(place).predict_proba(data.schema.encode(data.x_test).numpy())
     model = load_classifier(place, data)
-    found = model(data.x_test, scale="probabilities")
-    assert np.array_equal(found.numpy(), expected)
-    # A frame is explained as it is.
+    assert np.array_equal(model(data.x_test, scale="probabilities").numpy(), expected)
     imputer = ms.table_imputer(ms.GaussianImputer, data.schema, data.x_train)
-    value = ms.imputed_value(model, imputer, draws=4)
+    value = ms.imputed_value(model, imputer, draws=32)
     frame = pd.read_csv(shop, usecols=list(data.schema.columns)).iloc[data.test_numbers[:2]]
     explanation = ms.exact_shapley(value, frame)
-    assert torch.equal(explanation.prediction, found[:2])
-    assert explanation.instances == tuple(data.test_numbers[:2])
+    assert torch.equal(explanation.phi, stored.phi)
+    assert torch.equal(explanation.prediction, torch.from_numpy(expected[:2]))
+    assert explanation.instances == stored.instances == tuple(data.test_numbers[:2])
 
 
 @pytest.mark.filterwarnings("ignore:.*are exactly zero", "ignore:No row")

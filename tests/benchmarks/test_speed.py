@@ -321,6 +321,7 @@ def test_both_ways_give_the_same_values(kind: str) -> None:
     assert found["ratio"] == found["plain"] / found["along"]
 
 
+@pytest.mark.usefixtures("short_trainings")
 def test_vignettes_in_small(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("shap")
     monkeypatch.setattr(vignettes, "VAE", vignettes.VAE | {"max_epochs": 1, "hidden": [8]})
@@ -340,6 +341,7 @@ def test_frames_in_small(run: Run, tmp_path: Path) -> None:
     assert "| marginal | " in (tmp_path / "frames.md").read_text()
 
 
+@pytest.mark.usefixtures("short_trainings")
 def test_one_call_in_small(run: Run, tmp_path: Path) -> None:
     found = run("speed/one_call")["classes"]
     assert found["rows"] == 60

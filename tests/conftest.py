@@ -54,6 +54,15 @@ def root() -> Path:
     return Path(__file__).parent.parent
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _few_pairs() -> Iterator[None]:
+    """Tempers and candidates are chosen on a few hundred pairs instead of two thousand."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("vae.fit", "candidates"):
+            patch.setattr(f"manifold_shap.{module}._PAIRS", 256)
+        yield
+
+
 @pytest.fixture
 def any_type(monkeypatch: pytest.MonkeyPatch) -> None:
     """Arguments of a wrong type reach the package's own checks, as they do outside of tests."""

@@ -14,7 +14,7 @@ from tests.cli.commands import FOREST, QUICK, TINY, TINY_VAE, train
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _few_pairs() -> Iterator[None]:
+def _few_test_pairs() -> Iterator[None]:
     """Scores of a few hundred pairs instead of ten thousand."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("manifold_shap.cli.train.shapley_pairs", partial(ms.shapley_pairs, least=300))

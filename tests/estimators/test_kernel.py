@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +153,13 @@ def test_values_agree_with_exact_ones_within_their_errors(law: str) -> None:
     assert sampled.efficiency_gap < 1e-5
 
 
+@cache
+def known_game(players: int, seed: int) -> tuple[Table, Tensor]:
+    """A game of random values with 25 outputs, and its Shapley values."""
+    game = table(players, 25, seed)
+    return game, ms.exact_shapley(game, uniform(1, players)).phi
+
+
 @estimators
 @pytest.mark.parametrize(("players", "evaluations"), [(8, None), (8, 160), (10, 256)])
 def test_intervals_cover_exact_values_as_often_as_they_say(
@@ -162,9 +169,8 @@ def test_intervals_cover_exact_values_as_often_as_they_say(
     # 60 sets of coalitions, each for 25 games of random values: the share's own error is below 1 %.
     covered = []
     for seed in range(60):
-        game, x = table(players, 25, seed), uniform(1, players)
-        exact = ms.exact_shapley(game, x).phi
-        sampled = estimator(game, x, evaluations=evaluations or few, seed=seed)
+        game, exact = known_game(players, seed)
+        sampled = estimator(game, uniform(1, players), evaluations=evaluations or few, seed=seed)
         covered.append((sampled.phi - exact).abs() < 1.96 * sampled.standard_error)
     assert 0.92 < torch.cat(covered).float().mean() < 0.98
 

@@ -6,7 +6,7 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap.coalitions import all_coalitions
-from manifold_shap.vae.fit import fit_imputer
+from manifold_shap.vae.fit import choose_temper, fit_imputer
 
 COVARIANCE = torch.tensor(
     [[1.0, 0.8, 0.5, 0.2], [0.8, 1.0, 0.6, 0.3], [0.5, 0.6, 1.0, 0.7], [0.2, 0.3, 0.7, 1.0]]
@@ -50,17 +50,21 @@ def gaussian_case() -> tuple[Tensor, Tensor, Tensor]:
     return x, masks, truth
 
 
+@pytest.fixture(scope="module")
+def gaussian_imputer() -> ms.VAEImputer:
+    rows = gaussian_rows(3000, seed=0)
+    return fit_imputer(rows, latent=4, hidden=(64, 64), components=2, max_epochs=8)
+
+
 @pytest.mark.parametrize("posterior", ["bank", "encoder"])
-def test_vae_on_gaussian_data(gaussian_case: tuple[Tensor, Tensor, Tensor], posterior: str) -> None:
-    imputer = fit_imputer(
-        gaussian_rows(3000, seed=0),
-        latent=4,
-        hidden=(64, 64),
-        components=2,
-        max_epochs=8,
-        posterior=posterior,
-        importance=posterior == "encoder",
-    )
+def test_vae_on_gaussian_data(
+    gaussian_case: tuple[Tensor, Tensor, Tensor], gaussian_imputer: ms.VAEImputer, posterior: str
+) -> None:
+    imputer = gaussian_imputer
+    if posterior == "encoder":
+        trained = (imputer.network, imputer.reference, imputer.players)
+        imputer = ms.VAEImputer(*trained, posterior="encoder", importance=True)
+        imputer.temper = choose_temper(imputer, gaussian_rows(500, seed=2))
     value = ms.imputed_value(linear_and_square, imputer, "identity", draws=200)
     off = ms.imputed_value(
         linear_and_square, ms.MarginalImputer(imputer.reference), "identity", draws=200
@@ -103,8 +107,8 @@ def readings(x: Tensor) -> Tensor:
 
 
 def test_vae_and_surrogate_on_a_mixture_of_two() -> None:
-    train, x = mixture_rows(4000, seed=0), mixture_rows(200, seed=1)
-    mask = ms.shapley_pairs(200, 20, least=4000)
+    train, x = mixture_rows(4000, seed=0), mixture_rows(100, seed=1)
+    mask = ms.shapley_pairs(100, 20, least=2000)
     truth = mixture_truth(x, mask)
     scale = truth.var((0, 1))
     imputer = fit_imputer(train, latent=2, hidden=(64, 64), components=2, max_epochs=6)

@@ -197,7 +197,8 @@ class VAEImputer(Imputer):
         Each part takes the memory of the one before it.
         """
         if run == 1:
-            held = self.bank.new_empty(self._coalitions_of(_WEIGHT_ELEMENTS_CPU), len(self.bank))
+            most = min(self._coalitions_of(_WEIGHT_ELEMENTS_CPU), mask[..., 0].numel())
+            held = self.bank.new_empty(most, len(self.bank))
             for own, coalitions in self._pairs(x, mask):
                 yield self.bank_log_prob(own, coalitions, held[: len(own)])
             return
@@ -230,8 +231,8 @@ class VAEImputer(Imputer):
             u: uniform numbers.
         """
         codes, most = len(self.bank), self._coalitions_of(_CHOICE_ELEMENTS_CPU)
-        held = self.bank.new_empty(most, codes)
         wanted = u.flatten(0, 1)
+        held = self.bank.new_empty(min(most, len(wanted)), codes)
         chosen, squares, first = [], [], 0
         for part in parts:
             for log_prob in part.split(most):

@@ -101,7 +101,7 @@ class Mahalanobis(nn.Module):
         """
         rows, elements = self.standard.shape
         identity = torch.eye(elements, dtype=torch.float64, device=x.device)
-        step = max(1, _MOST_ELEMENTS // (max(rows, elements) * elements))
+        step = max(1, self._at_a_time // (max(rows, elements) * elements))
         numbers = torch.arange(present.shape[:2].numel(), device=x.device).view(present.shape[:2])
         split = (each.split(step) for each in (numbers, x, present))
         for some, given, coalitions in zip(*split, strict=True):

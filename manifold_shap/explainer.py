@@ -1,5 +1,6 @@
 """The front door: from a model and a data frame to explanations, in a few lines."""
 
+import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,11 @@ from manifold_shap.candidates import CANDIDATES, Fitted, Game, fit_candidates
 from manifold_shap.estimators.auto import auto_shapley
 from manifold_shap.explanation import Explanation
 from manifold_shap.folder import read, save, value_from
-from manifold_shap.models import Model, as_model
+from manifold_shap.models import FunctionPredictor, Model, as_model
 from manifold_shap.quality import Quality, best, report
 from manifold_shap.spaces import Identity, OutputSpace, as_space
 from manifold_shap.tables.codebook import Codebook
-from manifold_shap.tables.identifiers import unused_identifiers
+from manifold_shap.tables.identifiers import unused_identifiers, warn_of_ignored
 from manifold_shap.values import ValueFunction
 
 # Rows of a frame, at least: to learn from, to choose on and to report on.
@@ -219,10 +220,14 @@ def _without_identifiers(
     seed: int,
 ) -> tuple[Tensor, Codebook, Model]:
     """Rows, codebook and model; columns that number the rows and change nothing do not play."""
-    codebook = Codebook.fit(frame, players)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        codebook = Codebook.fit(frame, players)
     x = codebook.rows(frame)
     model = wrapped(x, codebook)
     unused = unused_identifiers(model, codebook, x, seed)
+    for each in caught if not unused else ():  # Some may be about columns that do not play.
+        warn(str(each.message))
     if unused:
         codebook = Codebook.fit(frame, players, left_out=unused)
         x = codebook.rows(frame)
@@ -232,6 +237,9 @@ def _without_identifiers(
             f"Columns that hold a single value have a share of exactly 0: "
             f"{shown(list(codebook.constants))}.",
         )
+    # Other models were fitted to these columns, and refuse more.
+    if isinstance(model.predictor, FunctionPredictor):
+        warn_of_ignored(model, codebook, x, seed)
     return x, codebook, model
 
 

@@ -134,11 +134,12 @@ def test_only_candidates_that_do_not_fit_the_table_are_left_out(
             ms.Explainer(TREES, FRAME, candidates=wanted)
 
 
+@pytest.mark.filterwarnings("ignore:Of the candidates")
 @pytest.mark.parametrize("unit", [1e-300, 1e300])
 def test_columns_of_any_size_are_explained_alike(unit: float) -> None:
     rng = np.random.default_rng(0)
     size = rng.normal(size=120)
-    frame = pd.DataFrame({"size": size, "rooms": size + rng.normal(size=120)})
+    frame = pd.DataFrame({"size": size + rng.normal(size=120), "rooms": size})
     results = []
     for one, rows in ((1.0, frame), (unit, frame * unit)):
         explainer = ms.Explainer(partial(_share_of, one), rows, candidates=FEW)
@@ -148,10 +149,11 @@ def test_columns_of_any_size_are_explained_alike(unit: float) -> None:
 
 
 def _share_of(unit: float, rows: pd.DataFrame) -> Any:
-    share = 1 / (1 + np.exp(-rows["size"].to_numpy() / unit))
+    share = 1 / (1 + np.exp(-(rows["size"] + rows["rooms"]).to_numpy() / unit))
     return np.stack((1 - share, share), 1)
 
 
+@pytest.mark.filterwarnings("ignore:No prediction changes when")
 def test_predictions_too_large_for_squared_errors_are_an_error() -> None:
     with pytest.raises(ValueError, match=r"squares are finite, .* as large as .*e\+30.; have the"):
         ms.Explainer(lambda rows: rows["size"] * 1e300, FRAME, returns="values", candidates=FEW)
@@ -192,6 +194,7 @@ def test_a_regression_is_explained_in_its_own_values() -> None:
     assert explainer.value.space.name == "identity"
 
 
+@pytest.mark.filterwarnings("ignore:No prediction changes when")
 def test_a_constant_column_has_a_share_of_exactly_0() -> None:
     frame = FRAME.assign(country="Norway", size=FRAME["size"])
     model = HistGradientBoostingClassifier(max_iter=5, random_state=0)
@@ -211,6 +214,7 @@ def test_a_constant_column_has_a_share_of_exactly_0() -> None:
     assert explanation.efficiency_gap < 1e-6
 
 
+@pytest.mark.filterwarnings("ignore:No prediction changes when")
 @pytest.mark.filterwarnings("ignore:Columns that hold a single value")
 def test_a_store_has_the_constant_columns_too(tmp_path: Path) -> None:
     frame = FRAME.assign(country="Norway", year=2024)
@@ -234,6 +238,7 @@ def test_a_store_has_the_constant_columns_too(tmp_path: Path) -> None:
     assert names[-2:] == ("country", "year")
 
 
+@pytest.mark.filterwarnings("ignore:No prediction changes when")
 def test_an_identifier_that_changes_nothing_is_left_out() -> None:
     frame = FRAME.assign(number=range(len(FRAME)))
 
@@ -246,6 +251,7 @@ def test_an_identifier_that_changes_nothing_is_left_out() -> None:
     assert explainer(frame.head(2), evaluations=60).players.names == tuple(FRAME)
 
 
+@pytest.mark.filterwarnings("ignore:No prediction changes when")
 @pytest.mark.filterwarnings("ignore:Of the candidates")
 def test_an_identifier_that_matters_between_distant_rows_is_found() -> None:
     frame = table(600).assign(number=range(600))
@@ -256,6 +262,35 @@ def test_an_identifier_that_matters_between_distant_rows_is_found() -> None:
 
     with pytest.warns(UserWarning, match="'number' looks like an identifier"):
         assert "number" in ms.Explainer(predict, frame, candidates=["gaussian"]).codebook.names
+
+
+@pytest.mark.filterwarnings("ignore:Of the candidates")
+def test_columns_that_a_function_ignores_are_named_with_a_hint_at_the_target() -> None:
+    frame = FRAME.assign(
+        dear=PRICE > 250, label=[f"house {k % 101}" for k in range(len(FRAME))], rooms=PRICE
+    )
+
+    def predict(rows: pd.DataFrame) -> Any:
+        share = 1 / (1 + np.exp((80 - rows["size"].to_numpy()) / 25))
+        share = np.where(rows["renovated"].isna() | (rows["town"] == "Oslo"), share, share / 2)
+        return np.stack((1 - share, share), 1)
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ms.Explainer(predict, frame, candidates=["gaussian"])
+    ignored = [text for each in caught if "permuted among" in (text := str(each.message))]
+    assert len(ignored) == 1
+    assert "among 120 rows: ['rooms', 'dear', 'label']. If the target is among them" in ignored[0]
+
+
+@pytest.mark.filterwarnings("ignore:Of the candidates")
+def test_an_identifier_that_changes_nothing_has_no_warning_beside() -> None:
+    frame = table(300)[["size"]].assign(name=[f"house {k}" for k in range(300)])
+    with pytest.warns(UserWarning, match="do not play") as caught:
+        ms.Explainer(
+            lambda rows: rows["size"].to_numpy(), frame, returns="values", candidates=["gaussian"]
+        )
+    assert not any("categories" in str(each.message) for each in caught)
 
 
 @pytest.mark.filterwarnings("ignore:Of the candidates")

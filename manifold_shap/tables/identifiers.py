@@ -1,4 +1,4 @@
-"""Tells which columns identify the rows without a use to the model: these need not play."""
+"""Tells which columns the model has no use for; those that identify the rows need not play."""
 
 from collections.abc import Callable, Collection
 from typing import Any
@@ -11,6 +11,8 @@ from manifold_shap.tables.codebook import Codebook
 
 # Rows, of all over the table, on which columns that look like identifiers are permuted.
 _PERMUTED_ROWS = 1024
+# Rows on which most columns that a model depends on are found to be such.
+_FIRST_ROWS = 128
 
 
 def unused_identifiers(
@@ -39,9 +41,7 @@ def unused_identifiers(
     some, unused = x[order[:_PERMUTED_ROWS]], []
     before = model(some)
     for place in suspects:
-        permuted = some.clone()
-        permuted[:, place] = some[:, place].roll(1)
-        if torch.equal(model(permuted), before):
+        if torch.equal(model(_permuted(some, place)), before):
             unused.append(names[place])
         else:
             warn(
@@ -54,3 +54,36 @@ def unused_identifiers(
             f"{shown(unused)}."
         )
     return unused
+
+
+def warn_of_ignored(
+    model: Callable[[Tensor], Tensor], codebook: Codebook, x: Tensor, seed: int
+) -> None:
+    """Warn of columns that play although no prediction depends on them, in one warning.
+
+    On the manifold such a column has a share by what it tells of the others: of the target, if that
+    is among them, nearly all.
+
+    Args:
+        model, codebook, x, seed: see `unused_identifiers`.
+    """
+    order = torch.randperm(len(x), generator=torch.Generator().manual_seed(seed))
+    some, ignored = x[order[:_PERMUTED_ROWS]], list(range(len(codebook.names)))
+    for rows in dict.fromkeys((len(some[:_FIRST_ROWS]), len(some))):
+        before = model(some[:rows])
+        ignored = [k for k in ignored if torch.equal(model(_permuted(some[:rows], k)), before)]
+        if not ignored:
+            return
+    warn(
+        f"No prediction changes when these columns are permuted among {len(some)} rows: "
+        f"{shown([codebook.names[k] for k in ignored])}. If the target is among them, leave it "
+        "out. Features that the model ignores may stay: on the manifold they have a share by what "
+        "they tell about those that it uses."
+    )
+
+
+def _permuted(rows: Tensor, place: int) -> Tensor:
+    """The rows, in whose order one column is shifted by a row."""
+    permuted = rows.clone()
+    permuted[:, place] = rows[:, place].roll(1)
+    return permuted

@@ -280,7 +280,9 @@ def imputed_value(
         (2, tensor([[[2.5000]]]))
 
     Args:
-        model: see `as_model`.
+        model: see `as_model`. It gets rows of floats, even of an imputer of whole numbers; one that
+            needs whole numbers (of words, say) is wrapped before, by `as_model(model, x)` with an
+            array or a tensor `x` of these.
         imputer: e.g. `MarginalImputer(x_train)`; its reference rows give v(∅).
         output: output space: a name in `spaces.SPACES`, or an `OutputSpace`.
         draws: completions per coalition, at least 1; where the imputer has fewer distinct ones,

@@ -462,3 +462,18 @@ def test_an_imputed_value_may_know_the_table_of_its_rows() -> None:
         ms.imputed_value(
             lambda x: x.softmax(-1), ms.MarginalImputer(torch.ones(2, 3)), schema=schema
         )
+
+
+def test_a_model_that_is_wrapped_with_whole_numbers_gets_these_of_any_imputer() -> None:
+    words = torch.tensor([[0, 1], [2, 3], [1, 1], [3, 0]])
+    network = torch.nn.Sequential(torch.nn.Embedding(4, 1), torch.nn.Flatten())
+    x, mask = words[:1], torch.tensor([[[True, False]]])
+    for imputer in (ms.MarginalImputer(words), ms.GaussianImputer(words)):
+        with pytest.raises(RuntimeError, match="Sequential failed"):
+            ms.imputed_value(network, imputer)
+        value = ms.imputed_value(ms.as_model(network, words), imputer, draws=4)
+        if isinstance(imputer, ms.MarginalImputer):
+            drawn = torch.stack((x.expand(4, -1)[:, 0], words[:, 1]), 1)
+            expected = network(drawn).softmax(-1).mean(0)
+            torch.testing.assert_close(value(x, mask)[0, 0], expected)
+        torch.testing.assert_close(value.prediction(x.float()), network(x).softmax(-1))

@@ -191,7 +191,8 @@ def test_another_surrogate_is_refused(trained: AmortizedExplainer, tmp_path: Pat
 
 def test_the_seed_decides() -> None:
     def fit(seed: int) -> torch.Tensor:
-        words = {"hidden": [8], "max_epochs": 1, "batch_size": 8, "trainer": {"accelerator": "cpu"}}
+        few = {"accelerator": "cpu", "limit_train_batches": 10}
+        words = {"hidden": [8], "max_epochs": 1, "batch_size": 8, "trainer": few}
         explainer = ms.fit_amortized(network(4), uniform(100, 4), seed=seed, **words)
         return explainer(uniform(5, 4))
 

@@ -70,6 +70,11 @@ def any_type(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def many_calls(any_type: None) -> None:
+    """For tests of hundreds of small calls, where checks of shapes take half of the time."""
+
+
+@pytest.fixture
 def make_value() -> "Callable[..., ValueFunction]":
     """Small value functions of a linear model on four features, in any output space."""
     return _make_value

@@ -555,6 +555,7 @@ class EstimatorContract:
             parts.standard_error, whole.standard_error, rtol=0, atol=0, equal_nan=True
         )
 
+    @pytest.mark.usefixtures("many_calls")
     def test_batch_size_does_not_matter_to_any_value_function(
         self, estimator: Estimator, made: Made
     ) -> None:

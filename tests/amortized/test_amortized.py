@@ -40,6 +40,7 @@ def test_it_learns_shapley_values_of_rows_it_has_not_seen(trained: AmortizedExpl
     assert apart < 0.5 * mean
 
 
+@pytest.mark.usefixtures("many_calls")
 @pytest.mark.parametrize("batch_size", [1, 5, 12, 128])
 def test_labels_are_unbiased_for_any_batch_size(batch_size: int) -> None:
     """Means over 1,500 labels or more, of 24 numbers: beyond 4.5 errors once in 6,000 times."""

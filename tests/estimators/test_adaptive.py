@@ -229,6 +229,7 @@ def test_an_uneven_game_is_known_better_than_by_equal_shares() -> None:
     assert error(adaptive) < 0.7 * error(equal)
 
 
+@pytest.mark.usefixtures("many_calls")
 def test_a_player_whose_first_contributions_are_alike_is_sampled_again() -> None:
     # Each adds something once in four times: eight zeros come first in one case of ten.
     def all_needed(x: Tensor, mask: Tensor) -> Tensor:

@@ -74,6 +74,7 @@ def z_scores(found: ms.Explanation, exact: ms.Explanation) -> Tensor:
     return (found.phi - exact.phi) / found.standard_error
 
 
+@pytest.mark.usefixtures("many_calls")
 @pytest.mark.parametrize("game", ["polynomial", "network", "linearized"])
 def test_95_percent_intervals_cover_95_percent(game: str) -> None:
     """400 rows of games with their own coalitions: a coverage outside 92 to 98 % is an error.
@@ -118,6 +119,7 @@ def test_auto_keeps_to_its_budget(evaluations: int) -> None:
     assert found.made_by["evaluations"] <= evaluations
 
 
+@pytest.mark.usefixtures("many_calls")
 @pytest.mark.parametrize("linearized", [True, False])
 def test_the_mean_of_many_runs_is_exact(linearized: bool) -> None:
     """Means over 2,000 runs, of 30 numbers: beyond 4.5 standard errors once in 5,000 times."""

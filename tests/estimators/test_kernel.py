@@ -160,6 +160,7 @@ def known_game(players: int, seed: int) -> tuple[Table, Tensor]:
     return game, ms.exact_shapley(game, uniform(1, players)).phi
 
 
+@pytest.mark.usefixtures("many_calls")
 @estimators
 @pytest.mark.parametrize(("players", "evaluations"), [(8, None), (8, 160), (10, 256)])
 def test_intervals_cover_exact_values_as_often_as_they_say(
@@ -419,6 +420,7 @@ def test_values_and_errors_are_those_of_one_refit_for_each_pair(
         )
 
 
+@pytest.mark.usefixtures("many_calls")
 def test_there_is_no_bias_where_the_regression_has_one() -> None:
     # Five of ten pairs of two players are drawn beside all of one. Over seeds, a right mean fails
     # any of 100 comparisons with a probability of 1e-4.
@@ -484,6 +486,7 @@ def test_an_explanation_by_sample_reuse_knows_how_it_was_made() -> None:
     }
 
 
+@pytest.mark.usefixtures("many_calls")
 def test_a_start_is_made_unbiased_by_few_evaluations() -> None:
     """Fewer than players: 300 runs, 48 numbers; beyond 4.5 errors once in 3,000 times."""
     game, x = table(6, outputs=8), uniform(1, 6)

@@ -33,6 +33,7 @@ def test_fewer_are_refused_with_the_least(estimator: str, least: int) -> None:
         explain(game(6), torch.zeros(1, 6), evaluations=least - 2)
 
 
+@pytest.mark.usefixtures("many_calls")
 def test_few_evaluations_leave_no_bias() -> None:
     x = torch.zeros(1, 6)
     exact = ms.exact_shapley(game(6), x).phi[0, :, 0]

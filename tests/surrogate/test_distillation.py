@@ -106,6 +106,7 @@ LONGER = {
 }  # fmt: skip
 
 
+@pytest.mark.usefixtures("many_calls")
 def test_a_good_teacher_brings_the_surrogate_closer_to_the_truth() -> None:
     truth = TableValue()
 
@@ -356,6 +357,7 @@ class NormalValue(ModelValue):
         return mean[0] * mean[1] + covariance[0, 1] + step
 
 
+@pytest.mark.usefixtures("many_calls")
 def test_of_a_small_table_a_surrogate_is_as_close_to_the_truth_as_its_teacher() -> None:
     imputer = ms.GaussianImputer(NORMAL)
     teacher = ms.imputed_value(product, imputer, "identity", draws=4)

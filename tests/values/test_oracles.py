@@ -106,6 +106,7 @@ def readings(x: Tensor) -> Tensor:
     return torch.stack((x.mean(1), x[:, 0] * x[:, 19]), dim=1)
 
 
+@pytest.mark.usefixtures("many_calls")
 def test_vae_and_surrogate_on_a_mixture_of_two() -> None:
     train, x = mixture_rows(4000, seed=0), mixture_rows(100, seed=1)
     mask = ms.shapley_pairs(100, 20, least=2000)

@@ -41,7 +41,7 @@ def unused_identifiers(
     some, unused = x[order[:_PERMUTED_ROWS]], []
     before = model(some)
     for place in suspects:
-        if torch.equal(model(_permuted(some, place)), before):
+        if torch.equal(model(_permuted(some, [place])), before):
             unused.append(names[place])
         else:
             warn(
@@ -71,7 +71,7 @@ def warn_of_ignored(
     some, ignored = x[order[:_PERMUTED_ROWS]], list(range(len(codebook.names)))
     for rows in dict.fromkeys((len(some[:_FIRST_ROWS]), len(some))):
         before = model(some[:rows])
-        ignored = [k for k in ignored if torch.equal(model(_permuted(some[:rows], k)), before)]
+        ignored = _ignored(model, some[:rows], before, ignored)
         if not ignored:
             return
     warn(
@@ -82,8 +82,22 @@ def warn_of_ignored(
     )
 
 
-def _permuted(rows: Tensor, place: int) -> Tensor:
-    """The rows, in whose order one column is shifted by a row."""
+def _ignored(
+    model: Callable[[Tensor], Tensor], rows: Tensor, before: Tensor, places: list[int]
+) -> list[int]:
+    """The columns whose permutation changes nothing; many that nothing depends on are one call."""
+    if torch.equal(model(_permuted(rows, places)), before):
+        return places
+    if len(places) == 1:
+        return []
+    middle = len(places) // 2
+    halves = (places[:middle], places[middle:])
+    return [place for half in halves for place in _ignored(model, rows, before, half)]
+
+
+def _permuted(rows: Tensor, places: list[int]) -> Tensor:
+    """The rows, in whose order each of these columns is shifted, and each by another number."""
     permuted = rows.clone()
-    permuted[:, place] = rows[:, place].roll(1)
+    for place in places:
+        permuted[:, place] = rows[:, place].roll(1 + place % (len(rows) - 1))
     return permuted

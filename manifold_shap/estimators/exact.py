@@ -86,7 +86,9 @@ def exact_shapley(
     weights = [_weights(all_coalitions(len(members))).to(game.device) for members in order.members]
     repeats = evaluations // needed if game.sampled and evaluations and needed else 1
     numbers = torch.arange(repeats * needed)
-    keys = _random.fold(game.keys(seed)[:, None], numbers)
+    keys = game.keys(seed)[:, None]
+    if game.sampled:
+        keys = _random.fold(keys, numbers)
 
     def coalitions(start: int, stop: int) -> Tensor:
         return masks[numbers[start:stop] % needed]

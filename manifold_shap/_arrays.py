@@ -16,6 +16,7 @@ from manifold_shap._words import shown, way_to_rows
 
 Label: TypeAlias = int | float | str | datetime
 
+_NO_FRAMES = (Tensor, np.ndarray, list, tuple, range)
 _TABLES = (
     "`ms.Explainer(model, frame)` explains such a table as it is and, step by step, "
     "`ms.Codebook.fit(frame)` makes rows of it"
@@ -44,18 +45,18 @@ def column_names(x: Any) -> tuple[str, ...] | None:
 
 
 def row_labels(x: Any) -> tuple[Label, ...] | None:
-    """The index of a frame of pandas, see `as_instances`; None where there is none.
+    """The index of a frame or a column of pandas, see `as_instances`; None where there is none.
 
     >>> import pandas as pd
     >>> row_labels(pd.DataFrame({"age": [30, 40]}, index=["Ann", "Bob"]))
     ('Ann', 'Bob')
     """
-    frame = _narwhal(x)
-    if frame is None:
+    if isinstance(x, _NO_FRAMES):
         return None
     import narwhals as nw
 
-    index = nw.maybe_get_index(frame)
+    rows = nw.from_native(x, eager_only=True, allow_series=True, pass_through=True)
+    index = nw.maybe_get_index(rows) if isinstance(rows, nw.DataFrame | nw.Series) else None
     return None if index is None else as_instances(index)
 
 
@@ -125,7 +126,7 @@ def read_numbers(x: Any, name: str, columns: Sequence[str] = ()) -> np.ndarray:
 
 def _narwhal(x: Any) -> Any:
     """The frame as narwhals has it; None where it is none that narwhals knows."""
-    if isinstance(x, Tensor | np.ndarray | list | tuple | range):
+    if isinstance(x, _NO_FRAMES):
         return None
     import narwhals as nw
 

@@ -15,7 +15,7 @@ _DECORATORS = ("torch.", "jaxtyping.", "beartype.")
 
 
 class UnfitError(ValueError):
-    """Rows that a value function cannot be fitted to, for no fault of the model."""
+    """Rows that a value function cannot be fitted to: for no fault of the model or of settings."""
 
 
 def warn(message: str) -> None:

@@ -28,7 +28,8 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from manifold_shap._words import check_choice
+from manifold_shap._arrays import row_labels
+from manifold_shap._words import check_choice, shown
 from manifold_shap.explanation import Explanation
 
 if TYPE_CHECKING:
@@ -115,12 +116,14 @@ def global_values(explanation: Explanation, y: Any, output: str | None = None) -
         explanation: of the rows, by any estimator, of the probabilities of classes or of a
             regression.
         y: of each row the true class or, for a regression, the true number. Classes are names of
-            outputs, also as numbers, or their positions where no name is a number.
+            outputs, also as numbers, or their positions where no name is a number. A column of
+            pandas has the labels of the explained rows, if these have some.
         output: of a regression with several outputs, the one that `y` measures.
 
     Raises:
-        ValueError: another number of labels than of rows, a class that is no output, numbers that
-            are not finite or all the same; log-ratios, or rows with players of their own.
+        ValueError: another number of labels than of rows, or labels of other rows, a class that is
+            no output, numbers that are not finite or all the same; log-ratios, or rows with players
+            of their own.
     """
     if explanation.players.by_row:
         raise ValueError(
@@ -132,11 +135,19 @@ def global_values(explanation: Explanation, y: Any, output: str | None = None) -
             f"Expected the probabilities of classes, or a regression, but this explanation is in "
             f"the space {explanation.space.name!r}; explain with output='probability'."
         )
+    known = row_labels(y)
     y = np.asarray(y.cpu() if isinstance(y, Tensor) else y)
     if y.shape != explanation.phi.shape[:1]:
         raise ValueError(
             f"Expected labels of shape (rows,), one per row, {len(explanation.phi)} of them, but "
             f"got {y.shape}."
+        )
+    instances = tuple(explanation.instances)
+    if known is not None and instances not in (known, tuple(range(len(instances)))):
+        raise ValueError(
+            f"Expected `y` of the explained rows, {shown(instances, 3)}, but its index has "
+            f"{shown(known, 3)}; pass `y.loc[list(explanation.instances)]`, or an array in their "
+            "order."
         )
     if explanation.space.regression:
         return _of_regression(explanation, y, output)

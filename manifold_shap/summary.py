@@ -76,4 +76,6 @@ def _contributions(some: "Explanation", output: list[int]) -> list[str]:
 
 def _more(explanation: "Explanation") -> list[str]:
     left = len(explanation.phi) - _ROWS
-    return [f"and {left} more row{'s' if left > 1 else ''}"] if left > 0 else []
+    more = [f"and {left} more row{'s' if left > 1 else ''}"] if left > 0 else []
+    unknown = explanation.standard_error.isnan() & explanation.phi.isfinite()
+    return [*more, "standard errors are unknown"] if bool(unknown.any()) else more

@@ -4,6 +4,7 @@ from itertools import permutations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from sklearn.datasets import load_iris
@@ -130,6 +131,19 @@ def test_classes_may_be_numbers_from_one_on() -> None:
     assert found.accuracy == pytest.approx(expected.accuracy)
     with pytest.raises(ValueError, match="but got \\['0'\\]"):
         ms.global_values(ms.exact_shapley(value, X[::5]), Y[::5])
+
+
+def test_targets_of_other_rows_are_refused() -> None:
+    names = [f"h{k}" for k in range(5)]
+    explanation = ms.exact_shapley(marginal(), X[:5]).with_labels(names)
+    y = pd.Series(Y[:5], index=names)
+    found = ms.global_values(explanation, y)
+    assert torch.equal(found.phi, ms.global_values(explanation, Y[:5]).phi)
+    for other in (y.iloc[::-1], y.reset_index(drop=True)):
+        with pytest.raises(ValueError, match=r"Expected `y` of the explained rows, \['h0', 'h1'"):
+            ms.global_values(explanation, other)
+    numbered = ms.exact_shapley(marginal(), X[:5])
+    assert torch.equal(ms.global_values(numbered, y).phi, found.phi)
 
 
 @pytest.mark.parametrize(("space", "classes"), [("ilr", 3), ("log_odds", 2)])

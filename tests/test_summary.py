@@ -85,3 +85,11 @@ def test_an_explanation_of_nothing_has_a_title() -> None:
     assert repr(explanation).startswith(title)
     assert len(repr(explanation).splitlines()) == 1
     assert explanation._repr_html_().startswith(title)
+
+
+def test_errors_that_are_not_known_are_said() -> None:
+    value = ms.imputed_value(lambda x: x[:, :1], ms.GaussianImputer(torch.randn(30, 4)), "identity")
+    once = ms.exact_shapley(value, X)
+    assert repr(once).splitlines()[-1] == "standard errors are unknown"
+    assert "<p>standard errors are unknown</p>" in once._repr_html_()
+    assert "unknown" not in repr(ms.exact_shapley(value, X, evaluations=28))

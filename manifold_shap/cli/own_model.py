@@ -39,13 +39,13 @@ def wrapped(own: Settings, data: TensorDataModule) -> Model:
     found = {key: own[key] for key in own if key not in (*_HOW, "_target_")}
     model = registry.code(own["_target_"])(**found)
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", UserWarning
-        )  # They are given below, when columns are known.
+        # They are given below, when it is known which columns play.
+        warnings.simplefilter("ignore", UserWarning)
         data.setup()
-        codebook, every = codebook_of(data.schema), _as_model(model, own, data)
-    if codebook is None:
-        return every
+        codebook = codebook_of(data.schema)
+        every = None if codebook is None else _as_model(model, own, data)
+    if codebook is None or every is None:
+        return _as_model(model, own, data)
     data.leave_out(unused_identifiers(every, codebook, data.x_train, data.seed, data.described))
     return _as_model(model, own, data)
 

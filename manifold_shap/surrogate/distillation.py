@@ -206,8 +206,11 @@ def _sample_pairs(
 def disagreement(found: Tensor, known: Tensor) -> float:
     """The largest difference between outputs, or 0 where two machines may differ as much.
 
+    That is a thousandth of how far the outputs spread, or 1e-5 of the largest of them.
+
     >>> disagreement(torch.tensor([0.5, 0.5]), torch.tensor([0.5001, 0.4999]))
     0.0
     """
     gap = (found - known).abs().max().item() if found.shape == known.shape else torch.inf
-    return 0.0 if gap <= 1e-3 * max(1.0, known.abs().max().item()) else gap
+    spread, size = (known.max() - known.min()).item(), known.abs().max().item()
+    return 0.0 if gap <= max(1e-3 * spread, 1e-5 * size) else gap

@@ -340,7 +340,7 @@ class Codebook:
         if changed:
             warn(
                 f"Expected columns {shown(changed)} to hold what they did throughout training but "
-                "other values occur; the model sees those of training, see `constants`.",
+                "other values occur; the model sees those of training, in `codebook.constants`.",
             )
 
 

@@ -198,7 +198,7 @@ def _runner(
     try:
         return L.Trainer(**{**silent, **usual, "num_sanity_val_steps": 0, **own})
     except (MisconfigurationException, ImportError, RuntimeError, ValueError, TypeError) as error:
-        raise UnfitError(
+        raise ValueError(
             "Expected `trainer` settings that Lightning and this machine can run but got "
             f"{own}: {error}"
         ) from error

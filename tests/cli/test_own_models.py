@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import skops.io
+import torch
 import xgboost
 from sklearn.compose import make_column_transformer
 from sklearn.impute import SimpleImputer
@@ -15,6 +16,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
+from manifold_shap.cli import own_model, registry
+from manifold_shap.data import Digits
 from tests.cli.commands import TINY, TINY_VAE, explain, explained, train
 
 pytestmark = pytest.mark.filterwarnings("ignore:Columns that identify the rows")
@@ -177,3 +180,13 @@ def test_a_regression_is_explained_as_it_is_by_default(tmp_path: Path) -> None:
     explain(tmp_path, "data=diabetes", *words, "compare=[marginal]")
     assert explained(tmp_path, data="diabetes").space.name == "identity"
     explain(tmp_path, "data=diabetes", "value_function=marginal", *words, "compare=[]")
+
+
+def test_a_random_model_of_images_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    def noisy(x: torch.Tensor) -> torch.Tensor:
+        return torch.rand(len(x), 10).softmax(1)
+
+    monkeypatch.setattr(registry, "code", lambda name: lambda **given: noisy)
+    own = {"_target_": "any", "classes": None, "returns": "probabilities", "batch_size": None}
+    with pytest.warns(UserWarning, match="gives other outputs when it is called again"):
+        own_model.wrapped(own, Digits(own_model=True))

@@ -15,7 +15,12 @@ from torch import Tensor, nn
 import manifold_shap as ms
 from manifold_shap.coalitions import all_coalitions
 from manifold_shap.surrogate import distillation
-from manifold_shap.surrogate.distillation import check_teacher, evaluate_teacher, rows_to_teach
+from manifold_shap.surrogate.distillation import (
+    check_teacher,
+    disagreement,
+    evaluate_teacher,
+    rows_to_teach,
+)
 from manifold_shap.surrogate.fit import SurrogateTask
 from manifold_shap.surrogate.network import Surrogate
 from manifold_shap.values import model_for
@@ -466,3 +471,11 @@ def test_a_teacher_is_a_value_function_and_its_pairs_are_counted() -> None:
 def test_targets_reach_a_training_on_a_gpu() -> None:
     value = fit(**{**LONGER, "trainer": {"accelerator": "gpu"}}, teacher=TableValue())
     assert distance(value, TableValue()) < 1e-3
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_another_model_is_told_from_another_machine_in_any_unit(unit: float) -> None:
+    known = unit * torch.linspace(0, 1, 20)[:, None]
+    assert disagreement(known * (1 + 1e-6), known) == 0
+    assert disagreement(known + 0.01 * unit, known) == pytest.approx(0.01 * unit, rel=1e-3)
+    assert disagreement(known[:5], known) == torch.inf

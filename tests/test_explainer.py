@@ -239,6 +239,27 @@ def test_a_store_has_the_constant_columns_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:No prediction changes when")
+@pytest.mark.filterwarnings("ignore:Columns that hold a single value")
+def test_constant_columns_belong_to_their_groups() -> None:
+    frame = FRAME.assign(country="Norway", year=2024, month=1)
+    groups = {"place": ["country", "town"], "date": ["year", "month"]}
+
+    def predict(rows: pd.DataFrame) -> Any:
+        return TREES.predict_proba(rows[[*FRAME]])
+
+    explainer = ms.Explainer(predict, frame, players=groups, candidates=["gaussian"])
+    found = explainer(frame.head(2), evaluations=60)
+    alone = ms.Explainer(predict, FRAME, players={"place": ["town"]}, candidates=["gaussian"])
+    other = alone(FRAME.head(2), evaluations=60)
+    assert found.players.names == (*other.players.names, "date")
+    assert torch.equal(found.phi[:, :-1], other.phi)
+    assert (found.phi[:, -1] == 0).all()
+    cells = found.features().iloc[0]
+    assert cells["place"] == f"town = {frame['town'].iloc[0]}, country = Norway"
+    assert cells["date"] == "year = 2024, month = 1"
+
+
+@pytest.mark.filterwarnings("ignore:No prediction changes when")
 def test_an_identifier_that_changes_nothing_is_left_out() -> None:
     frame = FRAME.assign(number=range(len(FRAME)))
 

@@ -13,6 +13,8 @@ from manifold_shap.tables.rows import codebook_of
 def with_constants(explanation: Explanation) -> Explanation:
     """The explanation of rows of codes, with the constant columns of their table as players.
 
+    A constant in a group with columns that vary belongs to their player.
+
     >>> import pandas as pd
     >>> from manifold_shap import Codebook, as_model, exact_shapley, imputed_value, table_imputer
     >>> from manifold_shap import MarginalImputer
@@ -25,15 +27,21 @@ def with_constants(explanation: Explanation) -> Explanation:
     (('size', 'year'), tensor([-1.,  0.], dtype=torch.float64))
     """
     codebook, players = codebook_of(explanation.schema), explanation.players
-    constants = () if codebook is None else tuple(codebook.constants)
-    if codebook is None or not constants:
+    if codebook is None or not codebook.constants:
         return explanation
+    whole, many = codebook.with_constants(), len(codebook.players)
+    # Each column's player of the codebook; a constant in a group with others is their player's.
+    index = whole.players.index.tolist()
+    owners = [
+        players.index[index.index(player)] if player < many else len(players) + player - many
+        for player in index[len(codebook.names) :]
+    ]
+    alone = whole.players.names[many:]
     made: dict[str, Any] = {}
     for name in ("phi", "standard_error", "covariance", "x"):
         known = vars(explanation)[name]
         if known is not None:
-            nothing = known.new_zeros(len(known), len(constants), *known.shape[2:])
-            made[name] = torch.cat((known, nothing), dim=1)
-    owners = len(players) + torch.arange(len(constants))
-    every = Players([*players.names, *constants], torch.cat((players.index, owners)))
-    return replace(explanation, **made, players=every, schema=codebook.with_constants())
+            more = len(owners) if name == "x" else len(alone)
+            made[name] = torch.cat((known, known.new_zeros(len(known), more, *known.shape[2:])), 1)
+    every = Players([*players.names, *alone], torch.cat((players.index, torch.tensor(owners))))
+    return replace(explanation, **made, players=every, schema=whole)

@@ -123,7 +123,7 @@ class Codebook:
         first = np.zeros(1, dtype=np.int64)
         rest = (name for name in form.columns if name not in frozenset(varying))
         held = {name: form.take(columns[name], first) for name in rest}
-        return cls(form, coded, held, named_groups(players, varying, held), out)
+        return cls(form, coded, held, named_groups(players, form.columns, playing), out)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -238,7 +238,7 @@ class Codebook:
         return found
 
     def with_constants(self) -> "Codebook":
-        """The same with the constant columns behind the others, of which each is a player.
+        """The same with the constant columns behind the others: players, or of a group's player.
 
         For explanations: a code of 0 stands for the constant.
         """

@@ -8,9 +8,9 @@ from manifold_shap.players import Players
 
 
 def named_groups(
-    players: Mapping[str, Sequence[Any]] | None, names: Sequence[Any], held: Mapping[Any, Any]
+    players: Mapping[str, Sequence[Any]] | None, columns: Sequence[Any], playing: Sequence[Any]
 ) -> dict[str, list[str]]:
-    """Groups of the columns that vary, checked, as text.
+    """Groups of the columns that play or are constant, checked, as text.
 
     Raises:
         TypeError: no groups by name.
@@ -21,15 +21,15 @@ def named_groups(
             f"Expected `players` to be groups of columns by name but got {players!r:.100}; write "
             'them as in {"size": ["length", "width"]}.'
         )
-    columns, groups = [*names, *held], dict[str, list[str]]()
+    groups = dict[str, list[str]]()
     for group, members in (players or {}).items():
         listed = [members] if isinstance(members, str) else list(members)
         check_known(listed, columns, f"columns of the group {group!r}")
-        own = [str(name) for name in listed if name in names]
-        taken = str(group) not in own and str(group) in map(str, columns)
+        taken = str(group) in map(str, frozenset(columns) - frozenset(listed))
         if taken or not listed:
             problem = "a name that no column outside of it has" if taken else "columns"
             raise ValueError(f"Expected the group {group!r} to have {problem} but got {listed}.")
+        own = [str(name) for name in listed if name in playing]
         if own:
             groups[str(group)] = own
     return groups

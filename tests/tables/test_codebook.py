@@ -377,6 +377,24 @@ def test_groups_are_players() -> None:
     assert through_json(codebook).players.names == ("ends", "b")
 
 
+def test_groups_may_have_constant_columns() -> None:
+    frame = pd.DataFrame({"a": [1, 2], "b": [1, 2], "k": 7, "t": "x", "id": 5})
+    groups = {"g": ["k", "a"], "t": ["t"], "id": ["id"]}
+    codebook = Codebook.fit(frame, groups, left_out=["id"])
+    for own in (codebook, through_json(codebook)):
+        assert own.players.names == ("g", "b")
+        whole = own.with_constants()
+        assert whole.names == ("a", "b", "k", "t")
+        assert whole.players.names == ("g", "b", "t")
+        assert whole.players.index.tolist() == [0, 1, 0, 2]
+    assert Codebook.fit(frame, {"k": ["a", "k"]}).players.names == ("k", "b")
+    for bad in ({"k": ["a", "b"]}, {"k": ["t"]}, {"id": ["a", "k"]}):
+        with pytest.raises(ValueError, match="to have a name that no column outside of it has"):
+            Codebook.fit(frame, bad, left_out=["id"])
+    with pytest.raises(ValueError, match=r"one group at most but column 'k' is in 'g' and in 'h'"):
+        Codebook.fit(frame, {"g": ["a", "k"], "h": ["b", "k"]})
+
+
 def test_values_that_training_had_none_of_reach_the_model() -> None:
     frame = mixed_frame()
     codebook = Codebook.fit(frame)

@@ -199,11 +199,11 @@ def _evaluate(value: ValueFunction, run: Run, training: Settings, place: Path) -
 
 def _in_words(metrics: Settings) -> str:
     draws = metrics["draws"]
-    noise = f" with {draws} draws ({metrics['mse_debiased']:.5f} without their noise)"
+    noise = f" with {draws} draws ({metrics['mse_debiased']:.4g} without their noise)"
     trained = f"; {metrics['epochs']} epochs in {metrics['train_seconds']:.1f} s"
     return (
-        f"test MSE {metrics['mse']:.5f} ± {metrics['mse_standard_error']:.5f}"
-        f"{noise if draws > 1 else ''}, off the manifold {metrics['mse_off_manifold']:.5f}"
+        f"test MSE {metrics['mse']:.4g} ± {metrics['mse_standard_error']:.4g}"
+        f"{noise if draws > 1 else ''}, off the manifold {metrics['mse_off_manifold']:.4g}"
         f"{trained if metrics['epochs'] else ''}"
     )
 

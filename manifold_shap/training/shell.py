@@ -82,7 +82,7 @@ class Shell(L.LightningModule):
         validation = torch.cat(self._losses).mean()
         self._check_finite(validation, "validation")
         self.log("validation", validation)
-        shown = {"epoch": self.current_epoch + 1, "validation": f"{validation:.5f}"}
+        shown = {"epoch": self.current_epoch + 1, "validation": f"{validation:.4g}"}
         self.bar.set_postfix(shown, refresh=False)
 
     def configure_optimizers(self) -> Any:

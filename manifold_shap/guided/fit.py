@@ -20,7 +20,7 @@ from manifold_shap.models import Model
 from manifold_shap.nn import check_hidden
 from manifold_shap.spaces import as_space
 from manifold_shap.surrogate.distillation import evaluate_teacher
-from manifold_shap.surrogate.network import elements_to_bin
+from manifold_shap.surrogate.network import elements_to_bin, squared_error
 from manifold_shap.tables.rows import codebook_of, encoded
 from manifold_shap.tables.schema import Schema
 from manifold_shap.training.loop import seeded, train
@@ -82,6 +82,8 @@ class GuidedPairs:
 class GuidedTask(Task):
     """The network of a `GuidedValue`, by squared error; batches are numbers of `GuidedPairs`.
 
+    Errors are in the unit of those of a `SurrogateTask`.
+
     Settings: `event`, `index`, `elements`, `players`, `outputs`, `space`, `schema`, `hidden`,
     `activation` and `binned` as for a `SurrogateTask`; `families`, `codes` and `temper`, see
     `Guide`; what tells the `teacher` from others; and the options of the training.
@@ -112,7 +114,8 @@ class GuidedTask(Task):
         on_cpu = number.cpu()
         inputs = (part.to(number.device) for part in known.inputs(on_cpu))
         target = known.target[on_cpu].to(number.device)
-        return (self.network(*inputs) - target).square().mean(1)
+        scale = None if self.network.on_simplex else self.network.target_scale
+        return squared_error(self.network(*inputs), target, scale).mean(1)
 
 
 def fit_guided(

@@ -33,7 +33,8 @@ class GuidedValue(ModelValue):
         schema: columns of the table that rows come from, if they come from one; with a `Codebook`,
             rows are its codes.
         checkpoint: of the training: tensors and plain data, without the training rows.
-        training_record: epochs, seconds and validation error, where it was trained in this process.
+        training_record: epochs, seconds and validation error, where it was trained in this process:
+            a squared error, off the simplex in mean variances of the target.
     """
 
     name = "guided_surrogate"

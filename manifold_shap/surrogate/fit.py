@@ -23,7 +23,7 @@ from manifold_shap.surrogate.distillation import (
     evaluate_teacher,
     rows_to_teach,
 )
-from manifold_shap.surrogate.network import Surrogate, elements_to_bin
+from manifold_shap.surrogate.network import Surrogate, elements_to_bin, squared_error
 from manifold_shap.surrogate.value import SurrogateValue
 from manifold_shap.tables.rows import codebook_of, encoded, schema_from
 from manifold_shap.tables.schema import Schema
@@ -47,7 +47,8 @@ class SurrogateTask(Task):
     """A surrogate g(x_S), by squared error over coalitions of the Shapley sum (Eq. 17).
 
     Batches are `(x, T(f(x)))`, with x as the network sees it. Every row meets an antithetic pair of
-    coalitions per step.
+    coalitions per step. Off the simplex errors are in standard deviations of the target, the root
+    mean square of those of its outputs.
 
     Settings: `event`, the shape of one input row; `index`, the player that owns each of its
     flattened elements; `elements`, that of each element of a row of codes once it is encoded, or
@@ -114,7 +115,8 @@ class SurrogateTask(Task):
         mask = self.law.sample_antithetic((len(x),), generator)
         if sampled is not None:
             x, mask, targets = map(torch.cat, zip(sampled, (x, mask, targets), strict=True))
-        return (self.surrogate(x, mask) - targets).square().mean((1, 2))
+        scale = None if self.surrogate.on_simplex else self.surrogate.target_scale
+        return squared_error(self.surrogate(x, mask), targets, scale).mean((1, 2))
 
 
 def fit_surrogate(

@@ -42,7 +42,8 @@ class SurrogateValue(ModelValue):
         schema: columns of the table that the rows come from, if they come from one; with a
             `Codebook`, rows are its codes, and the network sees them encoded.
         checkpoint: what `save` writes: tensors and plain data.
-        training_record: epochs, seconds and validation error, where it was trained in this process.
+        training_record: epochs, seconds and validation error, where it was trained in this process:
+            a squared error, off the simplex in mean variances of the target.
     """
 
     name = "surrogate"

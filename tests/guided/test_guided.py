@@ -174,6 +174,19 @@ def test_values_are_close_to_the_truth_and_closer_than_a_surrogate_is() -> None:
     assert error(value) < 0.8 * error(alone)
 
 
+@pytest.mark.parametrize("unit", [1e-6, 1e6])
+def test_a_regression_is_learned_alike_in_any_unit(unit: float) -> None:
+    vae, x = examples.vae("bank"), examples.normal(5, 4, 2)
+
+    def of(unit: float) -> Tensor:
+        model = ms.as_model(lambda x: unit * x[:, :2].sin(), x, returns="values")
+        teacher = ms.imputed_value(model, vae, "identity", draws=4)
+        return fit_guided(teacher, **{**FEW, "max_epochs": 8})(x, MASKS.expand(5, -1, -1)) / unit
+
+    expected = of(1.0)
+    assert (of(unit) - expected).abs().max() < 0.03 * expected.std()
+
+
 def test_the_same_seed_gives_the_same_value_function_also_after_ctrl_c(tmp_path: Path) -> None:
     vae = examples.vae("bank")
     teacher = ms.imputed_value(lambda x: x[:, :3].softmax(-1), vae, draws=4)

@@ -119,6 +119,18 @@ def test_the_loss_is_the_mean_squared_error_over_coalitions_and_outputs() -> Non
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize("unit", [1e-6, 1e6, 1e25])
+def test_a_regression_is_learned_alike_in_any_unit(unit: float) -> None:
+    def of(unit: float) -> Tensor:
+        model = ms.as_model(lambda x: unit * (1 + classifier(x)), TABLE, returns="values")
+        value = fit(model=model, output="identity", **LONGER)
+        assert 0 < value.training_record["validation"] < 1
+        return value(EVERY_ROW, MASKS[1:-1].expand(8, -1, -1)) / unit
+
+    expected = of(1.0)
+    assert (of(unit) - expected).abs().max() < 0.03 * expected.std()
+
+
 def test_players_are_the_columns_of_the_schema() -> None:
     frame = pd.DataFrame({"colour": ["red", "green", "blue", "red"] * 10, "size": range(40)})
     schema = ms.Schema.fit(frame)

@@ -106,7 +106,8 @@ def fit_candidates(game: Game, names: Collection[str], fit_seconds: float | None
     """Fit candidates one after another, and score each on the rows to choose on.
 
     Steps of trainings follow from the size of the table alone, so that another machine makes the
-    same choice. What cannot be fitted to these rows (`UnfitError`) is left out.
+    same choice. What cannot be fitted to these rows (`UnfitError`) is left out, and so is
+    `guided_surrogate` without `vae`, which guides it.
 
     Args:
         game: what they are fitted to.
@@ -167,7 +168,7 @@ def _surrogate(game: Game, _: Fitted) -> ValueFunction:
 def _guided_surrogate(game: Game, fitted: Fitted) -> ValueFunction:
     guide, known = fitted.values.get("vae"), fitted.best_imputer
     if guide is None or known is None:
-        raise UnfitError("no VAE was fitted that could guide it")
+        raise UnfitError("no VAE was fitted that could guide it; name 'vae', too")
     return fit_guided(
         imputed_value(game.model, known.imputer, game.space, _TEACHER_DRAWS, game.seed),
         cast(ImputedValue, guide).imputer,

@@ -73,7 +73,8 @@ class Explainer:
         returns: what a function returns, see `as_model`; by default found out.
         unit: of what a regression predicts, for figures.
         candidates: value functions to choose among, out of `gaussian`, `copula`, `empirical`,
-            `vae`, `surrogate` and `guided_surrogate`; by default all.
+            `vae`, `surrogate` and `guided_surrogate`; by default all. `vae` guides
+            `guided_surrogate`, which needs it among them.
         model_batch_size: most rows in one call of the model.
         seed: of the split, the trainings and the draws: same seed, same choice.
         fit_seconds: a stop for safety: candidates that were not begun by then are left out, which

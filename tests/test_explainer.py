@@ -412,7 +412,7 @@ def test_nothing_else_is_overwritten(explainer: ms.Explainer, tmp_path: Path) ->
         (FRAME.head(10), {}, "at least 20 rows, .* but got 10"),
         (FRAME, {"candidates": ["gauss"]}, "did you mean 'gaussian'"),
         (FRAME, {"candidates": []}, r"at least one of `candidates` to be fitted but of \[\]"),
-        (FRAME, {"candidates": "guided_surrogate"}, "no VAE was fitted that could guide it"),
+        (FRAME, {"candidates": "guided_surrogate"}, "no VAE was fitted .* name 'vae', too"),
         (FRAME, {"classes": ["no", "no"]}, "Expected distinct `classes`"),
         (FRAME, {"model_batch_size": 0}, "`model_batch_size` to be a whole number"),
         (FRAME, {"unit": "EUR"}, "`unit` for the values of a regression"),

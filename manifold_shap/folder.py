@@ -226,4 +226,4 @@ def _network(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return dict(named)
 
 
-_KINDS = {"surrogate": _surrogate, "guided": _guided, "imputed": _imputed}
+_KINDS = {"surrogate": _surrogate, "guided surrogate": _guided, "imputed": _imputed}

@@ -89,7 +89,7 @@ class GuidedTask(Task):
     `Guide`; what tells the `teacher` from others; and the options of the training.
     """
 
-    kind = "guided"
+    kind = "guided surrogate"
     described = ("base", "guide.coefficients", "guide.outputs")
     base: Tensor
     extent: Tensor
@@ -136,7 +136,8 @@ def fit_guided(
     teacher's reference rows, with their own predictions: they correct what the imputer has wrong.
 
     Args:
-        teacher: `imputed_value(model, imputer)`; 8 draws are enough.
+        teacher: `imputed_value(model, imputer)`; 8 draws are enough. Hints are computed where it
+            is.
         vae: whose codes are the guide; by default the teacher's imputer.
         codes: of the guide, at most: more take more time for each value, and are a little better.
         teacher_pairs: values of the teacher.
@@ -190,7 +191,7 @@ def fit_guided(
         "teacher": {"pairs": teacher_pairs, **teacher.provenance},
     }
     with seeded(seed):
-        task = GuidedTask({**settings, **chosen})
+        task = GuidedTask({**settings, **chosen}).to(teacher.device)
     value = guided_value(task, teacher.model, teacher.schema)
     task.base.copy_(teacher.expectation)
     if (known := Seen.of(seen)) is not None:
@@ -201,6 +202,7 @@ def fit_guided(
     start = time.perf_counter()
     task.pairs = _pairs(value, teacher, teacher_pairs, seed, chosen["progress"])
     seconds = time.perf_counter() - start
+    task.cpu()
     number = torch.randperm(len(task.pairs.row), generator=generator)
     some = number[:_DESCRIBED]
     x, _, completed, hints = task.pairs.inputs(some)

@@ -70,15 +70,16 @@ class Guide(nn.Module):
             likelihood: of the VAE.
             codes: coefficients of decoded codes.
             predicted: from rows of elements to T(f(x)).
-            generator: of the rows.
+            generator: of the rows, on the CPU.
         """
         self.likelihood.load_state_dict(likelihood.state_dict())
+        codes = codes.to(self.rows.device)
         self.coefficients.copy_(codes.T)
         decoded = Product(self.likelihood, codes)
         self.rows.copy_(decoded.mean)
         draws = [
-            predicted(decoded.quantile(torch.rand(self.rows.shape, generator=generator)))
-            for _ in range(_ROWS_PER_CODE)
+            predicted(decoded.quantile(uniform.to(codes.device)))
+            for uniform in torch.rand(_ROWS_PER_CODE, *self.rows.shape, generator=generator)
         ]
         self.outputs.copy_(torch.stack(draws).mean(0))
 

@@ -1,5 +1,6 @@
 """Guided surrogates: what the codes say, how hints are weighed, and how close values come."""
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from manifold_shap.guided.network import Guide, GuidedNetwork
 from manifold_shap.vae.families import choose_families
 from manifold_shap.vae.likelihood import Likelihood, Product
 from tests import examples
+from tests.contracts import devices
 from tests.surrogate.test_distillation import ctrl_c_at
 
 NORMAL = torch.randn(200, 3, generator=torch.Generator().manual_seed(0))
@@ -94,14 +96,15 @@ def test_a_network_weighs_hints_and_an_output_of_its_own(on_simplex: bool) -> No
     with torch.no_grad():
         last.bias[3:] = torch.tensor([0.0, 0.0, 100.0])
     own = network(x, mask, completed, hints)
-    torch.testing.assert_close(own.sum(-1), torch.ones(5)) if on_simplex else None
+    if on_simplex:
+        torch.testing.assert_close(own.sum(-1), torch.ones(5))
     # Absent elements of x are never read, those of the completed row are.
     changed = torch.where(mask[:, [0, 1, 1]], x, 9.0)
     assert torch.equal(network(changed, mask, completed, hints), own)
     assert not torch.equal(network(x, mask, completed + 1, hints), own)
 
 
-def test_where_all_but_nothing_is_open_the_model_itself_answers() -> None:
+def test_hints_are_the_model_s_predictions_for_rows_that_keep_their_known_elements() -> None:
     value, x, *_ = examples.guided_rows()
     assert isinstance(value, ms.GuidedValue)
     completed, hints = value.hints(x, MASKS.expand(3, -1, -1))
@@ -199,6 +202,28 @@ def test_the_same_seed_gives_the_same_value_function_also_after_ctrl_c(tmp_path:
     other = ms.imputed_value(lambda x: (2 * x[:, :3]).softmax(-1), vae, draws=4)
     with pytest.raises(ValueError, match="the model's outputs on them"):
         fit_guided(other, **FEW, directory=tmp_path)
+
+
+@devices
+def test_a_teacher_may_be_on_an_accelerator(device: str) -> None:
+    x, mask = examples.normal(4, 4, 2), MASKS.expand(4, -1, -1)
+    weight = torch.eye(4)[:, :2]
+
+    def made(on: str) -> ms.GuidedValue:
+        vae, own = copy.deepcopy(examples.vae("bank")).to(on), weight.to(on)
+        return fit_guided(ms.imputed_value(lambda x: (x @ own).softmax(-1), vae, draws=4), **FEW)
+
+    expected, moved = made("cpu")(x, mask), made(device).to(device)
+    buffers = [*moved.guide.buffers(), *moved.network.state_dict().values(), moved(x, mask)]
+    assert {part.device.type for part in buffers} == {device}
+    # A draw of the teacher may be another one where two uniform numbers are equal to rounding.
+    torch.testing.assert_close(moved(x, mask).cpu(), expected, rtol=0, atol=0.02)
+
+
+def test_a_training_that_diverges_is_called_that_of_the_guided_surrogate() -> None:
+    teacher = ms.imputed_value(lambda x: x[:, :3].softmax(-1), examples.vae("bank"), draws=4)
+    with pytest.raises(ValueError, match="loss of the guided surrogate but it is"):
+        fit_guided(teacher, **FEW, learning_rate=1e20)
 
 
 def test_an_explanation_says_what_guided_it() -> None:

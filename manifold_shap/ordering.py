@@ -1,7 +1,7 @@
 """Represents partial orders of the players: components that join one after the other."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import torch
@@ -24,6 +24,7 @@ class Ordering:
     Args:
         components: names of the players in each component, as in `[["a", "b"], ["c"]]`.
         players: all players of the game; each is in one component.
+        constants: names that components may hold besides, and that are dropped: `constant_players`.
 
     Attributes:
         players: as given.
@@ -43,8 +44,10 @@ class Ordering:
             [1, 1, 1]], dtype=torch.int32)
     """
 
-    def __init__(self, components: Any, players: Players) -> None:
-        _check_components(components, players)
+    def __init__(self, components: Any, players: Players, constants: Collection[str] = ()) -> None:
+        _check_components(components, players, constants)
+        varying = [[name for name in names if name not in constants] for names in components]
+        components = [names for names in varying if names]
         self.players = players
         number = {name: k for k, names in enumerate(components) for name in names}
         self.component = torch.tensor([number[name] for name in players.names])
@@ -53,7 +56,7 @@ class Ordering:
         self._mirrored = torch.cat([place.flip(0) for place in places])
 
     @classmethod
-    def of(cls, ordering: Any, players: Players) -> "Ordering":
+    def of(cls, ordering: Any, players: Players, constants: Collection[str] = ()) -> "Ordering":
         """The ordering of these players from names, from another `Ordering`, or None: no order.
 
         Raises:
@@ -61,7 +64,8 @@ class Ordering:
         """
         if ordering is None:
             return cls([players.names], players)
-        return cls(ordering.names if isinstance(ordering, Ordering) else ordering, players)
+        components = ordering.names if isinstance(ordering, Ordering) else ordering
+        return cls(components, players, constants)
 
     def among(self, players: Players) -> "Ordering":
         """The same order among some of the players.
@@ -140,7 +144,7 @@ class Ordering:
         return torch.stack((orders, orders[..., self._mirrored.to(orders.device)]), dim=-2)
 
 
-def _check_components(components: Any, players: Players) -> None:
+def _check_components(components: Any, players: Players, constants: Collection[str]) -> None:
     if isinstance(components, str) or not isinstance(components, Sequence):
         raise TypeError(
             "Expected `ordering` to be a list of lists of names, as in [['a', 'b'], ['c']], but "
@@ -158,7 +162,7 @@ def _check_components(components: Any, players: Players) -> None:
                 f"{[list(names) for names in components]}; leave the empty one out."
             )
     named = [name for component in components for name in component]
-    check_known(named, players.names, "players in `ordering`")
+    check_known(named, [*players.names, *constants], "players in `ordering`")
     check_distinct(named, "players in `ordering`", "put each of them into one component")
     left_out = [name for name in players.names if name not in set(named)]
     if left_out:

@@ -260,6 +260,45 @@ def test_constant_columns_belong_to_their_groups() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:No prediction changes when")
+@pytest.mark.filterwarnings("ignore:Columns that hold a single value")
+def test_groups_and_orderings_may_name_constant_columns() -> None:
+    frame = FRAME.assign(country="Norway", year=2024)
+    calls = []
+
+    def predict(rows: pd.DataFrame) -> Any:
+        calls.append(len(rows))
+        return TREES.predict_proba(rows[[*FRAME]])
+
+    value = ms.Explainer(predict, frame, candidates=["gaussian"]).value
+    some, first, rest = frame.head(2), [*FRAME][:2], [*FRAME][2:]
+    known = ms.exact_shapley(value.grouped({"some": first}), some)
+    found = ms.exact_shapley(value.grouped({"some": [*first, "year"]}), some)
+    assert found.players.names == known.players.names == ("some", *rest, "country", "year")
+    assert torch.equal(found.phi, known.phi)
+    known = ms.auto_shapley(value, some, ordering=[first, rest])
+    for ordering in ([[*first, "year"], [*rest, "country"]], [["year"], first, rest]):
+        found = ms.auto_shapley(value, some, ordering=ordering)
+        assert torch.equal(found.phi, known.phi)
+        assert found.made_by["ordering"] == [first, rest]
+    by_row = value.grouped(
+        lambda x: torch.tensor([0, *[1] * (len(FRAME.columns) - 1)]).expand_as(x), 2
+    )
+    assert ms.exact_shapley(by_row, some).players.names == ("group 0", "group 1")
+
+    calls.clear()
+    with pytest.raises(ValueError, match=r"names than those of constant columns .* \['year'\]"):
+        value.grouped({"year": first})
+    with pytest.raises(ValueError, match=r"\['same'\] are empty, or hold constant columns alone"):
+        value.grouped({"same": ["year", "country"]})
+    with pytest.raises(ValueError, match=r"distinct players in `ordering` but got \['year'\]"):
+        ms.auto_shapley(value, some, ordering=[[*first, "year"], [*rest, "year"]])
+    value.players = ms.Players(["year", *[*FRAME][1:]], value.players.index)
+    with pytest.raises(ValueError, match=r"names than those of constant columns .* \['year'\]"):
+        ms.exact_shapley(value, some)
+    assert not calls
+
+
+@pytest.mark.filterwarnings("ignore:No prediction changes when")
 def test_an_identifier_that_changes_nothing_is_left_out() -> None:
     frame = FRAME.assign(number=range(len(FRAME)))
 

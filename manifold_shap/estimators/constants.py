@@ -7,7 +7,7 @@ import torch
 
 from manifold_shap.explanation import Explanation
 from manifold_shap.players import Players
-from manifold_shap.tables.rows import codebook_of
+from manifold_shap.tables.rows import codebook_of, constant_players
 
 
 def with_constants(explanation: Explanation) -> Explanation:
@@ -27,8 +27,9 @@ def with_constants(explanation: Explanation) -> Explanation:
     (('size', 'year'), tensor([-1.,  0.], dtype=torch.float64))
     """
     codebook, players = codebook_of(explanation.schema), explanation.players
-    if codebook is None or not codebook.constants:
+    if codebook is None or not codebook.constants or players.by_row:
         return explanation
+    alone = constant_players(players, codebook)
     whole, many = codebook.with_constants(), len(codebook.players)
     # Each column's player of the codebook; a constant in a group with others is their player's.
     index = whole.players.index.tolist()
@@ -36,7 +37,6 @@ def with_constants(explanation: Explanation) -> Explanation:
         players.index[index.index(player)] if player < many else len(players) + player - many
         for player in index[len(codebook.names) :]
     ]
-    alone = whole.players.names[many:]
     made: dict[str, Any] = {}
     for name in ("phi", "standard_error", "covariance", "x"):
         known = vars(explanation)[name]

@@ -17,6 +17,7 @@ from manifold_shap._checks import check_known, check_number, check_seed, check_w
 from manifold_shap.explanation import Explanation
 from manifold_shap.ordering import Ordering
 from manifold_shap.players import Players
+from manifold_shap.tables.rows import constant_players
 from manifold_shap.values.wrapped import as_value_function
 
 Settings = ParamSpec("Settings")
@@ -29,7 +30,8 @@ def by_player_count(
 
     The players that a row lacks are never evaluated, and are NaN in the explanation; an ordering
     is taken among the others. The settings that estimators have in common, `evaluations`, `seed`
-    and `target_error`, are checked here.
+    and `target_error`, are checked here, and the names of constant columns, which an ordering may
+    hold although they do not play.
     """
 
     known = tuple(inspect.signature(estimator).parameters)[2:]
@@ -41,14 +43,15 @@ def by_player_count(
         check_known(settings, known, f"settings of `{estimator.__name__}`")
         checked: Any = check_settings(settings)
         value = as_value_function(value, x)
+        constants = constant_players(value.players, value.schema)
+        order = checked.pop("ordering", None)
+        if order is not None:
+            checked["ordering"] = order = Ordering.of(order, value.players, constants)
         if not value.players.by_row:
             return estimator(value, x, *args, **checked)
         rows = value.rows(x)
         counts = value.counts(rows.to(value.device)).cpu()
         groups = [(counts == count).nonzero()[:, 0] for count in counts.unique()]
-        order = checked.pop("ordering", None)
-        if order is not None and not isinstance(order, Ordering):
-            order = Ordering.of(order, value.players)
         parts = []
         for group in groups:
             if order:

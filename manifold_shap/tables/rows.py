@@ -78,6 +78,32 @@ def elements_of(players: Players, schema: "Schema | Codebook | None") -> Players
     return Players(players.names, players.index.repeat_interleave(widths))
 
 
+def constant_players(players: Players, schema: "Schema | Codebook | None") -> tuple[str, ...]:
+    """Names of the players that explanations add, for the constant columns of the table.
+
+    >>> import pandas as pd
+    >>> from manifold_shap import Codebook
+    >>> codebook = Codebook.fit(pd.DataFrame({"size": [1, 2, 3], "year": 2024}))
+    >>> constant_players(codebook.players, codebook)
+    ('year',)
+
+    Raises:
+        ValueError: a player of the game has one of their names.
+    """
+    codebook = codebook_of(schema)
+    # Rows with players of their own are explained by these alone.
+    if codebook is None or not codebook.constants or players.by_row:
+        return ()
+    names = codebook.with_constants().players.names[len(codebook.players) :]
+    taken = [name for name in names if name in players.names]
+    if taken:
+        raise ValueError(
+            f"Expected players with other names than those of constant columns but got {taken}; "
+            "explanations have these columns as players of exactly 0, so choose another name."
+        )
+    return names
+
+
 def schema_from(plain: Mapping[str, Any] | None) -> "Schema | Codebook | None":
     """The schema or codebook whose `to_dict` wrote this; None for None."""
     if plain is None:

@@ -11,6 +11,7 @@ from torch import Tensor
 from manifold_shap._checks import check_distinct, check_known, check_whole
 from manifold_shap._words import shown
 from manifold_shap.players import Players, as_labels
+from manifold_shap.tables.rows import constant_players
 from manifold_shap.values.base import Estimate, ValueFunction
 
 
@@ -33,7 +34,8 @@ class GroupedValue(ValueFunction):
         value: any value function.
         groups: one of
             - names of the groups and the players in each, `{"address": ["street", "city"]}`;
-              players that are in no group stay on their own;
+              players that are in no group stay on their own. Constant columns of a table do not
+              play, and are dropped;
             - a label map of whole numbers from 0 on, one for each player or, shaped as an input
               row, for each element: equal labels, one group;
             - a callable from rows `[batch, *event]` to a label map for each, `[batch, *event]`,
@@ -43,8 +45,9 @@ class GroupedValue(ValueFunction):
 
     Raises:
         TypeError: `groups` is none of these, or, for a callable, `count` no whole number.
-        ValueError: an unknown player, one that is in two groups, labels that skip a number or that
-            split a player; a `count` that is too small, or given without a callable.
+        ValueError: an unknown player, one that is in two groups, a group named like a constant
+            column, labels that skip a number or that split a player; a `count` that is too small,
+            or given without a callable.
     """
 
     def __init__(
@@ -61,7 +64,8 @@ class GroupedValue(ValueFunction):
                 "`groups`, whose names or labels say how many there are; leave `count` out."
             )
         if isinstance(groups, Mapping):
-            names, member = members_by_name(groups, value.players)
+            constants = constant_players(value.players, value.schema)
+            names, member = members_by_name(groups, value.players, constants)
         elif callable(groups) and not isinstance(groups, Tensor):
             self._labels = groups
             names, member = _of_rows(value.players, count), torch.zeros(0, dtype=torch.int64)
@@ -77,6 +81,7 @@ class GroupedValue(ValueFunction):
             if self._labels is None
             else Players.of_rows(value.players.event, len(names), names)
         )
+        constant_players(players, value.schema)  # Their names are not for groups.
         super().__init__(players, value.outputs, value.space, value.classes)
         self._member = member
         self.name = value.name
@@ -152,12 +157,16 @@ class GroupedValue(ValueFunction):
         return padded.gather(2, place.expand(-1, mask.shape[1], -1))
 
 
-def members_by_name(groups: Mapping[str, Any], players: Players) -> tuple[list[str], Tensor]:
+def members_by_name(
+    groups: Mapping[str, Any], players: Players, constants: Collection[str] = ()
+) -> tuple[list[str], Tensor]:
     """Names of the groups, and which group each player is in; the rest are groups of their own.
+
+    Groups may hold `constants` besides players: they are dropped.
 
     Raises:
         TypeError: players of a group that are no list.
-        ValueError: an unknown player, or one that is in two groups.
+        ValueError: an unknown player, one that is in two groups, or a group without players.
     """
     for group, members in groups.items():
         if isinstance(members, str) or not isinstance(members, Collection):
@@ -166,12 +175,13 @@ def members_by_name(groups: Mapping[str, Any], players: Players) -> tuple[list[s
                 f"{members!r:.100}; a single player is [{members!r:.100}]."
             )
     named = [name for members in groups.values() for name in members]
-    check_known(named, players.names, "players in `groups`")
+    check_known(named, [*players.names, *constants], "players in `groups`")
     check_distinct(named, "players in `groups`", "put each of them into one group")
-    empty = [name for name, members in groups.items() if not len(members)]
+    empty = [name for name, members in groups.items() if set(members) <= set(constants)]
     if empty:
         raise ValueError(
-            f"Expected players in every group of `groups` but {shown(empty)} are empty."
+            f"Expected players in every group of `groups` but {shown(empty)} are empty, or hold "
+            "constant columns alone."
         )
     number = {name: k for k, members in enumerate(groups.values()) for name in members}
     alone = [name for name in players.names if name not in number]

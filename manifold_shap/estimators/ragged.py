@@ -46,7 +46,10 @@ def by_player_count(
         constants = constant_players(value.players, value.schema)
         order = checked.pop("ordering", None)
         if order is not None:
-            checked["ordering"] = order = Ordering.of(order, value.players, constants)
+            # One that an estimator passes on may be of the players of some rows alone.
+            if not isinstance(order, Ordering):
+                order = Ordering.of(order, value.players, constants)
+            checked["ordering"] = order
         if not value.players.by_row:
             return estimator(value, x, *args, **checked)
         rows = value.rows(x)

@@ -208,7 +208,7 @@ def disagreement(found: Tensor, known: Tensor) -> float:
 
     That is a thousandth of how far the outputs spread, or 1e-5 of the largest of them.
 
-    >>> disagreement(torch.tensor([0.5, 0.5]), torch.tensor([0.5001, 0.4999]))
+    >>> disagreement(torch.tensor([0.2, 0.8]), torch.tensor([0.2001, 0.7999]))
     0.0
     """
     gap = (found - known).abs().max().item() if found.shape == known.shape else torch.inf

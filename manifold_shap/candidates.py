@@ -35,7 +35,7 @@ CANDIDATES = (*IMPUTERS, "surrogate", "guided_surrogate")
 
 # Pairs of a row and a coalition on which candidates are compared.
 _PAIRS = 2048
-_DRAWS = 64
+_DRAWS = 32
 
 # Draws of the values that teach a guided surrogate, each a row of the model, and how many values.
 _TEACHER_DRAWS, _TEACHER_PAIRS = 8, 60_000

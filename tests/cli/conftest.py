@@ -1,5 +1,6 @@
 """Runs that the tests of the commands share: trained once, copied where a test changes them."""
 
+import inspect
 import shutil
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -37,6 +38,16 @@ class Blank:
         return ""
 
 
+def _blank(signature: inspect.Signature) -> Callable[..., Blank]:
+    """Draws nothing, and takes only what the plot of this signature takes."""
+
+    def draw(*args: object, **settings: object) -> Blank:
+        signature.bind(*args, **settings)
+        return Blank()
+
+    return draw
+
+
 @pytest.fixture
 def drawn_figures() -> None:
     """For tests of which figures are the point, or which are the whole path on real data."""
@@ -48,7 +59,7 @@ def _blank_figures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
     if "drawn_figures" in request.fixturenames:
         return
     for name in set(plots.__all__) - {"Plots", "kinds"}:
-        monkeypatch.setattr(plots, name, lambda *_, **__: Blank())
+        monkeypatch.setattr(plots, name, _blank(inspect.signature(getattr(plots, name))))
 
 
 @pytest.fixture(scope="session")

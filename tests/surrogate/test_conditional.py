@@ -45,15 +45,15 @@ def test_surrogate_values_agree_with_the_table_s_own_conditional_expectation() -
     value = ms.fit_surrogate(
         forest, data.x_train, x_validation=data.x_validation, hidden=(128, 128), max_epochs=8
     )
-    x = data.x_test[:60]
+    x = data.x_test
     learned = ms.exact_shapley(value, x).phi[..., 1]
     exact = ms.exact_shapley(TableConditional(model, table), x).phi[..., 1]
     spliced = ms.imputed_value(forest, ms.MarginalImputer(data.x_train))
-    marginal = ms.exact_shapley(spliced, x[:10]).phi[..., 1]
+    marginal = ms.exact_shapley(spliced, x[:50]).phi[..., 1]
 
     def pearson(a: Tensor, b: Tensor) -> float:
         return torch.corrcoef(torch.stack((a.flatten(), b.flatten())))[0, 1].item()
 
     assert pearson(learned, exact) > 0.98
     # The comparison means something: splicing does not pass it.
-    assert pearson(marginal, exact[:10]) < 0.9
+    assert pearson(marginal, exact[:50]) < 0.9

@@ -123,7 +123,8 @@ def value_from(
     """
     described = plain["value"]
     try:
-        value = _KINDS[described["kind"]](described, tensors, model, codebook, plain)
+        make = _imputed if described["kind"] == "imputed" else _trained
+        value = make(plain, tensors, model, codebook)
     except (LookupError, TypeError, AttributeError, RuntimeError) as error:
         raise ValueError(
             f"Expected a complete value function in the folder but it does not fit together "
@@ -167,39 +168,22 @@ def _described(value: ModelValue) -> tuple[dict[str, Any], dict[str, Tensor]]:
     return plain, tensors
 
 
-def _surrogate(
-    described: Mapping[str, Any],
-    tensors: Mapping[str, Tensor],
-    model: Model,
-    codebook: Codebook,
-    _: Mapping[str, Any],
+def _trained(
+    plain: Mapping[str, Any], tensors: Mapping[str, Tensor], model: Model, codebook: Codebook
 ) -> ModelValue:
-    task = SurrogateTask(described["settings"])
+    described = plain["value"]
+    of_settings, value_of = _TRAINED[described["kind"]]
+    task = of_settings(described["settings"])
     task.load_state_dict(_network(tensors))
-    value = surrogate_value(task, model, codebook)
+    value = value_of(task, model, codebook)
     value.name = described["name"]
     return value
 
 
-def _guided(
-    described: Mapping[str, Any],
-    tensors: Mapping[str, Tensor],
-    model: Model,
-    codebook: Codebook,
-    _: Mapping[str, Any],
-) -> ModelValue:
-    task = GuidedTask(described["settings"])
-    task.load_state_dict(_network(tensors))
-    return guided_value(task, model, codebook)
-
-
 def _imputed(
-    described: Mapping[str, Any],
-    tensors: Mapping[str, Tensor],
-    model: Model,
-    codebook: Codebook,
-    plain: Mapping[str, Any],
+    plain: Mapping[str, Any], tensors: Mapping[str, Tensor], model: Model, codebook: Codebook
 ) -> ModelValue:
+    described = plain["value"]
     imputer = _imputer(described, tensors, codebook)
     base, space = tensors["base"], as_space(**plain["space"])
     draws, seed, name = (described[word] for word in ("draws", "seed", "name"))
@@ -226,4 +210,7 @@ def _network(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return dict(named)
 
 
-_KINDS = {"surrogate": _surrogate, "guided surrogate": _guided, "imputed": _imputed}
+_TRAINED: Mapping[str, tuple[Any, Any]] = {
+    SurrogateTask.kind: (SurrogateTask, surrogate_value),
+    GuidedTask.kind: (GuidedTask, guided_value),
+}

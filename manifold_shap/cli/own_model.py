@@ -1,7 +1,8 @@
 """Finds a model of the user's own, in a file or by its name in Python."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,23 +32,30 @@ def wrapped(own: Settings, data: TensorDataModule) -> Model:
 
     Args:
         own: the settings of the model.
-        data: after `setup`, with all columns.
+        data: before `setup`.
 
     Raises:
         FileNotFoundError, ModuleNotFoundError, TypeError, ValueError: see `load_model`, `as_model`.
     """
     found = {key: own[key] for key in own if key not in (*_HOW, "_target_")}
     model = registry.code(own["_target_"])(**found)
-    with warnings.catch_warnings():
-        # They are given below, when it is known which columns play.
-        warnings.simplefilter("ignore", UserWarning)
+    # Their warnings are given below, when it is known which columns play.
+    with _quiet():
         data.setup()
-        codebook = codebook_of(data.schema)
-        every = None if codebook is None else _as_model(model, own, data)
-    if codebook is None or every is None:
+    codebook = codebook_of(data.schema)
+    if codebook is None:
         return _as_model(model, own, data)
+    with _quiet():
+        every = _as_model(model, own, data)
     data.leave_out(unused_identifiers(every, codebook, data.x_train, data.seed, data.described))
     return _as_model(model, own, data)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        yield
 
 
 def _as_model(model: Any, own: Settings, data: TensorDataModule) -> Model:

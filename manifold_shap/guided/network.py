@@ -114,9 +114,6 @@ class GuidedNetwork(nn.Module):
         hidden, activation, binned: see `Surrogate`.
     """
 
-    target_mean: Tensor
-    target_scale: Tensor
-
     def __init__(
         self,
         index: Sequence[int],
@@ -132,17 +129,19 @@ class GuidedNetwork(nn.Module):
         told = [max(index) + 1] * (len(index) + HINTS * outputs)
         owners, wide = [*index, *told], outputs + HINTS + 1
         self.body = Surrogate([len(owners)], owners, wide, False, hidden, activation, binned)
-        self.register_buffer("target_mean", torch.zeros(outputs))
-        self.register_buffer("target_scale", torch.ones(outputs))
+
+    @property
+    def target_scale(self) -> Float[Tensor, " outputs"]:
+        """Of the output of its own, off the simplex."""
+        return self.body.target_scale[: self.outputs]
 
     @torch.no_grad()
     def standardise(self, x: Tensor, completed: Tensor, hints: Tensor, target: Tensor) -> None:
         """Take means, scales and bins from some pairs; arguments as for a call."""
-        nothing = target.new_zeros(len(target), self.outputs + HINTS + 1)
-        self.body.standardise(torch.cat((x, completed, hints.flatten(1)), dim=1), nothing)
-        self.target_mean.copy_(target.mean(0))
-        deviation = target.std(0, correction=0)
-        self.target_scale.copy_(torch.where(deviation > 0, deviation, 1.0))
+        # Logarithms, of weights and of probabilities, have no unit.
+        own = torch.zeros_like(target) if self.on_simplex else target
+        units = torch.cat((own, target.new_zeros(len(target), HINTS + 1)), dim=1)
+        self.body.standardise(torch.cat((x, completed, hints.flatten(1)), dim=1), units)
 
     def forward(
         self,
@@ -155,6 +154,6 @@ class GuidedNetwork(nn.Module):
         present = torch.cat((mask, torch.ones_like(mask[:, :1])), dim=1)
         raw = self.body(inputs, present[:, None])[:, 0].float()
         own, weights = raw.tensor_split([self.outputs], dim=1)
-        own = own.softmax(-1) if self.on_simplex else self.target_mean + self.target_scale * own
+        own = own.softmax(-1) if self.on_simplex else own
         every = torch.cat((hints, own[:, None]), dim=1)
         return (weights.softmax(-1)[..., None] * every).sum(1)

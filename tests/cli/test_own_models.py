@@ -16,8 +16,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from manifold_shap.cli import own_model, registry
-from manifold_shap.data import Digits
 from tests.cli.commands import TINY, TINY_VAE, explain, explained, train
 
 pytestmark = pytest.mark.filterwarnings("ignore:Columns that identify the rows")
@@ -182,11 +180,16 @@ def test_a_regression_is_explained_as_it_is_by_default(tmp_path: Path) -> None:
     explain(tmp_path, "data=diabetes", "value_function=marginal", *words, "compare=[]")
 
 
-def test_a_random_model_of_images_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    def noisy(x: torch.Tensor) -> torch.Tensor:
-        return torch.rand(len(x), 10).softmax(1)
+def noisy(x: torch.Tensor) -> torch.Tensor:
+    return torch.rand(len(x), 10).softmax(1)
 
-    monkeypatch.setattr(registry, "code", lambda name: lambda **given: noisy)
-    own = {"_target_": "any", "classes": None, "returns": "probabilities", "batch_size": None}
+
+def test_a_random_model_of_images_is_warned_of(tmp_path: Path) -> None:
+    call = "model.call=tests.cli.test_own_models:noisy"
     with pytest.warns(UserWarning, match="gives other outputs when it is called again"):
-        own_model.wrapped(own, Digits(own_model=True))
+        explain(
+            tmp_path,
+            *("data=digits", "model=python", call, "model.returns=probabilities"),
+            *("value_function=baseline", "estimator=permutation", "estimator.permutations=2"),
+            *("instances=1", "compare=[]"),
+        )

@@ -17,7 +17,17 @@ PACKAGE = ROOT / "manifold_shap"
 # From the ground up. A module may import what stands in its own line or above it; a folder's name
 # stands for all of its modules that have no line of their own.
 LAYERS = (
-    ("_words", "_progress", "_arrays", "_checks", "_random", "_version", "io", "nn"),
+    (
+        "_words",
+        "_progress",
+        "_arrays",
+        "_checks",
+        "_random",
+        "_version",
+        "io",
+        "nn",
+        "convolutions",
+    ),
     ("players",),
     ("coalitions",),
     ("ordering",),

@@ -1,0 +1,187 @@
+"""Defines convolutional networks of pictures and series: residual blocks for rows of any size.
+
+The same code serves series (one axis of positions) and pictures (two). There are no normalisation
+layers, so that a row's output does not depend on other rows, and the number of absent elements is
+not divided away. A block begins as its shortcut alone instead, its last weights being zero (as in
+Zhang et al. 2019, "Fixup initialization").
+"""
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from manifold_shap.nn import check_hidden, make_activation
+
+_CONVOLUTIONS: dict[int, type[nn.Conv1d] | type[nn.Conv2d]] = {1: nn.Conv1d, 2: nn.Conv2d}
+_POOLS: dict[int, type[nn.AvgPool1d] | type[nn.AvgPool2d]] = {1: nn.AvgPool1d, 2: nn.AvgPool2d}
+
+
+def check_positions(event: Sequence[int]) -> tuple[int, ...]:
+    """The size of a picture or a series, the shape of one row without its channels.
+
+    Raises:
+        ValueError: a row is neither of them.
+
+    >>> check_positions((3, 28, 30))
+    (28, 30)
+    """
+    if len(event) - 1 not in _CONVOLUTIONS:
+        raise ValueError(
+            "Expected rows (channels, height, width) or (channels, time) for a convolutional "
+            f"network but got rows of shape {tuple(event)}; give one channel an axis of its own by "
+            "`x[:, None]`, or use network='mlp'."
+        )
+    return tuple(event[1:])
+
+
+def convolution(axes: int, inputs: int, outputs: int, width: int = 3, stride: int = 1) -> nn.Module:
+    """A convolution along one or two axes, which keeps sizes or, with a stride of 2, halves them.
+
+    Sizes are rounded up. Weights keep the scale of inputs that pass a ReLU behind them (He et al.
+    2015).
+
+    >>> import torch
+    >>> convolution(1, 2, 4, stride=2)(torch.zeros(5, 2, 7)).shape
+    torch.Size([5, 4, 4])
+
+    Args:
+        axes: 1 for series, 2 for pictures.
+        inputs, outputs: channels.
+        width: of the window, odd.
+        stride: positions from one window to the next.
+    """
+    layer = _CONVOLUTIONS[axes](inputs, outputs, width, stride, padding=width // 2)
+    nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+    nn.init.zeros_(layer.bias)  # type: ignore[arg-type]
+    return layer
+
+
+class ResidualBlock(nn.Module):
+    """Two convolutions beside a shortcut (He et al. 2016), for inputs of any size.
+
+    >>> import torch
+    >>> ResidualBlock(2, 3, 8, stride=2)(torch.zeros(5, 3, 9, 4)).shape
+    torch.Size([5, 8, 5, 2])
+
+    Args:
+        axes: 1 for series, 2 for pictures.
+        inputs, outputs: channels.
+        stride: 2 halves the sizes, rounded up.
+        activation: one of `nn.ACTIVATIONS`.
+    """
+
+    def __init__(
+        self, axes: int, inputs: int, outputs: int, stride: int = 1, activation: str = "relu"
+    ) -> None:
+        super().__init__()
+        last = convolution(axes, outputs, outputs)
+        nn.init.zeros_(last.weight)  # type: ignore[arg-type]
+        self.change = nn.Sequential(
+            convolution(axes, inputs, outputs, stride=stride), make_activation(activation), last
+        )
+        self.shortcut = nn.Sequential()
+        if stride > 1:
+            self.shortcut.append(_POOLS[axes](stride, ceil_mode=True))
+        if inputs != outputs:
+            self.shortcut.append(convolution(axes, inputs, outputs, width=1))
+        self.activation = make_activation(activation)
+
+    def forward(self, x: Float[Tensor, "rows inputs *size"]) -> Float[Tensor, "rows outputs *less"]:
+        return self.activation(self.shortcut(x) + self.change(x))
+
+
+def halved(size: Sequence[int], times: int) -> tuple[int, ...]:
+    """Sizes that are halved so many times, each time rounded up.
+
+    >>> halved((28, 5), 2)
+    (7, 2)
+    """
+    return tuple(-(-length // 2**times) for length in size)
+
+
+class ConvolutionalEncoder(nn.Sequential):
+    """A network from pictures or series to a vector: each residual block halves the sizes.
+
+    >>> import torch
+    >>> ConvolutionalEncoder(3, (9, 6), [8, 16], outputs=4)(torch.zeros(5, 3, 9, 6)).shape
+    torch.Size([5, 4])
+
+    Args:
+        channels: of the input.
+        size: of the input, without its channels.
+        hidden: channels of each block.
+        outputs: width of the result.
+        activation: one of `nn.ACTIVATIONS`.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        size: Sequence[int],
+        hidden: Sequence[int],
+        outputs: int,
+        activation: str = "relu",
+    ) -> None:
+        check_hidden(hidden)
+        axes, positions = len(size), math.prod(halved(size, len(hidden)))
+        super().__init__(
+            convolution(axes, channels, hidden[0]),
+            make_activation(activation),
+            *(
+                ResidualBlock(axes, before, after, 2, activation)
+                for before, after in pairwise([hidden[0], *hidden])
+            ),
+            nn.Flatten(),
+            nn.Linear(hidden[-1] * positions, outputs),
+        )
+
+
+class ConvolutionalDecoder(nn.Module):
+    """A network from a vector to pictures or series: the mirror image of `ConvolutionalEncoder`.
+
+    >>> import torch
+    >>> ConvolutionalDecoder(4, [16, 8], 3, (9, 6))(torch.zeros(5, 4)).shape
+    torch.Size([5, 3, 9, 6])
+
+    Args:
+        inputs: width of the vector.
+        hidden: channels of each block.
+        channels: of the result.
+        size: of the result, without its channels.
+        activation: one of `nn.ACTIVATIONS`.
+    """
+
+    def __init__(
+        self,
+        inputs: int,
+        hidden: Sequence[int],
+        channels: int,
+        size: Sequence[int],
+        activation: str = "relu",
+    ) -> None:
+        super().__init__()
+        check_hidden(hidden)
+        axes, times = len(size), len(hidden)
+        self.sizes = [halved(size, left) for left in reversed(range(times))]
+        first = halved(size, times)
+        self.first = nn.Sequential(
+            nn.Linear(inputs, hidden[0] * math.prod(first)),
+            nn.Unflatten(1, (hidden[0], *first)),
+            make_activation(activation),
+        )
+        self.blocks = nn.ModuleList(
+            ResidualBlock(axes, before, after, activation=activation)
+            for before, after in pairwise([hidden[0], *hidden])
+        )
+        self.last = convolution(axes, hidden[-1], channels)
+
+    def forward(self, z: Float[Tensor, "rows inputs"]) -> Float[Tensor, "rows channels *size"]:
+        x = self.first(z)
+        # A block before its sizes are doubled takes a quarter of the time of one behind.
+        for block, size in zip(self.blocks, self.sizes, strict=True):
+            x = F.interpolate(block(x), size=size, mode="nearest")
+        return self.last(x)

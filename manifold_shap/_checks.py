@@ -230,7 +230,8 @@ def check_rows(
 
     Raises:
         TypeError: `x` holds no numbers, see `to_tensor`.
-        ValueError: no row, another shape than `[rows, *event]`, or NaN or infinite entries.
+        ValueError: no row, another shape than `[rows, *event]`, NaN or infinite entries, or a row
+            that is padding alone.
     """
     rows = to_tensor(x, name, players.names)
     if tuple(rows.shape[1:]) != players.event or rows.ndim < 2:
@@ -241,7 +242,16 @@ def check_rows(
         )
     if len(rows) == 0:
         raise ValueError(f"Expected at least one row in `{name}` but got none.")
-    return check_finite(rows, name, "impute or drop these rows first", first_row)
+    check_finite(rows, name, "impute or drop these rows first", first_row)
+    if players.padding is not None:
+        empty = (players.lengths(rows) == 0).nonzero()[:, 0].tolist()
+        if empty:
+            raise ValueError(
+                f"Expected an element that is no padding ({players.padding:g}) in every row of "
+                f"`{name}` but row {first_row + empty[0]} has none, one of {len(empty)} without "
+                "players; drop these rows first."
+            )
+    return rows
 
 
 def check_mask(mask: Any, players: int, name: str = "mask") -> Bool[Tensor, "*batch players"]:

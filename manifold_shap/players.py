@@ -5,10 +5,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
+from jaxtyping import Int64
 from torch import Tensor
 
 from manifold_shap._arrays import column_names
-from manifold_shap._checks import check_distinct, check_whole
+from manifold_shap._checks import check_distinct, check_number, check_whole
+
+Padding = int | float | None
 
 
 class Players:
@@ -21,22 +24,35 @@ class Players:
         >>> players.expand(torch.tensor([True, False]))
         tensor([ True, False, False])
 
+    Rows of differing length, such as sentences, are padded at the end of their last axis. The
+    positions there at which all elements equal `padding` belong to nobody, and a row has the first
+    of the players, as many as begin before its end:
+
+        >>> players = Players.tokens(4, padding=0)
+        >>> players.owners(torch.tensor([[7.0, 3.0, 0.0, 0.0], [5.0, 0.0, 4.0, 0.0]]))
+        tensor([[ 0,  1, -1, -1],
+                [ 0,  1,  2, -1]])
+
     Attributes:
         names: one per player.
         index: int64, shaped as one input row (`*event`): the player that owns each element. -1
-            throughout where rows have players of their own, see `of_rows`.
+            throughout where players differ from row to row, see `of_rows`.
+        padding: the number that rows are padded by; None where all rows have one length.
+        by_row: whether a row may lack some of the players, or own other elements by them: whether
+            rows are padded, or players differ from row to row.
 
     Args:
         names: one per player; converted by `str`.
         index: tensor, array or nested list of whole numbers, as the attribute.
+        padding: as the attribute.
 
     Raises:
-        TypeError: `index` holds no numbers.
+        TypeError: `index` or `padding` holds no numbers.
         ValueError: a name that occurs more than once, or an `index` that does not hold every
-            player.
+            player; with `padding`, players that do not begin one after another.
     """
 
-    def __init__(self, names: Iterable[object], index: object) -> None:
+    def __init__(self, names: Iterable[object], index: object, padding: Padding = None) -> None:
         self.names = tuple(str(name) for name in names)
         check_distinct(
             self.names, "names of players", "number them, or let one player own their elements"
@@ -51,6 +67,10 @@ class Players:
                 f"name in `names`, but got {owners.tolist()[:20]} for {len(self.names)} names."
             )
         self.index = given.long()
+        self.padding = None if padding is None else check_number("padding", padding)
+        self.by_row = padding is not None
+        if self.by_row:
+            _check_in_sequence(self)
 
     @classmethod
     def of_elements(cls, event: Sequence[int], names: Iterable[object] | None = None) -> "Players":
@@ -77,7 +97,7 @@ class Players:
         """Players that differ from row to row: superpixels of a picture, words of a sentence.
 
         Which elements they own is told by `ValueFunction.owners`. A row has the first of these
-        players, as many as it needs.
+        players, as many as it needs. Where rows differ by their length alone, give `padding`.
 
             >>> players = Players.of_rows((4,), 3)
             >>> players.names, players.by_row
@@ -97,6 +117,7 @@ class Players:
             torch.arange(count),
         )
         players.index = torch.full(tuple(event), -1)
+        players.by_row = count > 0
         return players
 
     @classmethod
@@ -108,6 +129,107 @@ class Players:
         ('age', 'weight')
         """
         return cls.of_elements(event, column_names(x))
+
+    @classmethod
+    def pixels(cls, event: Sequence[int]) -> "Players":
+        """One player per pixel of pictures `(channels, height, width)` or `(height, width)`.
+
+        >>> Players.pixels((3, 2, 2)).names
+        ('pixel 0,0', 'pixel 0,1', 'pixel 1,0', 'pixel 1,1')
+
+        Raises:
+            TypeError, ValueError: another shape.
+        """
+        return cls._blocks("pixel", event, 1)
+
+    @classmethod
+    def patches(cls, event: Sequence[int], size: int | Sequence[int]) -> "Players":
+        """Rectangles of pixels, with their channels together.
+
+        They are numbered row by row from the upper left corner. Where the height or the width of a
+        picture is no multiple of theirs, those at the lower and the right edge are smaller.
+
+            >>> Players.patches((1, 4, 4), 2).index
+            tensor([[[0, 0, 1, 1],
+                     [0, 0, 1, 1],
+                     [2, 2, 3, 3],
+                     [2, 2, 3, 3]]])
+
+        Args:
+            event: `(channels, height, width)` or `(height, width)`.
+            size: of a patch in pixels: one number for squares, or its height and width.
+
+        Raises:
+            TypeError, ValueError: another shape, or a size below 1.
+        """
+        return cls._blocks("patch", event, size)
+
+    @classmethod
+    def _blocks(cls, word: str, event: Sequence[int], size: int | Sequence[int]) -> "Players":
+        shape = _shape(event, (2, 3), "a picture, such as (3, 32, 32) or (28, 28),")
+        sides = tuple(size) if isinstance(size, Sequence) else (size, size)
+        if len(sides) != 2:
+            raise ValueError(f"Expected `size` as a number or (height, width) but got {size!r}.")
+        side = [check_whole("size", side) for side in sides]
+        down, across = (torch.arange(shape[k]) // side[k] for k in (-2, -1))
+        rows, columns = int(down[-1]) + 1, int(across[-1]) + 1
+        names = [f"{word} {i},{j}" for i in range(rows) for j in range(columns)]
+        return cls(names, (down[:, None] * columns + across).expand(shape).contiguous())
+
+    @classmethod
+    def channels(cls, event: Sequence[int]) -> "Players":
+        """One player per channel: all that stands at one place of the first axis.
+
+        >>> Players.channels((2, 3)).index
+        tensor([[0, 0, 0],
+                [1, 1, 1]])
+
+        Raises:
+            TypeError, ValueError: rows of fewer than two axes.
+        """
+        shape = _shape(event, (2, 3, 4), "channels first, such as (3, 32, 32),")
+        number = torch.arange(shape[0]).reshape(-1, *(1,) * (len(shape) - 1))
+        names = [f"channel {k}" for k in range(shape[0])]
+        return cls(names, number.expand(shape).contiguous())
+
+    @classmethod
+    def segments(cls, event: Sequence[int], length: int, padding: Padding = None) -> "Players":
+        """Stretches of time points of a series, channels together; the last may be shorter.
+
+        >>> Players.segments((2, 5), 3).names, Players.segments((2,), 1).names
+        (('time 0-2', 'time 3-4'), ('time 0', 'time 1'))
+
+        Args:
+            event: `(channels, time)` or `(time,)`.
+            length: of a segment in time points.
+            padding: see `Players`; None where all series have one length.
+
+        Raises:
+            TypeError, ValueError: another shape, a length below 1, or a padding that is no number.
+        """
+        shape = _shape(event, (1, 2), "a series, such as (3, 200),")
+        length = check_whole("length", length)
+        ends = [(k, min(k + length, shape[-1]) - 1) for k in range(0, shape[-1], length)]
+        names = [f"time {a}-{b}" if a < b else f"time {a}" for a, b in ends]
+        index = (torch.arange(shape[-1]) // length).expand(shape).contiguous()
+        return cls(names, index, padding)
+
+    @classmethod
+    def tokens(cls, length: int, padding: Padding = 0) -> "Players":
+        """One player per position of token ids `(length,)`.
+
+        >>> Players.tokens(3).names
+        ('token 0', 'token 1', 'token 2')
+
+        Args:
+            length: of the longest text, in tokens.
+            padding: see `Players`; None where all texts have one length.
+
+        Raises:
+            TypeError, ValueError: a length below 1, or a padding that is no number.
+        """
+        count = check_whole("length", length)
+        return cls([f"token {k}" for k in range(count)], torch.arange(count), padding)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -121,33 +243,101 @@ class Players:
         """Shape of one input row."""
         return tuple(self.index.shape)
 
-    @property
-    def by_row(self) -> bool:
-        """Whether rows have players of their own (`of_rows`)."""
-        return len(self) > 0 and bool((self.index < 0).any())
-
     def first(self, count: int) -> "Players":
-        """The first players of those that differ from row to row."""
-        return Players.of_rows(self.event, count, self.names[:count])
+        """The first players, for rows that have no more of them."""
+        players = Players.of_rows(self.event, count, self.names[:count])
+        players.index = self.index.where(self.index < count, -1)
+        players.padding = self.padding
+        return players
+
+    def same_as(self, other: "Players") -> bool:
+        """Whether they have the same names and own the same elements."""
+        own, theirs = (self.names, self.padding), (other.names, other.padding)
+        return own == theirs and torch.equal(self.index, other.index)
+
+    def grouped(self, names: Iterable[object], member: Tensor) -> "Players":
+        """Coarser players: player k of these is in group `member[k]`.
+
+        Raises:
+            ValueError: players that differ from row to row; with padding, groups that do not begin
+                one after another.
+        """
+        if self.padding is None:
+            check_same_players(self, "groups that all rows share")
+        return Players(names, member[self.index], self.padding)
+
+    def lengths(self, x: Tensor) -> Int64[Tensor, " batch"]:
+        """How many positions of the last axis of each row come before its padding."""
+        used = (x != self.padding)[:, None].flatten(1, -2).any(1)
+        return (used * torch.arange(1, used.shape[1] + 1, device=x.device)).amax(1)
+
+    def owners(self, x: Tensor) -> Int64[Tensor, "batch *event"]:
+        """The player that owns each element of rows `[batch, *event]`; -1 for padding.
+
+        Raises:
+            ValueError: players that differ from row to row, which a value function alone knows.
+        """
+        own = self.index.to(x.device).expand(len(x), *self.event)
+        if self.padding is None:
+            check_same_players(self, "their owners")
+            return own
+        place = torch.arange(self.event[-1], device=x.device)
+        inside = place < self.lengths(x)[:, None]
+        return own.where(inside.reshape(len(x), *(1,) * (len(self.event) - 1), -1), -1)
 
     def expand(self, mask: Tensor) -> Tensor:
-        """A mask over players `[..., players]` as a mask over input elements `[..., *event]`."""
-        return mask[..., self.index.to(mask.device)]
+        """A mask over players `[..., players]` as a mask over input elements `[..., *event]`.
+
+        Of padded rows the mask may be over the first players; elements of the others are `False`.
+
+        Raises:
+            ValueError: players that differ from row to row.
+        """
+        index = self.index.to(mask.device)
+        if not self.by_row:
+            return mask[..., index]
+        if self.padding is None:
+            check_same_players(self, "masks over elements")
+        count = mask.shape[-1]
+        padded = torch.cat((mask, mask.new_zeros(*mask.shape[:-1], 1)), dim=-1)
+        return padded[..., index.where((index >= 0) & (index < count), count)]
 
 
 def check_same_players(players: Players, what: str) -> Players:
     """Players that own the same elements of every row; `what` needs them.
 
     Raises:
-        ValueError: they differ from row to row (`Players.of_rows`).
+        ValueError: they differ from row to row (`Players.of_rows`), or rows are padded.
     """
     if players.by_row:
+        how = "differ from row to row" if players.padding is None else "are of padded rows"
         raise ValueError(
             f"Expected `players` that own the same elements of every row for {what} but these "
-            "differ from row to row; give `Players(names, index)`, or write a `ValueFunction` with "
-            "`owners`."
+            f"{how}; give `Players(names, index)`, or write a `ValueFunction` with `owners`."
         )
     return players
+
+
+def _check_in_sequence(players: Players) -> None:
+    """Raise ValueError where a row that ends early may lack a player but not all behind it."""
+    place = torch.arange(players.index.shape[-1]).expand(players.event).flatten()
+    begin = torch.zeros(len(players), dtype=torch.int64)
+    begin.scatter_reduce_(0, players.index.flatten().cpu(), place, "amin", include_self=False)
+    late = (begin.diff() < 0).nonzero()[:, 0].tolist()
+    if late:
+        one, other = players.names[late[0]], players.names[late[0] + 1]
+        raise ValueError(
+            "Expected players of padded rows in the order in which they begin on the last axis, so "
+            f"that a row has the first of them, but {other!r} begins before {one!r}; number and "
+            "name them in that order."
+        )
+
+
+def _shape(event: Any, axes: tuple[int, ...], what: str) -> tuple[int, ...]:
+    """The shape of a row of so many axes, none of which is empty."""
+    if not isinstance(event, Sequence) or len(event) not in axes:
+        raise TypeError(f"Expected `event` to be the shape of {what} but got {event!r}.")
+    return tuple(check_whole("event", side) for side in event)
 
 
 def as_labels(name: str, labels: Any) -> Tensor:

@@ -162,6 +162,37 @@ class Ragged(ms.ValueFunction):
         return x
 
 
+class Padded(ms.ValueFunction):
+    """Rows of up to six tokens, where zeros at the end are padding: v(S) = (Σ², tanh Σ) of S."""
+
+    name = "padded"
+
+    def __init__(self, most: int = 6) -> None:
+        super().__init__(ms.Players.tokens(most), ("square", "tanh"))
+
+    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+        total = (self.players.expand(mask) * x[:, None]).sum(-1)
+        return self._of(total) + 10 * x.mean(1)[:, None, None]
+
+    def prediction(self, x: Tensor) -> Tensor:
+        return self._of(x.sum(1)) + 10 * x.mean(1)[:, None]
+
+    def base(self, x: Tensor) -> Tensor:
+        return 10 * x.mean(1)[:, None].expand(-1, 2)
+
+    @staticmethod
+    def _of(total: Tensor) -> Tensor:
+        return torch.stack((total.square(), total.tanh()), -1)
+
+    @staticmethod
+    def some_rows() -> Tensor:
+        """Rows of 3, 1, 6, 3 and 2 tokens."""
+        x = uniform(5, 6) + 0.1
+        for row, tokens in enumerate((3, 1, 6, 3, 2)):
+            x[row, tokens:] = 0
+        return x
+
+
 def random_table(players: int, outputs: int = 2, seed: int = 0) -> Tensor:
     """Values of all coalitions of a random game."""
     return torch.randn(2**players, outputs, generator=torch.Generator().manual_seed(seed))
@@ -266,6 +297,16 @@ def grouped_by_row() -> Made:
 def _label(x: Tensor) -> Tensor:
     quarters = torch.arange(8, device=x.device) // 2
     return torch.where(x[:, :1] > 0, quarters, quarters // 2)
+
+
+def words() -> Made:
+    """Words of two tokens: rows of as many words may have different numbers of tokens."""
+    value, x = Padded(), Padded.some_rows()
+    return Made(value.grouped(_word, 3), x, moves=False)
+
+
+def _word(x: Tensor) -> Tensor:
+    return torch.where(x != 0, torch.arange(x.shape[1], device=x.device) // 2, -1)
 
 
 def retrained() -> Made:
@@ -445,6 +486,8 @@ VALUES: dict[str, Callable[[], Made]] = {
     "grouped by row": grouped_by_row,
     "callable": wrapped,
     "ragged": lambda: Made(Ragged(), Ragged.some_rows(), moves=False),
+    "padded": lambda: Made(Padded(), Padded.some_rows(), moves=False),
+    "words of padded rows": words,
 }
 
 

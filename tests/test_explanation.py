@@ -18,6 +18,7 @@ import xarray as xr
 from torch import Tensor
 
 import manifold_shap as ms
+from tests.examples import Padded
 
 Make = Callable[..., ms.Explanation]
 FullDisk = Callable[[], AbstractContextManager[None]]
@@ -403,6 +404,15 @@ def test_rows_with_players_of_their_own(tmp_path: Path) -> None:
     assert torch.equal(loaded.owners, explanation.owners)
     assert loaded.players.by_row
     assert loaded[0].efficiency_gap == 0
+
+
+def test_padding_is_kept(tmp_path: Path) -> None:
+    explanation = ms.exact_shapley(Padded(), Padded.some_rows())
+    explanation.save(tmp_path / "e.zarr")
+    loaded = ms.Explanation.load(tmp_path / "e.zarr")
+    assert loaded.players.same_as(explanation.players)
+    assert not loaded.players.same_as(ms.Players.tokens(6, padding=-1))
+    assert loaded.counts.tolist() == [3, 1, 6, 3, 2]
 
 
 def test_owners_belong_to_rows_with_players_of_their_own() -> None:

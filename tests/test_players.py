@@ -1,10 +1,13 @@
 """Players: names, and the elements that each of them owns."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
+from manifold_shap._checks import check_rows
 from manifold_shap.players import Players
 
 
@@ -73,3 +76,109 @@ def test_names_and_the_shape_of_a_row_go_together() -> None:
         Players.of_elements((4,), ["a", "b"])
     with pytest.raises(TypeError, match=r"`event` to be a shape, such as \(4,\), but got 4"):
         Players.of_elements(4)  # type: ignore[arg-type]
+
+
+SERIES = torch.tensor(
+    [
+        [[1.0, 2.0, 3.0, 4.0, 5.0], [1.0, 1.0, 1.0, 1.0, 1.0]],
+        [[1.0, 0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 3.0, 0.0, 0.0]],
+        [[1.0, 0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0, 0.0]],
+    ]
+)
+
+
+def test_trailing_positions_at_which_all_channels_are_padding_belong_to_nobody() -> None:
+    players = Players.segments((2, 5), 2, padding=0)
+    assert players.by_row
+    assert players.lengths(SERIES).tolist() == [5, 3, 1]
+    rows = [[0, 0, 1, 1, 2], [0, 0, 1, -1, -1], [0, -1, -1, -1, -1]]
+    assert players.owners(SERIES).tolist() == [[row, row] for row in rows]
+    plain = Players.segments((2, 5), 2)
+    assert not plain.by_row
+    assert plain.owners(SERIES).tolist() == [[rows[0]] * 2] * 3
+
+
+def test_masks_over_the_first_players_leave_the_others_out() -> None:
+    players = Players.segments((5,), 2, padding=-1.5)
+    assert players.padding == -1.5
+    mask = torch.tensor([[True, False, True], [False, True, False]])
+    whole = [[True, True, False, False, True], [False, False, True, True, False]]
+    assert players.expand(mask).tolist() == whole
+    few = [[True, True, False, False, False], [False, False, True, True, False]]
+    assert players.expand(mask[:, :2]).tolist() == few
+    assert players.first(2).expand(mask[:, :2]).tolist() == few
+    assert (len(players.first(2)), players.first(2).by_row) == (2, True)
+
+
+def test_which_elements_players_of_rows_own_is_not_known_to_them() -> None:
+    players = Players.of_rows((3,), 2)
+    for call in (
+        lambda: players.expand(torch.ones(2, dtype=torch.bool)),
+        lambda: players.owners(torch.ones(1, 3)),
+        lambda: players.grouped(["all"], torch.tensor([0, 0])),
+    ):
+        with pytest.raises(ValueError, match="but these differ from row to row"):
+            call()
+
+
+def test_players_of_padded_rows_begin_one_after_another() -> None:
+    with pytest.raises(ValueError, match="but 'b' begins before 'a'; number and name them in"):
+        Players("ab", [1, 0, 0], padding=0)
+    # Where they begin together, a row has both or neither.
+    assert len(Players("ab", [[1, 1], [0, 0]], padding=0)) == 2
+    tokens = Players.tokens(4)
+    assert tokens.grouped(["odd", "even"], torch.tensor([0, 1, 0, 1])).padding == 0
+    with pytest.raises(ValueError, match="but 'last' begins before 'first'"):
+        tokens.grouped(["first", "last"], torch.tensor([1, 1, 0, 0]))
+
+
+def test_a_row_that_is_padding_alone_has_no_players() -> None:
+    rows = torch.tensor([[1.0, 0.0], [0.0, 0.0], [0.0, 0.0]])
+    with pytest.raises(ValueError, match=r"no padding \(0\) in every row of `x` but row 1 .* 2 "):
+        check_rows(rows, Players.tokens(2))
+    check_rows(rows, Players.tokens(2, padding=None))
+
+
+@pytest.mark.parametrize(("size", "sides"), [(3, (3, 3)), ((2, 4), (2, 4)), (9, (9, 9))])
+def test_patches_are_rectangles_with_all_channels(
+    size: int | tuple[int, int], sides: tuple[int, int]
+) -> None:
+    players = Players.patches((3, 5, 7), size)
+    across = -(-7 // sides[1])
+    for row in range(5):
+        for column in range(7):
+            i, j = row // sides[0], column // sides[1]
+            assert players.index[:, row, column].tolist() == [i * across + j] * 3
+            assert players.names[i * across + j] == f"patch {i},{j}"
+
+
+def test_pixels_channels_and_time_points_are_players() -> None:
+    pixels = Players.pixels((2, 3, 4))
+    assert torch.equal(pixels.index, torch.arange(12).reshape(3, 4).expand(2, 3, 4))
+    assert pixels.names[5] == "pixel 1,1"
+    assert torch.equal(Players.pixels((3, 4)).index, pixels.index[0])
+    assert Players.channels((2, 3)).names == ("channel 0", "channel 1")
+    assert Players.channels((2, 3, 4)).index.unique(dim=0).flatten(1).unique(dim=1).tolist() == [
+        [0],
+        [1],
+    ]
+    points = Players.segments((3,), 1)
+    assert (points.names, points.index.tolist()) == (("time 0", "time 1", "time 2"), [0, 1, 2])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Players.pixels((4,)), r"shape of a picture, such as .* but got \(4,\)"),
+        (lambda: Players.patches((4, 4), 0), "`size` .* at least 1 but got 0"),
+        (lambda: Players.patches((4, 4), (1, 2, 3)), r"number or \(height, width\) but got \(1, 2"),
+        (lambda: Players.channels((4,)), "channels first"),
+        (lambda: Players.segments((2, 3, 4), 2), "shape of a series"),
+        (lambda: Players.segments((0,), 2), "`event` .* at least 1 but got 0"),
+        (lambda: Players.tokens(0), "`length` .* at least 1 but got 0"),
+        (lambda: Players.tokens(3, padding=float("nan")), "`padding` to be a finite number"),
+    ],
+)
+def test_shapes_that_do_not_fit(make: Callable[[], Players], message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        make()

@@ -257,7 +257,7 @@ class TensorDataModule(ABC):
         if not self.groups:
             return players
         names, member = members_by_name(self.groups, players)
-        return Players(names, member[players.index])
+        return players.grouped(names, member)
 
 
 def _named(groups: Any) -> dict[str, Any] | None:

@@ -60,6 +60,7 @@ def to_dataset(explanation: "Explanation") -> "xr.Dataset":
     partition = explanation.partition
     attributes = {
         "space": explanation.space.settings,
+        "padding": explanation.players.padding,
         "made_by": explanation.made_by,
         "schema": None if schema is None else schema.to_dict(),
         "partition": partition
@@ -263,6 +264,8 @@ def _tensor(dataset: "xr.Dataset", name: str) -> Tensor:
 def _players(dataset: "xr.Dataset") -> Players:
     names = tuple(map(str, dataset["players"].values))
     index = _tensor(dataset, "player_of_element")
+    if "padding" in dataset.attrs:
+        return Players(names, index, json.loads(dataset.attrs["padding"]))
     if bool((index < 0).any()):
         return Players.of_rows(index.shape, len(names), names)
     return Players(names, index)

@@ -112,7 +112,7 @@ def check_same_game(
 ) -> None:
     """Raise ValueError unless the teacher has these players, this space and T(f(x)) = target."""
     theirs = teacher.players
-    if theirs.names != players.names or not torch.equal(theirs.index, players.index):
+    if not theirs.same_as(players):
         raise ValueError(
             f"Expected `teacher` to have the surrogate's {len(players)} players "
             f"{players.names[:5]} but it has {len(theirs)}, {theirs.names[:5]}, or they own other "

@@ -54,6 +54,7 @@ class TrainingRows(NamedTuple):
             "index": self.players.index.flatten().tolist(),
             "elements": None if self.codebook is None else seen.tolist(),
             "players": self.players.names,
+            "padding": self.players.padding,
             "schema": self.schema.to_dict() if self.schema else None,
         }
 
@@ -76,7 +77,8 @@ def training_rows(
 
     Raises:
         TypeError, ValueError: rows that are not finite, of another shape than `players` own or the
-            schema encodes, or fewer than two; players that are none, or differ from row to row.
+            schema encodes, or fewer than two; players that are none, or differ from row to row by
+            more than padding.
     """
     if schema is None and is_frame(x_train):
         from manifold_shap.tables.codebook import Codebook
@@ -108,7 +110,7 @@ def _players(players: Any, shape: torch.Size, schema: "Schema | Codebook | None"
         raise TypeError(
             f"Expected `players` to be a Players but got {type(players).__name__}; {hint}."
         )
-    if players is not None and players.by_row:
+    if players is not None and players.by_row and players.padding is None:
         raise ValueError(
             "Expected `players` that own the same elements in every row but got some by row; train "
             "with a player for each element, and group these by `value.grouped(labels)`."

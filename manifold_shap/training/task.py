@@ -163,9 +163,10 @@ class Task(nn.Module, ABC):
 
     @property
     def players(self) -> Players:
-        """The players, from the names and the index in the settings."""
-        index = torch.tensor(self.settings["index"]).reshape(self.settings["event"])
-        return Players(tuple(self.settings["players"]), index)
+        """The players, from the names, the index and the padding in the settings."""
+        own = self.settings
+        index = torch.tensor(own["index"]).reshape(own["event"])
+        return Players(tuple(own["players"]), index, own["padding"])
 
     @property
     def inputs(self) -> tuple[list[int], list[int]]:

@@ -13,7 +13,7 @@ from manifold_shap._words import check_flag
 from manifold_shap.coalitions import SizeUniform
 from manifold_shap.imputers import TableImputer
 from manifold_shap.nn import units
-from manifold_shap.players import Players
+from manifold_shap.players import Players, check_same_players
 from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.tables.rows import codebook_of, elements_of, encoded, rows_of, schema_from
 from manifold_shap.tables.schema import Schema
@@ -195,6 +195,7 @@ def fit_imputer(
     seed = chosen["seed"]
     schema = schema or codebook_behind(model)
     rows = training_rows(x_train, x_validation, seed, players, schema)
+    check_same_players(rows.players, "an imputer")
     seen, seen_validation = rows.encoded
     if model is not None:
         model = model_for(model, rows.train, as_space(output), rows.codebook)

@@ -130,9 +130,14 @@ class ValueFunction(ABC):
     ) -> Float[Tensor, "batch m outputs"]:
         """Values of coalitions that are neither empty nor full.
 
+        Where rows lack some of the players (`Players.by_row`), masks are over the first players,
+        at least as many as a row here has. What they say of those that a row lacks is to be
+        ignored. Estimators ask for rows of equally many players, with masks over these alone;
+        groups of players for rows of any number, with masks over all players.
+
         Args:
-            x: rows. Where rows have players of their own, all of these have equally many.
-            mask: `True` = in the coalition, for the players that these rows have.
+            x: rows.
+            mask: `True` = in the coalition.
             keys: coalitions with equal keys share their random numbers.
         """
 
@@ -149,19 +154,19 @@ class ValueFunction(ABC):
     def owners(self, x: Float[Tensor, "batch *event"]) -> Int64[Tensor, "batch *event"]:
         """The player that owns each element of each row; -1 for padding that no player owns.
 
-        To be overridden where rows have players of their own (`Players.of_rows`): a row then has
-        the players 0, 1, ... up to the largest one named here.
+        To be overridden where `Players` cannot tell (`Players.of_rows`): a row then has the
+        players 0, 1, ... up to the largest one named here.
 
         Raises:
-            TypeError: rows have players of their own, and this is not overridden.
+            TypeError: players differ from row to row, and this is not overridden.
         """
-        if self.players.by_row:
+        if self.players.by_row and self.players.padding is None:
             raise TypeError(
                 f"Expected {type(self).__name__} to define `owners(x)`, the player that owns each "
                 "element of each row, since its players differ from row to row; give "
                 "`Players(names, index)` if they do not."
             )
-        return self.players.index.to(x.device).expand(len(x), *self.players.event)
+        return self.players.owners(x)
 
     def sampled_values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Estimate:
         """Values of any coalitions, with what their draws leave open.

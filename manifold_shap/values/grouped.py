@@ -39,8 +39,8 @@ class GroupedValue(ValueFunction):
             - a label map of whole numbers from 0 on, one for each player or, shaped as an input
               row, for each element: equal labels, one group;
             - a callable from rows `[batch, *event]` to a label map for each, `[batch, *event]`,
-              such as a segmentation into superpixels: rows then have players of their own. A row
-              has labels from 0 to as many as it needs; -1 for padding.
+              such as a segmentation into superpixels, or the words of tokens: rows then have
+              players of their own. A row has labels from 0 to as many as it needs; -1 for padding.
         count: the most groups that a row can have; for a callable only.
 
     Raises:
@@ -77,7 +77,7 @@ class GroupedValue(ValueFunction):
                 f"rows to label maps but got {type(groups).__name__}."
             )
         players = (
-            Players(names, member[value.players.index])
+            value.players.grouped(names, member)
             if self._labels is None
             else Players.of_rows(value.players.event, len(names), names)
         )
@@ -150,9 +150,10 @@ class GroupedValue(ValueFunction):
         """The coalitions of the players that are grouped."""
         if self._labels is None:
             return mask[..., self._member.to(mask.device)]
-        group = _of_players(self.owners(x).flatten(1), self.value.players)
-        # Padding is never revealed.
-        padded = torch.cat((mask, mask.new_zeros(*mask.shape[:2], 1)), dim=2)
+        owners = self.value.owners(x).flatten(1)
+        group = _of_players(self.owners(x).flatten(1), owners, len(self.value.players))
+        # Padding is never revealed, except that a full coalition has everything.
+        padded = torch.cat((mask, mask.all(2, keepdim=True)), dim=2)
         place = group.where(group >= 0, mask.shape[2])[:, None]
         return padded.gather(2, place.expand(-1, mask.shape[1], -1))
 
@@ -191,7 +192,7 @@ def members_by_name(
 
 def _by_label(labels: Tensor, players: Players) -> tuple[list[str], Tensor]:
     if labels.shape == players.index.shape and labels.numel() != len(players):
-        labels = _of_players(labels.flatten()[None], players)
+        labels = _of_players(labels.flatten()[None], players.index.flatten()[None], len(players))
     labels = labels.flatten()
     if labels.is_floating_point() or len(labels) != len(players):
         raise ValueError(
@@ -206,22 +207,29 @@ def _by_label(labels: Tensor, players: Players) -> tuple[list[str], Tensor]:
     return [f"group {k}" for k in range(count)], labels.long()
 
 
-def _of_players(labels: Tensor, players: Players) -> Tensor:
-    """Labels of players `[rows, players]`, from those of their elements `[rows, elements]`."""
-    index = players.index.flatten().to(labels.device).expand(len(labels), -1)
-    own = labels.new_zeros(len(labels), len(players)).scatter(1, index, labels)
+def _of_players(
+    labels: Int64[Tensor, "rows elements"], owners: Int64[Tensor, "rows elements"], players: int
+) -> Int64[Tensor, "rows players"]:
+    """Labels of players, from those of the elements that they own; -1 for those a row lacks."""
+    index = owners.to(labels.device).expand(len(labels), -1)
+    index = index.where(index >= 0, players)
+    own = labels.new_full((len(labels), players + 1), -1).scatter(1, index, labels)
+    if bool((labels[index == players] >= 0).any()):
+        raise ValueError(
+            "Expected a label of -1 for every element of padding; groups are of what a row has."
+        )
     if not torch.equal(own.gather(1, index), labels):
         raise ValueError(
             "Expected the elements of one player to have one label in every row; a label map may "
             "not split the players that it groups."
         )
-    return own
+    return own[:, :-1]
 
 
 def _of_rows(players: Players, count: int | None) -> list[str]:
     most = "a callable that labels each row needs it: the most groups that a row can have"
     count = check_whole("count", count, fix=most)
-    if players.by_row:
+    if players.by_row and players.padding is None:
         raise ValueError(
             "Expected a value function whose rows have the same players, to group them by row, but "
             "its rows have players of their own already."

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 import manifold_shap as ms
-from tests.examples import Ragged
+from tests.examples import Padded, Ragged
 
 ORDERING = [["player 3"], ["player 0", "player 1"], ["player 2"]]
 
@@ -61,3 +61,26 @@ def test_players_by_row_need_owners() -> None:
     ):
         with pytest.raises(TypeError, match=r"Expected Forgotten to define `owners\(x\)`"):
             call()
+
+
+@pytest.mark.parametrize(
+    ("estimator", "within"),
+    [
+        (ms.permutation_shapley, 0.3),
+        (ms.sample_reuse_shapley, 0.3),
+        (ms.adaptive_shapley, 1.0),
+        (ms.kernel_shapley, 1e-3),
+        (ms.coalition_shapley, 0.5),
+        (ms.auto_shapley, 1e-3),
+    ],
+)
+def test_padded_rows_of_one_token_and_more_are_explained(estimator, within: float) -> None:
+    value, x = Padded(), Padded.some_rows()
+    found, exact = estimator(value, x), ms.exact_shapley(value, x)
+    assert found.counts.tolist() == [3, 1, 6, 3, 2]
+    assert torch.equal(found.phi.isnan(), exact.phi.isnan())
+    assert torch.equal(found.phi.isnan().any(2), ~found.present)
+    torch.testing.assert_close(found.phi[1, 0], (exact.prediction - exact.base)[1])
+    torch.testing.assert_close(found.phi, exact.phi, atol=within, rtol=0, equal_nan=True)
+    with pytest.raises(ValueError, match="in every row of `x` but row 2 has none"):
+        estimator(value, x * torch.tensor([1, 1, 0, 1, 1])[:, None])

@@ -6,6 +6,7 @@ import torch
 
 import manifold_shap as ms
 from manifold_shap.training.rows import training_rows
+from manifold_shap.training.task import Task
 from tests.training.test_task import X
 
 FRAME = pd.DataFrame({"age": [30, 20, 40], "town": ["Oslo", None, "Rome"], "size": [1.5, 2.5, 0.5]})
@@ -46,6 +47,24 @@ def test_a_training_needs_players_that_are_the_same_in_every_row() -> None:
         training_rows(x, None, 0, ["a", "b"])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="but got some by row; train"):
         training_rows(x, None, 0, ms.Players.of_rows((2,), 2))
+
+
+def test_padded_rows_are_trained_on() -> None:
+    x = torch.tensor([[1.0, 0.0], [1.0, 2.0], [3.0, 0.0]])
+    rows = training_rows(x, x[:1], 0, ms.Players.tokens(2))
+    assert rows.settings["padding"] == 0
+    assert Nothing({**rows.settings}).players.same_as(rows.players)
+    with pytest.raises(ValueError, match="`x_train` but row 3 has none"):
+        training_rows(torch.cat((x, 0 * x[:1])), None, 0, ms.Players.tokens(2))
+    with pytest.raises(ValueError, match="an imputer but these are of padded rows"):
+        ms.fit_imputer(x, players=ms.Players.tokens(2))
+
+
+class Nothing(Task):
+    """A task without a network."""
+
+    def loss(self, batch: tuple[torch.Tensor, ...], generator: torch.Generator) -> torch.Tensor:
+        raise NotImplementedError
 
 
 def test_a_frame_is_trained_on_as_codes_and_seen_encoded() -> None:

@@ -8,6 +8,7 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap.values.wrapped import as_value_function
+from tests.examples import Padded
 
 X = torch.tensor([[1.0, 2.0, 3.0, 4.0], [0.5, -1.0, 2.0, 1.0]])
 
@@ -161,3 +162,40 @@ def test_a_count_is_for_callables_only(groups: object) -> None:
     value = as_value_function(lambda x, mask: x[:, None] * mask, torch.ones(1, 3))
     with pytest.raises(ValueError, match=r"`count` for a callable only but got 3 .*; leave"):
         value.grouped(groups, count=3)
+
+
+def test_words_are_groups_of_the_tokens_that_each_row_has() -> None:
+    value, x = Padded(), Padded.some_rows()
+    words = torch.tensor([0, 0, 1, 1, 2, 2])
+    grouped = value.grouped(lambda x: words.where(x != 0, -1), 3)
+    found = ms.exact_shapley(grouped, x)
+    assert found.counts.tolist() == [2, 1, 3, 2, 1]
+    for row, count in enumerate(found.counts.tolist()):
+        sums = x[row].reshape(3, 2).sum(1)[:count]
+        shift = 10 * x[row].mean()
+
+        def game(x: Tensor, mask: Tensor, shift: Tensor = shift) -> Tensor:
+            total = (x[:, None] * mask).sum(-1)
+            return torch.stack((total.square(), total.tanh()), -1) + shift
+
+        torch.testing.assert_close(
+            found.phi[row, :count], ms.exact_shapley(game, sums[None]).phi[0], atol=1e-5, rtol=1e-5
+        )
+
+
+def test_groups_that_all_padded_rows_share_are_lacked_by_the_short_ones() -> None:
+    value, x = Padded(), Padded.some_rows()
+    names = [f"token {k}" for k in range(6)]
+    halves = value.grouped({"first half": names[:3], "second half": names[3:]})
+    by_row = value.grouped(lambda x: torch.where(x != 0, torch.arange(6) // 3, -1), 2)
+    found, expected = (ms.exact_shapley(each, x).phi for each in (halves, by_row))
+    torch.testing.assert_close(found, expected, equal_nan=True)
+    with pytest.raises(ValueError, match="begin on the last axis"):
+        value.grouped({"end": names[3:]})
+
+
+def test_padding_is_in_no_group() -> None:
+    value, x = Padded(), Padded.some_rows()
+    grouped = value.grouped(lambda x: torch.arange(6).expand(len(x), 6) // 2, 3)
+    with pytest.raises(ValueError, match="label of -1 for every element of padding"):
+        ms.exact_shapley(grouped, x)

@@ -259,8 +259,7 @@ class Players:
         """Coarser players: player k of these is in group `member[k]`.
 
         Raises:
-            ValueError: players that differ from row to row; with padding, groups that do not begin
-                one after another.
+            ValueError: players that differ from row to row; groups of padded rows out of sequence.
         """
         if self.padding is None:
             check_same_players(self, "groups that all rows share")
@@ -268,7 +267,9 @@ class Players:
 
     def lengths(self, x: Tensor) -> Int64[Tensor, " batch"]:
         """How many positions of the last axis of each row come before its padding."""
-        used = (x != self.padding)[:, None].flatten(1, -2).any(1)
+        if self.padding is None:
+            return torch.full((len(x),), self.event[-1], device=x.device)
+        used = x.ne(self.padding)[:, None].flatten(1, -2).any(1)
         return (used * torch.arange(1, used.shape[1] + 1, device=x.device)).amax(1)
 
     def owners(self, x: Tensor) -> Int64[Tensor, "batch *event"]:

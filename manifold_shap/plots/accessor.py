@@ -6,6 +6,7 @@ from manifold_shap.explanation import Explanation
 from manifold_shap.plots.bar import bar
 from manifold_shap.plots.beeswarm import beeswarm
 from manifold_shap.plots.heatmap import heatmap
+from manifold_shap.plots.pixels import pixel_maps
 from manifold_shap.plots.scatter import scatter
 from manifold_shap.plots.waterfall import waterfall
 
@@ -21,7 +22,7 @@ class Plots:
     ['x0', 'x1']
 
     Attributes:
-        waterfall, bar, beeswarm, scatter, heatmap: see the functions of these names.
+        waterfall, bar, beeswarm, scatter, heatmap, pixel_maps: see the functions of these names.
     """
 
     def __init__(self, explanation: Explanation) -> None:
@@ -30,6 +31,7 @@ class Plots:
         self.beeswarm = partial(beeswarm, explanation)
         self.scatter = partial(scatter, explanation)
         self.heatmap = partial(heatmap, explanation)
+        self.pixel_maps = partial(pixel_maps, explanation)
 
     def __repr__(self) -> str:
         return f"Plots({', '.join(vars(self))}; such as explanation.plot.waterfall(0))"

@@ -119,9 +119,34 @@ def outputs_of_rows(
     """
     if output is not None:
         return torch.full((len(explanation.phi),), output_index(explanation, output))
+    return _weight(explanation).argmax(1)
+
+
+def several_outputs_of_rows(
+    explanation: Explanation, output: str | int | Sequence[str | int] | None, top: int
+) -> Int64[Tensor, "instances outputs"]:
+    """The outputs to explain for each row: the given ones, or its `top`, that of most weight first.
+
+    The first is that of `outputs_of_rows`.
+    """
+    if output is None:
+        check_whole("top", top, 1, len(explanation.outputs))
+        return _weight(explanation).argsort(dim=1, descending=True, stable=True)[:, :top]
+    names = [output] if isinstance(output, (str, int, np.integer)) else list(output)
+    if top != 1 or not names:
+        raise ValueError(
+            f"Expected names of outputs, or how many of the `top` ones, but got `top={top}` and "
+            f"`output={output!r:.100}`; leave one of the two out."
+        )
+    chosen = [output_index(explanation, name) for name in names]
+    return torch.tensor(chosen).expand(len(explanation.phi), -1)
+
+
+def _weight(explanation: Explanation) -> Float[Tensor, "instances outputs"]:
+    """By what a row's outputs are ranked: probabilities, or else how far they are from the base."""
     if explanation.space.on_simplex:
-        return explanation.prediction.argmax(1)
-    return (explanation.prediction - explanation.base).abs().argmax(1)
+        return explanation.prediction
+    return (explanation.prediction - explanation.base).abs()
 
 
 def why_of_row(explanation: Explanation, output: str | int | None) -> str:

@@ -10,7 +10,7 @@ from tests.plots.helpers import tick_labels
 def test_each_plot_of_an_explanation_is_the_function_of_its_name(people: ms.Explanation) -> None:
     plot = people.plot
     named = vars(plot)
-    assert set(named) == {"waterfall", "bar", "beeswarm", "scatter", "heatmap"}
+    assert set(named) == {"waterfall", "bar", "beeswarm", "scatter", "heatmap", "pixel_maps"}
     for name, bound in named.items():
         function = getattr(ms.plots, name)
         assert bound.func is function

@@ -10,7 +10,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 import manifold_shap as ms
-from manifold_shap.plots import pixel_maps
+from manifold_shap.plots import pixel_maps, selection
 from tests.plots.helpers import explained, ragged, written
 
 
@@ -147,3 +147,130 @@ def test_maps_of_a_half_trained_value_function_say_so(digits: ms.Explanation) ->
     half = replace(digits, made_by={"half_trained": True})
     label = pixel_maps({"on": digits, "off": half}).figure.axes[-1].get_xlabel()
     assert label.endswith("\nCaution: half-trained value function: off")
+
+
+def test_the_top_outputs_of_each_image_are_columns_with_their_predictions(
+    digits: ms.Explanation,
+) -> None:
+    figure = pixel_maps({"on": digits, "off": replace(digits, phi=-digits.phi)}, top=2).figure
+    axes = panels(figure)
+    assert len(axes) == 5 * 5
+    for row in range(5):
+        order = digits.prediction[row].argsort(descending=True)[:2].tolist()
+        for column, k in enumerate([*order, *order]):
+            panel = axes[5 * row + 1 + column]
+            expected = digits.phi[row, :, k].reshape(4, 6) * (1 if column < 2 else -1)
+            np.testing.assert_allclose(panel.images[0].get_array(), expected, rtol=1e-5)
+            said = selection.amount(digits, digits.prediction[row, k].item())
+            assert panel.get_title("left") == f"{k}: {said}"
+    assert {"on", "off"} <= set(written(figure))
+    assert "\nover each map: the output and its prediction" in figure.axes[-1].get_xlabel()
+
+
+def test_several_named_outputs_are_columns_in_their_order(patches: ms.Explanation) -> None:
+    axes = panels(pixel_maps(patches, rows=[1], output=["dog", "cat"]).figure)
+    sums = [panel.images[0].get_array().sum() for panel in axes[1:]]
+    np.testing.assert_allclose(sums, patches.phi[1].sum(0).flip(0), rtol=1e-4)
+
+
+@pytest.mark.parametrize("chosen", [{"top": 2, "output": "cat"}, {"output": []}])
+def test_outputs_are_named_or_counted(patches: ms.Explanation, chosen: dict) -> None:
+    with pytest.raises(ValueError, match="Expected names of outputs, or how many of the `top`"):
+        pixel_maps(patches, **chosen)
+
+
+def test_more_outputs_than_there_are_are_refused(patches: ms.Explanation) -> None:
+    with pytest.raises(ValueError, match="Expected `top` to be a whole number from 1 to 2"):
+        pixel_maps(patches, top=3)
+
+
+def lines_of(axes: Axes) -> set[tuple[tuple[float, float], ...]]:
+    (drawn,) = [c for c in axes.collections if isinstance(c, LineCollection)]
+    return {tuple(map(tuple, np.array(segment).tolist())) for segment in drawn.get_segments()}
+
+
+def test_borders_part_players_of_several_pixels_in_each_row(patches: ms.Explanation) -> None:
+    axes = panels(pixel_maps(patches, rows=[0]).figure)[1]
+    across = {((1.5, k - 0.5), (1.5, k + 0.5)) for k in range(4)}
+    assert lines_of(axes) == across | {(start[::-1], end[::-1]) for start, end in across}
+    # Padding belongs to nobody, and has a border with who has several pixels.
+    first, second = panels(pixel_maps(ragged()).figure)[1::2]
+    assert ((1.5, -0.5), (1.5, 0.5)) in lines_of(first)
+    assert ((1.5, 0.5), (1.5, 1.5)) in lines_of(second)
+
+
+def test_pixels_and_channels_that_play_alone_have_no_borders() -> None:
+    x = torch.rand(1, 3, 4, 4)
+    for index in (torch.arange(16).expand(3, 16), torch.arange(3)[:, None].expand(3, 16)):
+        names = range(int(index.max()) + 1)
+        explanation = explained(x, ms.Players(names, index.reshape(3, 4, 4)), ("a",))
+        assert not lines_of(panels(pixel_maps(explanation).figure)[1])
+
+
+def test_colours_are_shown_as_they_are_or_stretched_where_they_are_out_of_range() -> None:
+    x = torch.rand(2, 3, 4, 4)
+    x[1] = 5 * x[1] - 2
+    players = ms.Players(range(16), torch.arange(16).reshape(4, 4).expand(3, 4, 4))
+    explanation = explained(x, players, ("a",))
+    inside, stretched = (
+        panel.images[0].get_array() for panel in panels(pixel_maps(explanation).figure)[::2]
+    )
+    np.testing.assert_allclose(inside, x[0].permute(1, 2, 0))
+    expected = (x[1] - x[1].min()) / (x[1].max() - x[1].min())
+    np.testing.assert_allclose(stretched, expected.permute(1, 2, 0), atol=1e-6)
+    opaque = torch.cat((x[1:], torch.ones(1, 1, 4, 4)), 1)
+    players = ms.Players(range(16), torch.arange(16).reshape(4, 4).expand(4, 4, 4))
+    drawn = panels(pixel_maps(explained(opaque, players, ("a",))).figure)[0].images[0].get_array()
+    np.testing.assert_allclose(drawn[..., :3], stretched, atol=1e-6)
+    assert (drawn[..., 3] == 1).all()
+
+
+@pytest.mark.parametrize("kind", [np.uint8, torch.uint8, np.float64])
+def test_given_images_stand_in_the_place_of_rows(digits: ms.Explanation, kind: object) -> None:
+    grey = (np.arange(5 * 24).reshape(5, 1, 4, 6) * 2).astype(np.uint8)
+    images = torch.from_numpy(grey) if kind is torch.uint8 else grey
+    images = grey / 255 if kind is np.float64 else images
+    drawn = panels(pixel_maps(digits, rows=[2], images=images).figure)[0].images[0]
+    np.testing.assert_allclose(drawn.get_array(), grey[2, 0] / 255, rtol=1e-6)
+    assert drawn.get_clim() == (0, 1)
+    assert drawn.cmap(1.0)[:3] == (1, 1, 1)
+
+
+def test_an_overlay_is_a_pale_grey_copy_of_the_image_over_each_map(
+    patches: ms.Explanation,
+) -> None:
+    picture, *maps = panels(pixel_maps(patches, rows=[0], top=2, overlay=0.4).figure)
+    assert len(picture.images) == 1
+    for panel in maps:
+        signed, over = panel.images
+        assert signed.get_alpha() is None
+        assert over.get_alpha() == 0.4
+        bright = 0.299 * patches.x[0, 0] + 0.587 * patches.x[0, 1] + 0.114 * patches.x[0, 2]
+        np.testing.assert_allclose(over.get_array(), bright, rtol=1e-5)
+        assert over.cmap(over.norm(0.0))[0] > 0.3
+        assert over.cmap(over.norm(1.0))[0] == 1
+    with pytest.raises(ValueError, match=r"Expected `overlay` .* of at most 1 but got 2\.0; 0\.4"):
+        pixel_maps(patches, overlay=2.0)
+
+
+def test_images_that_cannot_be_shown_are_refused(digits: ms.Explanation) -> None:
+    x = torch.rand(1, 7, 3, 3)
+    players = ms.Players(range(9), torch.arange(9).reshape(3, 3).expand(7, 3, 3))
+    explanation = explained(x, players, ("a",))
+    with pytest.raises(ValueError, match=r"rows of 1, 3 or 4 channels.*\(1, 7, 3, 3\); give `im"):
+        pixel_maps(explanation)
+    assert pixel_maps(explanation, images=x[:, :3])
+    with pytest.raises(ValueError, match=r"`images` of 1, 3 or 4 channels.*but got shape \(1, 2,"):
+        pixel_maps(explanation, images=x[:, :2])
+    with pytest.raises(ValueError, match=r"`images` for 5 rows, of 4 x 6 pixels as these"):
+        pixel_maps(digits, images=digits.x[:2])
+    with pytest.raises(ValueError, match="numbers from 0 to 1, or of bytes, but got 0 to 2; undo"):
+        pixel_maps(digits, images=2 * digits.x)
+
+
+def test_large_colour_images_have_large_cells() -> None:
+    x = torch.rand(1, 3, 128, 128)
+    index = (torch.arange(128)[:, None] // 32 * 4 + torch.arange(128) // 32).expand(3, 128, 128)
+    explanation = explained(x, ms.Players(range(16), index), ("a",))
+    figure = pixel_maps(explanation).figure
+    assert panels(figure)[0].get_position().width * figure.get_figwidth() == pytest.approx(1.8)

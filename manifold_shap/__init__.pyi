@@ -6,6 +6,7 @@ from .amortized import AmortizedExplainer as AmortizedExplainer
 from .amortized import amortized_shapley as amortized_shapley
 from .amortized.explainer import fit_amortized as fit_amortized
 from .amortized.explainer import load_amortized as load_amortized
+from .coalitions import CoalitionLaw as CoalitionLaw
 from .coalitions import LeverageScores as LeverageScores
 from .coalitions import ShapleyKernel as ShapleyKernel
 from .coalitions import SizeUniform as SizeUniform
@@ -34,6 +35,10 @@ from .imputers import MarginalImputer as MarginalImputer
 from .imputers import TableImputer as TableImputer
 from .imputers import table_imputer as table_imputer
 from .io.streaming import explain_rows as explain_rows
+from .laws import Blocks as Blocks
+from .laws import Mixture as Mixture
+from .laws import laws_for as laws_for
+from .metrics import errors_by_law as errors_by_law
 from .metrics import mean_squared_error as mean_squared_error
 from .metrics import shapley_pairs as shapley_pairs
 from .models import Model as Model

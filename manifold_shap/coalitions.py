@@ -4,6 +4,7 @@ A coalition is a bool mask over players: `True` = the player is in the coalition
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import torch
@@ -18,7 +19,59 @@ def _log_binomial(n: int, k: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]
     return torch.lgamma(total) - torch.lgamma(k + 1) - torch.lgamma(n - k + 1)
 
 
-class SizeUniform:
+class CoalitionLaw(ABC):
+    """A probability law over coalitions; a subclass defines `sample`, and `log_prob` if it can.
+
+    Attributes:
+        name: as in the errors under several laws.
+        players: how many there are.
+    """
+
+    name: str
+    players: int
+
+    @abstractmethod
+    def sample(
+        self, shape: Sequence[int], generator: torch.Generator, counts: Tensor | None = None
+    ) -> Tensor:
+        """Coalitions bool `[*shape, players]`, on the generator's device.
+
+        Args:
+            shape: of the block of coalitions.
+            generator: the only source of random numbers.
+            counts: how many players there are for each coalition, int64 that broadcasts to `shape`:
+                rows of differing length have the first of the players. By default all of them.
+        """
+
+    def sample_antithetic(
+        self, shape: Sequence[int], generator: torch.Generator, counts: Tensor | None = None
+    ) -> Tensor:
+        """Pairs `[*shape, 2, players]`, each half by the law, whose errors cancel where they can.
+
+        Arguments as for `sample`.
+        """
+        counts = None if counts is None else counts[..., None]
+        return self.sample((*shape, 2), generator, counts)
+
+    def log_prob(self, mask: Tensor) -> Tensor:
+        """Log-probability `[...]` of coalitions `[..., players]`, where there is a formula."""
+        raise NotImplementedError(f"The probabilities of {type(self).__name__} have no formula.")
+
+    @property
+    def parts(self) -> "tuple[CoalitionLaw, ...]":
+        """The laws that it mixes; the law itself where it is no mixture."""
+        return (self,)
+
+
+def present_players(
+    players: int, counts: Tensor | None, device: torch.device
+) -> Bool[Tensor, "*shape players"]:
+    """The first players, as many as `counts` says."""
+    place = torch.arange(players, device=device)
+    return place < (players if counts is None else counts.to(device)[..., None])
+
+
+class SizeUniform(CoalitionLaw):
     """The law of the Shapley sum: |S| uniform on 0..n-1, then a uniform subset of that size.
 
     It gives coalition S the weight Σ_{i∉S} |S|!(n-|S|-1)!/n! / n, the share of Eq. (1) of Frye et
@@ -31,22 +84,28 @@ class SizeUniform:
         ValueError: no player.
     """
 
+    name = "scattered"
+
     def __init__(self, players: int) -> None:
         self.players = check_whole("players", players)
 
-    def sample(self, shape: Sequence[int], generator: torch.Generator) -> Tensor:
-        """Coalitions `[*shape, players]` on the generator's device."""
-        arrival, newcomer = self._arrivals(shape, generator)
+    def sample(
+        self, shape: Sequence[int], generator: torch.Generator, counts: Tensor | None = None
+    ) -> Tensor:
+        arrival, newcomer = self._arrivals(shape, generator, counts)
         return arrival < newcomer
 
-    def sample_antithetic(self, shape: Sequence[int], generator: torch.Generator) -> Tensor:
-        """Antithetic pairs `[*shape, 2, players]`: predecessors and successors of a random player.
+    def sample_antithetic(
+        self, shape: Sequence[int], generator: torch.Generator, counts: Tensor | None = None
+    ) -> Tensor:
+        """Predecessors and successors of a random player `[*shape, 2, players]`.
 
         Each half follows the law; together they cover every player but one, so their errors
         partly cancel.
         """
-        arrival, newcomer = self._arrivals(shape, generator)
-        return torch.stack((arrival < newcomer, arrival > newcomer), dim=-2)
+        arrival, newcomer = self._arrivals(shape, generator, counts)
+        later = (arrival > newcomer) & arrival.isfinite()
+        return torch.stack((arrival < newcomer, later), dim=-2)
 
     def log_prob(self, mask: Tensor) -> Tensor:
         """`-log n - log C(n, |S|)`, and `-inf` for the full coalition; shape `[...]`."""
@@ -57,17 +116,22 @@ class SizeUniform:
         return log_prob.masked_fill(full, -math.inf).to(torch.get_default_dtype())
 
     def _arrivals(
-        self, shape: Sequence[int], generator: torch.Generator
+        self, shape: Sequence[int], generator: torch.Generator, counts: Tensor | None
     ) -> tuple[Float[Tensor, "*shape n"], Float[Tensor, "*shape 1"]]:
         # Players arrive at independent uniform times: those before a uniformly chosen player are
         # a coalition of this law, exactly, by one comparison and without sorting or redrawing.
         device = generator.device
         arrival = torch.rand((*shape, self.players), generator=generator, device=device)
-        player = torch.randint(self.players, (*shape, 1), generator=generator, device=device)
+        if counts is None:
+            player = torch.randint(self.players, (*shape, 1), generator=generator, device=device)
+            return arrival, arrival.gather(-1, player)
+        chosen = torch.rand((*shape, 1), generator=generator, device=device, dtype=torch.float64)
+        player = (chosen * counts.to(device)[..., None]).long()
+        arrival = arrival.where(present_players(self.players, counts, device), torch.inf)
         return arrival, arrival.gather(-1, player)
 
 
-class _ProperSizes:
+class _ProperSizes(CoalitionLaw):
     """A law over coalitions that are neither empty nor full, uniform among those of one size.
 
     Args:
@@ -82,8 +146,12 @@ class _ProperSizes:
         self.players = players
         self.size_probability = weight / weight.sum()
 
-    def sample(self, shape: Sequence[int], generator: torch.Generator) -> Tensor:
-        """Coalitions `[*shape, players]` on the generator's device."""
+    def sample(
+        self, shape: Sequence[int], generator: torch.Generator, counts: Tensor | None = None
+    ) -> Tensor:
+        """As of any law, for all players only."""
+        if counts is not None:
+            raise ValueError(f"Expected no `counts`: {type(self).__name__} is of all players.")
         probability = self.size_probability.to(generator.device)
         count = math.prod(shape)
         size = 1 + torch.multinomial(probability, count, replacement=True, generator=generator)
@@ -113,6 +181,8 @@ class ShapleyKernel(_ProperSizes):
         ValueError: fewer than two players.
     """
 
+    name = "kernel"
+
     def __init__(self, players: int) -> None:
         check_whole("players", players, 2)
         size = torch.arange(1, players, dtype=torch.float64)
@@ -134,6 +204,8 @@ class LeverageScores(_ProperSizes):
     Raises:
         ValueError: fewer than two players.
     """
+
+    name = "leverage"
 
     def __init__(self, players: int) -> None:
         check_whole("players", players, 2)

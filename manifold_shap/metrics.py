@@ -10,7 +10,8 @@ from torch import Tensor
 
 from manifold_shap._checks import check_coalitions, check_finite, check_seed, check_whole
 from manifold_shap._progress import progress_bar
-from manifold_shap.coalitions import SizeUniform
+from manifold_shap.coalitions import CoalitionLaw, SizeUniform
+from manifold_shap.laws import laws_for
 from manifold_shap.values.wrapped import as_value_function
 
 
@@ -57,22 +58,40 @@ class Score:
     by_row: Float[Tensor, " rows"] = field(repr=False, compare=False)
 
 
-def shapley_pairs(rows: int, players: int, least: int = 10_000, seed: int = 0) -> Tensor:
-    """Coalitions of the Shapley sum for `rows` rows: at least `least` (row, coalition) pairs.
+def shapley_pairs(
+    rows: int,
+    players: int,
+    least: int = 10_000,
+    seed: int = 0,
+    law: CoalitionLaw | None = None,
+    counts: Tensor | None = None,
+) -> Tensor:
+    """Coalitions for `rows` rows, at least `least` (row, coalition) pairs, of the Shapley sum.
 
     >>> shapley_pairs(rows=4, players=2, least=10).shape
     torch.Size([4, 3, 2])
+
+    Args:
+        rows, players, least: whole numbers.
+        seed: of the coalitions.
+        law: of the coalitions; by default that of the Shapley sum, `SizeUniform(players)`.
+        counts: how many players each row has, `[rows]`; by default all of them. See
+            `ValueFunction.counts`.
 
     Returns:
         mask: bool `[rows, m, players]`.
 
     Raises:
-        TypeError, ValueError: `rows`, `players` or `least` is no whole number of at least 1, or
-            `seed` is no seed.
+        TypeError, ValueError: `rows`, `players` or `least` is no whole number of at least 1,
+            `seed` is no seed, or the law is of another number of players.
     """
     rows, least = check_whole("rows", rows), check_whole("least", least)
+    law = law or SizeUniform(players)
+    if law.players != players:
+        raise ValueError(f"Expected a law of {players} players but got one of {law.players}.")
     generator = torch.Generator().manual_seed(check_seed(seed))
-    return SizeUniform(players).sample((rows, -(-least // rows)), generator)
+    own = None if counts is None else counts.cpu()[:, None]
+    return law.sample((rows, -(-least // rows)), generator, own)
 
 
 def mean_squared_error(
@@ -125,6 +144,51 @@ def mean_squared_error(
         by_size=_by_size(squared.flatten(), mask.cpu().sum(-1).flatten(), mask.shape[-1]),
         by_row=by_row - variance.mean(1),
     )
+
+
+def errors_by_law(
+    value: Any,
+    x: Any,
+    law: CoalitionLaw | None = None,
+    least: int = 10_000,
+    seed: int = 0,
+    batch_size: int = 8192,
+    progress: bool | None = None,
+) -> dict[str, Score]:
+    """Score a value function under each law of a mixture, on the same rows.
+
+    A surrogate may be good for scattered players and bad for blocks of them, and groups of players,
+    such as superpixels and words, ask for blocks.
+
+        >>> import manifold_shap as ms
+        >>> x = torch.randn(4, 1, 6, 6, generator=torch.Generator().manual_seed(0))
+        >>> imputer = ms.MarginalImputer(x, ms.Players.pixels((1, 6, 6)))
+        >>> value = ms.imputed_value(lambda x: x.flatten(1).sum(1, True), imputer, "identity")
+        >>> {name: score.mse > 0 for name, score in errors_by_law(value, x, least=100).items()}
+        {'scattered': True, 'blocks': True}
+
+    Args:
+        value, x, batch_size, progress: as of `mean_squared_error`.
+        law: by default that of `laws_for`, for the players of `value`.
+        least, seed: of the coalitions of each law, as of `shapley_pairs`.
+
+    Returns:
+        The score under each law, by its name.
+
+    Raises:
+        TypeError, ValueError: as of `mean_squared_error` and `shapley_pairs`.
+    """
+    value = as_value_function(value, x)
+    rows, players = value.rows(x), len(value.players)
+    counts = value.counts(rows.to(value.device)).cpu() if value.players.by_row else None
+    masks = {
+        each.name: shapley_pairs(len(rows), players, least, seed, each, counts)
+        for each in (law or laws_for(value.players)).parts
+    }
+    return {
+        name: mean_squared_error(value, rows, mask, batch_size, progress)
+        for name, mask in masks.items()
+    }
 
 
 def _errors(

@@ -30,7 +30,7 @@ LAYERS = (
     ),
     ("players",),
     ("coalitions",),
-    ("ordering",),
+    ("ordering", "laws"),
     ("simplex",),
     ("spaces",),
     ("models", "tables", "naive_bayes_models"),

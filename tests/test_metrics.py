@@ -11,6 +11,7 @@ from torch import Tensor
 import manifold_shap as ms
 from manifold_shap import _random as noise
 from manifold_shap.values import Estimate
+from tests.examples import Padded
 
 X = torch.randn(7, 4, generator=torch.Generator().manual_seed(1))
 
@@ -255,3 +256,28 @@ def test_shapley_pairs() -> None:
     assert torch.equal(mask, ms.shapley_pairs(300, 6))
     assert not torch.equal(mask, ms.shapley_pairs(300, 6, seed=1))
     assert ms.shapley_pairs(20, 3, least=5).shape == (20, 1, 3)
+
+
+def test_errors_under_each_law_are_those_of_its_coalitions() -> None:
+    x = torch.rand(5, 2, 4, 4, generator=torch.Generator().manual_seed(0))
+    players = ms.Players.pixels((2, 4, 4))
+    value = ms.imputed_value(
+        lambda x: x.flatten(1).prod(1, True), ms.MarginalImputer(x, players), "identity"
+    )
+    found = ms.errors_by_law(value, x, least=60, seed=3)
+    assert list(found) == ["scattered", "blocks"]
+    for law in ms.laws_for(players).parts:
+        mask = ms.shapley_pairs(5, 16, 60, 3, law)
+        assert found[law.name] == ms.mean_squared_error(value, x, mask)
+    one = ms.errors_by_law(value, x, ms.LeverageScores(16), least=60)
+    assert list(one) == ["leverage"]
+    with pytest.raises(ValueError, match="law of 16 players but got one of 5"):
+        ms.errors_by_law(value, x, ms.SizeUniform(5))
+
+
+def test_coalitions_of_padded_rows_are_of_the_players_they_have() -> None:
+    value, x = Padded(), Padded.some_rows()
+    mask = ms.shapley_pairs(5, 6, 50, counts=value.counts(x))
+    assert not mask[1].any()
+    assert not mask[0, :, 3:].any()
+    assert list(ms.errors_by_law(value, x, least=50)) == ["scattered", "blocks"]

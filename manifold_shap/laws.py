@@ -1,0 +1,312 @@
+"""Defines laws over coalitions of players that have neighbours: blocks, and mixtures of laws."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor
+
+from manifold_shap._checks import check_distinct, check_finite, check_number, to_tensor
+from manifold_shap.coalitions import CoalitionLaw, SizeUniform, present_players
+from manifold_shap.players import Players
+
+# Cells of a partition, in players, above which an axis is cut less often.
+_MOST_CELLS = 4
+
+
+class Blocks(CoalitionLaw):
+    """Coalitions of cells of neighbours: blocks of a picture, stretches of a series or a text.
+
+    Space is cut into cells at random, anew for every coalition: each axis at uniform places, whose
+    number is 1 to n-1 where there are n positions on it, k with probability ∝ log(1 + 1/k), so that
+    few and many are alike frequent. Pictures are cut along axes that are turned by a random angle.
+    The coalition is one of the cells by the law of the Shapley sum (`SizeUniform`).
+
+    Coalitions of scattered players show something of every part of a picture; those of groups, such
+    as superpixels and words, show much of one part and nothing of another, as these do.
+
+        >>> law = Blocks([[0], [1], [2], [3], [4], [5]])
+        >>> law.sample((3,), torch.Generator().manual_seed(4)).int()
+        tensor([[1, 1, 0, 0, 0, 0],
+                [0, 0, 0, 0, 1, 1],
+                [0, 0, 0, 0, 0, 0]], dtype=torch.int32)
+
+    Args:
+        positions: of the players, `[players, axes]`.
+
+    Raises:
+        TypeError: `positions` holds no numbers.
+        ValueError: another shape, numbers that are not finite, or all players in one place.
+    """
+
+    name = "blocks"
+
+    def __init__(self, positions: Any) -> None:
+        where = to_tensor(positions, "positions")
+        if where.ndim != 2 or where.numel() == 0:
+            raise ValueError(
+                "Expected `positions` of shape (players, axes) but got "
+                f"{tuple(where.shape)}; places on one axis are `places[:, None]`."
+            )
+        check_finite(where, "positions")
+        where = where[:, (where != where[:1]).any(0)].cpu()
+        if where.shape[1] == 0:
+            raise ValueError("Expected players in different positions but they are all in one.")
+        self.players, axes = where.shape
+        self.positions = where
+        counts = [len(axis.unique()) for axis in where.T]
+        if math.prod(counts) > _MOST_CELLS * self.players:
+            usual = max(2, round(self.players ** (1 / axes)))
+            counts = [min(count, usual) for count in counts]
+        # How many cells an axis may be cut into.
+        self._most = torch.tensor(counts)
+
+    @classmethod
+    def of(cls, players: Players, axes: Sequence[int] | None = None) -> "Blocks":
+        """The law for players where the middle of what each owns is its position.
+
+        >>> Blocks.of(Players.patches((3, 4, 4), 2)).positions.tolist()
+        [[0.5, 0.5], [0.5, 2.5], [2.5, 0.5], [2.5, 2.5]]
+
+        Args:
+            players: see `Players`.
+            axes: of an input row, along which there are neighbours; by default all of rows with one
+                or two axes, and all but the first, that of channels, of rows with more.
+
+        Raises:
+            ValueError: all players are in the same place along these axes, or differ from row to
+                row.
+        """
+        return cls(_positions(players, axes))
+
+    def sample(
+        self, shape: Sequence[int], generator: torch.Generator, counts: Tensor | None = None
+    ) -> Tensor:
+        return self.sample_antithetic(shape, generator, counts)[..., 0, :]
+
+    def sample_antithetic(
+        self, shape: Sequence[int], generator: torch.Generator, counts: Tensor | None = None
+    ) -> Tensor:
+        """Coalitions of the same cells `[*shape, 2, players]`: those before and after a random one.
+
+        Each half follows the law; together they cover every cell but one.
+        """
+        present = present_players(self.players, counts, generator.device)
+        cells = self.cells(shape, generator, counts)
+        return antithetic_cells(cells, int(self._most.prod()), generator, present)
+
+    def cells(
+        self, shape: Sequence[int], generator: torch.Generator, counts: Tensor | None = None
+    ) -> Int64[Tensor, "*shape players"]:
+        """Partitions of the players into cells: the number of the cell that each is in.
+
+        Arguments as for `sample`.
+        """
+        device, axes = generator.device, len(self._most)
+        present = present_players(self.players, counts, device)[..., None, :]
+        place = self.positions.T.to(device)
+        low, high = _ends(place, present)
+        # A shorter row is cut into fewer cells.
+        share = (high - low) / (place.amax(-1) - place.amin(-1))
+        most = (1 + (self._most.to(device) - 1) * share).expand(*shape, axes)
+        if axes == 2:
+            place = _turned(place, torch.rand(shape, generator=generator, device=device))
+            low, high = _ends(place, present)
+        numbers = torch.rand((*shape, axes), generator=generator, device=device)
+        number = most.pow(numbers).floor().minimum(most - 1)[..., None]
+        cuts = torch.rand(
+            (*shape, axes, int(self._most.max()) - 1), generator=generator, device=device
+        )
+        cuts = low[..., None] + (high - low)[..., None] * cuts
+        drawn = torch.arange(cuts.shape[-1], device=device) < number
+        edges = cuts.where(drawn, torch.inf).sort(-1).values
+        place = place.expand(*shape, axes, self.players).contiguous()
+        cell = torch.searchsorted(edges, place)
+        strides = torch.cat((self._most.new_ones(1), self._most[:-1].cumprod(0))).to(device)
+        return (cell * strides[:, None]).sum(-2)
+
+
+def antithetic_cells(
+    cells: Int64[Tensor, "*shape players"],
+    most: int,
+    generator: torch.Generator,
+    present: Bool[Tensor, "*some players"],
+) -> Bool[Tensor, "*shape 2 players"]:
+    """Coalitions of cells by the law of the Shapley sum over these, in antithetic pairs.
+
+    Args:
+        cells: number of the cell of each player.
+        most: how many cells there can be.
+        generator: of the coalitions.
+        present: players that there are.
+    """
+    shape, device = cells.shape[:-1], cells.device
+    arrival, lot = torch.rand((2, *shape, most), generator=generator, device=device)
+    held = torch.zeros((*shape, most + 1), dtype=torch.bool, device=device)
+    held = held.scatter_(-1, cells.where(present, most), True)[..., :-1]
+    newcomer = lot.where(held, -1).argmax(-1, keepdim=True)
+    last, own = arrival.gather(-1, newcomer), arrival.gather(-1, cells)
+    return torch.stack(((own < last) & present, (own > last) & present), dim=-2)
+
+
+class Mixture(CoalitionLaw):
+    """Coalitions of several laws: each is drawn by one of them, chosen by these weights.
+
+        >>> law = Mixture([SizeUniform(9), Blocks([[k] for k in range(9)])], [3, 1])
+        >>> law.sample((2, 5), torch.Generator().manual_seed(0)).shape
+        torch.Size([2, 5, 9])
+
+    Attributes:
+        laws: those that are mixed.
+        weights: their probabilities, which sum to one.
+
+    Args:
+        laws: at least one, all of equally many players and with names of their own.
+        weights: positive; by default equal.
+
+    Raises:
+        TypeError: `laws` are none, or a weight is no number.
+        ValueError: no law, laws of different numbers of players or of one name, or another number
+            of weights.
+    """
+
+    name = "mixture"
+
+    def __init__(
+        self, laws: Sequence[CoalitionLaw], weights: Sequence[int | float] | None = None
+    ) -> None:
+        self.laws = tuple(laws)
+        if not self.laws or not all(isinstance(law, CoalitionLaw) for law in self.laws):
+            raise TypeError(f"Expected `laws` to be one `CoalitionLaw` or more but got {laws!r}.")
+        self.players = self.laws[0].players
+        if any(law.players != self.players for law in self.laws):
+            raise ValueError(
+                "Expected `laws` of equally many players but got "
+                f"{[law.players for law in self.laws]}."
+            )
+        check_distinct([law.name for law in self.laws], "names of laws", "give each one weight")
+        given = [1.0] * len(self.laws) if weights is None else list(weights)
+        if len(given) != len(self.laws):
+            raise ValueError(
+                f"Expected a weight for each of {len(self.laws)} laws but got {len(given)}."
+            )
+        given = [check_number("weights", weight, above=0) for weight in given]
+        self.weights = tuple(weight / sum(given) for weight in given)
+
+    @property
+    def parts(self) -> tuple[CoalitionLaw, ...]:
+        return self.laws
+
+    def sample(
+        self, shape: Sequence[int], generator: torch.Generator, counts: Tensor | None = None
+    ) -> Tensor:
+        return self._drawn(shape, generator, counts, pair=())
+
+    def sample_antithetic(
+        self, shape: Sequence[int], generator: torch.Generator, counts: Tensor | None = None
+    ) -> Tensor:
+        """Antithetic pairs `[*shape, 2, players]`, both halves by the same law."""
+        return self._drawn(shape, generator, counts, pair=(2,))
+
+    def log_prob(self, mask: Tensor) -> Tensor:
+        parts = [
+            law.log_prob(mask) + math.log(weight)
+            for law, weight in zip(self.laws, self.weights, strict=True)
+        ]
+        return torch.stack(parts).logsumexp(0)
+
+    def _drawn(
+        self,
+        shape: Sequence[int],
+        generator: torch.Generator,
+        counts: Tensor | None,
+        pair: tuple[int, ...],
+    ) -> Tensor:
+        device = generator.device
+        lot = torch.rand(math.prod(shape), generator=generator, device=device)
+        upper = torch.tensor(self.weights[:-1], device=device).cumsum(0)
+        chosen = torch.searchsorted(upper, lot, right=True)
+        own = None if counts is None else counts.to(device).expand(*shape).flatten()
+        mask = torch.zeros((len(lot), *pair, self.players), dtype=torch.bool, device=device)
+        for number, law in enumerate(self.laws):
+            place = (chosen == number).nonzero()[:, 0]
+            draw = law.sample_antithetic if pair else law.sample
+            mask[place] = draw((len(place),), generator, None if own is None else own[place])
+        return mask.reshape(*shape, *pair, self.players)
+
+
+def laws_for(
+    players: Players, axes: Sequence[int] | None = None, blocks: int | float = 0.5
+) -> CoalitionLaw:
+    """The law by which a value function of these players is trained, and measured, by default.
+
+    Scattered players and `Blocks` of them, where players have neighbours: those of rows with two
+    axes or more, such as pictures, and of padded rows, such as texts. A row of numbers may be a
+    line of a table as well as a series, so that `axes` has to say it. Players without neighbours,
+    and such as differ from row to row, have `SizeUniform` alone.
+
+        >>> [law.name for law in laws_for(Players.patches((3, 32, 32), 4)).parts]
+        ['scattered', 'blocks']
+        >>> laws_for(Players.of_elements((8,))).name
+        'scattered'
+        >>> laws_for(Players.segments((100,), 5), axes=[0]).name
+        'mixture'
+
+    Args:
+        players: see `Players`.
+        axes: of an input row, along which players have neighbours; see `Blocks.of`.
+        blocks: the share of blocks in the mixture.
+
+    Raises:
+        TypeError, ValueError: `axes` that there are not, or `blocks` not between 0 and 1.
+    """
+    share = check_number("blocks", blocks, low=0, high=1)
+    scattered = SizeUniform(len(players))
+    told = axes is not None or len(players.event) > 1 or players.padding is not None
+    differ = players.by_row and players.padding is None
+    if not told or differ or share == 0 or len(players) < 3:
+        return scattered
+    where = _positions(players, axes)
+    if bool((where == where[:1]).all()):
+        return scattered
+    law = Blocks(where)
+    return law if share == 1 else Mixture([scattered, law], [1 - share, share])
+
+
+def _positions(players: Players, axes: Sequence[int] | None) -> Float[Tensor, "players axes"]:
+    """The middle of the elements of each player, along some axes of an input row."""
+    if players.by_row and players.padding is None:
+        raise ValueError(
+            "Expected players that have positions of their own but these differ from row to row."
+        )
+    event = players.event
+    chosen = list(range(len(event) > 2, len(event))) if axes is None else list(axes)
+    if not chosen or not all(-len(event) <= axis < len(event) for axis in chosen):
+        raise ValueError(
+            f"Expected `axes` among those of rows of shape {event} but got {axes!r}; the last one "
+            "is -1."
+        )
+    every = torch.meshgrid(*(torch.arange(n).double() for n in event), indexing="ij")
+    place = torch.stack([every[axis].flatten() for axis in chosen], dim=1)
+    index = players.index.flatten().cpu()
+    total = place.new_zeros(len(players), len(chosen)).index_add_(0, index, place)
+    return (total / index.bincount(minlength=len(players))[:, None]).float()
+
+
+def _ends(
+    place: Float[Tensor, "*shape axes players"], present: Bool[Tensor, "*some 1 players"]
+) -> tuple[Float[Tensor, "*both axes"], Float[Tensor, "*both axes"]]:
+    """The first and the last place of the players that there are, on every axis."""
+    low, high = place.where(present, torch.inf), place.where(present, -torch.inf)
+    return low.amin(-1), high.amax(-1)
+
+
+def _turned(
+    place: Float[Tensor, "axes players"], share: Float[Tensor, "*shape"]
+) -> Float[Tensor, "*shape axes players"]:
+    """Places on two axes that are turned by shares of a half turn."""
+    angle = math.pi * share[..., None]
+    cos, sin = angle.cos(), angle.sin()
+    return torch.stack((cos * place[0] + sin * place[1], cos * place[1] - sin * place[0]), dim=-2)

@@ -1,0 +1,212 @@
+"""Laws over coalitions of neighbours: against probabilities worked out by hand, and as laws."""
+
+import itertools
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+import manifold_shap as ms
+from manifold_shap.coalitions import all_coalitions
+from manifold_shap.laws import antithetic_cells
+from tests.test_coalitions import assert_law, counts, generator
+
+LINE = [[0.0], [1.0], [2.0], [3.0]]
+SHORT = torch.tensor([3, 4, 2])
+
+
+def blocks_on_a_line(places: int) -> Tensor:
+    """Probabilities of all coalitions of so many places in a row, by enumeration."""
+    probability = torch.zeros(2**places)
+    for number in range(1, places):
+        weight = math.log(1 + 1 / number) / math.log(places)
+        cuts = list(itertools.product(range(places - 1), repeat=number))
+        for gaps in cuts:
+            cell = torch.tensor([sum(gap < place for gap in set(gaps)) for place in range(places)])
+            cells = int(cell.max()) + 1
+            for size in range(cells):
+                for some in itertools.combinations(range(cells), size):
+                    code = sum(2**k for k in range(places) if int(cell[k]) in some)
+                    probability[code] += weight / len(cuts) / cells / math.comb(cells, size)
+    return probability
+
+
+@pytest.mark.parametrize("half", [0, 1, None])
+def test_blocks_on_a_line_have_the_probabilities_worked_out_by_hand(half: int | None) -> None:
+    expected = blocks_on_a_line(4)
+    assert expected.sum().item() == pytest.approx(1, abs=1e-6)
+    law = ms.Blocks(LINE)
+    if half is None:
+        mask = law.sample((200, 200), generator(1))
+    else:
+        mask = law.sample_antithetic((40_000,), generator(2))[:, half]
+    assert_law(counts(mask), expected)
+
+
+def test_blocks_of_shorter_rows_are_those_of_fewer_places() -> None:
+    mask = ms.Blocks(LINE).sample((3, 10_000), generator(3), SHORT[:, None])
+    for row, count in enumerate(SHORT.tolist()):
+        assert not mask[row, :, count:].any()
+        expected = blocks_on_a_line(count)
+        assert_law(counts(mask[row, :, :count]), expected)
+
+
+def test_size_uniform_of_shorter_rows_is_that_of_fewer_players() -> None:
+    law = ms.SizeUniform(4)
+    mask = law.sample_antithetic((3, 10_000), generator(4), SHORT[:, None])
+    for row, count in enumerate(SHORT.tolist()):
+        assert not mask[row, ..., count:].any()
+        expected = ms.SizeUniform(count).log_prob(all_coalitions(count)).exp()
+        for half in range(2):
+            assert_law(counts(mask[row, :, half, :count]), expected)
+
+
+def test_cells_form_coalitions_by_the_law_of_the_shapley_sum() -> None:
+    cells = torch.tensor([5, 2, 5, 2, 0, 7])
+    present = torch.tensor([True, True, True, True, True, False])
+    mask = antithetic_cells(cells.expand(40_000, -1), 9, generator(5), present)
+    assert not mask[..., 5].any()
+    assert torch.equal(mask[..., 0], mask[..., 2])
+    assert torch.equal(mask[..., 1], mask[..., 3])
+    assert not (mask[:, 0] & mask[:, 1]).any()
+    expected = ms.SizeUniform(3).log_prob(all_coalitions(3)).exp()
+    for half in range(2):
+        assert_law(counts(mask[:, half, [0, 1, 4]]), expected)
+
+
+@pytest.mark.parametrize("shape", [(6, 6), (2, 9), (1, 12)])
+def test_cells_of_a_picture_are_contiguous(shape: tuple[int, int]) -> None:
+    law = ms.Blocks.of(ms.Players.pixels(shape))
+    cells = law.cells((200,), generator(6))
+    assert len({len(row.unique()) for row in cells}) > 3
+    place = torch.cartesian_prod(*(torch.arange(n) for n in shape)).double()
+    for row in cells[:50]:
+        for cell in row.unique().tolist():
+            inside = place[row == cell]
+            # A cell is convex: the middle of two of its pixels, where it is one, is in it as well.
+            middle = (inside[:, None] + inside) / 2
+            whole = (middle == middle.floor()).all(-1)
+            pixels = middle[whole].long()
+            assert (row[pixels[:, 0] * shape[1] + pixels[:, 1]] == cell).all()
+
+
+@given(
+    st.tuples(st.integers(1, 7), st.integers(1, 7)),
+    st.integers(1, 3),
+    st.lists(st.integers(1, 49), min_size=1, max_size=5),
+    st.integers(0, 1000),
+)
+@settings(deadline=None, max_examples=40)
+def test_every_law_keeps_its_promises(
+    picture: tuple[int, int], size: int, lengths: list[int], seed: int
+) -> None:
+    players = ms.Players.patches((2, *picture), size)
+    law, n = ms.laws_for(players), len(players)
+    if n >= 3:
+        assert [each.name for each in law.parts] == ["scattered", "blocks"]
+    count = torch.tensor(lengths).clamp(max=n)
+    for each in (law, *law.parts):
+        assert each.players == n
+        pairs = each.sample_antithetic((len(lengths), 3), generator(seed), count[:, None])
+        assert pairs.shape == (len(lengths), 3, 2, n)
+        assert not (pairs[:, :, 0] & pairs[:, :, 1]).any()
+        single = each.sample((len(lengths), 3), generator(seed), count[:, None])
+        beyond = torch.arange(n) >= count[:, None]
+        for mask in (*pairs.unbind(2), single):
+            assert not mask[beyond[:, None].expand_as(mask)].any()
+            assert (mask.sum(-1) < count[:, None]).all()
+        again = each.sample((len(lengths), 3), generator(seed), count[:, None])
+        assert torch.equal(single, again)
+        assert each.sample((), generator(seed)).shape == (n,)
+
+
+def test_a_mixture_draws_by_its_weights() -> None:
+    law = ms.Mixture([ms.SizeUniform(4), ms.LeverageScores(4)], [3, 1])
+    assert law.weights == (0.75, 0.25)
+    probability = law.log_prob(all_coalitions(4)).exp()
+    first, other = (each.log_prob(all_coalitions(4)).exp() for each in law.laws)
+    torch.testing.assert_close(probability, 0.75 * first + 0.25 * other)
+    assert_law(counts(law.sample((400, 100), generator(7))), probability)
+    pairs = law.sample_antithetic((40_000,), generator(8))
+    for half in range(2):
+        assert_law(counts(pairs[:, half]), probability)
+    with pytest.raises(NotImplementedError, match="probabilities of Blocks have no formula"):
+        ms.Mixture([ms.SizeUniform(4), ms.Blocks(LINE)]).log_prob(all_coalitions(4))
+
+
+def test_blocks_are_less_scattered_than_scattered_players() -> None:
+    law = ms.laws_for(ms.Players.pixels((16, 16)))
+    edges = {}
+    for each in law.parts:
+        mask = each.sample((500,), generator(9)).reshape(-1, 16, 16)
+        share = mask.float().mean((1, 2))
+        differ = (mask[:, 1:] != mask[:, :-1]).float().mean((1, 2))
+        some = (share > 0.4) & (share < 0.6)
+        edges[each.name] = differ[some].mean()
+    assert edges["scattered"] > 0.45
+    assert edges["blocks"] < 0.6 * edges["scattered"]
+
+
+@pytest.mark.parametrize(
+    ("players", "axes", "names"),
+    [
+        (ms.Players.of_elements((8,)), None, ["scattered"]),
+        (ms.Players.of_elements((8,)), [0], ["scattered", "blocks"]),
+        (ms.Players.tokens(8), None, ["scattered", "blocks"]),
+        (ms.Players.segments((3, 40), 5), None, ["scattered", "blocks"]),
+        (ms.Players.channels((3, 8, 8)), None, ["scattered"]),
+        (ms.Players.of_rows((3, 8, 8), 5), None, ["scattered"]),
+        (ms.Players.tokens(2), None, ["scattered"]),
+    ],
+)
+def test_players_with_neighbours_have_blocks(
+    players: ms.Players, axes: list[int] | None, names: list[str]
+) -> None:
+    assert [law.name for law in ms.laws_for(players, axes).parts] == names
+
+
+def test_the_share_of_blocks_is_chosen() -> None:
+    players = ms.Players.tokens(8)
+    assert isinstance(ms.laws_for(players, blocks=0), ms.SizeUniform)
+    assert isinstance(ms.laws_for(players, blocks=1), ms.Blocks)
+    law = ms.laws_for(players, blocks=0.25)
+    assert isinstance(law, ms.Mixture)
+    assert law.weights == (0.75, 0.25)
+    with pytest.raises(ValueError, match="`blocks` to be a finite number of at least 0"):
+        ms.laws_for(players, blocks=-1)
+
+
+def test_positions_are_the_middles_of_what_players_own() -> None:
+    assert ms.Blocks.of(ms.Players.segments((2, 5), 2)).positions.tolist() == [[0.5], [2.5], [4.0]]
+    series = ms.Players.of_elements((2, 3))
+    assert ms.Blocks.of(series, axes=[-1]).positions.tolist() == [[0.0], [1.0], [2.0]] * 2
+    # Places that are no grid do not make more cells than memory holds.
+    scattered = ms.Blocks(torch.rand(300, 2, generator=generator()))
+    assert int(scattered.cells((50,), generator()).max()) <= 17 * 17
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ms.Blocks([1.0, 2.0]), r"shape \(players, axes\) but got \(2,\)"),
+        (lambda: ms.Blocks([[1.0], [1.0]]), "all in one"),
+        (lambda: ms.Blocks([[1.0], [math.nan]]), "finite numbers"),
+        (lambda: ms.Blocks.of(ms.Players.of_rows((4,), 2)), "these differ from row to row"),
+        (lambda: ms.laws_for(ms.Players.tokens(4), axes=[1]), r"rows of shape \(4,\) but got \[1"),
+        (lambda: ms.Mixture([]), "one `CoalitionLaw` or more but got"),
+        (lambda: ms.Mixture([ms.SizeUniform(2), ms.Blocks(LINE)]), r"equally many .* \[2, 4\]"),
+        (lambda: ms.Mixture([ms.SizeUniform(2)] * 2), "names of laws"),
+        (lambda: ms.Mixture([ms.Blocks(LINE)], [1, 2]), "a weight for each of 1 laws but got 2"),
+        (lambda: ms.Mixture([ms.Blocks(LINE)], [0]), "`weights` to be a finite number above 0"),
+        (
+            lambda: ms.ShapleyKernel(3).sample((3,), generator(), SHORT),
+            "ShapleyKernel is of all players",
+        ),
+    ],
+)
+def test_laws_that_cannot_be(make, message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        make()

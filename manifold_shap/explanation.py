@@ -158,7 +158,7 @@ class Explanation(OnSimplex):
     @property
     def plot(self) -> "Plots":
         """Its plots: `explanation.plot.waterfall(0)`, `.bar()`, `.beeswarm()`, `.scatter("age")`,
-        `.heatmap()`, `.pixel_maps()`; see `manifold_shap.plots`, which has more.
+        `.heatmap()`, `.pixel_maps()`, `.text(tokens)`; see `manifold_shap.plots`, which has more.
         """
         from manifold_shap.plots.accessor import Plots
 

@@ -6,7 +6,8 @@
 Every function draws in the matplotlib axes that are given as `ax`, or else in a new figure, and
 returns the axes; a plot of several panels takes the place of `ax`, and returns a list of them. What
 is returned has a `figure`, and a notebook shows it. No new figure passes through pyplot: nothing
-opens a window or has to be closed. Only `interactive` returns a figure of plotly.
+opens a window or has to be closed. Only `interactive` returns a figure of plotly, and `text` words
+on coloured ground for a notebook, a page, a terminal or, by its `draw`, axes.
 
 A title says what is drawn, and of how many rows. Small print below says how good the value function
 is, where the explanation knows that (`made_by["quality"]`), and a caution above if it is no better
@@ -29,10 +30,12 @@ from manifold_shap.plots.interactive import interactive
 from manifold_shap.plots.pixels import pixel_maps
 from manifold_shap.plots.scatter import scatter
 from manifold_shap.plots.selection import kinds
+from manifold_shap.plots.text import ColouredText, text
 from manifold_shap.plots.tree import bifurcation_tree
 from manifold_shap.plots.waterfall import waterfall
 
 __all__ = [
+    "ColouredText",
     "Plots",
     "bar",
     "beeswarm",
@@ -48,5 +51,6 @@ __all__ = [
     "parallel_coordinates",
     "pixel_maps",
     "scatter",
+    "text",
     "waterfall",
 ]

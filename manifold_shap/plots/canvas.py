@@ -8,7 +8,10 @@ from collections.abc import Sequence
 from io import BytesIO
 from typing import Any, TypeVar
 
+import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure, FigureBase
 from matplotlib.text import Text
 from matplotlib.transforms import ScaledTranslation, blended_transform_factory
@@ -243,3 +246,22 @@ def legend_above(
         labelcolor=style.INK,
         **settings,
     )
+
+
+def colour_bar(axes: Axes, limit: float, beyond: bool, label: str) -> None:
+    """A scale of values from -limit to limit, with pointed ends where some are beyond."""
+    # The largest of 1, 2, ... times a power of ten within the limit: three labels never collide.
+    power = 10.0 ** np.floor(np.log10(limit))
+    end = np.floor(limit / power) * power
+    figure: Any = axes.figure
+    bar = figure.colorbar(
+        ScalarMappable(Normalize(-limit, limit), style.DIVERGING),
+        cax=axes,
+        orientation="horizontal",
+        extend="both" if beyond else "neither",
+        ticks=[-end, 0, end],
+        format=lambda value, _: style.number(value),
+    )
+    bar.outline.set_visible(False)
+    bar.set_label(label, **style.WORDS)
+    axes.tick_params(labelsize=style.TEXT, labelcolor=style.INK, color=style.NEUTRAL, length=2)

@@ -9,9 +9,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
 from matplotlib.collections import LineCollection
-from matplotlib.colors import Normalize
 from torch import Tensor
 
 from manifold_shap._checks import check_number
@@ -121,7 +119,7 @@ def pixel_maps(
             axes.add_collection(
                 LineCollection(list(edges), colors="0.3", linewidths=0.5, alpha=0.7)
             )
-    _draw_colour_bar(foot, limit, largest > limit, label)
+    canvas.colour_bar(foot, limit, largest > limit, label)
     return canvas.finished(Panels(itertools.chain(*cells)))
 
 
@@ -258,21 +256,3 @@ class _Grid:
                 xycoords="axes fraction", textcoords="offset points", ha="center", va="bottom",
                 weight="bold", **style.WORDS,
             )  # fmt: skip
-
-
-def _draw_colour_bar(axes: Axes, limit: float, beyond: bool, label: str) -> None:
-    # The largest of 1, 2, ... times a power of ten within the limit: three labels never collide.
-    power = 10.0 ** np.floor(np.log10(limit))
-    end = np.floor(limit / power) * power
-    figure: Any = axes.figure
-    bar = figure.colorbar(
-        ScalarMappable(Normalize(-limit, limit), style.DIVERGING),
-        cax=axes,
-        orientation="horizontal",
-        extend="both" if beyond else "neither",
-        ticks=[-end, 0, end],
-        format=lambda value, _: style.number(value),
-    )
-    bar.outline.set_visible(False)
-    bar.set_label(label, **style.WORDS)
-    axes.tick_params(labelsize=style.TEXT, labelcolor=style.INK, color=style.NEUTRAL, length=2)

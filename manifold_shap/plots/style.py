@@ -131,6 +131,17 @@ def plain(text: str) -> str:
     return fonts.readable(text).replace("$", r"\$")
 
 
+def is_dark(colour: Sequence[float]) -> bool:
+    """Whether white letters are easier to read upon a colour than black ones.
+
+    >>> is_dark((0.4, 0.0, 0.1)), is_dark((1.0, 0.9, 0.9))
+    (True, False)
+    """
+    linear = np.asarray(colour[:3]) ** 2.2
+    # Where the contrasts that WCAG 2 defines are equal.
+    return bool(linear @ [0.2126, 0.7152, 0.0722] < 0.179)
+
+
 def number(value: float) -> str:
     """About three significant digits, and no exponent where none is needed."""
     if not np.isfinite(value):

@@ -10,11 +10,21 @@ from tests.plots.helpers import tick_labels
 def test_each_plot_of_an_explanation_is_the_function_of_its_name(people: ms.Explanation) -> None:
     plot = people.plot
     named = vars(plot)
-    assert set(named) == {"waterfall", "bar", "beeswarm", "scatter", "heatmap", "pixel_maps"}
+    assert set(named) == {
+        "waterfall",
+        "bar",
+        "beeswarm",
+        "scatter",
+        "heatmap",
+        "pixel_maps",
+        "text",
+    }
     for name, bound in named.items():
         function = getattr(ms.plots, name)
         assert bound.func is function
-        assert list(inspect.signature(bound).parameters)[-1] == "ax"
+        # Text is shown in a page or a terminal first, and drawn on demand.
+        drawn = bound([list("abcde")] * 6).draw if name == "text" else bound
+        assert list(inspect.signature(drawn).parameters)[-1] == "ax"
     assert "waterfall" in repr(plot)
     assert tick_labels(plot.waterfall(1)) == tick_labels(ms.plots.waterfall(people, 1))
 

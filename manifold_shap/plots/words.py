@@ -1,0 +1,203 @@
+"""Makes words of tokens, each with the player that owns it, and breaks them into lines."""
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby, pairwise
+from typing import NamedTuple
+
+from jaxtyping import Int64
+from torch import Tensor
+
+# What tokenizers write for a space (of SentencePiece and of byte-level BPE) and for a line break.
+_MARKS = {"▁": " ", "Ġ": " ", "Ċ": "\n"}
+_SPACE = re.compile(r"[ \t\r\n]+")
+# Of control characters, which terminals obey, and of halves of characters.
+_UNREADABLE = ("Cc", "Cs")
+
+
+class Word(NamedTuple):
+    """Text without a break.
+
+    Attributes:
+        before: what parts it from the word before it: "", " ", or one or two line breaks.
+        text: without spaces at its ends.
+        player: that owns it; -1 where none does.
+    """
+
+    before: str
+    text: str
+    player: int
+
+
+def owners_of_tokens(
+    tokens: Sequence[str], owners: Int64[Tensor, " *event"], row: int
+) -> list[int]:
+    """The player of each token of a row: one token for each position, or one for each player.
+
+    Raises:
+        TypeError: `tokens` are no list of text.
+        ValueError: another number of them.
+    """
+    if isinstance(tokens, str) or not all(isinstance(token, str) for token in tokens):
+        raise TypeError(
+            f"Expected row {row} of `tokens` to be a list of text but got {tokens!r:.100}; for a "
+            "single row give `[tokens]`."
+        )
+    players = int(owners.max()) + 1 if owners.numel() else 0
+    counts = {"player": players}
+    if owners.ndim == 1:
+        owned = (owners >= 0).nonzero().flatten()
+        counts = {"position": int(owned[-1]) + 1 if len(owned) else 0, **counts}
+        if len(tokens) in (len(owners), counts["position"]):
+            return owners[: len(tokens)].tolist()
+    if len(tokens) == players:
+        return list(range(players))
+    expected = " or ".join(f"{count} (one for each {what})" for what, count in counts.items())
+    raise ValueError(
+        f"Expected row {row} of `tokens` to hold {expected} but got {len(tokens)}; give the tokens "
+        "as the model reads them, special ones included."
+    )
+
+
+def words_of(tokens: Sequence[str], players: Sequence[int], separator: str | None) -> list[Word]:
+    """Words of tokens, which may hold several; see `text` for the separator."""
+    words: list[Word] = []
+    waiting = ""
+    for start, token, player in zip(
+        _separators(tokens, separator), map(_readable, tokens), players, strict=True
+    ):
+        waiting += start
+        if separator is None:
+            waiting, token = _unmarked(waiting, token, len(tokens) > 1)
+        parts = _SPACE.split(token)
+        gaps = [_break(gap) for gap in _SPACE.findall(token)]
+        if not token.strip():
+            # A space or a line break that is a token of its own has a value of its own.
+            shown = "⏎" if "\n" in token else "·" if not token else "\N{NO-BREAK SPACE}"
+            words.append(Word(_break(waiting), shown, player))
+            waiting = "\n" if "\n" in token else ""
+            continue
+        for gap, part in zip(["", *gaps], parts, strict=True):
+            waiting += gap
+            if part:
+                words.append(Word(_break(waiting), part, player))
+                waiting = ""
+    return words
+
+
+def _separators(tokens: Sequence[str], separator: str | None) -> Iterator[str]:
+    """What is written before each token besides what it says itself."""
+    if separator is not None:
+        yield from ["", *[separator] * (len(tokens) - 1)][: len(tokens)]
+        return
+    spaced = any(token[:1] in _MARKS or token != token.strip() for token in tokens)
+    for place, token in enumerate(tokens):
+        yield "" if spaced or place == 0 or _is_end(token) else " "
+
+
+def _is_end(token: str) -> bool:
+    """Whether it goes on where the token before it ends, as WordPiece marks it."""
+    return len(token) > 2 and token.startswith("##")
+
+
+def _unmarked(waiting: str, token: str, several: bool) -> tuple[str, str]:
+    """What to write before a token, and the token without the marks of its tokenizer."""
+    if _is_end(token) and several:
+        return waiting, token[2:]
+    rest = token.lstrip("".join(_MARKS))
+    space = "".join(_MARKS[mark] for mark in token[: len(token) - len(rest)])
+    return (waiting + space, rest) if rest else (waiting, space)
+
+
+def _readable(token: str) -> str:
+    return "".join(
+        each if each in "\n\t\r" or unicodedata.category(each) not in _UNREADABLE else "\ufffd"
+        for each in token
+    )
+
+
+def _break(space: str) -> str:
+    """A line break, at most two, where there is one, or else a space or nothing."""
+    return "\n" * min(2, space.count("\n")) or (" " if space else "")
+
+
+def runs(words: Sequence[Word]) -> Iterator[list[Word]]:
+    """Neighbours of one player together, and words of no player one by one."""
+    keys = (word.player if word.player >= 0 else -1 - k for k, word in enumerate(words))
+    for _, run in groupby(zip(keys, words, strict=True), lambda each: each[0]):
+        yield [word for _, word in run]
+
+
+def wrapped(
+    words: Sequence[Word], room: float | int, measure: Callable[[str], float]
+) -> list[list[Word]]:
+    """Lines of words at most `room` wide, but for single characters.
+
+    A line breaks where there is a space, and elsewhere only within what is wider than a line.
+    """
+    lines: list[list[Word]] = [[]]
+    used, space = 0.0, measure(" ")
+    for unit in _units(words):
+        lines += [[] for _ in range(unit[0].before.count("\n"))]
+        used = used if lines[-1] else 0.0
+        gap = space if unit[0].before == " " and lines[-1] else 0.0
+        width = sum(measure(word.text) for word in unit)
+        if lines[-1] and used + gap + width > room >= width:
+            lines.append([])
+            used = gap = 0.0
+        for part in unit if used + gap + width <= room else _pieces(unit):
+            size = measure(part.text)
+            gap = space if part.before == " " and lines[-1] else 0.0
+            if lines[-1] and used + gap + size > room:
+                lines.append([])
+                used = gap = 0.0
+            lines[-1].append(part)
+            used += gap + size
+    return lines
+
+
+def _units(words: Sequence[Word]) -> Iterator[list[Word]]:
+    """Words that no space parts."""
+    starts = [k for k, word in enumerate(words) if k == 0 or word.before]
+    for start, end in pairwise([*starts, len(words)]):
+        yield list(words[start:end])
+
+
+def _pieces(unit: Sequence[Word]) -> Iterator[Word]:
+    """Single characters, with those that combine with them."""
+    for word in unit:
+        before = word.before
+        for piece in characters(word.text):
+            yield Word(before, piece, word.player)
+            before = ""
+
+
+def characters(text: str) -> list[str]:
+    """Each with those that combine with it.
+
+    >>> len(characters("e" + chr(0x301) + "f"))
+    2
+    """
+    found: list[str] = []
+    for each in text:
+        if found and _columns(each) == 0:
+            found[-1] += each
+        else:
+            found.append(each)
+    return found
+
+
+def columns(text: str) -> int:
+    """Columns that text takes in a terminal.
+
+    >>> columns("né"), columns("好")
+    (2, 2)
+    """
+    return sum(map(_columns, text))
+
+
+def _columns(each: str) -> int:
+    if unicodedata.category(each) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(each) in "WF" else 1

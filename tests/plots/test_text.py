@@ -1,0 +1,349 @@
+"""Coloured text: which words have which colours, in a page, a terminal and a figure."""
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import torch
+from matplotlib.axes import Axes
+from matplotlib.collections import PatchCollection
+
+import manifold_shap as ms
+from manifold_shap.plots import markup, style, text
+from tests.plots.helpers import assert_nothing_is_cut, explained, ragged, written
+
+GOOD = ["it", "is", "not", "good"]
+
+
+def sentence(*values: float, index: list[int] | None = None) -> ms.Explanation:
+    """One row, with a player for each position or some for each player."""
+    index = index or list(range(len(values)))
+    players = ms.Players(range(len(values)), index)
+    phi = torch.tensor(values)[None, :, None]
+    base = torch.tensor([[0.25]])
+    return ms.Explanation(
+        phi, torch.zeros_like(phi), base, base + phi.nansum(1), torch.zeros(1, len(index)),
+        players, ("rating",), ms.Identity(),
+    )  # fmt: skip
+
+
+def two_rows() -> ms.Explanation:
+    """Of four words and a padding, and of two; the players of the second are in reverse."""
+    owners = torch.tensor([[0, 1, 2, 3, -1], [1, 0, -1, -1, -1]])
+    phi = torch.tensor([[0.1, -0.02, -0.4, 0.3], [0.2, -0.1, torch.nan, torch.nan]])[..., None]
+    base = torch.full((2, 1), 0.5)
+    return ms.Explanation(
+        phi, 0 * phi, base, base + phi.nansum(1), torch.zeros(2, 5), ms.Players.of_rows((5,), 4),
+        ("yes",), ms.Identity(), owners=owners,
+    )  # fmt: skip
+
+
+TWO = [GOOD, ["very", "good"]]
+
+
+class Spans(HTMLParser):
+    """Coloured parts of a page: their text, value and red, green, blue and opacity."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.found: list[tuple[str, str, list[float]]] = []
+        self.read: list[str] = []
+        self._open = False
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        if self._open and tag == "br":
+            self.found[-1] = (self.found[-1][0] + "\n", *self.found[-1][1:])
+        if tag == "span" and "title" in given:
+            (colour,) = re.findall(r"rgba\((.*?)\)", given["style"])
+            self.found.append(("", given["title"], [float(part) for part in colour.split(",")]))
+            self._open = True
+
+    def handle_endtag(self, tag: str) -> None:
+        self._open = self._open and tag != "span"
+
+    def handle_data(self, data: str) -> None:
+        self.read.append(data)
+        if self._open:
+            self.found[-1] = (self.found[-1][0] + data, *self.found[-1][1:])
+
+
+def test_words_of_a_page_have_the_colours_and_values_of_their_players() -> None:
+    page = Spans(text(two_rows(), TWO).html)
+    assert [word for word, *_ in page.found] == [*GOOD, "very", "good"]
+    values = [0.1, -0.02, -0.4, 0.3, -0.1, 0.2]
+    assert [float(said.replace("−", "-")) for _, said, _ in page.found] == pytest.approx(values)
+    for (*_, (red, _, blue, opacity)), value in zip(page.found, values, strict=True):
+        assert (red > blue) == (value > 0)
+        assert opacity == pytest.approx(0.75 * abs(value) / 0.4, abs=1e-3)
+    read = "".join(page.read)
+    for said in ("Predicted yes: 0.48", "row 1 (1 of 2 rows)", "base 0.5", "−0.400", "+0.400"):
+        assert said in read
+    assert "Shapley value (model output)" in read
+
+
+def test_letters_are_readable_on_every_colour_of_light_and_dark_pages() -> None:
+    def brightness(colour: np.ndarray) -> float:
+        linear = np.where(colour <= 0.04045, colour / 12.92, ((colour + 0.055) / 1.055) ** 2.4)
+        return float(linear @ [0.2126, 0.7152, 0.0722])
+
+    for share in (-1.0, 1.0):
+        *colour, opacity = map(float, re.findall(r"[\d.]+", markup._colour(share)))
+        for page, letters in ((1.0, 0.13), (0.07, 0.9)):
+            ground = opacity * np.array(colour) / 255 + (1 - opacity) * page
+            bright, dark = sorted((brightness(ground), brightness(np.full(3, letters))))[::-1]
+            assert (bright + 0.05) / (dark + 0.05) > 4.5
+
+
+def test_names_and_words_are_no_markup() -> None:
+    explanation = replace(sentence(0.5, -0.5), outputs=("<b>$y$</b>",))
+    html = text({"<i>a</i>": explanation, "b": explanation}, [["<script>", "a & b\x00"]]).html
+    assert "<script>" not in html
+    assert "<b>" not in html
+    assert "<i>" not in html
+    assert "\x00" not in html
+    assert [word for word, *_ in Spans(html).found] == ["<script>", "a & b\ufffd"] * 2
+
+
+def test_a_saved_page_is_whole_and_has_the_same_text(tmp_path: Path) -> None:
+    coloured = text(two_rows(), [GOOD, ["très", "好\ud800"]])
+    coloured.save(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert coloured._repr_html_() in page
+    assert page.startswith("<!doctype html>")
+    assert 'name="color-scheme" content="light dark"' in page
+    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
+    with pytest.raises(ValueError, match=r"Expected `path` to end in '\.html' but got.*savefig"):
+        coloured.save(tmp_path / "page.png")
+
+
+def test_explanations_stand_side_by_side_on_one_scale() -> None:
+    on = two_rows()
+    both = {"on": on, "off": replace(on, phi=2 * on.phi, base=on.base + 1)}
+    coloured = text(both, TWO, rows=[0])
+    page = Spans(coloured.html)
+    opacity = [colour[-1] for *_, colour in page.found]
+    np.testing.assert_allclose(opacity[4:], 2 * np.array(opacity[:4]), atol=1e-3)
+    assert {"on: base 0.5", "off: base 1.5"} <= set(page.read)
+    assert "repeat(2," in coloured.html
+    lines = coloured.terminal(80, color=False).splitlines()
+    assert lines[2].split() == ["on:", "base", "0.5", "off:", "base", "1.5"]
+    assert lines[3].index("it[+0.200]") == lines[2].index("off")
+    narrow = coloured.terminal(55, color=False).splitlines()
+    assert narrow[2:5:2] == ["on: base 0.5", "off: base 1.5"]
+    axes = coloured.draw()
+    left, right = [each for each in axes.texts if each.get_text() == "it"]
+    assert right.get_position()[0] > left.get_position()[0] + 100
+    assert right.get_position()[1] == left.get_position()[1]
+
+
+def test_a_player_of_several_words_is_one_run_of_its_colour() -> None:
+    explanation = sentence(0.5, -0.25, index=[0, 0, 1, 1, 1])
+    by_word = text(explanation, [["very", "good", ".", "Not", "cheap"]])
+    assert [word for word, *_ in Spans(by_word.html).found] == ["very good", ". Not cheap"]
+    by_player = text(explanation, [["very good. ", "Not\ncheap"]])
+    assert [word for word, *_ in Spans(by_player.html).found] == ["very good.", "Not\ncheap"]
+    assert "very good.[+0.500] Not\ncheap[−0.250]" in by_player.terminal(80, color=False)
+    drawn = grounds(by_player.draw())
+    # The ground of a later word reaches back over the space before it.
+    assert len(drawn) == 4
+    assert drawn[1][0] == pytest.approx(drawn[0][2])
+
+
+@pytest.mark.parametrize(
+    ("tokens", "said"),
+    [
+        (["un", "##forget", "##table", "film"], "unforgettable film"),
+        (["▁un", "forget", "table", "▁film"], "unforgettable film"),
+        (["un", "forget", "table", "Ġfilm"], "unforgettable film"),
+        (["un", "forget", "table ", "film"], "unforgettable film"),
+        (["a", "b", "c", "d"], "a b c d"),
+        (["a", "\n", "c", "d"], "a⏎\ncd"),
+        (["a", " ", "c", "d"], "a\N{NO-BREAK SPACE}cd"),
+        (["a", "ĊĊ", "c", "Ġd"], "a⏎\nc d"),
+        (["a", "", "c", "##"], "a · c ##"),
+    ],
+)
+def test_tokens_are_joined_as_tokenizers_mark_them(tokens: list[str], said: str) -> None:
+    explanation = replace(sentence(1.0, 1.0, 1.0, 1.0), phi=torch.full((1, 4, 1), torch.nan))
+    plain = text(explanation, [tokens]).terminal(80, color=False).splitlines()
+    assert "\n".join(plain[3:-1]) == said
+
+
+def test_a_given_separator_stands_between_tokens_as_they_are() -> None:
+    explanation = sentence(1.0, -1.0)
+    for separator, said in (("", "好[+1.00]##x[−1.00]"), (" ", "好[+1.00] ##x[−1.00]")):
+        plain = text(explanation, [["好", "##x"]], separator=separator)
+        assert said in plain.terminal(80, color=False)
+
+
+def test_padding_may_be_given_or_left_out_and_has_no_colour() -> None:
+    explanation = two_rows()
+    whole = text(explanation, [[*GOOD, "<pad>"], ["very", "good", "<pad>", "<pad>", "<pad>"]])
+    assert [word for word, *_ in Spans(whole.html).found] == [*GOOD, "very", "good"]
+    assert "&lt;pad&gt;" in whole.html
+
+
+def test_as_many_tokens_as_positions_or_players_are_expected() -> None:
+    explanation = two_rows()
+    with pytest.raises(ValueError, match=r"row 0 of `tokens` to hold 4 \(one for each position\)"):
+        text(explanation, [GOOD[:3], TWO[1]])
+    with pytest.raises(ValueError, match=r"a list for each of 2 rows but got 1; for a single row"):
+        text(explanation, [GOOD])
+    with pytest.raises(ValueError, match=r"hold 3 \(one for each player\) but got 6"):
+        text(ragged(), [["a"] * 6, ["a"] * 6])
+    assert text(ragged(), [["a", "b", "c"], ["a", "b"]], rows=[1]).html.count("title=") == 2
+
+
+@pytest.mark.usefixtures("any_type")
+def test_tokens_of_a_wrong_type_are_refused() -> None:
+    with pytest.raises(TypeError, match=r"row 0 of `tokens` to be a list of text but got 'it is"):
+        text(two_rows(), ["it is not good", "very good"])
+    with pytest.raises(TypeError, match=r"row 0 of `tokens` to be a list of text but got \[1"):
+        text(two_rows(), [[1, 2, 3, 4], ["a", "b"]])
+
+
+def test_rows_that_are_not_there_are_refused() -> None:
+    with pytest.raises(ValueError, match="Expected `rows` to be a whole number from -2 to 1"):
+        text(two_rows(), TWO, rows=[2])
+    with pytest.raises(ValueError, match="at least one row but got none"):
+        text(two_rows(), TWO, rows=[])
+    with pytest.raises(ValueError, match="`output` to be a whole number"):
+        text(two_rows(), TWO, output=1)
+
+
+def test_the_named_output_is_shown(digits: ms.Explanation) -> None:
+    flat = explained(torch.zeros(1, 3), ms.Players.of_elements((3,)), ("no", "maybe", "yes"))
+    for output, k in (("yes", 2), (None, int(flat.prediction[0].argmax()))):
+        said = [
+            said for _, said, _ in Spans(text(flat, [["a", "b", "c"]], output=output).html).found
+        ]
+        values = [float(each.replace("−", "-")) for each in said]
+        np.testing.assert_allclose(values, flat.phi[0, :, k], rtol=0.01)
+
+
+# Parts of a line as a terminal shows them: the codes before a word, and the word.
+CODE = re.compile(r"\033\[38;5;(\d+);48;5;(\d+)m(.*?)\033\[0m")
+
+
+def test_words_in_a_terminal_have_grades_of_red_and_blue() -> None:
+    written_ = text(sentence(0.9, -0.5, 0.01, torch.nan), [GOOD]).terminal(80, color=True)
+    line = written_.splitlines()[3]
+    assert [(ground, word) for _, ground, word in CODE.findall(line)] == [
+        ("124", "it"), ("111", "is")
+    ]  # fmt: skip
+    assert line.endswith("\033[0m not good")
+    assert re.sub(r"\033\[[\d;]*m", "", line) == "it is not good"
+    scale = written_.splitlines()[4]
+    assert scale.startswith("−0.900 ")
+    assert scale.endswith(" +0.900 Shapley value (model output)")
+
+
+def test_no_colour_goes_where_none_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    coloured = text(sentence(0.9, -0.5), [["a", "b"]])
+    assert "\033" not in str(coloured)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert "\033" in str(coloured)
+    assert repr(coloured) == str(coloured)
+    for name, value in (("NO_COLOR", "1"), ("TERM", "dumb")):
+        with monkeypatch.context() as changed:
+            changed.setenv(name, value)
+            assert "\033" not in str(coloured)
+
+
+def test_lines_fit_into_the_terminal_by_the_columns_that_characters_take(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    words = ["电影很好看"] * 6 + ["e\u0301" * 30] + ["x" * 50] + ["fine"] * 12
+    explanation = sentence(*[0.1] * len(words))
+    monkeypatch.setenv("COLUMNS", "24")
+    for color in (True, False):
+        lines = text(explanation, [words]).terminal(color=color).splitlines()
+        lines = lines[3 : -1 if color else -2]
+        plain = [re.sub(r"\033\[[\d;]*m", "", line) for line in lines]
+        wide = [sum(2 if each > "\u3000" else each != "\u0301" for each in line) for line in plain]
+        assert max(wide) <= 24
+        assert min(wide[:-1]) >= 12
+        assert not any(line.startswith("\u0301") for line in plain)
+        joined = "".join(plain).replace(" ", "")
+        assert re.sub(r"\[.*?\]", "", joined) == "".join(words)
+
+
+@pytest.mark.parametrize("width", [0, -3])
+def test_a_terminal_has_columns(width: int) -> None:
+    with pytest.raises(ValueError, match="Expected `width` to be a whole number of at least 1"):
+        text(two_rows(), TWO).terminal(width)
+
+
+def grounds(axes: Axes) -> list[tuple[float, float, float, float]]:
+    """Left, top, right and bottom of what colours words, in the order of these."""
+    (drawn,) = [each for each in axes.collections if isinstance(each, PatchCollection)]
+    boxes = [path.get_extents() for path in drawn.get_paths()]
+    return [(box.x0, box.y0, box.x1, box.y1) for box in boxes]
+
+
+def test_a_figure_has_the_words_on_the_colours_of_their_players() -> None:
+    axes = text(two_rows(), TWO, rows=[0]).draw()
+    words = {each.get_text(): each for each in axes.texts}
+    assert list(words) == ["base", "0.5", *GOOD]
+    (drawn,) = [each for each in axes.collections if isinstance(each, PatchCollection)]
+    values = [0.1, -0.02, -0.4, 0.3]
+    for word, colour, box, value in zip(
+        GOOD, drawn.get_facecolors(), grounds(axes), values, strict=True
+    ):
+        np.testing.assert_allclose(colour, style.DIVERGING((1 + value / 0.4) / 2))
+        x, y = words[word].get_position()
+        assert box[0] == pytest.approx(x)
+        assert box[1] < y < box[3]
+    assert words["not"].get_color() == "white"
+    assert words["is"].get_color() == style.INK
+    assert axes.figure.get_suptitle() == "Predicted yes: 0.48\nrow 0 (1 of 2 rows)"
+    (bar,) = axes.child_axes
+    assert bar.get_xlabel() == "Shapley value (model output)"
+    assert_nothing_is_cut(axes.figure)
+
+
+def test_a_figure_of_long_text_has_room_for_all_of_it_and_given_axes_for_some() -> None:
+    words = [("word", "a", "sentence")[k % 3] for k in range(400)]
+    explanation = sentence(*torch.linspace(-1, 1, 400).tolist())
+    half = replace(explanation, made_by={"half_trained": True})
+    coloured = text({"a": half, "b": explanation}, [words])
+    axes = coloured.draw()
+    assert len(axes.texts) > 800
+    assert_nothing_is_cut(axes.figure)
+    assert "Caution: half-trained value function: a" in axes.figure.get_suptitle()
+    figure, ax = plt.subplots(layout="constrained", figsize=(4, 2.5))
+    assert coloured.draw(ax) is ax
+    assert any("more lines" in " ".join(each.get_text() for each in ax.texts[k:]) for k in range(9))
+    assert_nothing_is_cut(figure)
+    plt.close(figure)
+
+
+def test_a_figure_that_no_computer_can_draw_is_refused() -> None:
+    explanation = sentence(*[0.5] * 100)
+    long = text(explanation, [["word\n" * 40] * 100])
+    with pytest.raises(ValueError, match=r"fits in a figure of 200 inches .* choose fewer `rows`"):
+        long.draw()
+
+
+def test_a_row_without_words_says_so() -> None:
+    explanation = replace(two_rows(), owners=torch.tensor([[0, 1, 2, 3, -1], [-1] * 5]))
+    coloured = text(explanation, [GOOD, []])
+    assert "<i>no words</i>" in coloured.html
+    assert "(no words)" in coloured.terminal(80, color=False)
+    axes = text(explanation, [GOOD, []], rows=[1]).draw()
+    assert "(no" in written(axes.figure)
+
+
+def test_two_thousand_words_are_all_there() -> None:
+    explanation = sentence(*torch.linspace(-1, 1, 2000).tolist())
+    coloured = text(explanation, [[f"w{k}" for k in range(2000)]])
+    assert [word for word, *_ in Spans(coloured.html).found] == [f"w{k}" for k in range(2000)]
+    assert len(CODE.findall(coloured.terminal(80, color=True))) > 1800

@@ -23,7 +23,8 @@ class Plots:
     ['x0', 'x1']
 
     Attributes:
-        waterfall, bar, beeswarm, scatter, heatmap, pixel_maps, text: see the functions of these names.
+        waterfall, bar, beeswarm, scatter, heatmap, pixel_maps, text: see the functions of these
+            names.
     """
 
     def __init__(self, explanation: Explanation) -> None:

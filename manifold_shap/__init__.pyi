@@ -49,6 +49,8 @@ from .naive_bayes import naive_bayes_shapley as naive_bayes_shapley
 from .naive_bayes import weight_of_evidence as weight_of_evidence
 from .ordering import Ordering as Ordering
 from .players import Players as Players
+from .segmentation import label_maps as label_maps
+from .segmentation import superpixels as superpixels
 from .simplex.dendrogram import cluster_classes as cluster_classes
 from .simplex.partition import Partition as Partition
 from .spaces import ILR as ILR

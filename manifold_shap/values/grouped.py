@@ -11,6 +11,7 @@ from torch import Tensor
 from manifold_shap._checks import check_distinct, check_known, check_whole
 from manifold_shap._words import shown
 from manifold_shap.players import Players, as_labels
+from manifold_shap.segmentation import check_labels
 from manifold_shap.tables.rows import constant_players
 from manifold_shap.values.base import Estimate, ValueFunction
 
@@ -37,10 +38,12 @@ class GroupedValue(ValueFunction):
               players that are in no group stay on their own. Constant columns of a table do not
               play, and are dropped;
             - a label map of whole numbers from 0 on, one for each player or, shaped as an input
-              row, for each element: equal labels, one group;
+              row, for each element: equal labels, one group. For pictures with channels also
+              `[height, width]`, the same for all channels;
             - a callable from rows `[batch, *event]` to a label map for each, `[batch, *event]`,
-              such as a segmentation into superpixels, or the words of tokens: rows then have
-              players of their own. A row has labels from 0 to as many as it needs; -1 for padding.
+              such as `superpixels(50)`, `label_maps(x, labels)` or the words of tokens: rows then
+              have players of their own. A row has labels from 0 to as many as it needs; -1 for
+              padding.
         count: the most groups that a row can have; for a callable only.
 
     Raises:
@@ -110,23 +113,12 @@ class GroupedValue(ValueFunction):
                 f"row, but got {labels.dtype} of shape {tuple(labels.shape)}."
             )
         labels = labels.long()
-        flat = labels.flatten(1)
-        if int(flat.max()) >= len(self.players):
+        if int(labels.max()) >= len(self.players):
             raise ValueError(
-                f"Expected labels below `count`, {len(self.players)}, but got {int(flat.max())}; "
+                f"Expected labels below `count`, {len(self.players)}, but got {int(labels.max())}; "
                 "give a larger `count`."
             )
-        # Every label up to a row's largest must own an element.
-        count = flat.amax(1) + 1
-        present = torch.zeros(len(flat), len(self.players) + 1, dtype=torch.bool, device=x.device)
-        wrong = present.scatter_(1, flat + 1, True)[:, 1:].sum(1) != count
-        wrong |= count == 0
-        if bool(wrong.any()):
-            row = int(wrong.nonzero()[0])
-            raise ValueError(
-                f"Expected the labels of each row to be 0, 1, ... without a gap but row {row} has "
-                f"{flat[row].unique().tolist()[:20]}."
-            )
+        check_labels(labels)
         return labels
 
     # No `values_along`, `values_around` or `linearized` of its own: those of the inner value
@@ -191,13 +183,16 @@ def members_by_name(
 
 
 def _by_label(labels: Tensor, players: Players) -> tuple[list[str], Tensor]:
-    if labels.shape == players.index.shape and labels.numel() != len(players):
-        labels = _of_players(labels.flatten()[None], players.index.flatten()[None], len(players))
+    event = players.event
+    if labels.numel() != len(players) and labels.shape in (event, event[1:]):
+        elements = labels.expand(event).flatten()[None]
+        labels = _of_players(elements, players.index.flatten()[None], len(players))
     labels = labels.flatten()
     if labels.is_floating_point() or len(labels) != len(players):
         raise ValueError(
             f"Expected a label map of whole numbers, one for each of {len(players)} players or of "
-            f"shape {players.event}, but got {labels.dtype} for {len(labels)}."
+            f"shape {event}, but got {labels.dtype} for {len(labels)}; maps that differ from row "
+            "to row are `label_maps(x, labels)`, with a `count`."
         )
     count = int(labels.max()) + 1
     if not torch.equal(labels.unique().cpu().long(), torch.arange(count)):

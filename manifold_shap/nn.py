@@ -135,7 +135,7 @@ class MaskedLinear(nn.Module):
         self, x: Float[Tensor, "batch elements"], mask: Bool[Tensor, "batch m players"]
     ) -> Float[Tensor, "batch m outputs"]:
         if mask.shape[1] < _FOLD_FROM:
-            present = mask.to(x.dtype)
+            present = F.pad(mask.to(x.dtype), (0, self.players - mask.shape[2]))
             inputs = torch.cat((x[:, None] * present[..., self.index], present), dim=-1)
             return F.linear(inputs, self.weight, self.bias)
         return self.of_terms(self.terms(x), mask)
@@ -146,6 +146,7 @@ class MaskedLinear(nn.Module):
         mask: Bool[Tensor, "batch m players"],
     ) -> Float[Tensor, "batch m outputs"]:
         """The layer's output from the terms of the players."""
+        terms = terms[:, : mask.shape[2]]
         return torch.baddbmm(self.bias.to(terms.dtype), mask.to(terms.dtype), terms)
 
     def along(

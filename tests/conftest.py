@@ -82,7 +82,7 @@ def make_value() -> "Callable[..., ValueFunction]":
 
 def _make_value(kind: str = "surrogate", space: str = "probability", draws: int = 20) -> Any:
     import manifold_shap as ms
-    from manifold_shap.surrogate.network import Surrogate
+    from manifold_shap.surrogate.perceptron import Perceptron
     from manifold_shap.values import model_for, reference_outputs
 
     generator = torch.Generator().manual_seed(0)
@@ -93,7 +93,7 @@ def _make_value(kind: str = "surrogate", space: str = "probability", draws: int 
         return ms.imputed_value(model, ms.MarginalImputer(reference), space, draws)
     target = reference_outputs(model, ms.as_space(space), reference)
     torch.manual_seed(0)
-    network = Surrogate(
+    network = Perceptron(
         (4,), range(4), target.shape[1], ms.as_space(space).on_simplex, hidden=(16,)
     )
     network.standardise(reference, target)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap import _random
-from manifold_shap.surrogate.network import Surrogate
+from manifold_shap.surrogate.perceptron import Perceptron
 from manifold_shap.vae.families import choose_families
 from manifold_shap.vae.network import MaskedVAE
 from manifold_shap.values.model import model_for, reference_outputs
@@ -274,7 +274,7 @@ def surrogate(space: str = "probability") -> Made:
     model = model_for(Linear(4, 2 if space == "log_odds" else 3), reference, output)
     target = reference_outputs(model, output, reference)
     torch.manual_seed(0)
-    network = Surrogate((4,), range(4), target.shape[1], output.on_simplex, hidden=(16, 8))
+    network = Perceptron((4,), range(4), target.shape[1], output.on_simplex, hidden=(16, 8))
     network.standardise(reference, target)
     players = ms.Players.of_elements((4,))
     return Made(ms.SurrogateValue(network, model, players, output, target.mean(0)), normal(3, 4, 1))
@@ -400,7 +400,7 @@ def surrogate_of_people() -> Made:
     model = ms.Model(PeopleModel(codebook), ["yes", "no"], "probabilities")
     target = reference_outputs(model, space, codes)
     torch.manual_seed(0)
-    network = Surrogate(elements.event, elements.index.tolist(), 2, True, hidden=(16, 8))
+    network = Perceptron(elements.event, elements.index.tolist(), 2, True, hidden=(16, 8))
     network.standardise(codebook.encode(codes), target)
     base = target.mean(0)
     value = ms.SurrogateValue(network, model, codebook.players, space, base, schema=codebook)

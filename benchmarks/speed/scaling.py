@@ -21,7 +21,7 @@ import manifold_shap as ms
 from benchmarks.plots import Panel, curves
 from benchmarks.report import Found, Table, records
 from benchmarks.timing import in_own_process, peak_memory, timed
-from manifold_shap.surrogate.network import Surrogate
+from manifold_shap.surrogate.perceptron import Perceptron
 
 TITLE = "Growth with players, classes and rows"
 QUICK = {"players": [64, 256], "classes": [2, 10], "rows": [100, 1000], "repeats": 1}
@@ -66,7 +66,7 @@ def settings_of(part: str, size: int, evaluations: int) -> dict[str, int]:
 
 def random_value(players: int, classes: int) -> ms.SurrogateValue:
     torch.manual_seed(0)
-    surrogate = Surrogate((players,), range(players), classes, True, HIDDEN)
+    surrogate = Perceptron((players,), range(players), classes, True, HIDDEN)
     weight = torch.randn(players, classes) / players**0.5
     model = ms.as_model(lambda x: x @ weight, torch.randn(2, players), returns="logits")
     named = ms.Players.of_elements((players,))

@@ -17,6 +17,7 @@ from manifold_shap.estimators.ragged import check_settings
 from manifold_shap.explanation import Explanation
 from manifold_shap.io.files import save_checkpoint
 from manifold_shap.nn import check_hidden
+from manifold_shap.surrogate.perceptron import Perceptron
 from manifold_shap.surrogate.value import SurrogateValue
 from manifold_shap.tables.rows import elements_of, encoded
 from manifold_shap.training.loop import seeded, train
@@ -84,7 +85,8 @@ class AmortizedExplainer:
     def _values(self, rows: Tensor, prediction: Tensor, batch_size: int) -> Tensor:
         # The value function may have been moved.
         self.network.to(self.value.device)
-        surrogate, change = self.value.surrogate, (prediction - self.value.expectation).float()
+        surrogate = _perceptron_of(self.value)
+        change = (prediction - self.value.expectation).float()
         # Players are last in memory, as the network computes them.
         phi = change.new_empty(*change.shape, len(self.value.players)).mT
         # Within one context weights are cast to half precision once.
@@ -92,7 +94,7 @@ class AmortizedExplainer:
             parts = (each.split(batch_size) for each in (rows, change, phi))
             for some, own, out in zip(*parts, strict=True):
                 seen = encoded(some, self.value.schema).to(own.device)
-                self.network(surrogate, surrogate.standardised(seen), own, out)
+                self.network(surrogate, surrogate.flat(seen), own, out)
         return phi
 
     def measure(self, reference: Explanation) -> float:
@@ -159,14 +161,14 @@ def fit_amortized(
     torch.Size([2, 3, 2])
     """
     chosen = training_options(fit_amortized, options, batch_size=128, max_epochs=10, patience=None)
-    _check_surrogate(value)
+    surrogate = _perceptron_of(value)
     check_hidden(hidden)
     seed, players = chosen["seed"], value.players
     chosen_rows = training_rows(x_train, x_validation, seed, players, value.schema)
     settings = {
         "index": elements_of(players, value.schema).index.flatten().tolist(),
         "outputs": len(value.outputs),
-        "surrogate_hidden": [layer.in_features for layer in value.surrogate.behind],
+        "surrogate_hidden": [layer.in_features for layer in surrogate.behind],
         "hidden": hidden,
         "activation": activation,
         "shares": shares,
@@ -177,7 +179,7 @@ def fit_amortized(
         (encoded(x, value.schema), (value.prediction(x) - value.expectation).float())
         for x in (chosen_rows.train, chosen_rows.validation)
     )
-    task.describe(value.surrogate, rows[1])
+    task.describe(surrogate, rows[1])
     record = train(task, rows, held_out, chosen)
     explainer = _explainer(task, value)
     explainer.training_record = {name: record[name] for name in ("epochs", "train_seconds")}
@@ -206,9 +208,9 @@ def load_amortized(path: str | Path, value: Any) -> AmortizedExplainer:
     >>> load_amortized(path, value)(x[:2]).shape
     torch.Size([2, 3, 2])
     """
-    _check_surrogate(value)
+    surrogate = _perceptron_of(value)
     task, checkpoint = load_task(path, AmortizedTask)
-    known = fingerprint(value.surrogate).cpu()
+    known = fingerprint(surrogate).cpu()
     if task.probe.shape != known.shape or not torch.allclose(task.probe, known, atol=1e-4):
         raise ValueError(
             f"Expected the surrogate for which the explainer in {path} was trained but this is "
@@ -219,13 +221,16 @@ def load_amortized(path: str | Path, value: Any) -> AmortizedExplainer:
     return explainer
 
 
-def _check_surrogate(value: Any) -> None:
-    if not isinstance(value, SurrogateValue):
-        raise TypeError(
-            f"Expected `value` to be a surrogate but got {type(value).__name__}; train one by "
-            "`ms.fit_surrogate`, and explain other value functions by another estimator "
-            "(compare=[] leaves them out on the command line)."
-        )
+def _perceptron_of(value: Any) -> Perceptron:
+    """The network of a surrogate; TypeError for other value functions and networks."""
+    if isinstance(value, SurrogateValue) and isinstance(value.surrogate, Perceptron):
+        return value.surrogate
+    kind = value.surrogate if isinstance(value, SurrogateValue) else value
+    raise TypeError(
+        "Expected `value` to be a surrogate with the network 'mlp' but got "
+        f"{type(kind).__name__}; train one by `ms.fit_surrogate`, and explain other value "
+        "functions by another estimator (compare=[] leaves them out on the command line)."
+    )
 
 
 def _explainer(task: AmortizedTask, value: SurrogateValue) -> AmortizedExplainer:
@@ -269,7 +274,7 @@ def amortized_shapley(
     >>> amortized_shapley(value, x[:2], explainer=explainer).phi.shape
     torch.Size([2, 3, 2])
     """
-    _check_surrogate(value)
+    _perceptron_of(value)
     if not isinstance(explainer, AmortizedExplainer):
         explainer = load_amortized(explainer, value)
     elif explainer.value.surrogate is not value.surrogate:

@@ -28,7 +28,7 @@ from torch import Tensor, nn
 
 from manifold_shap._checks import check_whole
 from manifold_shap.nn import MLP, check_hidden, make_activation, product_dtype
-from manifold_shap.surrogate.network import Surrogate
+from manifold_shap.surrogate.perceptron import Perceptron
 
 _SMALL = 1e-6
 # Initial probabilities of presence for which those of the first layer's units are computed.
@@ -90,7 +90,7 @@ class AmortizedNetwork(nn.Module):
         self.head = nn.Linear(hidden[-1], self.first_corrected + shares * sum(self.corrected))
 
     @torch.no_grad()
-    def start(self, surrogate: Surrogate, change: Float[Tensor, "rows outputs"]) -> None:
+    def start(self, surrogate: Perceptron, change: Float[Tensor, "rows outputs"]) -> None:
         """Initialise with the surrogate's weights and no correction.
 
         Args:
@@ -106,7 +106,7 @@ class AmortizedNetwork(nn.Module):
 
     def forward(
         self,
-        surrogate: Surrogate,
+        surrogate: Perceptron,
         rows: Float[Tensor, "batch elements"],
         change: Float[Tensor, "batch outputs"],
         out: Float[Tensor, "batch players outputs"] | None = None,
@@ -137,7 +137,7 @@ class AmortizedNetwork(nn.Module):
         return phi.add_(((change - phi.sum(1)) / self.players)[:, None])
 
     def _slopes(
-        self, surrogate: Surrogate, out: Tensor, correction: Tensor
+        self, surrogate: Perceptron, out: Tensor, correction: Tensor
     ) -> Float[Tensor, "batch shares outputs outputs"]:
         """Derivatives of the outputs by the inputs of the softmax, or of the final scaling."""
         learned = correction.unflatten(-1, (self.outputs, self.outputs))
@@ -207,7 +207,7 @@ class _Reach(NamedTuple):
     squares: Float[Tensor, "batch width"]
 
     @classmethod
-    def of(cls, surrogate: Surrogate, rows: Float[Tensor, "batch elements"]) -> "_Reach":
+    def of(cls, surrogate: Perceptron, rows: Float[Tensor, "batch elements"]) -> "_Reach":
         first = surrogate.first
         return cls(first.bias, first.sum_of_terms(rows), first.sum_of_squared_terms(rows))
 
@@ -224,7 +224,7 @@ def _chance(standing: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     return torch.erf(standing * math.sqrt(0.5)).add_(1).mul_(0.5)
 
 
-def _moments(surrogate: Surrogate, reach: _Reach, share: Float[Tensor, " shares"]) -> list[_Layer]:
+def _moments(surrogate: Perceptron, reach: _Reach, share: Float[Tensor, " shares"]) -> list[_Layer]:
     """Inputs of the hidden layers if every player is present with probability `share`.
 
     Units are taken to be independent, and their activations to be rectifiers, to which those of
@@ -239,7 +239,7 @@ def _moments(surrogate: Surrogate, reach: _Reach, share: Float[Tensor, " shares"
     return layers
 
 
-def _linear(surrogate: Surrogate) -> list[tuple[Tensor, Tensor]]:
+def _linear(surrogate: Perceptron) -> list[tuple[Tensor, Tensor]]:
     """Weights and biases of all layers, from first to last."""
     first = (surrogate.first.weight, surrogate.first.bias)
     return [first, *((layer.weight, layer.bias) for layer in surrogate.behind)]

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from manifold_shap.amortized.network import AmortizedNetwork
 from manifold_shap.coalitions import sample_stratified_pairs, stratum_weights
-from manifold_shap.surrogate.network import Surrogate
+from manifold_shap.surrogate.perceptron import Perceptron
 from manifold_shap.training.task import Task
 
 _STRATA = 8
@@ -24,8 +24,8 @@ class AmortizedTask(Task):
     """An amortised explainer, by squared error against single noisy estimates of Shapley values.
 
     Batches are `(x, v(N) - v(∅))`. Every row meets one coalition and its complement per step: the
-    linearized contributions of all players there, see `Surrogate.around`, and for a few rows the
-    error of the linearization. Eight rows share the strata of `sample_stratified_pairs`. The
+    linearized contributions of all players there, see `Perceptron.linearized`, and for a few rows
+    the error of the linearization. Eight rows share the strata of `sample_stratified_pairs`. The
     surrogate itself is given by `describe`.
 
     Settings: `index`, the player that owns each of the flattened input elements; the number of
@@ -46,10 +46,10 @@ class AmortizedTask(Task):
         # Recognises the surrogate that it was trained for.
         self.register_buffer("probe", torch.zeros(widths[0]))
         # In a tuple the surrogate is not a submodule, which would be trained and saved.
-        self._kept: tuple[Surrogate, ...] = ()
+        self._kept: tuple[Perceptron, ...] = ()
 
     @torch.no_grad()
-    def describe(self, surrogate: Surrogate, change: Tensor) -> None:
+    def describe(self, surrogate: Perceptron, change: Tensor) -> None:
         """Take the surrogate, and the scale of v(N) - v(∅) over training rows."""
         # A copy: the caller may continue to use the surrogate on its device.
         self._kept = (copy.deepcopy(surrogate).requires_grad_(False),)
@@ -57,7 +57,7 @@ class AmortizedTask(Task):
         self.explainer.start(surrogate, change)
 
     @property
-    def _surrogate(self) -> Surrogate:
+    def _surrogate(self) -> Perceptron:
         (surrogate,) = self._kept
         return surrogate.to(self.probe.device)
 
@@ -68,7 +68,7 @@ class AmortizedTask(Task):
         noisy = self._contributions(x, generator)
         surrogate = self._surrogate
         with torch.no_grad():
-            rows = surrogate.standardised(x)
+            rows = surrogate.flat(x)
         phi = self.explainer(surrogate, rows, change)
         return ((phi - noisy) / self.explainer.scale).square().sum(1).mean(1)
 
@@ -107,14 +107,15 @@ class AmortizedTask(Task):
         # Rows whose coalitions' hidden activations fit a cache.
         step = max(_STRATA, _CACHED // (2 * mask.shape[-1] * len(self.probe)))
         for rows, pairs in zip(x.split(step), mask.split(step), strict=True):
-            values = self._surrogate.around(rows, pairs, linearized)
+            near = self._surrogate.linearized if linearized else self._surrogate.around
+            values = near(rows, pairs)
             change = values[:, :, 1:] - values[:, :, :1]
             found.append(torch.where(pairs[..., None], -change, change).mean(1))
         return torch.cat(found).float()
 
 
 @torch.no_grad()
-def fingerprint(surrogate: Surrogate) -> Float[Tensor, " width"]:
+def fingerprint(surrogate: Perceptron) -> Float[Tensor, " width"]:
     """Sums of weights, biases and scales, by which to recognise a surrogate."""
     after = sum(layer.weight.mean() + layer.bias.mean() for layer in surrogate.behind)
     scales = (surrogate.x_mean, surrogate.x_scale, surrogate.target_mean, surrogate.target_scale)

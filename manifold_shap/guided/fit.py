@@ -20,7 +20,8 @@ from manifold_shap.models import Model
 from manifold_shap.nn import check_hidden
 from manifold_shap.spaces import as_space
 from manifold_shap.surrogate.distillation import evaluate_teacher
-from manifold_shap.surrogate.network import elements_to_bin, squared_error
+from manifold_shap.surrogate.network import squared_error
+from manifold_shap.surrogate.perceptron import elements_to_bin
 from manifold_shap.tables.rows import codebook_of, encoded
 from manifold_shap.tables.schema import Schema
 from manifold_shap.training.loop import seeded, train
@@ -82,10 +83,10 @@ class GuidedPairs:
 class GuidedTask(Task):
     """The network of a `GuidedValue`, by squared error; batches are numbers of `GuidedPairs`.
 
-    Errors are in the unit of those of a `SurrogateTask`.
+    Errors are in the unit of those of a `PerceptronTask`.
 
     Settings: `event`, `index`, `elements`, `players`, `outputs`, `space`, `schema`, `hidden`,
-    `activation` and `binned` as for a `SurrogateTask`; `families`, `codes` and `temper`, see
+    `activation` and `binned` as for a `PerceptronTask`; `families`, `codes` and `temper`, see
     `Guide`; what tells the `teacher` from others; and the options of the training.
     """
 

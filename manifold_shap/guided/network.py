@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from manifold_shap.surrogate.network import Surrogate
+from manifold_shap.surrogate.perceptron import Perceptron
 from manifold_shap.vae.likelihood import Likelihood, Product
 
 # Weights held at a time: what a CPU's cache holds.
@@ -104,14 +104,14 @@ class Guide(nn.Module):
 class GuidedNetwork(nn.Module):
     """Σ_k w_k h_k + w_0 g: a convex combination of hints and an output of its own.
 
-    A `Surrogate` gives both g and the logarithms of the weights, from x_S, the completed row and
+    A `Perceptron` gives both g and the logarithms of the weights, from x_S, the completed row and
     the hints. Of hints that are distributions the combination is one.
 
     Args:
         index: player that owns each of the flattened input elements.
         outputs: number of outputs of T.
         on_simplex: whether outputs are probabilities of classes.
-        hidden, activation, binned: see `Surrogate`.
+        hidden, activation, binned: see `Perceptron`.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class GuidedNetwork(nn.Module):
         # The completed row and the hints are a player of their own, who is always present.
         told = [max(index) + 1] * (len(index) + HINTS * outputs)
         owners, wide = [*index, *told], outputs + HINTS + 1
-        self.body = Surrogate([len(owners)], owners, wide, False, hidden, activation, binned)
+        self.body = Perceptron([len(owners)], owners, wide, False, hidden, activation, binned)
 
     @property
     def target_scale(self) -> Float[Tensor, " outputs"]:

@@ -23,7 +23,8 @@ from manifold_shap.surrogate.distillation import (
     evaluate_teacher,
     rows_to_teach,
 )
-from manifold_shap.surrogate.network import Surrogate, elements_to_bin, squared_error
+from manifold_shap.surrogate.network import squared_error
+from manifold_shap.surrogate.perceptron import Perceptron, elements_to_bin
 from manifold_shap.surrogate.value import SurrogateValue
 from manifold_shap.tables.rows import codebook_of, encoded, schema_from
 from manifold_shap.tables.schema import Schema
@@ -55,7 +56,7 @@ class SurrogateTask(Task):
     None; the names of `players` and `outputs`; `space`, the settings of the output space, see
     `as_space`; `dtype`, that of the model's rows where these are whole numbers, or None; the
     `schema` of the rows, as plain data, or None; `hidden`, `activation` and `binned`, see
-    `Surrogate`; `teacher`, None or the `share` of a batch that it teaches and what else tells it
+    `Perceptron`; `teacher`, None or the `share` of a batch that it teaches and what else tells it
     from others; and the options of the training.
 
     Attributes:
@@ -74,7 +75,7 @@ class SurrogateTask(Task):
         own = self.settings
         (event, index), outputs = self.inputs, len(own["outputs"])
         on_simplex = as_space(**own["space"]).on_simplex
-        self.surrogate = Surrogate(
+        self.surrogate = Perceptron(
             event, index, outputs, on_simplex, own["hidden"], own["activation"], own["binned"]
         )
         self.register_buffer("base", torch.zeros(outputs))
@@ -158,7 +159,7 @@ def fit_surrogate(
         teacher_pairs: number of (row, coalition) pairs that the teacher evaluates before training.
             Where that is more than four for each row, an imputer draws new rows to evaluate, twice
             as many, and the predictions of single ones teach, too; the network then sees columns in
-            bins besides (`Surrogate`). With fewer, an imputer that keeps rows should keep others
+            bins besides (`Perceptron`). With fewer, an imputer that keeps rows should keep others
             than `x_train`: it finds its own again, and leans towards their f(x).
         teacher_share: share of every batch that comes from them.
         options: of the training, see `TrainingOptions`. `directory` keeps the teacher's values,
@@ -253,7 +254,7 @@ def _teacher_targets(
 def load_surrogate(
     path: str | Path, model: Any, codebook: "Codebook | None" = None
 ) -> SurrogateValue:
-    """The value function that `SurrogateValue.save` or a training wrote.
+    """The value function that `PerceptronValue.save` or a training wrote.
 
     Args:
         path: the checkpoint; no code in it is run.

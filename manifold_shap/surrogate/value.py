@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor
 
 from manifold_shap.io.files import save_checkpoint
 from manifold_shap.models import Model
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace
-from manifold_shap.surrogate.network import Surrogate
+from manifold_shap.surrogate.network import SurrogateNetwork
 from manifold_shap.tables.rows import encoded
 from manifold_shap.tables.schema import Schema
 from manifold_shap.values.base import Linearized
@@ -31,7 +31,8 @@ class SurrogateValue(ModelValue):
     >>> import manifold_shap as ms
     >>> x, players = torch.zeros(5, 3), ms.Players.of_elements((3,))
     >>> model = ms.as_model(lambda x: x[:, :2].softmax(-1), x)
-    >>> g = Surrogate((3,), [0, 1, 2], outputs=2, on_simplex=True, hidden=[8])
+    >>> from manifold_shap.surrogate.perceptron import Perceptron
+    >>> g = Perceptron((3,), [0, 1, 2], outputs=2, on_simplex=True, hidden=[8])
     >>> value = SurrogateValue(g, model, players, ms.Probability(), torch.tensor([0.5, 0.5]))
     >>> ms.exact_shapley(value, x).phi.shape
     torch.Size([5, 3, 2])
@@ -51,7 +52,7 @@ class SurrogateValue(ModelValue):
 
     def __init__(
         self,
-        surrogate: Surrogate,
+        surrogate: SurrogateNetwork,
         model: Model,
         players: Players,
         space: OutputSpace,
@@ -122,23 +123,23 @@ class SurrogateValue(ModelValue):
     def values_along(
         self, x: Tensor, orders: Tensor, keys: Tensor, batch_size: int | None = None
     ) -> Float[Tensor, "batch orders sizes outputs"]:
-        """Values along orders; the first layer is a running sum, see `MaskedLinear.along`."""
         with self.products():
-            return self.surrogate.along(encoded(x, self.schema), orders).float()
+            most = self._coalitions_per_call(x, batch_size)
+            return self.surrogate.along(encoded(x, self.schema), orders, most).float()
 
     def values_around(
         self, x: Tensor, mask: Tensor, keys: Tensor, batch_size: int | None = None
     ) -> Float[Tensor, "batch m places outputs"]:
-        """Values around coalitions; the first layer changes by one player's terms each."""
         with self.products():
-            return self.surrogate.around(encoded(x, self.schema), mask).float()
+            most = self._coalitions_per_call(x, batch_size)
+            return self.surrogate.around(encoded(x, self.schema), mask, most).float()
 
-    def linearized(self) -> Linearized:
-        """The network behind its first layer replaced by its derivative; see `Surrogate.around`."""
+    def linearized(self, chosen: Int64[Tensor, " chosen"] | None = None) -> Linearized:
+        """The network, or part of it, replaced by its derivative: `SurrogateNetwork.linearized`."""
 
         def around(x: Tensor, mask: Tensor, keys: Tensor, batch_size: int | None = None) -> Tensor:
             with self.products():
-                seen = encoded(x, self.schema)
-                return self.surrogate.around(seen, mask, linearized=True).float()
+                return self.surrogate.linearized(encoded(x, self.schema), mask, chosen).float()
 
-        return Linearized(self.surrogate.linearized_cost, around)
+        outputs = len(self.outputs) if chosen is None else len(chosen)
+        return Linearized(self.surrogate.linearized_cost(outputs), around)

@@ -5,7 +5,6 @@ The anchors are v(grand coalition), the model's own prediction, and v(empty coal
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -16,11 +15,12 @@ from manifold_shap import _random
 from manifold_shap._arrays import is_frame
 from manifold_shap._checks import check_coalitions, check_rows
 from manifold_shap._words import named_outputs
-from manifold_shap.coalitions import is_proper, nested, toggled
+from manifold_shap.coalitions import is_proper
 from manifold_shap.players import Players
 from manifold_shap.spaces import Identity, OutputSpace
 from manifold_shap.tables.rows import codebook_of
 from manifold_shap.tables.schema import Schema
+from manifold_shap.values.calls import along, around
 from manifold_shap.values.seen import Seen
 
 if TYPE_CHECKING:
@@ -211,11 +211,7 @@ class ValueFunction(ABC):
             keys: one per order, whose coalitions share their random numbers.
             batch_size: the most model rows per call; changes memory, not the numbers.
         """
-        rank, sizes = orders.argsort(-1), orders.shape[2] - 1
-        # Narrow integers make the memory-bound comparison cheaper.
-        rank = rank.to(torch.int16) if sizes < 2**15 else rank
-        own = keys.repeat_interleave(sizes, 1)
-        return self._in_calls(x, partial(nested, rank), own, batch_size).unflatten(1, (-1, sizes))
+        return along(self.values, x, orders, keys, self._coalitions_per_call(x, batch_size))
 
     def values_around(
         self,
@@ -234,17 +230,14 @@ class ValueFunction(ABC):
             keys: one per coalition; those around it share its random numbers.
             batch_size: the most model rows per call; changes memory, not the numbers.
         """
-        around, players = toggled(mask), mask.shape[2]
-        size = around.sum(-1)
-        # The caller knows these values, and any proper coalition may stand in.
-        first = torch.arange(players, device=mask.device) == 0
-        around[(size == 0) | (size == players)] = first
-        flat, own = around.flatten(1, 2), keys.repeat_interleave(players + 1, 1)
-        values = self._in_calls(x, lambda start, stop: flat[:, start:stop], own, batch_size)
-        return values.unflatten(1, (-1, players + 1))
+        return around(self.values, x, mask, keys, self._coalitions_per_call(x, batch_size))
 
-    def linearized(self) -> Linearized | None:
-        """A cheap approximation of `values_around`; None where there is none."""
+    def linearized(self, chosen: Int64[Tensor, " chosen"] | None = None) -> Linearized | None:
+        """A cheap approximation of `values_around`; None where there is none.
+
+        Args:
+            chosen: numbers of the outputs that it gives; by default all.
+        """
         return None
 
     # -- final ------------------------------------------------------------------------------
@@ -316,21 +309,8 @@ class ValueFunction(ABC):
 
         return GroupedValue(self, groups, count)
 
-    def _in_calls(
-        self,
-        x: Tensor,
-        coalitions: Callable[[int, int], Tensor],
-        keys: Int64[Tensor, "batch m"],
-        batch_size: int | None,
-    ) -> Float[Tensor, "batch m outputs"]:
-        """`values` of the coalitions from start to stop, at most `batch_size` model rows a call."""
-        count = keys.shape[1]
-        step = max(1, count if batch_size is None else batch_size // (len(x) * self.draws))
-        parts = [
-            self.values(x, coalitions(start, min(start + step, count)), keys[:, start:][:, :step])
-            for start in range(0, count, step)
-        ]
-        return torch.cat(parts, dim=1)
+    def _coalitions_per_call(self, x: Tensor, batch_size: int | None) -> int | None:
+        return None if batch_size is None else max(1, batch_size // (len(x) * self.draws))
 
     def _anchored(self, x: Tensor, mask: Tensor, keys: Tensor) -> Estimate:
         """Values of any coalitions, with the anchors in their places."""

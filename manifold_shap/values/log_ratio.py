@@ -3,6 +3,7 @@
 from typing import Any
 
 import torch
+from jaxtyping import Int64
 from torch import Tensor
 
 from manifold_shap.spaces import ILR
@@ -80,9 +81,9 @@ class LogRatioOfMean(ModelValue):
     ) -> Tensor:
         return self.space(self.value.values_around(x, mask, keys, batch_size).log())
 
-    def linearized(self) -> Linearized | None:
+    def linearized(self, chosen: Int64[Tensor, " chosen"] | None = None) -> Linearized | None:
         inner = self.value.linearized()
         if inner is None:
             return None
-        around = inner.values_around
-        return Linearized(inner.cost, lambda *own: self.space(around(*own).log()))
+        around, which = inner.values_around, slice(None) if chosen is None else chosen
+        return Linearized(inner.cost, lambda *own: self.space(around(*own).log())[..., which])

@@ -15,7 +15,7 @@ import manifold_shap as ms
 from manifold_shap.amortized.explainer import AmortizedExplainer
 from manifold_shap.amortized.network import AmortizedNetwork
 from manifold_shap.models import as_model
-from manifold_shap.surrogate.network import Surrogate
+from manifold_shap.surrogate.perceptron import Perceptron
 from manifold_shap.surrogate.value import SurrogateValue
 from manifold_shap.vae.network import MaskedVAE
 
@@ -244,7 +244,7 @@ def surrogate(part: Inputs) -> SurrogateValue:
     """The surrogate of the stored weights."""
     model = as_model(network(part["model"]), part["x"])
     made = part["surrogate"]
-    net = Surrogate(
+    net = Perceptron(
         part["index"].shape,
         part["index"].flatten().tolist(),
         len(made["base"]),

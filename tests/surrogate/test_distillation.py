@@ -22,7 +22,7 @@ from manifold_shap.surrogate.distillation import (
     rows_to_teach,
 )
 from manifold_shap.surrogate.fit import SurrogateTask
-from manifold_shap.surrogate.network import Surrogate
+from manifold_shap.surrogate.perceptron import Perceptron
 from manifold_shap.values import model_for
 from manifold_shap.values.model import ModelValue
 
@@ -93,7 +93,7 @@ def ctrl_c_at(step: int) -> Iterator[None]:
     steps = itertools.count()
 
     def interrupt(module: nn.Module, _: Any) -> None:
-        if isinstance(module, Surrogate) and module.training and next(steps) == step:
+        if isinstance(module, Perceptron) and module.training and next(steps) == step:
             signal.raise_signal(signal.SIGINT)
 
     hook = nn.modules.module.register_module_forward_pre_hook(interrupt)

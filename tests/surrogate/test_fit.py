@@ -16,7 +16,7 @@ from torch import Tensor, nn
 import manifold_shap as ms
 from manifold_shap.coalitions import all_coalitions
 from manifold_shap.surrogate.fit import SurrogateTask
-from manifold_shap.surrogate.network import Surrogate
+from manifold_shap.surrogate.perceptron import Perceptron
 
 MASKS = all_coalitions(3)
 EVERY_ROW = torch.tensor(list(itertools.product([0.0, 1.0], repeat=3)))
@@ -76,7 +76,7 @@ def ctrl_c_at(step: int) -> Iterator[None]:
     steps = itertools.count()
 
     def interrupt(module: nn.Module, _: Any) -> None:
-        if isinstance(module, Surrogate) and module.training and next(steps) == step:
+        if isinstance(module, Perceptron) and module.training and next(steps) == step:
             signal.raise_signal(signal.SIGINT)
 
     hook = nn.modules.module.register_module_forward_pre_hook(interrupt)

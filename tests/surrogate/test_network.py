@@ -8,13 +8,13 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap.nn import ACTIVATIONS
-from manifold_shap.surrogate.network import Surrogate, elements_to_bin
+from manifold_shap.surrogate.perceptron import Perceptron, elements_to_bin
 
 
-def make(space: str = "ilr", outputs: int = 2, event: tuple[int, ...] = (4,)) -> Surrogate:
+def make(space: str = "ilr", outputs: int = 2, event: tuple[int, ...] = (4,)) -> Perceptron:
     torch.manual_seed(0)
     elements = int(torch.tensor(event).prod())
-    return Surrogate(
+    return Perceptron(
         event, list(range(elements)), outputs, ms.as_space(space).on_simplex, hidden=(16, 8)
     )
 
@@ -98,7 +98,7 @@ def test_absent_players_do_not_matter(space: str, m: int) -> None:
 
 
 def test_players_of_several_elements() -> None:
-    surrogate = Surrogate((3,), [0, 1, 1], 1, False, hidden=(8,))
+    surrogate = Perceptron((3,), [0, 1, 1], 1, False, hidden=(8,))
     assert surrogate(torch.randn(2, 3), torch.ones(2, 4, 2, dtype=torch.bool)).shape == (2, 4, 1)
 
 
@@ -106,7 +106,7 @@ def test_a_surrogate_needs_a_hidden_layer() -> None:
     with pytest.raises(
         ValueError, match="Expected `hidden` to list layer widths, at least 1 of them"
     ):
-        Surrogate((2,), [0, 1], 1, False, hidden=())
+        Perceptron((2,), [0, 1], 1, False, hidden=())
 
 
 networks = given(
@@ -120,11 +120,11 @@ networks = given(
 
 def network(
     more: list[int], hidden: list[int], activation: str, space: str, dtype: torch.dtype
-) -> tuple[Surrogate, torch.Tensor]:
+) -> tuple[Perceptron, torch.Tensor]:
     """A random surrogate of six players, and two rows."""
     torch.manual_seed(len(more))
     index = [*range(6), *more]
-    surrogate = Surrogate(
+    surrogate = Perceptron(
         (len(index),), index, 3, ms.as_space(space).on_simplex, hidden, activation
     ).to(dtype)
     return surrogate, torch.randn(2, len(index), dtype=dtype)
@@ -168,7 +168,7 @@ def test_values_around_coalitions_are_those_of_the_coalitions(
     mask = torch.rand(2, 5, 6) < torch.tensor([0, 0.3, 0.5, 0.7, 1])[:, None]
     expected = surrogate(x, toggled(mask).flatten(1, 2)).unflatten(1, (5, -1))
     torch.testing.assert_close(surrogate.around(x, mask), expected, rtol=0, atol=tolerance)
-    linearized = surrogate.around(x, mask, linearized=True)
+    linearized = surrogate.linearized(x, mask)
     # Of the coalition itself it is the value, and so it is of all where nothing is left out.
     torch.testing.assert_close(linearized[:, :, 0], expected[:, :, 0], rtol=0, atol=tolerance)
     if len(hidden) == 1:
@@ -186,27 +186,27 @@ def test_what_is_linearized_is_the_derivative_behind_the_first_layer(
 ) -> None:
     surrogate, x = network(more, hidden, activation, space, torch.float64)
     mask = torch.rand(2, 3, 6) < 0.5
-    terms = surrogate.first.terms(surrogate.standardised(x))
+    terms = surrogate.first.terms(surrogate.flat(x))
     every = toggled(mask).double() @ terms[:, None] + surrogate.first.bias
     active = surrogate.rest[0](every.clone())
     start = active[:, :, :1].expand_as(active)
     out, moved = torch.autograd.functional.jvp(surrogate.rest[1:], start, active - start)
-    expected = surrogate._finished(out + moved)
-    linearized = surrogate.around(x, mask, linearized=True)
+    expected = surrogate.finished(out + moved)
+    linearized = surrogate.linearized(x, mask)
     torch.testing.assert_close(linearized, expected, rtol=0, atol=1e-12)
 
 
 def test_linearized_values_cost_no_more_than_a_few() -> None:
-    images = Surrogate((784,), range(784), 10, True)
-    assert 20 < images.linearized_cost < 784 / 3
-    many_classes = Surrogate((8,), range(8), 1000, True)
-    assert many_classes.linearized_cost > 1000
+    images = Perceptron((784,), range(784), 10, True)
+    assert 20 < images.linearized_cost(10) < 784 / 3
+    many_classes = Perceptron((8,), range(8), 1000, True)
+    assert many_classes.linearized_cost(1000) > 1000
 
 
-def binned(hidden: tuple[int, ...] = (16, 8)) -> Surrogate:
+def binned(hidden: tuple[int, ...] = (16, 8)) -> Perceptron:
     """A network of five elements, two of one player; the second and the fourth are in bins."""
     torch.manual_seed(0)
-    surrogate = Surrogate((5,), [0, 0, 1, 2, 3], 2, False, hidden, binned=[1, 3])
+    surrogate = Perceptron((5,), [0, 0, 1, 2, 3], 2, False, hidden, binned=[1, 3])
     x, _ = some(200, (5,))
     surrogate.standardise(x, torch.randn(200, 2))
     return surrogate
@@ -217,16 +217,16 @@ def test_bins_are_passed_one_after_another() -> None:
     low, high = surrogate.edges[0, [0, -1]]
     x = torch.zeros(3, 5)
     x[:, 1] = torch.stack((low - 1, surrogate.edges[0, 4], high + 1))
-    passed = surrogate.standardised(x * surrogate.x_scale + surrogate.x_mean)[:, 5:21] + 0.5
+    passed = surrogate.flat(x * surrogate.x_scale + surrogate.x_mean)[:, 5:21] + 0.5
     expected = torch.stack([(torch.arange(16) < count).float() for count in (0, 4, 16)])
     torch.testing.assert_close(passed, expected, atol=1e-4, rtol=0)
 
 
 def test_a_frequent_value_is_a_step() -> None:
-    surrogate = Surrogate((1,), [0], 1, False, [4], binned=[0])
+    surrogate = Perceptron((1,), [0], 1, False, [4], binned=[0])
     x = torch.cat((torch.zeros(100), torch.rand(100, generator=torch.Generator()) + 1))[:, None]
     surrogate.standardise(x, x)
-    passed = surrogate.standardised(torch.tensor([[-0.01], [0.01]]))[:, 1:]
+    passed = surrogate.flat(torch.tensor([[-0.01], [0.01]]))[:, 1:]
     assert torch.isfinite(passed).all()
     assert (passed[1] - passed[0]).sum() > 6
 

@@ -227,9 +227,9 @@ def _perceptron_of(value: Any) -> Perceptron:
         return value.surrogate
     kind = value.surrogate if isinstance(value, SurrogateValue) else value
     raise TypeError(
-        "Expected `value` to be a surrogate with the network 'mlp' but got "
-        f"{type(kind).__name__}; train one by `ms.fit_surrogate`, and explain other value "
-        "functions by another estimator (compare=[] leaves them out on the command line)."
+        f"Expected `value` to be a surrogate but got {type(kind).__name__}; train one by "
+        "`ms.fit_surrogate`, with network='mlp', and explain other value functions by another "
+        "estimator (compare=[] leaves them out on the command line)."
     )
 
 

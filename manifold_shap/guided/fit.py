@@ -83,10 +83,10 @@ class GuidedPairs:
 class GuidedTask(Task):
     """The network of a `GuidedValue`, by squared error; batches are numbers of `GuidedPairs`.
 
-    Errors are in the unit of those of a `PerceptronTask`.
+    Errors are in the unit of those of a `SurrogateTask`.
 
     Settings: `event`, `index`, `elements`, `players`, `outputs`, `space`, `schema`, `hidden`,
-    `activation` and `binned` as for a `PerceptronTask`; `families`, `codes` and `temper`, see
+    `activation` and `binned` as for a `SurrogateTask`; `families`, `codes` and `temper`, see
     `Guide`; what tells the `teacher` from others; and the options of the training.
     """
 

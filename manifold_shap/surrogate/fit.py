@@ -1,18 +1,14 @@
 """Trains a surrogate: from a model and unlabelled rows to a value function."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
-from manifold_shap.coalitions import SizeUniform
 from manifold_shap.io.files import save_checkpoint
 from manifold_shap.models import Model, as_model, whole_dtype
-from manifold_shap.nn import check_hidden
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.surrogate.distillation import (
@@ -23,101 +19,32 @@ from manifold_shap.surrogate.distillation import (
     evaluate_teacher,
     rows_to_teach,
 )
-from manifold_shap.surrogate.network import squared_error
-from manifold_shap.surrogate.perceptron import Perceptron, elements_to_bin
+from manifold_shap.surrogate.kinds import (
+    check_network,
+    kind_of,
+    module_behind,
+    network_settings,
+    warn_if_blind,
+)
+from manifold_shap.surrogate.perceptron import elements_to_bin
+from manifold_shap.surrogate.task import SurrogateOptions, SurrogateTask
 from manifold_shap.surrogate.value import SurrogateValue
 from manifold_shap.tables.rows import codebook_of, encoded, schema_from
 from manifold_shap.tables.schema import Schema
 from manifold_shap.training.loop import seeded, train
 from manifold_shap.training.rows import training_rows
-from manifold_shap.training.task import Task, TrainingOptions, load_task, training_options
+from manifold_shap.training.task import load_task, training_options
 from manifold_shap.values import ValueFunction, codebook_behind, model_for, reference_outputs
 from manifold_shap.values.seen import Seen
 
 if TYPE_CHECKING:
     from manifold_shap.tables.codebook import Codebook
 
-# Training rows that are stored, to recognise the model of the training: half of them spread over
-# all rows, half where the model is closest to its mean, since there trained models differ most.
-_PROBE_ROWS = 32
+# Options of the networks; None for the usual ones of each.
+_OF_NETWORK: dict[str, Any] = {"hidden": None, "activation": None, "patch": None}
+
 # The file of a teacher's values, beside the checkpoints.
 _TARGETS = "teacher.ckpt"
-
-
-class SurrogateTask(Task):
-    """A surrogate g(x_S), by squared error over coalitions of the Shapley sum (Eq. 17).
-
-    Batches are `(x, T(f(x)))`, with x as the network sees it. Every row meets an antithetic pair of
-    coalitions per step. Off the simplex errors are in standard deviations of the target, the root
-    mean square of those of its outputs.
-
-    Settings: `event`, the shape of one input row; `index`, the player that owns each of its
-    flattened elements; `elements`, that of each element of a row of codes once it is encoded, or
-    None; the names of `players` and `outputs`; `space`, the settings of the output space, see
-    `as_space`; `dtype`, that of the model's rows where these are whole numbers, or None; the
-    `schema` of the rows, as plain data, or None; `hidden`, `activation` and `binned`, see
-    `Perceptron`; `teacher`, None or the `share` of a batch that it teaches and what else tells it
-    from others; and the options of the training.
-
-    Attributes:
-        teacher_targets: values of a teacher that take the place of a share of every training batch.
-    """
-
-    kind = "surrogate"
-    described = ("probe", "probe_outputs", "base")
-    base: Tensor
-    probe: Tensor
-    probe_outputs: Tensor
-    extent: Tensor
-
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        super().__init__(settings)
-        own = self.settings
-        (event, index), outputs = self.inputs, len(own["outputs"])
-        on_simplex = as_space(**own["space"]).on_simplex
-        self.surrogate = Perceptron(
-            event, index, outputs, on_simplex, own["hidden"], own["activation"], own["binned"]
-        )
-        self.register_buffer("base", torch.zeros(outputs))
-        self.register_buffer("probe", torch.zeros(_PROBE_ROWS, *own["event"]))
-        self.register_buffer("probe_outputs", torch.zeros(_PROBE_ROWS, outputs))
-        self.register_buffer("extent", torch.zeros(2, *event))
-        self.law = SizeUniform(len(own["players"]))
-        self.teacher_targets: TeacherTargets | None = None
-
-    @torch.no_grad()
-    def describe(self, x: Tensor, seen: Tensor, target: Tensor) -> None:
-        """Take scales, v(∅) and rows to recognise the model by from training rows and targets.
-
-        Args:
-            x: rows.
-            seen: the same, as the network sees them.
-            target: T(f(x)).
-        """
-        self.surrogate.standardise(seen, target)
-        self.base.copy_(target.mean(0))
-        if (known := Seen.of(seen)) is not None:
-            self.extent.copy_(torch.stack(known))
-        half = _PROBE_ROWS // 2
-        spread = torch.arange(half) * len(x) // half
-        undecided = (target - target.mean(0)).square().sum(1).argsort()
-        rows = torch.cat((spread, undecided[torch.arange(half) % len(x)]))
-        self.probe.copy_(x[rows])
-        self.probe_outputs.copy_(target[rows])
-
-    def loss(
-        self, batch: tuple[Tensor, ...], generator: torch.Generator
-    ) -> Float[Tensor, " batch"]:
-        x, target = batch
-        known = self.teacher_targets if self.training else None
-        count = round(self.settings["teacher"]["share"] * len(x)) if known else 0
-        sampled = known.sample(count, generator) if known else None
-        x, targets = x[count:], target[count:, None].expand(-1, 2, -1)
-        mask = self.law.sample_antithetic((len(x),), generator)
-        if sampled is not None:
-            x, mask, targets = map(torch.cat, zip(sampled, (x, mask, targets), strict=True))
-        scale = None if self.surrogate.on_simplex else self.surrogate.target_scale
-        return squared_error(self.surrogate(x, mask), targets, scale).mean((1, 2))
 
 
 def fit_surrogate(
@@ -128,12 +55,11 @@ def fit_surrogate(
     x_validation: Any = None,
     players: Players | Mapping[str, Any] | None = None,
     schema: "Schema | Codebook | None" = None,
-    hidden: Sequence[int] = (512, 512),
-    activation: str = "relu",
+    network: "str | nn.Module" = "mlp",
     teacher: ValueFunction | None = None,
     teacher_pairs: int = 240_000,
     teacher_share: float = 0.5,
-    **options: Unpack[TrainingOptions],
+    **options: Unpack[SurrogateOptions],
 ) -> SurrogateValue:
     """Learn the on-manifold value function v(S) = E[T(f(X)) | x_S] of a model by regression.
 
@@ -152,7 +78,16 @@ def fit_surrogate(
         schema: columns of the table behind `x_train`, or the codebook whose codes its rows are;
             stored with the surrogate. By default that of the teacher or of a `Model`, and a new
             codebook for a frame.
-        hidden, activation: layers of the network.
+        network: what is trained:
+            - "mlp": a fully connected network, for tables and small pictures. Estimators are
+              fastest on it;
+            - "conv": a residual convolutional network, for pictures `(channels, height, width)` and
+              series `(channels, time)` of any size;
+            - "transformer": attention over tokens, which are rows of whole numbers, or over patches
+              of pictures and segments of series;
+            - "model": a copy of the model itself, a torch module, which is told what is absent and
+              fine-tuned (Covert et al. 2023): for a model with a good backbone;
+            - a torch module of your own that gives outputs of T for `(x ⊙ mask, mask)`.
         teacher: a value function of the same game, such as `imputed_value(model, imputer)`, whose
             averaged predictions are targets of less variance than the single f(x). It helps where
             it is more accurate than a surrogate alone; 8 draws are enough.
@@ -162,8 +97,8 @@ def fit_surrogate(
             bins besides (`Perceptron`). With fewer, an imputer that keeps rows should keep others
             than `x_train`: it finds its own again, and leans towards their f(x).
         teacher_share: share of every batch that comes from them.
-        options: of the training, see `TrainingOptions`. `directory` keeps the teacher's values,
-            too, in `teacher.ckpt`.
+        options: of the network and the training, see `SurrogateOptions`. `directory` keeps the
+            teacher's values, too, in `teacher.ckpt`.
 
     Returns:
         A value function on the CPU; `.to(device)` moves it.
@@ -185,8 +120,9 @@ def fit_surrogate(
             f"Expected a model and rows but got {len(others)} more arguments; what is learned are "
             "the model's own outputs, not labels, and settings go by name, as in `max_epochs=5`."
         )
-    chosen = training_options(fit_surrogate, options)
-    check_hidden(hidden)
+    kind = kind_of(network)
+    chosen = training_options(fit_surrogate, options, **_OF_NETWORK)
+    of_network = {name: chosen.pop(name) for name in _OF_NETWORK}
     if teacher is not None:
         check_teacher(teacher, teacher_pairs, teacher_share)
         players, schema = players or teacher.players, schema or teacher.schema
@@ -201,9 +137,7 @@ def fit_surrogate(
         "outputs": space.outputs(wrapped.classes),
         "space": space.settings,
         "dtype": dtype and str(dtype).removeprefix("torch."),
-        "hidden": hidden,
-        "activation": activation,
-        "binned": [],
+        "network": network_settings(kind, of_network, seen, wrapped),
         "teacher": None,
     }
     drawn = None
@@ -212,14 +146,17 @@ def fit_surrogate(
         about = {"pairs": teacher_pairs, "share": teacher_share, **teacher.provenance}
         settings["teacher"] = about
         drawn = rows_to_teach(teacher, rows.train, teacher_pairs, chosen["seed"])
-        settings["binned"] = [] if drawn is None else elements_to_bin(seen)
+        if drawn is not None and kind == "mlp":
+            settings["network"]["binned"] = elements_to_bin(seen)
     with seeded(chosen["seed"]):
-        task = SurrogateTask({**settings, **chosen})
+        task = SurrogateTask({**settings, **chosen}, module_behind(kind, network, model))
     task.describe(rows.train, seen, target)
+    check_network(task.surrogate, seen[:64])
     known = _teacher_targets(task, teacher, rows.train, drawn, chosen)
     task.teacher_targets = known and replace(known, x=encoded(known.x, rows.schema))
     check = seen_validation, space(wrapped(rows.validation, scale=space.takes)).float()
     record = train(task, (seen, target), check, chosen)
+    warn_if_blind(task.surrogate, seen_validation[:64])
     value = surrogate_value(task, wrapped, rows.schema)
     value.training_record = record
     if task.teacher_targets is not None:
@@ -252,15 +189,20 @@ def _teacher_targets(
 
 
 def load_surrogate(
-    path: str | Path, model: Any, codebook: "Codebook | None" = None
+    path: str | Path,
+    model: Any,
+    codebook: "Codebook | None" = None,
+    network: "nn.Module | None" = None,
 ) -> SurrogateValue:
-    """The value function that `PerceptronValue.save` or a training wrote.
+    """The value function that `SurrogateValue.save` or a training wrote.
 
     Args:
         path: the checkpoint; no code in it is run.
         model: the model that it was trained for: v(N) comes from the model itself.
         codebook: of the frame that it was trained on, where others share it; by default that of
             a `Model`, or the one in the file.
+        network: the module of your own that was trained, where it was one; its weights are those
+            in the file.
 
     Raises:
         FileNotFoundError: no file is there.
@@ -275,7 +217,12 @@ def load_surrogate(
     >>> load_surrogate(path, model).players.names
     ('x0', 'x1', 'x2')
     """
-    task, _ = load_task(path, SurrogateTask)
+
+    def make(settings: Mapping[str, Any]) -> SurrogateTask:
+        kind = settings["network"]["kind"]
+        return SurrogateTask(settings, module_behind(kind, network, model))
+
+    task, _ = load_task(path, SurrogateTask, make=make)
     returns = "values" if as_space(**task.settings["space"]).regression else None
     schema = codebook or codebook_behind(model) or schema_from(task.settings["schema"])
     codebook = None if isinstance(model, Model) else codebook_of(schema)

@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int64, Shaped
 from torch import Tensor, nn
 
@@ -32,6 +33,7 @@ class SurrogateNetwork(nn.Module, ABC):
         index: player that owns each of the flattened input elements.
         outputs: number of outputs of T.
         on_simplex: whether outputs are probabilities of classes: then a softmax ends the network.
+        padding: the number that rows are padded by at their end; see `Players`.
     """
 
     index: Tensor
@@ -41,14 +43,24 @@ class SurrogateNetwork(nn.Module, ABC):
     target_scale: Tensor
 
     def __init__(
-        self, event: Sequence[int], index: Sequence[int], outputs: int, on_simplex: bool
+        self,
+        event: Sequence[int],
+        index: Sequence[int],
+        outputs: int,
+        on_simplex: bool,
+        padding: float | None = None,
     ) -> None:
         super().__init__()
-        self.on_simplex = on_simplex
+        self.on_simplex, self.padding = on_simplex, padding
         self.register_buffer("x_mean", torch.zeros(tuple(event)))
         self.register_buffer("x_scale", torch.ones(tuple(event)))
         owners = torch.tensor(list(index)).reshape(tuple(event))
         self.register_buffer("index", owners, persistent=False)
+        self.players = int(owners.max()) + 1
+        by_channel = owners.flatten(1) if owners.ndim > 1 else owners[:, None]
+        # Channels that come and go together share one channel of the mask.
+        together = bool((by_channel == by_channel[:1]).all())
+        self.mask_channels = 1 if together else len(owners)
         self.register_buffer("target_mean", torch.zeros(outputs))
         self.register_buffer("target_scale", torch.ones(outputs))
 
@@ -139,7 +151,7 @@ class SurrogateNetwork(nn.Module, ABC):
             leaf = mask.to(x.dtype).clone().requires_grad_()
             raw = self.raw(x.clone(), leaf).float()
             raw = raw if chosen is None else self.finished(raw)[..., chosen]
-            slope = slopes(raw, leaf)
+            slope = slopes(raw, leaf, rows=2)
         moved = torch.where(mask, -1.0, 1.0)[..., None, :] * slope
         found = raw.detach()[..., None]
         found = torch.cat((found, found + moved), dim=-1).mT
@@ -161,27 +173,55 @@ class SurrogateNetwork(nn.Module, ABC):
         return (x - self.x_mean) / self.x_scale
 
     def present(self, mask: Shaped[Tensor, "batch m players"]) -> Shaped[Tensor, "batch m *event"]:
-        """Masks over players as masks over the elements of rows."""
-        return mask[..., self.index]
+        """Masks over players, or the first of them, as masks over the elements of rows."""
+        missing = self.players - mask.shape[-1]
+        return F.pad(mask, (0, missing))[..., self.index]
+
+    def lengths(self, x: Float[Tensor, "batch *event"]) -> Int64[Tensor, " batch"]:
+        """How many positions of the last axis of each row come before its padding."""
+        some = x.ne(self.padding)[:, None].flatten(1, -2).any(1)
+        return (some * torch.arange(1, x.shape[-1] + 1, device=x.device)).amax(1)
+
+    def used(self, x: Float[Tensor, "batch *event"]) -> Bool[Tensor, "batch length"]:
+        """Which positions of the last axis of each row are none of its padding."""
+        place = torch.arange(x.shape[-1], device=x.device)
+        return place < self.lengths(x)[:, None]
+
+    def masked(
+        self, x: Float[Tensor, "batch *event"], mask: Shaped[Tensor, "batch m players"]
+    ) -> Float[Tensor, "pairs channels *size"]:
+        """Pictures or series, standardised, of every pair of a row and a coalition.
+
+        Absent elements are 0, and the mask is appended as further channels, `mask_channels`.
+        """
+        present = self.present(mask).to(x.dtype)
+        known = self.standardised(x)[:, None] * present
+        return torch.cat((known, present[:, :, : self.mask_channels]), dim=2).flatten(0, 1)
 
     def _values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
         return self(x, mask)
 
 
-def slopes(
-    outputs: Float[Tensor, "*batch outputs"], inputs: Float[Tensor, "*batch inputs"]
-) -> Float[Tensor, "*batch outputs inputs"]:
+def slopes(outputs: Float[Tensor, "*batch outputs"], inputs: Tensor, rows: int) -> Tensor:
     """Derivatives of each output by the inputs of its own row, by one backward pass each.
 
+    Args:
+        outputs: of rows.
+        inputs: `[*batch, *inputs]`, that they were computed from row by row.
+        rows: axes of rows.
+
+    Returns:
+        derivatives `[*batch, outputs, *inputs]`.
+
     >>> x = torch.tensor([[1.0, 2.0]], requires_grad=True)
-    >>> slopes(torch.stack((x.sum(1), x.prod(1)), dim=1), x)
+    >>> slopes(torch.stack((x.sum(1), x.prod(1)), dim=1), x, rows=1)
     tensor([[[1., 1.],
              [2., 1.]]])
     """
     each = [
         torch.autograd.grad(own.sum(), inputs, retain_graph=True)[0] for own in outputs.unbind(-1)
     ]
-    return torch.stack(each, dim=-2)
+    return torch.stack(each, dim=rows)
 
 
 def squared_error(found: Tensor, target: Tensor, scale: Tensor | None) -> Tensor:

@@ -50,8 +50,9 @@ class Perceptron(SurrogateNetwork):
         hidden: Sequence[int] = (512, 512),
         activation: str = "relu",
         binned: Sequence[int] = (),
+        padding: float | None = None,
     ) -> None:
-        super().__init__(event, index, outputs, on_simplex)
+        super().__init__(event, index, outputs, on_simplex, padding)
         check_hidden(hidden)
         features = [*index, *(index[element] for element in binned for _ in range(BINS))]
         self.first = MaskedLinear(features, max(index) + 1, hidden[0])

@@ -220,7 +220,10 @@ AnyTask = TypeVar("AnyTask", bound=Task)
 
 
 def load_task(
-    path: str | Path, of: type[AnyTask], name: str | None = None
+    path: str | Path,
+    of: type[AnyTask],
+    name: str | None = None,
+    make: Callable[[Mapping[str, Any]], AnyTask] | None = None,
 ) -> tuple[AnyTask, dict[str, Any]]:
     """The task of which a training wrote this checkpoint; no code in the file is run.
 
@@ -228,6 +231,7 @@ def load_task(
         path: the checkpoint.
         of: the class of the task.
         name: what errors call it; by default its kind.
+        make: makes the task from its settings; by default the class alone does.
 
     Returns:
         The task with its weights, and all that the file holds.
@@ -238,7 +242,7 @@ def load_task(
     """
     checkpoint = load_checkpoint(path, of.kind)
     try:
-        task = of(checkpoint["hyper_parameters"])
+        task = (make or of)(checkpoint["hyper_parameters"])
         task.load_state_dict(checkpoint["state_dict"])
     except (AttributeError, LookupError, TypeError, RuntimeError, ValueError) as error:
         reason = (str(error) or type(error).__name__).splitlines()[0]

@@ -21,8 +21,8 @@ from manifold_shap.surrogate.distillation import (
     evaluate_teacher,
     rows_to_teach,
 )
-from manifold_shap.surrogate.fit import SurrogateTask
 from manifold_shap.surrogate.perceptron import Perceptron
+from manifold_shap.surrogate.task import SurrogateTask
 from manifold_shap.values import model_for
 from manifold_shap.values.model import ModelValue
 

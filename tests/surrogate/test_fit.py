@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 import manifold_shap as ms
 from manifold_shap.coalitions import all_coalitions
-from manifold_shap.surrogate.fit import SurrogateTask
 from manifold_shap.surrogate.perceptron import Perceptron
+from manifold_shap.surrogate.task import SurrogateTask
 
 MASKS = all_coalitions(3)
 EVERY_ROW = torch.tensor(list(itertools.product([0.0, 1.0], repeat=3)))

@@ -1,0 +1,184 @@
+"""Surrogates made of networks that there are already: the user's own, or the model to explain."""
+
+import copy
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from jaxtyping import Float, Shaped
+from torch import Tensor, nn
+
+from manifold_shap.models.outputs import as_outputs, converted
+from manifold_shap.spaces import OutputSpace
+from manifold_shap.surrogate.network import SurrogateNetwork
+
+_LAYERS = (nn.Conv1d, nn.Conv2d, nn.Linear, nn.Embedding)
+
+
+class OwnNetwork(SurrogateNetwork):
+    """Any module of the user's that gives outputs of T for `(x ⊙ mask, mask)`.
+
+    Args:
+        event, index, outputs, on_simplex, padding: see `SurrogateNetwork`.
+        module: takes rows whose absent elements are 0, and the mask, both numbers of one type and
+            `[rows, *event]`; gives `[rows, outputs]`. Padding is absent. A copy of it is trained.
+    """
+
+    def __init__(
+        self,
+        event: Sequence[int],
+        index: Sequence[int],
+        outputs: int,
+        on_simplex: bool,
+        padding: float | None,
+        module: nn.Module,
+    ) -> None:
+        super().__init__(event, index, outputs, on_simplex, padding)
+        self.module = copy.deepcopy(module)
+
+    def raw(
+        self, x: Float[Tensor, "batch *event"], mask: Shaped[Tensor, "batch m players"]
+    ) -> Float[Tensor, "batch m outputs"]:
+        present = self.present(mask).to(x.dtype)
+        found = self.module((x[:, None] * present).flatten(0, 1), present.flatten(0, 1))
+        expected = (mask.shape[0] * mask.shape[1], len(self.target_mean))
+        got = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
+        if got != expected:
+            raise ValueError(
+                f"Expected `network` to return {expected[1]} outputs for each of {expected[0]} "
+                f"rows, a tensor of shape {expected}, but got {got}."
+            )
+        return found.unflatten(0, mask.shape[:2])
+
+    def finished(self, raw: Float[Tensor, "*batch outputs"]) -> Float[Tensor, "*batch outputs"]:
+        return raw
+
+
+class AdaptedModel(SurrogateNetwork):
+    """A copy of the model to explain, told what is absent (Covert et al. 2023, ViT Shapley).
+
+    Absent numbers are replaced by learned ones, one for each channel or column, and absent tokens
+    by a learned vector. Besides, the first layer gets a weight for the absence of each of its
+    inputs, zero at first: the copy begins as the model itself, for the grand coalition exactly.
+
+    Args:
+        event, index, padding: see `SurrogateNetwork`.
+        outputs: number of outputs of T.
+        space: T.
+        module: the model.
+        returns: what it returns, see `Model`.
+    """
+
+    def __init__(
+        self,
+        event: Sequence[int],
+        index: Sequence[int],
+        outputs: int,
+        space: OutputSpace,
+        padding: float | None,
+        module: nn.Module,
+        returns: str,
+    ) -> None:
+        super().__init__(event, index, outputs, space.on_simplex, padding)
+        self.space, self.returns = space, returns
+        self.module = copy.deepcopy(module).requires_grad_()
+        own = event if len(event) == 1 else (event[0], *(1 for _ in event[1:]))
+        self.instead = nn.Parameter(torch.zeros(own))
+        name = _first_layer(self.module, event)
+        layer: Any = self.module.get_submodule(name) if name else None
+        # Of a model without such a layer rows are changed alone.
+        self.told: _Told = _ToldLayer(layer) if layer else _Told()
+        if isinstance(layer, nn.Embedding):
+            self.told = _ToldEmbedding(layer)
+        if layer:
+            self.module.set_submodule(name, self.told)
+
+    def raw(
+        self, x: Float[Tensor, "batch *event"], mask: Shaped[Tensor, "batch m players"]
+    ) -> Float[Tensor, "batch m outputs"]:
+        absent = 1 - self.present(mask).to(x.dtype).flatten(0, 1)
+        rows = x.repeat_interleave(mask.shape[1], 0)
+        if self.padding is not None:
+            absent = absent * self.used(rows).reshape(len(rows), *(1,) * (x.ndim - 2), -1)
+        self.told.absent = absent
+        if isinstance(self.told, _ToldEmbedding):
+            # What is absent must not be seen by other layers either: any token stands for it.
+            rows = torch.where(absent > 0, self.told.any_token, rows).long()
+        else:
+            rows = rows + absent * (self.instead - rows)
+        found, _ = as_outputs(self.module(rows))
+        return found.reshape(len(rows), -1).unflatten(0, mask.shape[:2])
+
+    def finished(self, raw: Float[Tensor, "*batch outputs"]) -> Float[Tensor, "*batch outputs"]:
+        flat = converted(raw.flatten(0, -2), self.returns, self.space.takes)
+        return self.space(flat).unflatten(0, raw.shape[:-1])
+
+    @torch.no_grad()
+    def standardise(
+        self, x: Float[Tensor, "rows *event"], target: Float[Tensor, "rows outputs"]
+    ) -> None:
+        super().standardise(x, target)
+        axes = tuple(range(2, x.ndim))
+        self.instead.copy_(x.mean((0, *axes)).reshape(self.instead.shape))
+
+
+class _Told(nn.Module):
+    """Knows which elements are absent.
+
+    Attributes:
+        absent: 1 for those, `[rows, *event]`.
+    """
+
+    absent: Tensor
+
+
+class _ToldLayer(_Told):
+    """A linear layer or a convolution with further weights, for the absence of its inputs."""
+
+    def __init__(self, layer: nn.Conv1d | nn.Conv2d | nn.Linear) -> None:
+        super().__init__()
+        self.layer, self.of_absence = layer, copy.deepcopy(layer)
+        self.of_absence.bias = None
+        nn.init.zeros_(self.of_absence.weight)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layer(x) + self.of_absence(self.absent.reshape(x.shape).to(x.dtype))
+
+
+class _ToldEmbedding(_Told):
+    """An embedding that has a learned vector for absent tokens."""
+
+    def __init__(self, layer: nn.Embedding) -> None:
+        super().__init__()
+        self.layer = layer
+        self.vector = nn.Parameter(layer.weight.detach().mean(0))
+        # Models take a token for padding.
+        self.any_token = layer.num_embeddings - 1
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        found = self.layer(tokens)
+        absent = self.absent[..., None].to(found.dtype)
+        return found + absent * (self.vector - found)
+
+
+@torch.no_grad()
+def _first_layer(module: nn.Module, event: Sequence[int]) -> str:
+    """Name of the layer that sees whole rows first; empty where none does."""
+    met: list[str] = []
+
+    def hook(name: str, layer: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        if inputs[0].numel() == torch.Size(event).numel():
+            met.append(name)
+
+    layers = {name: part for name, part in module.named_modules() if isinstance(part, _LAYERS)}
+    hooks = [part.register_forward_pre_hook(partial(hook, name)) for name, part in layers.items()]
+    probe = next((part.weight for part in layers.values()), torch.zeros(1))
+    rows = torch.zeros(1, *event, device=probe.device, dtype=probe.dtype)
+    embeds = any(isinstance(part, nn.Embedding) for part in layers.values())
+    try:
+        module.eval()(rows.long() if embeds else rows)
+    finally:
+        for each in hooks:
+            each.remove()
+    return met[0] if met else ""

@@ -1,0 +1,149 @@
+"""A residual convolutional surrogate of pictures and series of any size."""
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import pairwise, product
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int64, Shaped
+from torch import Tensor, nn
+
+from manifold_shap.convolutions import ResidualBlock, check_positions, convolution, halved
+from manifold_shap.nn import check_hidden, make_activation
+from manifold_shap.surrogate.network import SurrogateNetwork, slopes
+
+# The window of the first layer, and how far apart windows are.
+_WINDOW, _STRIDE = 5, 2
+# Channels of the first layer, most channels, and the longest side that the last layers see.
+_FIRST, _MOST, _LAST_SIDE = 16, 256, 7
+_DENSE = 256
+
+
+class Convolution(SurrogateNetwork):
+    """A residual network on `(x ⊙ mask, mask)`, with the mask as further channels.
+
+    Args:
+        event: `(channels, height, width)` or `(channels, time)`.
+        index, outputs, on_simplex, padding: see `SurrogateNetwork`. Padding is absent.
+        hidden: channels of the first layer and of each residual block; each of them halves the
+            sides. By default 16, 32, 64, ... up to 256, until no side is longer than 7.
+        activation: one of `nn.ACTIVATIONS`.
+
+    Raises:
+        ValueError: rows of another shape.
+    """
+
+    def __init__(
+        self,
+        event: Sequence[int],
+        index: Sequence[int],
+        outputs: int,
+        on_simplex: bool,
+        hidden: Sequence[int] | None = None,
+        activation: str = "relu",
+        padding: float | None = None,
+    ) -> None:
+        super().__init__(event, index, outputs, on_simplex, padding)
+        size = check_positions(event)
+        hidden = _channels(size) if hidden is None else hidden
+        check_hidden(hidden)
+        axes = len(size)
+        # One position each: then what a player changes in the first layer is a window.
+        self.single = self.mask_channels == 1 and math.prod(size) == self.players
+        channels = event[0] + self.mask_channels
+        self.stem: Any = convolution(axes, channels, hidden[0], _WINDOW, _STRIDE)
+        self.activation = make_activation(activation)
+        self.behind = nn.Sequential(
+            *(ResidualBlock(axes, *pair, _STRIDE, activation) for pair in pairwise(hidden)),
+            nn.Flatten(),
+            nn.Linear(hidden[-1] * math.prod(halved(size, len(hidden))), _DENSE),
+            make_activation(activation),
+            nn.Linear(_DENSE, outputs),
+        )
+        if axes == 2:
+            self.to(memory_format=torch.channels_last)
+
+    def raw(
+        self, x: Float[Tensor, "batch *event"], mask: Shaped[Tensor, "batch m players"]
+    ) -> Float[Tensor, "batch m outputs"]:
+        first = self.activation(self._first(x, mask))
+        return self.behind(first).unflatten(0, mask.shape[:2])
+
+    def linearized(
+        self,
+        x: Float[Tensor, "batch *event"],
+        mask: Bool[Tensor, "batch m players"],
+        chosen: Int64[Tensor, " chosen"] | None = None,
+    ) -> Float[Tensor, "batch m places chosen"]:
+        """As `around`, with the layers behind the first replaced by their derivative.
+
+        A pixel changes the first layer in a window, by known terms, so its activations there are
+        exact; the softmax at the end is exact again. Players that own several positions are
+        linearized from the mask on, see `SurrogateNetwork.linearized`.
+        """
+        if not self.single:
+            return super().linearized(x, mask, chosen)
+        first = self._first(x, mask)
+        active = self.activation(first.clone())
+        with torch.inference_mode(False), torch.enable_grad():
+            leaf = active.clone().requires_grad_()
+            raw = self.behind(leaf).float()
+            raw = raw if chosen is None else self.finished(raw)[..., chosen]
+            slope = slopes(raw, leaf, rows=1).to(first.dtype)
+        first, active, slope, raw = (
+            part.unflatten(0, mask.shape[:2]) for part in (first, active, slope, raw.detach())
+        )
+        moved = self._moved(self.standardised(x), mask, first, active, slope).float()
+        found = torch.cat((raw[..., None], raw[..., None] + moved), dim=-1).mT
+        return self.finished(found) if chosen is None else found
+
+    def _first(
+        self, x: Float[Tensor, "batch *event"], mask: Shaped[Tensor, "batch m players"]
+    ) -> Float[Tensor, "pairs channels *size"]:
+        """The first layer, before its activation, of all pairs of a row and a coalition."""
+        inputs = self.masked(x, mask)
+        form = torch.channels_last if inputs.ndim == 4 else torch.contiguous_format
+        return self.stem(inputs.contiguous(memory_format=form))
+
+    def _moved(
+        self,
+        x: Float[Tensor, "batch *event"],
+        mask: Bool[Tensor, "batch m players"],
+        first: Float[Tensor, "batch m channels *size"],
+        active: Float[Tensor, "batch m channels *size"],
+        slope: Float[Tensor, "batch m outputs channels *size"],
+    ) -> Float[Tensor, "batch m outputs players"]:
+        """What toggling each player changes: by each weight of the window in turn."""
+        size, axes = x.shape[2:], first.ndim - 3
+        edge = [_WINDOW // 2, _WINDOW // 2 + _STRIDE] * axes
+        rows = F.pad(torch.cat((x, torch.ones_like(x[:, :1])), dim=1), edge)
+        # Zero beyond the edge, where nobody is toggled.
+        signs = torch.where(mask, -1.0, 1.0).to(x.dtype)
+        signs = F.pad(signs[..., self.index[0]], edge)
+        moved = first.new_zeros(*mask.shape[:2], slope.shape[2], *signs.shape[2:])
+        for weight, window in self._windows(first.shape[3:]):
+            term = torch.einsum("oc,bc...->bo...", weight.to(x.dtype), rows[window])
+            toggled = first + signs[window][:, :, None] * term[:, None]
+            changed = self.activation(toggled) - active
+            moved[window] += torch.einsum("bmc...,bmkc...->bmk...", changed, slope)
+        inside: Any = (..., *(slice(_WINDOW // 2, _WINDOW // 2 + length) for length in size))
+        return moved[inside].flatten(3)[..., self.index[0].flatten().argsort()]
+
+    def _windows(self, size: Sequence[int]) -> Iterator[tuple[Tensor, Any]]:
+        """The weights of each place in the window, and the padded inputs that they multiply."""
+        for offset in product(range(_WINDOW), repeat=len(size)):
+            ends = (at + _STRIDE * (n - 1) + 1 for at, n in zip(offset, size, strict=True))
+            inputs = (slice(at, end, _STRIDE) for at, end in zip(offset, ends, strict=True))
+            yield self.stem.weight[(..., *offset)], (..., *inputs)
+
+
+def _channels(size: Sequence[int]) -> list[int]:
+    """Channels of the layers, each of which halves the sides until they are short.
+
+    >>> _channels((28, 28)), _channels((224, 224))
+    ([16, 32, 64], [16, 32, 64, 128, 256])
+    """
+    times = max(3, math.ceil(math.log2(max(size) / _LAST_SIDE)))
+    return [min(_FIRST * 2**k, _MOST) for k in range(times)]

@@ -1,0 +1,163 @@
+"""Says which networks a surrogate may have, and makes them from the settings of a training."""
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from manifold_shap._checks import check_known
+from manifold_shap._words import check_choice, warn
+from manifold_shap.models import Model
+from manifold_shap.models.outputs import check_outputs
+from manifold_shap.spaces import as_space
+from manifold_shap.surrogate.adapted import AdaptedModel, OwnNetwork
+from manifold_shap.surrogate.convolution import Convolution
+from manifold_shap.surrogate.network import SurrogateNetwork
+from manifold_shap.surrogate.perceptron import Perceptron
+from manifold_shap.surrogate.transformer import Transformer
+
+# The kinds of networks by name: "own" is a module of the user's, which is not called by a name.
+KINDS: dict[str, type[SurrogateNetwork]] = {
+    "mlp": Perceptron,
+    "conv": Convolution,
+    "transformer": Transformer,
+    "model": AdaptedModel,
+    "own": OwnNetwork,
+}
+# A share of the largest value that means nothing.
+_NOTHING = 1e-5
+NAMED = tuple(name for name in KINDS if name != "own")
+
+
+def kind_of(network: Any) -> str:
+    """The kind of network that is asked for by its name, or by a module.
+
+    Raises:
+        TypeError, ValueError: neither; the names that there are.
+    """
+    if isinstance(network, nn.Module):
+        return "own"
+    if not isinstance(network, str):
+        raise TypeError(
+            f"Expected `network` to be one of {NAMED} or a torch module of rows and masks but got "
+            f"{type(network).__name__}."
+        )
+    return check_choice("network", network, NAMED)
+
+
+def network_settings(
+    kind: str, options: Mapping[str, Any], x: Tensor, model: Model
+) -> dict[str, Any]:
+    """Settings from which `make_network` makes a network, as plain data.
+
+    Args:
+        kind: one of `KINDS`.
+        options: `hidden`, `activation` and `patch`; None for the usual ones of this kind.
+        x: training rows, as the network sees them.
+        model: the model to explain.
+
+    Raises:
+        ValueError: an option that this kind does not have; rows that are no tokens.
+    """
+    given = {name: option for name, option in options.items() if option is not None}
+    taken = set(inspect.signature(KINDS[kind].__init__).parameters)
+    check_known(given, sorted(taken & set(options)), f"options of the network {kind!r}")
+    if kind == "transformer" and x.ndim == 2:
+        given["vocabulary"] = _vocabulary(x)
+    if kind == "model":
+        given["returns"] = model.returns
+    return {"kind": kind, **given}
+
+
+def make_network(
+    settings: Mapping[str, Any],
+    inputs: tuple[Sequence[int], Sequence[int]],
+    outputs: int,
+    space: Mapping[str, Any],
+    padding: float | None = None,
+    module: nn.Module | None = None,
+) -> SurrogateNetwork:
+    """The network of these settings.
+
+    Args:
+        settings: from `network_settings`.
+        inputs: shape of a row, and the player that owns each of its flattened elements.
+        outputs: of T.
+        space: settings of T.
+        padding: see `Players`.
+        module: the user's module, or the model, where the network is made of it.
+
+    Raises:
+        TypeError: there is no such module.
+    """
+    kind, own = settings["kind"], {key: settings[key] for key in settings if key != "kind"}
+    own |= {"outputs": outputs, "padding": padding}
+    if kind in ("own", "model"):
+        if not isinstance(module, nn.Module):
+            hint = "`network`" if kind == "own" else "`model`"
+            raise TypeError(
+                f"Expected {hint} to be the torch module that the surrogate is made of but got "
+                f"{type(module).__name__}."
+            )
+        own["module"] = module
+    chosen = as_space(**space)
+    own |= {"space": chosen} if kind == "model" else {"on_simplex": chosen.on_simplex}
+    return KINDS[kind](*inputs, **own)
+
+
+def module_behind(kind: str, network: Any, model: Any) -> nn.Module | None:
+    """What a network is made of: the user's module, or the model to explain."""
+    if kind == "model":
+        found = model.predictor.model if isinstance(model, Model) else model
+        if isinstance(found, nn.Module):
+            return found
+        raise TypeError(
+            "Expected a torch module for network='model', which fine-tunes a copy of it, but got "
+            f"{type(found).__name__}; choose another network."
+        )
+    return network if kind == "own" else None
+
+
+@torch.no_grad()
+def check_network(network: SurrogateNetwork, x: Tensor) -> None:
+    """Raise ValueError unless a network gives finite outputs and, on the simplex, distributions.
+
+    Args:
+        network: to be asked about coalitions of half of the players, and about all of them.
+        x: a few rows, as it sees them.
+    """
+    half = torch.arange(network.players) % 2 == 0
+    mask = torch.stack((half, torch.ones_like(half))).expand(len(x), 2, -1)
+    found = network.eval()(x, mask).flatten(0, 1)
+    try:
+        check_outputs(found, "probabilities" if network.on_simplex else "values")
+    except ValueError as error:
+        raise ValueError(
+            str(error).replace("model(x)", "network(x, mask)").replace("the model", "`network`")
+        ) from error
+
+
+@torch.no_grad()
+def warn_if_blind(network: SurrogateNetwork, x: Tensor) -> None:
+    """Warn where what a network gives does not depend on the mask, as found on a few rows."""
+    none = torch.zeros(len(x), 1, network.players, dtype=torch.bool, device=x.device)
+    every, nobody = network(x, ~none), network(x, none)
+    moved, scale = (every - nobody).abs().max().item(), every.abs().max().item()
+    if moved <= _NOTHING * scale:
+        warn(
+            "The network does not depend on the mask: its values of the grand coalition and of the "
+            f"empty one differ by at most {moved:.2g} on {len(x)} rows. Shapley values of it mean "
+            "little; let it use both of its arguments, or train it longer.",
+        )
+
+
+def _vocabulary(x: Tensor) -> int:
+    """How many tokens there are in rows of tokens."""
+    if bool((x < 0).any()) or bool((x != x.round()).any()):
+        raise ValueError(
+            "Expected rows of tokens (whole numbers from 0 on), pictures or series for the network "
+            "'transformer' but got rows of a table; use network='mlp'."
+        )
+    return int(x.max()) + 1

@@ -1,0 +1,166 @@
+"""A transformer as surrogate: of tokens, of patches of a picture, or of segments of a series."""
+
+import math
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Shaped
+from torch import Tensor, nn
+
+from manifold_shap._checks import check_whole
+from manifold_shap.convolutions import check_positions
+from manifold_shap.nn import check_hidden, make_activation
+from manifold_shap.surrogate.network import SurrogateNetwork
+
+_HEAD = 32
+# Most patches or segments of a row where `patch` is not given.
+_MOST_POSITIONS = 64
+
+
+class Transformer(SurrogateNetwork):
+    """Attention over tokens, patches or segments, of which absent ones are told to be absent.
+
+    The vector of an absent token is a learned one. A patch is embedded together with its mask, so
+    that the vector of a wholly absent one is learned, too. Padding is not attended to.
+
+    Args:
+        event: `(length,)` of tokens, `(channels, height, width)` or `(channels, time)`.
+        index, outputs, on_simplex, padding: see `SurrogateNetwork`.
+        hidden: width of each layer, for all the same multiple of 32.
+        activation: one of `nn.ACTIVATIONS`.
+        patch: side of a patch, or length of a segment; by default such that there are at most 64.
+        vocabulary: how many tokens there are, numbered from 0.
+
+    Raises:
+        ValueError: rows of another shape, tokens without a `vocabulary`, widths that differ.
+    """
+
+    def __init__(
+        self,
+        event: Sequence[int],
+        index: Sequence[int],
+        outputs: int,
+        on_simplex: bool,
+        hidden: Sequence[int] | None = None,
+        activation: str = "gelu",
+        padding: float | None = None,
+        patch: int | None = None,
+        vocabulary: int | None = None,
+    ) -> None:
+        super().__init__(event, index, outputs, on_simplex, padding)
+        hidden = (128, 128, 128) if hidden is None else hidden
+        check_hidden(hidden)
+        width = hidden[0]
+        if len(set(hidden)) > 1 or width % _HEAD:
+            raise ValueError(
+                f"Expected `hidden` of a transformer to be one multiple of {_HEAD} for all layers, "
+                f"such as [128, 128, 128], but got {list(hidden)}."
+            )
+        self.stem: _Tokens | _Patches
+        if len(event) == 1:
+            self.stem = _Tokens(check_whole("vocabulary", vocabulary), width)
+            self.span, count = 1, event[0]
+        else:
+            size = check_positions(event)
+            self.span = _usual_patch(size) if patch is None else check_whole("patch", patch)
+            self.stem = _Patches(event[0] + self.mask_channels, len(size), self.span, width)
+            count = math.prod(-(-length // self.span) for length in size)
+        self.position = nn.Parameter(0.02 * torch.randn(count, width))
+        # Attends to all others and is read out; it is there even in a row of padding alone.
+        self.reader = nn.Parameter(0.02 * torch.randn(width))
+        self.layers = nn.ModuleList(_Layer(width, activation) for _ in hidden)
+        self.last = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, outputs))
+
+    def raw(
+        self, x: Float[Tensor, "batch *event"], mask: Shaped[Tensor, "batch m players"]
+    ) -> Float[Tensor, "batch m outputs"]:
+        h = self.stem(self, x, mask) + self.position
+        attended = None
+        if self.padding is not None:
+            # What is padding in all rows takes no time.
+            used = -(-self.lengths(x) // self.span)
+            h = h[:, : int(used.max())]
+            place = torch.arange(-1, h.shape[1], device=x.device)
+            attended = (place < used[:, None]).repeat_interleave(mask.shape[1], 0)[:, None, None]
+        h = torch.cat((self.reader.to(h.dtype).expand(len(h), 1, -1), h), dim=1)
+        for layer in self.layers:
+            h = layer(h, attended)
+        return self.last(h[:, 0]).unflatten(0, mask.shape[:2])
+
+
+class _Tokens(nn.Module):
+    """Embeds tokens; absent ones by one learned vector."""
+
+    def __init__(self, vocabulary: int, width: int) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(vocabulary, width)
+        self.absent = nn.Parameter(torch.randn(width))
+
+    def forward(
+        self, network: Transformer, x: Float[Tensor, "batch length"], mask: Tensor
+    ) -> Float[Tensor, "pairs length width"]:
+        known = self.embedding.num_embeddings
+        if bool((x < 0).any()) or bool((x >= known).any()) or bool((x != x.round()).any()):
+            raise ValueError(
+                f"Expected tokens from 0 to {known - 1}, whole numbers, but got "
+                f"{x.amin().item():g} to {x.amax().item():g}; tokens that were in no training row "
+                "need a number that stands for unknown ones."
+            )
+        present = network.present(mask)[..., None].to(self.absent.dtype)
+        token = self.embedding(x.long())[:, None]
+        return (self.absent + present * (token - self.absent)).flatten(0, 1)
+
+
+class _Patches(nn.Module):
+    """Embeds patches of a picture, or segments of a series, together with their mask."""
+
+    def __init__(self, channels: int, axes: int, span: int, width: int) -> None:
+        super().__init__()
+        kind = nn.Conv2d if axes == 2 else nn.Conv1d
+        self.embedding = kind(channels, width, span, span)
+        self.span = span
+
+    def forward(
+        self, network: Transformer, x: Float[Tensor, "batch *event"], mask: Tensor
+    ) -> Float[Tensor, "pairs positions width"]:
+        inputs = network.masked(x, mask)
+        # Patches at the end of a side may be cut off by it.
+        missing = [n for side in reversed(inputs.shape[2:]) for n in (0, -side % self.span)]
+        return self.embedding(F.pad(inputs, missing)).flatten(2).mT
+
+
+class _Layer(nn.Module):
+    """Attention, then two linear layers, each beside a shortcut and behind a normalisation."""
+
+    def __init__(self, width: int, activation: str) -> None:
+        super().__init__()
+        self.heads = width // _HEAD
+        self.first, self.second = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.inputs, self.outputs = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.each = nn.Sequential(
+            nn.Linear(width, 2 * width), make_activation(activation), nn.Linear(2 * width, width)
+        )
+
+    def forward(
+        self,
+        h: Float[Tensor, "pairs positions width"],
+        attended: Bool[Tensor, "pairs 1 1 positions"] | None,
+    ) -> Float[Tensor, "pairs positions width"]:
+        parts = self.inputs(self.first(h)).unflatten(-1, (3, self.heads, _HEAD)).movedim(1, 3)
+        query, key, value = parts.unbind(1)
+        met = F.scaled_dot_product_attention(query, key, value, attended)
+        h = h + self.outputs(met.transpose(1, 2).flatten(2))
+        return h + self.each(self.second(h))
+
+
+def _usual_patch(size: Sequence[int]) -> int:
+    """The side of patches of which a row has at most 64.
+
+    >>> _usual_patch((64, 64)), _usual_patch((224, 224)), _usual_patch((29,))
+    (8, 28, 1)
+    """
+    span = 1
+    while math.prod(-(-length // span) for length in size) > _MOST_POSITIONS:
+        span += 1
+    return span

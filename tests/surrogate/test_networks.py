@@ -1,0 +1,337 @@
+"""Every network of a surrogate: what it must not see, what it is told, and its derivatives."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import manifold_shap as ms
+from manifold_shap.surrogate.adapted import AdaptedModel, OwnNetwork
+from manifold_shap.surrogate.convolution import Convolution
+from manifold_shap.surrogate.network import SurrogateNetwork
+from manifold_shap.surrogate.perceptron import Perceptron
+from manifold_shap.surrogate.transformer import Transformer
+
+PICTURE, SERIES, TOKENS = (2, 9, 7), (3, 11), (10,)
+CPU: dict[str, Any] = {"trainer": {"accelerator": "cpu"}, "progress": False}
+
+
+class Masked(nn.Module):
+    """A module of a user's: a linear layer on rows and masks."""
+
+    def __init__(self, event: tuple[int, ...], outputs: int, softmax: bool = True) -> None:
+        super().__init__()
+        self.linear = nn.Linear(2 * torch.Size(event).numel(), outputs)
+        self.softmax = softmax
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        raw = self.linear(torch.cat((x.flatten(1), mask.flatten(1)), dim=1))
+        return raw.softmax(-1) if self.softmax else raw
+
+
+class Reader(nn.Module):
+    """A model of tokens: the mean of embeddings of all that are not padding."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding, self.last = nn.Embedding(20, 8), nn.Linear(8, 3)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        used = (tokens != 0)[..., None]
+        return self.last((self.embedding(tokens) * used).sum(1) / used.sum(1).clamp(min=1))
+
+
+def pixels(event: tuple[int, ...]) -> list[int]:
+    """One player for each position, its channels together."""
+    positions = torch.arange(torch.Size(event[1:]).numel())
+    return positions.expand(event[0], -1).flatten().tolist()
+
+
+def make(kind: str) -> SurrogateNetwork:
+    """A small network of each kind, with random weights."""
+    torch.manual_seed(0)
+    space = ms.Probability()
+    network: SurrogateNetwork = {
+        "mlp": lambda: Perceptron(PICTURE, pixels(PICTURE), 3, True, [8]),
+        "conv": lambda: Convolution(PICTURE, pixels(PICTURE), 3, True, [4, 8]),
+        "conv of blocks": lambda: Convolution(PICTURE, blocks(), 3, True, [4, 8]),
+        "conv of channels": lambda: Convolution(PICTURE, channels(), 3, True, [4, 8]),
+        "conv of series": lambda: Convolution(SERIES, pixels(SERIES), 3, True, [4, 8]),
+        "patches": lambda: Transformer(PICTURE, pixels(PICTURE), 3, True, [32], patch=4),
+        "segments": lambda: Transformer(
+            SERIES, pixels(SERIES), 3, True, [32], padding=0.0, patch=2
+        ),
+        "tokens": lambda: Transformer(
+            TOKENS, list(range(10)), 3, True, [32], padding=0.0, vocabulary=20
+        ),
+        "own": lambda: OwnNetwork(PICTURE, pixels(PICTURE), 3, True, None, Masked(PICTURE, 3)),
+        "model": lambda: AdaptedModel(
+            PICTURE, pixels(PICTURE), 3, space, None, classifier(), "logits"
+        ),
+        "model of tokens": lambda: AdaptedModel(
+            TOKENS, list(range(10)), 3, space, 0.0, Reader(), "logits"
+        ),
+    }[kind]()
+    with torch.no_grad():
+        for parameter in network.parameters():
+            # Some weights begin as zero.
+            parameter += 0.1 * torch.randn_like(parameter)
+    return network.eval()
+
+
+def classifier() -> nn.Module:
+    return nn.Sequential(nn.Conv2d(2, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 7 * 5, 3))
+
+
+def blocks() -> list[int]:
+    """Players that own 3 x 3 pixels, or fewer at the edge."""
+    rows, columns = torch.arange(9)[:, None] // 3, torch.arange(7) // 3
+    return (3 * rows + columns).expand(PICTURE).flatten().tolist()
+
+
+def channels() -> list[int]:
+    return torch.arange(2)[:, None].expand(2, 63).flatten().tolist()
+
+
+def some(network: SurrogateNetwork, rows: int = 4, m: int = 5) -> tuple[Tensor, Tensor]:
+    """Rows, of which the first is padded where the network knows padding, and coalitions."""
+    generator = torch.Generator().manual_seed(1)
+    event = network.x_mean.shape
+    if len(event) == 1:
+        x = torch.randint(1, 20, (rows, *event), generator=generator).float()
+    else:
+        x = torch.randn(rows, *event, generator=generator)
+    if network.padding is not None:
+        x[0, ..., 6:] = network.padding
+    return x, torch.rand(rows, m, network.players, generator=generator) < 0.5
+
+
+KINDS = [
+    "mlp", "conv", "conv of blocks", "conv of channels", "conv of series", "patches", "segments",
+    "tokens", "own", "model", "model of tokens",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@torch.no_grad()
+def test_absent_elements_are_not_seen_and_present_ones_are(kind: str) -> None:
+    network = make(kind)
+    x, mask = some(network)
+    own = network.present(mask)
+    other = torch.where(x == 3, 4.0, 3.0) if x.ndim == 2 else x + 1
+    if network.padding is not None:
+        other = torch.where(network.used(x).reshape(len(x), *(1,) * (x.ndim - 2), -1), other, x)
+    for m in range(mask.shape[1]):
+        one = mask[:, m : m + 1]
+        unseen = torch.where(own[:, m], x, other)
+        assert torch.equal(network(x, one), network(unseen, one))
+    seen = torch.where(own[:, 0], other, x)
+    assert (network(seen, mask[:, :1]) - network(x, mask[:, :1])).abs().amax((1, 2)).min() > 1e-4
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@torch.no_grad()
+def test_outputs_are_distributions_whatever_the_batch(kind: str) -> None:
+    network = make(kind)
+    x, mask = some(network)
+    whole = network(x, mask)
+    torch.testing.assert_close(whole.sum(-1), torch.ones(4, 5))
+    alone = torch.cat([network(x[k : k + 1], mask[k : k + 1]) for k in range(4)])
+    torch.testing.assert_close(alone, whole, rtol=0, atol=1e-6)
+    by_one = torch.cat([network(x, mask[:, m : m + 1]) for m in range(5)], dim=1)
+    torch.testing.assert_close(by_one, whole, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@torch.no_grad()
+def test_values_along_and_around_are_those_of_the_coalitions(kind: str) -> None:
+    network = make(kind)
+    x, mask = some(network, m=3)
+    orders = torch.rand(4, 2, network.players).argsort(-1)
+    nested = orders.argsort(-1)[:, :, None] < torch.arange(1, network.players)[:, None]
+    expected = network(x, nested.flatten(1, 2)).unflatten(1, (2, -1))
+    torch.testing.assert_close(network.along(x, orders, 7), expected, rtol=0, atol=1e-6)
+    toggle = torch.cat((torch.zeros(1, network.players), torch.eye(network.players))).bool()
+    every = mask[:, :, None] ^ toggle
+    expected = network(x, every.flatten(1, 2)).unflatten(1, (3, -1))
+    # What it gives for empty and full coalitions is not used.
+    proper = (every.any(-1) & ~every.all(-1))[..., None]
+    found = network.around(x, mask, 7)
+    torch.testing.assert_close(found * proper, expected * proper, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@torch.no_grad()
+def test_linearized_values_are_exact_at_the_coalition_and_close_for_small_steps(kind: str) -> None:
+    network = make(kind)
+    for name, parameter in network.named_parameters():
+        if "stem.weight" in name or "first.weight" in name:
+            parameter *= 1e-3  # Then a player changes little.
+    x, mask = some(network, m=3)
+    near, exact = network.linearized(x, mask), network.around(x, mask)
+    torch.testing.assert_close(near[:, :, 0], exact[:, :, 0], rtol=0, atol=1e-6)
+    # Two outputs alone, which the softmax does not end.
+    two = torch.tensor([2, 0])
+    some_of_it = network.linearized(x, mask, two)
+    torch.testing.assert_close(some_of_it[:, :, 0], exact[:, :, 0, two], rtol=0, atol=1e-6)
+    step, chosen = near[:, :, 1:] - near[:, :, :1], some_of_it[:, :, 1:] - some_of_it[:, :, :1]
+    rough = step[..., two]
+    assert (chosen - rough).norm() <= 0.3 * rough.norm()
+
+
+@torch.no_grad()
+def test_first_layers_of_convolutions_are_exact_before_a_linear_network() -> None:
+    for kind in ("conv", "conv of series"):
+        network = make(kind)
+        width = torch.zeros(network.stem(some_inputs(network)).shape).flatten(1).shape[1]
+        network.behind = nn.Sequential(nn.Flatten(), nn.Linear(width, 3))
+        x, mask = some(network, m=3)
+        mask[:, :, :2] = torch.tensor([True, False])
+        near, exact = network.linearized(x, mask), network.around(x, mask)
+        torch.testing.assert_close(near, exact, rtol=0, atol=1e-6)
+
+
+def some_inputs(network: Any) -> Tensor:
+    x, mask = some(network, 1, 1)
+    return network.masked(x, mask)
+
+
+@torch.no_grad()
+def test_a_copy_of_the_model_begins_as_the_model() -> None:
+    model = classifier()
+    network = AdaptedModel(PICTURE, pixels(PICTURE), 3, ms.Probability(), None, model, "logits")
+    x, mask = some(network)
+    network.standardise(x, torch.zeros(4, 3))
+    whole = network.eval()(x, torch.ones_like(mask))[:, 0]
+    torch.testing.assert_close(whole, model(x).softmax(-1))
+    # Absent pixels are at the mean of their channel at first.
+    filled = torch.where(network.present(mask)[:, 0], x, x.mean((0, 2, 3))[:, None, None])
+    torch.testing.assert_close(network(x, mask)[:, 0], model(filled).softmax(-1))
+    # The model itself is not trained.
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+@torch.no_grad()
+def test_padding_changes_nothing_for_a_transformer() -> None:
+    network = make("tokens")
+    x, mask = some(network)
+    other = mask.clone()
+    other[0, :, 6:] ^= True
+    assert torch.equal(network(x, mask), network(x, other))
+    # A row of padding alone has a value, too.
+    assert network(torch.zeros(1, 10), mask[:1]).isfinite().all()
+    with pytest.raises(ValueError, match=r"Expected tokens from 0 to 19, whole numbers, but got 1"):
+        network(x + 19, mask)
+
+
+def data(rows: int = 300) -> tuple[Tensor, nn.Module]:
+    """Pictures with a bright square in one of two corners, and a model that tells them apart."""
+    generator = torch.Generator().manual_seed(0)
+    x = 0.3 * torch.randn(rows, 1, 8, 8, generator=generator)
+    left = torch.rand(rows, generator=generator) < 0.5
+    x[left, :, :4, :4] += 1
+    x[~left, :, 4:, 4:] += 1
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Flatten(), nn.Linear(64, 2, bias=False))
+    corner = torch.zeros(8, 8)
+    corner[:4, :4], corner[4:, 4:] = 0.5, -0.5
+    with torch.no_grad():
+        model[1].weight.copy_(torch.stack((corner.flatten(), -corner.flatten())))
+    return x, model
+
+
+@pytest.mark.parametrize("network", ["conv", "transformer", "model"])
+def test_each_network_learns_a_value_function_and_is_loaded_again(
+    network: str, tmp_path: Any
+) -> None:
+    x, model = data()
+    players = ms.Players([f"p{k}" for k in range(4)], corners())
+    hidden = {"conv": [8, 8], "transformer": [32], "model": None}[network]
+    value = ms.fit_surrogate(
+        model, x, network=network, hidden=hidden, players=players, max_epochs=2, batch_size=32,
+        learning_rate=3e-3, **CPU,
+    )  # fmt: skip
+    mask = torch.tensor([[[True, False, False, False]]]).expand(20, 1, 4)
+    # One corner that is bright tells the class, and one that is not does, too.
+    error = (value(x[:20], mask)[:, 0] - value.prediction(x[:20])).abs().mean()
+    assert error < 0.1
+    # A corner that is never bright tells nothing.
+    mask = mask.roll(1, -1)
+    assert (value(x[:20], mask)[:, 0] - 0.5).abs().mean() < 0.1
+    value.save(tmp_path / "surrogate.ckpt")
+    again = ms.load_surrogate(tmp_path / "surrogate.ckpt", model)
+    assert torch.equal(again(x[:20], mask), value(x[:20], mask))
+    explanation = ms.auto_shapley(again, x[:2])
+    assert explanation.efficiency_gap < 1e-5
+
+
+def corners() -> Tensor:
+    rows = torch.arange(8)[:, None] // 4
+    return (2 * rows + torch.arange(8) // 4)[None]
+
+
+def test_a_module_of_ones_own_is_trained_and_passed_back_in(tmp_path: Any) -> None:
+    x, model = data()
+    module = Masked((1, 8, 8), 2)
+    before = [parameter.clone() for parameter in module.parameters()]
+    value = ms.fit_surrogate(model, x, network=module, max_epochs=2, batch_size=32, **CPU)
+    assert value.training_record["validation"] < 0.1
+    # It is a copy that was trained.
+    assert all(map(torch.equal, before, module.parameters()))
+    path = tmp_path / "own.ckpt"
+    value.save(path)
+    mask = torch.rand(4, 3, 64) < 0.5
+    again = ms.load_surrogate(path, model, network=Masked((1, 8, 8), 2))
+    assert torch.equal(again(x[:4], mask), value(x[:4], mask))
+    with pytest.raises(TypeError, match="Expected `network` to be the torch module that the surro"):
+        ms.load_surrogate(path, model)
+
+
+class Blind(Masked):
+    """Does not look at the mask, nor at rows."""
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        return super().forward(torch.ones_like(x), torch.ones_like(mask))
+
+
+class Short(Masked):
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        return super().forward(x, mask)[:1]
+
+
+class Undefined(Masked):
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        return super().forward(x, mask) * torch.nan
+
+
+def test_bad_networks_are_named() -> None:
+    x, model = data(60)
+    quick: dict[str, Any] = {"max_epochs": 1, "batch_size": 8, **CPU}
+    quick["trainer"] = {"accelerator": "cpu", "limit_train_batches": 2}
+    event = (1, 8, 8)
+    with pytest.raises(ValueError, match=r"`network` to return 2 outputs for each of \d+ rows"):
+        ms.fit_surrogate(model, x, network=Short(event, 2), **quick)
+    with pytest.raises(ValueError, match=r"`network` to return 2 outputs .* got \(\d+, 3\)"):
+        ms.fit_surrogate(model, x, network=Masked(event, 3), **quick)
+    with pytest.raises(ValueError, match=r"`network` to return a distribution over the classes"):
+        ms.fit_surrogate(model, x, network=Masked(event, 2, softmax=False), **quick)
+    with pytest.raises(ValueError, match=r"finite numbers in network\(x, mask\)|network\(x, mask"):
+        ms.fit_surrogate(model, x, network=Undefined(event, 2), **quick)
+    with pytest.warns(UserWarning, match=r"does not depend on the mask"):
+        ms.fit_surrogate(model, x, network=Blind(event, 2), **quick)
+    with pytest.raises(ValueError, match="Expected `network` to be one of"):
+        ms.fit_surrogate(model, x, network="cnn", **quick)
+    with pytest.raises(TypeError, match="or a torch module of rows and masks but got int"):
+        ms.fit_surrogate(model, x, network=3, **quick)
+    with pytest.raises(ValueError, match=r"options of the network 'conv' .*'patch'"):
+        ms.fit_surrogate(model, x, network="conv", patch=2, **quick)
+    with pytest.raises(ValueError, match=r"Expected rows \(channels, height, width\)"):
+        ms.fit_surrogate(lambda x: x.softmax(-1), x.flatten(1)[:, :5], network="conv", **quick)
+    with pytest.raises(ValueError, match=r"Expected rows of tokens"):
+        table = x.flatten(1)[:, :5]
+        ms.fit_surrogate(lambda x: x.softmax(-1), table, network="transformer", **quick)
+    with pytest.raises(ValueError, match=r"one multiple of 32 for all layers"):
+        ms.fit_surrogate(model, x, network="transformer", hidden=[32, 64], **quick)
+    with pytest.raises(TypeError, match="Expected a torch module for network='model'"):
+        ms.fit_surrogate(lambda x: model(x), x, network="model", **quick)

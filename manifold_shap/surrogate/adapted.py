@@ -86,27 +86,25 @@ class AdaptedModel(SurrogateNetwork):
         own = event if len(event) == 1 else (event[0], *(1 for _ in event[1:]))
         self.instead = nn.Parameter(torch.zeros(own))
         name = _first_layer(self.module, event)
-        layer: Any = self.module.get_submodule(name) if name else None
-        # Of a model without such a layer rows are changed alone.
-        self.told: _Told = _ToldLayer(layer) if layer else _Told()
-        if isinstance(layer, nn.Embedding):
-            self.told = _ToldEmbedding(layer)
-        if layer:
+        self.told: _Told = _Told()  # Of a model without such a layer rows are changed alone.
+        if name:
+            layer: Any = self.module.get_submodule(name)
+            told = _ToldEmbedding if isinstance(layer, nn.Embedding) else _ToldLayer
+            self.told = told(layer)
             self.module.set_submodule(name, self.told)
 
     def raw(
         self, x: Float[Tensor, "batch *event"], mask: Shaped[Tensor, "batch m players"]
     ) -> Float[Tensor, "batch m outputs"]:
-        absent = 1 - self.present(mask).to(x.dtype).flatten(0, 1)
         rows = x.repeat_interleave(mask.shape[1], 0)
-        if self.padding is not None:
-            absent = absent * self.used(rows).reshape(len(rows), *(1,) * (x.ndim - 2), -1)
+        used = self.used(rows).reshape(len(rows), *(1,) * (x.ndim - 2), -1)
+        absent = used * (1 - self.present(mask).to(x.dtype).flatten(0, 1))
         self.told.absent = absent
         if isinstance(self.told, _ToldEmbedding):
             # What is absent must not be seen by other layers either: any token stands for it.
             rows = torch.where(absent > 0, self.told.any_token, rows).long()
         else:
-            rows = rows + absent * (self.instead - rows)
+            rows = (1 - absent) * rows + absent * self.instead
         found, _ = as_outputs(self.module(rows))
         return found.reshape(len(rows), -1).unflatten(0, mask.shape[:2])
 

@@ -218,11 +218,10 @@ def load_surrogate(
     ('x0', 'x1', 'x2')
     """
 
-    def make(settings: Mapping[str, Any]) -> SurrogateTask:
-        kind = settings["network"]["kind"]
-        return SurrogateTask(settings, module_behind(kind, network, model))
+    def module(settings: Mapping[str, Any]) -> list[nn.Module | None]:
+        return [module_behind(settings.get("network", {}).get("kind"), network, model)]
 
-    task, _ = load_task(path, SurrogateTask, make=make)
+    task, _ = load_task(path, SurrogateTask, more=module)
     returns = "values" if as_space(**task.settings["space"]).regression else None
     schema = codebook or codebook_behind(model) or schema_from(task.settings["schema"])
     codebook = None if isinstance(model, Model) else codebook_of(schema)

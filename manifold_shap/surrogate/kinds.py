@@ -87,37 +87,36 @@ def make_network(
         outputs: of T.
         space: settings of T.
         padding: see `Players`.
-        module: the user's module, or the model, where the network is made of it.
-
-    Raises:
-        TypeError: there is no such module.
+        module: see `module_behind`.
     """
     kind, own = settings["kind"], {key: settings[key] for key in settings if key != "kind"}
     own |= {"outputs": outputs, "padding": padding}
-    if kind in ("own", "model"):
-        if not isinstance(module, nn.Module):
-            hint = "`network`" if kind == "own" else "`model`"
-            raise TypeError(
-                f"Expected {hint} to be the torch module that the surrogate is made of but got "
-                f"{type(module).__name__}."
-            )
-        own["module"] = module
+    own |= {} if module is None else {"module": module}
     chosen = as_space(**space)
     own |= {"space": chosen} if kind == "model" else {"on_simplex": chosen.on_simplex}
     return KINDS[kind](*inputs, **own)
 
 
-def module_behind(kind: str, network: Any, model: Any) -> nn.Module | None:
-    """What a network is made of: the user's module, or the model to explain."""
+def module_behind(kind: str | None, network: Any, model: Any) -> nn.Module | None:
+    """What a network is made of: the user's module, or the model to explain; None for others.
+
+    Raises:
+        TypeError: it is no torch module.
+    """
+    if kind not in ("own", "model"):
+        return None
+    found = network
     if kind == "model":
         found = model.predictor.model if isinstance(model, Model) else model
-        if isinstance(found, nn.Module):
-            return found
-        raise TypeError(
-            "Expected a torch module for network='model', which fine-tunes a copy of it, but got "
-            f"{type(found).__name__}; choose another network."
-        )
-    return network if kind == "own" else None
+    if isinstance(found, nn.Module):
+        return found
+    raise TypeError(
+        "Expected a torch module for network='model', which fine-tunes a copy of it, but got "
+        f"{type(found).__name__}; choose another network."
+        if kind == "model"
+        else "Expected `network` to be the torch module that the surrogate was made of but got "
+        f"{type(found).__name__}; pass such a module, whatever its weights."
+    )
 
 
 @torch.no_grad()
@@ -131,6 +130,7 @@ def check_network(network: SurrogateNetwork, x: Tensor) -> None:
     half = torch.arange(network.players) % 2 == 0
     mask = torch.stack((half, torch.ones_like(half))).expand(len(x), 2, -1)
     found = network.eval()(x, mask).flatten(0, 1)
+    network.train()
     try:
         check_outputs(found, "probabilities" if network.on_simplex else "values")
     except ValueError as error:

@@ -179,6 +179,8 @@ class SurrogateNetwork(nn.Module, ABC):
 
     def lengths(self, x: Float[Tensor, "batch *event"]) -> Int64[Tensor, " batch"]:
         """How many positions of the last axis of each row come before its padding."""
+        if self.padding is None:
+            return torch.full((len(x),), x.shape[-1], device=x.device)
         some = x.ne(self.padding)[:, None].flatten(1, -2).any(1)
         return (some * torch.arange(1, x.shape[-1] + 1, device=x.device)).amax(1)
 

@@ -223,7 +223,7 @@ def load_task(
     path: str | Path,
     of: type[AnyTask],
     name: str | None = None,
-    make: Callable[[Mapping[str, Any]], AnyTask] | None = None,
+    more: Callable[[Mapping[str, Any]], Sequence[Any]] | None = None,
 ) -> tuple[AnyTask, dict[str, Any]]:
     """The task of which a training wrote this checkpoint; no code in the file is run.
 
@@ -231,7 +231,7 @@ def load_task(
         path: the checkpoint.
         of: the class of the task.
         name: what errors call it; by default its kind.
-        make: makes the task from its settings; by default the class alone does.
+        more: says by the settings which arguments the class takes besides them.
 
     Returns:
         The task with its weights, and all that the file holds.
@@ -241,8 +241,10 @@ def load_task(
         ValueError: it is damaged, or of something else.
     """
     checkpoint = load_checkpoint(path, of.kind)
+    settings = checkpoint["hyper_parameters"]
+    others = [] if more is None else more(settings)
     try:
-        task = (make or of)(checkpoint["hyper_parameters"])
+        task = of(settings, *others)
         task.load_state_dict(checkpoint["state_dict"])
     except (AttributeError, LookupError, TypeError, RuntimeError, ValueError) as error:
         reason = (str(error) or type(error).__name__).splitlines()[0]

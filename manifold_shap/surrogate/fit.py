@@ -143,8 +143,8 @@ def fit_surrogate(
     drawn = None
     if teacher is not None:
         check_same_game(teacher, rows.players, space, rows.train[:64], target[:64])
-        about = {"pairs": teacher_pairs, "share": teacher_share, **teacher.provenance}
-        settings["teacher"] = about
+        taught = {"pairs": teacher_pairs, "share": teacher_share}
+        settings["teacher"] = taught | teacher.provenance
         drawn = rows_to_teach(teacher, rows.train, teacher_pairs, chosen["seed"])
         if drawn is not None and kind == "mlp":
             settings["network"]["binned"] = elements_to_bin(seen)
@@ -158,9 +158,7 @@ def fit_surrogate(
     record = train(task, (seen, target), check, chosen)
     warn_if_blind(task.surrogate, seen_validation[:64])
     value = surrogate_value(task, wrapped, rows.schema)
-    value.training_record = record
-    if task.teacher_targets is not None:
-        value.training_record["teacher_seconds"] = task.teacher_targets.seconds
+    value.training_record = record | ({} if known is None else {"teacher_seconds": known.seconds})
     return value
 
 

@@ -72,7 +72,7 @@ class SurrogateTask(Task):
         super().__init__(settings)
         own, event, outputs = self.settings, self.inputs[0], len(self.settings["outputs"])
         self.surrogate = make_network(
-            own["network"], self.inputs, outputs, own["space"], own.get("padding"), module
+            own["network"], self.inputs, outputs, own["space"], own["padding"], module
         )
         self.register_buffer("base", torch.zeros(outputs))
         self.register_buffer("probe", torch.zeros(_PROBE_ROWS, *own["event"]))

@@ -195,8 +195,7 @@ class Task(nn.Module, ABC):
         if not path.exists():
             return None
         checkpoint = load_checkpoint(path, kind or self.kind)
-        here, there = self.settings, checkpoint["hyper_parameters"]
-        changed = [name for name in here if here[name] != there.get(name)]
+        changed = _changed(self.settings, checkpoint["hyper_parameters"])
         mine, other = self.state_dict(), checkpoint["state_dict"]
         if not changed and not all(torch.equal(other[n], mine[n].cpu()) for n in self.described):
             changed = ["the training rows, or the model's outputs on them"]
@@ -207,6 +206,18 @@ class Task(nn.Module, ABC):
                 "`directory`, or remove that one."
             )
         return checkpoint
+
+
+def _changed(here: Mapping[str, Any], there: Mapping[str, Any], group: str = "") -> list[str]:
+    """Names of settings that differ, those in groups as `group.name`."""
+    found = []
+    for name, value in here.items():
+        other = there.get(name)
+        if isinstance(value, dict) and isinstance(other, dict):
+            found += _changed(value, other, f"{group}{name}.")
+        elif value != other:
+            found.append(f"{group}{name}")
+    return found
 
 
 def _plain(value: Any) -> Any:

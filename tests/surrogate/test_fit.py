@@ -107,8 +107,8 @@ def test_every_space_trains_and_keeps_its_anchors(space: str) -> None:
 
 def test_the_loss_is_the_mean_squared_error_over_coalitions_and_outputs() -> None:
     settings = {
-        "event": [3], "index": [0, 1, 2], "players": "abc", "outputs": "01", "hidden": [8],
-        "activation": "relu", "binned": [], "elements": None,
+        "event": [3], "index": [0, 1, 2], "players": "abc", "outputs": "01",
+        "network": {"kind": "mlp", "hidden": [8]}, "elements": None, "padding": None,
         "space": {"output": "probability"}, "teacher": None, "seed": 0,
     }  # fmt: skip
     task, x, target = SurrogateTask(settings), EVERY_ROW[:5], torch.rand(5, 2)
@@ -215,7 +215,7 @@ def test_an_interrupted_training_goes_on_as_if_nothing_had_happened(
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"hidden": [16]}, "differs in: hidden"),
+        ({"hidden": [16]}, "differs in: network.hidden"),
         ({"seed": 5}, "differs in: seed"),
         ({"max_epochs": 2}, "differs in: max_epochs"),
         ({"x_train": TABLE[:50]}, "the training rows"),

@@ -157,9 +157,7 @@ class Explanation(OnSimplex):
 
     @property
     def plot(self) -> "Plots":
-        """Its plots: `explanation.plot.waterfall(0)`, `.bar()`, `.beeswarm()`, `.scatter("age")`,
-        `.heatmap()`, `.pixel_maps()`, `.text(tokens)`; see `manifold_shap.plots`, which has more.
-        """
+        """Its plots, such as `.waterfall(0)` and `.text(tokens)`; see `manifold_shap.plots`."""
         from manifold_shap.plots.accessor import Plots
 
         return Plots(self)

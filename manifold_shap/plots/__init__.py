@@ -30,6 +30,7 @@ from manifold_shap.plots.interactive import interactive
 from manifold_shap.plots.pixels import pixel_maps
 from manifold_shap.plots.scatter import scatter
 from manifold_shap.plots.selection import kinds
+from manifold_shap.plots.series import series
 from manifold_shap.plots.text import ColouredText, text
 from manifold_shap.plots.tree import bifurcation_tree
 from manifold_shap.plots.waterfall import waterfall
@@ -51,6 +52,7 @@ __all__ = [
     "parallel_coordinates",
     "pixel_maps",
     "scatter",
+    "series",
     "text",
     "waterfall",
 ]

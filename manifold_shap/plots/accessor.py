@@ -8,6 +8,7 @@ from manifold_shap.plots.beeswarm import beeswarm
 from manifold_shap.plots.heatmap import heatmap
 from manifold_shap.plots.pixels import pixel_maps
 from manifold_shap.plots.scatter import scatter
+from manifold_shap.plots.series import series
 from manifold_shap.plots.text import text
 from manifold_shap.plots.waterfall import waterfall
 
@@ -23,8 +24,8 @@ class Plots:
     ['x0', 'x1']
 
     Attributes:
-        waterfall, bar, beeswarm, scatter, heatmap, pixel_maps, text: see the functions of these
-            names.
+        waterfall, bar, beeswarm, scatter, heatmap, pixel_maps, text, series: see the functions of
+            these names.
     """
 
     def __init__(self, explanation: Explanation) -> None:
@@ -35,6 +36,7 @@ class Plots:
         self.heatmap = partial(heatmap, explanation)
         self.pixel_maps = partial(pixel_maps, explanation)
         self.text = partial(text, explanation)
+        self.series = partial(series, explanation)
 
     def __repr__(self) -> str:
         return f"Plots({', '.join(vars(self))}; such as explanation.plot.waterfall(0))"

@@ -248,20 +248,22 @@ def legend_above(
     )
 
 
-def colour_bar(axes: Axes, limit: float, beyond: bool, label: str) -> None:
-    """A scale of values from -limit to limit, with pointed ends where some are beyond."""
+def colour_bar(figure: Any, limit: float, beyond: bool, label: str, **place: Any) -> None:
+    """A scale of values from -limit to limit, with pointed ends where some are beyond.
+
+    Its `place` are the axes `cax`, or below others, `ax`.
+    """
     # The largest of 1, 2, ... times a power of ten within the limit: three labels never collide.
     power = 10.0 ** np.floor(np.log10(limit))
     end = np.floor(limit / power) * power
-    figure: Any = axes.figure
     bar = figure.colorbar(
         ScalarMappable(Normalize(-limit, limit), style.DIVERGING),
-        cax=axes,
         orientation="horizontal",
         extend="both" if beyond else "neither",
         ticks=[-end, 0, end],
         format=lambda value, _: style.number(value),
+        **place,
     )
     bar.outline.set_visible(False)
-    bar.set_label(label, **style.WORDS)
-    axes.tick_params(labelsize=style.TEXT, labelcolor=style.INK, color=style.NEUTRAL, length=2)
+    bar.set_label(style.plain(label), **style.WORDS)
+    bar.ax.tick_params(labelsize=style.TEXT, labelcolor=style.INK, color=style.NEUTRAL, length=2)

@@ -98,20 +98,25 @@ def _stretched(image: Float[np.ndarray, "channels height width"]) -> Image:
 
 def borders(owners: Int64[np.ndarray, "*channels height width"]) -> np.ndarray:
     """Edges between pixels of different players, of which one has several pixels at least."""
-    *_, height, width = owners.shape
-    layers = owners.reshape(-1, height, width)
-    place = np.broadcast_to(np.arange(height * width).reshape(height, width), layers.shape)
-    taken = np.unique((layers * height * width + place)[layers >= 0])
-    # Nobody, -1, has none.
-    several = np.append(np.bincount(taken // (height * width)) > 1, False)[layers]
-    if not several.any():
-        return np.empty((0, 2, 2))
+    layers = owners.reshape(-1, *owners.shape[-2:])
+    several = owns_several(layers)
     upright = layers[..., 1:] != layers[..., :-1]
     level = layers[:, 1:] != layers[:, :-1]
     return _edges(
         (upright & (several[..., 1:] | several[..., :-1])).any(0),
         (level & (several[:, 1:] | several[:, :-1])).any(0),
     )
+
+
+def owns_several(
+    owners: Int64[np.ndarray, "channels height width"],
+) -> Bool[np.ndarray, "channels height width"]:
+    """Of each element, whether its player has others at other places, be it in any channel."""
+    size = owners[0].size
+    place = np.broadcast_to(np.arange(size).reshape(owners.shape[1:]), owners.shape)
+    taken = np.unique((owners * size + place)[owners >= 0])
+    # Nobody, -1, has none.
+    return np.append(np.bincount(taken // size) > 1, False)[owners]
 
 
 def outline(image: Float[np.ndarray, "*channels height width"]) -> np.ndarray:

@@ -101,7 +101,7 @@ def pixel_maps(
     # A few extreme pixels would leave all others pale; pointed ends of the colour bar show them.
     largest = float(np.abs(maps).max())
     limit = float(np.quantile(np.abs(maps), 0.995)) or largest or 1.0
-    label = "\n".join(map(style.plain, _label(by_name, chosen, of_row.shape[1], grid.room)))
+    label = "\n".join(_label(by_name, chosen, of_row.shape[1], grid.room))
     cells, foot = grid.draw(ax, len(chosen), foot=0.6 + _LINE * label.count("\n"))
     owners = selection.owners(first)
     look: dict[str, Any] = {"cmap": style.DIVERGING, "vmin": -limit, "vmax": limit}
@@ -119,7 +119,7 @@ def pixel_maps(
             axes.add_collection(
                 LineCollection(list(edges), colors="0.3", linewidths=0.5, alpha=0.7)
             )
-    canvas.colour_bar(foot, limit, largest > limit, label)
+    canvas.colour_bar(foot.figure, limit, largest > limit, label, cax=foot)
     return canvas.finished(Panels(itertools.chain(*cells)))
 
 

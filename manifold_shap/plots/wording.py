@@ -143,4 +143,4 @@ def _draw_scale(ax: Axes, shown: Coloured, top: float) -> None:
     width, height = ax.get_xlim()[1], ax.get_ylim()[0]
     size = min(width, 180.0)
     place = ((width - size) / 2 / width, 1 - (top + 16.0) / height, size / width, 6.0 / height)
-    canvas.colour_bar(ax.inset_axes(place), shown.limit, False, style.plain(shown.label))
+    canvas.colour_bar(ax.figure, shown.limit, False, shown.label, cax=ax.inset_axes(place))

@@ -18,6 +18,7 @@ def test_each_plot_of_an_explanation_is_the_function_of_its_name(people: ms.Expl
         "heatmap",
         "pixel_maps",
         "text",
+        "series",
     }
     for name, bound in named.items():
         function = getattr(ms.plots, name)

@@ -1,0 +1,195 @@
+"""Series: which curves are drawn, on the colours of which players."""
+
+from dataclasses import replace
+from datetime import date
+
+import numpy as np
+import pytest
+import torch
+from matplotlib.axes import Axes
+from matplotlib.collections import QuadMesh
+from matplotlib.dates import date2num
+from matplotlib.figure import Figure
+
+import manifold_shap as ms
+from manifold_shap.plots import series, style
+from tests.plots.helpers import assert_nothing_is_cut, explained, save, written
+
+
+def wave(channels: int = 2, time: int = 12) -> torch.Tensor:
+    at = torch.linspace(0, 6, time)
+    return torch.stack([torch.sin(at + k) for k in range(channels)])
+
+
+def segments() -> ms.Explanation:
+    """Two series of two channels in segments of four points and of five, and padding."""
+    x = torch.stack((wave(), wave()))
+    owners = torch.stack((torch.arange(12) // 4, torch.arange(12) // 5)).clamp(max=2)
+    owners[1, 10:] = -1
+    x[1, :, 10:] = 0
+    owners = owners[:, None].expand(2, 2, 12)
+    phi = torch.tensor([[[0.1], [-0.3], [0.2]], [[0.15], [-0.05], [torch.nan]]])
+    base = torch.full((2, 1), 0.25)
+    return ms.Explanation(
+        phi, 0 * phi, base, base + phi.nansum(1), x, ms.Players.of_rows((2, 12), 3), ("load",),
+        ms.Identity(), owners=owners,
+    )  # fmt: skip
+
+
+def colours(axes: Axes) -> QuadMesh:
+    (mesh,) = [each for each in axes.collections if isinstance(each, QuadMesh)]
+    return mesh
+
+
+def borders(axes: Axes) -> list[float]:
+    return [line.get_xdata()[0] for line in axes.lines[1:]]
+
+
+def test_curves_stand_on_the_values_of_their_segments() -> None:
+    explanation = segments()
+    panels = series(explanation)
+    assert len(panels) == 2
+    for channel, axes in enumerate(panels):
+        np.testing.assert_allclose(axes.lines[0].get_xdata(), np.arange(12))
+        np.testing.assert_allclose(axes.lines[0].get_ydata(), explanation.x[0, channel])
+        mesh = colours(axes)
+        expected = np.repeat([0.1, -0.3, 0.2], 4)
+        np.testing.assert_allclose(np.ravel(mesh.get_array()), expected, rtol=1e-6)
+        assert mesh.get_clim() == pytest.approx((-0.3, 0.3))
+        assert mesh.cmap is style.DIVERGING
+        assert borders(axes) == [3.5, 7.5]
+        assert axes.get_xlim() == (-0.5, 11.5)
+    texts = written(panels.figure)
+    assert {"channel 0", "channel 1", "time", "base 0.25"} <= set(texts)
+    assert "Shapley value of a segment (model output)" in texts
+    assert panels.figure.get_suptitle() == "Predicted load: 0.25\nrow 0 (1 of 2 rows)"
+    assert_nothing_is_cut(panels.figure)
+
+
+def test_padding_is_left_out() -> None:
+    for axes in series(segments(), row=-1):
+        assert len(axes.lines[0].get_ydata()) == 10
+        np.testing.assert_allclose(
+            np.ravel(colours(axes).get_array()), np.repeat([0.15, -0.05], 5), rtol=1e-6
+        )
+        assert borders(axes) == [4.5]
+        assert axes.get_xlim() == (-0.5, 9.5)
+    explanation = segments()
+    nothing = replace(explanation, owners=torch.full_like(explanation.owners, -1))
+    with pytest.raises(ValueError, match="row 1 is nothing but padding"):
+        series(nothing, row=1)
+
+
+def test_explanations_stand_side_by_side_on_one_scale() -> None:
+    on = segments()
+    off = replace(on, phi=-2 * on.phi, base=on.base + 1, made_by={"half_trained": True})
+    panels = series({"on": on, "off": off}, channels=["load", "heat"])
+    assert len(panels) == 4
+    for left, right in zip(panels[::2], panels[1::2], strict=True):
+        np.testing.assert_allclose(
+            colours(right).get_array(), -2 * colours(left).get_array(), rtol=1e-6
+        )
+        assert colours(left).get_clim() == colours(right).get_clim() == pytest.approx((-0.6, 0.6))
+        assert left.get_ylim() == right.get_ylim()
+        assert borders(left) == borders(right)
+    titles = [axes.get_title("left") for axes in panels]
+    assert titles == ["on: base 0.25", "off: base 1.25", "", ""]
+    assert [axes.get_ylabel() for axes in panels] == ["load", "", "heat", ""]
+    assert "Caution: half-trained value function: off" in panels.figure.get_suptitle()
+    assert_nothing_is_cut(panels.figure)
+
+
+def test_time_points_that_play_alone_have_their_own_values_and_no_borders() -> None:
+    explanation = explained(wave(1)[:1, :8], ms.Players.of_elements((8,)), ("no", "yes"))
+    (axes,) = series(explanation, output="yes")
+    np.testing.assert_allclose(np.ravel(colours(axes).get_array()), explanation.phi[0, :, 1])
+    assert not borders(axes)
+    assert axes.get_ylabel() == ""
+    assert "Shapley value (probability)" in written(axes.figure)
+    assert axes.figure.get_suptitle().startswith("Predicted probability of yes: ")
+
+
+def test_channels_of_their_own_players_have_their_own_values() -> None:
+    index = torch.arange(12) // 6 + 2 * torch.arange(3)[:, None]
+    explanation = explained(wave(3)[None], ms.Players(range(6), index), ("a",))
+    phi = torch.tensor([0.1, -0.1, 0.01, 0.02, -0.5, 0.4])[None, :, None]
+    panels = series(replace(explanation, phi=phi), most=2)
+    # Those of the largest values, in their order.
+    assert [axes.get_ylabel() for axes in panels] == ["channel 0", "channel 2"]
+    for axes, values in zip(panels, ([0.1, -0.1], [-0.5, 0.4]), strict=True):
+        drawn = np.ravel(colours(axes).get_array())
+        np.testing.assert_allclose(drawn, np.repeat(values, 6), rtol=1e-6)
+    assert "row 0, 2 of 3 channels" in panels.figure.get_suptitle()
+
+
+def test_what_belongs_to_nobody_has_no_colour() -> None:
+    explanation = segments()
+    owners = explanation.owners.clone()
+    owners[0, 1, :4] = -1
+    first, second = series(replace(explanation, owners=owners))
+    assert not np.ma.getmaskarray(colours(first).get_array()).any()
+    hidden = np.ravel(np.ma.getmaskarray(np.ma.masked_invalid(colours(second).get_array())))
+    assert hidden.tolist() == [True] * 4 + [False] * 8
+    assert len(second.lines[0].get_ydata()) == 12
+
+
+def test_times_are_numbers_or_dates() -> None:
+    explanation = segments()
+    times = np.cumsum(np.arange(1.0, 13))
+    for axes in series(explanation, times=times):
+        np.testing.assert_allclose(axes.lines[0].get_xdata(), times)
+        assert borders(axes) == [(times[3] + times[4]) / 2, (times[7] + times[8]) / 2]
+    days = [date(2024, 1, 1 + k) for k in range(12)]
+    for given in (days, np.array(days, dtype="datetime64[ns]")):
+        panels = series(explanation, row=1, times=given)
+        np.testing.assert_allclose(panels[0].lines[0].get_xdata(), date2num(days)[:10])
+        panels.figure.draw_without_rendering()
+        assert "Jan" in " ".join(written(panels.figure))
+        assert panels[1].get_xlabel() == ""
+
+
+@pytest.mark.parametrize(
+    "times", [range(11), [0.0] * 12, np.arange(12)[::-1], [*range(11), float("inf")]]
+)
+def test_times_that_do_not_fit_are_refused(times: object) -> None:
+    with pytest.raises(ValueError, match="Expected `times` to be 12 increasing numbers or dates"):
+        series(segments(), times=times)
+
+
+def test_what_is_no_series_is_refused(patches: ms.Explanation) -> None:
+    with pytest.raises(ValueError, match=r"\(channels, time\), but got rows of shape \(3, 4, 4\)"):
+        series(patches)
+    with pytest.raises(TypeError, match="`times` to be numbers or dates but got 'noon'"):
+        series(segments(), times="noon")
+    with pytest.raises(ValueError, match=r"`channels` to hold 2 names but got \['a'\]"):
+        series(segments(), channels=["a"])
+    with pytest.raises(ValueError, match="Expected `row` to be a whole number from -2 to 1"):
+        series(segments(), row=2)
+    with pytest.raises(ValueError, match="Expected `most` to be a whole number of at least 1"):
+        series(segments(), most=0)
+
+
+def test_of_many_values_few_extreme_ones_do_not_bleach_the_others() -> None:
+    explanation = explained(torch.zeros(1, 400), ms.Players.of_elements((400,)), ("a",))
+    phi = torch.full_like(explanation.phi, 0.1)
+    phi[0, 0] = 9.0
+    (axes,) = series(replace(explanation, phi=phi))
+    assert colours(axes).get_clim() == pytest.approx((-0.1, 0.1))
+    (axes,) = series(replace(explanation, phi=0 * phi))
+    assert colours(axes).get_clim() == (-1, 1)
+
+
+def test_a_single_time_point_is_drawn() -> None:
+    explanation = explained(torch.ones(1, 1), ms.Players.of_elements((1,)), ("a",))
+    (axes,) = series(explanation)
+    assert axes.lines[0].get_marker() == "o"
+    assert save(axes.figure)
+
+
+def test_curves_take_the_place_of_given_axes() -> None:
+    figure = Figure(layout="constrained", figsize=(9, 4))
+    left, right = figure.subplots(1, 2)
+    panels = series(segments(), ax=right)
+    figure.draw_without_rendering()
+    assert min(axes.get_window_extent().x0 for axes in panels) > left.bbox.x1
+    assert_nothing_is_cut(figure)

@@ -18,6 +18,10 @@ from manifold_shap.nn import check_hidden, make_activation
 
 _CONVOLUTIONS: dict[int, type[nn.Conv1d] | type[nn.Conv2d]] = {1: nn.Conv1d, 2: nn.Conv2d}
 _POOLS: dict[int, type[nn.AvgPool1d] | type[nn.AvgPool2d]] = {1: nn.AvgPool1d, 2: nn.AvgPool2d}
+_TRANSPOSED: dict[int, type[nn.ConvTranspose1d] | type[nn.ConvTranspose2d]] = {
+    1: nn.ConvTranspose1d,
+    2: nn.ConvTranspose2d,
+}
 
 
 def check_positions(event: Sequence[int]) -> tuple[int, ...]:
@@ -104,7 +108,9 @@ def halved(size: Sequence[int], times: int) -> tuple[int, ...]:
 
 
 class ConvolutionalEncoder(nn.Sequential):
-    """A network from pictures or series to a vector: each residual block halves the sizes.
+    """A network from pictures or series to a vector: each step halves the sizes.
+
+    The first step is a single convolution: layers of the full size would take most of the time.
 
     >>> import torch
     >>> ConvolutionalEncoder(3, (9, 6), [8, 16], outputs=4)(torch.zeros(5, 3, 9, 6)).shape
@@ -113,7 +119,7 @@ class ConvolutionalEncoder(nn.Sequential):
     Args:
         channels: of the input.
         size: of the input, without its channels.
-        hidden: channels of each block.
+        hidden: channels behind each step.
         outputs: width of the result.
         activation: one of `nn.ACTIVATIONS`.
     """
@@ -129,11 +135,11 @@ class ConvolutionalEncoder(nn.Sequential):
         check_hidden(hidden)
         axes, positions = len(size), math.prod(halved(size, len(hidden)))
         super().__init__(
-            convolution(axes, channels, hidden[0]),
+            convolution(axes, channels, hidden[0], width=5, stride=2),
             make_activation(activation),
             *(
                 ResidualBlock(axes, before, after, 2, activation)
-                for before, after in pairwise([hidden[0], *hidden])
+                for before, after in pairwise(hidden)
             ),
             nn.Flatten(),
             nn.Linear(hidden[-1] * positions, outputs),
@@ -141,7 +147,7 @@ class ConvolutionalEncoder(nn.Sequential):
 
 
 class ConvolutionalDecoder(nn.Module):
-    """A network from a vector to pictures or series: the mirror image of `ConvolutionalEncoder`.
+    """A network from a vector to pictures or series: each step doubles the sizes.
 
     >>> import torch
     >>> ConvolutionalDecoder(4, [16, 8], 3, (9, 6))(torch.zeros(5, 4)).shape
@@ -149,7 +155,7 @@ class ConvolutionalDecoder(nn.Module):
 
     Args:
         inputs: width of the vector.
-        hidden: channels of each block.
+        hidden: channels before each step.
         channels: of the result.
         size: of the result, without its channels.
         activation: one of `nn.ACTIVATIONS`.
@@ -165,23 +171,23 @@ class ConvolutionalDecoder(nn.Module):
     ) -> None:
         super().__init__()
         check_hidden(hidden)
-        axes, times = len(size), len(hidden)
-        self.sizes = [halved(size, left) for left in reversed(range(times))]
-        first = halved(size, times)
+        axes = len(size)
+        self.sizes = [halved(size, left) for left in reversed(range(len(hidden) + 1))]
         self.first = nn.Sequential(
-            nn.Linear(inputs, hidden[0] * math.prod(first)),
-            nn.Unflatten(1, (hidden[0], *first)),
+            nn.Linear(inputs, hidden[0] * math.prod(self.sizes[0])),
+            nn.Unflatten(1, (hidden[0], *self.sizes[0])),
             make_activation(activation),
         )
         self.blocks = nn.ModuleList(
             ResidualBlock(axes, before, after, activation=activation)
-            for before, after in pairwise([hidden[0], *hidden])
+            for before, after in pairwise(hidden)
         )
-        self.last = convolution(axes, hidden[-1], channels)
+        # A window of 4 with steps of 2: no position gets more than another.
+        self.last = _TRANSPOSED[axes](hidden[-1], channels, 4, 2, 1)
 
     def forward(self, z: Float[Tensor, "rows inputs"]) -> Float[Tensor, "rows channels *size"]:
         x = self.first(z)
-        # A block before its sizes are doubled takes a quarter of the time of one behind.
-        for block, size in zip(self.blocks, self.sizes, strict=True):
+        for block, size in zip(self.blocks, self.sizes[1:], strict=False):
+            # A block before its sizes are doubled takes a quarter of the time of one behind.
             x = F.interpolate(block(x), size=size, mode="nearest")
-        return self.last(x)
+        return self.last(x)[(..., *(slice(length) for length in self.sizes[-1]))]

@@ -25,27 +25,24 @@ class Family(nn.Module, ABC):
 
     Args:
         elements: which of the flattened row's elements.
-        parameters: number of parameters that a network gives; by default one for each element.
-        statistics, features: of each element; features are inputs of an encoder.
+        parameters, statistics, features: of each element; a network gives the parameters, and
+            features are inputs of an encoder.
 
     Attributes:
-        statistic_of, feature_of: the element that each statistic, or each feature, belongs to.
+        parameter_of, statistic_of, feature_of: the element that each of them belongs to.
     """
 
     elements: Tensor
+    parameter_of: Tensor
     statistic_of: Tensor
     feature_of: Tensor
 
     def __init__(
-        self,
-        elements: Sequence[int],
-        parameters: int | None = None,
-        statistics: int = 1,
-        features: int = 1,
+        self, elements: Sequence[int], parameters: int = 1, statistics: int = 1, features: int = 1
     ) -> None:
         super().__init__()
-        self.parameters_wide = parameters or len(elements)
         self._constant("elements", elements)
+        self._constant("parameter_of", list(elements) * parameters)
         self._constant("statistic_of", list(elements) * statistics)
         self._constant("feature_of", list(elements) * features)
         # A range of elements is a view of the row; others are gathered.
@@ -114,7 +111,7 @@ class Normal(Family):
     def __init__(
         self, elements: Sequence[int], least_scale: float = 0.05, shared_unit: bool = False
     ) -> None:
-        super().__init__(elements, parameters=2 * len(elements), statistics=3)
+        super().__init__(elements, parameters=2, statistics=3)
         self.least, self.shared_unit = math.log(least_scale), shared_unit
         self.register_buffer("center", torch.zeros(len(elements)))
         self.register_buffer("scale", torch.ones(len(elements)))
@@ -282,8 +279,9 @@ class MaybeMissing(Family):
     def __init__(self, value: Sequence[Any], indicator: int) -> None:
         own, missing = family_of(value), Bernoulli([indicator])
         elements = [*own.elements.tolist(), indicator]
-        super().__init__(elements, own.parameters_wide + missing.parameters_wide)
+        super().__init__(elements)
         self.value, self.missing = own, missing
+        self.parameter_of = torch.cat((own.parameter_of, missing.parameter_of))
         self.statistic_of = torch.cat((own.statistic_of, missing.statistic_of))
         self.feature_of = torch.cat((own.feature_of, missing.feature_of))
 
@@ -299,7 +297,7 @@ class MaybeMissing(Family):
         return self._joint(self.value.statistics(x), self.missing.statistics(x), x)
 
     def coefficients(self, raw: Tensor) -> Tensor:
-        own, missing = raw.split([self.value.parameters_wide, 1], dim=-1)
+        own, missing = raw[..., :-1], raw[..., -1:]
         return torch.cat((self.value.coefficients(own), self.missing.coefficients(missing)), dim=-1)
 
     def inverse(self, eta: Tensor) -> Tensor:
@@ -336,8 +334,8 @@ _FAMILIES: dict[str, Callable[..., Family]] = {
 def family_of(plain: Sequence[Any]) -> Family:
     """A family from its name and its arguments, as `choose_families` writes them.
 
-    >>> family_of(["Bernoulli", [0, 1]]).parameters_wide
-    2
+    >>> family_of(["Bernoulli", [0, 1]]).parameter_of.tolist()
+    [0, 1]
     """
     name, *arguments = plain
     return _FAMILIES[name](*arguments)

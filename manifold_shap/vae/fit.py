@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from manifold_shap._checks import check_known, check_number, check_rows
-from manifold_shap._words import check_flag
+from manifold_shap._words import check_choice, check_flag
 from manifold_shap.coalitions import SizeUniform
 from manifold_shap.imputers import TableImputer
 from manifold_shap.nn import units
@@ -23,15 +23,11 @@ from manifold_shap.training.task import Task, TrainingOptions, load_task, traini
 from manifold_shap.vae.families import choose_families
 from manifold_shap.vae.imputer import DRAWN_BY, VAEImputer, check_posterior
 from manifold_shap.vae.network import MaskedVAE
+from manifold_shap.vae.networks import NETWORKS
 from manifold_shap.values import ImputedValue, codebook_behind, imputed_value, model_for
 
 if TYPE_CHECKING:
     from manifold_shap.tables.codebook import Codebook
-
-# A row of at least this many elements, such as an image, needs wider networks.
-_MANY_ELEMENTS = 100
-_NARROW: dict[str, Any] = {"latent": 16, "hidden": (256, 256)}
-_WIDE: dict[str, Any] = {"latent": 32, "hidden": (512, 512)}
 
 # Powers of the weights to choose from, and rows and pairs of row and coalition to choose by.
 TEMPERS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
@@ -50,8 +46,11 @@ class VAEOptions(TrainingOptions, total=False):
             that have a peak.
         bins: most quantile bins of a column; frequent values have bins of their own besides.
         least_scale: smallest scale of a normal element, in standard deviations of the data.
-        latent, hidden: see `MaskedVAE`; None for 16 and (256, 256), or for 32 and (512, 512) where
-            rows have a hundred elements or more.
+        network: `mlp`, or `conv` for pictures `(channels, height, width)` and series
+            `(channels, time)`.
+        latent, hidden: see `MaskedVAE`. Where rows have a hundred elements or more, None is 32, and
+            widths of (512, 512) or, of convolutions, (32, 64, 64) channels; for shorter rows 16,
+            and (256, 256) or (32, 64).
         components, fill, activation: see `MaskedVAE`.
         beta, detach: see `MaskedVAE.loss`.
     """
@@ -59,6 +58,7 @@ class VAEOptions(TrainingOptions, total=False):
     continuous: str
     bins: int
     least_scale: float
+    network: str
     latent: int | None
     hidden: Sequence[int] | None
     components: int
@@ -72,6 +72,7 @@ _DEFAULTS: VAEOptions = {
     "continuous": "auto",
     "bins": 32,
     "least_scale": 0.05,
+    "network": "mlp",
     "latent": None,
     "hidden": None,
     "components": 4,
@@ -83,6 +84,10 @@ _DEFAULTS: VAEOptions = {
     # On small tables the bound begins to rise while imputation still improves.
     "patience": None,
 }
+
+
+# The settings that are arguments of `MaskedVAE`.
+_OF_NETWORK = ("families", "network", "latent", "hidden", "components", "fill", "activation")
 
 
 class VAETask(Task):
@@ -105,8 +110,8 @@ class VAETask(Task):
         super().__init__(settings)
         own = self.settings
         event, index = self.inputs
-        network = ("families", "latent", "hidden", "components", "fill", "activation")
-        self.network = MaskedVAE(index=index, **{name: own[name] for name in network})
+        made = {name: own[name] for name in _OF_NETWORK}
+        self.network = MaskedVAE(index=index, event=event, **made)
         self.register_buffer("moments", torch.zeros(2, *event))
         self.law = SizeUniform(len(own["players"]))
 
@@ -201,7 +206,8 @@ def fit_imputer(
         model = model_for(model, rows.train, as_space(output), rows.codebook)
     inputs = elements_of(rows.players, rows.schema)
     index = inputs.index.flatten().tolist()
-    for name, usual in (_WIDE if len(index) >= _MANY_ELEMENTS else _NARROW).items():
+    kind = NETWORKS[check_choice("network", chosen["network"], tuple(NETWORKS))]
+    for name, usual in kind.sizes(len(index)).items():
         chosen[name] = usual if chosen[name] is None else chosen[name]
     binning = {name: chosen[name] for name in ("continuous", "bins", "least_scale")}
     settings = {

@@ -26,6 +26,7 @@ class Likelihood(nn.Module):
         plain: these names and arguments, from which the same families come.
     """
 
+    parameter_of: Tensor
     statistic_of: Tensor
     feature_of: Tensor
 
@@ -35,19 +36,15 @@ class Likelihood(nn.Module):
         made = [family_of(family) for family in families]
         self.families = nn.ModuleList(made)
         owners = {
+            "parameter_of": [family.parameter_of for family in made],
             "statistic_of": [family.statistic_of for family in made],
             "feature_of": [family.feature_of for family in made],
         }
         for name, own in owners.items():
             self.register_buffer(name, torch.cat(own), persistent=False)
         self.elements = sum(len(family.elements) for family in made)
-        self._parameters_wide = [family.parameters_wide for family in made]
+        self._parameters_wide = [len(family.parameter_of) for family in made]
         self._statistics_wide = [len(family.statistic_of) for family in made]
-
-    @property
-    def parameters_wide(self) -> int:
-        """Number of parameters that a network gives."""
-        return sum(self._parameters_wide)
 
     def describe(self, x: Float[Tensor, "rows elements"]) -> None:
         """Take units and values from flattened training rows."""
@@ -63,7 +60,7 @@ class Likelihood(nn.Module):
         return torch.cat([family.statistics(x) for family in self._each()], dim=-1)
 
     def forward(self, raw: Float[Tensor, "*batch parameters"]) -> "Product":
-        """The distribution with these parameters."""
+        """The distribution with these parameters; `parameter_of` names the element of each."""
         parts = raw.split(self._parameters_wide, dim=-1)
         pairs = zip(self._each(), parts, strict=True)
         eta = torch.cat([family.coefficients(part) for family, part in pairs], dim=-1)

@@ -26,8 +26,10 @@ from torch.distributions import (
 )
 
 from manifold_shap._checks import check_whole
-from manifold_shap.nn import MLP, MaskedLinear, check_hidden, layers_behind
+from manifold_shap._words import check_choice
+from manifold_shap.nn import check_hidden
 from manifold_shap.vae.likelihood import Likelihood, Product
+from manifold_shap.vae.networks import NETWORKS, Plan
 
 # Smallest log-scale in latent space, where codes are of order one.
 _LEAST_LOG_SCALE = -5.0
@@ -40,11 +42,18 @@ class MaskedVAE(nn.Module):
         families: distributions of the elements; see `choose_families`.
         index: player that owns each of the flattened input elements.
         latent: dimensions of z.
-        hidden: width of each hidden layer of the three networks.
+        hidden: width of each hidden layer of the three networks; of convolutional ones the channels
+            of each block, which halves the sizes of a picture.
         components: normals in the mixture r(z|x_S) (Eq. 20).
         fill: what absent elements are set to, as in the paper (-1 there); by default None, and the
             masked encoder gets zeros and the mask.
         activation: one of `nn.ACTIVATIONS`.
+        network: `mlp` for fully connected networks, `conv` for convolutional ones.
+        event: shape of one input row, which convolutional networks need; by default flat.
+
+    Raises:
+        TypeError, ValueError: a size that is no whole number, a word that is not known, or
+            convolutions of rows that are neither pictures nor series.
     """
 
     owner_of_statistic: Tensor
@@ -59,9 +68,12 @@ class MaskedVAE(nn.Module):
         components: int = 4,
         fill: float | None = None,
         activation: str = "relu",
+        network: str = "mlp",
+        event: Sequence[int] | None = None,
     ) -> None:
         super().__init__()
         check_hidden(hidden)
+        check_choice("network", network, tuple(NETWORKS))
         for name, number in (("latent", latent), ("components", components)):
             check_whole(name, number)
         self.latent, self.components, self.fill = latent, components, fill
@@ -72,11 +84,9 @@ class MaskedVAE(nn.Module):
         )
         features = owner[self.likelihood.feature_of]
         self.register_buffer("owner_of_feature", features, persistent=False)
-        wide = 2 * latent
-        self.encoder = MLP(len(features), hidden, wide, activation)
-        self.decoder = MLP(latent, [*reversed(hidden)], self.likelihood.parameters_wide, activation)
-        self.first = MaskedLinear(features.tolist(), int(owner.max()) + 1, hidden[0])
-        self.rest = layers_behind(hidden, components * (wide + 1), activation)
+        mixture, shape = components * (2 * latent + 1), event or (len(owner),)
+        plan = Plan(self.likelihood, owner, shape, latent, mixture, hidden, activation)
+        self.encoder, self.decoder, self.first, self.rest = NETWORKS[network].build(plan)
 
     def encode(self, x: Float[Tensor, "batch elements"]) -> Independent:
         """q(z|x), a diagonal normal (Eq. 18)."""

@@ -40,13 +40,13 @@ def family(likelihood: Likelihood) -> MaybeMissing:
 
 
 def raw(likelihood: Likelihood, rows: int = 1, seed: int = 1) -> Tensor:
-    shape = (rows, likelihood.parameters_wide)
+    shape = (rows, len(likelihood.parameter_of))
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
 
 
 def test_log_probability_is_that_of_the_indicator_and_of_a_value_that_is_there() -> None:
     own, x = family(make("normal")), table(40)
-    numbers = torch.randn(40, own.parameters_wide, generator=torch.Generator().manual_seed(1))
+    numbers = torch.randn(40, len(own.parameter_of), generator=torch.Generator().manual_seed(1))
     mean, rough, logit = numbers.unbind(1)
     value = own.value
     scale = (value.least + torch.nn.functional.softplus(rough - value.least)).exp()

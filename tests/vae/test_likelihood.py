@@ -39,7 +39,7 @@ def make(continuous: str = "normal") -> Likelihood:
 
 
 def raw(likelihood: Likelihood, rows: int = 5) -> Tensor:
-    shape = (rows, likelihood.parameters_wide)
+    shape = (rows, len(likelihood.parameter_of))
     return torch.randn(shape, generator=torch.Generator().manual_seed(1))
 
 
@@ -124,7 +124,7 @@ def test_few_distinct_values_are_categories() -> None:
 def test_draws_grow_with_the_uniform_number(seed: int, continuous: str) -> None:
     likelihood = make(continuous)
     generator = torch.Generator().manual_seed(seed)
-    numbers = torch.randn(1, likelihood.parameters_wide, generator=generator)
+    numbers = torch.randn(1, len(likelihood.parameter_of), generator=generator)
     u = torch.rand(50, 1, generator=generator).sort(0).values.expand(-1, 6)
     drawn = likelihood(numbers.expand(50, -1)).quantile(u.clamp(1e-6, 1 - 1e-6))
     ordered = drawn[:, [0, 5]]
@@ -175,6 +175,6 @@ def test_a_constant_column_has_no_spread() -> None:
     for continuous in ("normal", "quantile"):
         likelihood = Likelihood(choose_families(x, schema, continuous))
         likelihood.describe(x)
-        product = likelihood(torch.zeros(4, likelihood.parameters_wide))
+        product = likelihood(torch.zeros(4, len(likelihood.parameter_of)))
         assert product.log_prob(likelihood.statistics(x)).isfinite().all()
         assert product.quantile(torch.full((4, 2), 0.5)).isfinite().all()

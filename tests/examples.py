@@ -440,6 +440,8 @@ IMPUTERS: dict[str, Callable[[], ms.Imputer]] = {
     "marginal": lambda: ms.MarginalImputer(normal(20, 4)),
     "baseline": lambda: ms.BaselineImputer(normal(1, 4)[0]),
     "contrastive": lambda: ms.ContrastiveImputer(normal(3, 4)),
+    "mask token": lambda: ms.MaskTokenImputer(7, ms.Players.tokens(4, padding=0)),
+    "padding": lambda: ms.PaddingImputer(ms.Players.tokens(4, padding=None), padding=0),
     "gaussian": lambda: ms.GaussianImputer(normal(50, 4)),
     "gaussian of many players": lambda: ms.GaussianImputer(normal(60, 9)),
     "copula": lambda: ms.CopulaImputer(normal(50, 9)),
@@ -456,6 +458,12 @@ IMPUTERS: dict[str, Callable[[], ms.Imputer]] = {
     "vae bank of many players": lambda: vae("bank", 33),
     "vae encoder": lambda: vae("encoder"),
     "vae weighted": lambda: vae("weighted"),
+}
+
+# Of these a present element may change its place, or an absent one still be seen.
+REMOVERS: dict[str, Callable[[], ms.Imputer]] = {
+    "deletion": lambda: ms.DeletionImputer(ms.Players.tokens(4, padding=0)),
+    "blur": lambda: ms.BlurImputer(normal(5, 12).unflatten(1, (3, 2, 2)), sigma=1.0),
 }
 
 VALUES: dict[str, Callable[[], Made]] = {

@@ -1,23 +1,29 @@
 """Imputers draw the absent features from x' ~ p(x' | x_S)."""
 
 from manifold_shap.imputers.base import Completions, Imputer
+from manifold_shap.imputers.blur import BlurImputer
 from manifold_shap.imputers.causal import CausalImputer
 from manifold_shap.imputers.empirical import EmpiricalImputer, ExactMatchImputer
 from manifold_shap.imputers.gaussian import CopulaImputer, GaussianImputer
 from manifold_shap.imputers.marginal import BaselineImputer, ContrastiveImputer, MarginalImputer
 from manifold_shap.imputers.table import TableImputer, table_imputer
+from manifold_shap.imputers.tokens import DeletionImputer, MaskTokenImputer, PaddingImputer
 
 __all__ = [
     "BaselineImputer",
+    "BlurImputer",
     "CausalImputer",
     "Completions",
     "ContrastiveImputer",
     "CopulaImputer",
+    "DeletionImputer",
     "EmpiricalImputer",
     "ExactMatchImputer",
     "GaussianImputer",
     "Imputer",
     "MarginalImputer",
+    "MaskTokenImputer",
+    "PaddingImputer",
     "TableImputer",
     "table_imputer",
 ]

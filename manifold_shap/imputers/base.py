@@ -73,6 +73,10 @@ class Imputer(nn.Module, ABC):
         copies: whether draws are cells of the reference rows, of which nothing is computed but
             whether they are equal: codes of a table do as well as numbers.
         codebook: of the table, where rows are its codes; see `table_imputer`.
+        dtype: of rows of whole numbers, such as token ids, which the model is then given as such;
+            None for numbers.
+        takes_padding: whether rows may be padded (`Players.padding`). Padding is known to
+            everybody: `present` tells what is absent.
 
     Raises:
         TypeError, ValueError: `reference` is no tensor or array of finite rows of the shape that
@@ -94,6 +98,8 @@ class Imputer(nn.Module, ABC):
     support: int | None = None
     copies: bool = False
     codebook: "Codebook | None" = None
+    dtype: torch.dtype | None = None
+    takes_padding: bool = False
     # What errors call the reference rows: the argument that gives them.
     _argument: str = "reference"
 
@@ -101,7 +107,9 @@ class Imputer(nn.Module, ABC):
         super().__init__()
         rows = to_tensor(reference, self._argument)
         players = players or Players.of_columns(reference, rows.shape[1:])
-        self.players = check_same_players(players, "an imputer")
+        if players.padding is None or not self.takes_padding:
+            check_same_players(players, "an imputer")
+        self.players = players
         rows = check_rows(rows, self.players, self._argument).clone()
         # Not persistent: a checkpoint must not hold the data.
         self.register_buffer("reference", rows, persistent=False)
@@ -131,6 +139,15 @@ class Imputer(nn.Module, ABC):
     def device(self) -> torch.device:
         """Where rows are completed."""
         return self.reference.device
+
+    @property
+    def base_by_row(self) -> bool:
+        """Whether v(∅) is the mean over completions of the row's own empty coalition.
+
+        By default so where rows are padded, since everybody knows how long a row is. Otherwise v(∅)
+        is the mean over the reference rows.
+        """
+        return self.players.padding is not None
 
     @property
     def row_elements(self) -> int:
@@ -212,8 +229,14 @@ class Imputer(nn.Module, ABC):
 
         `drawn` is `[batch, m, draws, *event]`, or broadcasts to it.
         """
-        present = self.players.expand(mask)[:, :, None]
-        return torch.where(present, x[:, None, None], drawn)
+        return torch.where(self.present(x, mask)[:, :, None], x[:, None, None], drawn)
+
+    def present(self, x: Rows, mask: Mask) -> Bool[Tensor, "batch m *event"]:
+        """Elements that are known: those of the players in the coalition, and padding."""
+        known = self.players.expand(mask)
+        if self.players.padding is None:
+            return known
+        return known | (self.players.owners(x) < 0)[:, None]
 
 
 def nested_parts(

@@ -51,7 +51,7 @@ class MarginalImputer(Imputer):
         numbers = torch.arange(draws.start, draws.stop, device=keys.device)
         chosen = self.order[(begin[..., None] + numbers) % count]
         # Both are finite, so that a product with zero is zero; this is faster than `where`.
-        present = self.players.expand(mask)[:, :, None].float()
+        present = self.present(x, mask)[:, :, None].float()
         drawn = self.reference.index_select(0, chosen.flatten())
         drawn = drawn.view(*chosen.shape, *self.players.event)
         rows = torch.addcmul(x[:, None, None] * present, drawn, 1 - present)
@@ -77,7 +77,7 @@ class BaselineImputer(MarginalImputer):
     tensor([[[[1., 0., 1.]]]])
     """
 
-    name, _argument = "baseline", "point"
+    name, takes_padding, _argument = "baseline", True, "point"
 
     def __init__(self, point: Any, players: Players | None = None) -> None:
         row = to_tensor(point, "point")
@@ -87,7 +87,10 @@ class BaselineImputer(MarginalImputer):
                 f"Expected `point` of shape ({', '.join(map(str, players.event)) or '*event'}), "
                 f"one row without a batch axis, but got {tuple(row.shape)}; take one as `x[0]`."
             )
-        super().__init__(row[None], players)
+        # A row of data is never padding alone, but a point may be.
+        padded = players.padding is not None
+        super().__init__(row[None], Players(players.names, players.index) if padded else players)
+        self.players = players
 
 
 class ContrastiveImputer(MarginalImputer):

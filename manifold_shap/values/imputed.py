@@ -99,6 +99,16 @@ class ImputedValue(ModelValue):
         self.imputer.to(device)
         return self
 
+    def base(self, x: Tensor) -> Float[Tensor, "batch outputs"]:
+        """v(empty coalition): the mean over the reference rows, or over completions of each row."""
+        if not self.imputer.base_by_row:
+            return super().base(x)
+        none = torch.zeros(len(x), 1, len(self.players), dtype=torch.bool, device=x.device)
+        keys = torch.zeros(len(x), 1, dtype=torch.int64, device=x.device)
+        most = max(1, self.batch_size // self.draws)
+        parts = zip(x.split(most), none.split(most), keys.split(most), strict=True)
+        return torch.cat([self.values(*some)[:, 0] for some in parts])
+
     def sampled_values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Estimate:
         """Values of any coalitions, with the variance that their draws leave.
 
@@ -280,9 +290,9 @@ def imputed_value(
         (2, tensor([[[2.5000]]]))
 
     Args:
-        model: see `as_model`. It gets rows of floats, even of an imputer of whole numbers; one that
-            needs whole numbers (of words, say) is wrapped before, by `as_model(model, x)` with an
-            array or a tensor `x` of these.
+        model: see `as_model`. It gets rows of whole numbers from an imputer of tokens, and of
+            floats from any other; one that needs whole numbers is then wrapped before, by
+            `as_model(model, x)` with an array or a tensor `x` of these.
         imputer: e.g. `MarginalImputer(x_train)`; its reference rows give v(∅).
         output: output space: a name in `spaces.SPACES`, or an `OutputSpace`.
         draws: completions per coalition, at least 1; where the imputer has fewer distinct ones,
@@ -309,7 +319,8 @@ def imputed_value(
             "`schema` out."
         )
     space = as_space(output)
-    wrapped = model_for(model, imputer.reference, space, imputer.codebook)
+    rows = imputer.reference
+    wrapped = model_for(model, rows.to(imputer.dtype or rows.dtype), space, imputer.codebook)
     expectation = reference_outputs(wrapped, space, imputer.reference).mean(0)
     value = ImputedValue(imputer, wrapped, space, expectation, draws, seed, name)
     value.schema = schema or value.schema

@@ -1,0 +1,150 @@
+"""Removing tokens: by a mask token, by padding, by deletion, against rows made by hand."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import manifold_shap as ms
+from manifold_shap.coalitions import all_coalitions
+
+PADDED = ms.Players.tokens(4, padding=0)
+FIXED = ms.Players.tokens(3, padding=None)
+TEXTS = torch.tensor([[5.0, 6, 7, 0], [8.0, 0, 9, 4], [3.0, 0, 0, 0]])
+MASK = torch.tensor(
+    [
+        [[True, True, True, True], [True, False, True, False], [False] * 4],
+        [[False, True, True, True], [True, False, False, True], [False] * 4],
+        [[True, False, False, False], [False, True, True, True], [False] * 4],
+    ]
+)
+EXPECTED = {
+    "mask_token": [
+        [[5, 6, 7, 0], [5, 99, 7, 0], [99, 99, 99, 0]],
+        [[99, 0, 9, 4], [8, 99, 99, 4], [99, 99, 99, 99]],
+        [[3, 0, 0, 0], [99, 0, 0, 0], [99, 0, 0, 0]],
+    ],
+    "padding": [
+        [[5, 6, 7, 0], [5, 0, 7, 0], [0, 0, 0, 0]],
+        [[0, 0, 9, 4], [8, 0, 0, 4], [0, 0, 0, 0]],
+        [[3, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]],
+    ],
+    # A padding id between two tokens is a token like any other.
+    "deletion": [
+        [[5, 6, 7, 0], [5, 7, 0, 0], [0, 0, 0, 0]],
+        [[0, 9, 4, 0], [8, 4, 0, 0], [0, 0, 0, 0]],
+        [[3, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]],
+    ],
+}
+
+
+def make(kind: str, players: ms.Players = PADDED) -> ms.Imputer:
+    if kind == "mask_token":
+        return ms.MaskTokenImputer(99, players)
+    made = {"padding": ms.PaddingImputer, "deletion": ms.DeletionImputer}[kind]
+    return made(players) if players.padding is not None else made(players, padding=0)
+
+
+every = pytest.mark.parametrize("kind", EXPECTED)
+
+
+@every
+def test_rows_are_those_made_by_hand(kind: str) -> None:
+    imputer, keys = make(kind), torch.zeros(3, 3, dtype=torch.int64)
+    assert imputer.name == kind
+    assert imputer.support == 1
+    completed = imputer.impute(TEXTS, MASK, range(2), keys)
+    expected = torch.tensor(EXPECTED[kind]).float()[:, :, None].expand(3, 3, 2, 4)
+    assert torch.equal(completed.rows, expected)
+    assert torch.equal(imputer.sample(TEXTS, MASK, range(2), keys), expected)
+    # Estimators ask with a mask over the players of rows that have equally many.
+    first = imputer.impute(TEXTS[:1], MASK[:1, :, :3], range(2), keys[:1])
+    assert torch.equal(first.rows, expected[:1])
+
+
+@every
+def test_nested_coalitions_and_neighbours_are_completed_as_single_ones(kind: str) -> None:
+    imputer, keys = make(kind), torch.zeros(3, 1, dtype=torch.int64)
+    mask = all_coalitions(4)[[0, 2, 6, 7, 15]].expand(3, 1, -1, -1)
+    parts = list(imputer.impute_nested(TEXTS, mask, range(1), keys, 2))
+    single = imputer.impute(TEXTS, mask[:, 0], range(1), keys.expand(-1, 5))
+    assert torch.equal(torch.cat([part.rows for part in parts], 1), single.rows)
+
+
+@every
+def test_texts_of_one_length_and_of_one_token(kind: str) -> None:
+    x, keys = torch.tensor([[5.0, 6, 7]]), torch.zeros(1, 8, dtype=torch.int64)
+    rows = make(kind, FIXED).impute(x, all_coalitions(3)[None], range(1), keys).rows[0, :, 0]
+    assert torch.equal(rows[-1], x[0])
+    assert torch.equal(rows[0], torch.full((3,), 99.0 if kind == "mask_token" else 0.0))
+    single = make(kind, ms.Players.tokens(1))
+    one, keys = torch.tensor([[5.0]]), torch.zeros(1, 2, dtype=torch.int64)
+    rows = single.impute(one, torch.tensor([[[True], [False]]]), range(1), keys).rows
+    assert rows.flatten().tolist() == [5.0, 99.0 if kind == "mask_token" else 0.0]
+
+
+class Words(nn.Module):
+    """Mean of embeddings of the tokens that are no padding; order counts a little."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.embedding, self.last = nn.Embedding(100, 5, padding_idx=0), nn.Linear(5, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        assert x.dtype == torch.int64
+        weight = (x != 0) / torch.arange(1, x.shape[1] + 1)
+        mean = (self.embedding(x) * weight[..., None]).sum(1) / weight.sum(1).clamp(min=1)[:, None]
+        return self.last(mean).softmax(-1)
+
+
+@every
+def test_a_model_of_token_ids_is_explained(kind: str) -> None:
+    model = Words()
+    value = ms.imputed_value(model, make(kind), draws=5)
+    assert value.draws == 1
+    values = value(TEXTS, MASK)
+    for b, expected in enumerate(EXPECTED[kind]):
+        torch.testing.assert_close(values[b], model(torch.tensor(expected)))
+    assert torch.equal(value.base(TEXTS)[0], values[0, 2])
+    lengths = torch.tensor([3, 4, 1])
+    for explanation in (
+        ms.exact_shapley(value, TEXTS),
+        ms.permutation_shapley(value, TEXTS, permutations=4),
+        ms.exact_shapley(value, TEXTS.long()),
+    ):
+        assert explanation.efficiency_gap < 1e-6
+        assert torch.equal(explanation.phi.isnan().any(2), torch.arange(4) >= lengths[:, None])
+        torch.testing.assert_close(explanation.base, values[:, 2])
+    # Both players of a text of two tokens, by the definition.
+    two = torch.tensor([[5.0, 6.0, 0.0, 0.0]])
+    v = value(two, all_coalitions(2)[None].repeat(1, 1, 2))[0]
+    phi = ms.exact_shapley(value, two).phi[0, 1]
+    torch.testing.assert_close(phi, (v[2] - v[0] + v[3] - v[1]) / 2)
+
+
+@every
+def test_words_of_several_tokens_are_removed_together(kind: str) -> None:
+    words = ms.Players(("one", "two"), [0, 0, 1, 1], padding=0)
+    imputer = make(kind, words)
+    mask, keys = torch.tensor([[[False, True], [True, False]]]), torch.zeros(1, 2).long()
+    rows = imputer.impute(TEXTS[:1], mask, range(1), keys).rows[0, :, 0].tolist()
+    assert (
+        rows
+        == {
+            "mask_token": [[99, 99, 7, 0], [5, 6, 99, 0]],
+            "padding": [[0, 0, 7, 0], [5, 6, 0, 0]],
+            "deletion": [[7, 0, 0, 0], [5, 6, 0, 0]],
+        }[kind]
+    )
+
+
+def test_errors() -> None:
+    with pytest.raises(ValueError, match="`token` to be a whole number of at least 0 but got -1"):
+        ms.MaskTokenImputer(-1, PADDED)
+    with pytest.raises(ValueError, match=r"`players` of token ids, .* but got .*\(2, 3\)"):
+        ms.MaskTokenImputer(1, ms.Players.of_elements((2, 3)))
+    for kind in (ms.PaddingImputer, ms.DeletionImputer):
+        with pytest.raises(TypeError, match=r"`padding` .*give the id of the padding token"):
+            kind(FIXED)
+        with pytest.raises(ValueError, match="`players` of token ids"):
+            kind(ms.Players.of_elements((2, 3)), padding=0)

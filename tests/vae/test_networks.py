@@ -1,0 +1,189 @@
+"""Convolutional networks of a VAE: what they see, any shape, and conditionals that are known."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+import manifold_shap as ms
+from manifold_shap.convolutions import ResidualBlock
+from manifold_shap.vae import networks
+from manifold_shap.vae.families import choose_families
+from manifold_shap.vae.network import MaskedVAE
+from manifold_shap.vae.networks import Channels, FromChannels
+
+EVENTS = [(2, 7), (3, 5, 6), (1, 1, 3)]
+every = pytest.mark.parametrize("event", EVENTS)
+
+
+def rows(event: tuple[int, ...], count: int = 40, seed: int = 0) -> Tensor:
+    """Normal elements, and every third one binary."""
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn((count, *event), generator=generator).flatten(1)
+    x[:, ::3] = (x[:, ::3] > 0).float()
+    return x.unflatten(1, event)
+
+
+def positions(event: tuple[int, ...]) -> ms.Players:
+    """One player per position, with its channels."""
+    size = torch.Size(event[1:]).numel()
+    index = torch.arange(size).reshape(event[1:]).expand(event)
+    return ms.Players(range(size), index.contiguous())
+
+
+def make(
+    event: tuple[int, ...], continuous: str = "normal", fill: float | None = None
+) -> MaskedVAE:
+    torch.manual_seed(0)
+    x = rows(event)
+    families = choose_families(x, continuous=continuous, bins=4)
+    index = positions(event).index.flatten().tolist()
+    made = MaskedVAE(families, index, 3, (4, 6), 2, fill, network="conv", event=event)
+    for layer in made.modules():
+        if isinstance(layer, ResidualBlock):
+            nn.init.normal_(layer.change[-1].weight, std=0.2)
+    made.likelihood.describe(x.flatten(1))
+    return made
+
+
+def masks(event: tuple[int, ...], count: int) -> Tensor:
+    players = len(positions(event))
+    mask = torch.rand(count, 4, players, generator=torch.Generator().manual_seed(1)) < 0.5
+    mask[:, 0], mask[:, 1] = False, True
+    return mask
+
+
+@every
+@pytest.mark.parametrize("continuous", ["normal", "quantile"])
+def test_every_parameter_is_trained(event: tuple[int, ...], continuous: str) -> None:
+    made = make(event, continuous)
+    made.loss(rows(event).flatten(1), masks(event, 40), torch.randn(40, 3)).mean().backward()
+    assert not [name for name, p in made.named_parameters() if p.grad is None or not p.grad.any()]
+
+
+@every
+@pytest.mark.parametrize("fill", [None, -1.0])
+def test_the_masked_encoder_never_sees_what_is_absent(
+    event: tuple[int, ...], fill: float | None
+) -> None:
+    made, x, mask = make(event, fill=fill), rows(event, 1).flatten(1), masks(event, 1)
+    x.requires_grad_()
+    for k in range(4):
+        r = made.encode_masked(x, mask[:, k : k + 1])
+        total = r.component_distribution.base_dist.loc.sum() + r.mixture_distribution.logits.sum()
+        (gradient,) = torch.autograd.grad(total, x)
+        present = positions(event).expand(mask[0, k]).flatten()
+        assert not gradient[0, ~present].any()
+        assert bool(present.any()) == bool(gradient[0, present].any())
+
+
+@every
+def test_absent_is_not_zero(event: tuple[int, ...]) -> None:
+    made = make(event)
+    zeros = made.likelihood.families[-1].center.mean().expand(1, torch.Size(event).numel())
+    r = made.encode_masked(zeros.clone(), masks(event, 1)[:, :2])
+    assert not torch.allclose(*r.component_distribution.base_dist.loc.unbind(1))
+
+
+@every
+def test_parts_change_memory_alone(event: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, x, mask = make(event), rows(event).flatten(1), masks(event, 40)
+    monkeypatch.setattr(networks, "_MOST_HELD", 1)
+    parts = make(event)
+    z = torch.randn(5, 2, 3)
+    torch.testing.assert_close(parts.decode(z).eta, whole.decode(z).eta)
+    torch.testing.assert_close(parts.encode(x).mean, whole.encode(x).mean)
+    found, expected = (made.encode_masked(x, mask).mean for made in (parts, whole))
+    torch.testing.assert_close(found, expected)
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=20), st.sampled_from([(2, 3), (1, 2, 3)]))
+@settings(deadline=None, max_examples=40)
+def test_numbers_are_laid_out_where_their_elements_are(
+    elements: list[int], event: tuple[int, ...]
+) -> None:
+    element_of = torch.tensor(elements)
+    spread, flat = Channels(element_of, event), torch.arange(1.0, len(elements) + 1)[None]
+    canvas = spread(flat)
+    assert canvas.shape == (1, spread.channels, *event[1:])
+    assert torch.equal(FromChannels(spread)(canvas), flat)
+    copies = canvas.unflatten(1, (-1, event[0])).flatten(2)[0]
+    for element in range(6):
+        own = copies[:, element]
+        assert own[own > 0].tolist() == flat[0, element_of == element].tolist()
+
+
+class Factors:
+    """x = W z + noise with smooth W: of a series or a picture all conditionals are known."""
+
+    def __init__(self, event: tuple[int, ...]) -> None:
+        self.event = event
+        places = torch.cartesian_prod(*(torch.linspace(0, 1, side) for side in event[1:]))
+        places = places.reshape(-1, len(event) - 1)
+        centres = torch.rand(3, len(event) - 1, generator=torch.Generator().manual_seed(3))
+        bumps = torch.exp(-((places[:, None] - centres) ** 2).sum(-1) / 0.1)
+        signs = torch.tensor([[1.0, 1, 1], [1, -1, 0.5], [-1, 1, 1]])[: event[0]]
+        self.mixing = (signs[:, None] * bumps).flatten(0, 1)
+        self.covariance = self.mixing @ self.mixing.T + 0.01 * torch.eye(len(self.mixing))
+
+    def rows(self, count: int, seed: int) -> Tensor:
+        generator = torch.Generator().manual_seed(seed)
+        z = torch.randn(count, 3, generator=generator)
+        noise = 0.1 * torch.randn(count, len(self.mixing), generator=generator)
+        return (z @ self.mixing.T + noise).unflatten(1, self.event)
+
+    def mean(self, x: Tensor, present: Tensor) -> Tensor:
+        """E[x | x_S] of a flat row."""
+        known, cross = self.covariance[present][:, present], self.covariance[:, present]
+        return torch.where(present, x, cross @ torch.linalg.solve(known, x[present]))
+
+
+@pytest.mark.parametrize(("event", "hidden"), [((2, 12), (16, 16)), ((3, 4, 5), (32,))])
+def test_the_mean_is_that_of_a_gaussian(event: tuple[int, ...], hidden: tuple[int, ...]) -> None:
+    law, players = Factors(event), positions(event)
+    bank = ms.fit_imputer(
+        law.rows(1500, 0),
+        players=players,
+        network="conv",
+        hidden=hidden,
+        latent=4,
+        components=1,
+        learning_rate=1e-2,
+        batch_size=64,
+        max_epochs=6,
+        temper=1.0,
+        bank_size=4000,
+    )
+    encoder = ms.VAEImputer(bank.network, bank.reference, players, posterior="encoder")
+    x, mask = law.rows(40, 1), ms.shapley_pairs(40, len(players), least=200, seed=2)
+    mask[..., 0] = True
+    absent = ~players.expand(mask).flatten(2)
+    expected = torch.stack(
+        [torch.stack([law.mean(x[b].flatten(), ~own) for own in absent[b]]) for b in range(40)]
+    )
+    for imputer in (bank, encoder):
+        found = imputer.mean(x, mask, torch.arange(200).reshape(40, 5), draws=64).flatten(2)
+        error = (found - expected)[absent].square().mean()
+        assert error < 0.1 * expected[absent].square().mean()
+
+
+def test_save_and_load(tmp_path: Path) -> None:
+    x = Factors((2, 9)).rows(100, 0)
+    quick = {"max_epochs": 1, "batch_size": 8, "hidden": (4,), "latent": 2, "temper": 0.5}
+    made = ms.fit_imputer(x, network="conv", **quick)  # type: ignore[arg-type]
+    made.save(tmp_path / "vae.ckpt")
+    loaded = ms.load_imputer(tmp_path / "vae.ckpt", made.reference)
+    mask, keys = torch.zeros(1, 1, 18, dtype=torch.bool), torch.tensor([[3]])
+    found = [one.impute(x[:1], mask, range(9), keys).rows for one in (made, loaded)]
+    assert torch.equal(*found)
+    assert found[0].shape == (1, 1, 9, 2, 9)
+
+
+def test_errors() -> None:
+    with pytest.raises(ValueError, match=r"`network` to be one of .*'mlp'.* but got 'cnn'"):
+        ms.fit_imputer(torch.randn(20, 4), network="cnn")
+    with pytest.raises(ValueError, match=r"rows \(channels, height, width\) .* of shape \(4,\)"):
+        ms.fit_imputer(torch.randn(20, 4), network="conv")

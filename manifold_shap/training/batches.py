@@ -21,6 +21,25 @@ class IndexBatches(Sampler[Tensor]):
     """Row indices of each batch of an epoch; the order is a function of (seed, epoch) alone.
 
     Lightning calls `set_epoch`, so that a resumed training gets the batches that it would have had.
+
+    Of several processes each has its part of every batch, so that any number of them takes the same
+    steps on the same rows. A process for which a last, short batch has no row left gets one of the
+    others' rows, which does not count: all have to take part in every step.
+
+    >>> parts = [IndexBatches(5, 4, False, 0, 5, rank=rank, ranks=2) for rank in range(2)]
+    >>> [[index.tolist() for index in part] for part in parts]
+    [[[0, 1], [4]], [[2, 3], [4]]]
+    >>> [[part.counts(number) for number in range(2)] for part in parts]
+    [[(2, 4), (1, 1)], [(2, 4), (0, 1)]]
+
+    Attributes:
+        rows: number of rows.
+        batch_size: rows of a batch, those of all processes together.
+        shuffle: whether the order differs between epochs; else it is that of the rows.
+        seed: of the order.
+        total: rows of an epoch, see `loader`.
+        epoch: number of the epoch.
+        rank, ranks: which of how many processes this is.
     """
 
     rows: int
@@ -29,6 +48,8 @@ class IndexBatches(Sampler[Tensor]):
     seed: int
     total: int
     epoch: int = 0
+    rank: int = 0
+    ranks: int = 1
 
     def set_epoch(self, epoch: int) -> None:
         """Choose the epoch whose order the next iteration gives."""
@@ -39,7 +60,15 @@ class IndexBatches(Sampler[Tensor]):
 
     def __iter__(self) -> Iterator[Tensor]:
         # A generator, because Lightning calls `set_epoch` after `iter` when it resumes.
-        yield from self._order().split(self.batch_size)
+        for batch in self._order().split(self.batch_size):
+            own = batch.tensor_split(self.ranks)[self.rank]
+            yield own if len(own) else batch[:1]
+
+    def counts(self, number: int) -> tuple[int, int]:
+        """Rows of a batch that count in this process, and in all of them."""
+        every = min(self.batch_size, self.total - number * self.batch_size)
+        share, more = divmod(every, self.ranks)
+        return share + (self.rank < more), every
 
     def _order(self) -> Tensor:
         if not self.shuffle:
@@ -65,6 +94,8 @@ def loader(
     shuffle: bool = False,
     seed: int = 0,
     rows_per_epoch: int | None = None,
+    rank: int = 0,
+    ranks: int = 1,
 ) -> DataLoader[tuple[Tensor, ...]]:
     """A loader of rows in memory; a batch is a tuple with one tensor per argument.
 
@@ -79,6 +110,7 @@ def loader(
         seed: of the order, 0 or more.
         rows_per_epoch: rows drawn in one epoch, by default each row once. More than there are
             rows repeats full permutations, so that a small table has epochs of a useful length.
+        rank, ranks: which of how many processes this is: a batch is its part of one.
 
     Raises:
         TypeError: an argument is not a tensor, or a number is none.
@@ -90,7 +122,7 @@ def loader(
     return DataLoader(
         GatheredRows(*tensors),
         batch_size=None,
-        sampler=IndexBatches(rows, size, shuffle, check_seed(seed), total),
+        sampler=IndexBatches(rows, size, shuffle, check_seed(seed), total, rank=rank, ranks=ranks),
         collate_fn=tuple,
         # Without one, each pass over the loader would draw from the global generator.
         generator=torch.Generator(),

@@ -9,12 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from manifold_shap.io.files import load_checkpoint
-from manifold_shap.training.batches import loader
 from manifold_shap.training.task import Task
-
-# An epoch ends with a validation: after every few batches it would cost more than the training.
-_LEAST_BATCHES = 100
 
 
 def train(
@@ -28,6 +23,10 @@ def train(
     After every epoch `best.ckpt` and `last.ckpt` are written. Where there is a `last.ckpt` of the
     same training, it is continued, with the same result as without the interruption.
 
+    On several devices a step is on `batch_size` rows of all of them together, the same rows as on
+    one; what the loss draws differs between them. The processes are started here, or by `torchrun`
+    and the like; then each of them has to call this, and ends with the same weights.
+
     Args:
         task: what to train; it ends on the CPU, with the weights that were kept.
         rows: tensors with one common first axis; a batch is a tuple with a part of each.
@@ -40,21 +39,16 @@ def train(
 
     Raises:
         ValueError: the loss is not finite; settings that Lightning or this machine refuses; the
-            directory holds another training.
-        OSError: no space for the checkpoints; the earlier ones stay.
+            directory holds another training, or not for all processes the same.
+        OSError: no space for the checkpoints, or a process ended; the earlier ones stay.
+        MemoryError: a batch takes more memory than there is; the earlier checkpoints stay.
         KeyboardInterrupt: on Ctrl-C; the best checkpoint so far stays in the directory.
     """
-    from manifold_shap.training.shell import fit
+    from manifold_shap.training.runner import fit
 
-    size, seed = options["batch_size"], options["seed"]
-    length = max(len(rows[0]), _LEAST_BATCHES * size)
-    batches = loader(*rows, batch_size=size, shuffle=True, seed=seed, rows_per_epoch=length)
-    held_out = loader(*validation, batch_size=max(size, 1024))
     with tempfile.TemporaryDirectory() as scratch:
         directory = Path(options["directory"] or scratch)
-        epochs, seconds = fit(task, batches, held_out, directory, options)
-        # Only what can be read back counts as trained.
-        kept = load_checkpoint(directory / "best.ckpt", task.kind)
+        kept, epochs, seconds = fit(task, rows, validation, directory, options)
     task.load_state_dict(kept["state_dict"])
     task.eval().cpu()
     return {"epochs": epochs, "train_seconds": seconds, "validation": kept["validation"]}

@@ -1,36 +1,28 @@
-"""Runs a training with Lightning: checkpoints, early stopping, averaged weights, resumption."""
+"""Takes the steps of a training and of its validation, in one process or several, for Lightning."""
 
-import logging
 import math
 import time
-import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from functools import partial
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import lightning as L
+import numpy as np
 import torch
-from lightning.fabric.utilities.exceptions import MisconfigurationException
-from lightning.pytorch.callbacks import (
-    Callback,
-    EarlyStopping,
-    ModelCheckpoint,
-    WeightAveraging,
-)
 from torch import Tensor
-from torch.optim.swa_utils import get_ema_multi_avg_fn
 from torch.utils.data import DataLoader
 from tqdm import tqdm
 
 from manifold_shap._progress import progress_bar
 from manifold_shap._words import UnfitError
+from manifold_shap.training.batches import IndexBatches, loader
 from manifold_shap.training.task import SCHEDULES, Task
 
 # Steps between checks of the training loss, and between updates of a progress bar: on an
 # accelerator each waits for its step.
 _EVERY = 20
+
+# An epoch ends with a validation: after every few batches it would cost more than the training.
+_LEAST_BATCHES = 100
 
 
 class Shell(L.LightningModule):
@@ -40,8 +32,11 @@ class Shell(L.LightningModule):
     interrupted and resumed draws the same. In validation it is a function of the seed and the
     batch: every epoch draws the same.
 
+    Of several processes each draws numbers of its own, the first those of a training on one device.
+
     Args:
         task: what to train.
+        about: what has to be the same in all processes, plain data.
         started: when the training would have begun had it never been interrupted.
         progress: whether a training of more than two seconds shows a bar over all of its steps.
     """
@@ -49,19 +44,33 @@ class Shell(L.LightningModule):
     # Of the class until a training starts: averaged weights are those of a copy of the shell.
     bar = tqdm(disable=True)
 
-    def __init__(self, task: Task, started: float, progress: bool | None) -> None:
+    def __init__(self, task: Task, about: Any, started: float, progress: bool | None) -> None:
         super().__init__()
-        self.task, self.started, self.progress = task, started, progress
+        self.task, self.about, self.started, self.progress = task, about, started, progress
         self._losses: list[Tensor] = []
+
+    def setup(self, stage: str) -> None:
+        strategy = self.trainer.strategy
+        same = strategy.broadcast(self.about) == self.about
+        if not strategy.reduce_boolean_decision(same, all=True):
+            raise ValueError(
+                f"Expected all {self.trainer.world_size} processes to be in the same training of a "
+                f"{self.task.kind}, begun or continued, but they differ; give all of them the same "
+                "settings and rows, and a `directory` on a disk that their machines share."
+            )
 
     def on_train_start(self) -> None:
         steps, done = int(self.trainer.estimated_stepping_batches), self.global_step
-        self.bar = progress_bar(self.progress, steps, self.task.kind, "step", initial=done)
+        progress = self.progress if self.trainer.is_global_zero else False
+        self.bar = progress_bar(progress, steps, self.task.kind, "step", initial=done)
 
     def training_step(self, batch: tuple[Tensor, ...], batch_idx: int) -> Tensor:
         loss = self.task.loss(batch, self._generator(self.global_step)).mean()
+        own, every = _counts(self.trainer.train_dataloader, batch_idx)
+        # Lightning takes the mean over processes; their parts of a batch may differ by a row.
+        loss = loss * (own * self.trainer.world_size / every)
         if batch_idx % _EVERY == 0:
-            self._check_finite(loss, "training")
+            self._check_finite(self.trainer.strategy.reduce(loss.detach()), "training")
         return loss
 
     def on_train_batch_end(self, *_: Any) -> None:
@@ -76,12 +85,18 @@ class Shell(L.LightningModule):
 
     def validation_step(self, batch: tuple[Tensor, ...], batch_idx: int) -> None:
         # No training step has a negative number.
-        self._losses.append(self.task.loss(batch, self._generator(-1 - batch_idx)))
+        losses = self.task.loss(batch, self._generator(-1 - batch_idx))
+        own, _ = _counts(self.trainer.val_dataloaders, batch_idx)
+        self._losses.append(losses[:own])
 
     def on_validation_epoch_end(self) -> None:
-        validation = torch.cat(self._losses).mean()
+        losses = torch.cat(self._losses)
+        mean = losses.mean() if len(losses) else losses.new_zeros(())
+        strategy = self.trainer.strategy
+        every = strategy.reduce(torch.tensor(len(losses), device=self.device), reduce_op="sum")
+        validation = strategy.reduce(mean * (len(losses) / every), reduce_op="sum")
         self._check_finite(validation, "validation")
-        self.log("validation", validation)
+        self.log("validation", validation, sync_dist=True)
         shown = {"epoch": self.current_epoch + 1, "validation": f"{validation:.4g}"}
         self.bar.set_postfix(shown, refresh=False)
 
@@ -110,6 +125,8 @@ class Shell(L.LightningModule):
 
     def _generator(self, step: int) -> torch.Generator:
         seed = (self.task.settings["seed"] * 1_000_003 + step) % 2**63
+        if self.global_rank:
+            seed = int(np.random.SeedSequence([seed, self.global_rank]).generate_state(1)[0])
         return torch.Generator(self.device).manual_seed(seed)
 
     def _check_finite(self, loss: Tensor, part: str) -> None:
@@ -124,104 +141,40 @@ class Shell(L.LightningModule):
             )
 
 
+def _counts(batches: Any, number: int) -> tuple[int, int]:
+    sampler: IndexBatches = batches.sampler
+    return sampler.counts(number)
+
+
 def _rename(checkpoint: dict[str, Any], name_of: Callable[[str], str]) -> None:
     """Rename the weights of a checkpoint: in a file they are those of the task."""
     for part in {"state_dict", "current_model_state"} & checkpoint.keys():
         checkpoint[part] = {name_of(name): weight for name, weight in checkpoint[part].items()}
 
 
-def fit(
-    task: Task,
-    batches: DataLoader,
-    validation: DataLoader,
-    directory: Path,
-    options: Mapping[str, Any],
-) -> tuple[int, float]:
-    """Train a task, or resume a training that was interrupted; see `train`.
+class Batches(L.LightningDataModule):
+    """Batches of a training and of its validation, of which every process has its part.
 
-    Returns:
-        Epochs and seconds, those before an interruption included.
+    Args:
+        rows, validation: see `train`.
+        size: rows of a batch, those of all processes together.
+        seed: of their order.
     """
-    last, epochs = directory / "last.ckpt", options["max_epochs"]
-    before = task.interrupted(last)
-    if before is not None and _stopped_early(before):
-        epochs = before["epoch"] + 1
-    started = time.perf_counter() - (before["seconds"] if before else 0.0)
-    shell = Shell(task, started, options["progress"])
-    with _quiet():
-        runner = _runner(directory, epochs, _callbacks(directory, options), options)
-        try:
-            runner.fit(
-                shell, batches, validation, ckpt_path=last if before else None, weights_only=True
-            )
-        except SystemExit as error:
-            # What Lightning makes of Ctrl-C; it would end a notebook.
-            raise KeyboardInterrupt from error
-        except OSError as error:
-            raise type(error)(
-                error.errno,
-                f"Could not write the checkpoints of the training to {directory} "
-                f"({error.strerror or error}); free some space or choose another place. The same "
-                "call continues from the last one that was written.",
-            ) from error
-        finally:
-            shell.bar.close()
-    return runner.current_epoch, time.perf_counter() - shell.started
 
+    def __init__(
+        self, rows: tuple[Tensor, ...], validation: tuple[Tensor, ...], size: int, seed: int
+    ) -> None:
+        super().__init__()
+        self.rows, self.validation, self.size, self.seed = rows, validation, size, seed
 
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence Lightning's advertisements and the warnings that do not apply here."""
-    loggers = [logging.getLogger(f"lightning.{name}") for name in ("pytorch", "fabric")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.WARNING)
-    try:
-        with warnings.catch_warnings():
-            # Batches are gathered from memory: worker processes would only slow them down.
-            warnings.filterwarnings("ignore", ".*does not have many workers.*")
-            warnings.filterwarnings("ignore", ".*Checkpoint directory .* exists and is not empty.*")
-            # Lightning 2.6 still uses a check that torch 2.10 deprecated.
-            warnings.filterwarnings("ignore", ".*treespec, LeafSpec.*", FutureWarning)
-            yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
+    def train_dataloader(self) -> DataLoader:
+        length = max(len(self.rows[0]), _LEAST_BATCHES * self.size)
+        return self._loader(self.rows, self.size, shuffle=True, rows_per_epoch=length)
 
+    def val_dataloader(self) -> DataLoader:
+        return self._loader(self.validation, max(self.size, 1024))
 
-def _runner(
-    directory: Path, epochs: int, callbacks: list[Callback], options: Mapping[str, Any]
-) -> L.Trainer:
-    own = dict(options["trainer"] or {})
-    silent = dict.fromkeys(("logger", "enable_model_summary", "enable_progress_bar"), False)
-    usual = {"callbacks": callbacks, "default_root_dir": directory, "max_epochs": epochs}
-    try:
-        return L.Trainer(**{**silent, **usual, "num_sanity_val_steps": 0, **own})
-    except (MisconfigurationException, ImportError, RuntimeError, ValueError, TypeError) as error:
-        raise ValueError(
-            "Expected `trainer` settings that Lightning and this machine can run but got "
-            f"{own}: {error}"
-        ) from error
-
-
-def _callbacks(directory: Path, options: Mapping[str, Any]) -> list[Callback]:
-    patience, decay = options["patience"], options["weight_averaging"]
-    callbacks: list[Callback] = []
-    if decay is not None:
-        # Averaging comes first: the checkpoints must see the weights that it has swapped in.
-        average = get_ema_multi_avg_fn(decay)
-        callbacks.append(WeightAveraging(use_buffers=False, multi_avg_fn=average))
-    if patience is not None:
-        stop = EarlyStopping("validation", patience=patience, check_on_train_epoch_end=False)
-        callbacks.append(stop)
-    checkpoint = partial(
-        ModelCheckpoint, directory, enable_version_counter=False, save_on_train_epoch_end=False
-    )
-    monitor, mode = ("epoch", "max") if patience is None else ("validation", "min")
-    callbacks += [checkpoint("best", monitor=monitor, mode=mode), checkpoint("last")]
-    return callbacks
-
-
-def _stopped_early(checkpoint: Mapping[str, Any]) -> bool:
-    states = checkpoint.get("callbacks", {}).values()
-    return any(state.get("stopped_epoch", 0) > 0 for state in states)
+    def _loader(self, parts: tuple[Tensor, ...], size: int, **order: Any) -> DataLoader:
+        assert self.trainer is not None
+        rank, ranks = self.trainer.global_rank, self.trainer.world_size
+        return loader(*parts, batch_size=size, seed=self.seed, rank=rank, ranks=ranks, **order)

@@ -43,7 +43,9 @@ class TrainingOptions(TypedDict, total=False):
             validated and kept; None for the plain weights.
         seed: of the initial weights, the batches, and what the loss draws.
         directory: keeps checkpoints, and an interrupted training found there is continued.
-        trainer: arguments of `lightning.Trainer`, such as `{"accelerator": "gpu"}`.
+        trainer: arguments of `lightning.Trainer`, such as `{"accelerator": "gpu"}`; with
+            `"devices": 2` a step is on `batch_size` rows of both together, and a script has its
+            calls under `if __name__ == "__main__":`.
         progress: whether a training of more than two seconds shows a progress bar; by default
             where a person looks, see `progress_bar`.
     """

@@ -129,7 +129,7 @@ def test_a_task_without_a_loss_is_no_task() -> None:
 
 def test_the_validation_loss_is_the_mean_over_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     # Batches of 8 and 5: the mean of their means would be another number.
-    monkeypatch.setattr("manifold_shap.training.loop.max", lambda *_: 8, raising=False)
+    monkeypatch.setattr("manifold_shap.training.shell.max", lambda *_: 8, raising=False)
     trained = fit(weight_averaging=None, max_epochs=1)
     task = trained.task
     noise = [drawn for training, drawn in task.seen if not training]

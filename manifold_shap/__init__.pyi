@@ -69,6 +69,8 @@ from .surrogate.fit import load_surrogate as load_surrogate
 from .tables.codebook import Codebook as Codebook
 from .tables.schema import Column as Column
 from .tables.schema import Schema as Schema
+from .text import Vocabulary as Vocabulary
+from .text import word_maps as word_maps
 from .vae import VAEImputer as VAEImputer
 from .vae.fit import fit_imputer as fit_imputer
 from .vae.fit import load_imputer as load_imputer

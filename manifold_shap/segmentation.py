@@ -206,9 +206,11 @@ def check_labels(labels: Int64[Tensor, "rows *event"]) -> Int64[Tensor, " rows"]
     wrong |= (count == 0) | (flat.amin(1) < -1)
     if bool(wrong.any()):
         row = int(wrong.nonzero()[0])
+        found = flat[row].unique().tolist()
+        fix = "; it is padding alone and has no players, so leave it out" if found == [-1] else ""
         raise ValueError(
             f"Expected the labels of each row to be 0, 1, ... without a gap but row {row} has "
-            f"{flat[row].unique().tolist()[:20]}."
+            f"{found[:20]}{fix}."
         )
     return count
 

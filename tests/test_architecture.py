@@ -30,7 +30,7 @@ LAYERS = (
     ),
     ("players",),
     ("coalitions",),
-    ("ordering", "laws", "segmentation"),
+    ("ordering", "laws", "segmentation", "text"),
     ("simplex",),
     ("spaces",),
     ("models", "tables", "naive_bayes_models"),

@@ -1,0 +1,256 @@
+"""Turns texts into rows of token ids and back, and tells the words and sentences of these rows."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from manifold_shap._checks import check_distinct, check_whole, to_tensor
+from manifold_shap._words import check_flag, warn
+from manifold_shap.io.files import write_whole
+from manifold_shap.text.tokens import check_texts, ends_sentence, is_word, tokens_of
+
+PADDING, UNKNOWN = 0, 1
+_SPECIAL = ("<padding>", "<unknown>")
+# The largest number up to which float32 has all whole numbers.
+_MOST_TOKENS = 2**24
+_FORMAT = "manifold_shap vocabulary 1"
+
+
+class Vocabulary:
+    """The tokens that a model of texts knows, by their numbers.
+
+    Tokens are words, numbers and punctuation marks. Rows of their numbers are padded by 0 at the
+    end, as `Players.tokens` has it, and a token that is not known is 1.
+
+        >>> vocabulary = Vocabulary.fit(["A good film. See it!", "A bad film."])
+        >>> rows = vocabulary.encode(["A good film.", "See it"])
+        >>> rows
+        tensor([[2., 5., 3., 4.],
+                [6., 7., 0., 0.]])
+        >>> vocabulary.decode(rows)
+        [['a', 'good', 'film', '.'], ['see', 'it']]
+
+    With a value function of a model of such rows, `value.grouped(vocabulary.words, count)` has
+    words as players, and `value.grouped(vocabulary.sentences, count)` sentences.
+
+    Attributes:
+        tokens: by number; the first two stand for padding and for what is unknown.
+        lowercase: whether texts are put into small letters first.
+
+    Args:
+        tokens: those that are known, which get the numbers from 2 on.
+        lowercase: as the attribute.
+
+    Raises:
+        TypeError, ValueError: tokens that are no texts, that occur twice, or too many.
+    """
+
+    def __init__(self, tokens: Iterable[str], lowercase: bool = True) -> None:
+        known = check_texts(tokens, "tokens")
+        check_distinct((*_SPECIAL, *known), "tokens")
+        self.tokens = (*_SPECIAL, *known)
+        check_whole("the number of tokens", len(self.tokens), most=_MOST_TOKENS)
+        self.lowercase = check_flag("lowercase", lowercase)
+        self._number = {token: number for number, token in enumerate(self.tokens)}
+        self._is_word = torch.tensor([False, True, *map(is_word, known)])
+        self._ends = torch.tensor([False, False, *map(ends_sentence, known)])
+
+    @classmethod
+    def fit(cls, texts: Any, size: int = 20_000, lowercase: bool = True) -> "Vocabulary":
+        """The most frequent tokens of some texts; of equally frequent ones, those that come first.
+
+        Args:
+            texts: a list, an array or a column of texts.
+            size: the most numbers that there are, those of padding and of unknown tokens included:
+                as many rows as an embedding needs.
+            lowercase: see `Vocabulary`.
+
+        Raises:
+            TypeError: `texts` is no list of texts.
+            ValueError: no text, or none with a token; a size below 3.
+        """
+        size = check_whole("size", size, len(_SPECIAL) + 1, _MOST_TOKENS)
+        lowercase = check_flag("lowercase", lowercase)
+        found: Counter[str] = Counter()
+        for text in check_texts(texts):
+            found.update(tokens_of(text.lower() if lowercase else text))
+        if not found:
+            raise ValueError(
+                "Expected a word or a punctuation mark in `texts` but all of them are empty."
+            )
+        return cls([token for token, _ in found.most_common(size - len(_SPECIAL))], lowercase)
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(map(repr, self.tokens[2:7]))
+        return f"Vocabulary({len(self)} tokens: {shown}{', ...' if len(self) > 7 else ''})"
+
+    def encode(
+        self, texts: Any, length: int | None = None, truncate: bool = False
+    ) -> Float[Tensor, "rows length"]:
+        """Rows of the numbers of tokens, padded at the end.
+
+        A text without a token is a row of padding alone: models take it, but it has no players and
+        cannot be explained.
+
+        Args:
+            texts: a list, an array or a column of texts.
+            length: of a row, in tokens; by default that of the longest text.
+            truncate: cut what is longer than `length`, instead of an error.
+
+        Raises:
+            TypeError: `texts` is no list of texts.
+            ValueError: no text; a text longer than `length`.
+
+        Warns:
+            UserWarning: there are unknown tokens; it says which share of all they are.
+        """
+        lists = [tokens_of(t.lower() if self.lowercase else t) for t in check_texts(texts)]
+        longest = max(map(len, lists))
+        length = max(longest, 1) if length is None else check_whole("length", length)
+        long = [k for k, tokens in enumerate(lists) if len(tokens) > length]
+        if not check_flag("truncate", truncate) and long:
+            raise ValueError(
+                f"Expected texts of at most `length` = {length} tokens but text {long[0]} has "
+                f"{len(lists[long[0]])}, one of {len(long)} that are longer; give a length up to "
+                f"{longest}, or cut them by truncate=True."
+            )
+        rows = torch.full((len(lists), length), PADDING)
+        for row, tokens in zip(rows, lists, strict=True):
+            numbers = [self._number.get(token, UNKNOWN) for token in tokens[:length]]
+            row[: len(numbers)] = torch.tensor(numbers, dtype=torch.int64)
+        unknown, every = int((rows == UNKNOWN).sum()), int((rows != PADDING).sum())
+        if unknown:
+            warn(
+                f"{unknown} of {every} tokens ({unknown / every:.1%}) are not in the vocabulary of "
+                f"{len(self)} and become {_SPECIAL[UNKNOWN]!r}; `Vocabulary.fit` may take a larger "
+                "`size`, or texts more like these."
+            )
+        return rows.float()
+
+    def decode(self, rows: Any) -> list[list[str]]:
+        """The tokens of each row, without its padding.
+
+        Raises:
+            TypeError, ValueError: rows of something else than the numbers of this vocabulary.
+        """
+        numbers = self._numbers(rows)
+        lengths = _lengths(numbers).tolist()
+        return [
+            [self.tokens[number] for number in row[:length]]
+            for row, length in zip(numbers.tolist(), lengths, strict=True)
+        ]
+
+    def words(self, rows: Any) -> Int64[Tensor, "rows length"]:
+        """The number of the word that each token belongs to, -1 for padding.
+
+        A punctuation mark belongs to the word before it; at the beginning of a row, to the first.
+
+        >>> vocabulary = Vocabulary.fit(["Well, see it!"])
+        >>> vocabulary.words(vocabulary.encode(["Well, see it!", "see"]))
+        tensor([[ 0,  0,  1,  2,  2],
+                [ 0, -1, -1, -1, -1]])
+
+        Raises:
+            TypeError, ValueError: as of `decode`.
+        """
+        numbers = self._numbers(rows)
+        word = self._is_word.to(numbers.device)[numbers]
+        return _inside(numbers, (word.cumsum(1) - 1).clamp(min=0))
+
+    def sentences(self, rows: Any) -> Int64[Tensor, "rows length"]:
+        """The number of the sentence that each token belongs to, -1 for padding.
+
+        A sentence ends before the next word that follows a full stop, an exclamation or a question
+        mark; one after an abbreviation counts as well.
+
+        >>> vocabulary = Vocabulary.fit(["Good film. See it!"])
+        >>> vocabulary.sentences(vocabulary.encode(["See it! Good film."]))
+        tensor([[0, 0, 0, 1, 1, 1]])
+
+        Raises:
+            TypeError, ValueError: as of `decode`.
+        """
+        numbers = self._numbers(rows)
+        word = self._is_word.to(numbers.device)[numbers]
+        ended = self._ends.to(numbers.device)[numbers].cumsum(1)
+        # How many marks came before the word before.
+        last = torch.where(word, ended, -1).cummax(1).values
+        before = torch.cat((torch.full_like(last[:, :1], -1), last[:, :-1]), dim=1)
+        begins = word & (before >= 0) & (ended > before)
+        return _inside(numbers, begins.cumsum(1))
+
+    def save(self, path: str | Path) -> None:
+        """Write the vocabulary to one file, as JSON.
+
+        Raises:
+            OSError: no space or no permission; what stood at `path` is left as it was.
+        """
+        plain = {"format": _FORMAT, "lowercase": self.lowercase, "tokens": self.tokens[2:]}
+        text = json.dumps(plain, ensure_ascii=False)
+        write_whole(path, lambda beside: beside.write_text(text, encoding="utf-8"))
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Vocabulary":
+        """The vocabulary that `save` wrote.
+
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     Vocabulary(["good", "bad"]).save(f"{folder}/vocabulary.json")
+        ...     Vocabulary.load(f"{folder}/vocabulary.json")
+        Vocabulary(4 tokens: 'good', 'bad')
+
+        Raises:
+            FileNotFoundError: no file is there.
+            ValueError: it is damaged, or something else.
+        """
+        try:
+            plain = json.loads(Path(path).read_text(encoding="utf-8"))
+            if plain["format"] != _FORMAT:
+                raise ValueError(f"its format is {plain['format']!r:.50}")
+            return cls(plain["tokens"], plain["lowercase"])
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"Expected a vocabulary in {path} but it is damaged, or something else "
+                f"({type(error).__name__}: {str(error).splitlines()[0]:.200}); write it again by "
+                "`vocabulary.save(path)`."
+            ) from error
+
+    def _numbers(self, rows: Any) -> Int64[Tensor, "rows length"]:
+        """Rows as whole numbers of tokens."""
+        x = to_tensor(rows, "rows")
+        if x.ndim != 2 or x.shape[1] == 0:
+            raise ValueError(
+                f"Expected `rows` of shape (rows, length) but got {tuple(x.shape)}; one row is "
+                "`rows[:1]`."
+            )
+        wrong = ((x != x.floor()) | (x < 0) | ~(x < len(self))).nonzero().tolist()
+        if wrong:
+            row, place = wrong[0]
+            raise ValueError(
+                f"Expected whole numbers from 0 to {len(self) - 1}, those of this vocabulary, in "
+                f"`rows` but row {row} has {x[row, place].item():g} in place {place}; give what "
+                "its `encode` returned."
+            )
+        return x.long()
+
+
+def _lengths(numbers: Int64[Tensor, "rows length"]) -> Int64[Tensor, " rows"]:
+    places = torch.arange(1, numbers.shape[1] + 1, device=numbers.device)
+    return ((numbers != PADDING) * places).amax(1)
+
+
+def _inside(
+    numbers: Int64[Tensor, "rows length"], labels: Int64[Tensor, "rows length"]
+) -> Int64[Tensor, "rows length"]:
+    """Labels, and -1 for padding."""
+    places = torch.arange(numbers.shape[1], device=numbers.device)
+    return labels.where(places < _lengths(numbers)[:, None], -1)

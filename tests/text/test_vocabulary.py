@@ -1,0 +1,174 @@
+"""Texts as rows: round trips, padding, unknown tokens, words and sentences."""
+
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+import manifold_shap as ms
+from manifold_shap.segmentation import check_labels
+from manifold_shap.text.tokens import tokens_of
+
+TEXTS = ["A good film.", "“It's bad!” he said... Don't go? 3.5 stars", "good, good"]
+texts = st.lists(st.text("ab1 .!?,'\n\"é-", max_size=30), min_size=1, max_size=5)
+
+
+@given(texts)
+@settings(deadline=None, max_examples=60)
+def test_what_is_encoded_is_decoded(some: list[str]) -> None:
+    if not any(map(tokens_of, some)):
+        with pytest.raises(ValueError, match="all of them are empty"):
+            ms.Vocabulary.fit(some)
+        return
+    vocabulary = ms.Vocabulary.fit(some, lowercase=False)
+    rows = vocabulary.encode(some)
+    assert rows.dtype == torch.float32
+    assert vocabulary.decode(rows) == [tokens_of(text) for text in some]
+    wide = vocabulary.encode(some, rows.shape[1] + 3)
+    assert torch.equal(wide[:, : rows.shape[1]], rows)
+    assert (wide[:, rows.shape[1] :] == 0).all()
+    # What is owned by tokens is what belongs to words, and to sentences.
+    inside = ms.Players.tokens(wide.shape[1]).owners(wide) >= 0
+    full = wide[inside.any(1)]
+    for labels in (vocabulary.words, vocabulary.sentences):
+        assert torch.equal(labels(wide) >= 0, inside)
+        found = labels(full)
+        check_labels(found)
+        steps = found.diff()[found[:, 1:] >= 0]
+        assert set(steps.tolist()) <= {0, 1}
+    assert (vocabulary.sentences(wide) <= vocabulary.words(wide)).all()
+
+
+def by_hand(text: str, groups: str) -> list[str]:
+    """The tokens of each group of a text, joined."""
+    vocabulary = ms.Vocabulary.fit([text])
+    rows = vocabulary.encode([text])
+    labels = getattr(vocabulary, groups)(rows)[0].tolist()
+    tokens = vocabulary.decode(rows)[0]
+    return [
+        " ".join(t for t, label in zip(tokens, labels, strict=True) if label == k)
+        for k in range(max(labels) + 1)
+    ]
+
+
+def test_words_have_the_punctuation_behind_them_and_sentences_end_at_marks() -> None:
+    assert by_hand(TEXTS[1], "words") == [
+        "“ it's", "bad ! ”", "he", "said . . .", "don't", "go ?", "3.5", "stars",
+    ]  # fmt: skip
+    assert by_hand(TEXTS[1], "sentences") == [
+        "“ it's bad ! ”", "he said . . .", "don't go ?", "3.5 stars",
+    ]  # fmt: skip
+    assert by_hand("... and?!", "sentences") == ["... and ? !".replace("...", ". . .")]
+    assert by_hand("?!", "words") == ["? !"]
+
+
+def test_the_most_frequent_tokens_are_known() -> None:
+    vocabulary = ms.Vocabulary.fit(TEXTS, size=5)
+    assert len(vocabulary) == 5
+    assert vocabulary.tokens == ("<padding>", "<unknown>", ".", "good", "a")
+    with pytest.warns(UserWarning, match=r"1 of 4 tokens \(25.0%\) are not in the vocabulary of 5"):
+        rows = vocabulary.encode(["A GOOD movie."])
+    assert vocabulary.decode(rows) == [["a", "good", "<unknown>", "."]]
+    assert vocabulary.words(rows).tolist() == [[0, 1, 2, 2]]
+    cased = ms.Vocabulary.fit(TEXTS, lowercase=False)
+    assert {"A", "Don't"} <= set(cased.tokens)
+
+
+@pytest.mark.parametrize("kind", [tuple, np.array, pd.Series])
+def test_texts_come_in_any_list(kind) -> None:
+    vocabulary = ms.Vocabulary.fit(kind(TEXTS))
+    assert torch.equal(vocabulary.encode(kind(TEXTS)), vocabulary.encode(TEXTS))
+
+
+def test_texts_of_no_one_and_many_tokens() -> None:
+    long = "good " * 10_000
+    vocabulary = ms.Vocabulary.fit(TEXTS)
+    with pytest.raises(ValueError, match="`length` = 100 tokens but text 2 has 10000, one of 1"):
+        vocabulary.encode(["", "good", long], length=100)
+    rows = vocabulary.encode(["", "good", long], length=100, truncate=True)
+    assert (rows > 0).sum(1).tolist() == [0, 1, 100]
+    assert vocabulary.decode(rows)[:2] == [[], ["good"]]
+    assert vocabulary.encode([long]).shape == (1, 10_000)
+    assert vocabulary.encode([""]).tolist() == [[0.0]]
+    assert vocabulary.words(rows)[0].unique().tolist() == [-1]
+
+
+def test_words_and_sentences_are_players() -> None:
+    vocabulary = ms.Vocabulary.fit(TEXTS)
+    rows = vocabulary.encode(TEXTS)
+    worth = torch.arange(len(vocabulary)).float()
+
+    def game(x: Tensor, mask: Tensor) -> Tensor:
+        return (worth[x.long()][:, None] * mask).sum(-1, keepdim=True)
+
+    players = ms.Players.tokens(rows.shape[1])
+    value = ms.as_value_function(game, rows, players)
+    words = ms.exact_shapley(value.grouped(vocabulary.words, 8), rows)
+    assert words.counts.tolist() == [3, 8, 2]
+    labels = vocabulary.words(rows)
+    for row in range(3):
+        for k in range(int(words.counts[row])):
+            expected = rows[row][labels[row] == k].sum()
+            torch.testing.assert_close(words.phi[row, k, 0], expected)
+    sentences = ms.permutation_shapley(value.grouped(vocabulary.sentences, 4), rows)
+    assert sentences.counts.tolist() == [1, 4, 1]
+    with pytest.raises(ValueError, match=r"row 1 has \[-1\]; it is padding alone"):
+        ms.exact_shapley(value.grouped(vocabulary.words, 8), rows * torch.tensor([[1], [0], [1]]))
+
+
+def test_a_vocabulary_is_kept_in_a_file(tmp_path: Path) -> None:
+    vocabulary, path = ms.Vocabulary.fit(TEXTS, lowercase=False), tmp_path / "vocabulary.json"
+    vocabulary.save(path)
+    loaded = ms.Vocabulary.load(path)
+    assert (loaded.tokens, loaded.lowercase) == (vocabulary.tokens, False)
+    assert torch.equal(
+        loaded.sentences(loaded.encode(TEXTS)), vocabulary.sentences(loaded.encode(TEXTS))
+    )
+    whole = path.read_text(encoding="utf-8")
+    for broken in (whole[:-9], "[]", json.dumps({"format": "other"}), whole.replace("tokens", "t")):
+        path.write_text(broken, encoding="utf-8")
+        with pytest.raises(
+            ValueError, match=r"a vocabulary in .*vocabulary.json but it is damaged"
+        ):
+            ms.Vocabulary.load(path)
+    with pytest.raises(FileNotFoundError):
+        ms.Vocabulary.load(tmp_path / "none.json")
+
+
+def test_known_texts_are_encoded_without_a_warning() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ms.Vocabulary.fit(TEXTS).encode(TEXTS)
+
+
+VOCABULARY = ms.Vocabulary(["good", "bad"])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ms.Vocabulary.fit("good"), "`texts` to be a list of texts but got str; one text"),
+        (lambda: ms.Vocabulary.fit(3), "`texts` to be a list of texts but got int"),
+        (lambda: ms.Vocabulary.fit([]), "at least one text in `texts`"),
+        (lambda: ms.Vocabulary.fit(["a", None]), r"`texts\[1\]` to be text but got None"),
+        (lambda: ms.Vocabulary.fit(["a"], size=2), "`size` .* from 3 .* got 2"),
+        (lambda: ms.Vocabulary(["a", "a"]), r"distinct tokens but got \['a'\]"),
+        (lambda: ms.Vocabulary(["a"], "no"), "`lowercase` to be true or false"),
+        (lambda: VOCABULARY.encode(["good"], 0), "`length` .* at least 1 but got 0"),
+        (lambda: VOCABULARY.encode(["good"], truncate=1), "`truncate` to be true or false"),
+        (lambda: VOCABULARY.decode([[2.0, 4.0]]), "from 0 to 3, .* row 0 has 4 in place 1"),
+        (lambda: VOCABULARY.words([[2.0], [0.5]]), "row 1 has 0.5 in place 0"),
+        (lambda: VOCABULARY.words([2.0]), r"shape \(rows, length\) but got \(1,\)"),
+    ],
+)
+@pytest.mark.usefixtures("any_type")
+def test_texts_and_rows_that_do_not_fit(make, message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        make()

@@ -198,7 +198,7 @@ def fit_guided(
     if (known := Seen.of(seen)) is not None:
         task.extent.copy_(torch.stack(known))
     task.guide.describe(
-        inner.network.likelihood, inner.bank[kept], partial(_of_elements, teacher), generator
+        inner.network.likelihood, inner.bank[kept].eta, partial(_of_elements, teacher), generator
     )
     start = time.perf_counter()
     task.pairs = _pairs(value, teacher, teacher_pairs, seed, chosen["progress"])

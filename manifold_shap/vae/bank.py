@@ -1,13 +1,19 @@
 """Holds the decoded codes of training rows and weighs them, coalition after coalition."""
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from manifold_shap.vae.likelihood import Likelihood, Product
 from manifold_shap.vae.network import MaskedVAE
 
-# A bank takes at most 1 GiB.
+# A table of coefficients takes at most 1 GiB, and those that are decoded at a time 64 MiB.
 _BANK_ELEMENTS = 2**28
+_DECODED_ELEMENTS = 2**24
 
 # Least codes of a bank: with fewer, neighbours in a table are too far apart.
 _LEAST_CODES = 30_000
@@ -21,11 +27,126 @@ _BLOCK_ACCELERATOR = 64
 _LARGEST_UPDATE = 0.25
 
 
+class Bank(nn.Module, ABC):
+    """Codes of training rows, which represent the prior p(z), and what they decode to.
+
+    Attributes:
+        weights: weights of codes to compute at a time on a CPU.
+    """
+
+    weights: int
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Number of codes."""
+
+    @abstractmethod
+    def __getitem__(self, codes: Int64[Tensor, " some"]) -> Product:
+        """p(x|z) of the codes with these numbers."""
+
+    @abstractmethod
+    def log_prob(
+        self, statistics: Float[Tensor, "pairs f"], out: Float[Tensor, "pairs codes"] | None = None
+    ) -> Float[Tensor, "pairs codes"]:
+        """log p(x_S|z) of all codes: statistics of present elements, zero elsewhere."""
+
+    @abstractmethod
+    def running(self) -> "Callable[[Float[Tensor, 'pairs f']], Float[Tensor, 'pairs codes']]":
+        """`log_prob` for a sequence of coalitions that differ in few players, part by part."""
+
+    @abstractmethod
+    def mean(
+        self, weights: Iterable[Float[Tensor, "some codes"]]
+    ) -> Float[Tensor, "pairs elements"]:
+        """Expected values of the elements under weights of the codes, which come in parts."""
+
+
+class Tabulated(Bank):
+    """A bank that keeps the coefficients of all of its codes.
+
+    Args:
+        likelihood: of the elements.
+        table: coefficients; fastest where a code is a column in memory.
+    """
+
+    # What an efficient matrix product takes.
+    weights = 2**21
+    table: Tensor
+
+    def __init__(self, likelihood: Likelihood, table: Float[Tensor, "codes f"]) -> None:
+        super().__init__()
+        self.product = partial(Product, likelihood)
+        self.register_buffer("table", table, persistent=False)
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def __getitem__(self, codes: Int64[Tensor, " some"]) -> Product:
+        return self.product(self.table[codes])
+
+    def log_prob(self, statistics: Tensor, out: Tensor | None = None) -> Tensor:
+        return torch.mm(statistics, self.table.T, out=out)
+
+    def running(self) -> Callable[[Tensor], Tensor]:
+        return RunningLikelihood(self.table)
+
+    def mean(self, weights: Iterable[Tensor]) -> Tensor:
+        decoded = self.product(self.table).mean
+        return torch.cat([some @ decoded for some in weights])
+
+
+class Decoded(Bank):
+    """A bank that decodes its codes anew, a part at a time: coefficients of all take gigabytes.
+
+    Args:
+        network: which decodes them.
+        codes: of training rows.
+    """
+
+    # So many coalitions take as long as the decoding that they share.
+    weights = 2**25
+    codes: Tensor
+
+    def __init__(self, network: MaskedVAE, codes: Float[Tensor, "codes latent"]) -> None:
+        super().__init__()
+        self.decode = network.decode
+        self.most = max(1, _DECODED_ELEMENTS // len(network.owner_of_statistic))
+        self.register_buffer("codes", codes, persistent=False)
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, codes: Int64[Tensor, " some"]) -> Product:
+        return self.decode(self.codes[codes])
+
+    def log_prob(self, statistics: Tensor, out: Tensor | None = None) -> Tensor:
+        found = statistics.new_empty(len(statistics), len(self)) if out is None else out
+        for codes, part in zip(self._parts(), found.split(self.most, 1), strict=True):
+            part.copy_(statistics @ codes.eta.T)
+        return found
+
+    def running(self) -> Callable[[Tensor], Tensor]:
+        return self.log_prob
+
+    def mean(self, weights: Iterable[Tensor]) -> Tensor:
+        return torch.cat([self._mean(some) for some in weights])
+
+    def _mean(self, weights: Tensor) -> Tensor:
+        shares = weights.split(self.most, 1)
+        return sum(
+            (share @ codes.mean for share, codes in zip(shares, self._parts(), strict=True)),
+            start=torch.zeros((), device=weights.device),
+        )
+
+    def _parts(self) -> Iterator[Product]:
+        return (self.decode(some) for some in self.codes.split(self.most))
+
+
 @torch.no_grad()
-def decoded_codes(
+def bank_of(
     network: MaskedVAE, rows: Float[Tensor, "rows elements"], most: int | None, seed: int
-) -> Float[Tensor, "codes f"]:
-    """Coefficients of decoded codes of the rows, ordered by their first principal component.
+) -> Bank:
+    """Codes of the rows, ordered by their first principal component.
 
     Neighbours are alike: as a coalition grows and weights shift, one uniform number continues to
     choose similar codes. A code is a column in memory, since runs of coalitions take few
@@ -35,22 +156,25 @@ def decoded_codes(
         network: a trained `MaskedVAE`.
         rows: whose codes.
         most: codes, at most; by default one of each row, several where that makes fewer than
-            30,000, and no more than a gigabyte holds.
+            30,000, and no more than a gigabyte of coefficients holds. Of more codes than these
+            the coefficients are not kept, but computed whenever they are needed.
         seed: of the codes.
     """
     width = len(network.owner_of_statistic)
-    most = most or _BANK_ELEMENTS // width
     generator = torch.Generator().manual_seed(seed)
     kept = torch.randperm(len(rows), generator=generator)
     # Small tables give several codes of each row.
-    kept = kept.repeat(-(-_LEAST_CODES // len(kept)))[:most].to(rows.device)
+    kept = kept.repeat(-(-_LEAST_CODES // len(kept)))[: most or _BANK_ELEMENTS // width]
+    kept = kept.to(rows.device)
     z = torch.cat([_sampled_codes(network, rows[some], generator) for some in kept.split(4096)])
     _, _, directions = torch.linalg.svd(z - z.mean(0), full_matrices=False)
     z = z[(z @ directions[0]).argsort()]
-    columns = z.new_empty(width, len(z))
-    for some, place in zip(z.split(4096), columns.split(4096, 1), strict=True):
-        place.copy_(network.decode(some).eta.T)
-    return columns.T
+    if len(z) * width > _BANK_ELEMENTS:
+        return Decoded(network, z)
+    columns, some = z.new_empty(width, len(z)), max(1, min(4096, _DECODED_ELEMENTS // width))
+    for codes, place in zip(z.split(some), columns.split(some, 1), strict=True):
+        place.copy_(network.decode(codes).eta.T)
+    return Tabulated(network.likelihood, columns.T)
 
 
 def _sampled_codes(

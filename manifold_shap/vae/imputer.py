@@ -29,7 +29,7 @@ from manifold_shap.imputers.base import (
 )
 from manifold_shap.io.files import save_checkpoint
 from manifold_shap.players import Players
-from manifold_shap.vae.bank import RunningLikelihood, decoded_codes
+from manifold_shap.vae.bank import Bank, Tabulated, bank_of
 from manifold_shap.vae.likelihood import Product
 from manifold_shap.vae.network import MaskedVAE, prior_log_prob, sample_mixture
 
@@ -37,9 +37,9 @@ POSTERIORS = ("bank", "encoder")
 # The keywords that decide how codes are drawn.
 DRAWN_BY = ("posterior", "temper", "importance", "bank_size", "seed")
 
-# Weights held at a time: on a CPU enough for an efficient matrix product and, while codes are
-# chosen, no more than its cache holds, which is twice as fast.
-_WEIGHT_ELEMENTS_CPU, _CHOICE_ELEMENTS_CPU = 2**21, 2**18
+# Weights held at a time: while codes are chosen, no more than the cache of a CPU holds, which is
+# twice as fast.
+_CHOICE_ELEMENTS_CPU = 2**18
 _WEIGHT_ELEMENTS_ACCELERATOR = 2**26
 
 # Fewest players for running sums: with fewer, blocks of a run differ in most of the statistics.
@@ -70,17 +70,17 @@ class VAEImputer(Imputer):
         posterior: `bank` or `encoder`.
         temper: τ, the power of the weights.
         importance: whether draws of the encoder posterior carry importance weights.
-        bank_size: most codes in the bank; see `decoded_codes`.
+        bank_size: most codes in the bank; see `bank_of`.
         seed: of the codes.
 
     Attributes:
-        bank: coefficients of decoded codes `[codes, f]`.
+        bank: see `Bank`; empty for the encoder posterior.
         checkpoint: what `save` writes: tensors and plain data, none of the reference rows.
         training_record: epochs, seconds and validation loss, where it was trained in this process.
     """
 
     name = "vae"
-    bank: Tensor
+    bank: Bank
 
     def __init__(
         self,
@@ -104,10 +104,10 @@ class VAEImputer(Imputer):
         self.bank_size = None if bank_size is None else int(bank_size)
         self.seed = check_seed(seed)
         self.proposals = _PROPOSALS if importance else 1
-        bank = torch.zeros(0, len(network.owner_of_statistic))
+        nothing = torch.zeros(0, len(network.owner_of_statistic))
+        self.bank = Tabulated(network.likelihood, nothing)
         if posterior == "bank":
-            bank = decoded_codes(network, self.reference.flatten(1), bank_size, seed)
-        self.register_buffer("bank", bank, persistent=False)
+            self.bank = bank_of(network, self.reference.flatten(1), bank_size, seed)
 
     @property
     def provenance(self) -> dict[str, Any]:
@@ -171,10 +171,8 @@ class VAEImputer(Imputer):
     ) -> Float[Tensor, "batch m *event"]:
         """E[x' | x_S], what absent elements are expected to be; of one-hot blocks the shares."""
         if self.posterior == "bank":
-            decoded = Product(self.network.likelihood, self.bank).mean
-            parts = self._log_prob(x, mask, 1)
-            mean = torch.cat([some.softmax(-1) @ decoded for some in parts])
-            mean = mean.unflatten(0, mask.shape[:2])
+            weights = (some.softmax(-1) for some in self._log_prob(x, mask, 1))
+            mean = self.bank.mean(weights).unflatten(0, mask.shape[:2])
         else:
             u = _random.uniform(_random.fold(keys, _COMPONENT), (), range(draws))
             product, log_weights = self._from_encoder(x.flatten(1), mask, u, keys, range(draws))
@@ -189,7 +187,7 @@ class VAEImputer(Imputer):
         out: Float[Tensor, "pairs codes"] | None = None,
     ) -> Float[Tensor, "pairs codes"]:
         """τ log p(x_S|z) of the codes in the bank."""
-        return torch.mm(self._tempered(x, mask), self.bank.T, out=out)
+        return self.bank.log_prob(self._tempered(x, mask), out)
 
     def _log_prob(self, x: Tensor, mask: Tensor, run: int) -> Iterator[Float[Tensor, "some codes"]]:
         """τ log p(x_S|z) of all coalitions in turn, a part at a time; see `_impute_runs`.
@@ -197,14 +195,14 @@ class VAEImputer(Imputer):
         Each part takes the memory of the one before it.
         """
         if run == 1:
-            most = min(self._coalitions_of(_WEIGHT_ELEMENTS_CPU), mask[..., 0].numel())
-            held = self.bank.new_empty(most, len(self.bank))
+            most = min(self._coalitions_of(self.bank.weights), mask[..., 0].numel())
+            held = x.new_empty(most, len(self.bank))
             for own, coalitions in self._pairs(x, mask):
                 yield self.bank_log_prob(own, coalitions, held[: len(own)])
             return
         for own, coalitions in zip(x.split(1), mask.split(1), strict=True):
             for similar in coalitions.split(run, 1):
-                running = RunningLikelihood(self.bank)
+                running = self.bank.running()
                 for pairs in self._pairs(own, similar):
                     yield running(self._tempered(*pairs))
 
@@ -212,12 +210,12 @@ class VAEImputer(Imputer):
         """Rows `[some, elements]` with one coalition each, as many as may be weighted at a time."""
         flat, coalitions = x.flatten(1), mask.flatten(0, 1)
         numbers = torch.arange(len(coalitions), device=x.device)
-        for some in numbers.split(self._coalitions_of(_WEIGHT_ELEMENTS_CPU)):
+        for some in numbers.split(self._coalitions_of(self.bank.weights)):
             yield flat[some // mask.shape[1]], coalitions[some]
 
     def _coalitions_of(self, elements_on_cpu: int) -> int:
         """Coalitions that have so many weights; on an accelerator, as many as it may hold."""
-        on_cpu = self.bank.device.type == "cpu"
+        on_cpu = self.device.type == "cpu"
         elements = elements_on_cpu if on_cpu else _WEIGHT_ELEMENTS_ACCELERATOR
         return max(1, elements // len(self.bank))
 
@@ -232,7 +230,7 @@ class VAEImputer(Imputer):
         """
         codes, most = len(self.bank), self._coalitions_of(_CHOICE_ELEMENTS_CPU)
         wanted = u.flatten(0, 1)
-        held = self.bank.new_empty(min(most, len(wanted)), codes)
+        held = u.new_empty(min(most, len(wanted)), codes)
         chosen, squares, first = [], [], 0
         for part in parts:
             for log_prob in part.split(most):
@@ -250,7 +248,7 @@ class VAEImputer(Imputer):
     ) -> tuple[Product, Int64[Tensor, "batch m draws"]]:
         """The distributions of these codes, each once, and the number of each draw's own."""
         codes, place = chosen.unique(return_inverse=True)
-        return Product(self.network.likelihood, self.bank[codes]), place
+        return self.bank[codes], place
 
     def _complete(
         self,

@@ -34,7 +34,7 @@ def guide_of(vae: ms.VAEImputer) -> Guide:
     plain, index = vae.network.likelihood.plain, vae.players.index.tolist()
     guide = Guide(plain, index, len(vae.bank), 2, vae.temper)
     generator = torch.Generator().manual_seed(0)
-    guide.describe(vae.network.likelihood, vae.bank, lambda x: x[:, :2], generator)
+    guide.describe(vae.network.likelihood, vae.bank.table, lambda x: x[:, :2], generator)
     return guide
 
 
@@ -46,7 +46,7 @@ def test_a_guide_weighs_codes_as_the_bank_does() -> None:
     outputs, rows = guide(x, mask)
     every = x.repeat_interleave(len(MASKS), 0), mask.flatten(0, 1)
     weights = vae.bank_log_prob(*every).softmax(-1)
-    mean = weights @ Product(vae.network.likelihood, vae.bank).mean
+    mean = weights @ Product(vae.network.likelihood, vae.bank.table).mean
     torch.testing.assert_close(rows, mean.unflatten(0, (3, -1)), rtol=1e-4, atol=1e-5)
     # Eight rows of each code are drawn, and there are thousands of codes.
     torch.testing.assert_close(outputs.flatten(0, 1), mean[:, :2], rtol=0, atol=0.1)

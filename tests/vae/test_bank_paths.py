@@ -10,7 +10,7 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap.vae import imputer as vae
-from manifold_shap.vae.bank import RunningLikelihood
+from manifold_shap.vae.bank import Decoded, RunningLikelihood, Tabulated
 from manifold_shap.vae.imputer import VAEImputer
 from manifold_shap.vae.network import MaskedVAE
 from manifold_shap.values import ImputedValue
@@ -139,7 +139,7 @@ def test_weights_of_runs_are_those_of_single_coalitions(
     made, x, mask = imputer(), rows(2, seed=1), runs(kind)
     plain = posterior(made, x, mask.flatten(1, 2), run=1)
     monkeypatch.setattr("manifold_shap.vae.bank._BLOCK_CPU", block)
-    monkeypatch.setattr(vae, "_WEIGHT_ELEMENTS_CPU", weights)
+    monkeypatch.setattr(Tabulated, "weights", weights)
     found = posterior(made, x, mask.flatten(1, 2), mask.shape[2])
     torch.testing.assert_close(found, plain, rtol=1e-4, atol=1e-7)
 
@@ -275,11 +275,34 @@ def test_log_ratios_of_means_walk_along() -> None:
     torch.testing.assert_close(found, plain, rtol=1e-4, atol=1e-4)
 
 
+@both
+@pytest.mark.parametrize("most", [1, 64, 10_000])
+def test_a_bank_without_a_table_is_the_same_bank(
+    kind: str, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, expected = imputer(), value()
+    monkeypatch.setattr("manifold_shap.vae.bank._BANK_ELEMENTS", 1000)
+    monkeypatch.setattr("manifold_shap.vae.bank._DECODED_ELEMENTS", most * ELEMENTS)
+    anew, found = imputer(), value()
+    assert isinstance(table.bank, Tabulated)
+    assert isinstance(anew.bank, Decoded)
+    assert len(anew.bank) == len(table.bank) == 200
+    x, mask = rows(2, seed=1), runs(kind).flatten(1, 2)
+    pairs = x.repeat_interleave(mask.shape[1], 0), mask.flatten(0, 1)
+    close = {"rtol": 1e-4, "atol": 1e-4}
+    torch.testing.assert_close(anew.bank_log_prob(*pairs), table.bank_log_prob(*pairs), **close)
+    none = torch.zeros(mask.shape[:2], dtype=torch.int64)
+    torch.testing.assert_close(anew.mean(x, mask, none), table.mean(x, mask, none), **close)
+    torch.testing.assert_close(ask(found, kind, x, KEYS), ask(expected, kind, x, KEYS), **close)
+    kept = sum(buffer.numel() for buffer in anew.bank.buffers())
+    assert kept == 200 * anew.network.latent
+
+
 def test_codes_are_columns_in_memory_wherever_the_imputer_goes() -> None:
     made = imputer()
-    assert made.bank.shape == (200, len(made.network.owner_of_statistic))
+    assert made.bank.table.shape == (200, len(made.network.owner_of_statistic))
     for other in (made, copy.deepcopy(made), made.to(torch.device("cpu"))):
-        assert other.bank.T.is_contiguous()
+        assert other.bank.table.T.is_contiguous()
 
 
 @pytest.mark.gpu

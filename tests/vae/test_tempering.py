@@ -23,7 +23,7 @@ def imputer(sharpness: float = 1.0) -> VAEImputer:
     network = MaskedVAE(choose_families(rows()), range(4), 2, (16,), 2)
     network.likelihood.describe(rows())
     made = VAEImputer(network, rows(), bank_size=300)
-    made.bank *= sharpness
+    made.bank.table *= sharpness
     return made
 
 

@@ -173,7 +173,7 @@ def test_bank_weights_are_the_posterior_over_codes() -> None:
     statistics = likelihood.statistics(x)
     for b, k in ((0, 5), (1, 12), (0, 0)):
         present = all_coalitions(4)[k][likelihood.statistic_of]
-        log_p = (made.bank * statistics[b] * present).sum(1)
+        log_p = (made.bank.table * statistics[b] * present).sum(1)
         torch.testing.assert_close(weights[b, k], (0.7 * log_p).softmax(0))
     assert torch.allclose(weights[:, 0], torch.tensor(1 / len(made.bank)))
 
@@ -201,7 +201,7 @@ def test_weights_of_the_bank_are_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
         return log_prob(self, x, mask, out)
 
     monkeypatch.setattr(VAEImputer, "bank_log_prob", counted)
-    monkeypatch.setattr("manifold_shap.vae.imputer._WEIGHT_ELEMENTS_CPU", 5 * 40)
+    monkeypatch.setattr("manifold_shap.vae.bank.Tabulated.weights", 5 * 40)
     torch.testing.assert_close(impute(made), plain)
     assert sum(seen) == 3 * 16
     assert max(seen) == 5

@@ -16,11 +16,12 @@ _NARROWEST = 30
 _BETWEEN = 3
 # The share of the largest value below which a word stays without colour.
 _FAINT = 0.06
-# Of the 256 colours that terminals know, from pale to strong, and letters upon them.
-_REDS, _BLUES = (224, 217, 210, 167, 124), (189, 153, 111, 68, 25)
-_DARK, _LIGHT = 16, 231
+# Of the 256 colours that terminals know: letters for weak values, on any ground, and from there on
+# grounds that stand out from white and from black, with letters to be read there.
+_REDS = ("38;5;167", "38;5;16;48;5;174", "38;5;16;48;5;167", "38;5;231;48;5;160")
+_BLUES = ("38;5;68", "38;5;16;48;5;110", "38;5;16;48;5;68", "38;5;231;48;5;26")
 # In the middle of each grade of a colour.
-_SHARES = (-0.9, -0.7, -0.5, -0.3, -0.1, 0.0, 0.1, 0.3, 0.5, 0.7, 0.9)
+_SHARES = (-0.875, -0.625, -0.375, -0.125, 0.0, 0.125, 0.375, 0.625, 0.875)
 _RESET, _BOLD = "\033[0m", "\033[1m"
 
 
@@ -82,10 +83,11 @@ def _lines(
         text, used, before = "", 0, -1
         for place, word in enumerate(line):
             gap = " " if word.before == " " and place else ""
-            code = _code(column.value(word) / limit) if color else ""
+            share = column.value(word) / limit if color else 0.0
             inside = word.player >= 0 and word.player == before
-            word_text = gap + word.text if inside else word.text
-            text += ("" if inside else gap) + (f"{code}{word_text}{_RESET}" if code else word_text)
+            text += (
+                _coloured(gap + word.text, share) if inside else gap + _coloured(word.text, share)
+            )
             used, before = used + columns(gap + word.text), word.player
         lines.append((text, used))
     return lines
@@ -106,14 +108,14 @@ def _with_values(words: list[Word], column: Column, limit: float) -> list[Word]:
 
 def _scale(shown: Coloured) -> str:
     low, high = shown.ends
-    shades = "".join(f"{_code(share)} {_RESET}" for share in _SHARES)
+    shades = "".join(_coloured("a" if share else " ", share) for share in _SHARES)
     return f"{low} {shades} {high} {shown.label}"
 
 
-def _code(share: float) -> str:
-    """The ground of a word, and letters upon it that can be read there."""
+def _coloured(text: str, share: float) -> str:
+    """In one of four grades; as it is where a value is next to none, or unknown."""
     if not abs(share) >= _FAINT:
-        return ""
-    shades = _REDS if share > 0 else _BLUES
-    grade = min(math.ceil(abs(share) * len(shades)), len(shades)) - 1
-    return f"\033[38;5;{_LIGHT if grade == len(shades) - 1 else _DARK};48;5;{shades[grade]}m"
+        return text
+    grades = _REDS if share > 0 else _BLUES
+    grade = min(math.ceil(abs(share) * len(grades)), len(grades)) - 1
+    return f"\033[{grades[grade]}m{text}{_RESET}"

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PatchCollection
 
 import manifold_shap as ms
-from manifold_shap.plots import markup, style, text
+from manifold_shap.plots import markup, style, terminal, text
 from tests.plots.helpers import assert_nothing_is_cut, explained, ragged, written
 
 GOOD = ["it", "is", "not", "good"]
@@ -88,16 +88,11 @@ def test_words_of_a_page_have_the_colours_and_values_of_their_players() -> None:
 
 
 def test_letters_are_readable_on_every_colour_of_light_and_dark_pages() -> None:
-    def brightness(colour: np.ndarray) -> float:
-        linear = np.where(colour <= 0.04045, colour / 12.92, ((colour + 0.055) / 1.055) ** 2.4)
-        return float(linear @ [0.2126, 0.7152, 0.0722])
-
     for share in (-1.0, 1.0):
         *colour, opacity = map(float, re.findall(r"[\d.]+", markup._colour(share)))
         for page, letters in ((1.0, 0.13), (0.07, 0.9)):
             ground = opacity * np.array(colour) / 255 + (1 - opacity) * page
-            bright, dark = sorted((brightness(ground), brightness(np.full(3, letters))))[::-1]
-            assert (bright + 0.05) / (dark + 0.05) > 4.5
+            assert contrast(ground, np.full(3, letters)) > 4.5
 
 
 def test_names_and_words_are_no_markup() -> None:
@@ -227,21 +222,43 @@ def test_the_named_output_is_shown(digits: ms.Explanation) -> None:
         np.testing.assert_allclose(values, flat.phi[0, :, k], rtol=0.01)
 
 
-# Parts of a line as a terminal shows them: the codes before a word, and the word.
-CODE = re.compile(r"\033\[38;5;(\d+);48;5;(\d+)m(.*?)\033\[0m")
+# Parts of a line as a terminal shows them: the colour of a word, and the word.
+CODE = re.compile(r"\033\[([\d;]+)m(.*?)\033\[0m")
 
 
 def test_words_in_a_terminal_have_grades_of_red_and_blue() -> None:
-    written_ = text(sentence(0.9, -0.5, 0.01, torch.nan), [GOOD]).terminal(80, color=True)
-    line = written_.splitlines()[3]
-    assert [(ground, word) for _, ground, word in CODE.findall(line)] == [
-        ("124", "it"), ("111", "is")
+    lines = text(sentence(0.9, -0.5, 0.2, -0.01), [GOOD]).terminal(80, color=True).splitlines()
+    assert CODE.findall(lines[3]) == [
+        (terminal._REDS[3], "it"), (terminal._BLUES[2], "is"), (terminal._REDS[0], "not")
     ]  # fmt: skip
-    assert line.endswith("\033[0m not good")
-    assert re.sub(r"\033\[[\d;]*m", "", line) == "it is not good"
-    scale = written_.splitlines()[4]
-    assert scale.startswith("−0.900 ")
-    assert scale.endswith(" +0.900 Shapley value (model output)")
+    assert re.sub(r"\033\[[\d;]*m", "", lines[3]) == "it is not good"
+    assert lines[4].startswith("−0.900 ")
+    assert lines[4].endswith(" +0.900 Shapley value (model output)")
+    colours = [colour for colour, _ in CODE.findall(lines[4])]
+    assert [each for each in colours if each] == [*terminal._BLUES[::-1], *terminal._REDS]
+
+
+def test_letters_are_readable_on_every_ground_of_a_terminal() -> None:
+    for grades in (terminal._REDS, terminal._BLUES):
+        letters, *others = ([int(part) for part in grade.split(";")] for grade in grades)
+        for page in (0.0, 1.0):
+            assert contrast(of_256(letters[2]), np.full(3, page)) > 3.5
+        for _, _, upon, _, _, ground in others:
+            assert contrast(of_256(upon), of_256(ground)) > 4.5
+
+
+def of_256(number: int) -> np.ndarray:
+    levels = np.array([0, 95, 135, 175, 215, 255]) / 255
+    place = number - 16
+    return levels[[place // 36, place // 6 % 6, place % 6]]
+
+
+def contrast(one: np.ndarray, other: np.ndarray) -> float:
+    """Of colours, as WCAG 2 defines it."""
+    linear = np.stack((one, other))
+    linear = np.where(linear <= 0.04045, linear / 12.92, ((linear + 0.055) / 1.055) ** 2.4)
+    dark, bright = sorted(linear @ [0.2126, 0.7152, 0.0722])
+    return (bright + 0.05) / (dark + 0.05)
 
 
 def test_no_colour_goes_where_none_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,8 @@ from torch import Tensor, nn
 from manifold_shap.nn import check_hidden, make_activation
 
 _CONVOLUTIONS: dict[int, type[nn.Conv1d] | type[nn.Conv2d]] = {1: nn.Conv1d, 2: nn.Conv2d}
+# Channels of the first layer, most channels, and the longest side that the last layers see.
+_FIRST, _MOST, _LAST_SIDE = 16, 256, 7
 _POOLS: dict[int, type[nn.AvgPool1d] | type[nn.AvgPool2d]] = {1: nn.AvgPool1d, 2: nn.AvgPool2d}
 _TRANSPOSED: dict[int, type[nn.ConvTranspose1d] | type[nn.ConvTranspose2d]] = {
     1: nn.ConvTranspose1d,
@@ -105,6 +107,16 @@ def halved(size: Sequence[int], times: int) -> tuple[int, ...]:
     (7, 2)
     """
     return tuple(-(-length // 2**times) for length in size)
+
+
+def usual_channels(size: Sequence[int]) -> list[int]:
+    """Channels of the layers of a network on pictures or series, each of which halves the sides.
+
+    >>> usual_channels((28, 28)), usual_channels((224, 224))
+    ([16, 32, 64], [16, 32, 64, 128, 256])
+    """
+    times = max(3, math.ceil(math.log2(max(size) / _LAST_SIDE)))
+    return [min(_FIRST * 2**k, _MOST) for k in range(times)]
 
 
 class ConvolutionalEncoder(nn.Sequential):

@@ -45,7 +45,7 @@ LAYERS = (
     ("quality", "folder"),
     ("candidates",),
     ("explainer",),
-    ("io.streaming", "data", "plots", "training.classifier"),
+    ("io.streaming", "data", "plots", "training.classifier", "training.networks"),
     ("cli",),
 )
 

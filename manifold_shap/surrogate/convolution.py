@@ -10,14 +10,18 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int64, Shaped
 from torch import Tensor, nn
 
-from manifold_shap.convolutions import ResidualBlock, check_positions, convolution, halved
+from manifold_shap.convolutions import (
+    ResidualBlock,
+    check_positions,
+    convolution,
+    halved,
+    usual_channels,
+)
 from manifold_shap.nn import check_hidden, make_activation
 from manifold_shap.surrogate.network import SurrogateNetwork, slopes
 
 # The window of the first layer, and how far apart windows are.
 _WINDOW, _STRIDE = 5, 2
-# Channels of the first layer, most channels, and the longest side that the last layers see.
-_FIRST, _MOST, _LAST_SIDE = 16, 256, 7
 _DENSE = 256
 
 
@@ -47,7 +51,7 @@ class Convolution(SurrogateNetwork):
     ) -> None:
         super().__init__(event, index, outputs, on_simplex, padding)
         size = check_positions(event)
-        hidden = _channels(size) if hidden is None else hidden
+        hidden = usual_channels(size) if hidden is None else hidden
         check_hidden(hidden)
         axes = len(size)
         # One position each: then what a player changes in the first layer is a window.
@@ -137,13 +141,3 @@ class Convolution(SurrogateNetwork):
             ends = (at + _STRIDE * (n - 1) + 1 for at, n in zip(offset, size, strict=True))
             inputs = (slice(at, end, _STRIDE) for at, end in zip(offset, ends, strict=True))
             yield self.stem.weight[(..., *offset)], (..., *inputs)
-
-
-def _channels(size: Sequence[int]) -> list[int]:
-    """Channels of the layers, each of which halves the sides until they are short.
-
-    >>> _channels((28, 28)), _channels((224, 224))
-    ([16, 32, 64], [16, 32, 64, 128, 256])
-    """
-    times = max(3, math.ceil(math.log2(max(size) / _LAST_SIDE)))
-    return [min(_FIRST * 2**k, _MOST) for k in range(times)]

@@ -65,7 +65,7 @@ def network_settings(
     taken = set(inspect.signature(KINDS[kind].__init__).parameters)
     check_known(given, sorted(taken & set(options)), f"options of the network {kind!r}")
     if kind == "transformer" and x.ndim == 2:
-        given["vocabulary"] = _vocabulary(x)
+        given["vocabulary"] = tokens_in(x)
     if kind == "model":
         given["returns"] = model.returns
     return {"kind": kind, **given}
@@ -153,8 +153,15 @@ def warn_if_blind(network: SurrogateNetwork, x: Tensor) -> None:
         )
 
 
-def _vocabulary(x: Tensor) -> int:
-    """How many tokens there are in rows of tokens."""
+def tokens_in(x: Tensor) -> int:
+    """How many tokens there are in rows of tokens, numbered from 0.
+
+    >>> tokens_in(torch.tensor([[3.0, 1.0], [0.0, 2.0]]))
+    4
+
+    Raises:
+        ValueError: rows of other numbers.
+    """
     if bool((x < 0).any()) or bool((x != x.round()).any()):
         raise ValueError(
             "Expected rows of tokens (whole numbers from 0 on), pictures or series for the network "

@@ -94,13 +94,14 @@ class _Tokens(nn.Module):
 
     def __init__(self, vocabulary: int, width: int) -> None:
         super().__init__()
+        self.vocabulary = vocabulary
         self.embedding = nn.Embedding(vocabulary, width)
         self.absent = nn.Parameter(torch.randn(width))
 
     def forward(
         self, network: Transformer, x: Float[Tensor, "batch length"], mask: Tensor
     ) -> Float[Tensor, "pairs length width"]:
-        known = self.embedding.num_embeddings
+        known = self.vocabulary
         if bool((x < 0).any()) or bool((x >= known).any()) or bool((x != x.round()).any()):
             raise ValueError(
                 f"Expected tokens from 0 to {known - 1}, whole numbers, but got "

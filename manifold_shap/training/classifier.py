@@ -1,10 +1,9 @@
-"""Trains and loads the classifiers of the command line: an MLP, or one of scikit-learn."""
+"""Trains and loads the classifiers of the command line: networks, or ones of scikit-learn."""
 
-import math
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import torch
 import torch.nn.functional as F
@@ -15,9 +14,10 @@ from manifold_shap._checks import check_known
 from manifold_shap.io.files import write_whole
 from manifold_shap.models import Model, as_model
 from manifold_shap.models.files import load_model
-from manifold_shap.nn import MLP
+from manifold_shap.surrogate.kinds import tokens_in
 from manifold_shap.tables.rows import EncodedRows, codebook_of, encoded
 from manifold_shap.training.loop import seeded, train
+from manifold_shap.training.networks import make_network
 from manifold_shap.training.task import (
     DEFAULTS,
     Task,
@@ -33,10 +33,10 @@ _ESTIMATOR = "model.skops"
 
 
 class ClassifierTask(Task):
-    """An MLP classifier, by cross-entropy.
+    """A network as classifier, by cross-entropy.
 
-    Settings: `event`, the shape of one input row; the names of `classes`; `hidden`, `activation`
-    and `dropout`, see `MLP`; and the options of the training.
+    Settings: `event`, the shape of one input row, and `padding`, see `Players`; the names of
+    `classes`; `network`, see `make_network`; and the options of the training.
     """
 
     kind = "classifier"
@@ -44,8 +44,8 @@ class ClassifierTask(Task):
     def __init__(self, settings: Mapping[str, Any]) -> None:
         super().__init__(settings)
         own = self.settings
-        inputs, classes = math.prod(own["event"]), len(own["classes"])
-        self.network = MLP(inputs, own["hidden"], classes, own["activation"], own["dropout"])
+        classes = len(own["classes"])
+        self.network = make_network(own["network"], own["event"], classes, own["padding"])
 
     def loss(
         self, batch: tuple[Tensor, ...], generator: torch.Generator
@@ -54,14 +54,45 @@ class ClassifierTask(Task):
         return F.cross_entropy(self.network(x), y, reduction="none")
 
 
-class MLPClassifier:
+class NetworkRecipe:
+    """How to train a network as classifier.
+
+    Attributes:
+        kind: of the network, one of `networks.KINDS`.
+        usual: options of the training that are others than those of all trainings.
+        network: its arguments.
+        options: of the training.
+
+    Args:
+        network: as the attribute.
+        options: `learning_rate`, `weight_decay`, `schedule`, `max_epochs`, `patience`,
+            `weight_averaging` and `seed` of `TrainingOptions`.
+
+    Raises:
+        TypeError, ValueError: an unknown option, or a value out of range.
+    """
+
+    kind: str
+    usual: Mapping[str, Any]
+
+    def __init__(self, network: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+        known = set(DEFAULTS) - {"batch_size", "directory", "trainer", "progress"}
+        check_known(options, known, f"options of `{type(self).__name__}`")
+        self.network = dict(network)
+        self.options = training_options(type(self), options, **self.usual)
+
+    def settings(self, x: Float[Tensor, "rows *event"]) -> dict[str, Any]:
+        """Of the network, for training rows like these."""
+        return {"kind": self.kind, **self.network}
+
+
+class MLPClassifier(NetworkRecipe):
     """How to train an MLP classifier: its network, and options of the training.
 
     Args:
         hidden, activation, dropout: see `MLP`.
-        options: `learning_rate`, `weight_decay`, `schedule`, `max_epochs`, `patience`,
-            `weight_averaging` and `seed` of `TrainingOptions`; by default a learning rate of 3e-3,
-            10 epochs and a patience of 10.
+        options: see `NetworkRecipe`; by default a learning rate of 3e-3, 10 epochs and a patience
+            of 10.
 
     Raises:
         TypeError, ValueError: an unknown option, or a value out of range.
@@ -69,6 +100,9 @@ class MLPClassifier:
     >>> MLPClassifier(hidden=[64], max_epochs=4).options["learning_rate"]
     0.003
     """
+
+    kind = "mlp"
+    usual: ClassVar = {"learning_rate": 3e-3, "max_epochs": 10, "patience": 10}
 
     def __init__(
         self,
@@ -78,15 +112,72 @@ class MLPClassifier:
         dropout: float = 0.0,
         **options: Unpack[TrainingOptions],
     ) -> None:
-        known = set(DEFAULTS) - {"batch_size", "directory", "trainer", "progress"}
-        check_known(options, known, "options of `MLPClassifier`")
-        usual = {"learning_rate": 3e-3, "max_epochs": 10, "patience": 10}
-        self.network = {"hidden": hidden, "activation": activation, "dropout": dropout}
-        self.options = training_options(MLPClassifier, options, **usual)
+        super().__init__({"hidden": hidden, "activation": activation, "dropout": dropout}, options)
+
+
+class ConvClassifier(NetworkRecipe):
+    """How to train a residual convolutional classifier of pictures or series.
+
+    Args:
+        hidden, activation: see `networks.Residual`.
+        options: see `NetworkRecipe`; by default a learning rate of 2e-3, 20 epochs and a patience
+            of 10.
+
+    Raises:
+        TypeError, ValueError: an unknown option, or a value out of range.
+
+    >>> ConvClassifier(hidden=[16, 32]).settings(torch.zeros(4, 3, 8, 8))["hidden"]
+    [16, 32]
+    """
+
+    kind = "conv"
+    usual: ClassVar = {"learning_rate": 2e-3, "max_epochs": 20, "patience": 10}
+
+    def __init__(
+        self,
+        *,
+        hidden: Sequence[int] | None = None,
+        activation: str = "relu",
+        **options: Unpack[TrainingOptions],
+    ) -> None:
+        super().__init__({"hidden": hidden, "activation": activation}, options)
+
+
+class TransformerClassifier(NetworkRecipe):
+    """How to train a transformer as classifier of tokens, pictures or series.
+
+    Args:
+        hidden, activation, patch: see `networks.Attentive`.
+        options: see `NetworkRecipe`; by default a learning rate of 1e-3, 20 epochs and a patience
+            of 10.
+
+    Raises:
+        TypeError, ValueError: an unknown option, or a value out of range.
+
+    >>> TransformerClassifier().settings(torch.tensor([[3.0, 1.0], [2.0, 0.0]]))["vocabulary"]
+    4
+    """
+
+    kind = "transformer"
+    usual: ClassVar = {"learning_rate": 1e-3, "max_epochs": 20, "patience": 10}
+
+    def __init__(
+        self,
+        *,
+        hidden: Sequence[int] = (64, 64),
+        activation: str = "gelu",
+        patch: int | None = None,
+        **options: Unpack[TrainingOptions],
+    ) -> None:
+        super().__init__({"hidden": hidden, "activation": activation, "patch": patch}, options)
+
+    def settings(self, x: Float[Tensor, "rows *event"]) -> dict[str, Any]:
+        tokens = {"vocabulary": tokens_in(x)} if x.ndim == 2 else {}
+        return {**super().settings(x), **tokens}
 
 
 def fit_classifier(
-    recipe: MLPClassifier | Any,
+    recipe: NetworkRecipe | Any,
     data: "TensorDataModule",
     directory: str | Path,
     trainer: Mapping[str, Any] | None = None,
@@ -95,7 +186,7 @@ def fit_classifier(
     """Train the model to explain on a data module and write it to `directory`.
 
     Args:
-        recipe: an `MLPClassifier`, an unfitted scikit-learn classifier or, where the task of the
+        recipe: the recipe of a network, an unfitted scikit-learn classifier or, where the task of the
             data is a regression, an unfitted scikit-learn regressor.
         data: a data module after `setup`.
         directory: receives `model.ckpt` (a network) or `model.skops` (scikit-learn).
@@ -120,13 +211,13 @@ def fit_classifier(
             f"regression, but got {type(recipe).__name__}; choose for example "
             "classifier=random_forest_regressor."
         )
-    if isinstance(recipe, MLPClassifier):
+    if isinstance(recipe, NetworkRecipe):
         return _fit_network(recipe, data, directory, trainer, progress)
     try:
         fit, _ = recipe.fit, recipe.predict if is_regression else recipe.predict_proba
     except AttributeError as error:
         raise TypeError(
-            "Expected `classifier` to be an MLP recipe or a scikit-learn classifier with `fit` "
+            "Expected `classifier` to be the recipe of a network or a scikit-learn classifier with `fit` "
             f"and `predict_proba`, but got {type(recipe).__name__}; set `probability=True` where "
             "the class has that option."
         ) from error
@@ -174,7 +265,7 @@ def quality(model: Model, data: "TensorDataModule") -> dict[str, float]:
 
 
 def _fit_network(
-    recipe: MLPClassifier,
+    recipe: NetworkRecipe,
     data: "TensorDataModule",
     directory: Path,
     trainer: Mapping[str, Any] | None,
@@ -183,9 +274,15 @@ def _fit_network(
     where = {"directory": directory, "trainer": trainer, "progress": progress}
     options = {**recipe.options, "batch_size": data.batch_size, **where}
     x_train, x_validation = _encoded(data)
-    rows = {"event": x_train.shape[1:], "classes": data.classes}
+    rows = {
+        "event": x_train.shape[1:],
+        "padding": data.players.padding,
+        "classes": data.classes,
+        "network": recipe.settings(x_train),
+    }
     with seeded(options["seed"]):
-        task = ClassifierTask({**rows, **recipe.network, **options})
+        task = ClassifierTask({**rows, **options})
+        task.network.standardise(x_train)
         held_out = x_validation, data.y_validation
         record = train(task, (x_train, data.y_train), held_out, options)
     (directory / "best.ckpt").replace(directory / "model.ckpt")

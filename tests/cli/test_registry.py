@@ -17,7 +17,7 @@ from manifold_shap.cli.targets import baseline, contrastive
 from manifold_shap.data import Iris
 from manifold_shap.data.base import TensorDataModule
 from manifold_shap.tables.schema import Schema
-from manifold_shap.training.classifier import MLPClassifier
+from manifold_shap.training.classifier import NetworkRecipe
 from tests.cli.commands import composed, options
 
 
@@ -39,7 +39,7 @@ def test_every_data_configuration_makes_a_data_module(name: str) -> None:
 @pytest.mark.parametrize("name", options("classifier"))
 def test_every_classifier_configuration_makes_a_recipe(name: str) -> None:
     recipe = hydra.utils.instantiate(composed("train", f"classifier={name}").classifier)
-    assert isinstance(recipe, MLPClassifier) or hasattr(recipe, "predict")
+    assert isinstance(recipe, NetworkRecipe) or hasattr(recipe, "predict")
 
 
 @pytest.mark.parametrize("group", ["value_function", "estimator", "trainer", "experiment"])

@@ -1,0 +1,91 @@
+"""Networks of classifiers: which rows they take, padding, scales, and tasks that they learn."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from manifold_shap.training.networks import KINDS, ClassifierNetwork, make_network
+
+CONV = {"kind": "conv", "hidden": [4, 8], "activation": "relu"}
+TRANSFORMER = {"kind": "transformer", "hidden": [32], "activation": "gelu", "patch": None}
+TOKENS = {**TRANSFORMER, "vocabulary": 5}
+MLP = {"kind": "mlp", "hidden": [8], "activation": "relu", "dropout": 0.0}
+PADDED = [
+    (CONV, (2, 6), -9.0),
+    (TRANSFORMER, (2, 6), -9.0),
+    (TOKENS, (6,), 0.0),
+]
+CASES = [
+    *PADDED,
+    (MLP, (2, 3), None),
+    (CONV, (3, 7, 5), None),
+    (CONV, (1, 9), None),
+    (TRANSFORMER, (3, 7, 5), None),
+]
+
+
+def rows(event: tuple[int, ...], padding: float | None, count: int = 6) -> Tensor:
+    generator = torch.Generator().manual_seed(0)
+    if len(event) == 1:
+        x = torch.randint(1, 5, (count, *event), generator=generator).float()
+    else:
+        x = torch.randn((count, *event), generator=generator)
+    if padding is not None:
+        x[1, ..., 3:] = padding
+    return x
+
+
+def made(settings: dict, event: tuple[int, ...], padding: float | None) -> ClassifierNetwork:
+    torch.manual_seed(0)
+    network = make_network(settings, event, 3, padding).eval()
+    network.standardise(rows(event, padding))
+    return network
+
+
+@pytest.mark.parametrize(("settings", "event", "padding"), CASES)
+def test_rows_do_not_depend_on_each_other(
+    settings: dict, event: tuple[int, ...], padding: float | None
+) -> None:
+    network, x = made(settings, event, padding), rows(event, padding)
+    together = network(x)
+    assert together.shape == (6, 3)
+    apart = torch.cat([network(row[None]) for row in x])
+    torch.testing.assert_close(together, apart, rtol=1e-4, atol=1e-5)
+    assert (together - together.mean(0)).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize(("settings", "event", "padding"), PADDED)
+def test_another_number_for_the_padding_changes_nothing(
+    settings: dict, event: tuple[int, ...], padding: float
+) -> None:
+    x, other = rows(event, padding), 4.0 if len(event) == 1 else 77.0
+    network, again = made(settings, event, padding), make_network(settings, event, 3, other)
+    again.load_state_dict(network.state_dict())
+    ends = x[1:2]
+    exchanged = ends.where(ends != padding, other)
+    with torch.no_grad():
+        torch.testing.assert_close(again.eval()(exchanged), network(ends))
+
+
+@pytest.mark.parametrize(
+    ("settings", "event", "padding"), [case for case in CASES if case[0]["kind"] != "mlp"][:2]
+)
+def test_units_do_not_matter(settings: dict, event: tuple[int, ...], padding: float | None) -> None:
+    x = rows(event, padding)
+    scaled = (1000 * x + 300).where(x != padding, torch.tensor(padding))
+    network, again = made(settings, event, padding), made(settings, event, padding)
+    again.standardise(scaled)
+    with torch.no_grad():
+        found, expected = again(scaled), network(x)
+    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("settings", [CONV, TOKENS])
+def test_rows_of_another_shape_are_refused(settings: dict) -> None:
+    event = (4,) if settings["kind"] == "conv" else (2, 2, 2, 2)
+    with pytest.raises((TypeError, ValueError), match=r"Expected (rows|`event`)"):
+        make_network(settings, event, 3, None)
+
+
+def test_every_kind_is_tested() -> None:
+    assert {settings["kind"] for settings, *_ in CASES} == set(KINDS)

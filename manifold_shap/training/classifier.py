@@ -73,7 +73,7 @@ class NetworkRecipe:
     """
 
     kind: str
-    usual: Mapping[str, Any]
+    usual: ClassVar[Mapping[str, Any]]
 
     def __init__(self, network: Mapping[str, Any], options: Mapping[str, Any]) -> None:
         known = set(DEFAULTS) - {"batch_size", "directory", "trainer", "progress"}
@@ -186,7 +186,7 @@ def fit_classifier(
     """Train the model to explain on a data module and write it to `directory`.
 
     Args:
-        recipe: the recipe of a network, an unfitted scikit-learn classifier or, where the task of the
+        recipe: that of a network, an unfitted scikit-learn classifier or, where the task of the
             data is a regression, an unfitted scikit-learn regressor.
         data: a data module after `setup`.
         directory: receives `model.ckpt` (a network) or `model.skops` (scikit-learn).
@@ -217,9 +217,9 @@ def fit_classifier(
         fit, _ = recipe.fit, recipe.predict if is_regression else recipe.predict_proba
     except AttributeError as error:
         raise TypeError(
-            "Expected `classifier` to be the recipe of a network or a scikit-learn classifier with `fit` "
-            f"and `predict_proba`, but got {type(recipe).__name__}; set `probability=True` where "
-            "the class has that option."
+            "Expected `classifier` to be the recipe of a network or a scikit-learn classifier with "
+            f"`fit` and `predict_proba`, but got {type(recipe).__name__}; set `probability=True` "
+            "where the class has that option."
         ) from error
     start = time.perf_counter()
     x_train, _ = _encoded(data)

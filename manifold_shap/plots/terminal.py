@@ -97,6 +97,7 @@ def _with_values(words: list[Word], column: Column, limit: float) -> list[Word]:
     """The last word of each player followed by its value."""
     # The largest value sets the decimals of all.
     said = [style.signed([value, limit])[0] for value in column.values]
+    said = [each if each.strip("+−0.") else "0" for each in said]
     found = []
     for run in runs(words):
         *others, last = run

@@ -170,6 +170,12 @@ def test_tokens_are_joined_as_tokenizers_mark_them(tokens: list[str], said: str)
     assert "\n".join(plain[3:-1]) == said
 
 
+def test_values_of_next_to_nothing_have_no_sign() -> None:
+    explanation = sentence(2.0, -1e-8, 0.0, -0.01)
+    said = text(explanation, [GOOD]).terminal(80, color=False).splitlines()[3]
+    assert said == "it[+2.00] is[0] not[0] good[−0.01]"
+
+
 def test_a_given_separator_stands_between_tokens_as_they_are() -> None:
     explanation = sentence(1.0, -1.0)
     for separator, said in (("", "好[+1.00]##x[−1.00]"), (" ", "好[+1.00] ##x[−1.00]")):

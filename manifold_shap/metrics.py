@@ -1,6 +1,7 @@
 """How good a value function is: its mean squared error against the model (Frye et al. Eq. 16)."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -64,7 +65,7 @@ def shapley_pairs(
     least: int = 10_000,
     seed: int = 0,
     law: CoalitionLaw | None = None,
-    counts: Tensor | None = None,
+    counts: Tensor | Sequence[int] | None = None,
 ) -> Tensor:
     """Coalitions for `rows` rows, at least `least` (row, coalition) pairs, of the Shapley sum.
 
@@ -83,15 +84,24 @@ def shapley_pairs(
 
     Raises:
         TypeError, ValueError: `rows`, `players` or `least` is no whole number of at least 1,
-            `seed` is no seed, or the law is of another number of players.
+            `seed` is no seed, `law` no law or one of another number of players, or `counts` are not
+            of these rows and players.
     """
     rows, least = check_whole("rows", rows), check_whole("least", least)
     law = law or SizeUniform(players)
+    if not isinstance(law, CoalitionLaw):
+        raise TypeError(f"Expected `law` to be a CoalitionLaw but got {law!r:.100}.")
     if law.players != players:
         raise ValueError(f"Expected a law of {players} players but got one of {law.players}.")
     generator = torch.Generator().manual_seed(check_seed(seed))
-    own = None if counts is None else counts.cpu()[:, None]
-    return law.sample((rows, -(-least // rows)), generator, own)
+    if counts is None:
+        return law.sample((rows, -(-least // rows)), generator)
+    own = torch.as_tensor(counts).cpu()
+    if own.shape != (rows,) or bool(((own < 0) | (own > players)).any()):
+        raise ValueError(
+            f"Expected `counts` of {rows} rows, from 0 to {players}, but got {counts!r:.100}."
+        )
+    return law.sample((rows, -(-least // rows)), generator, own[:, None])
 
 
 def mean_squared_error(

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from manifold_shap._checks import to_tensor
-from manifold_shap.players import Players
+from manifold_shap.players import Players, as_labels
 from manifold_shap.segmentation import LabelMaps, label_maps
 
 
@@ -32,18 +32,22 @@ def word_maps(x: Any, words: Sequence[Sequence[int | None]], padding: int | floa
         padding: the token id that rows are padded by.
 
     Raises:
-        TypeError: `x` holds no numbers.
+        TypeError: `x` or `words` holds no numbers.
         ValueError: another number of words than of tokens; the same row with other words.
     """
     rows = to_tensor(x)
-    given = [[-1 if word is None else int(word) for word in own] for own in words]
-    if rows.ndim != 2 or [len(own) for own in given] != [rows.shape[1]] * len(rows):
-        found = sorted({len(own) for own in given})
+    if not isinstance(words, Sequence) or not all(isinstance(own, Sequence) for own in words):
+        raise TypeError(
+            "Expected `words` to be a list for each row, of the number of the word of each token, "
+            f"but got {words!r:.100}."
+        )
+    if rows.ndim != 2 or [len(own) for own in words] != [rows.shape[1]] * len(rows):
         raise ValueError(
             f"Expected `words` for each token of `x`, of shape {tuple(rows.shape)}, but got "
-            f"{len(given)} rows of lengths {found[:10]}."
+            f"{len(words)} rows of lengths {sorted({len(own) for own in words})[:10]}."
         )
-    number = torch.tensor(given, device=rows.device)
+    given = [[-1 if word is None else word for word in own] for own in words]
+    number = as_labels("words", given).to(rows.device)
     known = number >= 0
     # A token of no word is in the one before it, and the next begins a new one.
     begins = known[:, 1:] & (number[:, 1:] != number[:, :-1]) & known.cumsum(1)[:, :-1].bool()

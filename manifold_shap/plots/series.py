@@ -193,12 +193,16 @@ def _draw(
         ends, [0, 1], values[None], **look, transform=axes.get_xaxis_transform(), zorder=0,
         rasterized=len(at) > 1000,
     )  # fmt: skip
-    (line,) = axes.plot(
-        at, curve[: len(at)], color=style.INK, linewidth=1.0, marker="o" if len(at) == 1 else ""
-    )
+    curve = curve[: len(at)]
+    marker = "o" if len(at) == 1 else ""
+    (line,) = axes.plot(at, curve, color=style.INK, linewidth=1.0, marker=marker)
     # Upon the darkest colours, too.
     line.set_path_effects([Stroke(linewidth=2.4, foreground="white", alpha=0.8), Normal()])
     axes.set_xlim(ends[0], ends[-1])
+    # By the curve alone: its ground reaches from 0 to 1 of the axes' height, whatever that is.
+    low, high = float(curve.min()), float(curve.max())
+    margin = 0.08 * (high - low) or 0.5
+    axes.set_ylim(low - margin, high + margin)
 
 
 def _ends(at: Float[np.ndarray, " time"]) -> Float[np.ndarray, " more"]:

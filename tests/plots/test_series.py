@@ -66,6 +66,16 @@ def test_curves_stand_on_the_values_of_their_segments() -> None:
     assert_nothing_is_cut(panels.figure)
 
 
+def test_curves_set_the_height_of_their_panels() -> None:
+    explanation = segments()
+    x = torch.stack((20 + wave(1)[0], torch.full((12,), 5.0))).expand(2, 2, 12)
+    curve, constant = series(replace(explanation, x=x))
+    low, high = x[0, 0].min().item(), x[0, 0].max().item()
+    margin = 0.08 * (high - low)
+    assert curve.get_ylim() == pytest.approx((low - margin, high + margin))
+    assert constant.get_ylim() == (4.5, 5.5)
+
+
 def test_padding_is_left_out() -> None:
     for axes in series(segments(), row=-1):
         assert len(axes.lines[0].get_ydata()) == 10

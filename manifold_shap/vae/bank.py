@@ -144,9 +144,10 @@ class Decoded(Bank):
 
 @torch.no_grad()
 def bank_of(
-    network: MaskedVAE, rows: Float[Tensor, "rows elements"], most: int | None, seed: int
-) -> Bank:
-    """Codes of the rows, ordered by their first principal component.
+    network: MaskedVAE, rows: Float[Tensor, "rows *event"], most: int | None, seed: int
+) -> tuple[Bank, Int64[Tensor, " codes"]]:
+    """Codes of the rows and, where these are padded, their lengths; ordered by the codes' first
+    principal component.
 
     Neighbours are alike: as a coalition grows and weights shift, one uniform number continues to
     choose similar codes. A code is a column in memory, since runs of coalitions take few
@@ -166,15 +167,17 @@ def bank_of(
     # Small tables give several codes of each row.
     kept = kept.repeat(-(-_LEAST_CODES // len(kept)))[: most or _BANK_ELEMENTS // width]
     kept = kept.to(rows.device)
-    z = torch.cat([_sampled_codes(network, rows[some], generator) for some in kept.split(4096)])
+    flat = rows.flatten(1)
+    z = torch.cat([_sampled_codes(network, flat[some], generator) for some in kept.split(4096)])
     _, _, directions = torch.linalg.svd(z - z.mean(0), full_matrices=False)
-    z = z[(z @ directions[0]).argsort()]
+    order = (z @ directions[0]).argsort()
+    z, lengths = z[order], network.players.lengths(rows)[kept[order]]
     if len(z) * width > _BANK_ELEMENTS:
-        return Decoded(network, z)
+        return Decoded(network, z), lengths
     columns, some = z.new_empty(width, len(z)), max(1, min(4096, _DECODED_ELEMENTS // width))
     for codes, place in zip(z.split(some), columns.split(some, 1), strict=True):
         place.copy_(network.decode(codes).eta.T)
-    return Tabulated(network.likelihood, columns.T)
+    return Tabulated(network.likelihood, columns.T), lengths
 
 
 def _sampled_codes(

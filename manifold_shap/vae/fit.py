@@ -13,14 +13,14 @@ from manifold_shap._words import check_choice, check_flag
 from manifold_shap.coalitions import SizeUniform
 from manifold_shap.imputers import TableImputer
 from manifold_shap.nn import units
-from manifold_shap.players import Players, check_same_players
+from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.tables.rows import codebook_of, elements_of, encoded, rows_of, schema_from
 from manifold_shap.tables.schema import Schema
 from manifold_shap.training.loop import seeded, train
 from manifold_shap.training.rows import training_rows
 from manifold_shap.training.task import Task, TrainingOptions, load_task, training_options
-from manifold_shap.vae.families import choose_families
+from manifold_shap.vae.families import choose_families, without_padding
 from manifold_shap.vae.imputer import DRAWN_BY, VAEImputer, check_posterior
 from manifold_shap.vae.network import MaskedVAE
 from manifold_shap.vae.networks import NETWORKS
@@ -111,14 +111,14 @@ class VAETask(Task):
         own = self.settings
         event, index = self.inputs
         made = {name: own[name] for name in _OF_NETWORK}
-        self.network = MaskedVAE(index=index, event=event, **made)
+        self.network = MaskedVAE(index=index, event=event, padding=own["padding"], **made)
         self.register_buffer("moments", torch.zeros(2, *event))
         self.law = SizeUniform(len(own["players"]))
 
     @torch.no_grad()
     def describe(self, x: Float[Tensor, "rows *event"]) -> None:
         """Take units from training rows, and the moments by which to recognise them."""
-        self.network.likelihood.describe(x.flatten(1))
+        self.network.likelihood.describe(without_padding(x, self.network.players).flatten(1))
         self.moments.copy_(torch.stack((x.mean(0), x.std(0, correction=0))))
 
     def loss(
@@ -200,7 +200,6 @@ def fit_imputer(
     seed = chosen["seed"]
     schema = schema or codebook_behind(model)
     rows = training_rows(x_train, x_validation, seed, players, schema)
-    check_same_players(rows.players, "an imputer")
     seen, seen_validation = rows.encoded
     if model is not None:
         model = model_for(model, rows.train, as_space(output), rows.codebook)
@@ -212,7 +211,9 @@ def fit_imputer(
     binning = {name: chosen[name] for name in ("continuous", "bins", "least_scale")}
     settings = {
         **rows.settings,
-        "families": choose_families(seen, rows.columns, **binning, index=index),
+        "families": choose_families(
+            without_padding(seen, inputs), rows.columns, **binning, index=index
+        ),
     }
     with seeded(seed):
         task = VAETask({**settings, **chosen})
@@ -337,7 +338,7 @@ def _errors(
         return gap.square().mean((1, 2)).cpu()
     vae, seen = _vae_of(imputer), encoded(some, imputer.codebook)
     gap = (vae.mean(seen, coalitions, keys) - seen[:, None]) / units(vae.reference)
-    return (gap.square() * ~vae.players.expand(coalitions)).flatten(1).mean(1).cpu()
+    return (gap.square() * ~vae.present(seen, coalitions)).flatten(1).mean(1).cpu()
 
 
 def _vae_of(imputer: VAEImputer | TableImputer) -> VAEImputer:

@@ -75,12 +75,14 @@ class VAEImputer(Imputer):
 
     Attributes:
         bank: see `Bank`; empty for the encoder posterior.
+        lengths: of the rows that are behind the codes of the bank, `[codes]`.
         checkpoint: what `save` writes: tensors and plain data, none of the reference rows.
         training_record: epochs, seconds and validation loss, where it was trained in this process.
     """
 
-    name = "vae"
+    name, takes_padding = "vae", True
     bank: Bank
+    lengths: Tensor
 
     def __init__(
         self,
@@ -96,6 +98,11 @@ class VAEImputer(Imputer):
     ) -> None:
         super().__init__(reference, players)
         check_posterior(posterior, temper, importance, bank_size)
+        if self.players.padding != network.players.padding:
+            raise ValueError(
+                f"Expected `players` padded by {network.players.padding}, as those of the network "
+                f"are, but got {self.players.padding}; give both the same."
+            )
         self.network = network.eval().requires_grad_(False).to(self.device)
         self.checkpoint: dict[str, Any] = {}
         self.training_record: dict[str, Any] = {}
@@ -105,9 +112,10 @@ class VAEImputer(Imputer):
         self.seed = check_seed(seed)
         self.proposals = _PROPOSALS if importance else 1
         nothing = torch.zeros(0, len(network.owner_of_statistic))
-        self.bank = Tabulated(network.likelihood, nothing)
+        self.bank, lengths = Tabulated(network.likelihood, nothing), torch.zeros(0)
         if posterior == "bank":
-            self.bank = bank_of(network, self.reference.flatten(1), bank_size, seed)
+            self.bank, lengths = bank_of(network, self.reference, bank_size, seed)
+        self.register_buffer("lengths", lengths, persistent=False)
 
     @property
     def provenance(self) -> dict[str, Any]:
@@ -131,6 +139,7 @@ class VAEImputer(Imputer):
     @torch.no_grad()
     def impute(self, x: Rows, mask: Mask, draws: range, keys: Keys) -> Completions:
         """Decode codes drawn given x_S; see `Imputer.impute`."""
+        mask = self.network.known(x.flatten(1), mask)
         u = _random.uniform(_random.fold(keys, _COMPONENT), (), draws)
         if self.posterior == "bank":
             chosen, effective = self._chosen(self._log_prob(x, mask, 1), u)
@@ -147,7 +156,7 @@ class VAEImputer(Imputer):
         if self.posterior != "bank" or len(self.players) < _LEAST_PLAYERS:
             yield from super()._impute_runs(x, mask, draws, keys, most)
             return
-        run, coalitions = mask.shape[2], mask.flatten(1, 2)
+        run, coalitions = mask.shape[2], self.network.known(x.flatten(1), mask.flatten(1, 2))
         keys = keys.repeat_interleave(run, 1)
         u = _random.uniform(_random.fold(keys, _COMPONENT), (), draws)
         drawn = self._chosen(self._log_prob(x, coalitions, run), u)
@@ -170,6 +179,7 @@ class VAEImputer(Imputer):
         self, x: Rows, mask: Mask, keys: Keys, draws: int = 64
     ) -> Float[Tensor, "batch m *event"]:
         """E[x' | x_S], what absent elements are expected to be; of one-hot blocks the shares."""
+        mask = self.network.known(x.flatten(1), mask)
         if self.posterior == "bank":
             weights = (some.softmax(-1) for some in self._log_prob(x, mask, 1))
             mean = self.bank.mean(weights).unflatten(0, mask.shape[:2])
@@ -198,13 +208,24 @@ class VAEImputer(Imputer):
             most = min(self._coalitions_of(self.bank.weights), mask[..., 0].numel())
             held = x.new_empty(most, len(self.bank))
             for own, coalitions in self._pairs(x, mask):
-                yield self.bank_log_prob(own, coalitions, held[: len(own)])
+                yield self._as_long(own, self.bank_log_prob(own, coalitions, held[: len(own)]))
             return
         for own, coalitions in zip(x.split(1), mask.split(1), strict=True):
             for similar in coalitions.split(run, 1):
                 running = self.bank.running()
                 for pairs in self._pairs(own, similar):
-                    yield running(self._tempered(*pairs))
+                    yield self._as_long(pairs[0], running(self._tempered(*pairs)))
+
+    def _as_long(self, x: Float[Tensor, "some elements"], log_prob: Tensor) -> Tensor:
+        """log p without the codes of rows that are shorter, which know nothing of what is behind.
+
+        For a row that is longer than all of these, the codes of the longest ones remain.
+        """
+        if self.players.padding is not None:
+            wanted = self.players.lengths(x.unflatten(1, self.players.event))
+            wanted = wanted.clamp(max=self.lengths.max())
+            log_prob.masked_fill_(self.lengths < wanted[:, None], -torch.inf)
+        return log_prob
 
     def _pairs(self, x: Tensor, mask: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
         """Rows `[some, elements]` with one coalition each, as many as may be weighted at a time."""
@@ -274,7 +295,8 @@ class VAEImputer(Imputer):
         decoded = self.network.decode(z)
         if not self.importance:
             return decoded, None
-        statistics = self._present(x[:, None].expand(-1, mask.shape[1], -1), mask)
+        numbers = torch.arange(len(x), device=x.device).repeat_interleave(mask.shape[1])
+        statistics = self._present(x[numbers], mask.flatten(0, 1)).unflatten(0, mask.shape[:2])
         likelihood = decoded.log_prob(statistics[:, :, None])
         proposed = r.log_prob(z.movedim(2, 0)).movedim(0, 2)
         return decoded, self.temper * (likelihood + prior_log_prob(z) - proposed)
@@ -284,11 +306,11 @@ class VAEImputer(Imputer):
         return self.temper * self._present(x, mask)
 
     def _present(
-        self, x: Float[Tensor, "*pairs elements"], mask: Bool[Tensor, "*pairs players"]
-    ) -> Float[Tensor, "*pairs f"]:
+        self, x: Float[Tensor, "pairs elements"], mask: Bool[Tensor, "pairs players"]
+    ) -> Float[Tensor, "pairs f"]:
         """Statistics of the present elements, zero elsewhere."""
         present = mask[..., self.network.owner_of_statistic]
-        return self.network.likelihood.statistics(x) * present
+        return self.network.statistics(x) * present
 
 
 def check_posterior(posterior: str, temper: float, importance: bool, bank_size: int | None) -> None:

@@ -28,6 +28,7 @@ from torch.distributions import (
 from manifold_shap._checks import check_whole
 from manifold_shap._words import check_choice
 from manifold_shap.nn import check_hidden
+from manifold_shap.players import Players
 from manifold_shap.vae.likelihood import Likelihood, Product
 from manifold_shap.vae.networks import NETWORKS, Plan
 
@@ -50,6 +51,11 @@ class MaskedVAE(nn.Module):
         activation: one of `nn.ACTIVATIONS`.
         network: `mlp` for fully connected networks, `conv` for convolutional ones.
         event: shape of one input row, which convolutional networks need; by default flat.
+        padding: the number that rows are padded by, see `Players`. Padding is seen by no encoder,
+            and is no part of the likelihood.
+
+    Attributes:
+        players: as the index has them, with numbers for names.
 
     Raises:
         TypeError, ValueError: a size that is no whole number, a word that is not known, or
@@ -70,6 +76,7 @@ class MaskedVAE(nn.Module):
         activation: str = "relu",
         network: str = "mlp",
         event: Sequence[int] | None = None,
+        padding: float | None = None,
     ) -> None:
         super().__init__()
         check_hidden(hidden)
@@ -84,13 +91,14 @@ class MaskedVAE(nn.Module):
         )
         features = owner[self.likelihood.feature_of]
         self.register_buffer("owner_of_feature", features, persistent=False)
-        mixture, shape = components * (2 * latent + 1), event or (len(owner),)
+        mixture, shape = components * (2 * latent + 1), tuple(event or (len(owner),))
+        self.players = Players(range(int(owner.max()) + 1), owner.reshape(shape), padding)
         plan = Plan(self.likelihood, owner, shape, latent, mixture, hidden, activation)
         self.encoder, self.decoder, self.first, self.rest = NETWORKS[network].build(plan)
 
     def encode(self, x: Float[Tensor, "batch elements"]) -> Independent:
         """q(z|x), a diagonal normal (Eq. 18)."""
-        return _normal(self.encoder(self.likelihood.features(x)))
+        return _normal(self.encoder(self._features(x)))
 
     def decode(self, z: Float[Tensor, "*batch latent"]) -> Product:
         """p(x|z), a product over elements (Eq. 19)."""
@@ -101,7 +109,7 @@ class MaskedVAE(nn.Module):
         self, x: Float[Tensor, "batch elements"], mask: Bool[Tensor, "batch m players"]
     ) -> MixtureSameFamily:
         """r(z|x_S), a mixture of diagonal normals (Eq. 20), of batch shape `[batch, m]`."""
-        features = self.likelihood.features(x)
+        features = self._features(x)
         if self.fill is None:
             hidden = self.first(features, mask)
         else:
@@ -115,6 +123,34 @@ class MaskedVAE(nn.Module):
             _normal(raw[..., 1:]),
             validate_args=False,
         )
+
+    def statistics(self, x: Float[Tensor, "rows elements"]) -> Float[Tensor, "rows f"]:
+        """t(x), see `Likelihood`; zero for padding."""
+        return self._without_padding(x, self.likelihood.statistics(x), self.likelihood.statistic_of)
+
+    def known(
+        self, x: Float[Tensor, "batch elements"], mask: Bool[Tensor, "batch m some"]
+    ) -> Bool[Tensor, "batch m players"]:
+        """The mask over all players; those that padded rows lack are present, and have nothing.
+
+        Args:
+            x: flattened rows.
+            mask: over all players, or the first of them.
+        """
+        if self.players.padding is None:
+            return mask
+        own = self.players.owners(x.unflatten(1, self.players.event)).flatten(1).amax(1)
+        lacks = torch.arange(len(self.players), device=x.device) > own[:, None]
+        return F.pad(mask, (0, len(self.players) - mask.shape[-1]), value=True) | lacks[:, None]
+
+    def _features(self, x: Tensor) -> Float[Tensor, "rows features"]:
+        return self._without_padding(x, self.likelihood.features(x), self.likelihood.feature_of)
+
+    def _without_padding(self, x: Tensor, numbers: Tensor, element_of: Tensor) -> Tensor:
+        if self.players.padding is None:
+            return numbers
+        owners = self.players.owners(x.unflatten(1, self.players.event)).flatten(1)
+        return torch.where((owners >= 0)[:, element_of], numbers, 0.0)
 
     def loss(
         self,
@@ -135,9 +171,9 @@ class MaskedVAE(nn.Module):
         """
         q = self.encode(x)
         z = q.base_dist.loc + q.base_dist.scale * noise
-        reconstruction = self.decode(z).log_prob(self.likelihood.statistics(x))
+        reconstruction = self.decode(z).log_prob(self.statistics(x))
         to_prior = kl_divergence(q, _standard(q))
-        r = self.encode_masked(x, mask)
+        r = self.encode_masked(x, self.known(x, mask))
         followed, code = (_detached(q), z.detach()) if detach else (q, z)
         return _kl(followed, code, r).mean(1) + beta * to_prior - reconstruction
 

@@ -57,7 +57,7 @@ def test_padded_rows_are_trained_on() -> None:
     with pytest.raises(ValueError, match="`x_train` but row 3 has none"):
         training_rows(torch.cat((x, 0 * x[:1])), None, 0, ms.Players.tokens(2))
     with pytest.raises(ValueError, match="an imputer but these are of padded rows"):
-        ms.fit_imputer(x, players=ms.Players.tokens(2))
+        ms.GaussianImputer(x, players=ms.Players.tokens(2))
 
 
 class Nothing(Task):

@@ -1,0 +1,129 @@
+"""VAEs of padded series: padding is kept, is seen by nothing, and is no part of the likelihood."""
+
+import pytest
+import torch
+from torch import Tensor
+
+import manifold_shap as ms
+from manifold_shap.vae.families import choose_families, without_padding
+from manifold_shap.vae.network import MaskedVAE
+
+EVENT = (2, 8)
+KINDS = ("mlp", "conv")
+DRAWN = {}, {"posterior": "encoder"}, {"posterior": "encoder", "importance": True}
+LENGTHS = torch.tensor([8, 3, 5, 8, 1, 6])
+
+
+def series(count: int, padding: float, seed: int = 0) -> Tensor:
+    """A level and its opposite, with little noise; row k has length `LENGTHS[k % 6]`."""
+    generator = torch.Generator().manual_seed(seed)
+    level = torch.randn(count, 1, 1, generator=generator) * torch.tensor([[1.0], [-1.0]]) + 5
+    x = level + 0.1 * torch.randn((count, *EVENT), generator=generator)
+    inside = torch.arange(8) < LENGTHS[torch.arange(count) % 6][:, None]
+    return torch.where(inside[:, None], x, padding)
+
+
+def players(padding: float) -> ms.Players:
+    return ms.Players.segments(EVENT, 2, padding)
+
+
+def network(kind: str, padding: float) -> MaskedVAE:
+    torch.manual_seed(0)
+    x = without_padding(series(60, padding), players(padding))
+    index = players(padding).index.flatten().tolist()
+    made = MaskedVAE(
+        choose_families(x), index, 2, (8,), 2, network=kind, event=EVENT, padding=padding
+    )
+    made.likelihood.describe(x.flatten(1))
+    return made
+
+
+def masks(count: int) -> Tensor:
+    mask = torch.rand(count, 5, 4, generator=torch.Generator().manual_seed(1)) < 0.5
+    mask[:, 0] = False
+    return mask
+
+
+def test_padding_is_filled_with_what_other_rows_have_there() -> None:
+    x = torch.tensor([[1.0, 2, 3], [4, 0, 0], [5, 6, 0], [7, 0, 0]])
+    filled = without_padding(x, ms.Players.tokens(3, padding=0))
+    assert filled.tolist() == [[1, 2, 3], [4, 6, 3], [5, 6, 3], [7, 6, 3]]
+    assert without_padding(x, ms.Players.tokens(3, padding=None)) is x
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_number_that_pads_does_not_matter(kind: str) -> None:
+    losses, completed = [], []
+    for padding in (0.0, -1e6):
+        made, x = network(kind, padding), series(60, padding)
+        losses.append(made.loss(x.flatten(1), masks(60), torch.zeros(60, 2)))
+        own, keys = series(6, padding, 1), torch.arange(30).reshape(6, 5)
+        for settings in (
+            {},
+            {"posterior": "encoder"},
+            {"posterior": "encoder", "importance": True},
+        ):
+            imputer = ms.VAEImputer(made, x, players(padding), bank_size=50, **settings)  # type: ignore[arg-type]
+            rows = imputer.sample(own, masks(6), range(3), keys)
+            inside = (players(padding).owners(own) >= 0)[:, None, None]
+            assert (rows == padding).equal(~inside.expand_as(rows))
+            completed.append(torch.where(inside, rows, 0.0))
+    torch.testing.assert_close(losses[0], losses[1])
+    for one, other in zip(completed[:3], completed[3:], strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_codes_of_shorter_rows_are_not_drawn() -> None:
+    made = network("conv", 0.0)
+    imputer = ms.VAEImputer(made, series(60, 0.0), players(0.0), bank_size=50)
+    assert sorted(set(imputer.lengths.tolist())) == [1, 3, 5, 6, 8]
+    for row, length in zip(series(6, 0.0, 1)[:, None], LENGTHS.tolist(), strict=True):
+        (log_prob,) = imputer._log_prob(row, torch.zeros(1, 1, 4, dtype=torch.bool), 1)
+        assert torch.equal(log_prob[0] == 0, imputer.lengths >= length)
+    # Of a row that is longer than all in the bank, the longest there are stand in.
+    short = series(60, 0.0)[LENGTHS[torch.arange(60) % 6] < 6]
+    imputer = ms.VAEImputer(made, short, players(0.0), bank_size=30)
+    (log_prob,) = imputer._log_prob(series(1, 0.0), torch.zeros(1, 1, 4, dtype=torch.bool), 1)
+    assert torch.equal(log_prob[0] == 0, imputer.lengths == 5)
+
+
+def test_padded_series_are_imputed_and_explained() -> None:
+    imputer = ms.fit_imputer(
+        series(400, -9.0),
+        players=players(-9.0),
+        network="conv",
+        hidden=(16,),
+        latent=2,
+        components=1,
+        learning_rate=1e-2,
+        batch_size=32,
+        max_epochs=3,
+        temper=1.0,
+        bank_size=2000,
+    )
+    x = series(120, -9.0, 1)
+    mask = torch.tensor([True, False, False, False]).expand(120, 1, 4)
+    assert isinstance(imputer, ms.VAEImputer)
+    inside = players(-9.0).owners(x) > 0
+    expected = x[:, :, :1].expand_as(x)
+    found = imputer.mean(x, mask, torch.zeros(120, 1, dtype=torch.int64))[:, 0]
+    error, spread = (gap[inside].square().mean() for gap in (found - expected, expected - 5))
+    assert error < 0.1 * spread
+    weight = torch.randn(16, 3, generator=torch.Generator().manual_seed(0))
+    value = ms.imputed_value(lambda x: (x.flatten(1) @ weight / 40).softmax(-1), imputer, draws=8)
+    x, count = x[:6], -(-LENGTHS // 2)
+    for explanation in (
+        ms.exact_shapley(value, x),
+        ms.permutation_shapley(value, x, permutations=4),
+    ):
+        assert explanation.efficiency_gap < 1e-5
+        assert torch.equal(explanation.phi.isnan().any(2), torch.arange(4) >= count[:, None])
+    # Everybody knows how long a row is: v(∅) is of rows as long.
+    base = value.base(x)
+    assert torch.equal(base[0], base[3])
+    assert not torch.allclose(base[0], base[1], atol=1e-3)
+
+
+def test_errors() -> None:
+    with pytest.raises(ValueError, match=r"`players` padded by 0\.0, as those of the network"):
+        ms.VAEImputer(network("mlp", 0.0), series(60, 0.0), ms.Players.segments(EVENT, 2))

@@ -5,6 +5,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor
 
 from manifold_shap._checks import check_rows
@@ -96,6 +98,33 @@ def test_trailing_positions_at_which_all_channels_are_padding_belong_to_nobody()
     plain = Players.segments((2, 5), 2)
     assert not plain.by_row
     assert plain.owners(SERIES).tolist() == [[rows[0]] * 2] * 3
+
+
+@given(
+    st.lists(st.integers(1, 9), min_size=1, max_size=6),
+    st.integers(1, 3),
+    st.integers(1, 4),
+    st.sampled_from([0, -1, 2.5]),
+    st.integers(0, 100),
+)
+@settings(deadline=None, max_examples=60)
+def test_a_row_has_the_first_players_and_they_own_all_before_its_padding(
+    lengths: list[int], channels: int, size: int, padding: float, seed: int
+) -> None:
+    players = Players.segments((channels, 9), size, padding)
+    generator = torch.Generator().manual_seed(seed)
+    ends = torch.tensor(lengths)[:, None, None]
+    x = torch.randint(3, (len(lengths), channels, 9), generator=generator) - 1.0
+    place = torch.arange(9)
+    x = torch.where(place == ends - 1, padding + 1.0, x.where(place < ends, padding))
+    assert players.lengths(x).tolist() == lengths
+    owners = players.owners(x)
+    mask = torch.rand(len(players), generator=generator) < 0.5
+    for row, length in enumerate(lengths):
+        inside = place.expand(channels, 9) < length
+        assert torch.equal(owners[row] >= 0, inside)
+        assert owners[row][inside].unique().tolist() == list(range(-(-length // size)))
+        assert torch.equal(players.expand(mask)[inside], mask[owners[row][inside]])
 
 
 def test_masks_over_the_first_players_leave_the_others_out() -> None:

@@ -178,6 +178,20 @@ FAULTS = (
         (IMPUTERS,),
     ),
     Fault(
+        "padding that is imputed",
+        "imputers/base.py",
+        "return known | (self.players.owners(x) < 0)[:, None]",
+        "return known",
+        ("tests/imputers/test_tokens.py",),
+    ),
+    Fault(
+        "absent pixels that a convolution sees",
+        "vae/networks.py",
+        "torch.cat((x * present.repeat(1, copies, *(1,) * (x.ndim - 2)), present), dim=1)",
+        "torch.cat((x, present), dim=1)",
+        ("tests/vae/test_networks.py",),
+    ),
+    Fault(
         "an absent player in the first layer",
         "nn.py",
         "inputs = torch.cat((x[:, None] * present[..., self.index], present), dim=-1)",

@@ -93,6 +93,7 @@ DEFERRED = {
     ("cli", "cli.train"): "--help and a misspelled setting need not wait for it",
     ("cli.explain", "io.streaming"): "only many rows are streamed",
     ("cli.targets", "sklearn.base"): SLOW,
+    ("data.image_folder", "torchvision.datasets.folder"): SLOW,
     ("data.images", "sklearn.datasets"): SLOW,
     ("data.images", "sklearn.decomposition"): SLOW,
     ("data.images", "torchvision"): SLOW,

@@ -63,5 +63,4 @@ def _as_model(model: Any, own: Settings, data: TensorDataModule) -> Model:
     if data.task == "regression":
         returns = returns or "values"
         names = names or (data.outputs if len(data.y_test) else None)
-    x = codebook_of(data.schema) or data.x_test[:64]
-    return as_model(model, x, names, returns, own["batch_size"])
+    return as_model(model, data.few_rows, names, returns, own["batch_size"])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from manifold_shap import plots, simplex
 from manifold_shap.cli.directory import METRICS, PLOTS, STORE, SUMMARY, read_json, write_json
+from manifold_shap.data.base import TensorDataModule
 from manifold_shap.explanation import Explanation
 from manifold_shap.io.files import write_whole
 from manifold_shap.metrics import Score
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 # Axes of matplotlib, or a list of several, with the `figure` that they are in.
 Drawn = Any
 
-# Rows of a table, rows of bars, and rows of compositions, each with half a dozen figures.
-_LISTED_ROWS, _BARS, _COMPOSITIONS = 10, 8, 3
+# Rows of a table, and rows of compositions, each with half a dozen figures.
+_LISTED_ROWS, _COMPOSITIONS = 10, 3
 # Players that a table names.
 _LISTED_PLAYERS = 3
 
@@ -141,6 +142,7 @@ def hints(value: ValueFunction, score: Score, off: ValueFunction, score_off: Sco
 
 
 def figures(
+    data: TensorDataModule,
     explanations: Mapping[str, Explanation],
     name: str,
     titles: Mapping[str, str],
@@ -150,34 +152,17 @@ def figures(
     """Figures of explanations of the same rows, by file name; interactive ones as HTML.
 
     Args:
+        data: the source of the rows, which says what suits them.
         explanations: by name of the value function, in the order to draw them.
         name: of the one that is drawn alone where only one can be.
         titles: of the value functions.
         scores: of the value functions, where they are compared.
         balances: of compositions: two or three to draw, by number or name; by default the first.
     """
-    main, pixels = explanations[name], explanations[name].x.ndim == 4
-    named = {}
-    for which, explanation in explanations.items():
-        parts = [titles[which], *(plots.kinds(explanation) if pixels else [])]
-        mse = f"MSE {scores[which].mse:.4f}" if which in scores else None
-        if pixels:
-            title = "\n".join([*parts, mse] if mse else parts)
-        else:
-            title = f"{titles[which]} ({mse})" if mse else titles[which]
-        named[title] = explanation
-    drawn: dict[str, Drawn | str] = {}
-    if pixels:
-        drawn["pixel_maps.png"] = plots.pixel_maps(named)
-    else:
-        alone = len(named) == 1
-        for k, label in enumerate(main.instances[:_BARS]):
-            if alone:
-                drawn[f"waterfall_{label}.png"] = plots.waterfall(main, k)
-            else:
-                drawn[f"bar_{label}.png"] = plots.bar(named, row=k)
-        drawn["bar.png"] = plots.bar(named)
-        drawn["beeswarm.png"] = plots.beeswarm(main)
+    main = explanations[name]
+    by_title = {titles[which]: explanation for which, explanation in explanations.items()}
+    notes = {titles[which]: f"MSE {scores[which].mse:.4f}" for which in scores}
+    drawn = data.figures(by_title, titles[name], notes)
     return drawn if main.partition is None else drawn | _of_compositions(main, balances)
 
 
@@ -212,7 +197,7 @@ def save_figures(figures: Mapping[str, Drawn | str], directory: Path) -> None:
 
         def write(path: Path, drawn: Any = drawn) -> None:
             if isinstance(drawn, str):
-                path.write_text(drawn)
+                path.write_text(drawn, encoding="utf-8")
             else:
                 drawn.figure.savefig(path, format="png", dpi=200)
 
@@ -313,7 +298,7 @@ def write(
     main, settings = explanations[run.name], run.settings
     titles = {name: source.title for name, source in run.drawn.items()}
     half_trained = [name for name, source in run.drawn.items() if source.is_half_trained]
-    drawings = figures(explanations, run.name, titles, scores, settings["balances"])
+    drawings = figures(run.data, explanations, run.name, titles, scores, settings["balances"])
     orders = ("ordering", "asymmetric", "confounding") if settings["ordering"] is not None else ()
     tree = None if settings["basis"] is None else main.partition
     compared = {name: figures_of(scores[name]) | {"seconds": seconds[name]} for name in scores}

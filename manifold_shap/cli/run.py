@@ -236,10 +236,7 @@ class Run:
             if of_user:  # What is said of columns is said again when it is known which ones play.
                 warnings.simplefilter("ignore", UserWarning)
             data.setup()
-        rows, codebook = [data.x_train, data.y_train], codebook_of(data.schema)
-        if codebook is not None:  # Codes are alike in tables of other units or names.
-            rows += [codebook.encode(data.x_train), codebook.schema.to_dict()]
-        return data, digest(*rows)
+        return data, digest(*data.content)
 
     @cached_property
     def model(self) -> Model:

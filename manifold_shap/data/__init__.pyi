@@ -1,6 +1,7 @@
 # The names of the sources: type checkers read them here, and so does `__init__.py`.
 from .base import Table as Table
 from .base import TensorDataModule as TensorDataModule
+from .image_folder import ImageFolder as ImageFolder
 from .images import MNIST as MNIST
 from .images import DigitComponents as DigitComponents
 from .images import Digits as Digits
@@ -9,6 +10,7 @@ from .mixture import Mixture as Mixture
 from .mixture import MixtureLaw as MixtureLaw
 from .reading import ReadTable as ReadTable
 from .reading import TableReader as TableReader
+from .series import SeriesFile as SeriesFile
 from .table_file import TableFile as TableFile
 from .tables import Abalone as Abalone
 from .tables import Bike as Bike
@@ -16,3 +18,4 @@ from .tables import Census as Census
 from .tables import Diabetes as Diabetes
 from .tables import Drug as Drug
 from .tables import Iris as Iris
+from .texts import TextFile as TextFile

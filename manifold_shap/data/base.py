@@ -1,7 +1,7 @@
 """Defines what every data source shares: its settings, its splits and their checks."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
@@ -14,10 +14,17 @@ from torch import Tensor
 
 from manifold_shap._checks import check_finite, check_number, check_seed, check_whole
 from manifold_shap._words import check_flag, shown
+from manifold_shap.data import figures
+from manifold_shap.data.splits import check_classes, check_numbers, split_rows
+from manifold_shap.explanation import Explanation
 from manifold_shap.players import Players
 from manifold_shap.tables.codebook import Codebook
+from manifold_shap.tables.rows import codebook_of
 from manifold_shap.tables.schema import Schema
 from manifold_shap.values.grouped import members_by_name
+
+# Makes label maps, and says how many groups a row has at most: see `GroupedValue`.
+Grouping = Callable[[], tuple[Callable[[Tensor], Tensor], int]]
 
 
 class Settings(TypedDict, total=False):
@@ -83,9 +90,11 @@ class TensorDataModule(ABC):
             `Codebook`.
         described: columns that are known to describe the rows although they may look like numbers
             or names of these.
+        usual_batch_size: rows per step of a classifier.
     """
 
     name: str
+    usual_batch_size: int = 256
     task: str = "classification"
     codes: bool = False
     described: tuple[str, ...] = ()
@@ -105,7 +114,7 @@ class TensorDataModule(ABC):
         self,
         *,
         name: str | None = None,
-        batch_size: int = 256,
+        batch_size: int | None = None,
         validation: float = 0.1,
         test: float = 0.2,
         seed: int = 0,
@@ -117,7 +126,8 @@ class TensorDataModule(ABC):
 
         Args:
             name: the data set's name, which names the folder of its runs; by default the source's.
-            batch_size: rows per step of a classifier that is trained on them.
+            batch_size: rows per step of a classifier that is trained on them; by default
+                `usual_batch_size`.
             validation: share of the rows held out for validation.
             test: share of the rows held out for testing.
             seed: of the splits.
@@ -132,7 +142,9 @@ class TensorDataModule(ABC):
                 range.
         """
         self.name = name or self.name
-        self.batch_size = check_whole("batch_size", batch_size)
+        self.batch_size = check_whole(
+            "batch_size", self.usual_batch_size if batch_size is None else batch_size
+        )
         self.validation = check_number("validation", validation, above=0, below=1)
         self.test = check_number("test", test, above=0, below=1)
         self.seed = check_seed(seed)
@@ -142,9 +154,46 @@ class TensorDataModule(ABC):
         self._left_out: tuple[str, ...] = ()
         self._is_set_up = False
 
+    # -- must be defined --------------------------------------------------------------------
+
     @abstractmethod
     def read(self) -> Table:
         """The whole data set."""
+
+    # -- may be overridden ------------------------------------------------------------------
+
+    def figures(
+        self, explanations: Mapping[str, Explanation], main: str, notes: Mapping[str, str]
+    ) -> dict[str, Any]:
+        """Figures that suit the rows, by file name; pages of HTML as text.
+
+        Args:
+            explanations: of the same rows, by the titles of their value functions.
+            main: the title of the one that is drawn alone where only one can be.
+            notes: by the titles, what else is to be said of some.
+        """
+        return figures.of_columns(explanations, main, notes)
+
+    @property
+    def groupings(self) -> Mapping[str, Grouping]:
+        """Ways to put the players of each row together, by name."""
+        return {}
+
+    @property
+    def content(self) -> list[Any]:
+        """What tells these data from others with the same settings: training rows, and codes."""
+        rows: list[Any] = [self.x_train, self.y_train]
+        codebook = codebook_of(self.schema)
+        if codebook is not None:  # Codes are alike in tables of other units or names.
+            rows += [codebook.encode(self.x_train), codebook.schema.to_dict()]
+        return rows
+
+    @property
+    def few_rows(self) -> Any:
+        """A few rows as a model of the user's own gets them, or the codebook of rows of codes."""
+        return codebook_of(self.schema) or self.x_test[:64]
+
+    # -- final ------------------------------------------------------------------------------
 
     def setup(self) -> None:
         """Read, split, encode and check the data, once.
@@ -174,9 +223,9 @@ class TensorDataModule(ABC):
         if self.own_model:
             pass  # Nothing is trained to predict them.
         elif self.task == "classification":
-            _check_classes(self.name, self.y_train, self.classes)
+            check_classes(self.name, self.y_train, self.classes)
         else:
-            _check_numbers(self.name, table.target, self.y_train)
+            check_numbers(self.name, table.target, self.y_train)
         self._is_set_up = True
 
     def leave_out(self, columns: Sequence[str]) -> None:
@@ -273,50 +322,3 @@ def _named(groups: Any) -> dict[str, Any] | None:
         str(name): [str(player) for player in own] if isinstance(own, list | tuple) else own
         for name, own in groups.items()
     }
-
-
-def split_rows(rows: int, held_out: dict[str, float], seed: int) -> tuple[Int64[Tensor, " _"], ...]:
-    """Random disjoint row indices that cover every row: the rest, then one part per share.
-
-    Each part is in random order, so that its first rows are a random sample too.
-
-    >>> [part.tolist() for part in split_rows(5, {"validation": 0.2, "test": 0.4}, seed=0)]
-    [[4, 0], [1], [3, 2]]
-
-    Raises:
-        ValueError: a part has no row.
-    """
-    sizes = {name: round(share * rows) for name, share in held_out.items()}
-    sizes = {"train": rows - sum(sizes.values()), **sizes}
-    if min(sizes.values()) < 1:
-        raise ValueError(
-            f"Expected shares that leave every split some rows but got {held_out} of {rows} rows, "
-            f"which makes {sizes}; change {' or '.join(f'`{name}`' for name in held_out)}."
-        )
-    order = torch.randperm(rows, generator=torch.Generator().manual_seed(seed))
-    return order.split(list(sizes.values()))
-
-
-def _check_classes(name: str, y: Tensor, classes: tuple[str, ...]) -> None:
-    present = torch.bincount(y, minlength=len(classes)) > 0
-    if present.sum() < 2:
-        raise ValueError(
-            f"Expected training rows of at least two classes in {name!r} but every one is "
-            f"{classes[int(y[0])]!r}; check the target, or use more rows."
-        )
-    if not present.all():
-        absent = [label for label, found in zip(classes, present, strict=True) if not found]
-        raise ValueError(
-            f"Expected training rows of every class in {name!r} but none of the {len(y)} is of "
-            f"{shown(absent)}; merge or drop rare classes, or choose another `seed` or smaller "
-            "shares `validation` and `test`."
-        )
-
-
-def _check_numbers(name: str, target: str, y: Tensor) -> None:
-    check_finite(y, "y_train", "drop or fill these rows")
-    if bool((y == y[0]).all()):
-        raise ValueError(
-            f"Expected different numbers in the target {target!r} of {name!r} but every training "
-            f"row holds {y[0].item():g}; check the target, or use more rows."
-        )

@@ -1,6 +1,6 @@
 """Loads images, as pixels `[rows, 1, height, width]` or as their principal components.
 
-Each pixel, or each component, is a player.
+Each pixel, each patch of pixels or each component is a player.
 """
 
 import gzip
@@ -21,20 +21,14 @@ from manifold_shap._checks import check_whole
 from manifold_shap._words import check_flag
 from manifold_shap.data import sources
 from manifold_shap.data.base import Settings, Table, TensorDataModule
-from manifold_shap.players import Players
+from manifold_shap.data.pictures import Pictures
 
 _DIGITS = tuple("0123456789")
 _UINT8_CODE = 8
 _GZIP = b"\x1f\x8b"
 
 
-def pixel_players(height: int, width: int) -> Players:
-    """One player per pixel of a one-channel image, counted from 0 at the top left."""
-    names = [f"pixel ({row}, {column})" for row in range(height) for column in range(width)]
-    return Players.of_elements((1, height, width), names)
-
-
-class Digits(TensorDataModule):
+class Digits(Pictures):
     """Handwritten digits of scikit-learn: 1,797 images of 8 x 8 pixels from 0 to 1, 10 classes."""
 
     name = "digits"
@@ -42,7 +36,7 @@ class Digits(TensorDataModule):
     def read(self) -> Table:
         pixels, y = _read_digits()
         x = torch.from_numpy(pixels).float().div(16).view(-1, 1, 8, 8)
-        return Table(x, y, _DIGITS, players=pixel_players(8, 8))
+        return Table(x, y, _DIGITS, players=self.players_of(x.shape[1:]))
 
 
 class DigitComponents(TensorDataModule):
@@ -110,7 +104,7 @@ def _read_digits() -> tuple[NDArray[np.float64], Int64[Tensor, " rows"]]:
     return pixels, torch.from_numpy(y).long()
 
 
-class MNIST(TensorDataModule):
+class MNIST(Pictures):
     """The MNIST digits: 60,000 and 10,000 images of 28 x 28 pixels, 10 classes.
 
     The test split is the publisher's; the validation rows are drawn from the training images.
@@ -134,8 +128,9 @@ class MNIST(TensorDataModule):
         root: str | None = None,
         groups: Mapping[str, Sequence[str]] | None = None,
         own_model: bool = False,
+        patch: int | None = None,
     ) -> None:
-        """As the base, but for the test share, which the publisher's split replaces.
+        """As `Pictures`, but for the test share, which the publisher's split replaces.
 
         Args:
             binarize: whether pixels are 1 above half of the largest grey value, else 0; otherwise
@@ -149,6 +144,7 @@ class MNIST(TensorDataModule):
             root=root,
             groups=groups,
             own_model=own_model,
+            patch=patch,
         )
         self.binarize = check_flag("binarize", self.binary if binarize is None else binarize)
 
@@ -156,10 +152,9 @@ class MNIST(TensorDataModule):
         published = (self._read(train=True), self._read(train=False))
         images, labels = map(torch.cat, zip(*published, strict=True))
         pixels = (images > 127).float() if self.binarize else images.float().div_(255)
-        players, test_rows = pixel_players(28, 28), len(published[1][0])
-        return Table(
-            pixels[:, None], labels.long(), self.class_names, test_rows=test_rows, players=players
-        )
+        x, test_rows = pixels[:, None], len(published[1][0])
+        players = self.players_of(x.shape[1:])
+        return Table(x, labels.long(), self.class_names, test_rows=test_rows, players=players)
 
     def _read(self, train: bool) -> tuple[UInt8[Tensor, "rows 28 28"], Tensor]:
         prefix = "train" if train else "t10k"

@@ -150,11 +150,7 @@ class TableReader:
             ImportError: a Parquet or Feather file needs pyarrow.
             TableError: what is wrong with it, all at once, with the settings that repair it.
         """
-        direct = Path(self.path).expanduser()
-        path = direct if sources.is_file(direct) else sources.find(self.root, self.path)
-        if path is None:
-            fix = f"nor is there one at {direct.absolute()}: correct `path`"
-            raise sources.missing(self.root, self.path, fix)
+        path = sources.located(self.root, self.path)
         stamp = path.stat()
         return _read(self, path, stamp.st_mtime_ns, stamp.st_size)
 
@@ -187,6 +183,22 @@ def _read(reader: TableReader, path: Path, *stamp: int) -> ReadTable:
         raise found.error({name: reader.__dict__[name] for name in _LISTS})
     about = f"{path.name}: {len(frame)} rows, {frame.shape[1]} columns; {cells.about}."
     return ReadTable(frame, identifiers, tuple(found.remarks), about)
+
+
+def read_cells_of(reader: TableReader) -> pd.DataFrame:
+    """All columns of a file as they are; of the reader's settings, those that say how to read it.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ImportError: a Parquet or Feather file needs pyarrow.
+        TableError: it holds no table.
+    """
+    path = sources.located(reader.root, reader.path)
+    found = Findings(path.name)
+    cells = _cells(reader, path, found)
+    if cells is None or found.problems:
+        raise found.error()
+    return cells.frame
 
 
 def _cells(reader: TableReader, path: Path, found: Findings) -> Cells | None:

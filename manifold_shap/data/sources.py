@@ -35,6 +35,24 @@ def find(root: str | Path | None, relative: str) -> Path | None:
     return next((path for path in candidates if is_file(path)), None)
 
 
+def located(root: str | Path | None, path: str, is_folder: bool = False) -> Path:
+    """A file or a folder of the user's own: from the working directory, or else in the places.
+
+    Raises:
+        FileNotFoundError: there is none.
+        PermissionError: a folder is closed to the user.
+    """
+    direct = Path(path).expanduser()
+    there = Path.is_dir if is_folder else is_file
+    found = next(
+        (each for each in (direct, *(p / path for p in places(root))) if there(each)), None
+    )
+    if found is None:
+        fix = f"nor is there one at {direct.absolute()}: correct `path`"
+        raise missing(root, path, fix, "folder" if is_folder else "file")
+    return found
+
+
 def is_file(path: Path) -> bool:
     """Whether it is a file; a folder that may not be looked into is an error, not an absence.
 
@@ -48,12 +66,14 @@ def is_file(path: Path) -> bool:
         return False
 
 
-def missing(root: str | Path | None, relative: str, fix: str) -> FileNotFoundError:
+def missing(
+    root: str | Path | None, relative: str, fix: str, what: str = "file"
+) -> FileNotFoundError:
     """The error that names every place looked at for `relative`, and the fix."""
     looked = dict.fromkeys(str(place / relative) for place in places(root))
     looked.pop(relative, None)
     where = f"found none at {', '.join(looked)}" if looked else "there is none"
-    return FileNotFoundError(f"Expected the file {relative!r} but {where}; {fix}.")
+    return FileNotFoundError(f"Expected the {what} {relative!r} but {where}; {fix}.")
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from manifold_shap.cli import explain as explaining
 from manifold_shap.cli import games, registry, report
 from manifold_shap.cli.directory import Directory
 from manifold_shap.cli.run import Run
+from manifold_shap.data import Iris
 from manifold_shap.data.base import TensorDataModule
 from manifold_shap.io.files import load_checkpoint, save_checkpoint
 from manifold_shap.training.classifier import load_classifier
@@ -821,7 +822,7 @@ def test_titles_say_the_error_and_the_kind(irises: Path, copied: Copy) -> None:
     drawn = {"gaussian": explanation, "marginal": explanation}
     titles = {"gaussian": "Gaussian", "marginal": "off the manifold (half-trained)"}
     scores = dict.fromkeys(drawn, score)
-    bars: Any = report.figures(drawn, "gaussian", titles, scores)["bar_0.png"]
+    bars: Any = report.figures(Iris(), drawn, "gaussian", titles, scores)["bar_0.png"]
     legend = [text.get_text() for text in bars.get_legend().get_texts()]
     assert legend == [f"{title} (MSE {score.mse:.4f})" for title in titles.values()]
     assert bars.get_xlabel() == "Asymmetric causal Shapley value (probability)"

@@ -30,7 +30,9 @@ def data() -> TensorDataModule:
 
 @pytest.mark.parametrize("name", options("data"))
 def test_every_data_configuration_makes_a_data_module(name: str) -> None:
-    needed = ["data.path=some/table.csv", "data.target=label"] if name == "table" else []
+    needed = {"table": ["data.path=some/table.csv", "data.target=label"]}
+    of_files = {each: [f"data.path=some/{each}.csv"] for each in ("image_folder", "series", "text")}
+    needed = {**of_files, **needed}.get(name, [])
     config = composed("train", f"data={name}", *needed)
     assert isinstance(hydra.utils.instantiate(config.data), TensorDataModule)
     assert config.data.name == name

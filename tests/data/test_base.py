@@ -13,7 +13,8 @@ from torch import Tensor
 
 from manifold_shap import data as package
 from manifold_shap.data import MNIST, FashionMNIST, Iris, TensorDataModule
-from manifold_shap.data.base import Table, split_rows
+from manifold_shap.data.base import Table
+from manifold_shap.data.splits import split_rows
 
 CONF = Path(__file__).parents[2] / "conf" / "data"
 SOURCES = {
@@ -123,7 +124,8 @@ def test_each_configuration_builds_its_source(name: str) -> None:
     plain = OmegaConf.load(CONF / f"{name}.yaml")
     plain.pop("defaults", None)
     plain.name = name
-    given = {"path": "table.csv", "target": "b"} if name == "table" else {}
+    given = {"target": "b"} if name == "table" else {}
+    given |= {"path": f"{name}.csv"} if OmegaConf.is_missing(plain, "path") else {}
     plain.update(given)
     config = OmegaConf.create({"seed": 11, "data": plain})
     data = hydra.utils.instantiate(config.data)

@@ -29,7 +29,7 @@ def test_digits() -> None:
     assert (data.x_train.min(), data.x_train.max()) == (0, 1)
     assert labels(data).bincount().tolist() == [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]
     assert data.players.index.shape == (1, 8, 8)
-    assert data.players.names[9] == "pixel (1, 1)"
+    assert data.players.names[9] == "pixel 1,1"
 
 
 def test_mnist_figures(mnist: MNIST) -> None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from manifold_shap.data import TableFile
-from manifold_shap.data.base import split_rows
+from manifold_shap.data.splits import split_rows
 from tests.data.test_tables import labels
 
 

@@ -1,0 +1,157 @@
+"""Makes training, validation and test rows of a file of time series."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Unpack
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from manifold_shap._checks import check_number, check_whole
+from manifold_shap._words import check_choice, check_text, shown, warn
+from manifold_shap.data import figures, sources
+from manifold_shap.data.base import Settings, Table, TensorDataModule
+from manifold_shap.data.series_files import SeriesOfFile, read_series
+from manifold_shap.explanation import Explanation
+from manifold_shap.players import Players
+
+_CHANNELS = "channels"
+
+
+class SeriesFile(TensorDataModule):
+    """Time series of your own, `[rows, channels, time]`, each of which has a label.
+
+    Series of differing length are padded at their end by a number that occurs in none of them. The
+    players are segments of time, with all channels of a time point together, or the channels.
+    """
+
+    name = "series"
+    usual_batch_size = 64
+
+    def __init__(
+        self,
+        *,
+        path: str,
+        test_path: str | None = None,
+        length: int | None = None,
+        segment: int | str = 1,
+        padding: float | None = None,
+        **settings: Unpack[Settings],
+    ) -> None:
+        """As the base, and:
+
+        Args:
+            path: the file, `.ts` or `.npz`, from the working directory or from the places `root`
+                stands for. Its name is the default of `name`.
+            test_path: a file of the same kind with the test series; by default a share of the
+                others.
+            length: time points after which series are cut off; by default, and at most, as many as
+                the longest training series has.
+            segment: time points of a player, or "channels" for a player for each channel.
+            padding: the number that series are padded by; by default the next whole number below
+                the smallest of the file.
+
+        Raises:
+            TypeError, ValueError: a setting that cannot be.
+        """
+        self.path = check_text("path", path)
+        self.test_path = None if test_path is None else check_text("test_path", test_path)
+        self.length = None if length is None else check_whole("length", length)
+        self.padding = None if padding is None else check_number("padding", padding)
+        self.segment = segment
+        if isinstance(segment, str):
+            check_choice("segment", segment, (_CHANNELS,), "or give a number of time points")
+        else:
+            self.segment = check_whole("segment", segment)
+        self.name = Path(self.path).stem
+        super().__init__(**settings)
+
+    def read(self) -> Table:
+        """The series.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            ValueError: a damaged file, one without labels, test series of other channels or classes
+                or longer than all others, or a `padding` that occurs in a series.
+        """
+        train = read_series(sources.located(self.root, self.path))
+        if not train.labels and not self.own_model:
+            raise ValueError(
+                f"Expected a label for each series of {self.path}, which a model is to be trained "
+                "to predict, but got none: `y` of an .npz file, @classLabel true of a .ts file."
+            )
+        series, labels, test_rows = train.series, train.labels, None
+        if self.test_path is not None:
+            test = read_series(sources.located(self.root, self.test_path))
+            self._check_test(test, train)
+            test_rows = len(test.series)
+            series, labels = series + test.series, labels + test.labels
+        x, padding = self._rows(series, self._length(series, test_rows))
+        numbers = torch.tensor([train.classes.index(label) for label in labels], dtype=torch.int64)
+        players = self._players(x.shape[1:], padding)
+        return Table(x, numbers, train.classes, test_rows=test_rows, players=players)
+
+    def figures(
+        self, explanations: Mapping[str, Explanation], main: str, notes: Mapping[str, str]
+    ) -> dict[str, Any]:
+        return figures.of_series(explanations, notes)
+
+    def _check_test(self, test: SeriesOfFile, train: SeriesOfFile) -> None:
+        """Raise ValueError where test series are others than those of the training."""
+        channels, own = len(train.series[0]), len(test.series[0])
+        if channels != own:
+            raise ValueError(
+                f"Expected series of {channels} channels in {self.test_path}, as in {self.path}, "
+                f"but got {own}."
+            )
+        if bool(test.labels) != bool(train.labels) or not set(test.labels) <= set(train.classes):
+            raise ValueError(
+                f"Expected labels in {self.test_path} from {shown(train.classes)}, those of "
+                f"{self.path}, but got {shown(sorted(set(test.labels)))}."
+            )
+
+    def _length(self, series: Sequence[NDArray[np.float32]], test_rows: int | None) -> int:
+        """How many time points rows have: no more than training series tell something about."""
+        train = self.split(len(series), test_rows)[0].tolist()
+        longest = max(series[row].shape[1] for row in train)
+        length = min(self.length or longest, longest)
+        long = [row for row, own in enumerate(series) if own.shape[1] > length]
+        first = len(series) - (test_rows or 0)
+        if self.length is None and long and long[-1] >= first:
+            row = next(row for row in long if row >= first)
+            raise ValueError(
+                f"Expected series of at most {length} time points in {self.test_path}, the most of "
+                f"a training series, but series {row - first} has {series[row].shape[1]}; "
+                f"data.length={length} cuts them off."
+            )
+        if long:
+            warn(f"{len(long)} of {len(series)} series are cut off after {length} time points.")
+        return length
+
+    def _rows(
+        self, series: Sequence[NDArray[np.float32]], length: int
+    ) -> tuple[Tensor, float | None]:
+        """The series as rows of one length, and the number that they are padded by, if any are."""
+        smallest = min(own.min() for own in series)
+        # Far from all others it would stretch the scale of the inputs.
+        padding = np.float32(np.floor(smallest) - max(1.0, 1e-6 * abs(smallest)))
+        if self.padding is not None:
+            padding = np.float32(self.padding)
+            if where := [k for k, own in enumerate(series) if (own == padding).any()]:
+                raise ValueError(
+                    f"Expected a `padding` that occurs in no series but {padding:g} is in series "
+                    f"{shown(where, 5)}; leave it out to have one chosen."
+                )
+        rows = np.full((len(series), len(series[0]), length), padding, dtype=np.float32)
+        for row, own in zip(rows, series, strict=True):
+            row[:, : own.shape[1]] = own[:, :length]
+        padded = any(own.shape[1] < length for own in series)
+        return torch.from_numpy(rows), float(padding) if padded else None
+
+    def _players(self, event: Sequence[int], padding: float | None) -> Players:
+        if isinstance(self.segment, int):
+            return Players.segments(event, self.segment, padding)
+        players = Players.channels(event)
+        return Players(players.names, players.index, padding)

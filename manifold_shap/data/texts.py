@@ -1,0 +1,155 @@
+"""Makes training, validation and test rows of a column of texts."""
+
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Unpack
+
+import pandas as pd
+import torch
+from pandas.api.types import is_numeric_dtype
+from torch import Tensor
+
+from manifold_shap._checks import check_whole
+from manifold_shap._words import check_text, closest, shown, warn
+from manifold_shap.data import figures, sources
+from manifold_shap.data.base import Grouping, Settings, Table, TensorDataModule
+from manifold_shap.data.reading import TableReader, read_cells_of
+from manifold_shap.explanation import Explanation
+from manifold_shap.players import Players
+from manifold_shap.tables.vocabulary import label_of
+from manifold_shap.text import Vocabulary
+from manifold_shap.text.tokens import tokens_of
+
+
+class TextFile(TensorDataModule):
+    """Texts of your own, a column of a table in a file, with a column of labels.
+
+    A row is the numbers of a text's tokens, words, numbers and punctuation marks, and is called by
+    its number in the file. The players are the tokens.
+
+    Attributes:
+        vocabulary: the tokens, those of the training texts, after `setup`.
+    """
+
+    name = "text"
+    usual_batch_size = 64
+    vocabulary: Vocabulary
+
+    def __init__(
+        self,
+        *,
+        path: str,
+        column: str = "text",
+        target: str | None = "label",
+        length: int | None = None,
+        vocabulary: int | str = 20_000,
+        **settings: Unpack[Settings],
+    ) -> None:
+        """As the base, and:
+
+        Args:
+            path: the file, see `TableReader`. Its name is the default of `name`.
+            column: of the texts.
+            target: column of the labels; None where a model of one's own needs none.
+            length: tokens after which texts are cut off; by default, and at most, as many as the
+                longest training text has.
+            vocabulary: most tokens that are told apart, the most frequent ones of the training
+                texts; or a file that `Vocabulary.save` wrote, for a model of one's own.
+
+        Raises:
+            TypeError, ValueError: a setting that cannot be.
+        """
+        self.path, self.column = check_text("path", path), str(column)
+        self.target = None if target is None else str(target)
+        self.length = None if length is None else check_whole("length", length)
+        self._tokens = vocabulary
+        if not isinstance(vocabulary, str):
+            check_whole("vocabulary", vocabulary, 3)
+        self.name = Path(self.path).stem
+        super().__init__(**settings)
+
+    def read(self) -> Table:
+        """The texts.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            TableError: it is no table.
+            ValueError: it has no such column, empty texts, or rows without a label.
+        """
+        reader = TableReader(path=self.path, target=self.target, root=self.root, keep=[self.column])
+        frame = read_cells_of(reader)
+        texts = _complete(_column(frame, self.column, "column", self.path), "text", tokens_of)
+        labels, classes = torch.zeros(0, dtype=torch.int64), tuple[str, ...]()
+        if self.target is not None and (self.target in frame or not self.own_model):
+            column = _column(frame, self.target, "target", self.path)
+            names = pd.Index(_complete(column, "label", str.strip))
+            by_number = float if is_numeric_dtype(column.dtype) else None
+            classes = tuple(sorted(set(names), key=by_number))
+            labels = torch.from_numpy(pd.Index(classes).get_indexer(names)).long()
+        x = self._rows(texts)
+        players = Players.tokens(x.shape[1])
+        numbers = range(len(texts))
+        return Table(x, labels, classes, players=players, numbers=numbers)
+
+    def figures(
+        self, explanations: Mapping[str, Explanation], main: str, notes: Mapping[str, str]
+    ) -> dict[str, Any]:
+        tokens = self.vocabulary.decode(explanations[main].x)
+        return figures.of_texts(explanations, notes, tokens)
+
+    @property
+    def groupings(self) -> Mapping[str, Grouping]:
+        def grouping(labels: Callable[[Tensor], Tensor]) -> Grouping:
+            rows = torch.cat((self.x_train, self.x_validation, self.x_test))
+            return lambda: (labels, int(labels(rows).max()) + 1)
+
+        own = self.vocabulary
+        return {"words": grouping(own.words), "sentences": grouping(own.sentences)}
+
+    @property
+    def content(self) -> list[Any]:
+        return [*super().content, list(self.vocabulary.tokens)]
+
+    @property
+    def few_rows(self) -> Tensor:
+        return self.x_test[:64].long()
+
+    def _rows(self, texts: list[str]) -> Tensor:
+        """The numbers of the tokens of each text."""
+        train = self.split(len(texts))[0].tolist()
+        longest = max(len(tokens_of(texts[row])) for row in train)
+        length = min(self.length or longest, longest)
+        if cut := [text for text in texts if len(tokens_of(text)) > length]:
+            warn(f"{len(cut)} of {len(texts)} texts are cut off after {length} tokens.")
+        if isinstance(self._tokens, str):
+            self.vocabulary = Vocabulary.load(sources.located(self.root, self._tokens))
+            return self.vocabulary.encode(texts, length, truncate=True)
+        # Of what the training rows have: then every number occurs in one of them.
+        seen = [" ".join(tokens_of(texts[row])[:length]) for row in train]
+        self.vocabulary = Vocabulary.fit(seen, self._tokens)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # That some words are in no training text is usual.
+            return self.vocabulary.encode(texts, length, truncate=True)
+
+
+def _column(frame: pd.DataFrame, name: str, setting: str, path: str) -> pd.Series:
+    if name not in frame:
+        names = [str(each) for each in frame.columns]
+        raise ValueError(
+            f"Expected a column {name!r} in {path}, as data.{setting} says, but got "
+            f"{shown(names)}{closest(name, names) or f'; set data.{setting} to one of them.'}"
+        )
+    return frame[name]
+
+
+def _complete(column: pd.Series, what: str, content: Callable[[str], Any]) -> list[str]:
+    """The cells of a column as text; refused where one has no content."""
+    cells = ["" if cell is None or cell != cell else label_of(cell) for cell in column]
+    if empty := [row for row, cell in enumerate(cells) if not content(cell)]:
+        raise ValueError(
+            f"Expected a {what} in every row of column {column.name!r} but {len(empty)} of "
+            f"{len(cells)} have none: rows {shown(empty, 10)}, the first row of data being row 0; "
+            "fill them, or remove these rows."
+        )
+    return cells

@@ -1,0 +1,106 @@
+"""Columns of texts: their tokens, their groups, and cells that are no texts."""
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import torch
+
+from manifold_shap import Vocabulary
+from manifold_shap.data import TextFile
+
+GOOD, BAD = ("good", "lovely", "fine"), ("bad", "dull", "poor")
+
+
+def reviews(path: Path, count: int = 40) -> Path:
+    """Sentences whose label is told by one word."""
+    texts = []
+    for k in range(count):
+        word = (GOOD if k % 2 else BAD)[k % 3]
+        more = "See it!" if k % 4 == 1 else "It ends."
+        texts.append(f"A {word} film number {k % 5}. {more * (k % 3)}")
+    labels = ["good" if k % 2 else "bad" for k in range(count)]
+    pd.DataFrame({"id": range(count), "text": texts, "label": labels}).to_csv(path, index=False)
+    return path
+
+
+def read(path: Path, **settings: Any) -> TextFile:
+    data = TextFile(path=str(path), **settings)
+    data.setup()
+    return data
+
+
+def test_rows_are_the_tokens_of_their_texts(tmp_path: Path) -> None:
+    path = reviews(tmp_path / "reviews.csv")
+    data = read(path)
+    frame = pd.read_csv(path)
+    assert (data.name, data.classes, data.players.padding) == ("reviews", ("bad", "good"), 0)
+    rows = data.find("instances", list(range(40)), "test")
+    said = [" ".join(tokens) for tokens in data.vocabulary.decode(rows)]
+    for text, tokens in zip(frame["text"], said, strict=True):
+        assert tokens.replace(" ", "") == text.lower().replace(" ", "")
+    known = torch.cat((data.x_train, data.x_validation, data.x_test))
+    assert known.max() < len(data.vocabulary)
+    assert set(data.x_train.unique().tolist()) >= set(range(2, len(data.vocabulary)))
+
+
+def test_long_texts_are_cut_and_rare_words_are_unknown(tmp_path: Path) -> None:
+    path = reviews(tmp_path / "reviews.csv")
+    with pytest.warns(UserWarning, match=r"26 of 40 texts are cut off after 7 tokens"):
+        data = read(path, length=7, vocabulary=8)
+    assert data.x_train.shape[1] == 7
+    assert len(data.vocabulary) == 8
+    assert (data.x_train == 1).any()
+
+
+def test_words_and_sentences_group_tokens(tmp_path: Path) -> None:
+    data = read(reviews(tmp_path / "reviews.csv"))
+    (words, most_words), (sentences, most) = (data.groupings[n]() for n in ("words", "sentences"))
+    rows = data.find("instances", [5], "test")
+    # A dull film number 0. It ends. It ends.
+    assert words(rows)[0, :6].tolist() == [0, 1, 2, 3, 4, 4]
+    assert sentences(rows)[0].max() == 2
+    assert (most_words, most) == (9, 3)
+
+
+def test_a_vocabulary_may_be_given(tmp_path: Path) -> None:
+    path = reviews(tmp_path / "reviews.csv")
+    own = Vocabulary(["film", "good", "bad"])
+    own.save(tmp_path / "mine.json")
+    with pytest.warns(UserWarning, match="not in the vocabulary of 5"):
+        data = read(path, vocabulary=str(tmp_path / "mine.json"), target=None, own_model=True)
+    assert data.vocabulary.tokens == own.tokens
+    assert data.few_rows.dtype == torch.int64
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        ({"column": "txt"}, r"column 'txt' in .*data.column says.*did you mean 'text'"),
+        ({"target": "stars"}, r"column 'stars' in .*data.target says.*set data.target to one"),
+        ({"vocabulary": 2}, "`vocabulary` to be a whole number of at least 3"),
+        ({"length": 0}, "`length` to be a whole number of at least 1"),
+    ],
+)
+def test_settings_that_cannot_be(settings: dict, error: str, tmp_path: Path) -> None:
+    path = reviews(tmp_path / "reviews.csv")
+    with pytest.raises(ValueError, match=error):
+        read(path, **settings)
+
+
+def test_cells_without_content_are_named(tmp_path: Path) -> None:
+    path = reviews(tmp_path / "reviews.csv")
+    frame = pd.read_csv(path)
+    frame.loc[[3, 7], "text"] = ["", "  "]
+    frame.to_csv(path, index=False)
+    with pytest.raises(ValueError, match=r"a text in every row .* 2 of 40 have none: .*\[3, 7\]"):
+        read(path)
+    frame["text"] = "word"
+    frame.loc[4, "label"] = None
+    frame.to_csv(path, index=False)
+    with pytest.raises(ValueError, match=r"a label in every row .* 1 of 40 have none: .*\[4\]"):
+        read(path)
+    path.write_text("")
+    with pytest.raises(ValueError, match="is empty"):
+        read(path)

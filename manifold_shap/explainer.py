@@ -145,7 +145,7 @@ class Explainer:
             estimator: see `auto_shapley`.
             seed: of the coalitions.
             progress: whether to show a progress bar; by default where a person looks.
-            settings: of the estimator, such as `evaluations`.
+            settings: of the estimator, such as `evaluations` and `outputs`.
 
         Returns:
             An explanation whose instances are labelled as the rows of the frame.

@@ -151,6 +151,11 @@ class Explanation(OnSimplex):
         return self.made_by.get("quality")
 
     @property
+    def selected(self) -> bool:
+        """Whether some outputs of the value function are not in it: `outputs` of an estimator."""
+        return self.made_by.get("outputs_of", len(self.outputs)) > len(self.outputs)
+
+    @property
     def unit(self) -> str:
         """Of `phi`, `base` and `prediction`."""
         return self.space.unit
@@ -223,11 +228,8 @@ class Explanation(OnSimplex):
         schema: "Schema | Codebook | None" = None,
     ) -> "Explanation":
         """The same explanation with row labels, or with columns where it knows none."""
-        return replace(
-            self,
-            instances=as_instances(instances) if instances is not None else self.instances,
-            schema=self.schema or schema,
-        )
+        labels = self.instances if instances is None else as_instances(instances)
+        return replace(self, instances=labels, schema=self.schema or schema)
 
     def features(self) -> "pd.DataFrame | None":
         """What each player was, in original units `[instances, players]`.

@@ -151,7 +151,7 @@ def global_values(explanation: Explanation, y: Any, output: str | None = None) -
         )
     if explanation.space.regression:
         return _of_regression(explanation, y, output)
-    return _of_classes(explanation, _positions(y, explanation.outputs))
+    return _of_classes(explanation, _positions(y, explanation))
 
 
 def _of_classes(explanation: Explanation, true: Int64[Tensor, " rows"]) -> GlobalValues:
@@ -210,10 +210,12 @@ def _slope_weights(y: np.ndarray) -> Float[Tensor, " rows"]:
     return torch.from_numpy(apart / (apart**2).sum())
 
 
-def _positions(labels: np.ndarray, outputs: tuple[str, ...]) -> Int64[Tensor, " rows"]:
+def _positions(labels: np.ndarray, explanation: Explanation) -> Int64[Tensor, " rows"]:
     """Of the outputs that labels name."""
-    # Classes 1, 2, 3 of a classifier are outputs "1", "2", "3", and no positions.
-    numbered = any(name.lstrip("-").isdigit() for name in outputs)
+    outputs = explanation.outputs
+    # Classes 1, 2, 3 of a classifier are outputs "1", "2", "3", and no positions. Where some
+    # outputs were chosen, positions would be other ones.
+    numbered = explanation.selected or any(name.lstrip("-").isdigit() for name in outputs)
     by_position = labels.dtype.kind in "iu" and not numbered
     position = {i if by_position else name: i for i, name in enumerate(outputs)}
     given = labels.tolist() if by_position else [str(label) for label in labels.tolist()]

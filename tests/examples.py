@@ -492,6 +492,7 @@ VALUES: dict[str, Callable[[], Made]] = {
     "grouped": lambda: _grouped({"both": ["x1", "x3"]}),
     "grouped by labels": lambda: _grouped([0, 1, 0, 2]),
     "grouped by row": grouped_by_row,
+    "selected": lambda: _selected(surrogate()),
     "callable": wrapped,
     "ragged": lambda: Made(Ragged(), Ragged.some_rows(), moves=False),
     "padded": lambda: Made(Padded(), Padded.some_rows(), moves=False),
@@ -501,6 +502,10 @@ VALUES: dict[str, Callable[[], Made]] = {
 
 def _log_ratios(made: Made) -> Made:
     return Made(ms.LogRatioOfMean(made.value), made.x)
+
+
+def _selected(made: Made) -> Made:
+    return Made(made.value.select([2, 0]), made.x)
 
 
 def _grouped(groups: Any) -> Made:

@@ -143,6 +143,7 @@ DEFERRED = {
     ("tables.forms.pandas", "pyarrow"): "an optional dependency",
     ("tables.schema", "tables.frames"): FRAMES,
     ("values.base", "values.grouped"): "`value.grouped(...)` is a convenience for `GroupedValue`",
+    ("values.base", "values.selected"): "`value.select(...)` is a convenience for `SelectedValue`",
     ("values.retrained", "sklearn.base"): SLOW,
 }
 

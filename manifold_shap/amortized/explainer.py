@@ -23,6 +23,7 @@ from manifold_shap.tables.rows import elements_of, encoded
 from manifold_shap.training.loop import seeded, train
 from manifold_shap.training.rows import training_rows
 from manifold_shap.training.task import TrainingOptions, load_task, training_options
+from manifold_shap.values.selected import Outputs
 
 # On two cores any from 256 to 768 is equally fast.
 _BATCH_SIZE = 512
@@ -67,8 +68,15 @@ class AmortizedExplainer:
         rows = self.value.rows(x).to(self.value.device)
         return self._values(rows, self.value.prediction(rows), _BATCH_SIZE)
 
-    def explain(self, x: Any, batch_size: int = _BATCH_SIZE) -> Explanation:
+    def explain(
+        self, x: Any, batch_size: int = _BATCH_SIZE, outputs: Outputs = None
+    ) -> Explanation:
         """Shapley values of rows as an explanation; standard errors are unknown (NaN).
+
+        Args:
+            x: rows to explain, `[instances, *event]`.
+            batch_size: rows per pass.
+            outputs: those to keep, see `ValueFunction.select`; a pass gives all.
 
         Raises:
             TypeError, ValueError: `x` is no batch of finite rows, `batch_size` below 1.
@@ -77,6 +85,9 @@ class AmortizedExplainer:
         game = Evaluator(self.value, x)
         with torch.no_grad():
             phi = self._values(game.x, game.prediction, batch_size)
+        if outputs is not None:
+            game = Evaluator(self.value.select(outputs, x), x)
+            phi = phi[..., [self.value.outputs.index(name) for name in game.value.outputs]]
         made_by: dict[str, Any] = {"estimator": "amortized"}
         if math.isfinite(self.relative_error):
             made_by["relative_error"] = self.relative_error
@@ -244,6 +255,7 @@ def amortized_shapley(
     *,
     explainer: AmortizedExplainer | str | Path,
     evaluations: int | None = None,
+    outputs: Outputs = None,
     seed: int = 0,
     batch_size: int | None = None,
     progress: bool | None = None,
@@ -259,6 +271,8 @@ def amortized_shapley(
         explainer: from `fit_amortized`, or a file that its `save` wrote.
         evaluations, seed, progress: unused: no values are computed, nothing is drawn, and nothing
             takes long; all estimators take them.
+        outputs: those to keep: names or positions, or how many of those with the largest mean
+            predictions; by default all. See `ValueFunction.select`.
         batch_size: rows per pass; 512 by default.
 
     Raises:
@@ -286,4 +300,4 @@ def amortized_shapley(
     # `value` may have another precision than the explainer's.
     found = AmortizedExplainer(value, explainer.network)
     found.relative_error = explainer.relative_error
-    return found.explain(x, _BATCH_SIZE if batch_size is None else batch_size)
+    return found.explain(x, _BATCH_SIZE if batch_size is None else batch_size, outputs)

@@ -54,6 +54,9 @@ def explain(cfg: Any, given: Sequence[str] = ()) -> dict[str, Any]:
     with run.open(given):
         values, games = make_games(run)
         rows, x = rows_of(run, given)
+        if settings["outputs"] is not None:
+            chosen = games[run.name].select(settings["outputs"], x).outputs
+            estimator = partial(estimator, outputs=chosen)
         about = report.announce(run, rows)
         if "explainer" in estimator.keywords and settings["workers"] == 1:
             path = estimator.keywords["explainer"]  # Read once for all blocks.

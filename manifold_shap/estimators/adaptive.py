@@ -22,6 +22,7 @@ from manifold_shap.estimators.ragged import by_player_count
 from manifold_shap.estimators.sampling import Sampler
 from manifold_shap.explanation import Explanation
 from manifold_shap.ordering import Ordering
+from manifold_shap.values.selected import Outputs
 
 SAMPLES_PER_PLAYER = 64
 MAX_SAMPLES_PER_PLAYER = 2**16
@@ -44,6 +45,7 @@ def adaptive_shapley(
     least: int = 16,
     target_error: float | None = None,
     ordering: Ordering | Sequence[Sequence[str]] | None = None,
+    outputs: Outputs = None,
     seed: int = 0,
     batch_size: int | None = None,
     progress: bool | None = None,
@@ -76,6 +78,8 @@ def adaptive_shapley(
             65,536 times the players).
         ordering: names of the players, component after component, as in `[["a", "b"], ["c"]]`:
             only orders in which earlier components come first are taken. By default all are.
+        outputs: those to explain: names or positions, or how many of those with the largest mean
+            predictions; by default all. See `ValueFunction.select`.
         seed: of the orders. Same seed, same answer, for any `batch_size` and device, unless the
             value function's own rounding differs: it may then decide between equal players.
         batch_size: model rows per call; changes memory and time, not the numbers.

@@ -17,6 +17,7 @@ from manifold_shap.estimators.permutation import permutation_shapley
 from manifold_shap.estimators.ragged import by_player_count
 from manifold_shap.explanation import Explanation
 from manifold_shap.ordering import Ordering
+from manifold_shap.values.selected import Outputs
 
 # Evaluations per player, in general and where contributions are linearized; and model rows that
 # take hardly any time.
@@ -41,6 +42,7 @@ def auto_shapley(
     evaluations: int | None = None,
     target_error: float | None = None,
     ordering: Ordering | Sequence[Sequence[str]] | None = None,
+    outputs: Outputs = None,
     seed: int = 0,
     batch_size: int | None = None,
     progress: bool | None = None,
@@ -80,6 +82,8 @@ def auto_shapley(
         target_error: stop a row when its largest standard error falls below this share of the
             range of v on that row.
         ordering: see `permutation_shapley`.
+        outputs: those to explain: names or positions, or how many of those with the largest mean
+            predictions; by default all. See `ValueFunction.select`.
         seed: of coalitions or orders. Same seed, same answer, for any `batch_size`.
         batch_size: model rows per call; changes memory and time, not the numbers.
         progress: show a bar with the time left on work of more than two seconds; by default

@@ -35,6 +35,7 @@ from manifold_shap.estimators.ragged import by_player_count
 from manifold_shap.estimators.sampling import Sampler
 from manifold_shap.explanation import Explanation
 from manifold_shap.values.base import Linearized
+from manifold_shap.values.selected import Outputs
 
 # Exact contributions cost n evaluations per coalition, linearized ones a few. With fewer than 256
 # coalitions errors are skewed.
@@ -57,6 +58,7 @@ def coalition_shapley(
     evaluations: int | None = None,
     coalitions: int | None = None,
     target_error: float | None = None,
+    outputs: Outputs = None,
     seed: int = 0,
     batch_size: int | None = None,
     progress: bool | None = None,
@@ -82,6 +84,8 @@ def coalition_shapley(
         target_error: stop a row when its largest standard error falls below this share of the
             range of v on that row; `coalitions` is then the most that a row may take (by default
             65,536).
+        outputs: those to explain: names or positions, or how many of those with the largest mean
+            predictions; by default all. See `ValueFunction.select`.
         seed: of the coalitions. Same seed, same answer, for any `batch_size`.
         batch_size: model rows per call; changes memory and time, not the numbers, but for rounding:
             in half precision that may be a noticeable part of a standard error.

@@ -15,6 +15,7 @@ from manifold_shap.estimators.evaluator import Evaluator, diagonal
 from manifold_shap.estimators.ragged import by_player_count
 from manifold_shap.explanation import Explanation
 from manifold_shap.ordering import Ordering
+from manifold_shap.values.selected import Outputs
 
 MAX_PLAYERS = 16
 
@@ -26,6 +27,7 @@ def exact_shapley(
     *,
     evaluations: int | None = None,
     ordering: Ordering | Sequence[Sequence[str]] | None = None,
+    outputs: Outputs = None,
     seed: int = 0,
     batch_size: int | None = None,
     progress: bool | None = None,
@@ -52,6 +54,8 @@ def exact_shapley(
             draws.
         ordering: names of the players, component after component, as in `[["a", "b"], ["c"]]`:
             only orders in which earlier components come first count. By default all do.
+        outputs: those to explain: names or positions, or how many of those with the largest mean
+            predictions; by default all. See `ValueFunction.select`.
         seed: of the draws of a sampled value function. Same seed, same answer.
         batch_size: model rows per call; changes memory and time, not the numbers.
         progress: show a bar on work of more than two seconds; by default where a person looks.

@@ -33,6 +33,7 @@ from manifold_shap.estimators.evaluator import Evaluator
 from manifold_shap.estimators.ragged import by_player_count
 from manifold_shap.estimators.regression import LAWS, Pairs, Regression, choose_pairs
 from manifold_shap.explanation import Explanation
+from manifold_shap.values.selected import Outputs
 
 # Numbers of all pairs of some rows that are in memory together: not by `batch_size`, on which the
 # rounding of sums would then depend.
@@ -48,6 +49,7 @@ def kernel_shapley(
     *,
     evaluations: int | None = None,
     law: str = "leverage",
+    outputs: Outputs = None,
     seed: int = 0,
     batch_size: int | None = None,
     progress: bool | None = None,
@@ -73,6 +75,8 @@ def kernel_shapley(
             value function.
         law: of the sizes of coalitions: `leverage`, uniform (Musco & Witter 2025), or `kernel`,
             small and large ones more often (Lundberg & Lee 2017).
+        outputs: those to explain: names or positions, or how many of those with the largest mean
+            predictions; by default all. See `ValueFunction.select`.
         seed: of the coalitions. Same seed, same answer, for any `batch_size` and device.
         batch_size: model rows per call; changes memory and time, not the numbers.
         progress: show a bar on work of more than two seconds; by default where a person looks.
@@ -106,6 +110,7 @@ def sample_reuse_shapley(
     *,
     evaluations: int | None = None,
     start: Any = None,
+    outputs: Outputs = None,
     seed: int = 0,
     batch_size: int | None = None,
     progress: bool | None = None,
@@ -131,6 +136,8 @@ def sample_reuse_shapley(
         start: approximate Shapley values, such as an amortised explainer gives, `[rows, players,
             outputs]`. They take the place of the regression: any even number of `evaluations` is
             enough to make them unbiased, and to estimate their errors.
+        outputs: those to explain: names or positions, or how many of those with the largest mean
+            predictions; by default all. See `ValueFunction.select`.
         seed: of the coalitions. Same seed, same answer, for any `batch_size` and device.
         batch_size: model rows per call; changes memory and time, not the numbers.
         progress: show a bar on work of more than two seconds; by default where a person looks.

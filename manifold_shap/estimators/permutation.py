@@ -24,6 +24,7 @@ from manifold_shap.estimators.ragged import by_player_count
 from manifold_shap.estimators.sampling import Sampler
 from manifold_shap.explanation import Explanation
 from manifold_shap.ordering import Ordering
+from manifold_shap.values.selected import Outputs
 
 DEFAULT_PERMUTATIONS = 64
 MAX_PERMUTATIONS = 2**16
@@ -42,6 +43,7 @@ def permutation_shapley(
     permutations: int | None = None,
     target_error: float | None = None,
     ordering: Ordering | Sequence[Sequence[str]] | None = None,
+    outputs: Outputs = None,
     seed: int = 0,
     batch_size: int | None = None,
     progress: bool | None = None,
@@ -66,6 +68,8 @@ def permutation_shapley(
             function is sampled: the error of its draws has to meet the target, too.
         ordering: names of the players, component after component, as in `[["a", "b"], ["c"]]`:
             only orders in which earlier components come first are taken. By default all are.
+        outputs: those to explain: names or positions, or how many of those with the largest mean
+            predictions; by default all. See `ValueFunction.select`.
         seed: of the orders. Same seed, same answer, for any `batch_size` and device.
         batch_size: model rows per call; changes memory and time, not the numbers.
         progress: show a bar with the time left on work of more than two seconds; by default

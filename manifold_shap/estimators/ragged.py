@@ -31,7 +31,8 @@ def by_player_count(
     The players that a row lacks are never evaluated, and are NaN in the explanation; an ordering
     is taken among the others. The settings that estimators have in common, `evaluations`, `seed`
     and `target_error`, are checked here, and the names of constant columns, which an ordering may
-    hold although they do not play.
+    hold although they do not play. `outputs` are chosen here: an estimator has them in its
+    signature, and gets a value function that has no others.
     """
 
     known = tuple(inspect.signature(estimator).parameters)[2:]
@@ -42,7 +43,7 @@ def by_player_count(
     ) -> Explanation:
         check_known(settings, known, f"settings of `{estimator.__name__}`")
         checked: Any = check_settings(settings)
-        value = as_value_function(value, x)
+        value = as_value_function(value, x).select(checked.pop("outputs", None), x)
         constants = constant_players(value.players, value.schema)
         order = checked.pop("ordering", None)
         if order is not None:

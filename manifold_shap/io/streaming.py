@@ -37,6 +37,7 @@ from manifold_shap.io.blocks import Blocks
 from manifold_shap.io.files import locked, remove, swap_in, write_whole
 from manifold_shap.tables.codebook import Codebook
 from manifold_shap.tables.schema import Schema
+from manifold_shap.values.selected import Outputs, selected
 from manifold_shap.values.wrapped import as_value_function
 
 # In the directory of the work: the first row's explanation, which tells the work by its settings.
@@ -51,6 +52,7 @@ def explain_rows(
     x: Any,
     estimator: Callable[..., Explanation],
     *,
+    outputs: Outputs = None,
     block: int = 1024,
     seed: int = 0,
     resume: bool = False,
@@ -72,6 +74,8 @@ def explain_rows(
             (`numpy.memmap`, zarr, h5py), of which one block at a time is read.
         estimator: from `value` and rows to an explanation; it is given a `seed` if it takes one.
             For settings: `functools.partial(permutation_shapley, permutations=64)`.
+        outputs: those to explain, by default all; see `ValueFunction.select`. Those with the
+            largest predictions are found on all rows, which are read once more for it.
         block: rows explained, and stored, together. Each block has a seed of its own: unlike a
             batch size, this changes the numbers that are drawn.
         seed: of all blocks. Same seed and block, same bytes, whatever the executor.
@@ -135,6 +139,7 @@ def explain_rows(
         )
         x = value.rows(x)
     blocks = Blocks(x, block, instances)
+    value = _select_once(value, estimator, blocks, outputs)
     task = _Task(value, estimator, check_seed(seed), schema)
     storage.check_replaceable(path)
     with _claimed(path) as place:
@@ -161,6 +166,25 @@ def explain_rows(
             error.add_note(kept)
             raise
     return explained
+
+
+def _select_once(
+    value: Callable[[Tensor, Tensor], Tensor],
+    estimator: Callable[..., Explanation],
+    blocks: Blocks,
+    outputs: Outputs,
+) -> Callable[[Tensor, Tensor], Tensor]:
+    """The value function of chosen outputs, the same for all blocks."""
+    if isinstance(estimator, partial) and isinstance(estimator.keywords.get("outputs"), int):
+        raise ValueError(
+            "Expected names of `outputs` in the settings of the estimator, or their positions, "
+            "since the largest ones may differ from block to block; give "
+            f"outputs={estimator.keywords['outputs']} to `explain_rows`."
+        )
+    if outputs is None:
+        return value
+    parts = (blocks[number][0] for number in blocks.numbers)
+    return selected(as_value_function(value, blocks[0][0][:1]), outputs, parts)
 
 
 @runtime_checkable

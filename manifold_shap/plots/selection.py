@@ -10,11 +10,11 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from manifold_shap._checks import check_whole
-from manifold_shap._words import check_choice
 from manifold_shap._words import shown as listed
 from manifold_shap.explanation import Explanation
 from manifold_shap.plots import style
 from manifold_shap.tables.features import as_text, player_columns, row_text
+from manifold_shap.values.selected import output_position
 
 Named = TypeVar("Named")
 
@@ -98,15 +98,8 @@ def owners(explanation: Explanation) -> Int64[Tensor, "instances *event"]:
 
 
 def output_index(explanation: Explanation, output: str | int) -> int:
-    """The position of an output, by name or by position.
-
-    Classes 1, 2, 3 are outputs "1", "2", "3": where names are numbers, a number is a name.
-    """
-    names = explanation.outputs
-    is_number = isinstance(output, (int, np.integer)) and not isinstance(output, bool)
-    if is_number and not any(name.lstrip("-").isdigit() for name in names):
-        return check_whole("output", output, -len(names), len(names) - 1) % len(names)
-    return names.index(check_choice("output", str(output) if is_number else output, names))
+    """The position of an output, by name or by position; see `output_position`."""
+    return output_position("output", output, explanation.outputs)
 
 
 def outputs_of_rows(
@@ -170,7 +163,7 @@ def output_of_all(explanation: Explanation, output: str | int | None) -> tuple[i
     if not explanation.space.on_simplex:
         moved = int(explanation.phi.abs().nanmean((0, 1)).argmax())
         return moved, f"1 of {outputs} outputs, the most moved"
-    if outputs == 2:
+    if outputs == 2 and not explanation.selected:
         return 1, ""
     predicted = explanation.prediction.argmax(1).bincount(minlength=outputs)
     k = int(predicted.argmax())

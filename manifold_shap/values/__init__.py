@@ -6,6 +6,7 @@ from manifold_shap.values.imputed import ImputedValue, imputed_value
 from manifold_shap.values.log_ratio import LogRatioOfMean
 from manifold_shap.values.model import ModelValue, codebook_behind, model_for, reference_outputs
 from manifold_shap.values.retrained import RetrainedValue, retrained_value
+from manifold_shap.values.selected import Outputs, SelectedValue
 from manifold_shap.values.wrapped import CallableValue, as_value_function
 
 __all__ = [
@@ -16,7 +17,9 @@ __all__ = [
     "Linearized",
     "LogRatioOfMean",
     "ModelValue",
+    "Outputs",
     "RetrainedValue",
+    "SelectedValue",
     "ValueFunction",
     "as_value_function",
     "codebook_behind",

@@ -26,6 +26,7 @@ from manifold_shap.values.seen import Seen
 if TYPE_CHECKING:
     from manifold_shap.tables.codebook import Codebook
     from manifold_shap.values.grouped import GroupedValue
+    from manifold_shap.values.selected import Outputs
 
 
 class Estimate(NamedTuple):
@@ -308,6 +309,22 @@ class ValueFunction(ABC):
         from manifold_shap.values.grouped import GroupedValue
 
         return GroupedValue(self, groups, count)
+
+    def select(self, outputs: "Outputs", x: Any = None) -> "ValueFunction":
+        """The same value function with some of its outputs alone; see `SelectedValue`.
+
+        Args:
+            outputs: names of outputs, or their positions; where names are numbers, a number is a
+                name. A whole number that is in no list is how many: those with the largest
+                predictions, as means over the rows `x`. None is all of them.
+            x: rows; for a whole number only.
+
+        Raises:
+            TypeError, ValueError: outputs that there are not, or the same one twice; log-ratios.
+        """
+        from manifold_shap.values.selected import selected
+
+        return selected(self, outputs, [x])
 
     def _coalitions_per_call(self, x: Tensor, batch_size: int | None) -> int | None:
         return None if batch_size is None else max(1, batch_size // (len(x) * self.draws))

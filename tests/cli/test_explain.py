@@ -152,6 +152,18 @@ def test_chosen_rows_are_explained_and_replaced_ones_are_said(
     assert "Replacing the explanation of rows 7,3 in" in capsys.readouterr().out
 
 
+def test_outputs_are_chosen_once_for_all_rows(digits: Path, copied: Copy) -> None:
+    place = copied(digits)
+    whole = explain_digits(place, "instances=3", "compare=[]") and explained(place)
+    explain_digits(place, "instances=3", "compare=[]", "outputs=2", "block=1")
+    some = explained(place)
+    largest = whole.prediction.mean(0).argsort(descending=True)[:2].tolist()
+    assert some.outputs == tuple(whole.outputs[k] for k in largest)
+    assert torch.equal(some.prediction, whole.prediction[:, largest])
+    summary = explain_digits(place, "instances=3", "outputs=[7]")
+    assert (explained(place).outputs, summary["outputs"]) == (("7",), 1)
+
+
 def test_only_figures_of_earlier_runs_are_removed(irises: Path, copied: Copy) -> None:
     place = copied(irises, "classifier", "surrogate")
     plots = place / "iris" / "surrogate" / "plots"
@@ -244,6 +256,7 @@ def test_names_are_of_one_directory(tmp_path: Path, group: str, name: str) -> No
         ("instances=[359]", r"from 0 to 358 but got \[359\]"),
         ("instances=[1.5]", "`instances`"),
         ("instances=360", "a count from 1 to 359"),
+        ("outputs=[cat]", "Expected `outputs` to be one of .* but got 'cat'"),
         ("basis=tree", "output='ilr' together with `basis`"),
         ("balances=[1,2]", "output='ilr' together with `basis` or `balances`"),
     ],

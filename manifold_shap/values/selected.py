@@ -1,0 +1,173 @@
+"""Restricts any value function to some of its outputs, so that the others cost as little as may be.
+
+Estimators compute nothing for outputs that are not asked for: of a thousand classes, the few that a
+prediction is about.
+"""
+
+from collections.abc import Iterable, Sequence
+from numbers import Integral
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from manifold_shap._checks import check_distinct, check_whole
+from manifold_shap._words import check_choice
+from manifold_shap.values.base import Estimate, Linearized, ValueFunction
+
+# See `ValueFunction.select`; None for all.
+Outputs = int | str | Sequence[int | str] | None
+# Rows in one call of a model for its predictions.
+_ROWS = 1024
+
+
+class SelectedValue(ValueFunction):
+    """A value function of some of the outputs of another one; `ValueFunction.select` makes it.
+
+        >>> from manifold_shap.values.wrapped import as_value_function
+        >>> x = torch.tensor([[1.0, 2.0]])
+        >>> game = as_value_function(lambda x, mask: x[:, None] * mask, x, outputs=["a", "b"])
+        >>> SelectedValue(game, ["b"])(x, torch.tensor([[[True, True]]]))
+        tensor([[[2.]]])
+
+    Attributes:
+        value: the value function of all outputs.
+        chosen: numbers of the outputs among its own.
+
+    Args:
+        value: any value function.
+        outputs: names of outputs, or positions among them, in the order that they shall have.
+
+    Raises:
+        TypeError: `outputs` that are neither names nor positions.
+        ValueError: an output that there is not, one that is named twice, none at all; outputs that
+            are log-ratios, which mean nothing one by one.
+    """
+
+    def __init__(self, value: ValueFunction, outputs: Sequence[int | str]) -> None:
+        if value.space.partition(value.classes) is not None:
+            raise ValueError(
+                f"Expected all outputs in {value.space.name!r}, which are coordinates of one "
+                "composition and mean little without each other, but got "
+                f"outputs={list(outputs)}; leave `outputs` out, or use output='probability'."
+            )
+        numbers = [output_position("outputs", each, value.outputs) for each in outputs]
+        if not numbers:
+            raise ValueError("Expected at least one output in `outputs` but got none.")
+        names = [value.outputs[k] for k in numbers]
+        check_distinct(names, "outputs", "name each of them once")
+        # Not `classes`: the outputs are not those of T of all classes any more.
+        super().__init__(value.players, names, value.space)
+        self.value, self.chosen = value, torch.tensor(numbers)
+        self.name = value.name
+        self.draws, self.sampled = value.draws, value.sampled
+        self.batch_size, self.schema, self.seen = value.batch_size, value.schema, value.seen
+
+    @property
+    def device(self) -> torch.device:
+        return self.value.device
+
+    def to(self, device: torch.device | str) -> "SelectedValue":
+        self.value.to(device)
+        return self
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        # Of outputs that a selection selects from, too.
+        return {"outputs_of": len(self.value.outputs), **self.value.provenance}
+
+    def owners(self, x: Tensor) -> Int64[Tensor, "batch *event"]:
+        return self.value.owners(x)
+
+    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+        return self._of(self.value.values(x, mask, keys))
+
+    def sampled_values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Estimate:
+        values, variance, draws = self.value.sampled_values(x, mask, keys)
+        return Estimate(self._of(values), self._of(variance), draws)
+
+    def prediction(self, x: Tensor) -> Tensor:
+        return self._of(self.value.prediction(x))
+
+    def base(self, x: Tensor) -> Tensor:
+        return self._of(self.value.base(x))
+
+    def values_along(
+        self, x: Tensor, orders: Tensor, keys: Tensor, batch_size: int | None = None
+    ) -> Tensor:
+        return self._of(self.value.values_along(x, orders, keys, batch_size))
+
+    def values_around(
+        self, x: Tensor, mask: Tensor, keys: Tensor, batch_size: int | None = None
+    ) -> Tensor:
+        return self._of(self.value.values_around(x, mask, keys, batch_size))
+
+    def linearized(self, chosen: Int64[Tensor, " chosen"] | None = None) -> Linearized | None:
+        return self.value.linearized(self.chosen if chosen is None else self.chosen[chosen])
+
+    def _of(self, values: Float[Tensor, "*batch all"]) -> Float[Tensor, "*batch outputs"]:
+        return values[..., self.chosen.to(values.device)]
+
+
+def largest_outputs(value: ValueFunction, parts: Iterable[Any], count: Any) -> list[str]:
+    """Names of the outputs with the largest predictions, as means over rows, the largest first.
+
+    Args:
+        value: a value function.
+        parts: the rows, some at a time.
+        count: how many outputs.
+
+    Raises:
+        ValueError: there are not as many.
+    """
+    count = check_whole("outputs", count, most=len(value.outputs))
+    total = torch.zeros(len(value.outputs), dtype=torch.float64)
+    with torch.no_grad():
+        for part in parts:
+            for some in value.rows(part).split(_ROWS):
+                total += value.prediction(some.to(value.device)).double().sum(0).cpu()
+    # Of equal predictions the first, whatever the machine.
+    return [value.outputs[k] for k in total.argsort(descending=True, stable=True)[:count].tolist()]
+
+
+def selected(value: ValueFunction, outputs: Outputs, parts: Iterable[Any]) -> ValueFunction:
+    """A value function of the outputs that are asked for: all of them, where none are.
+
+    Args:
+        value: of all outputs.
+        outputs: see `ValueFunction.select`.
+        parts: the rows, some at a time; a number of outputs is chosen by them.
+    """
+    if outputs is None:
+        return value
+    if isinstance(outputs, Integral):
+        chosen: list[Any] = [*largest_outputs(value, parts, outputs)]
+    elif isinstance(outputs, str) or not isinstance(outputs, Iterable):
+        chosen = [outputs]
+    else:
+        chosen = [*outputs]
+    return SelectedValue(value, chosen)
+
+
+def output_position(name: str, output: Any, outputs: tuple[str, ...]) -> int:
+    """The position of an output among others, by its name or by its position.
+
+    Classes 1, 2, 3 are outputs "1", "2", "3": where names are numbers, a number is a name.
+
+    >>> output_position("output", -1, ("no", "yes")), output_position("output", 3, ("3", "1"))
+    (1, 0)
+
+    Args:
+        name: of the argument, for errors.
+        output: a name or a position.
+        outputs: names of all.
+
+    Raises:
+        TypeError, ValueError: it is none of them.
+    """
+    numbered = any(each.lstrip("-").isdigit() for each in outputs)
+    is_number = isinstance(output, Integral) and not isinstance(output, bool)
+    if is_number and not numbered:
+        return check_whole(name, output, -len(outputs), len(outputs) - 1) % len(outputs)
+    return outputs.index(check_choice(name, str(output) if is_number else output, outputs))

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap._checks import check_whole
+from manifold_shap._stored import stored
 from manifold_shap.amortized.network import AmortizedNetwork
 from manifold_shap.amortized.task import AmortizedTask, fingerprint
 from manifold_shap.estimators.evaluator import Evaluator
@@ -148,7 +149,8 @@ def fit_amortized(
 
     Args:
         value: from `fit_surrogate` or `load_surrogate`.
-        x_train: rows of the data distribution, `[rows, *event]`; labels are not needed.
+        x_train: rows of the data distribution, `[rows, *event]`, or a data set of them, see
+            `fit_surrogate`; labels are not needed.
         x_validation: rows to validate on; by default a tenth of `x_train`, held out.
         hidden, activation: layers of the network that corrects the moments of the surrogate.
         shares: number of probabilities of presence at which the surrogate's moments are computed.
@@ -175,7 +177,8 @@ def fit_amortized(
     surrogate = _perceptron_of(value)
     check_hidden(hidden)
     seed, players = chosen["seed"], value.players
-    chosen_rows = training_rows(x_train, x_validation, seed, players, value.schema)
+    stored_rows = stored(x_train), stored(x_validation, "x_validation")
+    chosen_rows = training_rows(*stored_rows, seed, players, value.schema)
     settings = {
         "index": elements_of(players, value.schema).index.flatten().tolist(),
         "outputs": len(value.outputs),
@@ -186,10 +189,12 @@ def fit_amortized(
     }
     with seeded(seed):
         task = AmortizedTask({**settings, **chosen})
-    rows, held_out = (
-        (encoded(x, value.schema), (value.prediction(x) - value.expectation).float())
+    predictions = (
+        torch.cat([value.prediction(some) for some in x.split(len(x))])
         for x in (chosen_rows.train, chosen_rows.validation)
     )
+    changes = ((found - value.expectation).float() for found in predictions)
+    rows, held_out = zip(chosen_rows.encoded, changes, strict=True)
     task.describe(surrogate, rows[1])
     record = train(task, rows, held_out, chosen)
     explainer = _explainer(task, value)

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap._checks import check_distinct, check_whole, to_tensor
+from manifold_shap._stored import StoredRows
 from manifold_shap._words import check_choice, warn
 from manifold_shap.models.files import load_model
 from manifold_shap.models.kinds import predictor_of
@@ -199,6 +200,7 @@ def as_model(
 
 def whole_dtype(x: Any) -> torch.dtype | None:
     """The type of rows of whole numbers or of yes and no; None for others."""
+    x = x.first if isinstance(x, StoredRows) else x
     if isinstance(x, np.ndarray) and x.dtype.kind in "biu":
         return torch.from_numpy(np.zeros(0, x.dtype)).dtype
     other = not isinstance(x, Tensor) or x.is_floating_point() or x.is_complex()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from torch import Tensor, nn
 
+from manifold_shap._stored import sample_of, stand_in_of, stored
 from manifold_shap.io.files import save_checkpoint
 from manifold_shap.models import Model, as_model, whole_dtype
 from manifold_shap.players import Players
@@ -27,6 +28,7 @@ from manifold_shap.surrogate.kinds import (
     warn_if_blind,
 )
 from manifold_shap.surrogate.perceptron import elements_to_bin
+from manifold_shap.surrogate.targets import training_targets
 from manifold_shap.surrogate.task import SurrogateOptions, SurrogateTask
 from manifold_shap.surrogate.value import SurrogateValue
 from manifold_shap.tables.rows import codebook_of, encoded, schema_from
@@ -34,7 +36,7 @@ from manifold_shap.tables.schema import Schema
 from manifold_shap.training.loop import seeded, train
 from manifold_shap.training.rows import training_rows
 from manifold_shap.training.task import load_task, training_options
-from manifold_shap.values import ValueFunction, codebook_behind, model_for, reference_outputs
+from manifold_shap.values import ValueFunction, codebook_behind, model_for
 from manifold_shap.values.seen import Seen
 
 if TYPE_CHECKING:
@@ -69,7 +71,9 @@ def fit_surrogate(
     Args:
         model: a torch module, scikit-learn classifier or callable; see `as_model`.
         x_train: rows of the data distribution, `[rows, *event]`, or a frame, which the model then
-            gets its rows as; labels are not needed.
+            gets its rows as; labels are not needed. Of a map-style data set, a `DataLoader` of one
+            or an array in a file (`numpy.load(path, mmap_mode="r")`) rows are gathered batch by
+            batch, by the loader's workers; an item is a row, or a tuple that begins with one.
         others: none; labels are not needed, and settings go by name.
         output: output space T, or its name: `probability`, `log_odds`, `ilr` or `identity`.
         x_validation: rows for early stopping; by default a tenth of `x_train`, held out.
@@ -98,7 +102,7 @@ def fit_surrogate(
             than `x_train`: it finds its own again, and leans towards their f(x).
         teacher_share: share of every batch that comes from them.
         options: of the network and the training, see `SurrogateOptions`. `directory` keeps the
-            teacher's values, too, in `teacher.ckpt`.
+            teacher's values, too, in `teacher.ckpt`, and T(f(x)) of a data set in `targets.ckpt`.
 
     Returns:
         A value function on the CPU; `.to(device)` moves it.
@@ -127,17 +131,19 @@ def fit_surrogate(
         check_teacher(teacher, teacher_pairs, teacher_share)
         players, schema = players or teacher.players, schema or teacher.schema
     schema = schema or codebook_behind(model)
+    x_train, x_validation = stored(x_train), stored(x_validation, "x_validation")
     rows = training_rows(x_train, x_validation, chosen["seed"], players, schema)
     space, (seen, seen_validation) = as_space(output), rows.encoded
     few, dtype = rows.train[:64], whole_dtype(x_train)
     wrapped = model_for(model, few if dtype is None else few.to(dtype), space, rows.codebook)
-    target = reference_outputs(wrapped, space, rows.train).float()
+    target, held_out = training_targets(wrapped, space, rows, chosen["directory"])
+    whole = sample_of(rows.train)
     settings = {
         **rows.settings,
         "outputs": space.outputs(wrapped.classes),
         "space": space.settings,
         "dtype": dtype and str(dtype).removeprefix("torch."),
-        "network": network_settings(kind, of_network, seen, wrapped),
+        "network": network_settings(kind, of_network, stand_in_of(seen), wrapped),
         "teacher": None,
     }
     drawn = None
@@ -145,17 +151,16 @@ def fit_surrogate(
         check_same_game(teacher, rows.players, space, rows.train[:64], target[:64])
         taught = {"pairs": teacher_pairs, "share": teacher_share}
         settings["teacher"] = taught | teacher.provenance
-        drawn = rows_to_teach(teacher, rows.train, teacher_pairs, chosen["seed"])
+        drawn = rows_to_teach(teacher, whole, teacher_pairs, chosen["seed"])
         if drawn is not None and kind == "mlp":
-            settings["network"]["binned"] = elements_to_bin(seen)
+            settings["network"]["binned"] = elements_to_bin(sample_of(seen))
     with seeded(chosen["seed"]):
         task = SurrogateTask({**settings, **chosen}, module_behind(kind, network, model))
     task.describe(rows.train, seen, target)
     check_network(task.surrogate, seen[:64])
-    known = _teacher_targets(task, teacher, rows.train, drawn, chosen)
+    known = _teacher_targets(task, teacher, whole, drawn, chosen)
     task.teacher_targets = known and replace(known, x=encoded(known.x, rows.schema))
-    check = seen_validation, space(wrapped(rows.validation, scale=space.takes)).float()
-    record = train(task, (seen, target), check, chosen)
+    record = train(task, (seen, target), (seen_validation, held_out), chosen)
     warn_if_blind(task.surrogate, seen_validation[:64])
     value = surrogate_value(task, wrapped, rows.schema)
     value.training_record = record | ({} if known is None else {"teacher_seconds": known.seconds})

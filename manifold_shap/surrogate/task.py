@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from manifold_shap._stored import StoredRows, stand_in_of
 from manifold_shap.coalitions import SizeUniform
 from manifold_shap.surrogate.distillation import TeacherTargets
 from manifold_shap.surrogate.kinds import make_network
@@ -82,15 +83,15 @@ class SurrogateTask(Task):
         self.teacher_targets: TeacherTargets | None = None
 
     @torch.no_grad()
-    def describe(self, x: Tensor, seen: Tensor, target: Tensor) -> None:
+    def describe(self, x: Tensor | StoredRows, seen: Tensor | StoredRows, target: Tensor) -> None:
         """Take scales, v(∅) and rows to recognise the model by from training rows and targets.
 
         Args:
-            x: rows.
+            x: rows, of which those in a file are described by some that stand for all.
             seen: the same, as the network sees them.
             target: T(f(x)).
         """
-        self.surrogate.standardise(seen, target)
+        self.surrogate.standardise(stand_in_of(seen), target)
         self.base.copy_(target.mean(0))
         if (known := Seen.of(seen)) is not None:
             self.extent.copy_(torch.stack(known))

@@ -1,4 +1,4 @@
-"""Makes batches of in-memory tensors, each by one indexing operation.
+"""Makes batches of tensors, each by one indexing operation.
 
 The usual loader fetches rows one by one and stacks them, which for small rows takes longer than the
 training step. Here the sampler yields tensors of row indices and the data set gathers a batch.
@@ -6,14 +6,18 @@ training step. Here the sampler yields tensors of row indices and the data set g
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Sampler, TensorDataset
+from torch.utils.data import DataLoader, Dataset, Sampler
 
 from manifold_shap._checks import check_seed, check_whole
+from manifold_shap._stored import StoredRows
+
+# What a training has for every row: tensors, or rows that lie elsewhere.
+Parts: TypeAlias = tuple[Tensor | StoredRows, ...]
 
 
 @dataclass(eq=False)
@@ -81,15 +85,18 @@ class IndexBatches(Sampler[Tensor]):
         return torch.cat(orders)[: self.total]
 
 
-class GatheredRows(TensorDataset):
-    """Tensors with one common first axis, indexed by a whole batch of rows at once."""
+class GatheredRows(Dataset[tuple[Tensor, ...]]):
+    """Parts with one common first axis, indexed by a whole batch of rows at once."""
+
+    def __init__(self, *parts: Tensor | StoredRows) -> None:
+        self.parts = parts
 
     def __getitem__(self, index: Tensor) -> tuple[Tensor, ...]:
-        return tuple(tensor.index_select(0, index.to(tensor.device)) for tensor in self.tensors)
+        return tuple(part.index_select(0, index.to(part.device)) for part in self.parts)
 
 
 def loader(
-    *tensors: Tensor,
+    *tensors: Tensor | StoredRows,
     batch_size: int,
     shuffle: bool = False,
     seed: int = 0,
@@ -104,7 +111,8 @@ def loader(
     [[0, 1], [2, 3], [4]]
 
     Args:
-        tensors: one or more, with the same number of rows on their first axis, on any device.
+        tensors: one or more, with the same number of rows on their first axis, on any device; or
+            rows that lie elsewhere, which their workers gather.
         batch_size: rows per batch; the last batch of an epoch may be smaller.
         shuffle: a fresh order each epoch, by the seed and the epoch number.
         seed: of the order, 0 or more.
@@ -119,6 +127,7 @@ def loader(
     rows = _common_rows(tensors)
     size = check_whole("batch_size", batch_size)
     total = check_whole("rows_per_epoch", rows if rows_per_epoch is None else rows_per_epoch)
+    workers = [part.workers for part in tensors if isinstance(part, StoredRows)]
     return DataLoader(
         GatheredRows(*tensors),
         batch_size=None,
@@ -126,6 +135,7 @@ def loader(
         collate_fn=tuple,
         # Without one, each pass over the loader would draw from the global generator.
         generator=torch.Generator(),
+        **(workers[0] if workers else {}),
     )
 
 
@@ -133,7 +143,7 @@ def _common_rows(tensors: tuple[Any, ...]) -> int:
     if not tensors:
         raise ValueError("Expected at least one tensor but got none.")
     for tensor in tensors:
-        if not isinstance(tensor, Tensor):
+        if not isinstance(tensor, Tensor | StoredRows):
             raise TypeError(f"Expected tensors but got {type(tensor).__name__}.")
     shapes = [tuple(tensor.shape) for tensor in tensors]
     rows = {shape[:1] for shape in shapes}

@@ -23,6 +23,15 @@ _HINTS = {
 T = TypeVar("T")
 
 
+def is_first() -> bool:
+    """Whether this is the first, or the only one, of processes that `torchrun` and the like start.
+
+    >>> is_first()
+    True
+    """
+    return int(os.environ.get("RANK", os.environ.get("SLURM_PROCID", "0"))) == 0
+
+
 def from_first(read: Callable[[], T]) -> T:
     """What a function returns, or raises, in the first of the processes of a training.
 

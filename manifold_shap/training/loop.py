@@ -1,4 +1,4 @@
-"""Trains a task on rows in memory."""
+"""Trains a task on rows."""
 
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
+from manifold_shap.training.batches import Parts
 from manifold_shap.training.task import Task
 
 
 def train(
     task: Task,
-    rows: tuple[Tensor, ...],
-    validation: tuple[Tensor, ...],
+    rows: Parts,
+    validation: Parts,
     options: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Train a task until the last epoch, or until the validation loss no longer falls.
@@ -29,7 +29,8 @@ def train(
 
     Args:
         task: what to train; it ends on the CPU, with the weights that were kept.
-        rows: tensors with one common first axis; a batch is a tuple with a part of each.
+        rows: tensors with one common first axis, or `StoredRows`; a batch is a tuple with a part
+            of each.
         validation: the same, held out.
         options: see `training_options`.
 

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from manifold_shap._arrays import is_frame
 from manifold_shap._checks import check_rows, to_tensor
+from manifold_shap._stored import MappedRows, PartRows, StoredRows
 from manifold_shap.players import Players
 from manifold_shap.tables.rows import codebook_of, elements_of, encoded, rows_of
 from manifold_shap.tables.schema import Schema
@@ -21,13 +22,14 @@ class TrainingRows(NamedTuple):
 
     Attributes:
         players: see `Players`; they own the elements of a row.
-        train, validation: rows as the model sees them.
+        train, validation: rows as the model sees them: tensors, or `StoredRows` where those of the
+            caller were.
         schema: columns of the table behind the rows, or the codebook whose codes they are.
     """
 
     players: Players
-    train: Tensor
-    validation: Tensor
+    train: Any
+    validation: Any
     schema: "Schema | Codebook | None"
 
     @property
@@ -41,9 +43,14 @@ class TrainingRows(NamedTuple):
         return self.schema if isinstance(self.schema, Schema | None) else self.schema.schema
 
     @property
-    def encoded(self) -> tuple[Tensor, Tensor]:
+    def encoded(self) -> tuple[Any, Any]:
         """Both as networks see them."""
-        return encoded(self.train, self.schema), encoded(self.validation, self.schema)
+        return self._seen(self.train), self._seen(self.validation)
+
+    def _seen(self, rows: Any) -> Any:
+        if isinstance(rows, StoredRows) and self.codebook is not None:
+            return MappedRows(rows, self.codebook.encode)
+        return rows if isinstance(rows, StoredRows) else encoded(rows, self.schema)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -69,7 +76,7 @@ def training_rows(
     """The players, and the rows to train and to validate on, checked.
 
     Args:
-        x_train: rows, or a frame.
+        x_train: rows, a frame, or `StoredRows`.
         x_validation: the same, or None to hold out a tenth of the others by the seed.
         players: by default the columns of the schema, or else the elements of a row. With a frame
             also groups of its columns by name.
@@ -86,10 +93,12 @@ def training_rows(
         schema = Codebook.fit(x_train, players if isinstance(players, Mapping) else None)
         players = None if isinstance(players, Mapping) else players
     x_train = rows_of(x_train, schema)
-    players = _players(players, to_tensor(x_train, "x_train").shape, schema)
-    x_train = check_rows(x_train, players, "x_train")
+    is_stored = isinstance(x_train, StoredRows)
+    shape = x_train.shape if is_stored else to_tensor(x_train, "x_train").shape
+    players = _players(players, shape, schema)
+    x_train = _checked(x_train, players, "x_train")
     if x_validation is not None:
-        x_validation = check_rows(rows_of(x_validation, schema), players, "x_validation")
+        x_validation = _checked(rows_of(x_validation, schema), players, "x_validation")
         return TrainingRows(players, x_train, x_validation, schema)
     if len(x_train) < 2:
         raise ValueError(
@@ -98,7 +107,17 @@ def training_rows(
         )
     order = torch.randperm(len(x_train), generator=torch.Generator().manual_seed(seed))
     held_out = max(1, round(0.1 * len(x_train)))
-    return TrainingRows(players, x_train[order[held_out:]], x_train[order[:held_out]], schema)
+    parts = (order[held_out:], order[:held_out])
+    train, validation = (PartRows(x_train, k) if is_stored else x_train[k] for k in parts)
+    return TrainingRows(players, train, validation, schema)
+
+
+def _checked(x: Any, players: Players, name: str) -> "Tensor | StoredRows":
+    """Rows of the shape that players own; those in memory are finite, others when gathered."""
+    if isinstance(x, StoredRows):
+        check_rows(x[:1], players, name)
+        return x
+    return check_rows(x, players, name)
 
 
 def _players(players: Any, shape: torch.Size, schema: "Schema | Codebook | None") -> Players:

@@ -21,23 +21,24 @@ from lightning.pytorch.callbacks import (
     WeightAveraging,
 )
 from lightning.pytorch.strategies import DDPStrategy
-from torch import Tensor
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from manifold_shap._progress import progress_bar
+from manifold_shap._stored import of_worker
 from manifold_shap.io.files import load_checkpoint
+from manifold_shap.training.batches import Parts
 from manifold_shap.training.devices import from_first, on_devices
 from manifold_shap.training.shell import Batches, Shell
 from manifold_shap.training.task import Task
 
 # What libraries say where another process has ended.
-_LOST = r"gloo|NCCL|[Cc]onnection (closed|reset)|ProcessGroup|DataLoader worker"
+_LOST = r"gloo|NCCL|[Cc]onnection (closed|reset)|ProcessGroup"
 
 
 def fit(
     task: Task,
-    rows: tuple[Tensor, ...],
-    validation: tuple[Tensor, ...],
+    rows: Parts,
+    validation: Parts,
     directory: Path,
     options: Mapping[str, Any],
 ) -> tuple[dict[str, Any], int, float]:
@@ -70,8 +71,8 @@ def _fit_apart(task: Task, *others: Any) -> tuple[int, float]:
 
 def _fit(
     task: Task,
-    rows: tuple[Tensor, ...],
-    validation: tuple[Tensor, ...],
+    rows: Parts,
+    validation: Parts,
     directory: Path,
     options: Mapping[str, Any],
 ) -> tuple[dict[str, Any], int, float]:
@@ -84,7 +85,7 @@ def _fit(
     about = (task.kind, task.settings, len(rows[0]), len(validation[0]), before and before["epoch"])
     shell = Shell(task, about, started, options["progress"])
     batches = Batches(rows, validation, options["batch_size"], options["seed"])
-    with _quiet(), _worded(directory, options["batch_size"]):
+    with _quiet(), of_worker(), _worded(directory, options["batch_size"]):
         runner = _runner(directory, epochs, _callbacks(directory, options), options)
         try:
             resumed = last if before else None
@@ -112,6 +113,8 @@ def _worded(directory: Path, size: int) -> Iterator[None]:
     except SystemExit as error:
         # What Lightning makes of Ctrl-C; it would end a notebook.
         raise KeyboardInterrupt from error
+    except ConnectionError:
+        raise
     except OSError as error:
         raise type(error)(error.errno, _unwritten(error, directory)) from error
     except (RuntimeError, MemoryError) as error:

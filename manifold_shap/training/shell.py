@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from manifold_shap._progress import progress_bar
 from manifold_shap._words import UnfitError
-from manifold_shap.training.batches import IndexBatches, loader
+from manifold_shap.training.batches import IndexBatches, Parts, loader
 from manifold_shap.training.task import SCHEDULES, Task
 
 # Steps between checks of the training loss, and between updates of a progress bar: on an
@@ -161,20 +161,23 @@ class Batches(L.LightningDataModule):
         seed: of their order.
     """
 
-    def __init__(
-        self, rows: tuple[Tensor, ...], validation: tuple[Tensor, ...], size: int, seed: int
-    ) -> None:
+    def __init__(self, rows: Parts, validation: Parts, size: int, seed: int) -> None:
         super().__init__()
         self.rows, self.validation, self.size, self.seed = rows, validation, size, seed
 
     def train_dataloader(self) -> DataLoader:
         length = max(len(self.rows[0]), _LEAST_BATCHES * self.size)
-        return self._loader(self.rows, self.size, shuffle=True, rows_per_epoch=length)
+        batches = self._loader(self.rows, self.size, shuffle=True, rows_per_epoch=length)
+        assert self.trainer is not None
+        # Worker processes begin an epoch before Lightning says which.
+        sampler: Any = batches.sampler
+        sampler.set_epoch(self.trainer.current_epoch)
+        return batches
 
     def val_dataloader(self) -> DataLoader:
         return self._loader(self.validation, max(self.size, 1024))
 
-    def _loader(self, parts: tuple[Tensor, ...], size: int, **order: Any) -> DataLoader:
+    def _loader(self, parts: Parts, size: int, **order: Any) -> DataLoader:
         assert self.trainer is not None
         rank, ranks = self.trainer.global_rank, self.trainer.world_size
         return loader(*parts, batch_size=size, seed=self.seed, rank=rank, ranks=ranks, **order)

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from manifold_shap._stored import StoredRows
 from manifold_shap._words import warn
 from manifold_shap.models import Model, as_model, check_numbers
 from manifold_shap.players import Players
@@ -58,7 +59,7 @@ class ModelValue(ValueFunction):
 
 
 def reference_outputs(
-    model: Model, space: OutputSpace, x: Tensor, batch_size: int = 8192
+    model: Model, space: OutputSpace, x: Tensor | StoredRows, batch_size: int = 8192
 ) -> Float[Tensor, "rows outputs"]:
     """T(f(x)) of reference rows, after a check that f returns what T takes.
 
@@ -71,7 +72,7 @@ def reference_outputs(
     _check_task(model, space)
     if len(x) == 0:
         raise ValueError("Expected at least one reference row but got none.")
-    model.check(x[:batch_size])
+    model.check(next(iter(x.split(batch_size))))
     predictions = torch.cat([model(rows, scale=space.takes) for rows in x.split(batch_size)])
     zeros = int(torch.isneginf(predictions).sum()) if space.takes_logarithms else 0
     if zeros:

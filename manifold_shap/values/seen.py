@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from manifold_shap._stored import StoredRows
 from manifold_shap._words import warn
 
 # Of fewer rows the range says little: a baseline is one row, a contrast a few.
@@ -24,9 +25,13 @@ class Seen(NamedTuple):
     high: Float[Tensor, "*event"]
 
     @classmethod
-    def of(cls, rows: Float[Tensor, "rows *event"]) -> "Seen | None":
+    def of(cls, rows: Float[Tensor, "rows *event"] | StoredRows) -> "Seen | None":
         """The range of rows; None of fewer than a hundred."""
-        return None if len(rows) < _FEWEST else cls(rows.amin(0).cpu(), rows.amax(0).cpu())
+        if len(rows) < _FEWEST:
+            return None
+        if isinstance(rows, StoredRows):
+            return cls(*rows.extent)
+        return cls(rows.amin(0).cpu(), rows.amax(0).cpu())
 
 
 def outside(seen: Seen | None, x: Float[Tensor, "rows *event"]) -> dict[str, int]:

@@ -1,0 +1,333 @@
+"""Rows that need not fit memory: gathered by their numbers from a data set or a file."""
+
+import mmap
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset, IterableDataset
+
+from manifold_shap._checks import check_finite, to_tensor
+
+# Bytes of rows in memory at once: of a pass over all of them, and of those that stand for all.
+_PASSED, _SAMPLED = 2**24, 2**24
+_MOST_SAMPLED = 16_384
+# Rows that are read from a file at once.
+_READ = 256
+
+
+class StoredRows(ABC):
+    """A tensor `[rows, *event]` in what a training needs of one, whose rows lie elsewhere.
+
+    >>> rows = DatasetRows(torch.utils.data.TensorDataset(torch.arange(6.0).reshape(3, 2)))
+    >>> rows.shape, rows[1:].tolist(), [len(part) for part in rows.split(2)]
+    (torch.Size([3, 2]), [[2.0, 3.0], [4.0, 5.0]], [2, 1])
+
+    Args:
+        shape: `[rows, *event]`.
+        name: what errors call the rows.
+        workers: options of the `DataLoader` that gathers them, such as `num_workers`.
+
+    Attributes:
+        device: on which they are gathered.
+        known: the smallest and the largest value of each element, once all were passed over.
+    """
+
+    device = torch.device("cpu")
+    known: Float[Tensor, "2 *event"] | None = None
+
+    def __init__(self, shape: torch.Size, name: str, workers: dict[str, Any]) -> None:
+        if shape.numel() == 0:
+            raise ValueError(
+                f"Expected `{name}` of shape (rows, *event), with at least one row, but got "
+                f"{tuple(shape)}."
+            )
+        self.shape, self.name, self.workers = shape, name, workers
+
+    # -- must be defined --------------------------------------------------------------------
+
+    @abstractmethod
+    def gather(self, index: Int64[Tensor, " batch"]) -> Float[Tensor, "batch *event"]:
+        """Some rows, by their numbers.
+
+        Raises:
+            TypeError, ValueError: a row is none, of another shape, or not finite.
+        """
+
+    # -- may be overridden ------------------------------------------------------------------
+
+    @property
+    def first(self) -> Any:
+        """A row in the type that it is stored in."""
+        return self[:1]
+
+    # -- as of a tensor ---------------------------------------------------------------------
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "StoredRows":
+        return self
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, which: slice | Tensor) -> Float[Tensor, "batch *event"]:
+        return self.gather(torch.arange(len(self))[which])
+
+    def index_select(self, dim: int, index: Int64[Tensor, " batch"]) -> Tensor:
+        return self.gather(index)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def split(self, size: int) -> Iterator[Float[Tensor, "batch *event"]]:
+        """All rows in their order, at most so many at a time and no more than memory holds."""
+        size = max(1, min(size, _PASSED // (4 * self.shape[1:].numel())))
+        parts = torch.arange(len(self)).split(size)
+        low, high = torch.full(self.shape[1:], torch.inf), torch.full(self.shape[1:], -torch.inf)
+        with of_worker():
+            for x in DataLoader(_Gathered(self), None, sampler=parts, **self.workers):
+                low, high = torch.minimum(low, x.amin(0)), torch.maximum(high, x.amax(0))
+                yield x
+        self.known = torch.stack((low, high))
+
+    # -- for networks -----------------------------------------------------------------------
+
+    @cached_property
+    def sample(self) -> Float[Tensor, "some *event"]:
+        """Rows that stand for all: these themselves where they are few, else every k-th."""
+        most = max(1, min(_MOST_SAMPLED, _SAMPLED // (4 * self.shape[1:].numel())))
+        count = min(len(self), most)
+        chosen = PartRows(self, torch.arange(count) * len(self) // count)
+        return torch.cat(list(chosen.split(count)))
+
+    @property
+    def extent(self) -> Float[Tensor, "2 *event"]:
+        """The smallest and the largest value of each element."""
+        if self.known is None:
+            for _ in self.split(len(self)):
+                pass
+        assert self.known is not None
+        return self.known
+
+    @property
+    def stand_in(self) -> Float[Tensor, "some *event"]:
+        """The sample and, where it is not all rows, two more that have the extremes of all."""
+        whole = len(self.sample) == len(self)
+        return self.sample if whole else torch.cat((self.sample, self.extent))
+
+
+class ArrayRows(StoredRows):
+    """Rows of an array in a file.
+
+    Args:
+        array: of numbers, such as `numpy.load(path, mmap_mode="r")`.
+        name: see `StoredRows`.
+    """
+
+    def __init__(self, array: np.memmap, name: str = "x_train") -> None:
+        super().__init__(torch.Size(array.shape), name, {})
+        self.array = array
+
+    def __getstate__(self) -> dict[str, Any]:
+        # For another process the name of the file does, where numpy would copy what is in it.
+        state, array = dict(self.__dict__), self.array
+        if self._pages is not None:
+            order = "C" if array.flags.c_contiguous else "F"
+            state["array"] = (array.filename, array.dtype, "r", array.offset, array.shape, order)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if isinstance(self.array, tuple):
+            self.array = np.memmap(*self.array)
+
+    @property
+    def first(self) -> np.ndarray:
+        return np.asarray(self.array[:1])
+
+    def gather(self, index: Int64[Tensor, " batch"]) -> Float[Tensor, "batch *event"]:
+        parts = []
+        for some in index.split(_READ):
+            parts.append(to_tensor(np.asarray(self.array[some.numpy()]), self.name))
+            if self._pages is not None and sys.platform == "linux":
+                # What was read, and is around it, is memory of this process until it is let go.
+                self._pages.madvise(mmap.MADV_DONTNEED)
+        return _checked(torch.cat(parts), index, self)
+
+    @property
+    def _pages(self) -> mmap.mmap | None:
+        """The pages of a file that is only read, unless the array is a part of what it holds."""
+        array, pages = self.array, self.array.base
+        is_file = array.mode == "r" and array.filename is not None
+        return pages if is_file and isinstance(pages, mmap.mmap) else None
+
+
+class DatasetRows(StoredRows):
+    """The items of a map-style data set, or the first entries of these where they are tuples.
+
+    Args:
+        dataset: with `len`; an item is the same whenever it is asked for.
+        name, workers: see `StoredRows`.
+    """
+
+    def __init__(
+        self, dataset: Dataset, name: str = "x_train", workers: dict[str, Any] | None = None
+    ) -> None:
+        self.dataset, self.name = dataset, name
+        try:
+            count = len(dataset)  # type: ignore[arg-type]
+        except (TypeError, NotImplementedError) as error:
+            raise TypeError(
+                f"Expected `{name}` with a length but {type(dataset).__name__} has none; rows are "
+                "gathered by their numbers, so give it `__len__` and `__getitem__`."
+            ) from error
+        event = self._item(0).shape if count else torch.Size()
+        super().__init__(torch.Size((count, *event)), name, workers or {})
+
+    @property
+    def first(self) -> Tensor:
+        return self._item(0)[None]
+
+    def gather(self, index: Int64[Tensor, " batch"]) -> Float[Tensor, "batch *event"]:
+        items = []
+        for number in index.tolist():
+            item = self._item(number)
+            if item.shape != self.shape[1:]:
+                raise ValueError(
+                    f"Expected rows of one shape in `{self.name}` but row {number} has "
+                    f"{tuple(item.shape)} and row 0 {tuple(self.shape[1:])}; crop them, or pad "
+                    "them to one length."
+                )
+            items.append(item)
+        return _checked(to_tensor(torch.stack(items), self.name), index, self)
+
+    def _item(self, number: int) -> Tensor:
+        try:
+            item = self.dataset[number]
+        except Exception as error:  # A data set of the caller's may fail in any way.
+            raise ValueError(
+                f"Expected `{self.name}[{number}]` to be a row but the data set failed with "
+                f"{type(error).__name__}: {error}."
+            ) from error
+        x = item[0] if isinstance(item, tuple | list) and item else item
+        x = torch.from_numpy(x) if isinstance(x, np.ndarray) and x.dtype.kind in "biuf" else x
+        if not isinstance(x, Tensor):
+            raise TypeError(
+                f"Expected items of `{self.name}` to be tensors, or tuples that begin with one, "
+                f"but item {number} is {type(item).__name__}"
+                f"{'' if x is item else f' that begins with {type(x).__name__}'}."
+            )
+        return x.detach()
+
+
+class PartRows(StoredRows):
+    """Some of other rows, by their numbers, in that order."""
+
+    def __init__(self, rows: StoredRows, index: Int64[Tensor, " some"]) -> None:
+        super().__init__(torch.Size((len(index), *rows.shape[1:])), rows.name, rows.workers)
+        self.rows, self.index = rows, index
+
+    @property
+    def first(self) -> Any:
+        return self.rows.first
+
+    def gather(self, index: Int64[Tensor, " batch"]) -> Float[Tensor, "batch *event"]:
+        return self.rows.gather(self.index[index])
+
+
+class MappedRows(StoredRows):
+    """Other rows, each batch of them changed by a function as it is gathered."""
+
+    def __init__(self, rows: StoredRows, change: Callable[[Tensor], Tensor]) -> None:
+        event = change(rows[:1]).shape[1:]
+        super().__init__(torch.Size((len(rows), *event)), rows.name, rows.workers)
+        self.rows, self.change = rows, change
+
+    def gather(self, index: Int64[Tensor, " batch"]) -> Float[Tensor, "batch *event"]:
+        return self.change(self.rows.gather(index))
+
+
+class _Gathered(Dataset[Tensor]):
+    def __init__(self, rows: StoredRows) -> None:
+        self.rows = rows
+
+    def __getitem__(self, index: Tensor) -> Tensor:
+        return self.rows.gather(index)
+
+
+def stored(x: Any, name: str = "x_train") -> Any:
+    """Rows of a data set, of a loader's data set or of a file, as `StoredRows`; others as they are.
+
+    >>> stored(torch.zeros(2, 3))
+    tensor([[0., 0., 0.],
+            [0., 0., 0.]])
+
+    Raises:
+        TypeError: a data set that can only be iterated over, or whose items are no tensors.
+        ValueError: no rows.
+    """
+    dataset = x.dataset if isinstance(x, DataLoader) else x
+    if isinstance(dataset, IterableDataset):
+        raise TypeError(
+            f"Expected `{name}` to be a data set whose items have numbers but got "
+            f"{type(dataset).__name__}, which can only be iterated over; give it `__len__` and "
+            "`__getitem__`, or write its rows to one array and pass `numpy.load(path, "
+            "mmap_mode='r')`."
+        )
+    if isinstance(x, DataLoader):
+        workers = {"num_workers": x.num_workers}
+        if x.num_workers:
+            workers["multiprocessing_context"] = x.multiprocessing_context
+        return DatasetRows(dataset, name, workers)
+    if isinstance(x, Dataset):
+        return DatasetRows(x, name)
+    return ArrayRows(x, name) if isinstance(x, np.memmap) else x
+
+
+def sample_of(x: Tensor | StoredRows) -> Tensor:
+    """All rows if they are in memory, else some that stand for them."""
+    return x if isinstance(x, Tensor) else x.sample
+
+
+def stand_in_of(x: Tensor | StoredRows) -> Tensor:
+    """All rows if they are in memory, else some with about their means, and with their extremes."""
+    return x if isinstance(x, Tensor) else x.stand_in
+
+
+@contextmanager
+def of_worker() -> Iterator[None]:
+    """Raise errors of worker processes as they were raised there.
+
+    Raises:
+        ChildProcessError: one of them was ended.
+    """
+    try:
+        yield
+    except (RuntimeError, ConnectionError, EOFError) as error:
+        if isinstance(error, RuntimeError) and "DataLoader worker" not in str(error):
+            raise
+        raise ChildProcessError(
+            f"Expected the workers that gather rows to run to the end but one has ended ({error}); "
+            "where memory is short, fewer of them (`num_workers`) take less. The same call "
+            "continues from the last checkpoint in `directory`."
+        ) from error
+    except (TypeError, ValueError) as error:
+        lines = str(error).splitlines()
+        if not lines or not lines[0].startswith("Caught "):
+            raise
+        raise type(error)(lines[-1].partition(": ")[2]) from None
+
+
+def _checked(x: Tensor, index: Tensor, rows: StoredRows) -> Tensor:
+    if not bool(x.isfinite().all()):
+        first = int((~x.isfinite()).flatten(1).any(1).nonzero()[0])
+        fix = "impute or drop such rows first"
+        check_finite(x[first : first + 1], rows.name, fix, int(index[first]))
+    return x

@@ -1,0 +1,72 @@
+"""Computes the targets of a surrogate in one pass over its rows, and keeps them in files."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from manifold_shap._stored import StoredRows
+from manifold_shap.io.files import digest, load_checkpoint, save_checkpoint
+from manifold_shap.models import Model
+from manifold_shap.spaces import OutputSpace
+from manifold_shap.training.devices import is_first
+from manifold_shap.training.rows import TrainingRows
+from manifold_shap.values import reference_outputs
+
+# Rows by which targets in a file are recognised as those of the same rows and the same model.
+_PROBES = 64
+
+
+def training_targets(
+    model: Model, space: OutputSpace, rows: TrainingRows, directory: str | Path | None
+) -> tuple[Tensor, Tensor]:
+    """T(f(x)) of the rows to train and to validate on.
+
+    Where these do not lie in memory, files in the directory keep them for a training resumed.
+
+    Raises:
+        ValueError: the files are of other rows, or of another model; and see `reference_outputs`.
+    """
+
+    def held_out(x: Tensor | StoredRows) -> Tensor:
+        parts = x.split(len(x))
+        return torch.cat([space(model(part, scale=space.takes)).float() for part in parts])
+
+    def trained(x: Tensor | StoredRows) -> Tensor:
+        return reference_outputs(model, space, x).float()
+
+    place = None if directory is None else Path(directory)
+    return (
+        _kept(rows.train, trained, place and place / "targets.ckpt"),
+        _kept(rows.validation, held_out, place and place / "targets_validation.ckpt"),
+    )
+
+
+def _kept(
+    rows: Tensor | StoredRows, compute: Callable[[Tensor | StoredRows], Tensor], path: Path | None
+) -> Float[Tensor, "rows outputs"]:
+    """What is computed of rows, or what a file has kept of it."""
+    if path is None or isinstance(rows, Tensor):
+        return compute(rows)
+    probes = torch.arange(_PROBES) * len(rows) // _PROBES
+    few = rows[probes]
+    about = {"rows": len(rows), "probes": digest(few)}
+    if not path.exists():
+        target = compute(rows)
+        state = {"hyper_parameters": about, "state_dict": {}}
+        if is_first():
+            kept = {"kind": "targets", "target": target, "extent": rows.extent, **state}
+            save_checkpoint(path, kept)
+        return target
+    found = load_checkpoint(path, "targets")
+    same, again = found["hyper_parameters"] == about, compute(few)
+    if not same or not torch.allclose(found["target"][probes], again, rtol=1e-3, atol=1e-5):
+        raise ValueError(
+            f"Expected {path} to hold the model's outputs on these rows but it is of other rows, "
+            "or of another model; name another `directory`, or remove that file."
+        )
+    rows.known = found["extent"]
+    return cast(Tensor, found["target"])

@@ -1,0 +1,140 @@
+"""Rows in a file or of a data set: as those of a tensor, and errors that say which row."""
+
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
+
+from manifold_shap._stored import ArrayRows, DatasetRows, MappedRows, PartRows, StoredRows, stored
+
+X = torch.randn(23, 2, 3, generator=torch.Generator().manual_seed(0))
+
+
+class Items(Dataset[Any]):
+    """A list of items, of which some may be exceptions to raise."""
+
+    def __init__(self, items: list[Any]) -> None:
+        self.items = items
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, number: int) -> Any:
+        item = self.items[number]
+        if isinstance(item, Exception):
+            raise item
+        return item
+
+
+def memmap(place: Path, x: Tensor = X) -> np.ndarray:
+    np.save(place / "x.npy", x.numpy())
+    return np.load(place / "x.npy", mmap_mode="r")
+
+
+@pytest.fixture(params=["dataset", "pairs", "loader", "workers", "file", "part", "mapped"])
+def rows(request: pytest.FixtureRequest, tmp_path: Path) -> StoredRows:
+    pairs = TensorDataset(X, torch.arange(len(X)))
+    made: StoredRows = {
+        "dataset": lambda: stored(Items(list(X))),
+        "pairs": lambda: stored(pairs),
+        "loader": lambda: stored(DataLoader(pairs, batch_size=4, shuffle=True)),
+        "workers": lambda: stored(DataLoader(pairs, num_workers=2)),
+        "file": lambda: stored(memmap(tmp_path)),
+        "part": lambda: PartRows(stored(TensorDataset(X.flip(0))), torch.arange(22, -1, -1)),
+        "mapped": lambda: MappedRows(stored(TensorDataset(X.flatten(1))), to_pictures),
+    }[request.param]()
+    return made
+
+
+def to_pictures(x: Tensor) -> Tensor:
+    return x.unflatten(1, (2, 3))
+
+
+def test_they_are_as_a_tensor(rows: StoredRows) -> None:
+    index = torch.tensor([5, 0, 22, 5])
+    assert rows.shape == X.shape
+    assert rows.ndim == 3
+    assert len(rows) == 23
+    assert torch.equal(rows[3:7], X[3:7])
+    assert torch.equal(rows[index], X[index])
+    assert torch.equal(rows.index_select(0, index), X[index])
+    assert [len(part) for part in rows.split(10)] == [10, 10, 3]
+    assert torch.equal(torch.cat(list(rows.split(10))), X)
+    assert torch.equal(rows.extent, torch.stack((X.amin(0), X.amax(0))))
+    assert torch.equal(rows.sample, X)
+    assert rows.stand_in is rows.sample
+
+
+def test_many_rows_are_stood_for_by_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("manifold_shap._stored._MOST_SAMPLED", 5)
+    rows = stored(TensorDataset(X))
+    assert torch.equal(rows.sample, X[[0, 4, 9, 13, 18]])
+    assert torch.equal(rows.stand_in[5:], torch.stack((X.amin(0), X.amax(0))))
+
+
+def test_memory_bounds_the_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("manifold_shap._stored._PASSED", 4 * 6 * 4)
+    assert [len(part) for part in stored(TensorDataset(X)).split(23)] == [4] * 5 + [3]
+
+
+def test_a_file_goes_to_other_processes_by_its_name(tmp_path: Path) -> None:
+    rows = ArrayRows(memmap(tmp_path))
+    sent = pickle.dumps(rows)
+    assert len(sent) < X.nbytes
+    assert torch.equal(pickle.loads(sent)[:], X)
+    part = ArrayRows(memmap(tmp_path)[4:9])
+    assert torch.equal(pickle.loads(pickle.dumps(part))[:], X[4:9])
+
+
+def test_whole_numbers_become_floats(tmp_path: Path) -> None:
+    array = np.memmap(tmp_path / "x", "uint8", "w+", shape=(4, 2))
+    array[:] = np.arange(8).reshape(4, 2)
+    rows = stored(array)
+    assert rows.first.dtype == np.uint8
+    assert torch.equal(rows[:], torch.arange(8.0).reshape(4, 2))
+    assert DatasetRows(TensorDataset(torch.arange(4)[:, None])).first.dtype == torch.int64
+
+
+class Endless(IterableDataset[Tensor]):
+    def __iter__(self) -> Iterator[Tensor]:
+        yield X[0]
+
+
+class Unmeasured(Dataset[Tensor]):
+    def __getitem__(self, number: int) -> Tensor:
+        return X[number]
+
+
+def bad(*items: Any) -> Items:
+    return Items([X[0], X[1], *items])
+
+
+@pytest.mark.parametrize(
+    ("dataset", "kind", "message"),
+    [
+        (Endless(), TypeError, "`x_train` .* Endless, which can only be iterated over"),
+        (DataLoader(Endless()), TypeError, "Endless, which can only be iterated over"),
+        (Unmeasured(), TypeError, "`x_train` with a length but Unmeasured has none"),
+        (Items([]), ValueError, r"at least one row, but got \(0,\)"),
+        (Items([{"x": X[0]}]), TypeError, "but item 0 is dict"),
+        (bad((3, X[0])), TypeError, "but item 2 is tuple that begins with int"),
+        (bad(X[0, 0]), ValueError, r"row 2 has \(3,\) and row 0 \(2, 3\)"),
+        (bad(X[2], X[3] / 0), ValueError, r"`x_train` are NaN or infinite, the first in row 3"),
+        (bad(KeyError("gone")), ValueError, r"`x_train\[2\]` .* failed with KeyError: 'gone'"),
+    ],
+)
+def test_what_is_no_row_is_named(dataset: Any, kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        list(stored(dataset).split(10))
+
+
+def test_what_fails_in_a_worker_is_said_alike() -> None:
+    loader = DataLoader(bad(KeyError("gone")), num_workers=1)
+    with pytest.raises(ValueError, match=r"^Expected `x_train\[2\]` to be .* KeyError: 'gone'\.$"):
+        list(stored(loader).split(10))

@@ -22,6 +22,7 @@ LAYERS = (
         "_progress",
         "_arrays",
         "_checks",
+        "_stored",
         "_random",
         "_version",
         "io",

@@ -19,7 +19,7 @@ from manifold_shap._words import check_flag, check_text
 from manifold_shap.amortized.explainer import load_amortized
 from manifold_shap.cli import registry, report
 from manifold_shap.cli.directory import STORE
-from manifold_shap.cli.games import basis_of, make_games, on_simplex, ordering_of
+from manifold_shap.cli.games import basis_of, in_groups, make_games, on_simplex, ordering_of
 from manifold_shap.cli.run import Run
 from manifold_shap.explanation import Explanation
 from manifold_shap.metrics import Score, mean_squared_error, shapley_pairs
@@ -53,6 +53,8 @@ def explain(cfg: Any, given: Sequence[str] = ()) -> dict[str, Any]:
     estimator = estimator_for(run)
     with run.open(given):
         values, games = make_games(run)
+        if settings["groups"] is not None:
+            values, games = (in_groups(some, run) for some in (values, games))
         rows, x = rows_of(run, given)
         if settings["outputs"] is not None:
             chosen = games[run.name].select(settings["outputs"], x).outputs
@@ -181,7 +183,9 @@ def score(values: Mapping[str, ValueFunction], run: Run) -> dict[str, Score]:
     """
     shuffled = torch.randperm(len(run.data.x_test), generator=torch.Generator().manual_seed(0))
     x = run.data.x_test[shuffled[:_SCORED_ROWS]]
-    mask = shapley_pairs(len(x), len(run.data.players), _PAIRS)
+    some = next(iter(values.values()))
+    counts = some.counts(x.to(some.device)).cpu() if some.players.by_row else None
+    mask = shapley_pairs(len(x), len(some.players), _PAIRS, counts=counts)
     scores = {}
     for name, value in values.items():
         if isinstance(value, ImputedValue) and value.sampled:
@@ -196,7 +200,7 @@ def facts_of(explanation: Explanation, seconds: float) -> dict[str, Any]:
     return {
         "seconds": seconds,
         "rows_per_second": explanation.made_by["evaluations"] / seconds,
-        "largest_standard_error": explanation.standard_error.max().item(),
+        "largest_standard_error": explanation.standard_error[explanation.present].max().item(),
         "efficiency_gap": explanation.efficiency_gap,
     }
 
@@ -263,7 +267,7 @@ def stream(
     errors, gaps = [], []
     for first in range(0, len(rows), settings["block"]):
         part = Explanation.load(path, slice(first, first + settings["block"]))
-        errors.append(part.standard_error.max())
+        errors.append(part.standard_error[part.present].max())
         gaps.append(part.efficiency_gap)
     shown = Explanation.load(path, slice(_SHOWN_ROWS))
     share = explained / len(rows) / seconds

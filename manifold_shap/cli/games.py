@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from manifold_shap import simplex
+from manifold_shap._words import check_choice
 from manifold_shap.cli import registry
 from manifold_shap.cli.run import Run
 from manifold_shap.imputers import CausalImputer, Imputer
@@ -86,6 +87,22 @@ def in_precision(values: Games, precision: str) -> Games:
             "`precision` out."
         )
     return {**values, **{key: value.in_precision(precision) for key, value in surrogates.items()}}
+
+
+def in_groups(values: Games, run: Run) -> Games:
+    """The value functions, with the players of each row in groups that its source knows by name.
+
+    Raises:
+        ValueError: it knows no such groups.
+    """
+    known = run.data.groupings
+    if not known:
+        raise ValueError(
+            f"Expected `groups` of pictures or texts but {run.data.name} has none; put columns "
+            "together by players={size: [length, width]}."
+        )
+    labels, count = known[check_choice("groups", run.settings["groups"], list(known))]()
+    return {name: value.grouped(labels, count) for name, value in values.items()}
 
 
 def causal(value: ValueFunction, settings: Settings) -> ValueFunction:

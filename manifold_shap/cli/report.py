@@ -7,6 +7,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from torch import Tensor
+
 from manifold_shap import plots, simplex
 from manifold_shap.cli.directory import METRICS, PLOTS, STORE, SUMMARY, read_json, write_json
 from manifold_shap.data.base import TensorDataModule
@@ -59,7 +61,7 @@ def _entries(explanation: Explanation) -> list[tuple[str, float, float, str]]:
         phi, errors = explanation.phi[k, :, output], explanation.standard_error[k, :, output]
         players = [
             f"{explanation.players.names[i]} {phi[i]:+.3f}{_error(errors[i])}"
-            for i in phi.abs().argsort(descending=True)[:_LISTED_PLAYERS].tolist()
+            for i in _largest(phi.abs(), explanation.present[k])
         ]
         base = float(explanation.base[k, output])
         name = explanation.outputs[output]
@@ -79,11 +81,17 @@ def _compositions(explanation: Explanation) -> list[tuple[str, float, float, str
         players = [
             f"{explanation.players.names[i]} {norms[k, i]:.3f}{_error(errors[k, i])} "
             f"({explanation.classes[towards[k, i]]})"
-            for i in norms[k].argsort(descending=True)[:_LISTED_PLAYERS].tolist()
+            for i in _largest(norms[k], explanation.present[k])
         ]
         name = explanation.classes[top]
         entries.append((name, float(base[k, top]), float(p[k, top]), ", ".join(players)))
     return entries
+
+
+def _largest(size: Tensor, present: Tensor) -> list[int]:
+    """Players of the largest values, of those that a row has."""
+    order = size.where(present, -1.0).argsort(descending=True)
+    return order[: min(_LISTED_PLAYERS, int(present.sum()))].tolist()
 
 
 def _error(error: Any) -> str:

@@ -15,6 +15,8 @@ from manifold_shap.data.base import TensorDataModule
 from manifold_shap.imputers import BaselineImputer, ContrastiveImputer, Imputer, TableImputer
 from manifold_shap.models import Model, as_model
 from manifold_shap.spaces import OutputSpace
+from manifold_shap.surrogate import fit
+from manifold_shap.surrogate.value import SurrogateValue
 from manifold_shap.tables.codebook import Codebook
 from manifold_shap.tables.rows import codebook_of, encoded
 from manifold_shap.training.classifier import load_estimator
@@ -101,6 +103,11 @@ def named(call: str) -> Any:
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())  # An installed command does not look there.
     return code(call)
+
+
+def load_surrogate(path: Path, model: Model, codebook: Codebook | None = None) -> SurrogateValue:
+    """The surrogate of a checkpoint, whose network no setting changes; see `fit.load_surrogate`."""
+    return fit.load_surrogate(path, model, codebook)
 
 
 def load_vae(

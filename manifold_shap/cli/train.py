@@ -171,7 +171,8 @@ def _digest(path: Path | None) -> str | None:
 def _evaluate(value: ValueFunction, run: Run, training: Settings, place: Path) -> dict[str, Any]:
     """Score a value function and one off the manifold on the same test pairs, and draw both."""
     data = run.data
-    mask = shapley_pairs(len(data.x_test), len(data.players))
+    counts = value.counts(data.x_test) if value.players.by_row else None
+    mask = shapley_pairs(len(data.x_test), len(data.players), counts=counts)
     with warnings.catch_warnings():
         # Warnings about the model's outputs were given when `value` was made.
         warnings.simplefilter("ignore")

@@ -14,7 +14,9 @@ from manifold_shap.players import Players
 class MarginalImputer(Imputer):
     """x' = x_S ⊔ x''_{S̄} with x'' a row of the background data (Frye et al. 2021, Eq. 2).
 
-    With as many draws as there are rows, or more, values are exact.
+    With as many draws as there are rows, or more, values are exact. Where rows are padded, the
+    absent features of a row come from rows that are as long or longer (from the longest where none
+    is), drawn with replacement.
 
     Args:
         reference: background data, `[rows, *event]`.
@@ -31,25 +33,35 @@ class MarginalImputer(Imputer):
               [ 7., 20.]]]])
     """
 
-    name, copies = "marginal", True
+    name, copies, takes_padding = "marginal", True, True
     order: Tensor
+    shortage: Tensor
 
     def __init__(self, reference: Any, players: Players | None = None) -> None:
         super().__init__(reference, players)
-        self.support = len(self.reference)
         shuffled = torch.randperm(len(self.reference), generator=torch.Generator().manual_seed(0))
-        self.register_buffer("order", shuffled.to(self.reference.device), persistent=False)
+        shuffled = shuffled.to(self.reference.device)
+        # Lengths below zero, in increasing order: the longest rows come first.
+        shortage, place = (-self.players.lengths(self.reference[shuffled])).sort(stable=True)
+        self.support = len(self.reference) if self.players.padding is None else None
+        self.register_buffer("order", shuffled[place], persistent=False)
+        self.register_buffer("shortage", shortage, persistent=False)
 
     def impute(self, x: Rows, mask: Mask, draws: range, keys: Keys) -> Completions:
         """Complete each coalition from distinct background rows until every row has been used.
 
         Draws are consecutive rows in one random order of the background data; the key decides
-        which row is the first.
+        which row is the first. Where rows are padded, each is one of those that are long enough.
         """
         count = len(self.reference)
-        begin = (_random.uniform(keys, ()).double() * count).long()
-        numbers = torch.arange(draws.start, draws.stop, device=keys.device)
-        chosen = self.order[(begin[..., None] + numbers) % count]
+        if self.support is None:
+            needed = (-self.players.lengths(x)).clamp(min=self.shortage[0])
+            enough = torch.searchsorted(self.shortage, needed, right=True)[:, None, None]
+            chosen = self.order[(_random.uniform(keys, (), draws).double() * enough).long()]
+        else:
+            begin = (_random.uniform(keys, ()).double() * count).long()
+            numbers = torch.arange(draws.start, draws.stop, device=keys.device)
+            chosen = self.order[(begin[..., None] + numbers) % count]
         # Both are finite, so that a product with zero is zero; this is faster than `where`.
         present = self.present(x, mask)[:, :, None].float()
         drawn = self.reference.index_select(0, chosen.flatten())
@@ -77,7 +89,7 @@ class BaselineImputer(MarginalImputer):
     tensor([[[[1., 0., 1.]]]])
     """
 
-    name, takes_padding, _argument = "baseline", True, "point"
+    name, _argument = "baseline", "point"
 
     def __init__(self, point: Any, players: Players | None = None) -> None:
         row = to_tensor(point, "point")

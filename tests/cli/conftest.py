@@ -25,7 +25,12 @@ def _few_test_pairs() -> Iterator[None]:
 
 
 class Blank:
-    """In the place of axes, of a figure of matplotlib and of one of plotly."""
+    """In the place of axes, of a figure of matplotlib, of one of plotly and of coloured text."""
+
+    html = ""
+
+    def draw(self) -> Self:
+        return self
 
     @property
     def figure(self) -> Self:

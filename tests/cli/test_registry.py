@@ -80,7 +80,7 @@ def test_what_is_trained_says_what_can_change_without_a_training() -> None:
     changeable = {"output", "zero_replacement", "draws", "posterior", "temper", "importance"}
     assert changeable | {"bank_size"} <= vae.free
     assert not {"latent", "hidden", "learning_rate", "name"} & vae.free
-    assert not (changeable | {"hidden"}) & surrogate.free
+    assert not (changeable | {"hidden", "network", "patch"}) & surrogate.free
     assert vae.serves_any_model
     assert not surrogate.serves_any_model
 

@@ -162,3 +162,33 @@ def test_lists_are_rows() -> None:
     for imputer in (ms.BaselineImputer([5.0, 6.0], players), ms.ContrastiveImputer([[5.0, 6.0]])):
         completed = imputer.impute(torch.zeros(1, 2), mask, range(1), keys).rows
         assert completed.flatten().tolist() == [0.0, 6.0]
+
+
+def test_padded_rows_are_completed_from_rows_that_are_long_enough() -> None:
+    lengths, players = [3, 1, 4, 2, 3], ms.Players.segments((2, 4), 1, padding=-9.0)
+    background = torch.arange(5.0)[:, None, None].repeat(1, 2, 4)
+    for row, length in zip(background, lengths, strict=True):
+        row[:, length:] = -9
+    x = torch.full((3, 2, 4), 7.0)
+    x[0, :, 3:], x[1, :, 1:] = -9, -9
+    imputer = ms.MarginalImputer(background, players)
+    draws = 3000
+    completed = impute(imputer, x, draws)
+    nobody = completed[:, 0, :, 0]
+    # What comes behind the end of a row stays, and no draw has padding before it.
+    assert torch.equal(nobody == -9, (x[:, 0] == -9)[:, None].expand_as(nobody))
+    for row, donors in enumerate(([0, 2, 4], [0, 1, 2, 3, 4], [2])):
+        drawn, counts = nobody[row, :, 0].unique(return_counts=True)
+        assert drawn.tolist() == donors
+        expected = draws / len(donors)
+        # Of five standard deviations.
+        assert (counts - expected).abs().max() <= 5 * expected**0.5
+    some = all_coalitions(4)[:, 0]
+    assert (completed[:, some][..., 0] == 7).all()
+
+
+def test_padded_rows_longer_than_all_others_are_completed_from_the_longest() -> None:
+    background = torch.tensor([[1.0, 1, 0], [2, 0, 0]])
+    imputer = ms.MarginalImputer(background, ms.Players.tokens(3))
+    found = impute(imputer, torch.tensor([[5.0, 5, 5]]), draws=4)
+    assert torch.equal(found[0, 0], torch.tensor([[1.0, 1, 0]]).expand(4, 3))

@@ -1,0 +1,146 @@
+"""Pictures, texts and series of one's own: trained and explained by the commands."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.commands import SHORT, explain, explained, train
+from tests.data.test_image_folder import drawn
+from tests.data.test_series import waves, write_npz, write_ts
+from tests.data.test_texts import reviews
+
+FEW = [*SHORT, "classifier.max_epochs=1", "value_function.max_epochs=1"]
+CONV, TRANSFORMER = "classifier.hidden=[4,8]", "classifier.hidden=[32]"
+NETWORKS = {
+    "conv": ["value_function.network=conv", "value_function.hidden=[4,8]"],
+    "transformer": ["value_function.network=transformer", "value_function.hidden=[32]"],
+    "model": ["value_function.network=model"],
+}
+EXACT = ["estimator=exact", "instances=2"]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with pictures, texts, series, and a module with models of them."""
+    place = tmp_path_factory.mktemp("files")
+    drawn(place / "shapes")
+    reviews(place / "reviews.csv")
+    series, labels = waves(40)
+    write_ts(place / "waves.ts", series, labels)
+    write_npz(place / "waves.npz", series, labels)
+    (place / "mine.py").write_text(
+        "from torch import nn\n"
+        "def pictures(x):\n    return 10 * x.flatten(2).mean(2)[:, :2] - 5\n"
+        "texts = nn.Sequential(nn.Embedding(99, 2), nn.AdaptiveAvgPool2d((1, 2)), nn.Flatten())\n"
+        "def series(x):\n    return x.clamp(min=-1).mean(2)\n"
+    )
+    return place
+
+
+@pytest.fixture(autouse=True)
+def _inside(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(files)
+
+
+SHAPES = ["data=image_folder", "data.path=shapes", "data.patch=8"]
+REVIEWS = ["data=text", "data.path=reviews.csv", "data.vocabulary=99"]
+WAVES = ["data=series", "data.path=waves.ts", "data.segment=3"]
+
+
+def names(summary: dict[str, Any]) -> list[str]:
+    return [name.rpartition("_")[0] or name for name in summary["figures"]]
+
+
+@pytest.mark.usefixtures("drawn_figures")
+def test_pictures_are_explained_by_maps(tmp_path: Path) -> None:
+    for network in NETWORKS.values():
+        again = "overwrite=true"
+        metrics = train(tmp_path, *SHAPES, CONV, *FEW, *network, again)
+        assert metrics["mse"] > 0
+        assert 0 <= metrics["classifier_accuracy"] <= 1
+    summary = explain(tmp_path, "data=image_folder", "data.name=shapes", *EXACT)
+    assert (summary["players"], summary["figures"]) == (4, ["pixel_maps.png"])
+    found = explained(tmp_path, data="shapes")
+    assert found.efficiency_gap < 1e-5
+    assert found.x.shape == (2, 3, 16, 16)
+
+
+def test_superpixels_are_players_of_a_picture(tmp_path: Path) -> None:
+    words = ["data=image_folder", "data.path=shapes", CONV]
+    train(tmp_path, *words, *FEW, *NETWORKS["conv"])
+    few = ["estimator=permutation", "estimator.permutations=2", "instances=2", "compare=[]"]
+    summary = explain(tmp_path, *words[:2], *few, groups="superpixels")
+    found = explained(tmp_path, data="shapes")
+    assert (summary["players"], found.players.by_row) == (50, True)
+    assert found.efficiency_gap < 1e-4
+    with pytest.raises(ValueError, match=r"`groups` to be one of \['superpixels'\]"):
+        explain(tmp_path, *words[:2], *few, groups="words")
+
+
+@pytest.mark.usefixtures("drawn_figures")
+def test_texts_are_explained_by_coloured_words(tmp_path: Path) -> None:
+    for name in ("transformer", "model"):
+        metrics = train(tmp_path, *REVIEWS, TRANSFORMER, *FEW, *NETWORKS[name], "overwrite=true")
+        assert metrics["mse_off_manifold"] > 0
+    # Row 4 is of the file: a lovely film number 4. See it!
+    few = ["estimator=permutation", "estimator.permutations=2"]
+    summary = explain(tmp_path, *REVIEWS, *few, instances=[13, 4])
+    assert summary["figures"] == ["text.html", "text.png"]
+    page = (tmp_path / "reviews" / "surrogate" / "plots" / "text.html").read_text()
+    assert "good" in page
+    assert "off the manifold" in page
+    found = explained(tmp_path, data="reviews")
+    assert found.counts.tolist() == [9, 9]
+    assert found.phi[~found.present].isnan().all()
+    assert summary["largest_standard_error"] is not None
+    for groups, counts in {"sentences": [2, 2], "words": [7, 7]}.items():
+        explain(tmp_path, *REVIEWS, *few, "compare=[]", instances=[13, 4], groups=groups)
+        found = explained(tmp_path, data="reviews")
+        assert found.counts.tolist() == counts
+        assert found.efficiency_gap < 1e-4
+
+
+@pytest.mark.usefixtures("drawn_figures")
+def test_series_are_explained_by_curves(tmp_path: Path) -> None:
+    for name in ("conv", "transformer", "model"):
+        train(tmp_path, *WAVES, CONV, *FEW, *NETWORKS[name], "overwrite=true")
+    summary = explain(tmp_path, *WAVES, *EXACT)
+    assert names(summary) == ["series", "series"]
+    found = explained(tmp_path, data="waves")
+    assert summary["players"] == 3
+    assert found.efficiency_gap < 1e-5
+
+
+def test_channels_of_series_are_players(tmp_path: Path) -> None:
+    words = ["data=series", "data.path=waves.npz", "data.segment=channels"]
+    transformer = ["classifier=transformer", TRANSFORMER]
+    train(tmp_path, *words, *transformer, *FEW, *NETWORKS["transformer"])
+    assert explain(tmp_path, *words, *EXACT)["players"] == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "call"), [(SHAPES, "pictures"), (REVIEWS, "texts"), (WAVES, "series")]
+)
+def test_models_of_ones_own_get_rows_of_the_source(
+    words: list[str], call: str, tmp_path: Path
+) -> None:
+    own = ["model=python", f"model.call=mine:{call}", "value_function=marginal"]
+    few = ["estimator=permutation", "estimator.permutations=2", "instances=2", "compare=[]"]
+    explain(tmp_path, *words, *own, *few)
+    (home,) = tmp_path.iterdir()
+    found = explained(tmp_path, "marginal", home.name)
+    assert found.efficiency_gap < 1e-5
+    assert found.phi[found.present].abs().max() > 0
+
+
+def test_no_groups_of_columns_by_row(tmp_path: Path) -> None:
+    words = ["data=iris", "classifier=naive_bayes", "value_function=marginal"]
+    train(tmp_path, *words)
+    with pytest.raises(ValueError, match=r"`groups` of pictures or texts but iris has none"):
+        explain(tmp_path, *words, "compare=[]", groups="words")
+
+
+def test_a_classifier_that_does_not_suit_the_rows_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"Expected rows .* for a convolutional network"):
+        train(tmp_path, *REVIEWS, "classifier=conv", *FEW)

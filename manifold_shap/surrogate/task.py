@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from manifold_shap._stored import StoredRows, stand_in_of
-from manifold_shap.coalitions import SizeUniform
+from manifold_shap.laws import laws_for
 from manifold_shap.surrogate.distillation import TeacherTargets
 from manifold_shap.surrogate.kinds import make_network
 from manifold_shap.surrogate.network import squared_error
@@ -31,25 +31,30 @@ class SurrogateOptions(TrainingOptions, total=False):
             `relu`.
         patch: of a transformer, the side of a patch or the length of a segment; by default such
             that a row has at most 64.
+        blocks: share of the coalitions in training that are blocks of neighbours, rather than
+            scattered players, see `laws_for`: for superpixels, words and other groups of the
+            players. By default a half where players have neighbours, and none for a perceptron.
     """
 
     hidden: Sequence[int] | None
     activation: str | None
     patch: int | None
+    blocks: float | None
 
 
 class SurrogateTask(Task):
     """A surrogate g(x_S), by squared error over coalitions of the Shapley sum (Eq. 17).
 
     Batches are `(x, T(f(x)))`, with x as the network sees it. Every row meets an antithetic pair of
-    coalitions per step. Off the simplex errors are in standard deviations of the target, the root
-    mean square of those of its outputs.
+    coalitions per step, see `laws_for`. Off the simplex errors are in standard deviations of the
+    target, the root mean square of those of its outputs.
 
     Settings: `event`, the shape of one input row; `index`, the player that owns each of its
     flattened elements; `elements`, that of each element of a row of codes once it is encoded, or
     None; the names of `players` and `outputs`; `space`, the settings of the output space, see
     `as_space`; `dtype`, that of the model's rows where these are whole numbers, or None; the
-    `schema` of the rows, as plain data, or None; `network`, see `make_network`; `teacher`, None or
+    `schema` of the rows, as plain data, or None; `network`, see `make_network`; the share of
+    `blocks` among the coalitions; `padding`, that of the players; `teacher`, None or
     the `share` of a batch that it teaches and what else tells it from others; and the options of
     the training.
 
@@ -79,7 +84,8 @@ class SurrogateTask(Task):
         self.register_buffer("probe", torch.zeros(_PROBE_ROWS, *own["event"]))
         self.register_buffer("probe_outputs", torch.zeros(_PROBE_ROWS, outputs))
         self.register_buffer("extent", torch.zeros(2, *event))
-        self.law = SizeUniform(len(own["players"]))
+        self.known_players = self.players
+        self.law = laws_for(self.known_players, blocks=own["blocks"])
         self.teacher_targets: TeacherTargets | None = None
 
     @torch.no_grad()
@@ -110,8 +116,14 @@ class SurrogateTask(Task):
         count = round(self.settings["teacher"]["share"] * len(x)) if known else 0
         sampled = known.sample(count, generator) if known else None
         x, targets = x[count:], target[count:, None].expand(-1, 2, -1)
-        mask = self.law.sample_antithetic((len(x),), generator)
+        mask = self.law.sample_antithetic((len(x),), generator, self._counts(x))
         if sampled is not None:
             x, mask, targets = map(torch.cat, zip(sampled, (x, mask, targets), strict=True))
         scale = None if self.surrogate.on_simplex else self.surrogate.target_scale
         return squared_error(self.surrogate(x, mask), targets, scale).mean((1, 2))
+
+    def _counts(self, x: Float[Tensor, "rows *event"]) -> Int64[Tensor, " rows"] | None:
+        """How many players each row has, where they differ in that."""
+        if self.settings["padding"] is None:
+            return None
+        return self.known_players.owners(x).flatten(1).amax(1) + 1

@@ -312,7 +312,7 @@ def test_players_are_those_of_the_teacher() -> None:
 def test_a_small_share_of_a_small_batch_has_no_target() -> None:
     settings = {
         "event": (3,), "index": [0, 1, 2], "players": "abc", "outputs": "01",
-        "network": {"kind": "mlp", "hidden": [8]}, "elements": None, "padding": None,
+        "network": {"kind": "mlp", "hidden": [8]}, "elements": None, "padding": None, "blocks": 0,
         "space": {"output": "probability"}, "teacher": {"share": 0.1}, "seed": 0,
     }  # fmt: skip
     task = SurrogateTask(settings)

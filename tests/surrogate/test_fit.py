@@ -108,7 +108,7 @@ def test_every_space_trains_and_keeps_its_anchors(space: str) -> None:
 def test_the_loss_is_the_mean_squared_error_over_coalitions_and_outputs() -> None:
     settings = {
         "event": [3], "index": [0, 1, 2], "players": "abc", "outputs": "01",
-        "network": {"kind": "mlp", "hidden": [8]}, "elements": None, "padding": None,
+        "network": {"kind": "mlp", "hidden": [8]}, "elements": None, "padding": None, "blocks": 0,
         "space": {"output": "probability"}, "teacher": None, "seed": 0,
     }  # fmt: skip
     task, x, target = SurrogateTask(settings), EVERY_ROW[:5], torch.rand(5, 2)

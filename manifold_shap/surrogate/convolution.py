@@ -60,7 +60,7 @@ class Convolution(SurrogateNetwork):
         self.stem: Any = convolution(axes, channels, hidden[0], _WINDOW, _STRIDE)
         self.activation = make_activation(activation)
         self.behind = nn.Sequential(
-            *(ResidualBlock(axes, *pair, _STRIDE, activation) for pair in pairwise(hidden)),
+            *(ResidualBlock(axes, *pair, _STRIDE, activation, True) for pair in pairwise(hidden)),
             nn.Flatten(),
             nn.Linear(hidden[-1] * math.prod(halved(size, len(hidden))), _DENSE),
             make_activation(activation),

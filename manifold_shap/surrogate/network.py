@@ -10,6 +10,7 @@ learns the on-manifold value function. No labels enter: any rows of the data dis
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -28,6 +29,9 @@ class SurrogateNetwork(nn.Module, ABC):
     A subclass defines `raw`, and overrides what its structure makes cheaper. Inputs and outputs
     are standardised inside, so that learning rates mean the same for any unit.
 
+    Attributes:
+        blocks: usual share of blocks among the coalitions in training, see `laws_for`.
+
     Args:
         event: shape of one input row.
         index: player that owns each of the flattened input elements.
@@ -36,6 +40,7 @@ class SurrogateNetwork(nn.Module, ABC):
         padding: the number that rows are padded by at their end; see `Players`.
     """
 
+    blocks: ClassVar[float] = 0.5
     index: Tensor
     x_mean: Tensor
     x_scale: Tensor

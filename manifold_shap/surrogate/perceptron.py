@@ -38,6 +38,7 @@ class Perceptron(SurrogateNetwork):
             heart.
     """
 
+    blocks = 0.0
     binned: Tensor
     edges: Tensor
 

@@ -54,9 +54,9 @@ class SurrogateTask(Task):
     None; the names of `players` and `outputs`; `space`, the settings of the output space, see
     `as_space`; `dtype`, that of the model's rows where these are whole numbers, or None; the
     `schema` of the rows, as plain data, or None; `network`, see `make_network`; the share of
-    `blocks` among the coalitions; `padding`, that of the players; `teacher`, None or
-    the `share` of a batch that it teaches and what else tells it from others; and the options of
-    the training.
+    `blocks` among the coalitions, None for the network's usual one; `padding`, that of the players;
+    `teacher`, None or the `share` of a batch that it teaches and what else tells it from others;
+    and the options of the training.
 
     Attributes:
         surrogate: the network.
@@ -85,7 +85,8 @@ class SurrogateTask(Task):
         self.register_buffer("probe_outputs", torch.zeros(_PROBE_ROWS, outputs))
         self.register_buffer("extent", torch.zeros(2, *event))
         self.known_players = self.players
-        self.law = laws_for(self.known_players, blocks=own["blocks"])
+        share = self.surrogate.blocks if own["blocks"] is None else own["blocks"]
+        self.law = laws_for(self.known_players, blocks=share)
         self.teacher_targets: TeacherTargets | None = None
 
     @torch.no_grad()

@@ -1,0 +1,54 @@
+"""How precise Shapley values are for a number of values of v, and how long they take."""
+
+from collections.abc import Sequence
+from functools import partial
+from statistics import mean, median
+
+from torch import Tensor
+
+import manifold_shap as ms
+from benchmarks.timing import timed
+
+
+def relative_error(found: ms.Explanation, reference: ms.Explanation) -> float:
+    """The norm of the differences of Shapley values over the norm of those of the reference.
+
+    >>> x = torch.tensor([[1.0, 2.0]])
+    >>> one = ms.exact_shapley(lambda x, mask: (x[:, None] * mask).sum(-1, True), x)
+    >>> relative_error(one, one)
+    0.0
+    """
+    kept = ~reference.phi.isnan()
+    gap = (found.phi - reference.phi)[kept].norm() / reference.phi[kept].norm()
+    return gap.item()
+
+
+def precision(
+    value: ms.ValueFunction, x: Tensor, outputs: int, budgets: Sequence[int], reference: int
+) -> dict[str, dict[str, float]]:
+    """Errors and seconds of the default estimator, row by row.
+
+    Args:
+        value: the value function.
+        x: rows, explained one after the other.
+        outputs: how many of the most probable classes of each.
+        budgets: values of v for a row.
+        reference: values of v behind the reference, of another seed.
+
+    Returns:
+        by budget, the mean relative error and the median of the seconds for a row.
+    """
+    estimate = partial(ms.auto_shapley, value, outputs=outputs)
+    found: dict[int, list[tuple[float, float]]] = {budget: [] for budget in budgets}
+    for row in x.split(1):
+        long = estimate(row, evaluations=reference, seed=1)
+        for budget in budgets:
+            short, seconds = timed(partial(estimate, row, evaluations=budget))
+            found[budget].append((relative_error(short, long), seconds))
+    return {
+        f"{budget} values": {
+            "relative error": mean(error for error, _ in of_rows),
+            "seconds": median(seconds for _, seconds in of_rows),
+        }
+        for budget, of_rows in found.items()
+    }

@@ -87,7 +87,7 @@ class TextFile(TensorDataModule):
             by_number = float if is_numeric_dtype(column.dtype) else None
             classes = tuple(sorted(set(names), key=by_number))
             labels = torch.from_numpy(pd.Index(classes).get_indexer(names)).long()
-        x = self._rows(texts)
+        x = self._rows(texts).float()
         players = Players.tokens(x.shape[1])
         numbers = range(len(texts))
         return Table(x, labels, classes, players=players, numbers=numbers)

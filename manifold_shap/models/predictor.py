@@ -91,7 +91,7 @@ class Predictor(ABC):
                 ) from error
             raise RuntimeError(
                 f"Expected the model to take {described(prepared)} but {self.name} failed with "
-                f"{type(error).__name__}: {first[:500]}"
+                f"{type(error).__name__}: {first[:500]}{_hint(prepared)}"
             ) from error
         outputs, names = as_outputs(answer)
         self.classes = self.classes or names
@@ -106,6 +106,14 @@ class Predictor(ABC):
         """Most rows that a call should have."""
         small = self.in_small_calls and self.device(rows).type == "cpu"
         return CPU_ROWS if small else max(1, len(rows))
+
+
+def _hint(rows: Any) -> str:
+    """What to do where a model may have wanted the whole numbers that rows hold as whole ones."""
+    floats = isinstance(rows, Tensor) and rows.is_floating_point()
+    if not floats or bool((rows != rows.round()).any()):
+        return ""
+    return "; if rows are token ids, give them as whole numbers, `x.long()`"
 
 
 def is_of(model: Any, package: str, names: Sequence[str]) -> bool:

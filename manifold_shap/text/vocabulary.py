@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Int64
 from torch import Tensor
 
 from manifold_shap._checks import check_distinct, check_whole, to_tensor
@@ -31,8 +31,8 @@ class Vocabulary:
         >>> vocabulary = Vocabulary.fit(["A good film. See it!", "A bad film."])
         >>> rows = vocabulary.encode(["A good film.", "See it"])
         >>> rows
-        tensor([[2., 5., 3., 4.],
-                [6., 7., 0., 0.]])
+        tensor([[2, 5, 3, 4],
+                [6, 7, 0, 0]])
         >>> vocabulary.decode(rows)
         [['a', 'good', 'film', '.'], ['see', 'it']]
 
@@ -95,8 +95,8 @@ class Vocabulary:
 
     def encode(
         self, texts: Any, length: int | None = None, truncate: bool = False
-    ) -> Float[Tensor, "rows length"]:
-        """Rows of the numbers of tokens, padded at the end.
+    ) -> Int64[Tensor, "rows length"]:
+        """Rows of the numbers of tokens, padded at the end, as an `nn.Embedding` takes them.
 
         A text without a token is a row of padding alone: models take it, but it has no players and
         cannot be explained.
@@ -134,7 +134,7 @@ class Vocabulary:
                 f"{len(self)} and become {_SPECIAL[UNKNOWN]!r}; `Vocabulary.fit` may take a larger "
                 "`size`, or texts more like these."
             )
-        return rows.float()
+        return rows
 
     def decode(self, rows: Any) -> list[list[str]]:
         """The tokens of each row, without its padding.

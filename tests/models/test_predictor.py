@@ -129,6 +129,14 @@ def test_an_error_of_the_model_is_the_cause_of_ours() -> None:
     assert isinstance(caught.value.__cause__, KeyError)
 
 
+def test_rows_of_whole_numbers_may_have_been_meant_as_such() -> None:
+    model = torch.nn.Sequential(torch.nn.Embedding(5, 2), torch.nn.Flatten())
+    tokens = torch.tensor([[1, 4], [0, 2]])
+    assert as_model(model, tokens, returns="values").classes
+    with pytest.raises(RuntimeError, match=r"Sequential failed .* as whole numbers, `x\.long\(\)`"):
+        as_model(model, tokens.float(), returns="values")
+
+
 @pytest.mark.parametrize("error", [MemoryError("no room"), torch.OutOfMemoryError("no room")])
 def test_estimators_hear_of_a_lack_of_memory(error: Exception) -> None:
     def model(x: Tensor) -> Tensor:

@@ -29,7 +29,7 @@ def test_what_is_encoded_is_decoded(some: list[str]) -> None:
         return
     vocabulary = ms.Vocabulary.fit(some, lowercase=False)
     rows = vocabulary.encode(some)
-    assert rows.dtype == torch.float32
+    assert rows.dtype == torch.int64
     assert vocabulary.decode(rows) == [tokens_of(text) for text in some]
     wide = vocabulary.encode(some, rows.shape[1] + 3)
     assert torch.equal(wide[:, : rows.shape[1]], rows)
@@ -96,7 +96,7 @@ def test_texts_of_no_one_and_many_tokens() -> None:
     assert (rows > 0).sum(1).tolist() == [0, 1, 100]
     assert vocabulary.decode(rows)[:2] == [[], ["good"]]
     assert vocabulary.encode([long]).shape == (1, 10_000)
-    assert vocabulary.encode([""]).tolist() == [[0.0]]
+    assert vocabulary.encode([""]).tolist() == [[0]]
     assert vocabulary.words(rows)[0].unique().tolist() == [-1]
 
 
@@ -115,7 +115,7 @@ def test_words_and_sentences_are_players() -> None:
     labels = vocabulary.words(rows)
     for row in range(3):
         for k in range(int(words.counts[row])):
-            expected = rows[row][labels[row] == k].sum()
+            expected = rows[row][labels[row] == k].sum().float()
             torch.testing.assert_close(words.phi[row, k, 0], expected)
     sentences = ms.permutation_shapley(value.grouped(vocabulary.sentences, 4), rows)
     assert sentences.counts.tolist() == [1, 4, 1]

@@ -19,7 +19,7 @@ from manifold_shap.nn import check_hidden, make_activation
 _CONVOLUTIONS: dict[int, type[nn.Conv1d] | type[nn.Conv2d]] = {1: nn.Conv1d, 2: nn.Conv2d}
 # Channels of the first layer, most channels, and the longest side that the last layers see.
 _FIRST, _MOST, _LAST_SIDE = 16, 256, 7
-_NORMS: dict[int, type[nn.Module]] = {1: nn.BatchNorm1d, 2: nn.BatchNorm2d}
+BATCH_NORMS: dict[int, type[nn.Module]] = {1: nn.BatchNorm1d, 2: nn.BatchNorm2d}
 _POOLS: dict[int, type[nn.AvgPool1d] | type[nn.AvgPool2d]] = {1: nn.AvgPool1d, 2: nn.AvgPool2d}
 _TRANSPOSED: dict[int, type[nn.ConvTranspose1d] | type[nn.ConvTranspose2d]] = {
     1: nn.ConvTranspose1d,
@@ -99,7 +99,7 @@ class ResidualBlock(nn.Module):
         )
         parts = [first, make_activation(activation), last]
         if normalised:
-            parts = [first, _NORMS[axes](outputs), parts[1], last, _NORMS[axes](outputs)]
+            parts = [first, BATCH_NORMS[axes](outputs), parts[1], last, BATCH_NORMS[axes](outputs)]
         nn.init.zeros_(parts[-1].weight)  # type: ignore[arg-type]
         self.change = nn.Sequential(*parts)
         self.shortcut = nn.Sequential()

@@ -135,6 +135,7 @@ def reported() -> Iterator[list[str]]:
         ValueError,
         TypeError,
         OSError,
+        MemoryError,
         HydraException,
         OmegaConfBaseException,
     ) as error:

@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float, Int64, Shaped
 from torch import Tensor, nn
 
 from manifold_shap.convolutions import (
+    BATCH_NORMS,
     ResidualBlock,
     check_positions,
     convolution,
@@ -58,6 +59,7 @@ class Convolution(SurrogateNetwork):
         self.single = self.mask_channels == 1 and math.prod(size) == self.players
         channels = event[0] + self.mask_channels
         self.stem: Any = convolution(axes, channels, hidden[0], _WINDOW, _STRIDE)
+        self.norm: Any = BATCH_NORMS[axes](hidden[0])
         self.activation = make_activation(activation)
         self.behind = nn.Sequential(
             *(ResidualBlock(axes, *pair, _STRIDE, activation, True) for pair in pairwise(hidden)),
@@ -109,7 +111,7 @@ class Convolution(SurrogateNetwork):
         """The first layer, before its activation, of all pairs of a row and a coalition."""
         inputs = self.masked(x, mask)
         form = torch.channels_last if inputs.ndim == 4 else torch.contiguous_format
-        return self.stem(inputs.contiguous(memory_format=form))
+        return self.norm(self.stem(inputs.contiguous(memory_format=form)))
 
     def _moved(
         self,
@@ -137,7 +139,8 @@ class Convolution(SurrogateNetwork):
 
     def _windows(self, size: Sequence[int]) -> Iterator[tuple[Tensor, Any]]:
         """The weights of each place in the window, and the padded inputs that they multiply."""
+        scale = self.norm.weight * (self.norm.running_var + self.norm.eps).rsqrt()
         for offset in product(range(_WINDOW), repeat=len(size)):
             ends = (at + _STRIDE * (n - 1) + 1 for at, n in zip(offset, size, strict=True))
             inputs = (slice(at, end, _STRIDE) for at, end in zip(offset, ends, strict=True))
-            yield self.stem.weight[(..., *offset)], (..., *inputs)
+            yield scale[:, None] * self.stem.weight[(..., *offset)], (..., *inputs)

@@ -8,6 +8,7 @@ from typing import Any
 import lightning as L
 import numpy as np
 import torch
+from jaxtyping import Float
 from torch import Tensor
 from torch.utils.data import DataLoader
 from tqdm import tqdm
@@ -65,7 +66,7 @@ class Shell(L.LightningModule):
         self.bar = progress_bar(progress, steps, self.task.kind, "step", initial=done)
 
     def training_step(self, batch: tuple[Tensor, ...], batch_idx: int) -> Tensor:
-        loss = self.task.loss(batch, self._generator(self.global_step)).mean()
+        loss = self._loss(batch, self.global_step).mean()
         own, every = _counts(self.trainer.train_dataloader, batch_idx)
         # Lightning takes the mean over processes; their parts of a batch may differ by a row.
         loss = loss * (own * self.trainer.world_size / every)
@@ -85,7 +86,7 @@ class Shell(L.LightningModule):
 
     def validation_step(self, batch: tuple[Tensor, ...], batch_idx: int) -> None:
         # No training step has a negative number.
-        losses = self.task.loss(batch, self._generator(-1 - batch_idx))
+        losses = self._loss(batch, -1 - batch_idx)
         own, _ = _counts(self.trainer.val_dataloaders, batch_idx)
         self._losses.append(losses[:own])
 
@@ -122,6 +123,13 @@ class Shell(L.LightningModule):
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         _rename(checkpoint, lambda name: f"task.{name}")
+
+    def _loss(self, batch: tuple[Tensor, ...], step: int) -> Float[Tensor, " batch"]:
+        generator = self._generator(step)
+        # Layers of a user's module may draw from torch's own generators, as dropout does.
+        with torch.random.fork_rng([self.device] if self.device.type == "cuda" else []):
+            torch.manual_seed(generator.initial_seed())
+            return self.task.loss(batch, generator)
 
     def _generator(self, step: int) -> torch.Generator:
         seed = (self.task.settings["seed"] * 1_000_003 + step) % 2**63

@@ -293,6 +293,29 @@ def test_a_module_of_ones_own_is_trained_and_passed_back_in(tmp_path: Any) -> No
         ms.load_surrogate(path, model)
 
 
+def test_what_a_module_draws_is_decided_by_the_seed() -> None:
+    x, model = data(60)
+    module = Dropping((1, 8, 8), 2)
+
+    def weights(global_seed: int, seed: int) -> Tensor:
+        torch.manual_seed(global_seed)
+        value = ms.fit_surrogate(
+            model, x, network=module, max_epochs=1, batch_size=8, seed=seed,
+            trainer={"accelerator": "cpu", "limit_train_batches": 3}, progress=False,
+        )  # fmt: skip
+        return value.surrogate.module.linear.weight
+
+    assert torch.equal(weights(0, seed=1), weights(5, seed=1))
+    assert not torch.equal(weights(0, seed=1), weights(0, seed=2))
+
+
+class Dropping(Masked):
+    """Drops elements of rows in training."""
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        return super().forward(nn.functional.dropout(x, 0.5, self.training), mask)
+
+
 class Blind(Masked):
     """Does not look at the mask, nor at rows."""
 

@@ -104,7 +104,8 @@ def test_texts_are_explained_by_coloured_words(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("drawn_figures")
 def test_series_are_explained_by_curves(tmp_path: Path) -> None:
     for name in ("conv", "transformer", "model"):
-        train(tmp_path, *WAVES, CONV, *FEW, *NETWORKS[name], "overwrite=true")
+        words = ["classifier=conv", CONV, *FEW, *NETWORKS[name], "overwrite=true"]
+        train(tmp_path, *WAVES, *words)
     summary = explain(tmp_path, *WAVES, *EXACT)
     assert names(summary) == ["series", "series"]
     found = explained(tmp_path, data="waves")
@@ -114,8 +115,7 @@ def test_series_are_explained_by_curves(tmp_path: Path) -> None:
 
 def test_channels_of_series_are_players(tmp_path: Path) -> None:
     words = ["data=series", "data.path=waves.npz", "data.segment=channels"]
-    transformer = ["classifier=transformer", TRANSFORMER]
-    train(tmp_path, *words, *transformer, *FEW, *NETWORKS["transformer"])
+    train(tmp_path, *words, TRANSFORMER, *FEW, *NETWORKS["transformer"])
     assert explain(tmp_path, *words, *EXACT)["players"] == 2
 
 

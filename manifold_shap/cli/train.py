@@ -32,7 +32,7 @@ from manifold_shap.cli.registry import Source
 from manifold_shap.cli.run import Run
 from manifold_shap.estimators import auto_shapley
 from manifold_shap.io.files import digest, remove
-from manifold_shap.metrics import mean_squared_error, shapley_pairs
+from manifold_shap.metrics import errors_by_law, mean_squared_error, shapley_pairs
 from manifold_shap.surrogate.fit import load_surrogate
 from manifold_shap.surrogate.value import SurrogateValue
 from manifold_shap.values import ValueFunction
@@ -40,6 +40,8 @@ from manifold_shap.values import ValueFunction
 Settings = Mapping[str, Any]
 # Draws behind the figure off the manifold.
 _DRAWS = 64
+# Test pairs of each law of coalitions.
+_PAIRS_BY_LAW = 10_000
 # Test rows on which an amortised explainer is measured, and evaluations per player of each: 16
 # times the usual.
 _MEASURED_ROWS, _EVALUATIONS = 16, 1024
@@ -191,6 +193,7 @@ def _evaluate(value: ValueFunction, run: Run, training: Settings, place: Path) -
             value.name: asdict(score.by_size),
             "off_manifold": asdict(score_off.by_size),
         },
+        **_by_law(value, run),
         "hints": report.hints(value, score, off, score_off),
         **quality_of(run),
         "train_seconds": training.get("train_seconds", 0.0),
@@ -198,13 +201,24 @@ def _evaluate(value: ValueFunction, run: Run, training: Settings, place: Path) -
     }
 
 
+def _by_law(value: ValueFunction, run: Run) -> dict[str, Any]:
+    """The error under each law of coalitions, where the training was on a mixture of several."""
+    law, x = value.training_law, run.data.x_test
+    if law is None or len(law.parts) == 1:
+        return {}
+    scores = errors_by_law(value, x, law, least=_PAIRS_BY_LAW, progress=run.progress)
+    return {"mse_by_law": {name: report.figures_of(each) for name, each in scores.items()}}
+
+
 def _in_words(metrics: Settings) -> str:
     draws = metrics["draws"]
     noise = f" with {draws} draws ({metrics['mse_debiased']:.4g} without their noise)"
     trained = f"; {metrics['epochs']} epochs in {metrics['train_seconds']:.1f} s"
+    laws = {name: each["mse"] for name, each in metrics.get("mse_by_law", {}).items()}
+    by_law = "".join(f", {name} {mse:.4g}" for name, mse in laws.items())
     return (
         f"test MSE {metrics['mse']:.4g} ± {metrics['mse_standard_error']:.4g}"
-        f"{noise if draws > 1 else ''}, off the manifold {metrics['mse_off_manifold']:.4g}"
+        f"{noise if draws > 1 else ''}, off the manifold {metrics['mse_off_manifold']:.4g}{by_law}"
         f"{trained if metrics['epochs'] else ''}"
     )
 

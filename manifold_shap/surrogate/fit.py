@@ -268,5 +268,5 @@ def surrogate_value(
         schema=schema,
         checkpoint=task.checkpoint(),
     )
-    value.seen = Seen(*task.extent)
+    value.seen, value.training_law = Seen(*task.extent), task.law
     return value

@@ -24,6 +24,7 @@ from manifold_shap.values.calls import along, around
 from manifold_shap.values.seen import Seen
 
 if TYPE_CHECKING:
+    from manifold_shap.coalitions import CoalitionLaw
     from manifold_shap.tables.codebook import Codebook
     from manifold_shap.values.grouped import GroupedValue
     from manifold_shap.values.selected import Outputs
@@ -91,6 +92,7 @@ class ValueFunction(ABC):
             rows are its codes.
         seen: the range of the rows that it was made from, where that is known.
         quality: what a `Quality` says of it, as plain data, where that was measured.
+        training_law: of the coalitions that it was trained on, where it was.
     """
 
     name: str = "callable"
@@ -100,6 +102,7 @@ class ValueFunction(ABC):
     schema: "Schema | Codebook | None" = None
     seen: Seen | None = None
     quality: Mapping[str, Any] | None = None
+    training_law: "CoalitionLaw | None" = None
 
     def __init__(
         self,

@@ -19,6 +19,7 @@ def _few_test_pairs() -> Iterator[None]:
     """Scores of a few hundred pairs instead of ten thousand."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("manifold_shap.cli.train.shapley_pairs", partial(ms.shapley_pairs, least=300))
+        patch.setattr("manifold_shap.cli.train._PAIRS_BY_LAW", 100)
         patch.setattr("manifold_shap.cli.explain._SCORED_ROWS", 20)
         patch.setattr("manifold_shap.cli.explain._PAIRS", 100)
         yield

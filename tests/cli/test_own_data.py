@@ -32,7 +32,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (place / "mine.py").write_text(
         "from torch import nn\n"
         "def pictures(x):\n    return 10 * x.flatten(2).mean(2)[:, :2] - 5\n"
-        "texts = nn.Sequential(nn.Embedding(99, 2), nn.AdaptiveAvgPool2d((1, 2)), nn.Flatten())\n"
+        "pool = nn.AdaptiveAvgPool2d((1, 2))\n"
+        "texts = nn.Sequential(nn.Embedding(99, 2), pool, nn.Flatten(), nn.Softmax(1))\n"
         "def series(x):\n    return x.clamp(min=-1).mean(2)\n"
     )
     return place
@@ -105,7 +106,8 @@ def test_texts_are_explained_by_coloured_words(tmp_path: Path) -> None:
 def test_series_are_explained_by_curves(tmp_path: Path) -> None:
     for name in ("conv", "transformer", "model"):
         words = ["classifier=conv", CONV, *FEW, *NETWORKS[name], "overwrite=true"]
-        train(tmp_path, *WAVES, *words)
+        metrics = train(tmp_path, *WAVES, *words)
+        assert set(metrics["mse_by_law"]) == {"scattered", "blocks"}
     summary = explain(tmp_path, *WAVES, *EXACT)
     assert names(summary) == ["series", "series"]
     found = explained(tmp_path, data="waves")

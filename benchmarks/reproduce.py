@@ -30,6 +30,7 @@ EXPERIMENTS = tuple(name for names in PAPERS.values() for name in names)
 SPEED: tuple[str, ...] = ("peers", "budget", "scaling", "rows", "training", "amortized", "imputers")
 SPEED += ("along", "vignettes", "truth", "frames", "one_call")
 SPEED += ("pictures", "shapes", "photographs", "reviews", "vowels", "devices")
+SPEED += ("networks",)
 NAMES = [f"papers/{one}" for one in EXPERIMENTS] + [f"speed/{one}" for one in SPEED]
 FOLDERS = {"papers": Path("docs/results"), "speed": Path("benchmarks/results")}
 INDEX = """# Reproduction of the papers' results

@@ -93,6 +93,7 @@ class ResidualBlock(nn.Module):
         normalised: bool = False,
     ) -> None:
         super().__init__()
+        self.channels = outputs
         first, last = (
             convolution(axes, inputs, outputs, 3, stride),
             convolution(axes, outputs, outputs),

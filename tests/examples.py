@@ -11,11 +11,15 @@ import numpy as np
 import pandas as pd
 import torch
 from sklearn.linear_model import LogisticRegression
-from torch import Tensor
+from torch import Tensor, nn
 
 import manifold_shap as ms
 from manifold_shap import _random
+from manifold_shap.surrogate.adapted import AdaptedModel
+from manifold_shap.surrogate.convolution import Convolution
+from manifold_shap.surrogate.network import SurrogateNetwork
 from manifold_shap.surrogate.perceptron import Perceptron
+from manifold_shap.surrogate.transformer import Transformer
 from manifold_shap.vae.families import choose_families
 from manifold_shap.vae.network import MaskedVAE
 from manifold_shap.values.model import model_for, reference_outputs
@@ -280,6 +284,33 @@ def surrogate(space: str = "probability") -> Made:
     return Made(ms.SurrogateValue(network, model, players, output, target.mean(0)), normal(3, 4, 1))
 
 
+def of_network(kind: str, space: str = "probability") -> Made:
+    """A surrogate with a network of another kind, which nothing has trained, of small pictures."""
+    torch.manual_seed(0)
+    tokens = kind == "tokens"
+    rows = torch.arange(80).reshape(20, 4) % 7 % 5 if tokens else normal(20, 4)
+    x = rows.float() if tokens else rows.unflatten(1, (1, 2, 2))
+    module = nn.Sequential(nn.Flatten(), nn.Linear(4, 3), nn.Softmax(-1))
+    output, model = ms.as_space(space), ms.as_model(module, x)
+    target = reference_outputs(model, output, x)
+    own = (tuple(x.shape[1:]), range(4), target.shape[1], output.on_simplex)
+    network: SurrogateNetwork = {
+        "convolution": lambda: Convolution(*own, hidden=[4, 8]),
+        "patches": lambda: Transformer(*own, hidden=[32], patch=1),
+        "tokens": lambda: Transformer(*own, hidden=[32], vocabulary=5),
+        "model": lambda: AdaptedModel(
+            *own[:3], output, None, nn.Sequential(nn.Flatten(), nn.Linear(4, 3)), "logits"
+        ),
+    }[kind]()
+    network.standardise(x, target)
+    with torch.no_grad():
+        for parameter in network.parameters():  # Some weights begin as zero.
+            parameter += 0.1 * torch.randn_like(parameter)
+    players = ms.Players(("a", "b", "c", "d"), torch.arange(4).reshape(x.shape[1:]))
+    value = ms.SurrogateValue(network, model, players, output, target.mean(0))
+    return Made(value, x[:3] if tokens else normal(3, 4, 1).unflatten(1, (1, 2, 2)))
+
+
 def imputed(imputer: ms.Imputer, space: str = "probability", draws: int = 5) -> Made:
     """An imputer behind a linear model."""
     elements = imputer.reference[0].numel()
@@ -471,6 +502,11 @@ VALUES: dict[str, Callable[[], Made]] = {
     "surrogate of log-odds": lambda: surrogate("log_odds"),
     "surrogate of log-ratios": lambda: surrogate("ilr"),
     "surrogate of a regression": lambda: surrogate("identity"),
+    "surrogate of pictures": lambda: of_network("convolution"),
+    "surrogate of pictures, log-ratios": lambda: of_network("convolution", "ilr"),
+    "surrogate of patches": lambda: of_network("patches"),
+    "surrogate of tokens": lambda: of_network("tokens"),
+    "surrogate by the model": lambda: of_network("model"),
     "imputed": lambda: imputed(IMPUTERS["marginal"]()),
     "imputed, all draws": lambda: imputed(IMPUTERS["marginal"](), "ilr", draws=20),
     "imputed, nested": lambda: imputed(IMPUTERS["gaussian of many players"]()),

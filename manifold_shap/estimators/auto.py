@@ -19,9 +19,9 @@ from manifold_shap.explanation import Explanation
 from manifold_shap.ordering import Ordering
 from manifold_shap.values.selected import Outputs
 
-# Evaluations per player, in general and where contributions are linearized; and model rows that
-# take hardly any time.
-_EVALUATIONS = DEFAULT_COALITIONS
+# Evaluations per player, in general, of large rows, and where contributions are linearized; and
+# model rows that take hardly any time, if they are not large.
+_EVALUATIONS, _EVALUATIONS_OF_LARGE = DEFAULT_COALITIONS, 64
 _EVALUATIONS_LINEARIZED = 128
 _LEAST_ROWS = 8192
 # Fewer give poor standard errors.
@@ -73,12 +73,17 @@ def auto_shapley(
     players and as many evaluations, all coalitions had 0.2 to 0.8 times the error of the better of
     the two others with Gaussian draws given x_S, and 0.5 to 1.3 times with marginal draws.
 
+    Of a transformer of about 25 tokens, 80 evaluations for each player left a relative error of
+    0.06 in contributions at sampled coalitions, 0.11 in a regression and 0.12 in orders; of a
+    convolutional network of 64 patches, 70 for each left 0.08, 0.08 and 0.07.
+
     Args:
         value: a `ValueFunction`, or a callable; see `as_value_function`.
         x: rows to explain, `[instances, *event]`.
         evaluations: values of v per row, about; by default 256 for each player, 128 where
-            contributions are linearized, or what 8,192 model rows are enough for. With
-            `target_error`, the most.
+            contributions are linearized, or what 8,192 model rows are enough for. Of value
+            functions with a smaller `batch_size`, whose rows are large, 64 for each player, or
+            what one such batch is enough for. With `target_error`, the most.
         target_error: stop a row when its largest standard error falls below this share of the
             range of v on that row.
         ordering: see `permutation_shapley`.
@@ -96,8 +101,7 @@ def auto_shapley(
     game = Evaluator(value, value.rows(x)[:1], batch_size)
     order = Ordering.of(ordering, game.players)
     players = len(game.players)
-    each = _EVALUATIONS_LINEARIZED if linearization(game) else _EVALUATIONS
-    budget = evaluations or max(each * (players + 1), _LEAST_ROWS // game.draws)
+    budget = evaluations or _usual_budget(game)
     common: dict[str, Any] = {"seed": seed, "batch_size": batch_size, "progress": progress}
     if _suits_enumeration(game, order, budget, target_error):
         common["evaluations"] = budget
@@ -117,6 +121,15 @@ def auto_shapley(
     found = permutation_shapley(value, x, ordering=ordering, **common)
     why = "an ordering restricts them" if len(order) > 1 else "there are few evaluations"
     return _with_choice(found, f"permutation: orders of {players} players, since {why}")
+
+
+def _usual_budget(game: Evaluator) -> int:
+    """Evaluations per row where nobody says how many."""
+    rows = min(_LEAST_ROWS, game.value.batch_size or _LEAST_ROWS)
+    each = _EVALUATIONS if rows == _LEAST_ROWS else _EVALUATIONS_OF_LARGE
+    if linearization(game):
+        each = _EVALUATIONS_LINEARIZED
+    return max(each * (len(game.players) + 1), rows // game.draws)
 
 
 def _suits_enumeration(

@@ -6,17 +6,34 @@ from functools import partial
 from typing import Any
 
 import torch
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, Int64, Shaped
 from torch import Tensor, nn
 
 from manifold_shap.models.outputs import as_outputs, converted
 from manifold_shap.spaces import OutputSpace
 from manifold_shap.surrogate.network import SurrogateNetwork
 
+# A probability below it, or as close to 1, has no finite log-odds in single precision.
+_CERTAIN = 1e-7
 _LAYERS = (nn.Conv1d, nn.Conv2d, nn.Linear, nn.Embedding)
 
 
-class OwnNetwork(SurrogateNetwork):
+class _OfOutputs(SurrogateNetwork):
+    """A network whose log-odds are known by its outputs alone."""
+
+    def scores(self, raw: Tensor, chosen: Int64[Tensor, " chosen"] | None) -> Tensor:
+        if chosen is None:
+            return raw
+        found = self.finished(raw)[..., chosen]
+        return found.logit(_CERTAIN) if self.on_simplex else found
+
+    def of_scores(self, scores: Tensor, chosen: Int64[Tensor, " chosen"] | None) -> Tensor:
+        if chosen is None:
+            return self.finished(scores)
+        return scores.sigmoid() if self.on_simplex else scores
+
+
+class OwnNetwork(_OfOutputs):
     """Any module of the user's that gives outputs of T for `(x ⊙ mask, mask)`.
 
     Args:
@@ -55,7 +72,7 @@ class OwnNetwork(SurrogateNetwork):
         return raw
 
 
-class AdaptedModel(SurrogateNetwork):
+class AdaptedModel(_OfOutputs):
     """A copy of the model to explain, told what is absent (Covert et al. 2023, ViT Shapley).
 
     Absent numbers are replaced by learned ones, one for each channel or column, and absent tokens

@@ -1,6 +1,7 @@
 """A residual convolutional surrogate of pictures and series of any size."""
 
 import math
+import operator
 from collections.abc import Iterator, Sequence
 from itertools import pairwise, product
 from typing import Any
@@ -19,11 +20,13 @@ from manifold_shap.convolutions import (
     usual_channels,
 )
 from manifold_shap.nn import check_hidden, make_activation
-from manifold_shap.surrogate.network import SurrogateNetwork, slopes
+from manifold_shap.surrogate.network import MEMORY_BOUND, SurrogateNetwork, slopes
 
 # The window of the first layer, and how far apart windows are.
 _WINDOW, _STRIDE = 5, 2
 _DENSE = 256
+# How often an element of the first layer is read or written for one place of the window.
+_PASSES = 4
 
 
 class Convolution(SurrogateNetwork):
@@ -95,15 +98,50 @@ class Convolution(SurrogateNetwork):
         active = self.activation(first.clone())
         with torch.inference_mode(False), torch.enable_grad():
             leaf = active.clone().requires_grad_()
-            raw = self.behind(leaf).float()
-            raw = raw if chosen is None else self.finished(raw)[..., chosen]
-            slope = slopes(raw, leaf, rows=1).to(first.dtype)
-        first, active, slope, raw = (
-            part.unflatten(0, mask.shape[:2]) for part in (first, active, slope, raw.detach())
+            score = self.scores(self.behind(leaf).float(), chosen)
+            slope = slopes(score, leaf, rows=1).to(first.dtype)
+        first, active, slope, score = (
+            part.unflatten(0, mask.shape[:2]) for part in (first, active, slope, score.detach())
         )
         moved = self._moved(self.standardised(x), mask, first, active, slope).float()
-        found = torch.cat((raw[..., None], raw[..., None] + moved), dim=-1).mT
-        return self.finished(found) if chosen is None else found
+        score = score[..., None]
+        return self.of_scores(torch.cat((score, score + moved), dim=-1).mT, chosen)
+
+    def linearized_cost(self, outputs: int) -> float:
+        """What `linearized` costs for a coalition and so many outputs, in values one by one.
+
+        Counts multiplications: the first layer is computed anew for every place in the window, and
+        what is behind it backward for every output.
+        """
+        if not self.single:
+            return super().linearized_cost(outputs)
+        size, positions = self.x_mean.shape[1:], self._positions
+        layers: list[nn.Module] = [self.stem, *self.behind]
+        # Those behind the blocks are fully connected.
+        counts = positions + [1] * (len(layers) - len(positions))
+        one = sum(
+            count * sum(weight.numel() for weight in layer.parameters())
+            for count, layer in zip(counts, layers, strict=True)
+        )
+        first = positions[0] * len(self.stem.weight)
+        windows = _WINDOW ** len(size) * first * (outputs + _PASSES * MEMORY_BOUND)
+        return 1 + 2.5 * outputs + windows / one
+
+    @property
+    def numbers(self) -> int:
+        widths = [self.stem.out_channels, *(block.channels for block in self._blocks)]
+        inputs = 3 * self.x_mean[0].numel() * self.stem.in_channels
+        return inputs + 6 * sum(map(operator.mul, self._positions, widths))
+
+    @property
+    def _positions(self) -> list[int]:
+        """How many positions the first layer and each residual block give."""
+        size, times = self.x_mean.shape[1:], range(1, len(self._blocks) + 2)
+        return [math.prod(halved(size, each)) for each in times]
+
+    @property
+    def _blocks(self) -> list[ResidualBlock]:
+        return [part for part in self.behind if isinstance(part, ResidualBlock)]
 
     def _first(
         self, x: Float[Tensor, "batch *event"], mask: Shaped[Tensor, "batch m players"]

@@ -13,10 +13,12 @@ from manifold_shap.nn import (
     product_dtype,
     value_and_slope,
 )
-from manifold_shap.surrogate.network import SurrogateNetwork
+from manifold_shap.surrogate.network import (
+    MEMORY_BOUND,
+    SurrogateNetwork,
+    slopes_of_log_odds,
+)
 
-# Multiplications in a product of matrices for the time of one element that is read and written.
-_MEMORY_BOUND = 50
 # Bins of an element that is encoded piecewise linearly, and the least width of one, in standard
 # deviations: a value that is frequent has a bin of its own, a step.
 BINS = 16
@@ -119,12 +121,12 @@ class Perceptron(SurrogateNetwork):
         out, slope = value_and_slope(behind, active)
         # Small changes of large numbers: in single precision.
         out = out.to(torch.promote_types(out.dtype, torch.float32))
-        if chosen is not None:
-            slope = self._slopes(out, chosen).to(slope.dtype) @ slope
-            out = self.finished(out)[..., chosen]
-        moved = slope.to(terms.dtype) @ toggled
-        found = torch.cat((out[..., None], out[..., None] + moved), dim=-1).mT
-        return self.finished(found) if chosen is None else found
+        if chosen is not None and self.on_simplex:
+            slope = slopes_of_log_odds(out, chosen).to(slope.dtype) @ slope
+        elif chosen is not None:
+            slope = slope[..., chosen, :]
+        score, moved = self.scores(out, chosen)[..., None], slope.to(terms.dtype) @ toggled
+        return self.of_scores(torch.cat((score, score + moved), dim=-1).mT, chosen)
 
     def linearized_cost(self, outputs: int) -> float:
         """What `linearized` costs for a coalition and so many outputs, in values one by one.
@@ -134,9 +136,13 @@ class Perceptron(SurrogateNetwork):
         dozens of them.
         """
         layers = self.behind
-        one = sum(layer.weight.numel() + _MEMORY_BOUND * layer.in_features for layer in layers)
+        one = sum(layer.weight.numel() + MEMORY_BOUND * layer.in_features for layer in layers)
         width = layers[0].in_features
-        return outputs + self.first.players * width * (outputs + _MEMORY_BOUND) / one
+        return outputs + self.first.players * width * (outputs + MEMORY_BOUND) / one
+
+    @property
+    def numbers(self) -> int:
+        return 2 * sum(layer.in_features for layer in self.behind)
 
     def flat(self, x: Float[Tensor, "batch *event"]) -> Float[Tensor, "batch features"]:
         """Rows as the first layer sees them: standardised and flat, then elements in bins."""
@@ -162,16 +168,6 @@ class Perceptron(SurrogateNetwork):
             first = self.first.of_terms(terms, mask).to(dtype)
             terms = terms.to(dtype)
         return terms, first, torch.where(mask, -1.0, 1.0).to(terms.dtype)
-
-    def _slopes(
-        self, raw: Float[Tensor, "batch m outputs"], chosen: Int64[Tensor, " chosen"]
-    ) -> Float[Tensor, "batch m chosen outputs"]:
-        """Derivatives of chosen outputs by the raw ones."""
-        one = torch.eye(raw.shape[-1], device=raw.device)[chosen]
-        if not self.on_simplex:
-            return (self.target_scale * one).expand(*raw.shape[:-1], -1, -1)
-        p = self.finished(raw)
-        return p[..., chosen, None] * (one - p[..., None, :])
 
     @torch.no_grad()
     def standardise(

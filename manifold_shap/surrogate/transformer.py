@@ -88,6 +88,11 @@ class Transformer(SurrogateNetwork):
             h = layer(h, attended)
         return self.last(h[:, 0]).unflatten(0, mask.shape[:2])
 
+    @property
+    def numbers(self) -> int:
+        count, width = self.position.shape
+        return 16 * count * width + 4 * self.x_mean.numel()
+
 
 class _Tokens(nn.Module):
     """Embeds tokens; absent ones by one learned vector."""

@@ -63,6 +63,7 @@ class SurrogateValue(ModelValue):
     ) -> None:
         super().__init__(model, players, space, expectation)
         self.surrogate = surrogate.eval()
+        self.batch_size = surrogate.batch_size
         self.schema = schema
         self.checkpoint = checkpoint or {}
         self.training_record: dict[str, Any] = {}

@@ -173,13 +173,54 @@ def test_linearized_values_are_exact_at_the_coalition_and_close_for_small_steps(
     x, mask = some(network, m=3)
     near, exact = network.linearized(x, mask), network(x, mask)
     torch.testing.assert_close(near[:, :, 0], exact, rtol=0, atol=1e-6)
-    # Two outputs alone, which the softmax does not end.
+    # Two outputs alone, by their log-odds.
     two = torch.tensor([2, 0])
     some_of_it = network.linearized(x, mask, two)
     torch.testing.assert_close(some_of_it[:, :, 0], exact[..., two], rtol=0, atol=1e-6)
     step, chosen = near[:, :, 1:] - near[:, :, :1], some_of_it[:, :, 1:] - some_of_it[:, :, :1]
     rough = step[..., two]
     assert (chosen - rough).norm() <= 0.3 * rough.norm()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@torch.no_grad()
+def test_a_softmax_is_exact_for_each_class_alone(kind: str) -> None:
+    """Where the network is linear before its softmax, log-odds against one other class are."""
+    network = make(kind)
+    x, mask = some(network, m=3)
+    raw = 3 * torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
+    one = torch.tensor([1])
+    p = raw.softmax(-1)
+    raw = p if kind == "own" else raw
+    scores = network.scores(raw, one)
+    torch.testing.assert_close(scores, p[:, 1:2].logit(), rtol=0, atol=1e-4)
+    torch.testing.assert_close(network.of_scores(scores, one), p[:, 1:2])
+    alone = network.linearized(x, mask, one)
+    assert bool(((alone >= 0) & (alone <= 1)).all())
+
+
+def test_derivatives_by_the_mask_are_for_many_small_players() -> None:
+    """Of blocks and tokens they tell too little to be worth their cost."""
+    for kind in ("conv of blocks", "patches", "segments", "tokens", "own", "model of tokens"):
+        assert make(kind).linearized_cost(1) == float("inf")
+    large = (1, 28, 28)
+    windows = Convolution(large, pixels(large), 10, True)
+    assert 7 < windows.linearized_cost(1) < windows.linearized_cost(10) < 50
+    by_mask = OwnNetwork(large, pixels(large), 10, True, None, Masked(large, 10))
+    assert by_mask.linearized_cost(1) == 3
+
+
+def test_large_rows_come_in_small_batches() -> None:
+    """Half a gigabyte of numbers a call, where that is less than usual."""
+    large = (3, 224, 224)
+    patches = (torch.arange(224)[:, None] // 32 * 7 + torch.arange(224) // 32).expand(large)
+    index = patches.flatten().tolist()
+    for kind in (Convolution, Transformer):
+        network = kind(large, index, 10, True)
+        assert network.batch_size is not None
+        assert 16 <= network.batch_size <= 512
+    assert Perceptron((784,), range(784), 10, True).batch_size is None
+    assert make("conv").batch_size is None
 
 
 @torch.no_grad()

@@ -10,17 +10,17 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap._checks import check_whole
-from manifold_shap._stored import stored
+from manifold_shap._stored import stand_in_of, stored
+from manifold_shap.amortized.kinds import network_settings
 from manifold_shap.amortized.network import AmortizedNetwork
 from manifold_shap.amortized.task import AmortizedTask, fingerprint
 from manifold_shap.estimators.evaluator import Evaluator
-from manifold_shap.estimators.ragged import check_settings
+from manifold_shap.estimators.ragged import by_player_count, check_settings
 from manifold_shap.explanation import Explanation
 from manifold_shap.io.files import save_checkpoint
-from manifold_shap.nn import check_hidden
-from manifold_shap.surrogate.perceptron import Perceptron
+from manifold_shap.surrogate.network import SurrogateNetwork
 from manifold_shap.surrogate.value import SurrogateValue
-from manifold_shap.tables.rows import elements_of, encoded
+from manifold_shap.tables.rows import encoded
 from manifold_shap.training.loop import seeded, train
 from manifold_shap.training.rows import training_rows
 from manifold_shap.training.task import TrainingOptions, load_task, training_options
@@ -28,6 +28,8 @@ from manifold_shap.values.selected import Outputs
 
 # On two cores any from 256 to 768 is equally fast.
 _BATCH_SIZE = 512
+# Elements of rows in one call of the model.
+_ELEMENTS = 2**26
 
 
 class AmortizedExplainer:
@@ -65,14 +67,16 @@ class AmortizedExplainer:
 
     @torch.no_grad()
     def __call__(self, x: Any) -> Float[Tensor, "batch players outputs"]:
-        """Shapley values of rows `[batch, *event]`."""
+        """Shapley values of rows `[batch, *event]`; 0 of players that a row lacks."""
         rows = self.value.rows(x).to(self.value.device)
-        return self._values(rows, self.value.prediction(rows), _BATCH_SIZE)
+        return self.values(rows, self.value.prediction(rows))
 
     def explain(
         self, x: Any, batch_size: int = _BATCH_SIZE, outputs: Outputs = None
     ) -> Explanation:
         """Shapley values of rows as an explanation; standard errors are unknown (NaN).
+
+        So are values of players that a row lacks.
 
         Args:
             x: rows to explain, `[instances, *event]`.
@@ -83,21 +87,19 @@ class AmortizedExplainer:
             TypeError, ValueError: `x` is no batch of finite rows, `batch_size` below 1.
         """
         check_whole("batch_size", batch_size)
-        game = Evaluator(self.value, x)
-        with torch.no_grad():
-            phi = self._values(game.x, game.prediction, batch_size)
-        if outputs is not None:
-            game = Evaluator(self.value.select(outputs, x), x)
-            phi = phi[..., [self.value.outputs.index(name) for name in game.value.outputs]]
-        made_by: dict[str, Any] = {"estimator": "amortized"}
-        if math.isfinite(self.relative_error):
-            made_by["relative_error"] = self.relative_error
-        return game.explanation(phi, made_by, torch.full_like(phi, torch.nan))
+        value = self.value if outputs is None else self.value.select(outputs, x)
+        return _explained(value, x, explainer=self, batch_size=batch_size)
 
-    def _values(self, rows: Tensor, prediction: Tensor, batch_size: int) -> Tensor:
+    def values(
+        self,
+        rows: Float[Tensor, "batch *event"],
+        prediction: Float[Tensor, "batch outputs"],
+        batch_size: int = _BATCH_SIZE,
+    ) -> Float[Tensor, "batch players outputs"]:
+        """Shapley values of checked rows, given v(N)."""
         # The value function may have been moved.
         self.network.to(self.value.device)
-        surrogate = _perceptron_of(self.value)
+        surrogate = _surrogate_of(self.value)
         change = (prediction - self.value.expectation).float()
         # Players are last in memory, as the network computes them.
         phi = change.new_empty(*change.shape, len(self.value.players)).mT
@@ -105,8 +107,7 @@ class AmortizedExplainer:
         with self.value.products():
             parts = (each.split(batch_size) for each in (rows, change, phi))
             for some, own, out in zip(*parts, strict=True):
-                seen = encoded(some, self.value.schema).to(own.device)
-                self.network(surrogate, surrogate.flat(seen), own, out)
+                self.network(surrogate, encoded(some, self.value.schema).to(own.device), own, out)
         return phi
 
     def measure(self, reference: Explanation) -> float:
@@ -117,6 +118,8 @@ class AmortizedExplainer:
         # Behind the players of the game there may be constant columns, of no contribution.
         players = self.value.players
         x, phi = reference.x[:, : players.event[0]], reference.phi[:, : len(players)]
+        # Of players that a row lacks.
+        phi = phi.nan_to_num() if players.by_row else phi
         squared = (self(x).cpu() - phi).square().sum((1, 2))
         relative = (squared / phi.square().sum((1, 2)).clamp(min=1e-12)).sqrt()
         self.relative_error = relative.mean().item()
@@ -132,28 +135,61 @@ class AmortizedExplainer:
         save_checkpoint(path, {**self.checkpoint, "relative_error": self.relative_error})
 
 
+@by_player_count
+def _explained(
+    value: Any, x: Any, *, explainer: AmortizedExplainer, batch_size: int
+) -> Explanation:
+    """Shapley values of rows of equally many players; `value` may be of some outputs alone."""
+    game, own = Evaluator(value, x), explainer.value
+    every = value.outputs == own.outputs
+    with torch.no_grad():
+        prediction = game.prediction if every else own.prediction(game.x.to(own.device))
+        phi = explainer.values(game.x, prediction, batch_size)[:, : len(game.players)]
+    if not every:
+        phi = phi[..., [own.outputs.index(name) for name in value.outputs]]
+    made_by: dict[str, Any] = {"estimator": "amortized"}
+    if math.isfinite(explainer.relative_error):
+        made_by["relative_error"] = explainer.relative_error
+    return game.explanation(phi, made_by, torch.full_like(phi, torch.nan))
+
+
 def fit_amortized(
     value: Any,
     x_train: Any,
     *,
     x_validation: Any = None,
-    hidden: Sequence[int] = (512, 256),
-    activation: str = "gelu",
-    shares: int = 4,
+    network: str | None = None,
+    hidden: Sequence[int] | None = None,
+    activation: str | None = None,
+    shares: int | None = None,
+    patch: int | None = None,
     **options: Unpack[TrainingOptions],
 ) -> AmortizedExplainer:
     """Learn the Shapley values of a surrogate, to have those of any row in one pass.
 
-    The labels are unbiased estimates of Shapley values with a high variance (stochastic
-    amortisation, Covert et al. 2024).
+    Of a fully connected surrogate the labels are unbiased estimates of Shapley values with a high
+    variance (stochastic amortisation, Covert et al. 2024). Of others the network solves the least
+    squares problem of Shapley values for all rows together (FastSHAP, Jethani et al. 2022), which
+    takes 16 values of the surrogate for each row and epoch.
 
     Args:
         value: from `fit_surrogate` or `load_surrogate`.
         x_train: rows of the data distribution, `[rows, *event]`, or a data set of them, see
             `fit_surrogate`; labels are not needed.
         x_validation: rows to validate on; by default a tenth of `x_train`, held out.
-        hidden, activation: layers of the network that corrects the moments of the surrogate.
-        shares: number of probabilities of presence at which the surrogate's moments are computed.
+        network: what is trained; by default what suits the network of the surrogate:
+            - "mlp": the moments of a fully connected surrogate, corrected by a small network;
+            - "conv": a convolutional network with a value for each pixel of a picture, or time
+              point of a series, summed over what a player owns;
+            - "transformer": attention over tokens, patches, segments or columns. Of a surrogate
+              that is one it has the layers, and begins with their weights.
+        hidden: layers: of the correcting network, by default 512 and 256; channels of the
+            convolutional one, see `AmortizedConvolution`; widths of the transformer's.
+        activation: `relu`, `gelu`, `silu` or `elu`; by default `relu` for convolutions, else
+            `gelu`.
+        shares: of an "mlp", the number of probabilities of presence at which the surrogate's
+            moments are computed, by default 4.
+        patch: of a transformer, the side of a patch or the length of a segment.
         options: of the training, see `TrainingOptions`; by default 10 epochs of batches of 128,
             and no early stopping.
 
@@ -174,32 +210,27 @@ def fit_amortized(
     torch.Size([2, 3, 2])
     """
     chosen = training_options(fit_amortized, options, batch_size=128, max_epochs=10, patience=None)
-    surrogate = _perceptron_of(value)
-    check_hidden(hidden)
+    surrogate = _surrogate_of(value)
     seed, players = chosen["seed"], value.players
     stored_rows = stored(x_train), stored(x_validation, "x_validation")
     chosen_rows = training_rows(*stored_rows, seed, players, value.schema)
-    settings = {
-        "index": elements_of(players, value.schema).index.flatten().tolist(),
-        "outputs": len(value.outputs),
-        "surrogate_hidden": [layer.in_features for layer in surrogate.behind],
-        "hidden": hidden,
-        "activation": activation,
-        "shares": shares,
-    }
-    with seeded(seed):
-        task = AmortizedTask({**settings, **chosen})
-    predictions = (
-        torch.cat([value.prediction(some) for some in x.split(len(x))])
-        for x in (chosen_rows.train, chosen_rows.validation)
-    )
-    changes = ((found - value.expectation).float() for found in predictions)
+    changes = (_change(value, x) for x in (chosen_rows.train, chosen_rows.validation))
     rows, held_out = zip(chosen_rows.encoded, changes, strict=True)
-    task.describe(surrogate, rows[1])
+    of_network = {"hidden": hidden, "activation": activation, "shares": shares, "patch": patch}
+    own = network_settings(surrogate, network, of_network, stand_in_of(rows[0]))
+    with seeded(seed):
+        task = AmortizedTask({"network": own, **chosen})
+    task.describe(surrogate, rows[1], value.expectation)
     record = train(task, rows, held_out, chosen)
     explainer = _explainer(task, value)
     explainer.training_record = {name: record[name] for name in ("epochs", "train_seconds")}
     return explainer
+
+
+def _change(value: SurrogateValue, x: Any) -> Float[Tensor, "rows outputs"]:
+    """v(N) - v(∅) of rows, in memory or elsewhere."""
+    parts = x.split(max(1, _ELEMENTS // x.shape[1:].numel()))
+    return torch.cat([(value.prediction(rows) - value.expectation).float() for rows in parts])
 
 
 def load_amortized(path: str | Path, value: Any) -> AmortizedExplainer:
@@ -224,7 +255,7 @@ def load_amortized(path: str | Path, value: Any) -> AmortizedExplainer:
     >>> load_amortized(path, value)(x[:2]).shape
     torch.Size([2, 3, 2])
     """
-    surrogate = _perceptron_of(value)
+    surrogate = _surrogate_of(value)
     task, checkpoint = load_task(path, AmortizedTask)
     known = fingerprint(surrogate).cpu()
     if task.probe.shape != known.shape or not torch.allclose(task.probe, known, atol=1e-4):
@@ -237,15 +268,14 @@ def load_amortized(path: str | Path, value: Any) -> AmortizedExplainer:
     return explainer
 
 
-def _perceptron_of(value: Any) -> Perceptron:
-    """The network of a surrogate; TypeError for other value functions and networks."""
-    if isinstance(value, SurrogateValue) and isinstance(value.surrogate, Perceptron):
+def _surrogate_of(value: Any) -> SurrogateNetwork:
+    """The network of a surrogate; TypeError for other value functions."""
+    if isinstance(value, SurrogateValue):
         return value.surrogate
-    kind = value.surrogate if isinstance(value, SurrogateValue) else value
     raise TypeError(
-        f"Expected `value` to be a surrogate but got {type(kind).__name__}; train one by "
-        "`ms.fit_surrogate`, with network='mlp', and explain other value functions by another "
-        "estimator (compare=[] leaves them out on the command line)."
+        f"Expected `value` to be a surrogate but got {type(value).__name__}; train one by "
+        "`ms.fit_surrogate`, and explain other value functions by another estimator (compare=[] "
+        "leaves them out on the command line)."
     )
 
 
@@ -293,7 +323,7 @@ def amortized_shapley(
     >>> amortized_shapley(value, x[:2], explainer=explainer).phi.shape
     torch.Size([2, 3, 2])
     """
-    _perceptron_of(value)
+    _surrogate_of(value)
     if not isinstance(explainer, AmortizedExplainer):
         explainer = load_amortized(explainer, value)
     elif explainer.value.surrogate is not value.surrogate:

@@ -11,7 +11,7 @@ learns the on-manifold value function. No labels enter: any rows of the data dis
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -113,6 +113,14 @@ class SurrogateNetwork(nn.Module, ABC):
         self.target_mean.copy_(target.mean(0))
         deviation = target.std(0, correction=0)
         self.target_scale.copy_(torch.where(deviation > 0, deviation, 1.0))
+
+    @property
+    def amortized(self) -> dict[str, Any]:
+        """The network that suits to learn its Shapley values: see `amortized.kinds`.
+
+        The `kind`, and settings of it that are not the usual ones.
+        """
+        return {"kind": "conv" if self.x_mean.ndim > 1 else "transformer"}
 
     # -- overridden for speed ---------------------------------------------------------------
 

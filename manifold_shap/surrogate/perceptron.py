@@ -1,6 +1,7 @@
 """A fully connected surrogate, and what its first layer makes cheap."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int64, Shaped
@@ -69,6 +70,12 @@ class Perceptron(SurrogateNetwork):
     def behind(self) -> list[nn.Linear]:
         """The linear layers behind the first."""
         return [layer for layer in self.rest if isinstance(layer, nn.Linear)]
+
+    @property
+    def amortized(self) -> dict[str, Any]:
+        """Its own moments, see `AmortizedPerceptron`."""
+        widths = [layer.in_features for layer in self.behind]
+        return {"kind": "mlp", "index": self.first.index.tolist(), "widths": widths}
 
     def raw(
         self, x: Float[Tensor, "batch *event"], mask: Shaped[Tensor, "batch m players"]

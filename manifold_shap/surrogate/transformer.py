@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -52,6 +53,11 @@ class Transformer(SurrogateNetwork):
         hidden = (128, 128, 128) if hidden is None else hidden
         check_hidden(hidden)
         width = hidden[0]
+        self.settings: dict[str, Any] = {
+            "hidden": list(hidden),
+            "activation": activation,
+            "vocabulary": vocabulary,
+        }
         if len(set(hidden)) > 1 or width % _HEAD:
             raise ValueError(
                 f"Expected `hidden` of a transformer to be one multiple of {_HEAD} for all layers, "
@@ -64,6 +70,7 @@ class Transformer(SurrogateNetwork):
         else:
             size = check_positions(event)
             self.span = _usual_patch(size) if patch is None else check_whole("patch", patch)
+            self.settings["patch"] = self.span
             self.stem = _Patches(event[0] + self.mask_channels, len(size), self.span, width)
             count = math.prod(-(-length // self.span) for length in size)
         self.position = nn.Parameter(0.02 * torch.randn(count, width))
@@ -72,9 +79,28 @@ class Transformer(SurrogateNetwork):
         self.layers = nn.ModuleList(_Layer(width, activation) for _ in hidden)
         self.last = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, outputs))
 
+    @property
+    def amortized(self) -> dict[str, Any]:
+        """The same layers; see `AmortizedTransformer`."""
+        return {"kind": "transformer", **self.settings}
+
     def raw(
         self, x: Float[Tensor, "batch *event"], mask: Shaped[Tensor, "batch m players"]
     ) -> Float[Tensor, "batch m outputs"]:
+        return self.last(self.read(x, mask, self.reader)[:, 0]).unflatten(0, mask.shape[:2])
+
+    def read(
+        self,
+        x: Float[Tensor, "batch *event"],
+        mask: Shaped[Tensor, "batch m players"],
+        reader: Float[Tensor, "*pairs width"],
+    ) -> Float[Tensor, "pairs places width"]:
+        """Vectors of a reader and, behind it, of the positions that are used in some row.
+
+        Args:
+            x, mask: see `raw`.
+            reader: what it begins as, for all pairs of a row and a coalition or for each of them.
+        """
         h = self.stem(self, x, mask) + self.position
         attended = None
         if self.padding is not None:
@@ -83,10 +109,11 @@ class Transformer(SurrogateNetwork):
             h = h[:, : int(used.max())]
             place = torch.arange(-1, h.shape[1], device=x.device)
             attended = (place < used[:, None]).repeat_interleave(mask.shape[1], 0)[:, None, None]
-        h = torch.cat((self.reader.to(h.dtype).expand(len(h), 1, -1), h), dim=1)
+        first = reader.to(h.dtype).expand(len(h), -1)[:, None]
+        h = torch.cat((first, h), dim=1)
         for layer in self.layers:
             h = layer(h, attended)
-        return self.last(h[:, 0]).unflatten(0, mask.shape[:2])
+        return h
 
     @property
     def numbers(self) -> int:

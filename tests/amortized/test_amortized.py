@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from torch import nn
 
 import manifold_shap as ms
+from manifold_shap.amortized.contributions import contributions
 from manifold_shap.amortized.explainer import AmortizedExplainer
-from manifold_shap.amortized.network import AmortizedNetwork, _chance, _moments, _Reach
-from manifold_shap.amortized.task import AmortizedTask
+from manifold_shap.amortized.perceptron import AmortizedPerceptron, _chance, _moments, _Reach
 from manifold_shap.nn import ACTIVATIONS
 from manifold_shap.surrogate.perceptron import Perceptron
 from tests.estimators.test_coalition import network
@@ -46,13 +46,9 @@ def test_labels_are_unbiased_for_any_batch_size(batch_size: int) -> None:
     """Means over 4,000 or so labels, of 24 numbers: beyond 4.5 errors once in 6,000 times."""
     value = network(8)
     x = uniform(1, 8).expand(batch_size, -1)
-    network_settings = {"hidden": [8], "activation": "gelu", "shares": 4}
-    about = {"index": list(range(8)), "outputs": 3, "surrogate_hidden": [16, 16]}
-    task = AmortizedTask({**about, **network_settings})
-    task.describe(value.surrogate, value.prediction(x) - value.expectation)
     generator = torch.Generator().manual_seed(3)
     steps = range(max(60, 4000 // batch_size))
-    labels = torch.stack([task._contributions(x, generator).mean(0) for _ in steps])
+    labels = torch.stack([contributions(value.surrogate, x, generator).mean(0) for _ in steps])
     error = labels.std(0) / len(labels) ** 0.5
     # Of the network itself, whose ends are not anchored to the model.
     ends = torch.tensor([[[False], [True]]]).expand(1, 2, 8)
@@ -62,11 +58,11 @@ def test_labels_are_unbiased_for_any_batch_size(batch_size: int) -> None:
     assert (((labels.mean(0) - wanted) / error).abs() < 4.5).all()
 
 
-def started(surrogate: Perceptron, change: torch.Tensor, shares: int = 4) -> AmortizedNetwork:
+def started(surrogate: Perceptron, change: torch.Tensor, shares: int = 4) -> AmortizedPerceptron:
     """An explainer before any training."""
     widths = [layer.in_features for layer in surrogate.rest if isinstance(layer, nn.Linear)]
     index = surrogate.first.index.tolist()
-    explainer = AmortizedNetwork(index, change.shape[1], widths, hidden=(8,), shares=shares)
+    explainer = AmortizedPerceptron(index, change.shape[1], widths, hidden=(8,), shares=shares)
     explainer.start(surrogate, change)
     return explainer
 
@@ -254,11 +250,10 @@ def test_chances_are_those_of_a_normal_number() -> None:
 def test_values_are_written_where_they_are_wanted(trained: AmortizedExplainer) -> None:
     surrogate, x = trained.value.surrogate, held_out()
     change = trained.value.prediction(x) - trained.value.expectation
-    seen = surrogate.standardised(x)
-    wanted = trained.network(surrogate, seen, change)
+    wanted = trained.network(surrogate, x, change)
     place = torch.full((50, 3, 8), torch.nan).mT
     with torch.no_grad():
-        given = trained.network(surrogate, seen, change, out=place)
+        given = trained.network(surrogate, x, change, out=place)
     assert given.data_ptr() == place.data_ptr()
     torch.testing.assert_close(place, wanted.detach())
     assert torch.equal(trained(x), place)

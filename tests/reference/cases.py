@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 import manifold_shap as ms
 from manifold_shap.amortized.explainer import AmortizedExplainer
-from manifold_shap.amortized.network import AmortizedNetwork
+from manifold_shap.amortized.perceptron import AmortizedPerceptron
 from manifold_shap.models import as_model
 from manifold_shap.surrogate.perceptron import Perceptron
 from manifold_shap.surrogate.value import SurrogateValue
@@ -267,7 +267,7 @@ def vae(part: Inputs, **settings: Any) -> ms.VAEImputer:
 def amortized(value: SurrogateValue, made: Inputs) -> AmortizedExplainer:
     """The amortised explainer of the stored weights."""
     widths = [layer.in_features for layer in value.surrogate.behind]
-    net = AmortizedNetwork(
+    net = AmortizedPerceptron(
         value.players.index.flatten().tolist(), len(value.outputs), widths, hidden=made["hidden"]
     )
     net.load_state_dict(made["weights"])

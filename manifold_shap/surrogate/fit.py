@@ -113,6 +113,7 @@ def fit_surrogate(
             `directory` with another training.
         KeyboardInterrupt: on Ctrl-C; the best checkpoint so far stays in `directory`.
 
+    >>> import torch
     >>> x = torch.randn(64, 3, generator=torch.Generator().manual_seed(0))
     >>> few = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 5}}
     >>> value = fit_surrogate(lambda x: x[:, :2].softmax(-1), x, hidden=[8], **few)
@@ -212,6 +213,7 @@ def load_surrogate(
         ValueError: it is damaged or of something else, or was trained for another model.
 
     >>> import tempfile
+    >>> import torch
     >>> x = torch.randn(64, 3, generator=torch.Generator().manual_seed(0))
     >>> few = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 5}}
     >>> model = as_model(lambda x: x[:, :2].softmax(-1), x)

@@ -34,7 +34,7 @@ class AmortizedConvolution(AmortizedNetwork):
     Args:
         event: `(channels, height, width)` or `(channels, time)`.
         index: player that owns each of the flattened input elements.
-        outputs: number of outputs of T.
+        outputs, chosen: see `AmortizedNetwork`.
         hidden: channels of the first layer and of each block, at sides that are halved each time.
             By default 32, 64, 128, ... up to 256, until no side is longer than 4.
         activation: one of `nn.ACTIVATIONS`.
@@ -50,8 +50,9 @@ class AmortizedConvolution(AmortizedNetwork):
         outputs: int,
         hidden: Sequence[int] | None = None,
         activation: str = "relu",
+        chosen: Sequence[int] | None = None,
     ) -> None:
-        super().__init__(max(index) + 1, outputs)
+        super().__init__(max(index) + 1, outputs, chosen)
         size = check_positions(event)
         hidden = _channels(size) if hidden is None else hidden
         check_hidden(hidden)

@@ -1,17 +1,14 @@
-"""Explains rows by one pass of a network, and trains it for a surrogate."""
+"""Explains rows by one pass of a network that was trained for a surrogate."""
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap._checks import check_whole
-from manifold_shap._stored import stand_in_of, stored
-from manifold_shap.amortized.kinds import network_settings
 from manifold_shap.amortized.network import AmortizedNetwork
 from manifold_shap.amortized.task import AmortizedTask, fingerprint
 from manifold_shap.estimators.evaluator import Evaluator
@@ -21,15 +18,12 @@ from manifold_shap.io.files import save_checkpoint
 from manifold_shap.surrogate.network import SurrogateNetwork
 from manifold_shap.surrogate.value import SurrogateValue
 from manifold_shap.tables.rows import encoded
-from manifold_shap.training.loop import seeded, train
-from manifold_shap.training.rows import training_rows
-from manifold_shap.training.task import TrainingOptions, load_task, training_options
+from manifold_shap.training.task import load_task
+from manifold_shap.values import ValueFunction
 from manifold_shap.values.selected import Outputs
 
 # On two cores any from 256 to 768 is equally fast.
 _BATCH_SIZE = 512
-# Elements of rows in one call of the model.
-_ELEMENTS = 2**26
 
 
 class AmortizedExplainer:
@@ -39,7 +33,7 @@ class AmortizedExplainer:
         >>> x = torch.randn(64, 3, generator=torch.Generator().manual_seed(0))
         >>> few = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 5}}
         >>> value = ms.fit_surrogate(lambda x: x[:, :2].softmax(-1), x, hidden=[8, 8], **few)
-        >>> explainer = fit_amortized(value, x, hidden=[8], **few)
+        >>> explainer = ms.fit_amortized(value, x, hidden=[8], **few)
         >>> explanation = explainer.explain(x[:2])
         >>> bool(explanation.efficiency_gap < 1e-5)
         True
@@ -65,11 +59,19 @@ class AmortizedExplainer:
         self.training_record: dict[str, Any] = {}
         self.checkpoint = checkpoint or {}
 
+    @property
+    def game(self) -> ValueFunction:
+        """The surrogate, restricted to the outputs that the network gives."""
+        chosen = self.network.chosen
+        if chosen is None:
+            return self.value
+        return self.value.select([self.value.outputs[k] for k in chosen.tolist()])
+
     @torch.no_grad()
     def __call__(self, x: Any) -> Float[Tensor, "batch players outputs"]:
         """Shapley values of rows `[batch, *event]`; 0 of players that a row lacks."""
         rows = self.value.rows(x).to(self.value.device)
-        return self.values(rows, self.value.prediction(rows))
+        return self.values(rows, self.game.prediction(rows))
 
     def explain(
         self, x: Any, batch_size: int = _BATCH_SIZE, outputs: Outputs = None
@@ -81,13 +83,13 @@ class AmortizedExplainer:
         Args:
             x: rows to explain, `[instances, *event]`.
             batch_size: rows per pass.
-            outputs: those to keep, see `ValueFunction.select`; a pass gives all.
+            outputs: those to keep, see `ValueFunction.select`; a pass gives all that were trained.
 
         Raises:
             TypeError, ValueError: `x` is no batch of finite rows, `batch_size` below 1.
         """
         check_whole("batch_size", batch_size)
-        value = self.value if outputs is None else self.value.select(outputs, x)
+        value = self.game.select(outputs, x)
         return _explained(value, x, explainer=self, batch_size=batch_size)
 
     def values(
@@ -99,8 +101,8 @@ class AmortizedExplainer:
         """Shapley values of checked rows, given v(N)."""
         # The value function may have been moved.
         self.network.to(self.value.device)
-        surrogate = _surrogate_of(self.value)
-        change = (prediction - self.value.expectation).float()
+        surrogate = surrogate_of(self.value)
+        change = (prediction - self.game.base(rows)).float()
         # Players are last in memory, as the network computes them.
         phi = change.new_empty(*change.shape, len(self.value.players)).mT
         # Within one context weights are cast to half precision once.
@@ -118,6 +120,9 @@ class AmortizedExplainer:
         # Behind the players of the game there may be constant columns, of no contribution.
         players = self.value.players
         x, phi = reference.x[:, : players.event[0]], reference.phi[:, : len(players)]
+        game = self.game
+        if reference.outputs != game.outputs:
+            phi = phi[..., [reference.outputs.index(name) for name in game.outputs]]
         # Of players that a row lacks.
         phi = phi.nan_to_num() if players.by_row else phi
         squared = (self(x).cpu() - phi).square().sum((1, 2))
@@ -140,7 +145,7 @@ def _explained(
     value: Any, x: Any, *, explainer: AmortizedExplainer, batch_size: int
 ) -> Explanation:
     """Shapley values of rows of equally many players; `value` may be of some outputs alone."""
-    game, own = Evaluator(value, x), explainer.value
+    game, own = Evaluator(value, x), explainer.game
     every = value.outputs == own.outputs
     with torch.no_grad():
         prediction = game.prediction if every else own.prediction(game.x.to(own.device))
@@ -151,86 +156,6 @@ def _explained(
     if math.isfinite(explainer.relative_error):
         made_by["relative_error"] = explainer.relative_error
     return game.explanation(phi, made_by, torch.full_like(phi, torch.nan))
-
-
-def fit_amortized(
-    value: Any,
-    x_train: Any,
-    *,
-    x_validation: Any = None,
-    network: str | None = None,
-    hidden: Sequence[int] | None = None,
-    activation: str | None = None,
-    shares: int | None = None,
-    patch: int | None = None,
-    **options: Unpack[TrainingOptions],
-) -> AmortizedExplainer:
-    """Learn the Shapley values of a surrogate, to have those of any row in one pass.
-
-    Of a fully connected surrogate the labels are unbiased estimates of Shapley values with a high
-    variance (stochastic amortisation, Covert et al. 2024). Of others the network solves the least
-    squares problem of Shapley values for all rows together (FastSHAP, Jethani et al. 2022), which
-    takes 16 values of the surrogate for each row and epoch.
-
-    Args:
-        value: from `fit_surrogate` or `load_surrogate`.
-        x_train: rows of the data distribution, `[rows, *event]`, or a data set of them, see
-            `fit_surrogate`; labels are not needed.
-        x_validation: rows to validate on; by default a tenth of `x_train`, held out.
-        network: what is trained; by default what suits the network of the surrogate:
-            - "mlp": the moments of a fully connected surrogate, corrected by a small network;
-            - "conv": a convolutional network with a value for each pixel of a picture, or time
-              point of a series, summed over what a player owns;
-            - "transformer": attention over tokens, patches, segments or columns. Of a surrogate
-              that is one it has the layers, and begins with their weights.
-        hidden: layers: of the correcting network, by default 512 and 256; channels of the
-            convolutional one, see `AmortizedConvolution`; widths of the transformer's.
-        activation: `relu`, `gelu`, `silu` or `elu`; by default `relu` for convolutions, else
-            `gelu`.
-        shares: of an "mlp", the number of probabilities of presence at which the surrogate's
-            moments are computed, by default 4.
-        patch: of a transformer, the side of a patch or the length of a segment.
-        options: of the training, see `TrainingOptions`; by default 10 epochs of batches of 128,
-            and no early stopping.
-
-    Returns:
-        An explainer on the CPU, whose `measure` finds its error.
-
-    Raises:
-        TypeError: `value` is no surrogate.
-        ValueError: rows that are not finite or of another shape, an argument that is unknown or
-            out of range, a training that diverges, a `directory` with another training.
-        KeyboardInterrupt: on Ctrl-C; the last checkpoint stays in `directory`.
-
-    >>> import manifold_shap as ms
-    >>> x = torch.randn(64, 3, generator=torch.Generator().manual_seed(0))
-    >>> few = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 5}}
-    >>> value = ms.fit_surrogate(lambda x: x[:, :2].softmax(-1), x, hidden=[8, 8], **few)
-    >>> fit_amortized(value, x, hidden=[8], **few)(x[:2]).shape
-    torch.Size([2, 3, 2])
-    """
-    chosen = training_options(fit_amortized, options, batch_size=128, max_epochs=10, patience=None)
-    surrogate = _surrogate_of(value)
-    seed, players = chosen["seed"], value.players
-    stored_rows = stored(x_train), stored(x_validation, "x_validation")
-    chosen_rows = training_rows(*stored_rows, seed, players, value.schema)
-    changes = (_change(value, x) for x in (chosen_rows.train, chosen_rows.validation))
-    rows, held_out = zip(chosen_rows.encoded, changes, strict=True)
-    of_network = {"hidden": hidden, "activation": activation, "shares": shares, "patch": patch}
-    own = network_settings(surrogate, network, of_network, stand_in_of(rows[0]))
-    with seeded(seed):
-        task = AmortizedTask({"network": own, **chosen})
-    task.describe(surrogate, rows[1], value.expectation)
-    record = train(task, rows, held_out, chosen)
-    explainer = _explainer(task, value)
-    explainer.training_record = {name: record[name] for name in ("epochs", "train_seconds")}
-    return explainer
-
-
-def _change(value: SurrogateValue, x: Any) -> Float[Tensor, "rows outputs"]:
-    """v(N) - v(∅) of rows, in memory or elsewhere."""
-    parts = x.split(max(1, _ELEMENTS // x.shape[1:].numel()))
-    return torch.cat([(value.prediction(rows) - value.expectation).float() for rows in parts])
 
 
 def load_amortized(path: str | Path, value: Any) -> AmortizedExplainer:
@@ -251,11 +176,11 @@ def load_amortized(path: str | Path, value: Any) -> AmortizedExplainer:
     >>> few = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 5}}
     >>> value = ms.fit_surrogate(lambda x: x[:, :2].softmax(-1), x, hidden=[8, 8], **few)
     >>> path = Path(tempfile.mkdtemp()) / "amortized.ckpt"
-    >>> fit_amortized(value, x, hidden=[8], **few).save(path)
+    >>> ms.fit_amortized(value, x, hidden=[8], **few).save(path)
     >>> load_amortized(path, value)(x[:2]).shape
     torch.Size([2, 3, 2])
     """
-    surrogate = _surrogate_of(value)
+    surrogate = surrogate_of(value)
     task, checkpoint = load_task(path, AmortizedTask)
     known = fingerprint(surrogate).cpu()
     if task.probe.shape != known.shape or not torch.allclose(task.probe, known, atol=1e-4):
@@ -263,12 +188,12 @@ def load_amortized(path: str | Path, value: Any) -> AmortizedExplainer:
             f"Expected the surrogate for which the explainer in {path} was trained but this is "
             "another one; train the explainer again."
         )
-    explainer = _explainer(task, value)
+    explainer = explainer_of(task, value)
     explainer.relative_error = checkpoint.get("relative_error", math.nan)
     return explainer
 
 
-def _surrogate_of(value: Any) -> SurrogateNetwork:
+def surrogate_of(value: Any) -> SurrogateNetwork:
     """The network of a surrogate; TypeError for other value functions."""
     if isinstance(value, SurrogateValue):
         return value.surrogate
@@ -279,7 +204,8 @@ def _surrogate_of(value: Any) -> SurrogateNetwork:
     )
 
 
-def _explainer(task: AmortizedTask, value: SurrogateValue) -> AmortizedExplainer:
+def explainer_of(task: AmortizedTask, value: SurrogateValue) -> AmortizedExplainer:
+    """What a trained task is."""
     checkpoint = task.checkpoint()
     return AmortizedExplainer(value, task.explainer.to(value.device), checkpoint)
 
@@ -319,11 +245,11 @@ def amortized_shapley(
     >>> x = torch.randn(64, 3, generator=torch.Generator().manual_seed(0))
     >>> few = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 5}}
     >>> value = ms.fit_surrogate(lambda x: x[:, :2].softmax(-1), x, hidden=[8, 8], **few)
-    >>> explainer = fit_amortized(value, x, hidden=[8], **few)
+    >>> explainer = ms.fit_amortized(value, x, hidden=[8], **few)
     >>> amortized_shapley(value, x[:2], explainer=explainer).phi.shape
     torch.Size([2, 3, 2])
     """
-    _surrogate_of(value)
+    surrogate_of(value)
     if not isinstance(explainer, AmortizedExplainer):
         explainer = load_amortized(explainer, value)
     elif explainer.value.surrogate is not value.surrogate:

@@ -31,7 +31,8 @@ def network_settings(
     Args:
         surrogate: the network to explain.
         network: one of `KINDS`; None for what suits the surrogate.
-        options: of the network; None for the usual ones.
+        options: of the network, None for the usual ones; and `chosen`, numbers of the outputs that
+            are learned, where these are not all.
         x: training rows, as the surrogate sees them.
 
     Raises:
@@ -46,6 +47,12 @@ def network_settings(
             f"got {type(surrogate).__name__}; choose 'conv' or 'transformer', or leave it out."
         )
     given = {name: option for name, option in options.items() if option is not None}
+    if own["kind"] == "mlp" and "chosen" in given:
+        raise ValueError(
+            "Expected all outputs for the network 'mlp', whose passes share the layers of the "
+            "surrogate, but got some of them; leave `outputs` out, and choose among those of "
+            "`explain`."
+        )
     taken = set(inspect.signature(KINDS[own["kind"]].__init__).parameters)
     check_known(given, sorted(taken & set(options)), f"options of the network {own['kind']!r}")
     if own["kind"] == "transformer" and "vocabulary" not in own and _whole(x):
@@ -53,7 +60,7 @@ def network_settings(
     return {
         "event": list(surrogate.index.shape),
         "index": surrogate.index.flatten().tolist(),
-        "outputs": len(surrogate.target_mean),
+        "outputs": len(given.get("chosen", surrogate.target_mean)),
         "padding": surrogate.padding,
         **own,
         **given,

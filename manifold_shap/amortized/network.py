@@ -10,12 +10,13 @@ with probability q, integrated over dq / (q (1 - q)). Three things reduce the va
 
 - Given q, the mean of the residual depends on the sum of phi alone, which is fixed. So the loss is
   the variance of residuals among the coalitions of one q, around their mean.
-- Only the part of v that is odd under complements matters: (v(S) - v(N - S)) / 2.
 - Only the part of v that is odd under complements counts: (v(S) - v(N - S)) / 2.
+- q follows the arcsine law, with what remains of its weight in the loss, stratified over a batch.
 """
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Bool, Float
@@ -38,14 +39,18 @@ class AmortizedNetwork(nn.Module, ABC):
 
     Args:
         players: how many there are.
-        outputs: of T.
+        outputs: how many it gives.
+        chosen: numbers of these among the outputs of the surrogate; None where they are all.
     """
 
     scale: Tensor
+    chosen: Tensor | None
 
-    def __init__(self, players: int, outputs: int) -> None:
+    def __init__(self, players: int, outputs: int, chosen: Sequence[int] | None = None) -> None:
         super().__init__()
         self.players, self.outputs = players, outputs
+        numbers = None if chosen is None else torch.tensor(list(chosen))
+        self.register_buffer("chosen", numbers, persistent=False)
         # Of v(N) - v(∅).
         self.register_buffer("scale", torch.ones(outputs))
 
@@ -121,6 +126,7 @@ class AmortizedNetwork(nn.Module, ABC):
         rows = max(1, _ELEMENTS // (both.shape[1] * x[0].numel()))
         parts = zip(x.split(rows), both.split(rows), strict=True)
         values = torch.cat([surrogate(some, own) for some, own in parts]).float()
+        values = values if self.chosen is None else values[..., self.chosen]
         size = (both & self.owned(surrogate, x)[:, None]).sum(2, keepdim=True)
         values = torch.where(size == 0, base, values)
         values = torch.where(

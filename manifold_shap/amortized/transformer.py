@@ -25,7 +25,7 @@ class AmortizedTransformer(AmortizedNetwork):
     Args:
         event: shape of a row.
         index: player that owns each of the flattened input elements.
-        outputs: number of outputs of T.
+        outputs, chosen: see `AmortizedNetwork`.
         hidden, activation, padding, patch: see `Transformer`.
         vocabulary: how many tokens there are; None for rows `(elements,)` of other numbers.
     """
@@ -40,8 +40,9 @@ class AmortizedTransformer(AmortizedNetwork):
         padding: float | None = None,
         patch: int | None = None,
         vocabulary: int | None = None,
+        chosen: Sequence[int] | None = None,
     ) -> None:
-        super().__init__(max(index) + 1, outputs)
+        super().__init__(max(index) + 1, outputs, chosen)
         # Rows of a table are series of one channel, in segments of one element.
         self.table = len(event) == 1 and vocabulary is None
         event, patch = ((1, *event), 1) if self.table else (event, patch)

@@ -12,7 +12,7 @@ from omegaconf import OmegaConf
 
 from manifold_shap import plots
 from manifold_shap._words import check_flag
-from manifold_shap.amortized.explainer import fit_amortized
+from manifold_shap.amortized.fit import fit_amortized
 from manifold_shap.cli import CONF, registry, report
 from manifold_shap.cli.directory import (
     BEST,

@@ -15,6 +15,7 @@ from manifold_shap.amortized.transformer import AmortizedTransformer
 from manifold_shap.surrogate.adapted import OwnNetwork
 from manifold_shap.surrogate.convolution import Convolution
 from manifold_shap.surrogate.network import SurrogateNetwork
+from manifold_shap.surrogate.perceptron import Perceptron
 from manifold_shap.surrogate.transformer import Transformer
 
 CPU: dict[str, Any] = {"trainer": {"accelerator": "cpu"}, "progress": False}
@@ -154,6 +155,26 @@ def test_shapley_values_of_new_rows_are_learned(kind: str, most: float) -> None:
     assert explainer.measure(exact) < most
 
 
+@pytest.mark.parametrize("kind", ["conv", "patches"])
+def test_some_of_the_outputs_are_learned_alone(kind: str, tmp_path: Path) -> None:
+    value = made(kind)
+    x, names = rows(value.players, 5, seed=1), value.outputs
+    few = {"accelerator": "cpu", "limit_train_batches": 2, "limit_val_batches": 1}
+    hidden = [32] if kind == "patches" else [4, 8]
+    brief: Any = {"max_epochs": 1, "batch_size": 8, "trainer": few, "hidden": hidden}
+    explainer = ms.fit_amortized(value, rows(value.players, 40), outputs=[names[2]], **brief)
+    change = value.prediction(x) - value.expectation
+    torch.testing.assert_close(explainer(x).sum(1), change[:, 2:])
+    explainer.save(tmp_path / "explainer.ckpt")
+    loaded = ms.load_amortized(tmp_path / "explainer.ckpt", value)
+    assert torch.equal(loaded(x), explainer(x))
+    assert loaded.explain(x).outputs == (names[2],)
+    every = ms.exact_shapley(value, x)
+    assert loaded.measure(every) == loaded.measure(ms.exact_shapley(value, x, outputs=[names[2]]))
+    with pytest.raises(ValueError, match="Expected `outputs` to be"):
+        loaded.explain(x, outputs=[names[0]])
+
+
 class Fixed(AmortizedNetwork):
     """The same values for every row."""
 
@@ -227,6 +248,10 @@ def test_errors_of_networks_and_options() -> None:
         ms.fit_amortized(value, x, shares=3)
     with pytest.raises(ValueError, match="network but got rows of shape"):
         ms.fit_amortized(made("text"), rows(ms.Players.tokens(6), 20), network="conv")
+    perceptron = Perceptron((5,), range(5), 2, False, [8])
+    columns = ms.Players.of_elements((5,))
+    with pytest.raises(ValueError, match="Expected all outputs for the network 'mlp'"):
+        ms.fit_amortized(value_of(perceptron, columns), rows(columns, 20), outputs=[0])
     with pytest.raises(ValueError, match="layer widths"):
         AmortizedConvolution(PICTURE, range(96), 2, hidden=[])
     with pytest.raises(ValueError, match="one multiple of 32"):

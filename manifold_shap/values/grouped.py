@@ -40,6 +40,8 @@ class GroupedValue(ValueFunction):
             - a label map of whole numbers from 0 on, one for each player or, shaped as an input
               row, for each element: equal labels, one group. For pictures with channels also
               `[height, width]`, the same for all channels;
+            - coarser `Players` of the same rows, such as `Players.patches((3, 32, 32), 8)`, whose
+              names the groups then have;
             - a callable from rows `[batch, *event]` to a label map for each, `[batch, *event]`,
               such as `superpixels(50)`, `label_maps(x, labels)` or the words of tokens: rows then
               have players of their own. A row has labels from 0 to as many as it needs; -1 for
@@ -72,12 +74,14 @@ class GroupedValue(ValueFunction):
         elif callable(groups) and not isinstance(groups, Tensor):
             self._labels = groups
             names, member = _of_rows(value.players, count), torch.zeros(0, dtype=torch.int64)
+        elif isinstance(groups, Players):
+            names, member = list(groups.names), _by_label(groups.index, value.players)[1]
         elif isinstance(groups, (Tensor, np.ndarray, list, tuple)):
             names, member = _by_label(as_labels("groups", groups), value.players)
         else:
             raise TypeError(
-                "Expected `groups` to be a dictionary of names, a label map or a callable from "
-                f"rows to label maps but got {type(groups).__name__}."
+                "Expected `groups` to be a dictionary of names, a label map, `Players` or a "
+                f"callable from rows to label maps but got {type(groups).__name__}."
             )
         players = (
             value.players.grouped(names, member)

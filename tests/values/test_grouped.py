@@ -43,6 +43,21 @@ def test_label_maps_of_images_group_pixels() -> None:
     torch.testing.assert_close(ms.exact_shapley(grouped, images).phi, _by_hand())
 
 
+def test_coarser_players_group_finer_ones_and_name_the_groups() -> None:
+    images, patches = X.reshape(1, 2, 4), ms.Players.patches((2, 4), 2)
+
+    def product_of_pixels(x: Tensor, mask: Tensor) -> Tensor:
+        return product(x.flatten(1), mask)
+
+    value = ms.as_value_function(product_of_pixels, images, ms.Players.pixels((2, 4)))
+    grouped = value.grouped(patches)
+    assert grouped.players.same_as(patches)
+    found = grouped(images, torch.tensor([[[True, False], [False, True]]]))
+    torch.testing.assert_close(found[0, :, 0], torch.stack([X[:, :2].prod(), X[:, 2:].prod()]))
+    with pytest.raises(ValueError, match=r"a label map .* of shape \(2, 4\)"):
+        value.grouped(ms.Players.patches((4, 4), 2))
+
+
 def test_every_row_may_have_groups_of_its_own() -> None:
     def segment(x: Tensor) -> Tensor:
         # Rows that begin with 1 have three segments, the others two.

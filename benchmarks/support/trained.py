@@ -150,11 +150,11 @@ class Trained:
 
 
 def brief_surrogate(
-    name: str, epochs: int, device: str = "cpu"
+    name: str, epochs: int, device: str = "cpu", network: str = "mlp"
 ) -> tuple[ms.SurrogateValue, TensorDataModule]:
-    """The default surrogate of a data set, briefly trained, on a device; and the data."""
+    """A surrogate of a data set, briefly trained, on a device; and the data."""
     trained = Trained(name, seed=0)
-    value = trained.surrogate(max_epochs=epochs, trainer={"accelerator": "cpu"})
+    value = trained.surrogate(max_epochs=epochs, network=network, trainer={"accelerator": "cpu"})
     value.to(device)
     return value, trained.data
 

@@ -17,6 +17,7 @@ NETWORKS = {
     "transformer": ["value_function.network=transformer", "value_function.hidden=[32]"],
     "model": ["value_function.network=model"],
 }
+OWNERS = "value_function", "amortized"
 EXACT = ["estimator=exact", "instances=2"]
 
 
@@ -113,6 +114,27 @@ def test_series_are_explained_by_curves(tmp_path: Path) -> None:
     found = explained(tmp_path, data="waves")
     assert summary["players"] == 3
     assert found.efficiency_gap < 1e-5
+
+
+@pytest.mark.usefixtures("drawn_figures")
+@pytest.mark.parametrize(
+    ("words", "classifier", "network", "data"),
+    [
+        (WAVES, ["classifier=conv", CONV], "conv", "waves"),
+        (REVIEWS, [TRANSFORMER], "transformer", "reviews"),
+    ],
+)
+def test_networks_are_explained_in_one_pass(
+    words: list[str], classifier: list[str], network: str, data: str, tmp_path: Path
+) -> None:
+    own = NETWORKS[network]
+    amortized = ["amortized=default", "amortized.max_epochs=1", own[1].replace(*OWNERS)]
+    metrics = train(tmp_path, *words, *classifier, *FEW, *own, *amortized)
+    assert metrics["amortized"]["relative_error"] > 0
+    explain(tmp_path, *words, "estimator=amortized", "instances=2", "compare=[]")
+    found = explained(tmp_path, data=data)
+    assert found.made_by["relative_error"] == metrics["amortized"]["relative_error"]
+    assert found.efficiency_gap < 1e-4
 
 
 def test_channels_of_series_are_players(tmp_path: Path) -> None:

@@ -113,7 +113,10 @@ def _hint(rows: Any) -> str:
     floats = isinstance(rows, Tensor) and rows.is_floating_point()
     if not floats or bool((rows != rows.round()).any()):
         return ""
-    return "; if rows are token ids, give them as whole numbers, `x.long()`"
+    return (
+        "; if rows are token ids, give them as whole numbers, `x.long()`, or let the model make "
+        "them: `lambda x: model(x.long())`"
+    )
 
 
 def is_of(model: Any, package: str, names: Sequence[str]) -> bool:

@@ -222,6 +222,9 @@ def test_errors_at_the_door(trained: AmortizedExplainer) -> None:
     marginal = ms.imputed_value(model, ms.MarginalImputer(x))
     with pytest.raises(TypeError, match="Expected `value` to be a surrogate but got ImputedValue"):
         ms.fit_amortized(marginal, x)
+    pairs = trained.value.grouped([0, 0, 0, 0, 1, 1, 1, 1])
+    with pytest.raises(TypeError, match=r"got GroupedValue; .* of the very players"):
+        ms.fit_amortized(pairs, x)
     with pytest.raises(TypeError, match="Expected `value` to be a surrogate but got ImputedValue"):
         ms.amortized_shapley(marginal, x, explainer=trained)
     for name, wrong in {"seed": "abc", "evaluations": -3, "batch_size": "a"}.items():

@@ -133,7 +133,7 @@ def test_rows_of_whole_numbers_may_have_been_meant_as_such() -> None:
     model = torch.nn.Sequential(torch.nn.Embedding(5, 2), torch.nn.Flatten())
     tokens = torch.tensor([[1, 4], [0, 2]])
     assert as_model(model, tokens, returns="values").classes
-    with pytest.raises(RuntimeError, match=r"Sequential failed .* as whole numbers, `x\.long\(\)`"):
+    with pytest.raises(RuntimeError, match=r"Sequential failed .* `lambda x: model\(x.long\(\)\)`"):
         as_model(model, tokens.float(), returns="values")
 
 

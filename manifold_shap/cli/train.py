@@ -1,5 +1,6 @@
 """Trains a classifier and a value function into a run directory, or reuses what is there."""
 
+import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -62,6 +63,7 @@ def train(cfg: Any, sweep: Path | None = None, given: Sequence[str] = ()) -> dic
         KeyboardInterrupt: on Ctrl-C; the best checkpoint so far stays usable, and the same call
             continues from there.
     """
+    _check_one_process()
     usual = cfg.classifier.get("_target_") == registry.defaults("classifier", "mlp")["_target_"]
     chosen = any(name.partition(".")[0] == "classifier" for name in given)
     if usual and not chosen and cfg.data.get("task") == "regression":
@@ -87,6 +89,16 @@ def train(cfg: Any, sweep: Path | None = None, given: Sequence[str] = ()) -> dic
             "What was finished is kept, and so is the best checkpoint of a training, if there is "
             "one: explain.py can use it, and the same command continues from here."
         ) from None
+
+
+def _check_one_process() -> None:
+    count = os.environ.get("WORLD_SIZE", "1")
+    if count != "1":
+        raise ValueError(
+            f"Expected one process of this command but {count} were started, as by torchrun; give "
+            "trainer.devices=2, for which a training starts the others itself. For several "
+            "machines, start a script of your own that calls `ms.fit_surrogate` by torchrun."
+        )
 
 
 def _train_value(run: Run, recipe: Any) -> dict[str, Any]:

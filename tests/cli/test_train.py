@@ -83,6 +83,15 @@ def test_settings_that_cannot_be_are_refused(digits: Path, word: str, error: str
     assert contents(digits) == before
 
 
+def test_a_command_of_several_processes_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(ValueError, match=r"one process of this command but 2 .* trainer.devices=2"):
+        train_iris(tmp_path, "value_function=marginal")
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_changed_value_function_is_refused_and_nothing_is_lost(digits: Path) -> None:
     checkpoint = digits / "digits" / "surrogate" / "surrogate.ckpt"
     before = checkpoint.read_bytes()

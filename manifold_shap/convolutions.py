@@ -2,8 +2,7 @@
 
 The same code serves series (one axis of positions) and pictures (two). Normalisation is up to the
 network: without it a row's output does not depend on other rows in training, and the number of
-absent elements is not divided away. A block begins as its shortcut alone, its last weights being
-zero (as in Zhang et al. 2019, "Fixup initialization").
+absent elements is not divided away.
 """
 
 import math
@@ -70,6 +69,9 @@ def convolution(axes: int, inputs: int, outputs: int, width: int = 3, stride: in
 class ResidualBlock(nn.Module):
     """Two convolutions beside a shortcut (He et al. 2016), for inputs of any size.
 
+    Without normalisation the block begins as its shortcut alone, its last weights being zero (as in
+    Zhang et al. 2019, "Fixup initialization").
+
     >>> import torch
     >>> ResidualBlock(2, 3, 8, stride=2)(torch.zeros(5, 3, 9, 4)).shape
     torch.Size([5, 8, 5, 2])
@@ -79,8 +81,8 @@ class ResidualBlock(nn.Module):
         inputs, outputs: channels.
         stride: 2 halves the sizes, rounded up.
         activation: one of `nn.ACTIVATIONS`.
-        normalised: whether both convolutions are followed by batch normalisation: fewer steps lead
-            as far, but in training a row's output then depends on the other rows.
+        normalised: whether convolutions are followed by batch normalisation: fewer steps lead as
+            far, but in training a row's output then depends on the other rows.
     """
 
     def __init__(
@@ -94,20 +96,20 @@ class ResidualBlock(nn.Module):
     ) -> None:
         super().__init__()
         self.channels = outputs
-        first, last = (
-            convolution(axes, inputs, outputs, 3, stride),
-            convolution(axes, outputs, outputs),
-        )
-        parts = [first, make_activation(activation), last]
-        if normalised:
-            parts = [first, BATCH_NORMS[axes](outputs), parts[1], last, BATCH_NORMS[axes](outputs)]
-        nn.init.zeros_(parts[-1].weight)  # type: ignore[arg-type]
-        self.change = nn.Sequential(*parts)
+        first = convolution(axes, inputs, outputs, stride=stride)
+        last = convolution(axes, outputs, outputs)
         self.shortcut = nn.Sequential()
-        if stride > 1:
-            self.shortcut.append(_POOLS[axes](stride, ceil_mode=True))
-        if inputs != outputs:
-            self.shortcut.append(convolution(axes, inputs, outputs, width=1))
+        if normalised:
+            norm, again, beside = (BATCH_NORMS[axes](outputs) for _ in range(3))
+            self.change = nn.Sequential(first, norm, make_activation(activation), last, again)
+            self.shortcut.extend([convolution(axes, inputs, outputs, 1, stride), beside])
+        else:
+            nn.init.zeros_(last.weight)  # type: ignore[arg-type]
+            self.change = nn.Sequential(first, make_activation(activation), last)
+            if stride > 1:
+                self.shortcut.append(_POOLS[axes](stride, ceil_mode=True))
+            if inputs != outputs:
+                self.shortcut.append(convolution(axes, inputs, outputs, width=1))
         self.activation = make_activation(activation)
 
     def forward(self, x: Float[Tensor, "rows inputs *size"]) -> Float[Tensor, "rows outputs *less"]:

@@ -99,6 +99,8 @@ class Deadly(TensorDataset):
         return super().__getitem__(number)
 
 
+# torch's own iterator may complain of its lost worker when it is collected.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_training_whose_worker_has_ended_goes_on(tmp_path: Path) -> None:
     trainer = {"accelerator": "cpu", "limit_train_batches": 10}
     loader, given = DataLoader(Deadly(tmp_path / "dead"), num_workers=1), {"trainer": trainer}

@@ -44,11 +44,19 @@ def check_positions(event: Sequence[int]) -> tuple[int, ...]:
     return tuple(event[1:])
 
 
-def convolution(axes: int, inputs: int, outputs: int, width: int = 3, stride: int = 1) -> nn.Module:
+def convolution(
+    axes: int,
+    inputs: int,
+    outputs: int,
+    width: int = 3,
+    stride: int = 1,
+    normalised: bool = False,
+) -> nn.Module:
     """A convolution along one or two axes, which keeps sizes or, with a stride of 2, halves them.
 
-    Sizes are rounded up. Weights keep the scale of inputs that pass a ReLU behind them (He et al.
-    2015).
+    Sizes are rounded up. Initial weights keep the scale of inputs that pass a ReLU behind them (He
+    et al. 2015). Normalisation makes scales equal anyway: then torch's own weights are smaller, and
+    steps of the same learning rate turn them further.
 
     >>> import torch
     >>> convolution(1, 2, 4, stride=2)(torch.zeros(5, 2, 7)).shape
@@ -59,10 +67,12 @@ def convolution(axes: int, inputs: int, outputs: int, width: int = 3, stride: in
         inputs, outputs: channels.
         width: of the window, odd.
         stride: positions from one window to the next.
+        normalised: whether batch normalisation is behind it.
     """
     layer = _CONVOLUTIONS[axes](inputs, outputs, width, stride, padding=width // 2)
-    nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
-    nn.init.zeros_(layer.bias)  # type: ignore[arg-type]
+    if not normalised:
+        nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+        nn.init.zeros_(layer.bias)  # type: ignore[arg-type]
     return layer
 
 
@@ -96,13 +106,13 @@ class ResidualBlock(nn.Module):
     ) -> None:
         super().__init__()
         self.channels = outputs
-        first = convolution(axes, inputs, outputs, stride=stride)
-        last = convolution(axes, outputs, outputs)
+        first = convolution(axes, inputs, outputs, 3, stride, normalised)
+        last = convolution(axes, outputs, outputs, normalised=normalised)
         self.shortcut = nn.Sequential()
         if normalised:
             norm, again, beside = (BATCH_NORMS[axes](outputs) for _ in range(3))
             self.change = nn.Sequential(first, norm, make_activation(activation), last, again)
-            self.shortcut.extend([convolution(axes, inputs, outputs, 1, stride), beside])
+            self.shortcut.extend([convolution(axes, inputs, outputs, 1, stride, True), beside])
         else:
             nn.init.zeros_(last.weight)  # type: ignore[arg-type]
             self.change = nn.Sequential(first, make_activation(activation), last)

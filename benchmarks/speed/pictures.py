@@ -21,7 +21,7 @@ QUICK = {"epochs": 1, "conv_epochs": 1, "outputs": ["probability"], "pairs": 200
 def run(
     data: str = "mnist",
     epochs: int = 30,  # of the perceptron
-    conv_epochs: int = 14,  # of the convolutional network: as many as take about the same time
+    conv_epochs: int = 12,  # of the convolutional network: as many as take about the same time
     outputs: tuple[str, ...] = ("probability", "ilr"),
     pairs: int = 50_000,  # of a row and a coalition, in each error
     draws: int = 64,  # of the error off the manifold
@@ -33,7 +33,12 @@ def run(
     sides: dict[str, dict[str, Any]] = {
         "mlp": {"max_epochs": epochs},
         # The game that is scored is of scattered pixels.
-        "conv": {"network": "conv", "max_epochs": conv_epochs, "blocks": 0.0},
+        "conv": {
+            "network": "conv",
+            "max_epochs": conv_epochs,
+            "learning_rate": 3e-3,
+            "blocks": 0.0,
+        },
     }
     found: dict[str, Any] = {}
     for output in outputs:

@@ -61,7 +61,7 @@ class Convolution(SurrogateNetwork):
         # One position each: then what a player changes in the first layer is a window.
         self.single = self.mask_channels == 1 and math.prod(size) == self.players
         channels = event[0] + self.mask_channels
-        self.stem: Any = convolution(axes, channels, hidden[0], _WINDOW, _STRIDE)
+        self.stem: Any = convolution(axes, channels, hidden[0], _WINDOW, _STRIDE, normalised=True)
         self.norm: Any = BATCH_NORMS[axes](hidden[0])
         self.activation = make_activation(activation)
         self.behind = nn.Sequential(

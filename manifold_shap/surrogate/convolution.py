@@ -107,7 +107,7 @@ class Convolution(SurrogateNetwork):
         score = score[..., None]
         return self.of_scores(torch.cat((score, score + moved), dim=-1).mT, chosen)
 
-    def linearized_cost(self, outputs: int) -> float:
+    def linearized_cost(self, outputs: int) -> float | None:
         """What `linearized` costs for a coalition and so many outputs, in values one by one.
 
         Counts multiplications: the first layer is computed anew for every place in the window, and

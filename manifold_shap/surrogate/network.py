@@ -8,7 +8,6 @@ and is trained by
 learns the on-manifold value function. No labels enter: any rows of the data distribution serve.
 """
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -176,12 +175,12 @@ class SurrogateNetwork(nn.Module, ABC):
         score = score.detach()[..., None]
         return self.of_scores(torch.cat((score, score + moved), dim=-1).mT, chosen)
 
-    def linearized_cost(self, outputs: int) -> float:
+    def linearized_cost(self, outputs: int) -> float | None:
         """What `linearized` costs for a coalition and so many outputs, in values one by one.
 
-        Infinite where it is too far from `around` to be worth anything.
+        None where it is too far from `around` to be worth anything.
         """
-        return math.inf if self.players < _MANY_PLAYERS else 1.0 + 2.0 * outputs
+        return None if self.players < _MANY_PLAYERS else 1.0 + 2.0 * outputs
 
     def scores(
         self, raw: Float[Tensor, "*batch outputs"], chosen: Int64[Tensor, " chosen"] | None

@@ -135,12 +135,12 @@ class SurrogateValue(ModelValue):
             most = self._coalitions_per_call(x, batch_size)
             return self.surrogate.around(encoded(x, self.schema), mask, most).float()
 
-    def linearized(self, chosen: Int64[Tensor, " chosen"] | None = None) -> Linearized:
+    def linearized(self, chosen: Int64[Tensor, " chosen"] | None = None) -> Linearized | None:
         """The network, or part of it, replaced by its derivative: `SurrogateNetwork.linearized`."""
+        cost = self.surrogate.linearized_cost(len(self.outputs if chosen is None else chosen))
 
         def around(x: Tensor, mask: Tensor, keys: Tensor, batch_size: int | None = None) -> Tensor:
             with self.products():
                 return self.surrogate.linearized(encoded(x, self.schema), mask, chosen).float()
 
-        outputs = len(self.outputs) if chosen is None else len(chosen)
-        return Linearized(self.surrogate.linearized_cost(outputs), around)
+        return None if cost is None else Linearized(cost, around)

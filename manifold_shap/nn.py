@@ -142,10 +142,10 @@ class MaskedLinear(nn.Module):
 
     def of_terms(
         self,
-        terms: Float[Tensor, "batch players outputs"],
+        terms: Float[Tensor, "batch every outputs"],
         mask: Bool[Tensor, "batch m players"],
     ) -> Float[Tensor, "batch m outputs"]:
-        """The layer's output from the terms of the players."""
+        """The layer's output from the terms of the players, or of the first of them."""
         terms = terms[:, : mask.shape[2]]
         return torch.baddbmm(self.bias.to(terms.dtype), mask.to(terms.dtype), terms)
 

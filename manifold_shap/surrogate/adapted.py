@@ -122,7 +122,10 @@ class AdaptedModel(_OfOutputs):
             rows = torch.where(absent > 0, self.told.any_token, rows).long()
         else:
             rows = (1 - absent) * rows + absent * self.instead
-        found, _ = as_outputs(self.module(rows))
+        try:
+            found, _ = as_outputs(self.module(rows))
+        finally:
+            del self.told.absent  # With its graph it could not be copied.
         return found.reshape(len(rows), -1).unflatten(0, mask.shape[:2])
 
     def finished(self, raw: Float[Tensor, "*batch outputs"]) -> Float[Tensor, "*batch outputs"]:

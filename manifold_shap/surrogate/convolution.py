@@ -163,8 +163,9 @@ class Convolution(SurrogateNetwork):
         size, axes = x.shape[2:], first.ndim - 3
         edge = [_WINDOW // 2, _WINDOW // 2 + _STRIDE] * axes
         rows = F.pad(torch.cat((x, torch.ones_like(x[:, :1])), dim=1), edge)
-        # Zero beyond the edge, where nobody is toggled.
+        # Zero beyond the edge, and for players that padded rows lack: nobody is toggled there.
         signs = torch.where(mask, -1.0, 1.0).to(x.dtype)
+        signs = F.pad(signs, (0, self.players - mask.shape[2]))
         signs = F.pad(signs[..., self.index[0]], edge)
         moved = first.new_zeros(*mask.shape[:2], slope.shape[2], *signs.shape[2:])
         for weight, window in self._windows(first.shape[3:]):
@@ -173,7 +174,8 @@ class Convolution(SurrogateNetwork):
             changed = self.activation(toggled) - active
             moved[window] += torch.einsum("bmc...,bmkc...->bmk...", changed, slope)
         inside: Any = (..., *(slice(_WINDOW // 2, _WINDOW // 2 + length) for length in size))
-        return moved[inside].flatten(3)[..., self.index[0].flatten().argsort()]
+        place = self.index[0].flatten().argsort()[: mask.shape[2]]
+        return moved[inside].flatten(3)[..., place]
 
     def _windows(self, size: Sequence[int]) -> Iterator[tuple[Tensor, Any]]:
         """The weights of each place in the window, and the padded inputs that they multiply."""

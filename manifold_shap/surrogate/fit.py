@@ -138,13 +138,13 @@ def fit_surrogate(
     few, dtype = rows.train[:64], whole_dtype(x_train)
     wrapped = model_for(model, few if dtype is None else few.to(dtype), space, rows.codebook)
     target, held_out = training_targets(wrapped, space, rows, chosen["directory"])
-    whole = sample_of(rows.train)
+    whole, described = sample_of(rows.train), [*map(stand_in_of, (seen, seen_validation))]
     settings = {
         **rows.settings,
         "outputs": space.outputs(wrapped.classes),
         "space": space.settings,
         "dtype": dtype and str(dtype).removeprefix("torch."),
-        "network": network_settings(kind, of_network, stand_in_of(seen), wrapped),
+        "network": network_settings(kind, of_network, described, wrapped),
         "teacher": None,
     }
     drawn = None

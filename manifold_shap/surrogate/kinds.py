@@ -48,14 +48,14 @@ def kind_of(network: Any) -> str:
 
 
 def network_settings(
-    kind: str, options: Mapping[str, Any], x: Tensor, model: Model
+    kind: str, options: Mapping[str, Any], rows: Sequence[Tensor], model: Model
 ) -> dict[str, Any]:
     """Settings from which `make_network` makes a network, as plain data.
 
     Args:
         kind: one of `KINDS`.
         options: `hidden`, `activation` and `patch`; None for the usual ones of this kind.
-        x: training rows, as the network sees them.
+        rows: those of the training and of the validation, as the network sees them.
         model: the model to explain.
 
     Raises:
@@ -64,8 +64,8 @@ def network_settings(
     given = {name: option for name, option in options.items() if option is not None}
     taken = set(inspect.signature(KINDS[kind].__init__).parameters)
     check_known(given, sorted(taken & set(options)), f"options of the network {kind!r}")
-    if kind == "transformer" and x.ndim == 2:
-        given["vocabulary"] = tokens_in(x)
+    if kind == "transformer" and rows[0].ndim == 2:
+        given["vocabulary"] = max(map(tokens_in, rows))
     if kind == "model":
         given["returns"] = model.returns
     return {"kind": kind, **given}

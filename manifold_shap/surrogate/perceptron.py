@@ -170,7 +170,8 @@ class Perceptron(SurrogateNetwork):
         """What each player adds to the first layer, this layer for coalitions, and signs."""
         dtype = product_dtype(x)
         with torch.autocast(x.device.type, enabled=False):
-            terms = self.first.terms(self.flat(x))
+            # Of padded rows there are the first players alone.
+            terms = self.first.terms(self.flat(x))[:, : mask.shape[2]]
             # Summed in single precision; what is behind takes its inputs in that of products.
             first = self.first.of_terms(terms, mask).to(dtype)
             terms = terms.to(dtype)

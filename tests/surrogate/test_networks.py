@@ -1,5 +1,6 @@
 """Every network of a surrogate: what it must not see, what it is told, and its derivatives."""
 
+import copy
 from typing import Any
 
 import pytest
@@ -224,6 +225,31 @@ def test_large_rows_come_in_small_batches() -> None:
 
 
 @torch.no_grad()
+def test_masks_of_padded_rows_are_over_the_first_players() -> None:
+    index = pixels(SERIES)
+    for network in (
+        Perceptron(SERIES, index, 3, True, [8], padding=0.0),
+        Convolution(SERIES, index, 3, True, [4, 8], padding=0.0),
+        Transformer(SERIES, index, 3, True, [32], padding=0.0, patch=1),
+    ):
+        x, mask = some(network.eval(), m=3)
+        x[..., 6:] = 0.0
+        mask[..., 6:] = False
+        mask[..., :2] = torch.tensor([True, False])
+        short = mask[..., :6]
+        torch.testing.assert_close(network(x, short), network(x, mask))
+        for few, every in (
+            (network.around(x, short), network.around(x, mask)),
+            (network.linearized(x, short), network.linearized(x, mask)),
+        ):
+            torch.testing.assert_close(few, every[:, :, :7], rtol=0, atol=1e-6)
+        orders = torch.rand(4, 2, 6).argsort(-1)
+        nested = orders.argsort(-1)[:, :, None] < torch.arange(1, 6)[:, None]
+        expected = network(x, nested.flatten(1, 2)).unflatten(1, (2, -1))
+        torch.testing.assert_close(network.along(x, orders), expected, rtol=0, atol=1e-6)
+
+
+@torch.no_grad()
 def test_first_layers_of_convolutions_are_exact_before_a_linear_network() -> None:
     for kind in ("conv", "conv of series"):
         network = make(kind)
@@ -266,6 +292,25 @@ def test_padding_changes_nothing_for_a_transformer() -> None:
     assert network(torch.zeros(1, 10), mask[:1]).isfinite().all()
     with pytest.raises(ValueError, match=r"Expected tokens from 0 to 19, whole numbers, but got 1"):
         network(x + 19, mask)
+
+
+def test_tokens_of_held_out_rows_are_known() -> None:
+    x = torch.randint(1, 8, (40, 5), generator=torch.Generator().manual_seed(0))
+    held_out = x[:8].clone()
+    held_out[0, 0] = 11
+    value = ms.fit_surrogate(
+        lambda x: torch.nn.functional.one_hot(x[:, 0].clamp(max=2), 3).float(), x,
+        x_validation=held_out, network="transformer", hidden=[32], max_epochs=1, batch_size=8,
+        trainer={"accelerator": "cpu", "limit_train_batches": 2}, progress=False,
+    )  # fmt: skip
+    assert value.surrogate.stem.embedding.num_embeddings == 12
+
+
+def test_a_copy_of_the_model_can_be_copied_after_it_was_linearized() -> None:
+    network = make("model")
+    x, mask = some(network)
+    before = network.linearized(x, mask)
+    assert torch.equal(copy.deepcopy(network).linearized(x, mask), before)
 
 
 def data(rows: int = 300) -> tuple[Tensor, nn.Module]:

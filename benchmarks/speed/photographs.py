@@ -2,8 +2,8 @@
 
 The model is EfficientNet-Lite0 with ImageNet weights from a package, the pictures are crops of
 scikit-image's photographs, and no photograph is in two of the parts (`support/photographs.py`). One
-epoch of training, then the five most probable classes of test crops by sampling and by an amortised
-explainer; relative errors are against a long run. Memory is the most that the process had at once.
+epoch of training, then the five most probable classes of test crops by sampling; errors are
+against a long run. Memory is the most that the process had at once.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ from benchmarks.support.precision import precision
 from benchmarks.timing import in_own_process, peak_memory, timed
 
 TITLE = "Photographs"
-QUICK = {"count": 16, "explained": 1, "budgets": [128], "reference": 256, "amortized": 0}
+QUICK = {"count": 16, "explained": 1, "budgets": [128], "reference": 256}
 PATCH = 32
 TOP = 5
 
@@ -25,14 +25,13 @@ def run(
     explained: int = 4,  # test crops
     budgets: tuple[int, ...] = (256, 512, 1024),  # values for each picture
     reference: int = 20_000,  # values behind the reference
-    amortized: int = 10,  # epochs of the amortised explainer; 0: none
 ) -> dict[str, Any]:
     """All figures, from a process of its own."""
-    return in_own_process(_measured, count, explained, tuple(budgets), reference, amortized)
+    return in_own_process(_measured, count, explained, tuple(budgets), reference)
 
 
 def _measured(
-    count: int, explained: int, budgets: tuple[int, ...], reference: int, amortized: int
+    count: int, explained: int, budgets: tuple[int, ...], reference: int
 ) -> dict[str, Any]:
     train, validation, test = (
         crops("train", count), crops("validation", max(2, count // 10)), crops("test", 24)

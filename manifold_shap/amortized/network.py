@@ -122,16 +122,16 @@ class AmortizedNetwork(nn.Module, ABC):
         base: Tensor,
     ) -> Float[Tensor, "batch pairs outputs"]:
         """(v(S) - v(N - S)) / 2 of coalitions."""
-        both = torch.cat((mask, ~mask), dim=1)
+        # A row's coalitions have none of the players that it lacks.
+        owned = self.owned(surrogate, x)[:, None]
+        both = torch.cat((mask, ~mask), dim=1) & owned
         rows = max(1, _ELEMENTS // (both.shape[1] * x[0].numel()))
         parts = zip(x.split(rows), both.split(rows), strict=True)
         values = torch.cat([surrogate(some, own) for some, own in parts]).float()
         values = values if self.chosen is None else values[..., self.chosen]
-        size = (both & self.owned(surrogate, x)[:, None]).sum(2, keepdim=True)
+        size, every = both.sum(2, keepdim=True), owned.sum(2, keepdim=True)
         values = torch.where(size == 0, base, values)
-        values = torch.where(
-            size == self.owned(surrogate, x).sum(1)[:, None, None], (base + change)[:, None], values
-        )
+        values = torch.where(size == every, (base + change)[:, None], values)
         present, absent = values.chunk(2, dim=1)
         return (present - absent) / 2
 

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from manifold_shap._checks import check_finite, to_tensor
+from manifold_shap._loaders import check_order, collated
 
 # Bytes of rows in memory at once: of a pass over all of them, and of those that stand for all.
 _PASSED, _SAMPLED = 2**24, 2**24
@@ -265,13 +266,16 @@ class _Gathered(Dataset[Tensor]):
 def stored(x: Any, name: str = "x_train") -> Any:
     """Rows of a data set, of a loader's data set or of a file, as `StoredRows`; others as they are.
 
+    Of a loader the rows are gathered as `collate_fn` has them, and in an order of their own: a
+    training, which cuts its own batches, takes each as often as any other.
+
     >>> stored(torch.zeros(2, 3))
     tensor([[0., 0., 0.],
             [0., 0., 0.]])
 
     Raises:
         TypeError: a data set that can only be iterated over, or whose items are no tensors.
-        ValueError: no rows.
+        ValueError: no rows; a loader that chooses among them by a sampler.
     """
     dataset = x.dataset if isinstance(x, DataLoader) else x
     if isinstance(dataset, IterableDataset):
@@ -282,10 +286,11 @@ def stored(x: Any, name: str = "x_train") -> Any:
             "mmap_mode='r')`."
         )
     if isinstance(x, DataLoader):
-        workers = {"num_workers": x.num_workers}
+        check_order(x, name)
+        workers = {"num_workers": x.num_workers, "worker_init_fn": x.worker_init_fn}
         if x.num_workers:
             workers["multiprocessing_context"] = x.multiprocessing_context
-        return DatasetRows(dataset, name, workers)
+        return DatasetRows(collated(x), name, workers)
     if isinstance(x, Dataset):
         return DatasetRows(x, name)
     return ArrayRows(x, name) if isinstance(x, np.memmap) else x

@@ -22,6 +22,7 @@ LAYERS = (
         "_progress",
         "_arrays",
         "_checks",
+        "_loaders",
         "_stored",
         "_random",
         "_version",

@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    SubsetRandomSampler,
+    TensorDataset,
+    WeightedRandomSampler,
+)
 
 from manifold_shap._stored import ArrayRows, DatasetRows, MappedRows, PartRows, StoredRows, stored
 
@@ -138,3 +146,50 @@ def test_what_fails_in_a_worker_is_said_alike() -> None:
     loader = DataLoader(bad(KeyError("gone")), num_workers=1)
     with pytest.raises(ValueError, match=r"^Expected `x_train\[2\]` to be .* KeyError: 'gone'\.$"):
         list(stored(loader).split(10))
+
+
+def padded(items: list[Tensor]) -> tuple[Tensor, int]:
+    """Pads texts to six tokens, with what is no row behind them."""
+    rows = torch.zeros(len(items), 6)
+    for row, item in zip(rows, items, strict=True):
+        row[: len(item)] = item
+    return rows, len(items)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_rows_are_as_the_loader_collates_them(workers: int) -> None:
+    texts = [torch.arange(1.0, length) for length in (4, 7, 2, 5)]
+    loader = DataLoader(Items(texts), batch_size=2, collate_fn=padded, num_workers=workers)
+    assert torch.equal(torch.cat(list(stored(loader).split(3))), padded(texts)[0])
+    # Without batches a function of an item, not of a list of them.
+    single = DataLoader(Items(texts), batch_size=None, collate_fn=lambda item: item.sum()[None])
+    assert stored(single)[:].tolist() == [[6.0], [21.0], [1.0], [10.0]]
+
+
+def test_what_a_loader_collates_to_no_row_is_named() -> None:
+    texts = [torch.ones(3), torch.ones(2)]
+    loader = DataLoader(Items(texts), collate_fn=torch.stack)
+    with pytest.raises(ValueError, match=r"row 1 has \(2,\) and row 0 \(3,\).* pad them to one"):
+        stored(loader)[:]
+    with pytest.raises(TypeError, match="but item 0 is dict"):
+        stored(DataLoader(Items(texts), collate_fn=lambda items: {"x": items}))
+    with pytest.raises(ValueError, match=r"`x_train\[0\]` .* `collate_fn` made 3 rows of one item"):
+        stored(DataLoader(Items(texts), collate_fn=torch.cat))
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({"sampler": SubsetRandomSampler([0, 1])}, "SubsetRandomSampler"),
+        ({"sampler": WeightedRandomSampler([0.9, 0.1], 2)}, "WeightedRandomSampler"),
+        ({"sampler": [1, 0]}, "list"),
+        ({"batch_sampler": [[0], [1]]}, "list"),
+        ({"batch_sampler": BatchSampler(SubsetRandomSampler([0]), 1, False)}, "SubsetRandomSamp"),
+        ({"batch_size": None, "sampler": SubsetRandomSampler([0])}, "SubsetRandomSampler"),
+    ],
+)
+def test_a_loader_that_chooses_rows_is_refused(options: dict[str, Any], name: str) -> None:
+    loader = DataLoader(TensorDataset(X[:2]), **options)
+    message = rf"`x_train` to be a loader of all rows alike.* sampler is a {name}.*Subset\(dataset"
+    with pytest.raises(ValueError, match=message):
+        stored(loader)

@@ -1,6 +1,7 @@
 """Every network of a surrogate: what it must not see, what it is told, and its derivatives."""
 
 import copy
+import warnings
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 import manifold_shap as ms
 from manifold_shap.surrogate.adapted import AdaptedModel, OwnNetwork
 from manifold_shap.surrogate.convolution import Convolution
+from manifold_shap.surrogate.kinds import warn_if_blind
 from manifold_shap.surrogate.network import SurrogateNetwork
 from manifold_shap.surrogate.perceptron import Perceptron
 from manifold_shap.surrogate.transformer import Transformer
@@ -409,6 +411,23 @@ class Blind(Masked):
         return super().forward(torch.ones_like(x), torch.ones_like(mask))
 
 
+class Half(Masked):
+    """Sees absent elements as 0, and not that they are absent."""
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        return super().forward(x, torch.ones_like(mask))
+
+
+def test_zero_that_is_padding_is_no_element_of_a_player() -> None:
+    x = torch.tensor([[3.0, 1.0, 2.0, 0.0], [5.0, 4.0, 0.0, 0.0]])
+    for padding in (None, 0.0):
+        network = OwnNetwork((4,), range(4), 2, True, padding, Half((4,), 2))
+        with warnings.catch_warnings(record=True) as given:
+            warnings.simplefilter("always")
+            warn_if_blind(network, x)
+        assert len(given) == (padding is None)
+
+
 class Short(Masked):
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         return super().forward(x, mask)[:1]
@@ -435,6 +454,8 @@ def test_bad_networks_are_named() -> None:
         ms.fit_surrogate(model, x, network=Undefined(event, 2), **quick)
     with pytest.warns(UserWarning, match=r"does not depend on the mask"):
         ms.fit_surrogate(model, x, network=Blind(event, 2), **quick)
+    with pytest.warns(UserWarning, match=r"cannot tell an absent element .* by at most 0, on 6 ro"):
+        ms.fit_surrogate(model, x, network=Half(event, 2), **quick)
     with pytest.raises(ValueError, match="Expected `network` to be one of"):
         ms.fit_surrogate(model, x, network="cnn", **quick)
     with pytest.raises(TypeError, match="or a torch module of rows and masks but got int"):

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -175,7 +176,7 @@ def _select_once(
     outputs: Outputs,
 ) -> Callable[[Tensor, Tensor], Tensor]:
     """The value function of chosen outputs, the same for all blocks."""
-    if isinstance(estimator, partial) and isinstance(estimator.keywords.get("outputs"), int):
+    if isinstance(estimator, partial) and isinstance(estimator.keywords.get("outputs"), Integral):
         raise ValueError(
             "Expected names of `outputs` in the settings of the estimator, or their positions, "
             "since the largest ones may differ from block to block; give "

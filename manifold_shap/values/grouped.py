@@ -14,9 +14,10 @@ from manifold_shap.players import Players, as_labels
 from manifold_shap.segmentation import check_labels
 from manifold_shap.tables.rows import constant_players
 from manifold_shap.values.base import Estimate, ValueFunction
+from manifold_shap.values.forwarding import ForwardingValue
 
 
-class GroupedValue(ValueFunction):
+class GroupedValue(ForwardingValue):
     """A value function whose players are groups of the players of another one.
 
         >>> from manifold_shap.values.wrapped import as_value_function
@@ -61,7 +62,6 @@ class GroupedValue(ValueFunction):
         groups: Any,
         count: int | None = None,
     ) -> None:
-        self.value = value
         self._labels: Callable[[Tensor], Any] | None = None
         if count is not None and (isinstance(groups, Tensor) or not callable(groups)):
             raise ValueError(
@@ -89,23 +89,12 @@ class GroupedValue(ValueFunction):
             else Players.of_rows(value.players.event, len(names), names)
         )
         constant_players(players, value.schema)  # Their names are not for groups.
-        super().__init__(players, value.outputs, value.space, value.classes)
+        super().__init__(value, players)
         self._member = member
-        self.name = value.name
-        self.draws, self.sampled = value.draws, value.sampled
-        self.batch_size, self.schema, self.seen = value.batch_size, value.schema, value.seen
-
-    @property
-    def device(self) -> torch.device:
-        return self.value.device
-
-    def to(self, device: torch.device | str) -> "GroupedValue":
-        self.value.to(device)
-        return self
 
     @property
     def provenance(self) -> dict[str, Any]:
-        return {**self.value.provenance, "groups": len(self.players)}
+        return {**super().provenance, "groups": len(self.players)}
 
     def owners(self, x: Tensor) -> Int64[Tensor, "batch *event"]:
         if self._labels is None:
@@ -133,12 +122,6 @@ class GroupedValue(ValueFunction):
 
     def sampled_values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Estimate:
         return self.value.sampled_values(x, self._ungrouped(x, mask), keys)
-
-    def prediction(self, x: Tensor) -> Tensor:
-        return self.value.prediction(x)
-
-    def base(self, x: Tensor) -> Tensor:
-        return self.value.base(x)
 
     def _ungrouped(
         self, x: Tensor, mask: Bool[Tensor, "batch m groups"]

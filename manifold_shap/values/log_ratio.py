@@ -48,6 +48,7 @@ class LogRatioOfMean(ModelValue):
         self.name = f"log-ratio of {value.name}"
         self.draws, self.sampled = value.draws, value.sampled
         self.batch_size, self.schema, self.seen = value.batch_size, value.schema, value.seen
+        self.quality, self.training_law = value.quality, value.training_law
 
     def to(self, device: torch.device | str) -> "LogRatioOfMean":
         super().to(device)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from numbers import Integral
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
@@ -15,14 +16,16 @@ from torch import Tensor
 from manifold_shap._checks import check_distinct, check_whole
 from manifold_shap._words import check_choice
 from manifold_shap.values.base import Estimate, Linearized, ValueFunction
+from manifold_shap.values.forwarding import ForwardingValue
 
-# See `ValueFunction.select`; None for all.
-Outputs = int | str | Sequence[int | str] | None
+# An output by its name or its position; those of `ValueFunction.select`, None for all.
+Output = int | np.integer | str
+Outputs = Output | Sequence[Output] | None
 # Rows in one call of a model for its predictions.
 _ROWS = 1024
 
 
-class SelectedValue(ValueFunction):
+class SelectedValue(ForwardingValue):
     """A value function of some of the outputs of another one; `ValueFunction.select` makes it.
 
         >>> from manifold_shap.values.wrapped import as_value_function
@@ -32,7 +35,7 @@ class SelectedValue(ValueFunction):
         tensor([[[2.]]])
 
     Attributes:
-        value: the value function of all outputs.
+        value: that of all outputs.
         chosen: numbers of the outputs among its own.
 
     Args:
@@ -45,7 +48,7 @@ class SelectedValue(ValueFunction):
             are log-ratios, which mean nothing one by one.
     """
 
-    def __init__(self, value: ValueFunction, outputs: Sequence[int | str]) -> None:
+    def __init__(self, value: ValueFunction, outputs: Sequence[Output]) -> None:
         if value.space.partition(value.classes) is not None:
             raise ValueError(
                 f"Expected all outputs in {value.space.name!r}, which are coordinates of one "
@@ -57,25 +60,13 @@ class SelectedValue(ValueFunction):
             raise ValueError("Expected at least one output in `outputs` but got none.")
         names = [value.outputs[k] for k in numbers]
         check_distinct(names, "outputs", "name each of them once")
-        # Not `classes`: the outputs are not those of T of all classes any more.
-        super().__init__(value.players, names, value.space)
-        self.value, self.chosen = value, torch.tensor(numbers)
-        self.name = value.name
-        self.draws, self.sampled = value.draws, value.sampled
-        self.batch_size, self.schema, self.seen = value.batch_size, value.schema, value.seen
-
-    @property
-    def device(self) -> torch.device:
-        return self.value.device
-
-    def to(self, device: torch.device | str) -> "SelectedValue":
-        self.value.to(device)
-        return self
+        super().__init__(value, outputs=names)
+        self.chosen = torch.tensor(numbers)
 
     @property
     def provenance(self) -> dict[str, Any]:
         # Of outputs that a selection selects from, too.
-        return {"outputs_of": len(self.value.outputs), **self.value.provenance}
+        return {"outputs_of": len(self.value.outputs), **super().provenance}
 
     def owners(self, x: Tensor) -> Int64[Tensor, "batch *event"]:
         return self.value.owners(x)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -179,3 +180,17 @@ def test_nothing_is_computed_for_other_outputs() -> None:
     ms.coalition_shapley(SelectedValue(value, [2, 0]), made.x, coalitions=32)
     assert asked
     assert all(each == [2, 0] for each in asked)
+
+
+def test_numbers_of_numpy_choose_outputs(tmp_path: Path) -> None:
+    value, x = named("a", "b", "c"), uniform(3, 6)
+    for count, position in ((np.int64(2), np.int32(0)), (np.uint8(2), np.int64(-3))):
+        largest, first = value.select(2, x).outputs, ("a",)
+        assert ms.exact_shapley(value, x, outputs=count).outputs == largest
+        assert ms.exact_shapley(value, x, outputs=[position]).outputs == first
+        path = tmp_path / "rows.zarr"
+        ms.explain_rows(path, value, x, ms.exact_shapley, outputs=count, block=2)
+        assert ms.Explanation.load(path).outputs == largest
+        some = partial(ms.exact_shapley, outputs=count)
+        with pytest.raises(ValueError, match=r"differ from block to block; give outputs=2 to"):
+            ms.explain_rows(path, value, x, some, block=2)

@@ -1,0 +1,51 @@
+"""Value functions made of another one: what they do not change is that of the other."""
+
+from typing import Any
+
+import pandas as pd
+import pytest
+import torch
+
+import manifold_shap as ms
+from manifold_shap.coalitions import SizeUniform
+from manifold_shap.values.seen import Seen
+from tests.examples import VALUES
+
+# What every value function has of the class, before anything is set.
+SETTINGS = sorted(ms.ValueFunction.__annotations__)
+
+
+def described() -> ms.ValueFunction:
+    """A value function whose every attribute differs from the usual one."""
+    value = VALUES["surrogate"]().value
+    players = len(value.players)
+    value.name, value.draws, value.sampled, value.batch_size = "mine", 3, True, 77
+    frame = pd.DataFrame(torch.rand(9, players).numpy()).add_prefix("x")
+    value.schema = ms.Schema.fit(frame)
+    value.seen = Seen(torch.zeros(players), torch.ones(players))
+    value.quality, value.training_law = {"mse": 0.5}, SizeUniform(players)
+    return value
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_attributes_are_those_of_the_value_function_within(name: str) -> None:
+    value = described()
+    first, last = value.outputs[0], value.outputs[-1]
+    known: Any = vars(value)[name]
+    assert known != vars(ms.ValueFunction)[name]
+    grouped = value.grouped({"two": ["x0", "x1"]})
+    for outer in (value.select([last]), grouped, value.select([last, first]).select([first])):
+        if outer is grouped and name == "training_law":
+            assert outer.training_law is None  # It was of other players.
+        else:
+            assert vars(outer)[name] is known
+
+
+def test_what_was_measured_is_recorded_of_a_selection_and_of_groups() -> None:
+    value = described()
+    some = value.select([value.outputs[0]])
+    assert some.provenance == {"outputs_of": len(value.outputs), **value.provenance}
+    assert value.grouped({"two": ["x0", "x1"]}).provenance["quality"] == {"mse": 0.5}
+    some.quality = {"mse": 0.25}
+    assert some.provenance["quality"] == {"mse": 0.25}
+    assert value.provenance["quality"] == {"mse": 0.5}

@@ -1,6 +1,7 @@
 """Rows that need not fit memory: gathered by their numbers from a data set or a file."""
 
 import mmap
+import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -20,6 +21,10 @@ from manifold_shap._loaders import check_order, collated
 # Bytes of rows in memory at once: of a pass over all of them, and of those that stand for all.
 _PASSED, _SAMPLED = 2**24, 2**24
 _MOST_SAMPLED = 16_384
+# What a worker process has raised comes as the text of its traceback, the last of those of an error
+# and its causes: after the frames, which are indented, the name of the error and its message.
+_SAID = re.compile(r"Traceback \(most recent.*?\n(?: [^\n]*\n)+[\w.]+: (.*?)\n?\Z", re.DOTALL)
+_CAUSE = "\n\nThe above exception was the direct cause of the following exception:\n\n"
 # Rows that are read from a file at once.
 _READ = 256
 
@@ -315,19 +320,18 @@ def of_worker() -> Iterator[None]:
     """
     try:
         yield
-    except (RuntimeError, ConnectionError, EOFError) as error:
-        if isinstance(error, RuntimeError) and "DataLoader worker" not in str(error):
+    except (TypeError, ValueError, RuntimeError, ConnectionError, EOFError) as error:
+        said = _SAID.search(str(error).rpartition(_CAUSE)[2])
+        if said and str(error).startswith("Caught "):
+            raise type(error)(said[1]) from None
+        lost = isinstance(error, ConnectionError | EOFError)
+        if not lost and "DataLoader worker" not in str(error):
             raise
         raise ChildProcessError(
             f"Expected the workers that gather rows to run to the end but one has ended ({error}); "
             "where memory is short, fewer of them (`num_workers`) take less. The same call "
             "continues from the last checkpoint in `directory`."
         ) from error
-    except (TypeError, ValueError) as error:
-        lines = str(error).splitlines()
-        if not lines or not lines[0].startswith("Caught "):
-            raise
-        raise type(error)(lines[-1].partition(": ")[2]) from None
 
 
 def _checked(x: Tensor, index: Tensor, rows: StoredRows) -> Tensor:

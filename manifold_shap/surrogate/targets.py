@@ -28,7 +28,8 @@ def training_targets(
     Where these do not lie in memory, files in the directory keep them for a training resumed.
 
     Raises:
-        ValueError: the files are of other rows, or of another model; and see `reference_outputs`.
+        ValueError: the files are of other rows, another model or another output space; and see
+            `reference_outputs`.
     """
 
     def held_out(x: Tensor | StoredRows) -> Tensor:
@@ -40,20 +41,23 @@ def training_targets(
 
     place = None if directory is None else Path(directory)
     return (
-        _kept(rows.train, trained, place and place / "targets.ckpt"),
-        _kept(rows.validation, held_out, place and place / "targets_validation.ckpt"),
+        _kept(rows.train, trained, space, place and place / "targets.ckpt"),
+        _kept(rows.validation, held_out, space, place and place / "targets_validation.ckpt"),
     )
 
 
 def _kept(
-    rows: Tensor | StoredRows, compute: Callable[[Tensor | StoredRows], Tensor], path: Path | None
+    rows: Tensor | StoredRows,
+    compute: Callable[[Tensor | StoredRows], Tensor],
+    space: OutputSpace,
+    path: Path | None,
 ) -> Float[Tensor, "rows outputs"]:
     """What is computed of rows, or what a file has kept of it."""
     if path is None or isinstance(rows, Tensor):
         return compute(rows)
     probes = torch.arange(_PROBES) * len(rows) // _PROBES
     few = rows[probes]
-    about = {"rows": len(rows), "probes": digest(few)}
+    about = {"rows": len(rows), "probes": digest(few), "space": space.settings}
     if not path.exists():
         target = compute(rows)
         state = {"hyper_parameters": about, "state_dict": {}}
@@ -62,11 +66,13 @@ def _kept(
             save_checkpoint(path, kept)
         return target
     found = load_checkpoint(path, "targets")
-    same, again = found["hyper_parameters"] == about, compute(few)
-    if not same or not torch.allclose(found["target"][probes], again, rtol=1e-3, atol=1e-5):
+    known, again = found["target"][probes], compute(few)
+    same = found["hyper_parameters"] == about and known.shape == again.shape
+    if not same or not torch.allclose(known, again, rtol=1e-3, atol=1e-5):
         raise ValueError(
-            f"Expected {path} to hold the model's outputs on these rows but it is of other rows, "
-            "or of another model; name another `directory`, or remove that file."
+            f"Expected {path} to hold the model's outputs on these rows in {space.name!r} but it "
+            "is of other rows, another model or another output space; name another `directory`, "
+            "or remove that file."
         )
     rows.known = found["extent"]
     return cast(Tensor, found["target"])

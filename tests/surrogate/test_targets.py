@@ -80,8 +80,13 @@ def test_targets_are_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert model.rows < len(x)
     with pytest.raises(ValueError, match=r"targets.ckpt to hold the model's outputs on these rows"):
         fit(pairs(x + 1), directory=tmp_path)
-    with pytest.raises(ValueError, match="or of another model"):
+    with pytest.raises(ValueError, match="of other rows, another model or another output space"):
         fit(pairs(x), lambda x: (2 * x[:, :3]).softmax(-1), directory=tmp_path)
+    with pytest.raises(ValueError, match=r"targets.ckpt to hold .* but it is of .* another model"):
+        fit(pairs(x), lambda x: x.softmax(-1), directory=tmp_path)
+    for output in ("ilr", "log_odds"):
+        with pytest.raises(ValueError, match=rf"targets.ckpt to hold .* rows in '{output}' but"):
+            fit(rows, output=output, directory=tmp_path)
 
 
 class Deadly(TensorDataset):

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from manifold_shap import _random
 from manifold_shap._checks import check_rows, to_tensor
 from manifold_shap.coalitions import toggled
+from manifold_shap.models import whole_dtype
 from manifold_shap.players import Players, check_same_players
 
 if TYPE_CHECKING:
@@ -75,6 +76,8 @@ class Imputer(nn.Module, ABC):
         codebook: of the table, where rows are its codes; see `table_imputer`.
         dtype: of rows of whole numbers, such as token ids, which the model is then given as such;
             None for numbers.
+        given: the type of a reference of whole numbers whose cells are drawn (`copies`): a model
+            that fails on floats gets rows of it. None for others.
         takes_padding: whether rows may be padded (`Players.padding`). Padding is known to
             everybody: `present` tells what is absent.
 
@@ -99,6 +102,7 @@ class Imputer(nn.Module, ABC):
     copies: bool = False
     codebook: "Codebook | None" = None
     dtype: torch.dtype | None = None
+    given: torch.dtype | None = None
     takes_padding: bool = False
     # What errors call the reference rows: the argument that gives them.
     _argument: str = "reference"
@@ -106,9 +110,17 @@ class Imputer(nn.Module, ABC):
     def __init__(self, reference: Any, players: Players | None = None) -> None:
         super().__init__()
         rows = to_tensor(reference, self._argument)
+        self.given = whole_dtype(reference) if self.copies else None
         players = players or Players.of_columns(reference, rows.shape[1:])
-        if players.padding is None or not self.takes_padding:
+        if players.padding is None:
             check_same_players(players, "an imputer")
+        elif not self.takes_padding:
+            raise ValueError(
+                f"Expected `players` of rows of one length for {type(self).__name__} but these are "
+                f"of rows padded by {players.padding:g}; of token ids take a MaskTokenImputer, a "
+                "PaddingImputer or a DeletionImputer, and of other rows a MarginalImputer, a VAE "
+                "(`ms.fit_imputer`) or a surrogate."
+            )
         self.players = players
         rows = check_rows(rows, self.players, self._argument).clone()
         # Not persistent: a checkpoint must not hold the data.

@@ -71,6 +71,7 @@ class CausalImputer(Imputer):
         nn.Module.__init__(self)
         self.imputer = imputer
         self.players, self.codebook = imputer.players, imputer.codebook
+        self.dtype, self.given = imputer.dtype, imputer.given
         self.name = f"causal {imputer.name}"
         self.ordering = Ordering.of(ordering, imputer.players)
         self.confounding = _checked_confounding(confounding, len(self.ordering))

@@ -291,8 +291,10 @@ def imputed_value(
 
     Args:
         model: see `as_model`. It gets rows of whole numbers from an imputer of tokens, and of
-            floats from any other; one that needs whole numbers is then wrapped before, by
-            `as_model(model, x)` with an array or a tensor `x` of these.
+            floats from any other or, where it fails on these, the whole numbers that the imputer
+            was given and draws from. With an imputer that computes fractions, a model that needs
+            whole numbers is wrapped before, by `as_model(model, x)` with an array or a tensor `x`
+            of these.
         imputer: e.g. `MarginalImputer(x_train)`; its reference rows give v(∅).
         output: output space: a name in `spaces.SPACES`, or an `OutputSpace`.
         draws: completions per coalition, at least 1; where the imputer has fewer distinct ones,
@@ -319,9 +321,19 @@ def imputed_value(
             "`schema` out."
         )
     space = as_space(output)
-    rows = imputer.reference
-    wrapped = model_for(model, rows.to(imputer.dtype or rows.dtype), space, imputer.codebook)
+    wrapped = _model_for(model, imputer, space)
     expectation = reference_outputs(wrapped, space, imputer.reference).mean(0)
     value = ImputedValue(imputer, wrapped, space, expectation, draws, seed, name)
     value.schema = schema or value.schema
     return value
+
+
+def _model_for(model: Any, imputer: Imputer, space: OutputSpace) -> Model:
+    """The model, which gets rows as floats unless it needs the whole numbers that there were."""
+    rows = imputer.reference
+    try:
+        return model_for(model, rows.to(imputer.dtype or rows.dtype), space, imputer.codebook)
+    except RuntimeError:
+        if imputer.given is None or imputer.dtype is not None:
+            raise
+    return model_for(model, rows.to(imputer.given), space, imputer.codebook)

@@ -8,7 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from manifold_shap._checks import check_returned, check_rows, to_tensor
+from manifold_shap.models.outputs import check_outputs
 from manifold_shap.players import Players
+from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.values.base import ValueFunction
 
 
@@ -23,6 +25,7 @@ class CallableValue(ValueFunction):
         players: see `Players`.
         outputs: names of the outputs.
         device: where rows are.
+        space: that values are in; None for plain numbers.
     """
 
     def __init__(
@@ -31,8 +34,9 @@ class CallableValue(ValueFunction):
         players: Players,
         outputs: Sequence[str],
         device: torch.device,
+        space: OutputSpace | None = None,
     ) -> None:
-        super().__init__(players, outputs)
+        super().__init__(players, outputs, space)
         self.function = function
         self._device = device
 
@@ -68,6 +72,7 @@ def as_value_function(
     x: Any,
     players: Players | None = None,
     outputs: Sequence[str] | None = None,
+    output: str | OutputSpace = "identity",
 ) -> ValueFunction:
     """A value function as it is; a callable `value(x, mask)` wrapped as one.
 
@@ -81,11 +86,14 @@ def as_value_function(
             `[batch, m, players]` to values `[batch, m, outputs]`.
         x: some rows.
         players: of a callable; by default every element of a row on its own.
-        outputs: names of a callable's outputs; by default "0", "1", ...
+        outputs: names of a callable's outputs or, of other spaces than `identity`, of its classes;
+            by default "0", "1", ...
+        output: the output space that a callable's values are in: `identity` for plain numbers;
+            figures name probabilities and log-ratios as such.
 
     Raises:
         TypeError: `value` cannot be called, or does not return a tensor or an array.
-        ValueError: values of another shape.
+        ValueError: values of another shape, or no distribution where they are to be probabilities.
     """
     if isinstance(value, ValueFunction):
         return value
@@ -93,15 +101,23 @@ def as_value_function(
     rows = to_tensor(x)
     players = players or Players.of_columns(x, rows.shape[1:])
     rows = check_rows(rows, players)
-    wrapped = CallableValue(value, players, outputs or (), rows.device)
+    space = as_space(output)
+    wrapped = CallableValue(value, players, (), rows.device, space)
     with torch.no_grad():
-        found = wrapped.prediction(rows[:1]).shape[-1]
-    names = tuple(outputs) if outputs is not None else tuple(str(k) for k in range(found))
-    if len(names) != found:
+        found = wrapped.prediction(rows[:1])
+    if space.on_simplex:
+        check_outputs(found, "probabilities")
+    # Log-ratios are one fewer than the classes that they compare.
+    count = found.shape[-1] + space.takes_logarithms
+    classes = tuple(map(str, range(count))) if outputs is None else tuple(outputs)
+    if len(classes) != count:
+        what = "outputs" if count == found.shape[-1] else "classes"
         raise ValueError(
-            f"Expected `outputs` to name the {found} outputs of the value function but got {names}."
+            f"Expected `outputs` to name the {count} {what} of the value function but got "
+            f"{classes}."
         )
-    wrapped.outputs = names
+    wrapped.outputs = space.outputs(classes)
+    wrapped.classes = () if space.regression else classes
     return wrapped
 
 

@@ -266,3 +266,9 @@ def test_one_causal_component_is_completed_by_its_imputer(make: Make) -> None:
     causal = value(ms.CausalImputer(imputer, [[*NINE.names]]))
     found = causal.values_along(x, orders(), KEYS)
     assert torch.equal(found, value(imputer).values_along(x, orders(), KEYS))
+
+
+def test_imputers_that_refuse_padded_rows_name_those_that_take_them() -> None:
+    players = ms.Players.tokens(3, padding=0)
+    with pytest.raises(ValueError, match=r"GaussianImputer .* padded by 0; .* a MaskTokenImputer"):
+        ms.GaussianImputer(torch.rand(8, 3) + 1, players)

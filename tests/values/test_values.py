@@ -468,7 +468,7 @@ def test_a_model_that_is_wrapped_with_whole_numbers_gets_these_of_any_imputer() 
     words = torch.tensor([[0, 1], [2, 3], [1, 1], [3, 0]])
     network = torch.nn.Sequential(torch.nn.Embedding(4, 1), torch.nn.Flatten())
     x, mask = words[:1], torch.tensor([[[True, False]]])
-    for imputer in (ms.MarginalImputer(words), ms.GaussianImputer(words)):
+    for imputer in (ms.MarginalImputer(words.float()), ms.GaussianImputer(words)):
         with pytest.raises(RuntimeError, match="Sequential failed"):
             ms.imputed_value(network, imputer)
         value = ms.imputed_value(ms.as_model(network, words), imputer, draws=4)
@@ -477,3 +477,65 @@ def test_a_model_that_is_wrapped_with_whole_numbers_gets_these_of_any_imputer() 
             expected = network(drawn).softmax(-1).mean(0)
             torch.testing.assert_close(value(x, mask)[0, 0], expected)
         torch.testing.assert_close(value.prediction(x.float()), network(x).softmax(-1))
+
+
+def test_imputers_that_draw_cells_give_a_model_of_tokens_the_whole_numbers_they_had() -> None:
+    words = torch.tensor([[0, 1], [2, 3], [1, 1], [3, 0]])
+    network = torch.nn.Sequential(torch.nn.Embedding(4, 1), torch.nn.Flatten())
+    x, mask = words[:1], torch.tensor([[[True, False]]])
+    drawn = torch.stack((x.expand(4, -1)[:, 0], words[:, 1]), 1)
+    expected = network(drawn).softmax(-1).mean(0)
+    marginal = ms.MarginalImputer(words)
+    for imputer in (
+        marginal,
+        ms.ContrastiveImputer(words),
+        ms.CausalImputer(marginal, [["x1"], ["x0"]]),
+    ):
+        value = ms.imputed_value(network, imputer, draws=4)
+        torch.testing.assert_close(value.prediction(x.float()), network(x).softmax(-1))
+        torch.testing.assert_close(value.base(x)[0], network(words).softmax(-1).mean(0))
+        if imputer is marginal:
+            torch.testing.assert_close(value(x, mask)[0, 0], expected)
+    # A model that takes floats still gets them, and one that takes neither fails as before.
+    linear = torch.nn.Linear(2, 2)
+    value = ms.imputed_value(linear, ms.MarginalImputer(words))
+    torch.testing.assert_close(value.prediction(x.float()), linear(x.float()).softmax(-1))
+    with pytest.raises(RuntimeError, match="Linear failed"):
+        ms.imputed_value(torch.nn.Linear(3, 2), ms.MarginalImputer(words))
+
+
+@pytest.mark.parametrize(
+    ("output", "names", "outputs"),
+    [
+        ("identity", ["a", "b"], ("a", "b")),
+        ("probability", ["a", "b"], ("a", "b")),
+        ("log_odds", ["a", "b"], ("log-odds of b",)),
+        ("ilr", None, ("0 : 1", "0+1 : 2")),
+    ],
+)
+def test_a_callable_says_which_output_space_its_values_are_in(
+    output: str, names: list[str] | None, outputs: tuple[str, ...]
+) -> None:
+    def game(x: Tensor, mask: Tensor) -> Tensor:
+        share = (x[:, None] * mask).mean(-1, keepdim=True)
+        return torch.cat((share, 1 - share), -1)[..., : len(outputs)]
+
+    x = rows().sigmoid()
+    value = ms.as_value_function(game, x, outputs=names, output=output)
+    assert value.outputs == outputs
+    assert value.space.name == output
+    assert ms.exact_shapley(value, x).space == value.space
+
+
+def test_a_callable_of_another_space_is_named() -> None:
+    def plain(x: Tensor, mask: Tensor) -> Tensor:
+        return (x[:, None] * mask)[..., :2] + 7
+
+    with pytest.raises(ValueError, match="distribution over the classes"):
+        ms.as_value_function(plain, rows(), output="probability")
+    with pytest.raises(ValueError, match=r"`outputs` to name the 3 classes .* \('a', 'b'\)"):
+        ms.as_value_function(plain, rows(), outputs=["a", "b"], output="ilr")
+    with pytest.raises(ValueError, match=r"`outputs` to name the 2 outputs"):
+        ms.as_value_function(plain, rows(), outputs=["a"])
+    with pytest.raises(ValueError, match="`output` to be one of"):
+        ms.as_value_function(plain, rows(), output="odds")

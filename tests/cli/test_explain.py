@@ -448,8 +448,12 @@ def test_pictures_are_blurred(digits: Path, copied: Copy) -> None:
     assert not torch.equal(found.base[0], found.base[1])
 
 
+# Value functions of pictures, and of texts.
+OF_OTHERS = {"blur", "mask_token", "padding", "deletion"}
+
+
 @pytest.mark.filterwarnings("ignore:The weights of")
-@pytest.mark.parametrize("name", sorted({*options("value_function")} - {"blur"}))
+@pytest.mark.parametrize("name", sorted({*options("value_function")} - OF_OTHERS))
 def test_every_value_function_goes_through_both_commands(
     name: str, irises: Path, copied: Copy
 ) -> None:

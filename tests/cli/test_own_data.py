@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from tests.cli.commands import SHORT, explain, explained, train
 from tests.data.test_image_folder import drawn
@@ -101,6 +102,47 @@ def test_texts_are_explained_by_coloured_words(tmp_path: Path) -> None:
         found = explained(tmp_path, data="reviews")
         assert found.counts.tolist() == counts
         assert found.efficiency_gap < 1e-4
+
+
+@pytest.mark.usefixtures("drawn_figures")
+@pytest.mark.parametrize("own", [[], ["model=python", "model.call=mine:texts"]])
+def test_tokens_are_masked_padded_and_deleted(own: list[str], tmp_path: Path) -> None:
+    few = ["estimator=permutation", "estimator.permutations=2", "compare=[]"]
+    classifier = [] if own else [TRANSFORMER, *FEW[:-1]]
+    bases = []
+    for name in ("mask_token", "padding", "deletion"):
+        words = [*REVIEWS, *own, f"value_function={name}"]
+        metrics = train(tmp_path, *words, *classifier)
+        assert (metrics["draws"], metrics["epochs"]) == (1, 0)
+        assert metrics["mse"] > 0
+        explain(tmp_path, *words, *few, instances=[13, 4])
+        found = explained(tmp_path, name, "reviews")
+        assert found.efficiency_gap < 1e-5
+        assert found.counts.tolist() == [9, 9]
+        bases.append(found.base[0])
+    masked, padded, deleted = bases
+    assert torch.equal(padded, deleted)  # Of no token padding is left.
+    assert not torch.equal(masked, padded)
+
+
+def test_tokens_of_no_text_are_refused(tmp_path: Path) -> None:
+    forest = ["data=iris", "classifier=naive_bayes"]
+    for name in ("mask_token", "padding", "deletion"):
+        with pytest.raises(ValueError, match=f"texts for value_function={name}, .* but iris has"):
+            train(tmp_path, *forest, f"value_function={name}")
+    words = [*REVIEWS, TRANSFORMER, *FEW[:-1], "value_function=mask_token"]
+    with pytest.raises(ValueError, match=r"`token` .* but got 99; the numbers of the vocabulary"):
+        train(tmp_path, *words, "value_function.token=99")
+
+
+@pytest.mark.usefixtures("drawn_figures")
+def test_pictures_are_blurred_and_padded_series_are_not(tmp_path: Path) -> None:
+    own = ["value_function=blur", "value_function.sigma=1.5", "classifier=conv", CONV, *FEW[:-1]]
+    train(tmp_path, *SHAPES, *own)
+    explain(tmp_path, *SHAPES, *own[:2], *EXACT, "compare=[]")
+    assert explained(tmp_path, "blur", "shapes").efficiency_gap < 1e-5
+    with pytest.raises(ValueError, match=r"rows of one length for BlurImputer .* padded by -9"):
+        train(tmp_path, *WAVES, *own)
 
 
 @pytest.mark.usefixtures("drawn_figures")

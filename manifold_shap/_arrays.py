@@ -10,6 +10,7 @@ from numbers import Integral, Real
 from typing import Any, TypeAlias
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from manifold_shap._words import shown, way_to_rows
@@ -174,3 +175,14 @@ def _is_local_time(label: Any) -> bool:
         return not np.isnat(label)
     # Not a time is unequal to itself.
     return isinstance(label, datetime) and label.tzinfo is None and label == label
+
+
+def as_labels(name: str, labels: Any) -> Tensor:
+    """Numbers of players or groups as a tensor; TypeError if `labels` holds no numbers."""
+    try:
+        return torch.as_tensor(labels)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise TypeError(
+            f"Expected `{name}` to be a tensor, an array or a nested list of whole numbers but got "
+            f"{labels!r:.100}; it says by number whose each element is, as in [0, 1, 1]."
+        ) from error

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Int64
+from jaxtyping import Bool, Int64
 from torch import Tensor
 
-from manifold_shap._arrays import column_names
+from manifold_shap._arrays import as_labels, column_names
 from manifold_shap._checks import check_distinct, check_number, check_whole
 
 Padding = int | float | None
@@ -272,6 +272,11 @@ class Players:
         used = x.ne(self.padding)[:, None].flatten(1, -2).any(1)
         return (used * torch.arange(1, used.shape[1] + 1, device=x.device)).amax(1)
 
+    def owned(self, x: Tensor) -> Bool[Tensor, "batch players"]:
+        """Which players each row has: the first, as many as begin before its padding."""
+        counts = self.owners(x).flatten(1).amax(1) + 1
+        return torch.arange(len(self), device=x.device) < counts[:, None]
+
     def owners(self, x: Tensor) -> Int64[Tensor, "batch *event"]:
         """The player that owns each element of rows `[batch, *event]`; -1 for padding.
 
@@ -339,14 +344,3 @@ def _shape(event: Any, axes: tuple[int, ...], what: str) -> tuple[int, ...]:
     if not isinstance(event, Sequence) or len(event) not in axes:
         raise TypeError(f"Expected `event` to be the shape of {what} but got {event!r}.")
     return tuple(check_whole("event", side) for side in event)
-
-
-def as_labels(name: str, labels: Any) -> Tensor:
-    """Numbers of players or groups as a tensor; TypeError if `labels` holds no numbers."""
-    try:
-        return torch.as_tensor(labels)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise TypeError(
-            f"Expected `{name}` to be a tensor, an array or a nested list of whole numbers but got "
-            f"{labels!r:.100}; it says by number whose each element is, as in [0, 1, 1]."
-        ) from error

@@ -10,8 +10,8 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor
 
+from manifold_shap._arrays import as_labels
 from manifold_shap._checks import check_finite, check_number, check_whole, to_tensor
-from manifold_shap.players import as_labels
 
 # Labels that are kept of pictures seen before, in all.
 _MOST_KEPT = 2**25

@@ -82,6 +82,7 @@ def make_value() -> "Callable[..., ValueFunction]":
 
 def _make_value(kind: str = "surrogate", space: str = "probability", draws: int = 20) -> Any:
     import manifold_shap as ms
+    from manifold_shap.surrogate.game import GameShape
     from manifold_shap.surrogate.perceptron import Perceptron
     from manifold_shap.values import model_for, reference_outputs
 
@@ -94,7 +95,7 @@ def _make_value(kind: str = "surrogate", space: str = "probability", draws: int 
     target = reference_outputs(model, ms.as_space(space), reference)
     torch.manual_seed(0)
     network = Perceptron(
-        (4,), range(4), target.shape[1], ms.as_space(space).on_simplex, hidden=(16,)
+        GameShape((4,), range(4), target.shape[1], ms.as_space(space).on_simplex), hidden=(16,)
     )
     network.standardise(reference, target)
     return ms.SurrogateValue(

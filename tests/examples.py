@@ -17,6 +17,7 @@ import manifold_shap as ms
 from manifold_shap import _random
 from manifold_shap.surrogate.adapted import AdaptedModel
 from manifold_shap.surrogate.convolution import Convolution
+from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.network import SurrogateNetwork
 from manifold_shap.surrogate.perceptron import Perceptron
 from manifold_shap.surrogate.transformer import Transformer
@@ -278,7 +279,9 @@ def surrogate(space: str = "probability") -> Made:
     model = model_for(Linear(4, 2 if space == "log_odds" else 3), reference, output)
     target = reference_outputs(model, output, reference)
     torch.manual_seed(0)
-    network = Perceptron((4,), range(4), target.shape[1], output.on_simplex, hidden=(16, 8))
+    network = Perceptron(
+        GameShape((4,), range(4), target.shape[1], output.on_simplex), hidden=(16, 8)
+    )
     network.standardise(reference, target)
     players = ms.Players.of_elements((4,))
     return Made(ms.SurrogateValue(network, model, players, output, target.mean(0)), normal(3, 4, 1))
@@ -293,13 +296,13 @@ def of_network(kind: str, space: str = "probability") -> Made:
     module = nn.Sequential(nn.Flatten(), nn.Linear(4, 3), nn.Softmax(-1))
     output, model = ms.as_space(space), ms.as_model(module, x)
     target = reference_outputs(model, output, x)
-    own = (tuple(x.shape[1:]), range(4), target.shape[1], output.on_simplex)
+    own = GameShape(tuple(x.shape[1:]), range(4), target.shape[1], output.on_simplex)
     network: SurrogateNetwork = {
-        "convolution": lambda: Convolution(*own, hidden=[4, 8]),
-        "patches": lambda: Transformer(*own, hidden=[32], patch=1),
-        "tokens": lambda: Transformer(*own, hidden=[32], vocabulary=5),
+        "convolution": lambda: Convolution(own, hidden=[4, 8]),
+        "patches": lambda: Transformer(own, hidden=[32], patch=1),
+        "tokens": lambda: Transformer(own, hidden=[32], vocabulary=5),
         "model": lambda: AdaptedModel(
-            *own[:3], output, None, nn.Sequential(nn.Flatten(), nn.Linear(4, 3)), "logits"
+            own, nn.Sequential(nn.Flatten(), nn.Linear(4, 3)), "logits", output.settings
         ),
     }[kind]()
     network.standardise(x, target)
@@ -431,7 +434,7 @@ def surrogate_of_people() -> Made:
     model = ms.Model(PeopleModel(codebook), ["yes", "no"], "probabilities")
     target = reference_outputs(model, space, codes)
     torch.manual_seed(0)
-    network = Perceptron(elements.event, elements.index.tolist(), 2, True, hidden=(16, 8))
+    network = Perceptron(GameShape.of(elements, 2, True), hidden=(16, 8))
     network.standardise(codebook.encode(codes), target)
     base = target.mean(0)
     value = ms.SurrogateValue(network, model, codebook.players, space, base, schema=codebook)

@@ -21,6 +21,7 @@ import manifold_shap as ms
 from benchmarks.plots import Panel, curves
 from benchmarks.report import Found, Table, records
 from benchmarks.timing import in_own_process, peak_memory, timed
+from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.perceptron import Perceptron
 
 TITLE = "Growth with players, classes and rows"
@@ -66,7 +67,7 @@ def settings_of(part: str, size: int, evaluations: int) -> dict[str, int]:
 
 def random_value(players: int, classes: int) -> ms.SurrogateValue:
     torch.manual_seed(0)
-    surrogate = Perceptron((players,), range(players), classes, True, HIDDEN)
+    surrogate = Perceptron(GameShape((players,), range(players), classes, True), HIDDEN)
     weight = torch.randn(players, classes) / players**0.5
     model = ms.as_model(lambda x: x @ weight, torch.randn(2, players), returns="logits")
     named = ms.Players.of_elements((players,))

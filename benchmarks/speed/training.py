@@ -23,6 +23,7 @@ from benchmarks.plots import Panel, curves
 from benchmarks.report import Found, Table, records
 from benchmarks.support.trained import Trained
 from benchmarks.timing import timed
+from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.perceptron import Perceptron
 
 TITLE = "Training"
@@ -75,7 +76,7 @@ def bare(x: Tensor, target: Tensor, x_validation: Tensor, steps: int, epochs: in
     """A loop without anything else; returns the last validation error."""
     torch.manual_seed(0)
     event, players = x.shape[1:], x[0].numel()
-    surrogate = Perceptron(event, range(players), target.shape[1], True)
+    surrogate = Perceptron(GameShape(event, range(players), target.shape[1], True))
     surrogate.standardise(x, target)
     law = ms.SizeUniform(players)
     optimizer = torch.optim.AdamW(surrogate.parameters(), RATE, weight_decay=0.01, fused=True)

@@ -19,6 +19,7 @@ from manifold_shap.amortized.network import AmortizedNetwork
 from manifold_shap.amortized.sums import PlayerSums
 from manifold_shap.convolutions import ResidualBlock, check_positions, convolution, halved
 from manifold_shap.nn import check_hidden, make_activation
+from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.network import SurrogateNetwork
 
 _WINDOW = 5
@@ -32,9 +33,8 @@ class AmortizedConvolution(AmortizedNetwork):
     """phi(x) by residual blocks that halve the sides of a row, and others that double them again.
 
     Args:
-        event: `(channels, height, width)` or `(channels, time)`.
-        index: player that owns each of the flattened input elements.
-        outputs, chosen: see `AmortizedNetwork`.
+        game: that of the surrogate, of rows `(channels, height, width)` or `(channels, time)`.
+        chosen: see `AmortizedNetwork`.
         hidden: channels of the first layer and of each block, at sides that are halved each time.
             By default 32, 64, 128, ... up to 256, until no side is longer than 4.
         activation: one of `nn.ACTIVATIONS`.
@@ -45,26 +45,24 @@ class AmortizedConvolution(AmortizedNetwork):
 
     def __init__(
         self,
-        event: Sequence[int],
-        index: Sequence[int],
-        outputs: int,
+        game: GameShape,
         hidden: Sequence[int] | None = None,
         activation: str = "relu",
         chosen: Sequence[int] | None = None,
     ) -> None:
-        super().__init__(max(index) + 1, outputs, chosen)
-        size = check_positions(event)
+        super().__init__(game, chosen)
+        size = check_positions(game.event)
         hidden = _channels(size) if hidden is None else hidden
         check_hidden(hidden)
         axes = len(size)
-        self.sums = PlayerSums(event, index, outputs, _STRIDE)
-        self.first: Any = convolution(axes, event[0] + 1, hidden[0], _WINDOW, _STRIDE)
+        self.sums = PlayerSums(game.event, game.index, self.outputs, _STRIDE)
+        self.first: Any = convolution(axes, game.event[0] + 1, hidden[0], _WINDOW, _STRIDE)
         self.activation = make_activation(activation)
         self.down = nn.ModuleList(
             ResidualBlock(axes, *pair, _STRIDE, activation) for pair in pairwise(hidden)
         )
         inside = hidden[-1] * math.prod(halved(size, len(hidden)))
-        self.inward = nn.Linear(inside + outputs, _DENSE)
+        self.inward = nn.Linear(inside + self.outputs, _DENSE)
         self.outward = nn.Linear(_DENSE, inside)
         self.up = nn.ModuleList(
             ResidualBlock(axes, after, before, 1, activation) for before, after in pairwise(hidden)
@@ -83,7 +81,7 @@ class AmortizedConvolution(AmortizedNetwork):
         change: Float[Tensor, "batch outputs"],
     ) -> Float[Tensor, "batch players outputs"]:
         """Shapley values, whatever their sum; see `AmortizedNetwork.raw`."""
-        every = self.owned(surrogate, x)[:, None]
+        every = self.game.players.owned(x)[:, None]
         # Where there is a row at all: convolutions fill the surroundings by zeros.
         inputs = surrogate.masked(x, every)[:, : x.shape[1] + 1]
         form = torch.channels_last if inputs.ndim == 4 else torch.contiguous_format

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from torch import Tensor
@@ -12,14 +13,14 @@ from manifold_shap.amortized.convolution import AmortizedConvolution
 from manifold_shap.amortized.network import AmortizedNetwork
 from manifold_shap.amortized.perceptron import AmortizedPerceptron
 from manifold_shap.amortized.transformer import AmortizedTransformer
-from manifold_shap.surrogate.kinds import tokens_in
+from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.network import SurrogateNetwork
 
-# The kinds of networks by name.
+# The kinds of networks by name; the first that suits a surrogate is its usual one.
 KINDS: dict[str, type[AmortizedNetwork]] = {
     "mlp": AmortizedPerceptron,
-    "conv": AmortizedConvolution,
     "transformer": AmortizedTransformer,
+    "conv": AmortizedConvolution,
 }
 
 
@@ -38,42 +39,23 @@ def network_settings(
     Raises:
         ValueError: an option that this kind does not have, or a kind that does not suit.
     """
-    own = surrogate.amortized
-    if network is not None and check_choice("network", network, tuple(KINDS)) != own["kind"]:
-        own = {"kind": network}
-    if own["kind"] == "mlp" and "widths" not in own:
-        raise ValueError(
-            "Expected a surrogate of network='mlp' for network='mlp', which uses its layers, but "
-            f"got {type(surrogate).__name__}; choose 'conv' or 'transformer', or leave it out."
-        )
+    if network is None:
+        network = next(name for name, kind in KINDS.items() if kind.suits(surrogate))
+    kind = KINDS[check_choice("network", network, tuple(KINDS))]
+    own = kind.settings_for(surrogate, x)
     given = {name: option for name, option in options.items() if option is not None}
-    if own["kind"] == "mlp" and "chosen" in given:
+    if "chosen" in given and not kind.takes_some_outputs:
         raise ValueError(
-            "Expected all outputs for the network 'mlp', whose passes share the layers of the "
-            "surrogate, but got some of them; leave `outputs` out, and choose among those of "
+            f"Expected all outputs for the network {network!r}, whose passes share the layers of "
+            "the surrogate, but got some of them; leave `outputs` out, and choose among those of "
             "`explain`."
         )
-    taken = set(inspect.signature(KINDS[own["kind"]].__init__).parameters)
-    check_known(given, sorted(taken & set(options)), f"options of the network {own['kind']!r}")
-    if own["kind"] == "transformer" and "vocabulary" not in own and _whole(x):
-        own["vocabulary"] = tokens_in(x)
-    return {
-        "event": list(surrogate.index.shape),
-        "index": surrogate.index.flatten().tolist(),
-        "outputs": len(given.get("chosen", surrogate.target_mean)),
-        "padding": surrogate.padding,
-        **own,
-        **given,
-    }
+    taken = set(inspect.signature(kind.__init__).parameters)
+    check_known(given, sorted(taken & set(options)), f"options of the network {network!r}")
+    return {"kind": network, "game": asdict(surrogate.game), **own, **given}
 
 
 def make_network(settings: Mapping[str, Any]) -> AmortizedNetwork:
     """The network of these settings."""
-    kind = KINDS[settings["kind"]]
-    taken = inspect.signature(kind.__init__).parameters
-    return kind(**{name: option for name, option in settings.items() if name in taken})
-
-
-def _whole(x: Tensor) -> bool:
-    """Whether rows are of tokens."""
-    return x.ndim == 2 and bool((x >= 0).all()) and bool((x == x.round()).all())
+    own = {name: option for name, option in settings.items() if name not in ("kind", "game")}
+    return KINDS[settings["kind"]](GameShape(**settings["game"]), **own)

@@ -17,11 +17,13 @@ with probability q, integrated over dq / (q (1 - q)). Three things reduce the va
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.network import SurrogateNetwork
 
 # Pairs of complementary coalitions of each row and step, and elements of rows in one call.
@@ -37,22 +39,26 @@ class AmortizedNetwork(nn.Module, ABC):
     A subclass defines `raw`, and overrides what its structure makes cheaper. What `raw` leaves of
     the change of the prediction is shared by all players alike.
 
+    Attributes:
+        takes_some_outputs: whether it may give some of the surrogate's outputs alone.
+
     Args:
-        players: how many there are.
-        outputs: how many it gives.
-        chosen: numbers of these among the outputs of the surrogate; None where they are all.
+        game: that of the surrogate.
+        chosen: numbers of the outputs that it gives; None where these are all of the surrogate's.
     """
 
+    takes_some_outputs: ClassVar[bool] = True
     scale: Tensor
     chosen: Tensor | None
 
-    def __init__(self, players: int, outputs: int, chosen: Sequence[int] | None = None) -> None:
+    def __init__(self, game: GameShape, chosen: Sequence[int] | None = None) -> None:
         super().__init__()
-        self.players, self.outputs = players, outputs
+        self.game, self.players = game, len(game.players)
+        self.outputs = game.outputs if chosen is None else len(chosen)
         numbers = None if chosen is None else torch.tensor(list(chosen))
         self.register_buffer("chosen", numbers, persistent=False)
         # Of v(N) - v(∅).
-        self.register_buffer("scale", torch.ones(outputs))
+        self.register_buffer("scale", torch.ones(self.outputs))
 
     # -- must be defined --------------------------------------------------------------------
 
@@ -72,6 +78,26 @@ class AmortizedNetwork(nn.Module, ABC):
         """
 
     # -- may be overridden ------------------------------------------------------------------
+
+    @classmethod
+    def suits(cls, surrogate: SurrogateNetwork) -> bool:
+        """Whether it is the usual one for a surrogate that suits none of those before it."""
+        return True
+
+    @classmethod
+    def settings_for(
+        cls, surrogate: SurrogateNetwork, x: Float[Tensor, "rows *event"]
+    ) -> dict[str, Any]:
+        """Arguments, besides the game and the user's options, as plain data.
+
+        Args:
+            surrogate: the network to explain.
+            x: training rows, as it sees them.
+
+        Raises:
+            ValueError: a surrogate that it cannot explain.
+        """
+        return {}
 
     @torch.no_grad()
     def start(self, surrogate: SurrogateNetwork, change: Float[Tensor, "rows outputs"]) -> None:
@@ -123,7 +149,7 @@ class AmortizedNetwork(nn.Module, ABC):
     ) -> Float[Tensor, "batch pairs outputs"]:
         """(v(S) - v(N - S)) / 2 of coalitions."""
         # A row's coalitions have none of the players that it lacks.
-        owned = self.owned(surrogate, x)[:, None]
+        owned = self.game.players.owned(x)[:, None]
         both = torch.cat((mask, ~mask), dim=1) & owned
         rows = max(1, _ELEMENTS // (both.shape[1] * x[0].numel()))
         parts = zip(x.split(rows), both.split(rows), strict=True)
@@ -151,19 +177,8 @@ class AmortizedNetwork(nn.Module, ABC):
         phi = self.raw(surrogate, x, change)
         # In place: on these sizes memory traffic, not arithmetic, takes the time.
         phi = phi.float() if out is None else out.copy_(phi)
-        if surrogate.padding is None:
+        if self.game.padding is None:
             return phi.add_(((change - phi.sum(1)) / self.players)[:, None])
-        own = self.owned(surrogate, x)[..., None].to(phi.dtype)
+        own = self.game.players.owned(x)[..., None].to(phi.dtype)
         phi = phi.mul_(own)
         return phi.addcmul_(own, ((change - phi.sum(1)) / own.sum(1).clamp(min=1))[:, None])
-
-    def owned(
-        self, surrogate: SurrogateNetwork, x: Float[Tensor, "batch *event"]
-    ) -> Bool[Tensor, "batch players"]:
-        """Which players each row has: those with an element that is not padding."""
-        if surrogate.padding is None:
-            return torch.ones(len(x), self.players, dtype=torch.bool, device=x.device)
-        place = torch.arange(x.shape[-1], device=x.device).expand(x.shape[1:])
-        begin = torch.full((self.players,), x.shape[-1], device=x.device)
-        begin.scatter_reduce_(0, surrogate.index.flatten(), place.flatten(), "amin")
-        return begin < surrogate.lengths(x)[:, None]

@@ -30,6 +30,8 @@ from manifold_shap._checks import check_whole
 from manifold_shap.amortized.contributions import contributions
 from manifold_shap.amortized.network import AmortizedNetwork
 from manifold_shap.nn import MLP, check_hidden, make_activation, product_dtype
+from manifold_shap.surrogate.game import GameShape
+from manifold_shap.surrogate.network import SurrogateNetwork
 from manifold_shap.surrogate.perceptron import Perceptron
 
 _SMALL = 1e-6
@@ -45,47 +47,65 @@ class AmortizedPerceptron(AmortizedNetwork):
     units.
 
     Args:
-        index: player that owns each of the flattened input elements.
-        outputs: number of outputs of T.
+        game: that of the surrogate.
+        features: player that owns each of the inputs of the surrogate's first layer.
         widths: of the surrogate's hidden layers.
         hidden: width of each hidden layer of the correcting network.
         activation: one of `nn.ACTIVATIONS`.
         shares: number of probabilities q.
     """
 
-    index: Tensor
+    takes_some_outputs = False
+    features: Tensor
 
     def __init__(
         self,
-        index: Sequence[int],
-        outputs: int,
+        game: GameShape,
+        features: Sequence[int],
         widths: Sequence[int],
         hidden: Sequence[int] = (512, 256),
         activation: str = "gelu",
         shares: int = 4,
     ) -> None:
-        super().__init__(max(index) + 1, outputs)
+        super().__init__(game)
         check_hidden(hidden)
         check_whole("shares", shares)
-        self.register_buffer("index", torch.tensor(list(index)), persistent=False)
-        self._one_element_each = list(index) == list(range(self.players))
+        self.register_buffer("features", torch.tensor(list(features)), persistent=False)
+        self._one_element_each = list(features) == list(range(self.players))
         share, mix = _shares(shares)
         self.share = nn.Parameter(share.logit())
         self.first_share = nn.Parameter(torch.tensor(_FIRST_SHARES).logit())
         self.mix = nn.Parameter(mix)
-        sizes = [len(index) + self.players, *widths, outputs]
+        sizes = [len(features) + self.players, *widths, game.outputs]
         self.back = nn.ParameterList(
             torch.empty(after, before) for before, after in pairwise(sizes)
         )
         # Corrected are the units of the first layer, for its own shares, and for each q those of
         # the other layers, the outputs before the softmax, and their slopes.
         self.first_corrected = len(_FIRST_SHARES) * widths[0]
-        self.corrected = (*widths[1:], outputs, outputs**2)
-        seen = len(index) + outputs + shares * widths[-1]
+        self.corrected = (*widths[1:], game.outputs, game.outputs**2)
+        seen = len(features) + game.outputs + shares * widths[-1]
         self.body = nn.Sequential(
             MLP(seen, hidden[:-1], hidden[-1], activation), make_activation(activation)
         )
         self.head = nn.Linear(hidden[-1], self.first_corrected + shares * sum(self.corrected))
+
+    @classmethod
+    def suits(cls, surrogate: SurrogateNetwork) -> bool:
+        return isinstance(surrogate, Perceptron)
+
+    @classmethod
+    def settings_for(
+        cls, surrogate: SurrogateNetwork, x: Float[Tensor, "rows *event"]
+    ) -> dict[str, Any]:
+        if not isinstance(surrogate, Perceptron):
+            raise ValueError(
+                "Expected a surrogate of network='mlp' for network='mlp', which uses its layers, "
+                f"but got {type(surrogate).__name__}; choose 'conv' or 'transformer', or leave it "
+                "out."
+            )
+        widths = [layer.in_features for layer in surrogate.behind]
+        return {"features": surrogate.first.index.tolist(), "widths": widths}
 
     @torch.no_grad()
     def start(self, surrogate: Any, change: Float[Tensor, "rows outputs"]) -> None:
@@ -136,7 +156,7 @@ class AmortizedPerceptron(AmortizedNetwork):
     ) -> Float[Tensor, "batch shares outputs outputs"]:
         """Derivatives of the outputs by the inputs of the softmax, or of the final scaling."""
         learned = correction.unflatten(-1, (self.outputs, self.outputs))
-        if not surrogate.on_simplex:
+        if not self.game.on_simplex:
             one = torch.eye(self.outputs, dtype=out.dtype, device=out.device)
             slopes = surrogate.target_scale[:, None] * (one + learned)
         else:
@@ -156,11 +176,11 @@ class AmortizedPerceptron(AmortizedNetwork):
             slopes = (slopes @ weight) * chance
         mixed = (self.mix @ slopes.flatten(2)).unflatten(2, slopes.shape[2:])
         found = ((mixed @ second) * gate).sum(1) @ first
-        by_element, presence = found.tensor_split([len(self.index)], dim=2)
+        by_element, presence = found.tensor_split([len(self.features)], dim=2)
         own = rows.to(found.dtype)[:, None]
         if self._one_element_each:
             return torch.addcmul(presence, by_element, own).mT
-        return presence.index_add(2, self.index, by_element * own).mT
+        return presence.index_add(2, self.features, by_element * own).mT
 
 
 class _Layer(NamedTuple):

@@ -6,6 +6,7 @@ surrogate, training begins with its weights (Covert et al. 2023, ViT Shapley).
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -15,46 +16,55 @@ from torch import Tensor, nn
 
 from manifold_shap.amortized.network import AmortizedNetwork
 from manifold_shap.amortized.sums import PlayerSums
+from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.network import SurrogateNetwork
-from manifold_shap.surrogate.transformer import Transformer
+from manifold_shap.surrogate.transformer import Transformer, tokens_in
 
 
 class AmortizedTransformer(AmortizedNetwork):
     """phi(x) by attention over tokens, patches, segments or the columns of a table.
 
     Args:
-        event: shape of a row.
-        index: player that owns each of the flattened input elements.
-        outputs, chosen: see `AmortizedNetwork`.
-        hidden, activation, padding, patch: see `Transformer`.
+        game, chosen: see `AmortizedNetwork`.
+        hidden, activation, patch: see `Transformer`.
         vocabulary: how many tokens there are; None for rows `(elements,)` of other numbers.
     """
 
     def __init__(
         self,
-        event: Sequence[int],
-        index: Sequence[int],
-        outputs: int,
+        game: GameShape,
         hidden: Sequence[int] | None = None,
         activation: str = "gelu",
-        padding: float | None = None,
         patch: int | None = None,
         vocabulary: int | None = None,
         chosen: Sequence[int] | None = None,
     ) -> None:
-        super().__init__(max(index) + 1, outputs, chosen)
+        super().__init__(game, chosen)
         # Rows of a table are series of one channel, in segments of one element.
-        self.table = len(event) == 1 and vocabulary is None
-        event, patch = ((1, *event), 1) if self.table else (event, patch)
-        body = Transformer(
-            event, index, outputs, True, hidden, activation, padding, patch, vocabulary
-        )
-        self.sums = PlayerSums(event if len(event) > 1 else (1, *event), index, outputs, body.span)
+        self.table = len(game.event) == 1 and vocabulary is None
+        series = game.event if len(game.event) > 1 else (1, *game.event)
+        seen, patch = (replace(game, event=series), 1) if self.table else (game, patch)
+        body = Transformer(seen, hidden, activation, patch, vocabulary)
+        self.sums = PlayerSums(series, game.index, self.outputs, body.span)
         self.grid = [-(-length // body.span) for length in self.sums.size]
         width = len(body.reader)
-        self.informed = nn.Linear(outputs, width)
+        self.informed = nn.Linear(self.outputs, width)
         body.last = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, self.sums.channels))
         self.body: Any = body
+
+    @classmethod
+    def suits(cls, surrogate: SurrogateNetwork) -> bool:
+        return isinstance(surrogate, Transformer) or surrogate.x_mean.ndim == 1
+
+    @classmethod
+    def settings_for(
+        cls, surrogate: SurrogateNetwork, x: Float[Tensor, "rows *event"]
+    ) -> dict[str, Any]:
+        """The layers of a surrogate that is a transformer, too."""
+        if isinstance(surrogate, Transformer):
+            return dict(surrogate.settings)
+        tokens = x.ndim == 2 and bool((x >= 0).all()) and bool((x == x.round()).all())
+        return {"vocabulary": tokens_in(x)} if tokens else {}
 
     @torch.no_grad()
     def start(self, surrogate: SurrogateNetwork, change: Float[Tensor, "rows outputs"]) -> None:
@@ -77,7 +87,7 @@ class AmortizedTransformer(AmortizedNetwork):
         change: Float[Tensor, "batch outputs"],
     ) -> Float[Tensor, "batch players outputs"]:
         """Shapley values, whatever their sum; see `AmortizedNetwork.raw`."""
-        own = self.owned(surrogate, x)[:, None]
+        own = self.game.players.owned(x)[:, None]
         reader = self.body.reader + self.informed(change / self.scale)
         found = self.body.last(self.body.read(x[:, None] if self.table else x, own, reader))[:, 1:]
         # Places that no row here uses were left out.

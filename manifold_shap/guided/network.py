@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.perceptron import Perceptron
 from manifold_shap.vae.likelihood import Likelihood, Product
 
@@ -128,7 +129,8 @@ class GuidedNetwork(nn.Module):
         # The completed row and the hints are a player of their own, who is always present.
         told = [max(index) + 1] * (len(index) + HINTS * outputs)
         owners, wide = [*index, *told], outputs + HINTS + 1
-        self.body = Perceptron([len(owners)], owners, wide, False, hidden, activation, binned)
+        game = GameShape((len(owners),), owners, wide, on_simplex=False)
+        self.body = Perceptron(game, hidden, activation, binned)
 
     @property
     def target_scale(self) -> Float[Tensor, " outputs"]:

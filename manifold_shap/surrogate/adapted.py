@@ -1,7 +1,7 @@
 """Surrogates made of networks that there are already: the user's own, or the model to explain."""
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -9,8 +9,10 @@ import torch
 from jaxtyping import Float, Int64, Shaped
 from torch import Tensor, nn
 
+from manifold_shap.models import Model
 from manifold_shap.models.outputs import as_outputs, converted
-from manifold_shap.spaces import OutputSpace
+from manifold_shap.spaces import OutputSpace, as_space
+from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.network import SurrogateNetwork
 
 # A probability below it, or as close to 1, has no finite log-odds in single precision.
@@ -25,34 +27,35 @@ class _OfOutputs(SurrogateNetwork):
         if chosen is None:
             return raw
         found = self.finished(raw)[..., chosen]
-        return found.logit(_CERTAIN) if self.on_simplex else found
+        return found.logit(_CERTAIN) if self.game.on_simplex else found
 
     def of_scores(self, scores: Tensor, chosen: Int64[Tensor, " chosen"] | None) -> Tensor:
         if chosen is None:
             return self.finished(scores)
-        return scores.sigmoid() if self.on_simplex else scores
+        return scores.sigmoid() if self.game.on_simplex else scores
 
 
 class OwnNetwork(_OfOutputs):
     """Any module of the user's that gives outputs of T for `(x ⊙ mask, mask)`.
 
     Args:
-        event, index, outputs, on_simplex, padding: see `SurrogateNetwork`.
+        game: see `SurrogateNetwork`.
         module: takes rows whose absent elements are 0, and the mask, both numbers of one type and
             `[rows, *event]`; gives `[rows, outputs]`. Padding is absent. A copy of it is trained.
     """
 
-    def __init__(
-        self,
-        event: Sequence[int],
-        index: Sequence[int],
-        outputs: int,
-        on_simplex: bool,
-        padding: float | None,
-        module: nn.Module,
-    ) -> None:
-        super().__init__(event, index, outputs, on_simplex, padding)
+    def __init__(self, game: GameShape, module: nn.Module) -> None:
+        super().__init__(game)
         self.module = copy.deepcopy(module)
+
+    @classmethod
+    def module_behind(cls, network: Any, model: Any) -> nn.Module:
+        if isinstance(network, nn.Module):
+            return network
+        raise TypeError(
+            "Expected `network` to be the torch module that the surrogate was made of but got "
+            f"{type(network).__name__}; pass such a module, whatever its weights."
+        )
 
     def raw(
         self, x: Float[Tensor, "batch *event"], mask: Shaped[Tensor, "batch m players"]
@@ -80,25 +83,17 @@ class AdaptedModel(_OfOutputs):
     inputs, zero at first: the copy begins as the model itself, for the grand coalition exactly.
 
     Args:
-        event, index, padding: see `SurrogateNetwork`.
-        outputs: number of outputs of T.
-        space: T.
+        game: see `SurrogateNetwork`.
         module: the model.
         returns: what it returns, see `Model`.
+        space: settings of T, see `as_space`.
     """
 
     def __init__(
-        self,
-        event: Sequence[int],
-        index: Sequence[int],
-        outputs: int,
-        space: OutputSpace,
-        padding: float | None,
-        module: nn.Module,
-        returns: str,
+        self, game: GameShape, module: nn.Module, returns: str, space: Mapping[str, Any]
     ) -> None:
-        super().__init__(event, index, outputs, space.on_simplex, padding)
-        self.space, self.returns = space, returns
+        super().__init__(game)
+        self.space, self.returns, event = as_space(**space), returns, game.event
         self.module = copy.deepcopy(module).requires_grad_()
         own = event if len(event) == 1 else (event[0], *(1 for _ in event[1:]))
         self.instead = nn.Parameter(torch.zeros(own))
@@ -110,11 +105,27 @@ class AdaptedModel(_OfOutputs):
             self.told = told(layer)
             self.module.set_submodule(name, self.told)
 
+    @classmethod
+    def settings_for(
+        cls, rows: Sequence[Tensor], model: Model, space: OutputSpace
+    ) -> dict[str, Any]:
+        return {"returns": model.returns, "space": space.settings}
+
+    @classmethod
+    def module_behind(cls, network: Any, model: Any) -> nn.Module:
+        found = model.predictor.model if isinstance(model, Model) else model
+        if isinstance(found, nn.Module):
+            return found
+        raise TypeError(
+            "Expected a torch module for network='model', which fine-tunes a copy of it, but got "
+            f"{type(found).__name__}; choose another network."
+        )
+
     def raw(
         self, x: Float[Tensor, "batch *event"], mask: Shaped[Tensor, "batch m players"]
     ) -> Float[Tensor, "batch m outputs"]:
         rows = x.repeat_interleave(mask.shape[1], 0)
-        used = self.used(rows).reshape(len(rows), *(1,) * (x.ndim - 2), -1)
+        used = self.game.players.owners(rows) >= 0
         absent = used * (1 - self.present(mask).to(x.dtype).flatten(0, 1))
         self.told.absent = absent
         if isinstance(self.told, _ToldEmbedding):

@@ -20,6 +20,7 @@ from manifold_shap.convolutions import (
     usual_channels,
 )
 from manifold_shap.nn import check_hidden, make_activation
+from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.network import MEMORY_BOUND, SurrogateNetwork, slopes
 
 # The window of the first layer, and how far apart windows are.
@@ -33,8 +34,7 @@ class Convolution(SurrogateNetwork):
     """A residual network on `(x ⊙ mask, mask)`, with the mask as further channels.
 
     Args:
-        event: `(channels, height, width)` or `(channels, time)`.
-        index, outputs, on_simplex, padding: see `SurrogateNetwork`. Padding is absent.
+        game: see `SurrogateNetwork`; of rows `(channels, height, width)` or `(channels, time)`.
         hidden: channels of the first layer and of each residual block; each of them halves the
             sides. By default 16, 32, 64, ... up to 256, until no side is longer than 7.
         activation: one of `nn.ACTIVATIONS`.
@@ -45,22 +45,18 @@ class Convolution(SurrogateNetwork):
 
     def __init__(
         self,
-        event: Sequence[int],
-        index: Sequence[int],
-        outputs: int,
-        on_simplex: bool,
+        game: GameShape,
         hidden: Sequence[int] | None = None,
         activation: str = "relu",
-        padding: float | None = None,
     ) -> None:
-        super().__init__(event, index, outputs, on_simplex, padding)
-        size = check_positions(event)
+        super().__init__(game)
+        size = check_positions(game.event)
         hidden = usual_channels(size) if hidden is None else hidden
         check_hidden(hidden)
         axes = len(size)
         # One position each: then what a player changes in the first layer is a window.
         self.single = self.mask_channels == 1 and math.prod(size) == self.players
-        channels = event[0] + self.mask_channels
+        channels = game.event[0] + self.mask_channels
         self.stem: Any = convolution(axes, channels, hidden[0], _WINDOW, _STRIDE, normalised=True)
         self.norm: Any = BATCH_NORMS[axes](hidden[0])
         self.activation = make_activation(activation)
@@ -69,7 +65,7 @@ class Convolution(SurrogateNetwork):
             nn.Flatten(),
             nn.Linear(hidden[-1] * math.prod(halved(size, len(hidden))), _DENSE),
             make_activation(activation),
-            nn.Linear(_DENSE, outputs),
+            nn.Linear(_DENSE, game.outputs),
         )
         if axes == 2:
             self.to(memory_format=torch.channels_last)

@@ -21,13 +21,12 @@ from manifold_shap.surrogate.distillation import (
     rows_to_teach,
 )
 from manifold_shap.surrogate.kinds import (
+    KINDS,
     check_network,
     kind_of,
-    module_behind,
     network_settings,
     warn_if_blind,
 )
-from manifold_shap.surrogate.perceptron import elements_to_bin
 from manifold_shap.surrogate.targets import training_targets
 from manifold_shap.surrogate.task import SurrogateOptions, SurrogateTask
 from manifold_shap.surrogate.value import SurrogateValue
@@ -144,7 +143,7 @@ def fit_surrogate(
         "outputs": space.outputs(wrapped.classes),
         "space": space.settings,
         "dtype": dtype and str(dtype).removeprefix("torch."),
-        "network": network_settings(kind, of_network, described, wrapped),
+        "network": network_settings(kind, of_network, described, wrapped, space),
         "teacher": None,
     }
     drawn = None
@@ -153,10 +152,10 @@ def fit_surrogate(
         taught = {"pairs": teacher_pairs, "share": teacher_share}
         settings["teacher"] = taught | teacher.provenance
         drawn = rows_to_teach(teacher, whole, teacher_pairs, chosen["seed"])
-        if drawn is not None and kind == "mlp":
-            settings["network"]["binned"] = elements_to_bin(sample_of(seen))
+        if drawn is not None:
+            settings["network"] |= KINDS[kind].settings_for_drawn(sample_of(seen))
     with seeded(chosen["seed"]):
-        task = SurrogateTask({**settings, **chosen}, module_behind(kind, network, model))
+        task = SurrogateTask({**settings, **chosen}, KINDS[kind].module_behind(network, model))
     task.describe(rows.train, seen, target)
     check_network(task.surrogate, seen[:64])
     known = _teacher_targets(task, teacher, whole, drawn, chosen)
@@ -224,7 +223,8 @@ def load_surrogate(
     """
 
     def module(settings: Mapping[str, Any]) -> list[nn.Module | None]:
-        return [module_behind(settings.get("network", {}).get("kind"), network, model)]
+        kind = KINDS.get(settings.get("network", {}).get("kind"))
+        return [None if kind is None else kind.module_behind(network, model)]
 
     task, _ = load_task(path, SurrogateTask, more=module)
     returns = "values" if as_space(**task.settings["space"]).regression else None

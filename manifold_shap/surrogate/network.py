@@ -17,7 +17,10 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int64, Shaped
 from torch import Tensor, nn
 
+from manifold_shap.models import Model
 from manifold_shap.nn import units
+from manifold_shap.spaces import OutputSpace
+from manifold_shap.surrogate.game import GameShape
 from manifold_shap.values import calls
 
 _SHORT = 64
@@ -40,11 +43,7 @@ class SurrogateNetwork(nn.Module, ABC):
         blocks: usual share of blocks among the coalitions in training, see `laws_for`.
 
     Args:
-        event: shape of one input row.
-        index: player that owns each of the flattened input elements.
-        outputs: number of outputs of T.
-        on_simplex: whether outputs are probabilities of classes: then a softmax ends the network.
-        padding: the number that rows are padded by at their end; see `Players`.
+        game: what it is a value function of. On the simplex a softmax ends the network.
     """
 
     blocks: ClassVar[float] = 0.5
@@ -54,27 +53,19 @@ class SurrogateNetwork(nn.Module, ABC):
     target_mean: Tensor
     target_scale: Tensor
 
-    def __init__(
-        self,
-        event: Sequence[int],
-        index: Sequence[int],
-        outputs: int,
-        on_simplex: bool,
-        padding: float | None = None,
-    ) -> None:
+    def __init__(self, game: GameShape) -> None:
         super().__init__()
-        self.on_simplex, self.padding = on_simplex, padding
-        self.register_buffer("x_mean", torch.zeros(tuple(event)))
-        self.register_buffer("x_scale", torch.ones(tuple(event)))
-        owners = torch.tensor(list(index)).reshape(tuple(event))
+        self.game, owners = game, game.players.index
+        self.register_buffer("x_mean", torch.zeros(owners.shape))
+        self.register_buffer("x_scale", torch.ones(owners.shape))
         self.register_buffer("index", owners, persistent=False)
-        self.players = int(owners.max()) + 1
+        self.players = len(game.players)
         by_channel = owners.flatten(1) if owners.ndim > 1 else owners[:, None]
         # Channels that come and go together share one channel of the mask.
         together = bool((by_channel == by_channel[:1]).all())
         self.mask_channels = 1 if together else len(owners)
-        self.register_buffer("target_mean", torch.zeros(outputs))
-        self.register_buffer("target_scale", torch.ones(outputs))
+        self.register_buffer("target_mean", torch.zeros(game.outputs))
+        self.register_buffer("target_scale", torch.ones(game.outputs))
 
     # -- must be defined --------------------------------------------------------------------
 
@@ -93,7 +84,7 @@ class SurrogateNetwork(nn.Module, ABC):
 
     def finished(self, raw: Float[Tensor, "*batch outputs"]) -> Float[Tensor, "*batch outputs"]:
         """Outputs of T: a softmax of the raw ones or, off the simplex, these in T's own units."""
-        if self.on_simplex:
+        if self.game.on_simplex:
             # Along a short last axis a CPU takes several times as long.
             if raw.shape[-1] < _SHORT and raw.device.type == "cpu":
                 return raw.movedim(-1, 0).softmax(0).movedim(0, -1)
@@ -113,13 +104,39 @@ class SurrogateNetwork(nn.Module, ABC):
         deviation = target.std(0, correction=0)
         self.target_scale.copy_(torch.where(deviation > 0, deviation, 1.0))
 
-    @property
-    def amortized(self) -> dict[str, Any]:
-        """The network that suits to learn its Shapley values: see `amortized.kinds`.
+    @classmethod
+    def settings_for(
+        cls, rows: Sequence[Tensor], model: Model, space: OutputSpace
+    ) -> dict[str, Any]:
+        """Arguments, besides the game and the user's options, as plain data.
 
-        The `kind`, and settings of it that are not the usual ones.
+        Args:
+            rows: those of the training and of the validation, as the network sees them.
+            model: the model to explain.
+            space: T.
+
+        Raises:
+            ValueError: rows that this kind of network does not take.
         """
-        return {"kind": "conv" if self.x_mean.ndim > 1 else "transformer"}
+        return {}
+
+    @classmethod
+    def settings_for_drawn(cls, x: Float[Tensor, "rows *event"]) -> dict[str, Any]:
+        """Further ones where new rows are drawn for the training, like these."""
+        return {}
+
+    @classmethod
+    def module_behind(cls, network: Any, model: Any) -> nn.Module | None:
+        """The argument `module`; None where the network is made of no other one.
+
+        Args:
+            network: that of `fit_surrogate`.
+            model: the model to explain.
+
+        Raises:
+            TypeError: what should be a torch module is none.
+        """
+        return None
 
     # -- overridden for speed ---------------------------------------------------------------
 
@@ -192,7 +209,7 @@ class SurrogateNetwork(nn.Module, ABC):
         """
         if chosen is None:
             return raw
-        if not self.on_simplex:
+        if not self.game.on_simplex:
             return raw[..., chosen]
         return raw[..., chosen] - _others(raw, chosen).logsumexp(-1)
 
@@ -202,7 +219,7 @@ class SurrogateNetwork(nn.Module, ABC):
         """Outputs of T, by default all, from their `scores`."""
         if chosen is None:
             return self.finished(scores)
-        if self.on_simplex:
+        if self.game.on_simplex:
             return scores.sigmoid()
         return self.target_mean[chosen] + self.target_scale[chosen] * scores
 
@@ -232,18 +249,6 @@ class SurrogateNetwork(nn.Module, ABC):
         """Masks over players, or the first of them, as masks over the elements of rows."""
         missing = self.players - mask.shape[-1]
         return F.pad(mask, (0, missing))[..., self.index]
-
-    def lengths(self, x: Float[Tensor, "batch *event"]) -> Int64[Tensor, " batch"]:
-        """How many positions of the last axis of each row come before its padding."""
-        if self.padding is None:
-            return torch.full((len(x),), x.shape[-1], device=x.device)
-        some = x.ne(self.padding)[:, None].flatten(1, -2).any(1)
-        return (some * torch.arange(1, x.shape[-1] + 1, device=x.device)).amax(1)
-
-    def used(self, x: Float[Tensor, "batch *event"]) -> Bool[Tensor, "batch length"]:
-        """Which positions of the last axis of each row are none of its padding."""
-        place = torch.arange(x.shape[-1], device=x.device)
-        return place < self.lengths(x)[:, None]
 
     def masked(
         self, x: Float[Tensor, "batch *event"], mask: Shaped[Tensor, "batch m players"]

@@ -14,6 +14,7 @@ from manifold_shap.nn import (
     product_dtype,
     value_and_slope,
 )
+from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.network import (
     MEMORY_BOUND,
     SurrogateNetwork,
@@ -32,7 +33,7 @@ class Perceptron(SurrogateNetwork):
     The first layer changes by known terms when a player joins, see `MaskedLinear`.
 
     Args:
-        event, index, outputs, on_simplex: see `PerceptronNetwork`.
+        game: see `SurrogateNetwork`.
         hidden: width of each hidden layer.
         activation: one of `nn.ACTIVATIONS`.
         binned: numbers of the elements that are encoded piecewise linearly, besides their values:
@@ -47,20 +48,16 @@ class Perceptron(SurrogateNetwork):
 
     def __init__(
         self,
-        event: Sequence[int],
-        index: Sequence[int],
-        outputs: int,
-        on_simplex: bool,
+        game: GameShape,
         hidden: Sequence[int] = (512, 512),
         activation: str = "relu",
         binned: Sequence[int] = (),
-        padding: float | None = None,
     ) -> None:
-        super().__init__(event, index, outputs, on_simplex, padding)
+        super().__init__(game)
         check_hidden(hidden)
-        features = [*index, *(index[element] for element in binned for _ in range(BINS))]
-        self.first = MaskedLinear(features, max(index) + 1, hidden[0])
-        self.rest = layers_behind(hidden, outputs, activation)
+        bins = (game.index[element] for element in binned for _ in range(BINS))
+        self.first = MaskedLinear([*game.index, *bins], self.players, hidden[0])
+        self.rest = layers_behind(hidden, game.outputs, activation)
         chosen = torch.tensor(list(binned), dtype=torch.int64)
         self.register_buffer("binned", chosen, persistent=False)
         edges = torch.zeros(len(chosen), BINS + 1)
@@ -71,11 +68,9 @@ class Perceptron(SurrogateNetwork):
         """The linear layers behind the first."""
         return [layer for layer in self.rest if isinstance(layer, nn.Linear)]
 
-    @property
-    def amortized(self) -> dict[str, Any]:
-        """Its own moments, see `AmortizedPerceptron`."""
-        widths = [layer.in_features for layer in self.behind]
-        return {"kind": "mlp", "index": self.first.index.tolist(), "widths": widths}
+    @classmethod
+    def settings_for_drawn(cls, x: Float[Tensor, "rows *event"]) -> dict[str, Any]:
+        return {"binned": elements_to_bin(x)}
 
     def raw(
         self, x: Float[Tensor, "batch *event"], mask: Shaped[Tensor, "batch m players"]
@@ -128,7 +123,7 @@ class Perceptron(SurrogateNetwork):
         out, slope = value_and_slope(behind, active)
         # Small changes of large numbers: in single precision.
         out = out.to(torch.promote_types(out.dtype, torch.float32))
-        if chosen is not None and self.on_simplex:
+        if chosen is not None and self.game.on_simplex:
             slope = slopes_of_log_odds(out, chosen).to(slope.dtype) @ slope
         elif chosen is not None:
             slope = slope[..., chosen, :]

@@ -9,7 +9,9 @@ from torch import Tensor, nn
 
 from manifold_shap._stored import StoredRows, stand_in_of
 from manifold_shap.laws import laws_for
+from manifold_shap.spaces import as_space
 from manifold_shap.surrogate.distillation import TeacherTargets
+from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.kinds import make_network
 from manifold_shap.surrogate.network import squared_error
 from manifold_shap.training.task import Task, TrainingOptions
@@ -76,14 +78,14 @@ class SurrogateTask(Task):
 
     def __init__(self, settings: Mapping[str, Any], module: nn.Module | None = None) -> None:
         super().__init__(settings)
-        own, event, outputs = self.settings, self.inputs[0], len(self.settings["outputs"])
-        self.surrogate = make_network(
-            own["network"], self.inputs, outputs, own["space"], own["padding"], module
-        )
+        own, outputs = self.settings, len(self.settings["outputs"])
+        on_simplex = as_space(**own["space"]).on_simplex
+        game = GameShape(*self.inputs, outputs, on_simplex, own["padding"])
+        self.surrogate = make_network(own["network"], game, module)
         self.register_buffer("base", torch.zeros(outputs))
         self.register_buffer("probe", torch.zeros(_PROBE_ROWS, *own["event"]))
         self.register_buffer("probe_outputs", torch.zeros(_PROBE_ROWS, outputs))
-        self.register_buffer("extent", torch.zeros(2, *event))
+        self.register_buffer("extent", torch.zeros(2, *game.event))
         self.known_players = self.players
         share = self.surrogate.blocks if own["blocks"] is None else own["blocks"]
         self.law = laws_for(self.known_players, blocks=share)
@@ -120,11 +122,11 @@ class SurrogateTask(Task):
         mask = self.law.sample_antithetic((len(x),), generator, self._counts(x))
         if sampled is not None:
             x, mask, targets = map(torch.cat, zip(sampled, (x, mask, targets), strict=True))
-        scale = None if self.surrogate.on_simplex else self.surrogate.target_scale
+        scale = None if self.surrogate.game.on_simplex else self.surrogate.target_scale
         return squared_error(self.surrogate(x, mask), targets, scale).mean((1, 2))
 
     def _counts(self, x: Float[Tensor, "rows *event"]) -> Int64[Tensor, " rows"] | None:
         """How many players each row has, where they differ in that."""
         if self.settings["padding"] is None:
             return None
-        return self.known_players.owners(x).flatten(1).amax(1) + 1
+        return self.known_players.owned(x).sum(1)

@@ -11,7 +11,10 @@ from torch import Tensor, nn
 
 from manifold_shap._checks import check_whole
 from manifold_shap.convolutions import check_positions
+from manifold_shap.models import Model
 from manifold_shap.nn import check_hidden, make_activation
+from manifold_shap.spaces import OutputSpace
+from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.network import SurrogateNetwork
 
 _HEAD = 32
@@ -26,8 +29,8 @@ class Transformer(SurrogateNetwork):
     that the vector of a wholly absent one is learned, too. Padding is not attended to.
 
     Args:
-        event: `(length,)` of tokens, `(channels, height, width)` or `(channels, time)`.
-        index, outputs, on_simplex, padding: see `SurrogateNetwork`.
+        game: see `SurrogateNetwork`; of rows `(length,)` of tokens, `(channels, height, width)` or
+            `(channels, time)`.
         hidden: width of each layer, for all the same multiple of 32.
         activation: one of `nn.ACTIVATIONS`.
         patch: side of a patch, or length of a segment; by default such that there are at most 64.
@@ -39,20 +42,16 @@ class Transformer(SurrogateNetwork):
 
     def __init__(
         self,
-        event: Sequence[int],
-        index: Sequence[int],
-        outputs: int,
-        on_simplex: bool,
+        game: GameShape,
         hidden: Sequence[int] | None = None,
         activation: str = "gelu",
-        padding: float | None = None,
         patch: int | None = None,
         vocabulary: int | None = None,
     ) -> None:
-        super().__init__(event, index, outputs, on_simplex, padding)
+        super().__init__(game)
         hidden = (128, 128, 128) if hidden is None else hidden
         check_hidden(hidden)
-        width = hidden[0]
+        width, event = hidden[0], game.event
         self.settings: dict[str, Any] = {
             "hidden": list(hidden),
             "activation": activation,
@@ -77,12 +76,13 @@ class Transformer(SurrogateNetwork):
         # Attends to all others and is read out; it is there even in a row of padding alone.
         self.reader = nn.Parameter(0.02 * torch.randn(width))
         self.layers = nn.ModuleList(_Layer(width, activation) for _ in hidden)
-        self.last = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, outputs))
+        self.last = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, game.outputs))
 
-    @property
-    def amortized(self) -> dict[str, Any]:
-        """The same layers; see `AmortizedTransformer`."""
-        return {"kind": "transformer", **self.settings}
+    @classmethod
+    def settings_for(
+        cls, rows: Sequence[Tensor], model: Model, space: OutputSpace
+    ) -> dict[str, Any]:
+        return {"vocabulary": max(map(tokens_in, rows))} if rows[0].ndim == 2 else {}
 
     def raw(
         self, x: Float[Tensor, "batch *event"], mask: Shaped[Tensor, "batch m players"]
@@ -103,9 +103,9 @@ class Transformer(SurrogateNetwork):
         """
         h = self.stem(self, x, mask) + self.position
         attended = None
-        if self.padding is not None:
+        if self.game.padding is not None:
             # What is padding in all rows takes no time.
-            used = -(-self.lengths(x) // self.span)
+            used = -(-self.game.players.lengths(x) // self.span)
             h = h[:, : int(used.max())]
             place = torch.arange(-1, h.shape[1], device=x.device)
             attended = (place < used[:, None]).repeat_interleave(mask.shape[1], 0)[:, None, None]
@@ -197,3 +197,20 @@ def _usual_patch(size: Sequence[int]) -> int:
     while math.prod(-(-length // span) for length in size) > _MOST_POSITIONS:
         span += 1
     return span
+
+
+def tokens_in(x: Tensor) -> int:
+    """How many tokens there are in rows of tokens, numbered from 0.
+
+    >>> tokens_in(torch.tensor([[3.0, 1.0], [0.0, 2.0]]))
+    4
+
+    Raises:
+        ValueError: rows of other numbers.
+    """
+    if bool((x < 0).any()) or bool((x != x.round()).any()):
+        raise ValueError(
+            "Expected rows of tokens (whole numbers from 0 on), pictures or series for the network "
+            "'transformer' but got rows of a table; use network='mlp'."
+        )
+    return int(x.max()) + 1

@@ -31,8 +31,9 @@ class SurrogateValue(ModelValue):
     >>> import manifold_shap as ms
     >>> x, players = torch.zeros(5, 3), ms.Players.of_elements((3,))
     >>> model = ms.as_model(lambda x: x[:, :2].softmax(-1), x)
+    >>> from manifold_shap.surrogate.game import GameShape
     >>> from manifold_shap.surrogate.perceptron import Perceptron
-    >>> g = Perceptron((3,), [0, 1, 2], outputs=2, on_simplex=True, hidden=[8])
+    >>> g = Perceptron(GameShape.of(players, outputs=2, on_simplex=True), hidden=[8])
     >>> value = SurrogateValue(g, model, players, ms.Probability(), torch.tensor([0.5, 0.5]))
     >>> ms.exact_shapley(value, x).phi.shape
     torch.Size([5, 3, 2])

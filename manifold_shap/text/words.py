@@ -5,8 +5,9 @@ from typing import Any
 
 import torch
 
+from manifold_shap._arrays import as_labels
 from manifold_shap._checks import to_tensor
-from manifold_shap.players import Players, as_labels
+from manifold_shap.players import Players
 from manifold_shap.segmentation import LabelMaps, label_maps
 
 

@@ -14,7 +14,7 @@ from manifold_shap._checks import check_known
 from manifold_shap.io.files import write_whole
 from manifold_shap.models import Model, as_model
 from manifold_shap.models.files import load_model
-from manifold_shap.surrogate.kinds import tokens_in
+from manifold_shap.surrogate.transformer import tokens_in
 from manifold_shap.tables.rows import EncodedRows, codebook_of, encoded
 from manifold_shap.training.loop import seeded, train
 from manifold_shap.training.networks import make_network

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from manifold_shap.convolutions import ConvolutionalEncoder, check_positions, usual_channels
 from manifold_shap.nn import MLP
 from manifold_shap.players import Players
+from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.transformer import Transformer
 
 
@@ -123,9 +124,8 @@ class Attentive(ClassifierNetwork):
     ) -> None:
         super().__init__()
         self.classes, self.positions = classes, _positions(event, padding)
-        index = self.positions.index.flatten().tolist()
-        own: dict[str, Any] = {"patch": patch, "vocabulary": vocabulary, "padding": padding}
-        self.transformer = Transformer(event, index, classes, False, hidden, activation, **own)
+        game = GameShape.of(self.positions, classes, on_simplex=False)
+        self.transformer = Transformer(game, hidden, activation, patch, vocabulary)
 
     @torch.no_grad()
     def standardise(self, x: Float[Tensor, "rows *event"]) -> None:
@@ -136,9 +136,7 @@ class Attentive(ClassifierNetwork):
 
     def forward(self, x: Shaped[Tensor, "batch *event"]) -> Float[Tensor, "batch classes"]:
         x = x.float()
-        place = torch.arange(len(self.positions), device=x.device)
-        counts = self.positions.owners(x).flatten(1).amax(1) + 1
-        return self.transformer.raw(x, (place < counts[:, None])[:, None])[:, 0]
+        return self.transformer.raw(x, self.positions.owned(x)[:, None])[:, 0]
 
 
 # The kinds of networks by name.

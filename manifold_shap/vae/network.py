@@ -139,9 +139,8 @@ class MaskedVAE(nn.Module):
         """
         if self.players.padding is None:
             return mask
-        own = self.players.owners(x.unflatten(1, self.players.event)).flatten(1).amax(1)
-        lacks = torch.arange(len(self.players), device=x.device) > own[:, None]
-        return F.pad(mask, (0, len(self.players) - mask.shape[-1]), value=True) | lacks[:, None]
+        lacks = ~self.players.owned(x.unflatten(1, self.players.event))[:, None]
+        return F.pad(mask, (0, len(self.players) - mask.shape[-1]), value=True) | lacks
 
     def _features(self, x: Tensor) -> Float[Tensor, "rows features"]:
         return self._without_padding(x, self.likelihood.features(x), self.likelihood.feature_of)

@@ -13,6 +13,7 @@ from manifold_shap.amortized.contributions import contributions
 from manifold_shap.amortized.explainer import AmortizedExplainer
 from manifold_shap.amortized.perceptron import AmortizedPerceptron, _chance, _moments, _Reach
 from manifold_shap.nn import ACTIVATIONS
+from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.perceptron import Perceptron
 from tests.estimators.test_coalition import network
 from tests.examples import uniform
@@ -61,8 +62,8 @@ def test_labels_are_unbiased_for_any_batch_size(batch_size: int) -> None:
 def started(surrogate: Perceptron, change: torch.Tensor, shares: int = 4) -> AmortizedPerceptron:
     """An explainer before any training."""
     widths = [layer.in_features for layer in surrogate.rest if isinstance(layer, nn.Linear)]
-    index = surrogate.first.index.tolist()
-    explainer = AmortizedPerceptron(index, change.shape[1], widths, hidden=(8,), shares=shares)
+    features = surrogate.first.index.tolist()
+    explainer = AmortizedPerceptron(surrogate.game, features, widths, hidden=(8,), shares=shares)
     explainer.start(surrogate, change)
     return explainer
 
@@ -86,7 +87,9 @@ def test_values_sum_to_the_change_of_the_prediction(
 ) -> None:
     torch.manual_seed(seed)
     surrogate = Perceptron(
-        (len(index),), index, 2, ms.as_space(space).on_simplex, hidden=hidden, activation=activation
+        GameShape((len(index),), index, 2, ms.as_space(space).on_simplex),
+        hidden=hidden,
+        activation=activation,
     )
     change = torch.randn(5, 2)
     explainer = started(surrogate, change, shares=shares)
@@ -99,7 +102,7 @@ def test_values_sum_to_the_change_of_the_prediction(
 @pytest.mark.parametrize("index", [[0, 1, 2, 3], [0, 1, 1, 2]])
 def test_moments_of_the_first_layer_are_those_of_all_coalitions(index: list[int]) -> None:
     torch.manual_seed(0)
-    surrogate = Perceptron((4,), index, 2, False, hidden=(5, 4))
+    surrogate = Perceptron(GameShape((4,), index, 2, False), hidden=(5, 4))
     rows, share = torch.randn(6, 4), torch.tensor([0.2, 0.7])
     players = max(index) + 1
     mask = torch.cartesian_prod(*[torch.tensor([False, True])] * players)
@@ -116,7 +119,7 @@ def test_moments_of_the_first_layer_are_those_of_all_coalitions(index: list[int]
 def test_moments_of_deeper_layers_are_close_to_those_of_coalitions() -> None:
     """Of wide layers with many players, where sums are nearly normal and units independent."""
     torch.manual_seed(0)
-    surrogate = Perceptron((64,), list(range(64)), 2, False, hidden=(256, 32))
+    surrogate = Perceptron(GameShape((64,), list(range(64)), 2, False), hidden=(256, 32))
     rows, share = torch.randn(1, 64), torch.tensor([0.5])
     mask = torch.rand(1, 20_000, 64) < 0.5
     reached = surrogate.rest[:2](surrogate.first(rows, mask))[0]
@@ -129,7 +132,7 @@ def test_moments_of_deeper_layers_are_close_to_those_of_coalitions() -> None:
 def test_without_training_it_is_exact_where_all_units_are_active() -> None:
     """The surrogate is linear there, and its slope is the same at every coalition."""
     torch.manual_seed(0)
-    surrogate = Perceptron((4,), [0, 1, 1, 2], 2, False, hidden=(6, 5))
+    surrogate = Perceptron(GameShape((4,), [0, 1, 1, 2], 2, False), hidden=(6, 5))
     with torch.no_grad():
         surrogate.target_scale.copy_(torch.tensor([3.0, 0.5]))
         surrogate.first.bias.fill_(1e3)
@@ -205,7 +208,9 @@ def test_half_precision_is_close(trained: AmortizedExplainer) -> None:
 
 @pytest.mark.parametrize("space", ["probability", "ilr"])
 def test_slopes_of_confident_rows_survive_half_precision(space: str) -> None:
-    surrogate = Perceptron((3,), [0, 1, 2], 2, ms.as_space(space).on_simplex, hidden=(4,))
+    surrogate = Perceptron(
+        GameShape((3,), [0, 1, 2], 2, ms.as_space(space).on_simplex), hidden=(4,)
+    )
     explainer = started(surrogate, torch.ones(5, 2))
     out, none = torch.tensor([[[7.0, 0.0]]]), torch.zeros(1, 1, 4)
     exact = explainer._slopes(surrogate, out, none)

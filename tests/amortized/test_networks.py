@@ -14,6 +14,7 @@ from manifold_shap.amortized.sums import PlayerSums
 from manifold_shap.amortized.transformer import AmortizedTransformer
 from manifold_shap.surrogate.adapted import OwnNetwork
 from manifold_shap.surrogate.convolution import Convolution
+from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.network import SurrogateNetwork
 from manifold_shap.surrogate.perceptron import Perceptron
 from manifold_shap.surrogate.transformer import Transformer
@@ -42,8 +43,8 @@ def value_of(network: SurrogateNetwork, players: ms.Players) -> ms.SurrogateValu
             return network.eval()(x, every)[:, 0]
 
     x = rows(players, 3)
-    space = ms.Probability() if network.on_simplex else ms.Identity()
-    returns = "probabilities" if network.on_simplex else "values"
+    space = ms.Probability() if network.game.on_simplex else ms.Identity()
+    returns = "probabilities" if network.game.on_simplex else "values"
     with torch.no_grad():
         base = network.eval()(x[:1], torch.zeros(1, 1, network.players, dtype=torch.bool))[0, 0]
     return ms.SurrogateValue(network, ms.as_model(model, x, returns=returns), players, space, base)
@@ -66,27 +67,24 @@ def made(kind: str) -> ms.SurrogateValue:
     columns, channels = ms.Players.of_elements((5,)), ms.Players.channels(PICTURE)
     segments = ms.Players.segments(SERIES, 3)
 
-    def index(players: ms.Players) -> list[int]:
-        return players.index.flatten().tolist()
-
     network, players = {
-        "conv": lambda: (Convolution(PICTURE, index(patches), 3, True, [4, 8]), patches),
+        "conv": lambda: (Convolution(GameShape.of(patches, 3, True), [4, 8]), patches),
         "conv of channels": lambda: (
-            Convolution(PICTURE, index(channels), 3, True, [4, 8]),
+            Convolution(GameShape.of(channels, 3, True), [4, 8]),
             channels,
         ),
-        "series": lambda: (Convolution(SERIES, index(segments), 2, False, [4, 8]), segments),
+        "series": lambda: (Convolution(GameShape.of(segments, 2, False), [4, 8]), segments),
         "patches": lambda: (
-            Transformer(PICTURE, index(patches), 3, True, [32], patch=3),
+            Transformer(GameShape.of(patches, 3, True), [32], patch=3),
             patches,
         ),
         "text": lambda: (
-            Transformer(TEXT, index(text), 3, True, [32], padding=0.0, vocabulary=9),
+            Transformer(GameShape.of(text, 3, True), [32], vocabulary=9),
             text,
         ),
-        "own": lambda: (OwnNetwork((5,), index(columns), 2, False, None, Additive((5,))), columns),
+        "own": lambda: (OwnNetwork(GameShape.of(columns, 2, False), Additive((5,))), columns),
         "own of pictures": lambda: (
-            OwnNetwork(PICTURE, index(patches), 2, False, None, Additive(PICTURE)),
+            OwnNetwork(GameShape.of(patches, 2, False), Additive(PICTURE)),
             patches,
         ),
     }[kind]()
@@ -100,7 +98,7 @@ def started(value: ms.SurrogateValue) -> ms.AmortizedExplainer:
     """An explainer of random weights, hardly trained."""
     few = {"accelerator": "cpu", "limit_train_batches": 2, "limit_val_batches": 1}
     brief: Any = {"max_epochs": 1, "batch_size": 8, "trainer": few, "progress": False}
-    hidden = [32] if value.surrogate.amortized["kind"] == "transformer" else [4, 8]
+    hidden = [32] if AmortizedTransformer.suits(value.surrogate) else [4, 8]
     explainer = ms.fit_amortized(value, rows(value.players, 40), hidden=hidden, **brief)
     with torch.no_grad():
         for parameter in explainer.network.parameters():
@@ -180,7 +178,8 @@ class Fixed(AmortizedNetwork):
     """The same values for every row."""
 
     def __init__(self, phi: Tensor) -> None:
-        super().__init__(*phi.shape)
+        players, outputs = phi.shape
+        super().__init__(GameShape((players,), range(players), outputs, True))
         self.phi = nn.Parameter(phi)
 
     def raw(self, surrogate: SurrogateNetwork, x: Tensor, change: Tensor) -> Tensor:
@@ -228,10 +227,10 @@ def test_a_player_has_the_mean_of_its_elements() -> None:
 def test_a_transformer_begins_with_the_weights_of_the_surrogate() -> None:
     surrogate = made("text").surrogate
     assert isinstance(surrogate, Transformer)
-    network = AmortizedTransformer(TEXT, range(6), 3, [32], padding=0.0, vocabulary=9)
+    network = AmortizedTransformer(surrogate.game, [32], vocabulary=9)
     network.start(surrogate, torch.ones(4, 3))
     x, change = rows(ms.Players.tokens(6), 5), torch.randn(5, 3)
-    own = network.owned(surrogate, x)
+    own = network.game.players.owned(x)
     torch.testing.assert_close(network.body.reader, surrogate.reader)
     read = surrogate.read(x, own[:, None], surrogate.reader)
     torch.testing.assert_close(network.body.read(x, own[:, None], network.body.reader), read)
@@ -249,11 +248,11 @@ def test_errors_of_networks_and_options() -> None:
         ms.fit_amortized(value, x, shares=3)
     with pytest.raises(ValueError, match="network but got rows of shape"):
         ms.fit_amortized(made("text"), rows(ms.Players.tokens(6), 20), network="conv")
-    perceptron = Perceptron((5,), range(5), 2, False, [8])
+    perceptron = Perceptron(GameShape((5,), range(5), 2, False), [8])
     columns = ms.Players.of_elements((5,))
     with pytest.raises(ValueError, match="Expected all outputs for the network 'mlp'"):
         ms.fit_amortized(value_of(perceptron, columns), rows(columns, 20), outputs=[0])
     with pytest.raises(ValueError, match="layer widths"):
-        AmortizedConvolution(PICTURE, range(96), 2, hidden=[])
+        AmortizedConvolution(GameShape(PICTURE, range(96), 2, False), hidden=[])
     with pytest.raises(ValueError, match="one multiple of 32"):
         ms.fit_amortized(value, x, network="transformer", hidden=[20])

@@ -12,6 +12,7 @@ from torch import Tensor
 import manifold_shap as ms
 from manifold_shap.coalitions import all_coalitions, sample_stratified_pairs, stratum_weights
 from manifold_shap.estimators.moments import StratifiedMoments, with_sum
+from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.perceptron import Perceptron
 from manifold_shap.values.base import Linearized
 from tests.examples import uniform
@@ -60,7 +61,7 @@ def network(
     torch.manual_seed(0)
     outputs = ms.as_space(space).outputs(("a", "b", "c"))
     surrogate = Perceptron(
-        (players,), range(players), len(outputs), ms.as_space(space).on_simplex, hidden
+        GameShape((players,), range(players), len(outputs), ms.as_space(space).on_simplex), hidden
     )
     with torch.no_grad():
         surrogate.first.weight.mul_(scale)

@@ -15,6 +15,7 @@ import manifold_shap as ms
 from manifold_shap.amortized.explainer import AmortizedExplainer
 from manifold_shap.amortized.perceptron import AmortizedPerceptron
 from manifold_shap.models import as_model
+from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.perceptron import Perceptron
 from manifold_shap.surrogate.value import SurrogateValue
 from manifold_shap.vae.network import MaskedVAE
@@ -244,15 +245,11 @@ def surrogate(part: Inputs) -> SurrogateValue:
     """The surrogate of the stored weights."""
     model = as_model(network(part["model"]), part["x"])
     made = part["surrogate"]
-    net = Perceptron(
-        part["index"].shape,
-        part["index"].flatten().tolist(),
-        len(made["base"]),
-        ms.as_space(made["space"]).on_simplex,
-        hidden=made["hidden"],
-    )
+    space = ms.as_space(made["space"])
+    game = GameShape.of(players_of(part), len(made["base"]), space.on_simplex)
+    net = Perceptron(game, hidden=made["hidden"])
     net.load_state_dict(made["weights"])
-    return SurrogateValue(net, model, players_of(part), ms.as_space(made["space"]), made["base"])
+    return SurrogateValue(net, model, players_of(part), space, made["base"])
 
 
 def vae(part: Inputs, **settings: Any) -> ms.VAEImputer:
@@ -267,9 +264,8 @@ def vae(part: Inputs, **settings: Any) -> ms.VAEImputer:
 def amortized(value: SurrogateValue, made: Inputs) -> AmortizedExplainer:
     """The amortised explainer of the stored weights."""
     widths = [layer.in_features for layer in value.surrogate.behind]
-    net = AmortizedPerceptron(
-        value.players.index.flatten().tolist(), len(value.outputs), widths, hidden=made["hidden"]
-    )
+    game = value.surrogate.game
+    net = AmortizedPerceptron(game, game.index, widths, hidden=made["hidden"])
     net.load_state_dict(made["weights"])
     return AmortizedExplainer(value, net)
 

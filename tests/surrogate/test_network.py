@@ -8,6 +8,7 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap.nn import ACTIVATIONS
+from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.perceptron import Perceptron, elements_to_bin
 
 
@@ -15,7 +16,8 @@ def make(space: str = "ilr", outputs: int = 2, event: tuple[int, ...] = (4,)) ->
     torch.manual_seed(0)
     elements = int(torch.tensor(event).prod())
     return Perceptron(
-        event, list(range(elements)), outputs, ms.as_space(space).on_simplex, hidden=(16, 8)
+        GameShape(event, list(range(elements)), outputs, ms.as_space(space).on_simplex),
+        hidden=(16, 8),
     )
 
 
@@ -98,7 +100,7 @@ def test_absent_players_do_not_matter(space: str, m: int) -> None:
 
 
 def test_players_of_several_elements() -> None:
-    surrogate = Perceptron((3,), [0, 1, 1], 1, False, hidden=(8,))
+    surrogate = Perceptron(GameShape((3,), [0, 1, 1], 1, False), hidden=(8,))
     assert surrogate(torch.randn(2, 3), torch.ones(2, 4, 2, dtype=torch.bool)).shape == (2, 4, 1)
 
 
@@ -106,7 +108,7 @@ def test_a_surrogate_needs_a_hidden_layer() -> None:
     with pytest.raises(
         ValueError, match="Expected `hidden` to list layer widths, at least 1 of them"
     ):
-        Perceptron((2,), [0, 1], 1, False, hidden=())
+        Perceptron(GameShape((2,), [0, 1], 1, False), hidden=())
 
 
 networks = given(
@@ -125,7 +127,7 @@ def network(
     torch.manual_seed(len(more))
     index = [*range(6), *more]
     surrogate = Perceptron(
-        (len(index),), index, 3, ms.as_space(space).on_simplex, hidden, activation
+        GameShape((len(index),), index, 3, ms.as_space(space).on_simplex), hidden, activation
     ).to(dtype)
     return surrogate, torch.randn(2, len(index), dtype=dtype)
 
@@ -197,16 +199,16 @@ def test_what_is_linearized_is_the_derivative_behind_the_first_layer(
 
 
 def test_linearized_values_cost_no_more_than_a_few() -> None:
-    images = Perceptron((784,), range(784), 10, True)
+    images = Perceptron(GameShape((784,), range(784), 10, True))
     assert 20 < images.linearized_cost(10) < 784 / 3
-    many_classes = Perceptron((8,), range(8), 1000, True)
+    many_classes = Perceptron(GameShape((8,), range(8), 1000, True))
     assert many_classes.linearized_cost(1000) > 1000
 
 
 def binned(hidden: tuple[int, ...] = (16, 8)) -> Perceptron:
     """A network of five elements, two of one player; the second and the fourth are in bins."""
     torch.manual_seed(0)
-    surrogate = Perceptron((5,), [0, 0, 1, 2, 3], 2, False, hidden, binned=[1, 3])
+    surrogate = Perceptron(GameShape((5,), [0, 0, 1, 2, 3], 2, False), hidden, binned=[1, 3])
     x, _ = some(200, (5,))
     surrogate.standardise(x, torch.randn(200, 2))
     return surrogate
@@ -223,7 +225,7 @@ def test_bins_are_passed_one_after_another() -> None:
 
 
 def test_a_frequent_value_is_a_step() -> None:
-    surrogate = Perceptron((1,), [0], 1, False, [4], binned=[0])
+    surrogate = Perceptron(GameShape((1,), [0], 1, False), [4], binned=[0])
     x = torch.cat((torch.zeros(100), torch.rand(100, generator=torch.Generator()) + 1))[:, None]
     surrogate.standardise(x, x)
     passed = surrogate.flat(torch.tensor([[-0.01], [0.01]]))[:, 1:]

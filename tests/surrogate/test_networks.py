@@ -11,6 +11,7 @@ from torch import Tensor, nn
 import manifold_shap as ms
 from manifold_shap.surrogate.adapted import AdaptedModel, OwnNetwork
 from manifold_shap.surrogate.convolution import Convolution
+from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.kinds import warn_if_blind
 from manifold_shap.surrogate.network import SurrogateNetwork
 from manifold_shap.surrogate.perceptron import Perceptron
@@ -56,24 +57,24 @@ def make(kind: str) -> SurrogateNetwork:
     torch.manual_seed(0)
     space = ms.Probability()
     network: SurrogateNetwork = {
-        "mlp": lambda: Perceptron(PICTURE, pixels(PICTURE), 3, True, [8]),
-        "conv": lambda: Convolution(PICTURE, pixels(PICTURE), 3, True, [4, 8]),
-        "conv of blocks": lambda: Convolution(PICTURE, blocks(), 3, True, [4, 8]),
-        "conv of channels": lambda: Convolution(PICTURE, channels(), 3, True, [4, 8]),
-        "conv of series": lambda: Convolution(SERIES, pixels(SERIES), 3, True, [4, 8]),
-        "patches": lambda: Transformer(PICTURE, pixels(PICTURE), 3, True, [32], patch=4),
+        "mlp": lambda: Perceptron(GameShape(PICTURE, pixels(PICTURE), 3, True), [8]),
+        "conv": lambda: Convolution(GameShape(PICTURE, pixels(PICTURE), 3, True), [4, 8]),
+        "conv of blocks": lambda: Convolution(GameShape(PICTURE, blocks(), 3, True), [4, 8]),
+        "conv of channels": lambda: Convolution(GameShape(PICTURE, channels(), 3, True), [4, 8]),
+        "conv of series": lambda: Convolution(GameShape(SERIES, pixels(SERIES), 3, True), [4, 8]),
+        "patches": lambda: Transformer(GameShape(PICTURE, pixels(PICTURE), 3, True), [32], patch=4),
         "segments": lambda: Transformer(
-            SERIES, pixels(SERIES), 3, True, [32], padding=0.0, patch=2
+            GameShape(SERIES, pixels(SERIES), 3, True, 0.0), [32], patch=2
         ),
         "tokens": lambda: Transformer(
-            TOKENS, list(range(10)), 3, True, [32], padding=0.0, vocabulary=20
+            GameShape(TOKENS, list(range(10)), 3, True, 0.0), [32], vocabulary=20
         ),
-        "own": lambda: OwnNetwork(PICTURE, pixels(PICTURE), 3, True, None, Masked(PICTURE, 3)),
+        "own": lambda: OwnNetwork(GameShape(PICTURE, pixels(PICTURE), 3, True), Masked(PICTURE, 3)),
         "model": lambda: AdaptedModel(
-            PICTURE, pixels(PICTURE), 3, space, None, classifier(), "logits"
+            GameShape(PICTURE, pixels(PICTURE), 3, True), classifier(), "logits", space.settings
         ),
         "model of tokens": lambda: AdaptedModel(
-            TOKENS, list(range(10)), 3, space, 0.0, Reader(), "logits"
+            GameShape(TOKENS, list(range(10)), 3, True, 0.0), Reader(), "logits", space.settings
         ),
     }[kind]()
     with torch.no_grad():
@@ -105,8 +106,8 @@ def some(network: SurrogateNetwork, rows: int = 4, m: int = 5) -> tuple[Tensor, 
         x = torch.randint(1, 20, (rows, *event), generator=generator).float()
     else:
         x = torch.randn(rows, *event, generator=generator)
-    if network.padding is not None:
-        x[0, ..., 6:] = network.padding
+    if network.game.padding is not None:
+        x[0, ..., 6:] = network.game.padding
     return x, torch.rand(rows, m, network.players, generator=generator) < 0.5
 
 
@@ -123,8 +124,8 @@ def test_absent_elements_are_not_seen_and_present_ones_are(kind: str) -> None:
     x, mask = some(network)
     own = network.present(mask)
     other = torch.where(x == 3, 4.0, 3.0) if x.ndim == 2 else x + 1
-    if network.padding is not None:
-        other = torch.where(network.used(x).reshape(len(x), *(1,) * (x.ndim - 2), -1), other, x)
+    if network.game.padding is not None:
+        other = torch.where(network.game.players.owners(x) >= 0, other, x)
     for m in range(mask.shape[1]):
         one = mask[:, m : m + 1]
         unseen = torch.where(own[:, m], x, other)
@@ -207,9 +208,9 @@ def test_derivatives_by_the_mask_are_for_many_small_players() -> None:
     for kind in ("conv of blocks", "patches", "segments", "tokens", "own", "model of tokens"):
         assert make(kind).linearized_cost(1) is None
     large = (1, 28, 28)
-    windows = Convolution(large, pixels(large), 10, True)
+    windows = Convolution(GameShape(large, pixels(large), 10, True))
     assert 7 < windows.linearized_cost(1) < windows.linearized_cost(10) < 50
-    by_mask = OwnNetwork(large, pixels(large), 10, True, None, Masked(large, 10))
+    by_mask = OwnNetwork(GameShape(large, pixels(large), 10, True), Masked(large, 10))
     assert by_mask.linearized_cost(1) == 3
 
 
@@ -219,10 +220,10 @@ def test_large_rows_come_in_small_batches() -> None:
     patches = (torch.arange(224)[:, None] // 32 * 7 + torch.arange(224) // 32).expand(large)
     index = patches.flatten().tolist()
     for kind in (Convolution, Transformer):
-        network = kind(large, index, 10, True)
+        network = kind(GameShape(large, index, 10, True))
         assert network.batch_size is not None
         assert 16 <= network.batch_size <= 512
-    assert Perceptron((784,), range(784), 10, True).batch_size is None
+    assert Perceptron(GameShape((784,), range(784), 10, True)).batch_size is None
     assert make("conv").batch_size is None
 
 
@@ -230,9 +231,9 @@ def test_large_rows_come_in_small_batches() -> None:
 def test_masks_of_padded_rows_are_over_the_first_players() -> None:
     index = pixels(SERIES)
     for network in (
-        Perceptron(SERIES, index, 3, True, [8], padding=0.0),
-        Convolution(SERIES, index, 3, True, [4, 8], padding=0.0),
-        Transformer(SERIES, index, 3, True, [32], padding=0.0, patch=1),
+        Perceptron(GameShape(SERIES, index, 3, True, 0.0), [8]),
+        Convolution(GameShape(SERIES, index, 3, True, 0.0), [4, 8]),
+        Transformer(GameShape(SERIES, index, 3, True, 0.0), [32], patch=1),
     ):
         x, mask = some(network.eval(), m=3)
         x[..., 6:] = 0.0
@@ -271,7 +272,8 @@ def some_inputs(network: Any) -> Tensor:
 @torch.no_grad()
 def test_a_copy_of_the_model_begins_as_the_model() -> None:
     model = classifier()
-    network = AdaptedModel(PICTURE, pixels(PICTURE), 3, ms.Probability(), None, model, "logits")
+    game = GameShape(PICTURE, pixels(PICTURE), 3, True)
+    network = AdaptedModel(game, model, "logits", ms.Probability().settings)
     x, mask = some(network)
     network.standardise(x, torch.zeros(4, 3))
     whole = network.eval()(x, torch.ones_like(mask))[:, 0]
@@ -421,7 +423,7 @@ class Half(Masked):
 def test_zero_that_is_padding_is_no_element_of_a_player() -> None:
     x = torch.tensor([[3.0, 1.0, 2.0, 0.0], [5.0, 4.0, 0.0, 0.0]])
     for padding in (None, 0.0):
-        network = OwnNetwork((4,), range(4), 2, True, padding, Half((4,), 2))
+        network = OwnNetwork(GameShape((4,), range(4), 2, True, padding), Half((4,), 2))
         with warnings.catch_warnings(record=True) as given:
             warnings.simplefilter("always")
             warn_if_blind(network, x)

@@ -45,12 +45,7 @@ class TrainingRows(NamedTuple):
     @property
     def encoded(self) -> tuple[Any, Any]:
         """Both as networks see them."""
-        return self._seen(self.train), self._seen(self.validation)
-
-    def _seen(self, rows: Any) -> Any:
-        if isinstance(rows, StoredRows) and self.codebook is not None:
-            return MappedRows(rows, self.codebook.encode)
-        return rows if isinstance(rows, StoredRows) else encoded(rows, self.schema)
+        return seen_rows(self.train, self.schema), seen_rows(self.validation, self.schema)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -96,9 +91,9 @@ def training_rows(
     is_stored = isinstance(x_train, StoredRows)
     shape = x_train.shape if is_stored else to_tensor(x_train, "x_train").shape
     players = _players(players, shape, schema)
-    x_train = _checked(x_train, players, "x_train")
+    x_train = checked_rows(x_train, players, "x_train")
     if x_validation is not None:
-        x_validation = _checked(rows_of(x_validation, schema), players, "x_validation")
+        x_validation = checked_rows(rows_of(x_validation, schema), players, "x_validation")
         return TrainingRows(players, x_train, x_validation, schema)
     if len(x_train) < 2:
         raise ValueError(
@@ -112,7 +107,15 @@ def training_rows(
     return TrainingRows(players, train, validation, schema)
 
 
-def _checked(x: Any, players: Players, name: str) -> "Tensor | StoredRows":
+def seen_rows(rows: Any, schema: "Schema | Codebook | None") -> Any:
+    """Rows, in memory or elsewhere, as networks see them."""
+    codebook = codebook_of(schema)
+    if isinstance(rows, StoredRows) and codebook is not None:
+        return MappedRows(rows, codebook.encode)
+    return rows if isinstance(rows, StoredRows) else encoded(rows, schema)
+
+
+def checked_rows(x: Any, players: Players, name: str) -> "Tensor | StoredRows":
     """Rows of the shape that players own; those in memory are finite, others when gathered."""
     if isinstance(x, StoredRows):
         check_rows(x[:1], players, name)

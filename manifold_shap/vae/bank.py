@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
+from manifold_shap._stored import StoredRows
 from manifold_shap.vae.likelihood import Likelihood, Product
 from manifold_shap.vae.network import MaskedVAE
 
@@ -144,7 +145,7 @@ class Decoded(Bank):
 
 @torch.no_grad()
 def bank_of(
-    network: MaskedVAE, rows: Float[Tensor, "rows *event"], most: int | None, seed: int
+    network: MaskedVAE, rows: Tensor | StoredRows, most: int | None, seed: int
 ) -> tuple[Bank, Int64[Tensor, " codes"]]:
     """Codes of the rows and, where these are padded, their lengths; ordered by the codes' first
     principal component.
@@ -155,7 +156,7 @@ def bank_of(
 
     Args:
         network: a trained `MaskedVAE`.
-        rows: whose codes.
+        rows: whose codes; of those that lie elsewhere a part is in memory at a time.
         most: codes, at most; by default one of each row, several where that makes fewer than
             30,000, and no more than a gigabyte of coefficients holds. Of more codes than these
             the coefficients are not kept, but computed whenever they are needed.
@@ -166,12 +167,16 @@ def bank_of(
     kept = torch.randperm(len(rows), generator=generator)
     # Small tables give several codes of each row.
     kept = kept.repeat(-(-_LEAST_CODES // len(kept)))[: most or _BANK_ELEMENTS // width]
-    kept = kept.to(rows.device)
-    flat = rows.flatten(1)
-    z = torch.cat([_sampled_codes(network, flat[some], generator) for some in kept.split(4096)])
+    codes_of, lengths_of = [], []
+    at_once = max(1, min(4096, _DECODED_ELEMENTS // rows.shape[1:].numel()))
+    for some in kept.to(rows.device).split(at_once):
+        x = rows[some]
+        codes_of.append(_sampled_codes(network, x.flatten(1), generator))
+        lengths_of.append(network.players.lengths(x))
+    z = torch.cat(codes_of)
     _, _, directions = torch.linalg.svd(z - z.mean(0), full_matrices=False)
     order = (z @ directions[0]).argsort()
-    z, lengths = z[order], network.players.lengths(rows)[kept[order]]
+    z, lengths = z[order], torch.cat(lengths_of)[order]
     if len(z) * width > _BANK_ELEMENTS:
         return Decoded(network, z), lengths
     columns, some = z.new_empty(width, len(z)), max(1, min(4096, _DECODED_ELEMENTS // width))

@@ -8,7 +8,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from manifold_shap._checks import check_known, check_number, check_rows
+from manifold_shap._checks import check_known, check_number
+from manifold_shap._stored import StoredRows, sample_of, stand_in_of, stored
 from manifold_shap._words import check_choice, check_flag
 from manifold_shap.coalitions import SizeUniform
 from manifold_shap.imputers import TableImputer
@@ -18,7 +19,7 @@ from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.tables.rows import codebook_of, elements_of, encoded, rows_of, schema_from
 from manifold_shap.tables.schema import Schema
 from manifold_shap.training.loop import seeded, train
-from manifold_shap.training.rows import training_rows
+from manifold_shap.training.rows import checked_rows, seen_rows, training_rows
 from manifold_shap.training.task import Task, TrainingOptions, load_task, training_options
 from manifold_shap.vae.families import choose_families, without_padding
 from manifold_shap.vae.imputer import DRAWN_BY, VAEImputer, check_posterior
@@ -116,10 +117,11 @@ class VAETask(Task):
         self.law = SizeUniform(len(own["players"]))
 
     @torch.no_grad()
-    def describe(self, x: Float[Tensor, "rows *event"]) -> None:
+    def describe(self, rows: Tensor | StoredRows) -> None:
         """Take units from training rows, and the moments by which to recognise them."""
-        self.network.likelihood.describe(without_padding(x, self.network.players).flatten(1))
-        self.moments.copy_(torch.stack((x.mean(0), x.std(0, correction=0))))
+        used = without_padding(stand_in_of(rows), self.network.players)
+        self.network.likelihood.describe(used.flatten(1))
+        self.moments.copy_(torch.stack(torch.std_mean(sample_of(rows), 0, correction=0)[::-1]))
 
     def loss(
         self, batch: tuple[Tensor, ...], generator: torch.Generator
@@ -153,7 +155,9 @@ def fit_imputer(
     is drawn as one of those that there are.
 
     Args:
-        x_train: rows of the data distribution, `[rows, *event]`, or a frame.
+        x_train: rows of the data distribution, `[rows, *event]`, or a frame. Of what else
+            `fit_surrogate` gathers batch by batch, the imputer keeps the codes of all rows that the
+            bank has room for, and of the rows themselves 16 MB that stand for all.
         x_validation: rows for early stopping and the choice of `temper`; by default a tenth of
             `x_train`, held out.
         players: see `Players`; by default the columns of the schema, or every element of a row. Of
@@ -199,10 +203,11 @@ def fit_imputer(
     check_flag("detach", chosen["detach"])
     seed = chosen["seed"]
     schema = schema or codebook_behind(model)
+    x_train, x_validation = stored(x_train), stored(x_validation, "x_validation")
     rows = training_rows(x_train, x_validation, seed, players, schema)
     seen, seen_validation = rows.encoded
     if model is not None:
-        model = model_for(model, rows.train, as_space(output), rows.codebook)
+        model = model_for(model, rows.train[:64], as_space(output), rows.codebook)
     inputs = elements_of(rows.players, rows.schema)
     index = inputs.index.flatten().tolist()
     kind = NETWORKS[check_choice("network", chosen["network"], tuple(NETWORKS))]
@@ -212,7 +217,7 @@ def fit_imputer(
     settings = {
         **rows.settings,
         "families": choose_families(
-            without_padding(seen, inputs), rows.columns, **binning, index=index
+            without_padding(stand_in_of(seen), inputs), rows.columns, **binning, index=index
         ),
     }
     with seeded(seed):
@@ -220,7 +225,9 @@ def fit_imputer(
     task.describe(seen)
     record = train(task, (seen,), (seen_validation,), chosen)
     vae = VAEImputer(task.network, seen, inputs, seed=seed, **drawn)
-    imputer = vae if rows.codebook is None else TableImputer(rows.codebook, vae, rows.train)
+    imputer = (
+        vae if rows.codebook is None else TableImputer(rows.codebook, vae, sample_of(rows.train))
+    )
     if temper is not None:
         vae.temper = float(temper)
     elif vae.is_weighted:
@@ -237,8 +244,8 @@ def load_imputer(
 
     Args:
         path: the checkpoint; no code in it is run.
-        reference: the training rows, or the frame: they are not in the file. Their codes are the
-            bank, and v(∅) is the mean over them.
+        reference: the training rows, as `fit_imputer` takes them: they are not in the file. Their
+            codes are the bank, and v(∅) is the mean over them.
         codebook: of the frame, where others share it; by default the one in the file.
         settings: `posterior`, `temper`, `importance`, `bank_size` or `seed`, where others than
             those of the training are wanted.
@@ -260,16 +267,16 @@ def load_imputer(
     task, checkpoint = load_task(path, VAETask, "imputer")
     schema = codebook or schema_from(task.settings["schema"])
     codebook = codebook_of(schema)
-    rows = check_rows(rows_of(reference, schema), task.players, "reference")
-    seen = encoded(rows, schema)
-    _check_alike(seen, task.moments, path)
+    rows = checked_rows(rows_of(stored(reference, "reference"), schema), task.players, "reference")
+    seen = seen_rows(rows, schema)
+    _check_alike(sample_of(seen), task.moments, path)
     # The checkpoint of an interrupted training has no such settings.
     recorded = dict(checkpoint.get("imputer", {}))
     if {"posterior", "importance"} & set(settings):
         recorded.pop("temper", None)  # It was chosen for other weights.
     inputs = elements_of(task.players, schema)
     vae = VAEImputer(task.network, seen, inputs, **{**recorded, **settings})
-    imputer = vae if codebook is None else TableImputer(codebook, vae, rows)
+    imputer = vae if codebook is None else TableImputer(codebook, vae, sample_of(rows))
     imputer.checkpoint = {**checkpoint, "imputer": vae.settings}
     return imputer
 
@@ -289,7 +296,7 @@ def _check_alike(rows: Tensor, moments: Tensor, path: str | Path) -> None:
 
 def choose_temper(
     imputer: VAEImputer | TableImputer,
-    x: Tensor,
+    x: Tensor | StoredRows,
     model: Any = None,
     output: str | OutputSpace = "probability",
     seed: int = 0,

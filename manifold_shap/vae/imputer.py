@@ -16,6 +16,7 @@ from torch import Tensor
 
 from manifold_shap import _random
 from manifold_shap._checks import check_number, check_seed, check_whole
+from manifold_shap._stored import StoredRows, sample_of
 from manifold_shap._words import check_choice, check_flag
 from manifold_shap.imputers.base import (
     CompletedRows,
@@ -65,7 +66,8 @@ class VAEImputer(Imputer):
 
     Args:
         network: a trained `MaskedVAE`.
-        reference: training rows; their codes are the bank.
+        reference: training rows; their codes are the bank. Of `StoredRows` some that stand for all
+            are kept, and v(∅) is the mean over these.
         players: see `Players`.
         posterior: `bank` or `encoder`.
         temper: τ, the power of the weights.
@@ -96,7 +98,7 @@ class VAEImputer(Imputer):
         bank_size: int | None = None,
         seed: int = 0,
     ) -> None:
-        super().__init__(reference, players)
+        super().__init__(sample_of(reference), players)
         check_posterior(posterior, temper, importance, bank_size)
         if self.players.padding != network.players.padding:
             raise ValueError(
@@ -114,7 +116,8 @@ class VAEImputer(Imputer):
         nothing = torch.zeros(0, len(network.owner_of_statistic))
         self.bank, lengths = Tabulated(network.likelihood, nothing), torch.zeros(0)
         if posterior == "bank":
-            self.bank, lengths = bank_of(network, self.reference, bank_size, seed)
+            rows = reference if isinstance(reference, StoredRows) else self.reference
+            self.bank, lengths = bank_of(network, rows, bank_size, seed)
         self.register_buffer("lengths", lengths, persistent=False)
 
     @property

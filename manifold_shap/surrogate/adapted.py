@@ -2,7 +2,6 @@
 
 import copy
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import torch
@@ -14,23 +13,36 @@ from manifold_shap.models.outputs import as_outputs, converted
 from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.network import SurrogateNetwork
+from manifold_shap.surrogate.told import Told, first_sight
 
 # A probability below it, or as close to 1, has no finite log-odds in single precision.
 _CERTAIN = 1e-7
-_LAYERS = (nn.Conv1d, nn.Conv2d, nn.Linear, nn.Embedding)
+# The logarithm of a probability that is as good as zero.
+_NEVER = -87.0
 
 
 class _OfOutputs(SurrogateNetwork):
-    """A network whose log-odds are known by its outputs alone."""
+    """A network whose log-odds are known by its outputs alone.
+
+    Attributes:
+        of_probabilities: whether raw outputs are probabilities of classes. Then derivatives are
+            taken of their logarithms: a sum of derivatives of probabilities may be negative.
+    """
+
+    of_probabilities: bool
 
     def scores(self, raw: Tensor, chosen: Int64[Tensor, " chosen"] | None) -> Tensor:
         if chosen is None:
-            return raw
+            least = torch.finfo(raw.dtype).tiny
+            return raw.clamp(min=least).log() if self.of_probabilities else raw
         found = self.finished(raw)[..., chosen]
         return found.logit(_CERTAIN) if self.game.on_simplex else found
 
     def of_scores(self, scores: Tensor, chosen: Int64[Tensor, " chosen"] | None) -> Tensor:
         if chosen is None:
+            if self.of_probabilities:
+                # What was zero stays so.
+                scores = scores.masked_fill(scores < _NEVER, -torch.inf).softmax(-1)
             return self.finished(scores)
         return scores.sigmoid() if self.game.on_simplex else scores
 
@@ -46,7 +58,7 @@ class OwnNetwork(_OfOutputs):
 
     def __init__(self, game: GameShape, module: nn.Module) -> None:
         super().__init__(game)
-        self.module = copy.deepcopy(module)
+        self.module, self.of_probabilities = copy.deepcopy(module), game.on_simplex
 
     @classmethod
     def module_behind(cls, network: Any, model: Any) -> nn.Module:
@@ -87,23 +99,32 @@ class AdaptedModel(_OfOutputs):
         module: the model.
         returns: what it returns, see `Model`.
         space: settings of T, see `as_space`.
+
+    Raises:
+        ValueError: no layer of the model sees the elements of rows first, see `first_sight`.
     """
+
+    instead: nn.Parameter | None
 
     def __init__(
         self, game: GameShape, module: nn.Module, returns: str, space: Mapping[str, Any]
     ) -> None:
         super().__init__(game)
         self.space, self.returns, event = as_space(**space), returns, game.event
+        self.of_probabilities = returns == "probabilities"
         self.module = copy.deepcopy(module).requires_grad_()
-        own = event if len(event) == 1 else (event[0], *(1 for _ in event[1:]))
-        self.instead = nn.Parameter(torch.zeros(own))
-        name = _first_layer(self.module, event)
-        self.told: _Told = _Told()  # Of a model without such a layer rows are changed alone.
-        if name:
-            layer: Any = self.module.get_submodule(name)
-            told = _ToldEmbedding if isinstance(layer, nn.Embedding) else _ToldLayer
-            self.told = told(layer)
-            self.module.set_submodule(name, self.told)
+        sight, self.of_tokens = first_sight(self.module, event, game.padding)
+        layer: Any = self.module.get_submodule(sight.layer)
+        self.told, self.instead = Told(layer, sight), None
+        if self.of_tokens:
+            # What is absent must not be seen by other layers either: this token stands for it,
+            # one from amid the others, where none begins or pads rows.
+            size = layer.num_embeddings
+            known = [k for k in range(size) if k not in (game.padding, layer.padding_idx)]
+            self.any_token = known[len(known) // 2]
+        else:
+            own = event if len(event) == 1 else (event[0], *(1 for _ in event[1:]))
+            self.instead = nn.Parameter(torch.zeros(own))
 
     @classmethod
     def settings_for(
@@ -123,23 +144,19 @@ class AdaptedModel(_OfOutputs):
 
     def raw(
         self, x: Float[Tensor, "batch *event"], mask: Shaped[Tensor, "batch m players"]
-    ) -> Float[Tensor, "batch m outputs"]:
+    ) -> Float[Tensor, "batch m raw"]:
         rows = x.repeat_interleave(mask.shape[1], 0)
         used = self.game.players.owners(rows) >= 0
         absent = used * (1 - self.present(mask).to(x.dtype).flatten(0, 1))
-        self.told.absent = absent
-        if isinstance(self.told, _ToldEmbedding):
-            # What is absent must not be seen by other layers either: any token stands for it.
-            rows = torch.where(absent > 0, self.told.any_token, rows).long()
+        if self.instead is None:
+            rows = torch.where(absent > 0, self.any_token, rows).long()
         else:
             rows = (1 - absent) * rows + absent * self.instead
-        try:
+        with self.told.of(absent):
             found, _ = as_outputs(self.module(rows))
-        finally:
-            del self.told.absent  # With its graph it could not be copied.
         return found.reshape(len(rows), -1).unflatten(0, mask.shape[:2])
 
-    def finished(self, raw: Float[Tensor, "*batch outputs"]) -> Float[Tensor, "*batch outputs"]:
+    def finished(self, raw: Float[Tensor, "*batch raw"]) -> Float[Tensor, "*batch outputs"]:
         flat = converted(raw.flatten(0, -2), self.returns, self.space.takes)
         return self.space(flat).unflatten(0, raw.shape[:-1])
 
@@ -148,66 +165,10 @@ class AdaptedModel(_OfOutputs):
         self, x: Float[Tensor, "rows *event"], target: Float[Tensor, "rows outputs"]
     ) -> None:
         super().standardise(x, target)
-        axes = tuple(range(2, x.ndim))
-        self.instead.copy_(x.mean((0, *axes)).reshape(self.instead.shape))
+        if self.instead is not None:
+            axes = tuple(range(2, x.ndim))
+            self.instead.copy_(x.mean((0, *axes)).reshape(self.instead.shape))
 
-
-class _Told(nn.Module):
-    """Knows which elements are absent.
-
-    Attributes:
-        absent: 1 for those, `[rows, *event]`.
-    """
-
-    absent: Tensor
-
-
-class _ToldLayer(_Told):
-    """A linear layer or a convolution with further weights, for the absence of its inputs."""
-
-    def __init__(self, layer: nn.Conv1d | nn.Conv2d | nn.Linear) -> None:
-        super().__init__()
-        self.layer, self.of_absence = layer, copy.deepcopy(layer)
-        self.of_absence.bias = None
-        nn.init.zeros_(self.of_absence.weight)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.layer(x) + self.of_absence(self.absent.reshape(x.shape).to(x.dtype))
-
-
-class _ToldEmbedding(_Told):
-    """An embedding that has a learned vector for absent tokens."""
-
-    def __init__(self, layer: nn.Embedding) -> None:
-        super().__init__()
-        self.layer = layer
-        self.vector = nn.Parameter(layer.weight.detach().mean(0))
-        # Models take a token for padding.
-        self.any_token = layer.num_embeddings - 1
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        found = self.layer(tokens)
-        absent = self.absent[..., None].to(found.dtype)
-        return found + absent * (self.vector - found)
-
-
-@torch.no_grad()
-def _first_layer(module: nn.Module, event: Sequence[int]) -> str:
-    """Name of the layer that sees whole rows first; empty where none does."""
-    met: list[str] = []
-
-    def hook(name: str, layer: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-        if inputs[0].numel() == torch.Size(event).numel():
-            met.append(name)
-
-    layers = {name: part for name, part in module.named_modules() if isinstance(part, _LAYERS)}
-    hooks = [part.register_forward_pre_hook(partial(hook, name)) for name, part in layers.items()]
-    probe = next((part.weight for part in layers.values()), torch.zeros(1))
-    rows = torch.zeros(1, *event, device=probe.device, dtype=probe.dtype)
-    embeds = any(isinstance(part, nn.Embedding) for part in layers.values())
-    try:
-        module.eval()(rows.long() if embeds else rows)
-    finally:
-        for each in hooks:
-            each.remove()
-    return met[0] if met else ""
+    def linearized_cost(self, outputs: int) -> float | None:
+        # At an absent token the derivative is that of the token which stands for it.
+        return None if self.of_tokens else super().linearized_cost(outputs)

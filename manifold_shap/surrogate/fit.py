@@ -89,7 +89,8 @@ def fit_surrogate(
             - "transformer": attention over tokens, which are rows of whole numbers, or over patches
               of pictures and segments of series;
             - "model": a copy of the model itself, a torch module, which is told what is absent and
-              fine-tuned (Covert et al. 2023): for a model with a good backbone;
+              fine-tuned (Covert et al. 2023): for a model with a good backbone, whose first layer,
+              linear, a convolution or an embedding, sees the elements of rows one by one;
             - a torch module of your own that gives outputs of T for `(x ⊙ mask, mask)`.
         teacher: a value function of the same game, such as `imputed_value(model, imputer)`, whose
             averaged predictions are targets of less variance than the single f(x). It helps where

@@ -203,6 +203,16 @@ def test_a_softmax_is_exact_for_each_class_alone(kind: str) -> None:
     assert bool(((alone >= 0) & (alone <= 1)).all())
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_parameter_has_a_gradient(kind: str) -> None:
+    """Several processes in a training would wait for the others' for ever."""
+    network = make(kind)
+    x, mask = some(network)
+    network(x, mask).square().sum().backward()
+    without = [name for name, own in network.named_parameters() if own.grad is None]
+    assert not without
+
+
 def test_derivatives_by_the_mask_are_for_many_small_players() -> None:
     """Of blocks and tokens they tell too little to be worth their cost."""
     for kind in ("conv of blocks", "patches", "segments", "tokens", "own", "model of tokens"):

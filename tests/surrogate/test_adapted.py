@@ -1,0 +1,327 @@
+"""Copies of the model to explain: which layer is told what is absent, and what it then computes."""
+
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+import manifold_shap as ms
+from manifold_shap.surrogate.adapted import AdaptedModel, OwnNetwork
+from manifold_shap.surrogate.game import GameShape
+from manifold_shap.values.log_ratio import LogRatioOfMean
+
+PICTURE, SERIES, TOKENS = (2, 6, 6), (3, 8), (7,)
+
+
+class Patches(nn.Module):
+    """Cuts pictures into patches, channels last, and calls its layer by a keyword."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(2 * 3 * 3, 5), nn.Linear(4 * 5, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        patches = x.unfold(2, 3, 3).unfold(3, 3, 3).permute(0, 2, 3, 4, 5, 1)
+        return self.last(self.first(input=patches.flatten(3).flatten(1, 2)).relu().flatten(1))
+
+
+class TimeFirst(nn.Module):
+    """Reads series along time, which is the first axis of its layer's input."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.recurrent = nn.Linear(3, 4), nn.GRU(4, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.recurrent(self.first(x.permute(2, 0, 1)))[0][-1]
+
+
+class Square(nn.Module):
+    """Its first layer is as wide as rows, and called again with what it gave."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before, self.layer = nn.Linear(4, 24), nn.Linear(24, 24)
+
+    def forward(self, x: Tensor) -> Tensor:
+        # A layer that sees as many numbers, none of which is of the row.
+        bias = self.before(torch.ones(len(x), 6, 4)).sum(1)
+        return (self.layer(self.layer(x.flatten(1)).tanh()) + bias)[:, :3]
+
+
+class OneChannel(nn.Module):
+    """Sees the second channel alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Conv1d(1, 4, 3, padding=1), nn.Linear(4, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(self.first(x[:, 1:2]).relu().amax(2))
+
+
+def padded_convolution() -> nn.Module:
+    pad = nn.ZeroPad2d(1)
+    return nn.Sequential(pad, nn.Conv2d(2, 3, 3, padding=1, stride=2), nn.ReLU(), nn.Flatten(),
+                         nn.Linear(3 * 4 * 4, 3))  # fmt: skip
+
+
+NUMBERS: dict[str, tuple[tuple[int, ...], Any]] = {
+    "convolution": (PICTURE, padded_convolution),
+    "patches, channels last": (PICTURE, Patches),
+    "time first": (SERIES, TimeFirst),
+    "one layer twice": (SERIES, Square),
+    "one channel": (SERIES, OneChannel),
+    "in other units": (SERIES, lambda: InOtherUnits()),
+}
+
+
+class InOtherUnits(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = Square()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.inner(2 * x) / 2
+
+
+class Reader(nn.Module):
+    """The mean of embeddings of tokens and of their places, after a layer; padding does not count.
+
+    Places are embedded first, and are as many as tokens.
+    """
+
+    def __init__(self, padding: int | None = None) -> None:
+        super().__init__()
+        self.places, self.last = nn.Embedding(30, 6), nn.Linear(6, 3)
+        self.tokens = nn.Embedding(20, 6, padding_idx=padding)
+        self.padding = padding
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        places = self.places(input=torch.arange(tokens.shape[1]).expand(len(tokens), -1))
+        used = torch.ones_like(tokens) if self.padding is None else tokens != self.padding
+        summed = ((self.tokens(input=tokens) + places).tanh() * used[..., None]).sum(1)
+        return self.last(summed / used.sum(1, keepdim=True).clamp(min=1))
+
+
+class Bag(nn.Module):
+    """A bag of tokens: as a matrix, or as a vector with offsets and weights."""
+
+    def __init__(self, mode: str, flat: bool = False, padding: int | None = None) -> None:
+        super().__init__()
+        self.bag, self.last = (
+            nn.EmbeddingBag(20, 6, mode=mode, padding_idx=padding),
+            nn.Linear(6, 3),
+        )
+        self.flat, self.weighted = flat, mode == "sum"
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        weights = torch.arange(1.0, 8).expand(len(tokens), -1) if self.weighted else None
+        if not self.flat:
+            return self.last(self.bag(tokens, per_sample_weights=weights))
+        offsets = 7 * torch.arange(len(tokens))
+        own = None if weights is None else weights.flatten()
+        return self.last(self.bag(tokens.flatten(), offsets, own))
+
+
+OF_TOKENS: dict[str, tuple[Any, float | None]] = {
+    "places first": (Reader, None),
+    "padding of players": (lambda: Reader(0), 0.0),
+    "padding of the layer": (lambda: Reader(19), None),
+    "padding amid the tokens": (lambda: Reader(10), 10.0),
+    "bag, mean": (lambda: Bag("mean"), None),
+    "bag, padded": (lambda: Bag("mean", padding=0), 0.0),
+    "bag, sum": (lambda: Bag("sum"), None),
+    "bag, largest": (lambda: Bag("max"), None),
+    "bag, offsets": (lambda: Bag("mean", flat=True), None),
+    "bag, offsets and weights": (lambda: Bag("sum", flat=True), None),
+}
+
+
+def adapted(
+    module: nn.Module,
+    event: tuple[int, ...],
+    padding: float | None = None,
+    space: ms.OutputSpace | None = None,
+    returns: str = "logits",
+    classes: str = "abc",
+) -> AdaptedModel:
+    space = space or ms.Probability()
+    index = range(torch.Size(event).numel())
+    game = GameShape(event, index, len(space.outputs(classes)), space.on_simplex, padding)
+    return AdaptedModel(game, module, returns, space.settings).eval()
+
+
+def told_layer(network: AdaptedModel) -> Any:
+    """The layer that is told what is absent: the one with a hook."""
+    (layer,) = (part for part in network.module.modules() if part._forward_hooks)
+    return layer
+
+
+def some(event: tuple[int, ...], tokens: bool = False) -> tuple[Tensor, Tensor]:
+    """Rows, and one coalition for each."""
+    generator = torch.Generator().manual_seed(1)
+    x = torch.randn(5, *event, generator=generator)
+    if tokens:
+        x = torch.randint(1, 19, (5, *event), generator=generator).float()
+    return x, torch.rand(5, 1, torch.Size(event).numel(), generator=generator) < 0.5
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+@torch.no_grad()
+def test_the_first_layer_is_told_which_of_its_inputs_are_absent(name: str) -> None:
+    """With weights for absence that are its own, absence is something that is added to rows."""
+    torch.manual_seed(0)
+    event, make = NUMBERS[name]
+    module = make()
+    scale = 2.0 if name == "in other units" else 1.0
+    network = adapted(module, event)
+    x, mask = some(event)
+    network.standardise(x, torch.zeros(5, 3))
+    layer = told_layer(network)
+    network.told.of_absence.weight.copy_(0.5 * layer.weight)
+    absent = 1 - network.present(mask)[:, 0].float()
+    filled = torch.where(absent > 0, network.instead.expand(event), x)
+    expected = module(filled + 0.5 * absent / scale).softmax(-1)
+    torch.testing.assert_close(network(x, mask)[:, 0], expected)
+    whole = network(x, torch.ones_like(mask))[:, 0]
+    torch.testing.assert_close(whole, module(x).softmax(-1))
+
+
+@torch.no_grad()
+def test_rows_may_be_normalised_before_the_first_layer() -> None:
+    torch.manual_seed(0)
+    norm = nn.BatchNorm2d(2)
+    module = nn.Sequential(norm, nn.Conv2d(2, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(64, 3))
+    x, mask = some(PICTURE)
+    module(5 * x + 2)
+    norm.weight.copy_(torch.tensor([0.5, -2.0]))
+    module.eval()
+    network = adapted(module, PICTURE)
+    network.told.of_absence.weight.copy_(module[1].weight)
+    absent = 1 - network.present(mask)[:, 0].float()
+    deviation = (norm.running_var + norm.eps).sqrt() / norm.weight
+    expected = module((1 - absent) * x + absent * deviation[:, None, None]).softmax(-1)
+    torch.testing.assert_close(network(x, mask)[:, 0], expected)
+
+
+@pytest.mark.parametrize("name", OF_TOKENS)
+@torch.no_grad()
+def test_an_absent_token_is_one_more_token(name: str) -> None:
+    """With the vector of a known token, it is that token."""
+    torch.manual_seed(0)
+    make, padding = OF_TOKENS[name]
+    module = make()
+    network = adapted(module, TOKENS, padding)
+    x, mask = some(TOKENS, tokens=True)
+    if padding is not None:
+        x[x == padding] = 1
+        x[0, 5:] = padding
+    layer = told_layer(network)
+    network.told.vector.copy_(layer.weight[7])
+    absent = ~network.present(mask)[:, 0] & (network.game.players.owners(x) >= 0)
+    expected = module(torch.where(absent, 7, x).long()).softmax(-1)
+    torch.testing.assert_close(network(x, mask)[:, 0], expected)
+    assert network.instead is None
+
+
+class Reduced(nn.Module):
+    """Categories in a first column, beside two numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding, self.first = nn.Embedding(5, 2), nn.Linear(2, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.first(x[:, 1:]) + F.pad(self.embedding(x[:, 0].long()), (0, 1))
+
+
+class Functional(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(3, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.linear(x, self.first.weight)
+
+
+@pytest.mark.parametrize(
+    ("event", "module"),
+    [
+        ((3,), Functional()),
+        ((3,), Reduced()),
+        (PICTURE, nn.Sequential(nn.AvgPool2d(2), nn.Conv2d(2, 3, 3), nn.Flatten())),
+        (PICTURE, nn.Sequential(nn.Flatten(), nn.LayerNorm(72), nn.Linear(72, 3))),
+        ((1, 3), nn.Sequential(nn.Flatten(), nn.Softmax(-1))),
+    ],
+)
+def test_where_no_layer_can_be_told_a_module_of_ones_own_is_asked_for(
+    event: tuple[int, ...], module: nn.Module
+) -> None:
+    message = r"sees the elements of a row one by one.* has none .*`network=module`, that makes"
+    with pytest.raises(ValueError, match=message):
+        adapted(module, event)
+
+
+def test_what_a_model_says_of_the_rows_that_it_is_tried_on_is_repeated() -> None:
+    class Refusing(nn.Linear):
+        def forward(self, x: Tensor) -> Tensor:
+            raise KeyError("no such rows")
+
+    with pytest.raises(ValueError, match=r"fails on rows of 0 and 1 .*no such rows"):
+        adapted(Refusing(3, 3), (3,))
+
+
+SPACES: dict[str, ms.OutputSpace] = {
+    "probability": ms.Probability(), "log_odds": ms.LogOdds(), "ilr": ms.ILR(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SPACES)
+@torch.no_grad()
+def test_probabilities_are_linearized_as_logits_are(name: str) -> None:
+    torch.manual_seed(0)
+    event, space, classes = (1, 12, 12), SPACES[name], "ab" if name == "log_odds" else "abc"
+    logits = nn.Sequential(nn.Flatten(), nn.Linear(144, len(classes)))
+    logits[1].weight *= 40  # Then sums of derivatives of probabilities leave [0, 1].
+    x, mask = some(event)
+    before = adapted(logits, event, None, space, "logits", classes)
+    softmax = nn.Sequential(*logits, nn.Softmax(-1))
+    after = adapted(softmax, event, None, space, "probabilities", classes)
+    assert after.linearized_cost(3) is not None
+    found, expected = after.linearized(x, mask), before.linearized(x, mask)
+    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(found[:, :, 0], after(x, mask), rtol=1e-4, atol=1e-5)
+
+
+class Sure(nn.Module):
+    """Knows that a class does not occur, and that another one may: probabilities."""
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        first = (8 * (x * mask).flatten(1).mean(1)).sigmoid()
+        return torch.stack((first, torch.zeros_like(first), 1 - first), 1)
+
+
+@torch.no_grad()
+def test_log_ratios_of_linearized_probabilities_are_finite() -> None:
+    event = (1, 12, 12)
+    network = OwnNetwork(GameShape(event, range(144), 3, True), Sure())
+    x, mask = some(event)
+    model = ms.as_model(lambda x: Sure()(x, torch.ones_like(x)), x)
+    players = ms.Players.pixels(event)
+    value = ms.SurrogateValue(network, model, players, ms.Probability(), torch.full((3,), 1 / 3))
+    ratios = LogRatioOfMean(value)
+    linearized = ratios.linearized()
+    keys = torch.zeros(5, 1, dtype=torch.int64)
+    found = linearized.values_around(x, mask, keys)
+    assert found.isfinite().all()
+    torch.testing.assert_close(found[:, :, 0], ratios.values(x, mask, keys))
+    explanation = ms.coalition_shapley(ratios, x[:2], coalitions=32)
+    assert explanation.phi.isfinite().all()
+
+
+def test_tokens_are_not_linearized() -> None:
+    network = adapted(Bag("mean"), (200,))
+    assert network.linearized_cost(1) is None

@@ -235,9 +235,12 @@ def check_rows(
     """
     rows = to_tensor(x, name, players.names)
     if tuple(rows.shape[1:]) != players.event or rows.ndim < 2:
+        last = players.event[-1] if players.event else 0
+        longer = players.padding is not None and rows.ndim > 1 and rows.shape[-1] > last
+        way = f"cut longer rows, `{name}[..., :{last}]`, or pass" if longer else "pass"
         raise ValueError(
             f"Expected `{name}` of shape (rows, {', '.join(map(str, players.event)) or '*event'}) "
-            f"but got {tuple(rows.shape)}; pass rows of the shape that `players` own, and one row "
+            f"but got {tuple(rows.shape)}; {way} rows of the shape that `players` own, and one row "
             f"as `{name}[:1]`."
         )
     if len(rows) == 0:

@@ -10,6 +10,11 @@ from torch import Tensor
 from manifold_shap.models.outputs import as_outputs
 from manifold_shap.models.rows import described
 
+# What to do where a call has too many rows.
+_SMALLER = (
+    "give a smaller `batch_size`, to the estimator, or to the model by `ms.as_model(model, x, "
+    "batch_size=16)`."
+)
 # Rows per call of a model on a CPU.
 CPU_ROWS = 4096
 
@@ -80,10 +85,14 @@ class Predictor(ABC):
         count, prepared = len(rows), self.prepared(rows)
         try:
             answer = self.ask(prepared)
-        except (torch.OutOfMemoryError, MemoryError):
-            raise
         except Exception as error:  # A model may fail in any way.
             first = (str(error).splitlines() or [""])[0]
+            if isinstance(error, torch.OutOfMemoryError | MemoryError):
+                raise type(error)(
+                    f"Expected memory for {self.name} to take {described(prepared)} in a call but "
+                    f"there is not enough ({first[:500]}); "
+                    + (_SMALLER if count > 1 else "let go of other things there, or use another.")
+                ) from error
             if "NotFitted" in type(error).__name__:
                 raise ValueError(
                     f"Expected a fitted model but this {self.name} is not ({first}); call `fit` "
@@ -91,7 +100,7 @@ class Predictor(ABC):
                 ) from error
             raise RuntimeError(
                 f"Expected the model to take {described(prepared)} but {self.name} failed with "
-                f"{type(error).__name__}: {first[:500]}{_hint(prepared)}"
+                f"{type(error).__name__}: {first[:500]}{_hint(prepared, error)}"
             ) from error
         outputs, names = as_outputs(answer)
         self.classes = self.classes or names
@@ -108,14 +117,20 @@ class Predictor(ABC):
         return CPU_ROWS if small else max(1, len(rows))
 
 
-def _hint(rows: Any) -> str:
-    """What to do where a model may have wanted the whole numbers that rows hold as whole ones."""
-    floats = isinstance(rows, Tensor) and rows.is_floating_point()
-    if not floats or bool((rows != rows.round()).any()):
+def _hint(rows: Any, error: Exception) -> str:
+    """What to do where a model has no such tokens, or may have wanted rows as whole numbers."""
+    if not isinstance(rows, Tensor) or bool((rows != rows.round()).any()):
+        return ""
+    if rows.is_floating_point():
+        return (
+            "; if rows are token ids, give them as whole numbers, `x.long()`, or let the model "
+            "make them: `lambda x: model(x.long())`"
+        )
+    if not isinstance(error, IndexError):
         return ""
     return (
-        "; if rows are token ids, give them as whole numbers, `x.long()`, or let the model make "
-        "them: `lambda x: model(x.long())`"
+        f"; rows hold whole numbers from {rows.min()} to {rows.max()}, and of token ids a network "
+        "knows those below the number of rows of its embedding"
     )
 
 

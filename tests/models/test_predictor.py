@@ -151,6 +151,35 @@ def test_estimators_hear_of_a_lack_of_memory(error: Exception) -> None:
         ms.exact_shapley(value, CODES[:3])
 
 
+@pytest.mark.parametrize("error", [MemoryError("no room"), torch.OutOfMemoryError("no room")])
+def test_a_lack_of_memory_says_what_to_do(error: Exception) -> None:
+    def model(x: Tensor) -> Tensor:
+        if len(x) > most:
+            raise error
+        return x.sum(1)
+
+    most = 4
+    what = r"memory for the function 'model' to take .*"
+    message = what + r"\(no room\); give a smaller `batch_size`.*batch_size=16"
+    with pytest.raises(type(error), match=message):
+        ms.imputed_value(model, ms.MarginalImputer(CODES[:20]), "identity")
+    wrapped = as_model(model, CODES[:4], returns="values", batch_size=4)
+    value = ms.imputed_value(wrapped, ms.MarginalImputer(CODES[:20]), "identity")
+    assert value.prediction(CODES[:20]).shape == (20, 1)
+    most = 0
+    with pytest.raises(type(error), match=r"a call but .* \(no room\); let go of other things"):
+        value.prediction(CODES[:1])
+
+
+def test_tokens_that_a_network_does_not_know_are_named() -> None:
+    network = torch.nn.Sequential(torch.nn.Embedding(5, 2), torch.nn.Flatten())
+    model = as_model(network, torch.tensor([[1, 4], [0, 2]]), returns="values")
+    with pytest.raises(
+        RuntimeError, match=r"IndexError: .* whole numbers from 1 to 9, .* embedding"
+    ):
+        model(torch.tensor([[1.0, 9.0]]))
+
+
 @pytest.mark.parametrize(
     ("outputs", "error", "message"),
     [

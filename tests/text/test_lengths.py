@@ -1,0 +1,113 @@
+"""Texts of no token, of one and of ten thousand, and tokens that nobody knows, from text to phi."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import manifold_shap as ms
+
+LONG = 10_000
+TEXTS = ["", "good", "bad " * LONG]
+VOCABULARY = ms.Vocabulary.fit(["a good film .", "a bad film ."])
+GOOD, BAD = VOCABULARY.encode(["good bad"])[0].tolist()
+FEW: dict[str, Any] = {
+    "network": "transformer",
+    "hidden": [32],
+    "max_epochs": 1,
+    "batch_size": 1,
+    "progress": False,
+    "trainer": {"accelerator": "cpu", "limit_train_batches": 1},
+}
+ESTIMATORS: list[Callable[..., ms.Explanation]] = [
+    ms.exact_shapley,
+    lambda value, x: ms.permutation_shapley(value, x, permutations=2, progress=False),
+]
+
+
+def model(x: Tensor) -> Tensor:
+    assert not x.is_floating_point()
+    return torch.stack(((x == GOOD).sum(1), (x == BAD).sum(1)), 1).div(4.0).softmax(-1)
+
+
+def rows(lengths: list[int], width: int) -> Tensor:
+    x = torch.zeros(len(lengths), width, dtype=torch.int64)
+    for k, length in enumerate(lengths):
+        x[k, :length] = torch.tensor([GOOD, BAD])[torch.arange(length) * (k + 1) % 2]
+    return x
+
+
+@pytest.fixture(scope="module")
+def value() -> ms.ValueFunction:
+    x = rows([1, 2, 3, 4] * 5, 4)
+    return ms.fit_surrogate(model, x, players=ms.Players.tokens(4), **FEW)
+
+
+def test_they_are_encoded_and_decoded() -> None:
+    x = VOCABULARY.encode(TEXTS)
+    assert x.shape == (3, LONG)
+    assert (x != 0).sum(1).tolist() == [0, 1, LONG]
+    assert [len(tokens) for tokens in VOCABULARY.decode(x)] == [0, 1, LONG]
+    with pytest.warns(UserWarning, match=r"2 of 3 tokens .* not in the vocabulary"):
+        assert VOCABULARY.encode(["never heard good"]).tolist() == [[1, 1, GOOD]]
+
+
+def test_ten_thousand_tokens_are_learned_and_explained_in_groups() -> None:
+    x = rows([1, 50, LONG, 20], LONG)
+    players = ms.Players.tokens(LONG)
+    learned = ms.fit_surrogate(model, x, x_validation=x[:2], players=players, **FEW)
+    with pytest.raises(ValueError, match=r"at most 16 players for exact .* but got 10000; use"):
+        ms.exact_shapley(learned, x[2:3])
+    halves = torch.arange(LONG) // (LONG // 2)
+    for made in (learned, ms.imputed_value(model, ms.PaddingImputer(players))):
+        grouped = made.grouped(ms.label_maps(x[2:3], halves[None]), 2)
+        assert ms.exact_shapley(grouped, x[2:3]).efficiency_gap < 1e-5
+    # A short text in a wide row costs what it has players.
+    short = ms.permutation_shapley(made, x[:2], permutations=2, progress=False)
+    assert short.counts.tolist() == [1, 50]
+    assert short.efficiency_gap < 1e-5
+
+
+@pytest.mark.parametrize("explain", ESTIMATORS)
+def test_a_text_of_one_token_has_the_whole_difference(
+    explain: Callable[..., ms.Explanation], value: ms.ValueFunction
+) -> None:
+    x = rows([1], 4)
+    found = explain(value, x)
+    difference = model(x)[0] - found.base[0]
+    torch.testing.assert_close(found.phi[0, 0], difference)
+    assert found.phi[0, 1:].isnan().all()
+
+
+@pytest.mark.parametrize("explain", ESTIMATORS)
+def test_what_cannot_be_explained_is_named(
+    explain: Callable[..., ms.Explanation], value: ms.ValueFunction
+) -> None:
+    none = r"no padding \(0\) in every row of `x.*` but row 1 has none, .* drop these rows"
+    with pytest.raises(ValueError, match=none):
+        explain(value, rows([2, 0], 4))
+    with pytest.raises(ValueError, match=r"\(rows, 4\) but got \(1, 6\); cut .* `x\[..., :4\]`"):
+        explain(value, rows([6], 6))
+    with pytest.raises(ValueError, match=r"Expected tokens from 0 to \d+, .* but got 0 to 99"):
+        explain(value, torch.tensor([[99, GOOD, 0, 0]]))
+
+
+def test_a_training_on_texts_without_a_token_names_them() -> None:
+    none = r"in every row of `x_train` but row 0 has none, one of 5 without players; drop these"
+    with pytest.raises(ValueError, match=none):
+        ms.fit_surrogate(model, rows([0, 3] * 5, 4), players=ms.Players.tokens(4), **FEW)
+
+
+def test_series_longer_than_any_in_training_are_refused() -> None:
+    players = ms.Players.segments((1, 6), 2, padding=-1)
+    x = torch.rand(8, 1, 9)
+    series = ms.imputed_value(
+        lambda x: x.mean((1, 2))[:, None], ms.MarginalImputer(x[..., :6], players), "identity"
+    )
+    with pytest.raises(
+        ValueError, match=r"\(rows, 1, 6\) but got \(8, 1, 9\); cut longer rows, `x\["
+    ):
+        ms.exact_shapley(series, x)
+    assert ms.exact_shapley(series, x[..., :6]).efficiency_gap < 1e-5

@@ -29,8 +29,9 @@ _SHORT = 64
 _MANY_PLAYERS = 128
 # Multiplications in a product of matrices for the time of one element that is read and written.
 MEMORY_BOUND = 50
-# Numbers in memory during one call, 4 bytes each, and rows that are no fewer than usual.
-_NUMBERS, _MANY_ROWS = 2**27, 8192
+# Numbers in memory during one call, 4 bytes each, and rows that are no fewer than usual. On a CPU
+# half of the time would go into fresh memory for layers that no cache holds.
+_NUMBERS, _NUMBERS_CPU, _MANY_ROWS = 2**27, 2**24, 4096
 
 
 class SurrogateNetwork(nn.Module, ABC):
@@ -237,8 +238,9 @@ class SurrogateNetwork(nn.Module, ABC):
 
     @property
     def batch_size(self) -> int | None:
-        """Rows per call that need half a gigabyte; None where that is no fewer than usual."""
-        rows = max(1, _NUMBERS // self.numbers)
+        """Rows per call that suit the memory of the device; None where these are many."""
+        numbers = _NUMBERS_CPU if self.x_mean.device.type == "cpu" else _NUMBERS
+        rows = max(1, numbers // self.numbers)
         return None if rows >= _MANY_ROWS else rows
 
     def standardised(self, x: Float[Tensor, "batch *event"]) -> Float[Tensor, "batch *event"]:

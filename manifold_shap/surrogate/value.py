@@ -81,6 +81,7 @@ class SurrogateValue(ModelValue):
     def to(self, device: torch.device | str) -> "SurrogateValue":
         super().to(device)
         self.surrogate.to(device)
+        self.batch_size = self.surrogate.batch_size
         return self
 
     def in_precision(self, precision: str) -> "SurrogateValue":

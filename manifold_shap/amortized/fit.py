@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any, Unpack
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap._stored import stand_in_of, stored
@@ -86,8 +85,9 @@ def fit_amortized(
     stored_rows = stored(x_train), stored(x_validation, "x_validation")
     chosen_rows = training_rows(*stored_rows, seed, players, value.schema)
     game = value.select(outputs, stand_in_of(chosen_rows.train))
-    changes = (_change(game, x) for x in (chosen_rows.train, chosen_rows.validation))
-    rows, held_out = zip(chosen_rows.encoded, changes, strict=True)
+    seen, seen_validation = chosen_rows.encoded
+    rows = (seen, *_ends(game, chosen_rows.train))
+    held_out = (seen_validation, *_ends(game, chosen_rows.validation))
     of_network: dict[str, Any] = {
         "hidden": hidden,
         "activation": activation,
@@ -99,14 +99,16 @@ def fit_amortized(
     own = network_settings(surrogate, network, of_network, stand_in_of(rows[0]))
     with seeded(seed):
         task = AmortizedTask({"network": own, **chosen})
-    task.describe(surrogate, rows[1], game.base(chosen_rows.train[:1])[0])
+    task.describe(surrogate, rows[1])
     record = train(task, rows, held_out, chosen)
     explainer = explainer_of(task, value)
     explainer.training_record = {name: record[name] for name in ("epochs", "train_seconds")}
     return explainer
 
 
-def _change(value: ValueFunction, x: Any) -> Float[Tensor, "rows outputs"]:
-    """v(N) - v(∅) of rows, in memory or elsewhere."""
+def _ends(value: ValueFunction, x: Any) -> tuple[Tensor, Tensor]:
+    """v(N) - v(∅) and v(∅) of rows `[rows, outputs]`, in memory or elsewhere."""
     parts = x.split(max(1, _ELEMENTS // x.shape[1:].numel()))
-    return torch.cat([(value.prediction(rows) - value.base(rows)).float() for rows in parts])
+    found = [(value.prediction(rows).float(), value.base(rows).float()) for rows in parts]
+    prediction, base = map(torch.cat, zip(*found, strict=True))
+    return prediction - base, base

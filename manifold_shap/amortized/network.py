@@ -115,7 +115,7 @@ class AmortizedNetwork(nn.Module, ABC):
         surrogate: SurrogateNetwork,
         x: Float[Tensor, "batch *event"],
         change: Float[Tensor, "batch outputs"],
-        base: Float[Tensor, " outputs"],
+        base: Float[Tensor, "batch outputs"],
         generator: torch.Generator,
     ) -> Float[Tensor, " batch"]:
         """An unbiased estimate, for each row, of what is to be minimised.
@@ -156,7 +156,7 @@ class AmortizedNetwork(nn.Module, ABC):
         values = torch.cat([surrogate(some, own) for some, own in parts]).float()
         values = values if self.chosen is None else values[..., self.chosen]
         size, every = both.sum(2, keepdim=True), owned.sum(2, keepdim=True)
-        values = torch.where(size == 0, base, values)
+        values = torch.where(size == 0, base[:, None], values)
         values = torch.where(size == every, (base + change)[:, None], values)
         present, absent = values.chunk(2, dim=1)
         return (present - absent) / 2

@@ -124,7 +124,7 @@ class AmortizedPerceptron(AmortizedNetwork):
     ) -> Float[Tensor, "batch players outputs"]:
         """Shapley values, whatever their sum; see `AmortizedNetwork.raw`."""
         rows = surrogate.flat(x)
-        reach = _Reach.of(surrogate, rows)
+        reach = _Reach.of(surrogate, x, rows)
         first, *layers = _moments(surrogate, reach, self.share.sigmoid())
         seen = [rows, change / self.scale, (layers or [first])[-1].active.flatten(1).to(rows.dtype)]
         correction = self.head(self.body(torch.cat(seen, dim=1)))
@@ -143,7 +143,7 @@ class AmortizedPerceptron(AmortizedNetwork):
         surrogate: Any,
         x: Float[Tensor, "batch *event"],
         change: Float[Tensor, "batch outputs"],
-        base: Float[Tensor, " outputs"],
+        base: Float[Tensor, "batch outputs"],
         generator: torch.Generator,
     ) -> Float[Tensor, " batch"]:
         """Squared error against single noisy estimates, which a perceptron gives at little cost."""
@@ -217,14 +217,21 @@ class _Layer(NamedTuple):
 class _Reach(NamedTuple):
     """Inputs of the first layer's units: bias, and sums over players of terms and squared terms."""
 
-    bias: Float[Tensor, " width"]
+    bias: Float[Tensor, "*batch width"]
     terms: Float[Tensor, "batch width"]
     squares: Float[Tensor, "batch width"]
 
     @classmethod
-    def of(cls, surrogate: Perceptron, rows: Float[Tensor, "batch elements"]) -> "_Reach":
+    def of(
+        cls, surrogate: Perceptron, x: Tensor, rows: Float[Tensor, "batch features"]
+    ) -> "_Reach":
+        """Of rows `x`, which are `rows` as the first layer sees them."""
         first = surrogate.first
-        return cls(first.bias, first.sum_of_terms(rows), first.sum_of_squared_terms(rows))
+        if surrogate.game.padding is None:
+            return cls(first.bias, first.sum_of_terms(rows), first.sum_of_squared_terms(rows))
+        bias = surrogate.with_length(x, first.bias.expand(len(x), 1, -1))
+        terms = surrogate.terms(x, rows)
+        return cls(bias, terms.sum(1), terms.square().sum(1))
 
     def layer(self, share: Float[Tensor, " shares"], by: Tensor | float = 0.0) -> _Layer:
         """The first layer if every player is present with probability `share`; see `_Layer.of`."""

@@ -19,32 +19,29 @@ _NUMBERS = 64
 class AmortizedTask(Task):
     """An amortised explainer, by the loss of its network; see `AmortizedNetwork.loss`.
 
-    Batches are `(x, v(N) - v(∅))`. The surrogate itself is given by `describe`.
+    Batches are `(x, v(N) - v(∅), v(∅))`. The surrogate itself is given by `describe`.
 
     Settings: `network`, see `kinds.make_network`, and the options of the training.
     """
 
     kind = "explainer"
-    described = ("probe", "base")
+    described = ("probe",)
     probe: Tensor
-    base: Tensor
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         super().__init__(settings)
         self.explainer = make_network(self.settings["network"])
         # Recognises the surrogate that it was trained for.
         self.register_buffer("probe", torch.zeros(_NUMBERS))
-        self.register_buffer("base", torch.zeros(self.explainer.outputs))
         # In a tuple the surrogate is not a submodule, which would be trained and saved.
         self._kept: tuple[SurrogateNetwork, ...] = ()
 
     @torch.no_grad()
-    def describe(self, surrogate: SurrogateNetwork, change: Tensor, base: Tensor) -> None:
-        """Take the surrogate, v(N) - v(∅) of training rows, and v(∅)."""
+    def describe(self, surrogate: SurrogateNetwork, change: Tensor) -> None:
+        """Take the surrogate, and v(N) - v(∅) of training rows."""
         # A copy: the caller may continue to use the surrogate on its device.
         self._kept = (copy.deepcopy(surrogate).requires_grad_(False),)
         self.probe.copy_(fingerprint(surrogate))
-        self.base.copy_(base)
         self.explainer.start(surrogate, change)
 
     @property
@@ -55,8 +52,8 @@ class AmortizedTask(Task):
     def loss(
         self, batch: tuple[Tensor, ...], generator: torch.Generator
     ) -> Float[Tensor, " batch"]:
-        x, change = batch
-        return self.explainer.loss(self._surrogate, x, change, self.base, generator)
+        x, change, base = batch
+        return self.explainer.loss(self._surrogate, x, change, base, generator)
 
 
 @torch.no_grad()

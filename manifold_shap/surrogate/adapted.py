@@ -14,6 +14,7 @@ from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.network import SurrogateNetwork
 from manifold_shap.surrogate.told import Told, first_sight
+from manifold_shap.training.rows import without_padding
 
 # A probability below it, or as close to 1, has no finite log-odds in single precision.
 _CERTAIN = 1e-7
@@ -72,7 +73,7 @@ class OwnNetwork(_OfOutputs):
     def raw(
         self, x: Float[Tensor, "batch *event"], mask: Shaped[Tensor, "batch m players"]
     ) -> Float[Tensor, "batch m outputs"]:
-        present = self.present(mask).to(x.dtype)
+        present = self.known(x, mask)
         found = self.module((x[:, None] * present).flatten(0, 1), present.flatten(0, 1))
         expected = (mask.shape[0] * mask.shape[1], len(self.target_mean))
         got = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
@@ -146,8 +147,7 @@ class AdaptedModel(_OfOutputs):
         self, x: Float[Tensor, "batch *event"], mask: Shaped[Tensor, "batch m players"]
     ) -> Float[Tensor, "batch m raw"]:
         rows = x.repeat_interleave(mask.shape[1], 0)
-        used = self.game.players.owners(rows) >= 0
-        absent = used * (1 - self.present(mask).to(x.dtype).flatten(0, 1))
+        absent = (self.used(x)[:, None] * (1 - self.present(mask).to(x.dtype))).flatten(0, 1)
         if self.instead is None:
             rows = torch.where(absent > 0, self.any_token, rows).long()
         else:
@@ -167,7 +167,8 @@ class AdaptedModel(_OfOutputs):
         super().standardise(x, target)
         if self.instead is not None:
             axes = tuple(range(2, x.ndim))
-            self.instead.copy_(x.mean((0, *axes)).reshape(self.instead.shape))
+            there = without_padding(x, self.game.players)
+            self.instead.copy_(there.mean((0, *axes)).reshape(self.instead.shape))
 
     def linearized_cost(self, outputs: int) -> float | None:
         # At an absent token the derivative is that of the token which stands for it.

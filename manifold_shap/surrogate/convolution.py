@@ -56,8 +56,9 @@ class Convolution(SurrogateNetwork):
         axes = len(size)
         # One position each: then what a player changes in the first layer is a window.
         self.single = self.mask_channels == 1 and math.prod(size) == self.players
-        channels = game.event[0] + self.mask_channels
-        self.stem: Any = convolution(axes, channels, hidden[0], _WINDOW, _STRIDE, normalised=True)
+        self.stem: Any = convolution(
+            axes, self.channels, hidden[0], _WINDOW, _STRIDE, normalised=True
+        )
         self.norm: Any = BATCH_NORMS[axes](hidden[0])
         self.activation = make_activation(activation)
         self.behind = nn.Sequential(
@@ -99,7 +100,7 @@ class Convolution(SurrogateNetwork):
         first, active, slope, score = (
             part.unflatten(0, mask.shape[:2]) for part in (first, active, slope, score.detach())
         )
-        moved = self._moved(self.standardised(x), mask, first, active, slope).float()
+        moved = self._moved(x, mask, first, active, slope).float()
         score = score[..., None]
         return self.of_scores(torch.cat((score, score + moved), dim=-1).mT, chosen)
 
@@ -158,14 +159,17 @@ class Convolution(SurrogateNetwork):
         """What toggling each player changes: by each weight of the window in turn."""
         size, axes = x.shape[2:], first.ndim - 3
         edge = [_WINDOW // 2, _WINDOW // 2 + _STRIDE] * axes
-        rows = F.pad(torch.cat((x, torch.ones_like(x[:, :1])), dim=1), edge)
+        # What a player adds: its elements and its mask.
+        every = torch.ones_like(mask[:, :1, :1]).expand(-1, -1, self.players)
+        rows = F.pad(self.masked(x, every)[:, : x.shape[1] + 1], edge)
         # Zero beyond the edge, and for players that padded rows lack: nobody is toggled there.
         signs = torch.where(mask, -1.0, 1.0).to(x.dtype)
         signs = F.pad(signs, (0, self.players - mask.shape[2]))
         signs = F.pad(signs[..., self.index[0]], edge)
         moved = first.new_zeros(*mask.shape[:2], slope.shape[2], *signs.shape[2:])
         for weight, window in self._windows(first.shape[3:]):
-            term = torch.einsum("oc,bc...->bo...", weight.to(x.dtype), rows[window])
+            own = weight[:, : rows.shape[1]].to(x.dtype)
+            term = torch.einsum("oc,bc...->bo...", own, rows[window])
             toggled = first + signs[window][:, :, None] * term[:, None]
             changed = self.activation(toggled) - active
             moved[window] += torch.einsum("bmc...,bmkc...->bmk...", changed, slope)

@@ -21,6 +21,7 @@ from manifold_shap.models import Model
 from manifold_shap.nn import units
 from manifold_shap.spaces import OutputSpace
 from manifold_shap.surrogate.game import GameShape
+from manifold_shap.training.rows import without_padding
 from manifold_shap.values import calls
 
 _SHORT = 64
@@ -35,7 +36,10 @@ _NUMBERS, _NUMBERS_CPU, _MANY_ROWS = 2**27, 2**24, 4096
 
 
 class SurrogateNetwork(nn.Module, ABC):
-    """A network g(x_S), which is never shown an absent element.
+    """A network g(x_S), which is never shown an absent element, or padding.
+
+    Of padded rows it knows the length, unless it is a module of the user's, so that v(∅) is that of
+    rows as long: the network's own value.
 
     A subclass defines `raw`, and overrides what its structure makes cheaper. Inputs and outputs
     are standardised inside, so that learning rates mean the same for any unit.
@@ -96,7 +100,8 @@ class SurrogateNetwork(nn.Module, ABC):
     def standardise(
         self, x: Float[Tensor, "rows *event"], target: Float[Tensor, "rows outputs"]
     ) -> None:
-        """Take means and scales from training rows and their targets."""
+        """Take means and scales from training rows, padding apart, and from their targets."""
+        x = without_padding(x, self.game.players)
         # An image has one mean for all of its pixels, as it has one unit.
         mean = x.mean(0 if x.ndim == 2 else tuple(range(x.ndim)))
         self.x_mean.copy_(mean.expand_as(self.x_mean))
@@ -244,24 +249,44 @@ class SurrogateNetwork(nn.Module, ABC):
         return None if rows >= _MANY_ROWS else rows
 
     def standardised(self, x: Float[Tensor, "batch *event"]) -> Float[Tensor, "batch *event"]:
-        """Rows in units of the training rows, around their mean."""
-        return (x - self.x_mean) / self.x_scale
+        """Rows in units of the training rows, around their mean; 0 for padding."""
+        found = (x - self.x_mean) / self.x_scale
+        return found if self.game.padding is None else found * self.used(x)
 
     def present(self, mask: Shaped[Tensor, "batch m players"]) -> Shaped[Tensor, "batch m *event"]:
         """Masks over players, or the first of them, as masks over the elements of rows."""
         missing = self.players - mask.shape[-1]
         return F.pad(mask, (0, missing))[..., self.index]
 
+    def used(self, x: Float[Tensor, "batch *event"]) -> Bool[Tensor, "batch *event"]:
+        """Which elements of rows are none of their padding."""
+        return self.game.players.owners(x) >= 0
+
+    def known(
+        self, x: Float[Tensor, "batch *event"], mask: Shaped[Tensor, "batch m players"]
+    ) -> Float[Tensor, "batch m *event"]:
+        """1 for the elements of present players, padding apart."""
+        present = self.present(mask).to(x.dtype)
+        return present if self.game.padding is None else present * self.used(x)[:, None]
+
     def masked(
         self, x: Float[Tensor, "batch *event"], mask: Shaped[Tensor, "batch m players"]
     ) -> Float[Tensor, "pairs channels *size"]:
         """Pictures or series, standardised, of every pair of a row and a coalition.
 
-        Absent elements are 0, and the mask is appended as further channels, `mask_channels`.
+        Absent elements and padding are 0. Further channels are the mask, `mask_channels`, and for
+        padded rows one that is 1 before their padding: how long a row is, is always known.
         """
-        present = self.present(mask).to(x.dtype)
-        known = self.standardised(x)[:, None] * present
-        return torch.cat((known, present[:, :, : self.mask_channels]), dim=2).flatten(0, 1)
+        known = self.known(x, mask)
+        parts = [self.standardised(x)[:, None] * known, known[:, :, : self.mask_channels]]
+        if self.game.padding is not None:
+            parts.append(self.used(x)[:, None, :1].to(x.dtype).expand_as(known[:, :, :1]))
+        return torch.cat(parts, dim=2).flatten(0, 1)
+
+    @property
+    def channels(self) -> int:
+        """How many of them `masked` gives."""
+        return len(self.x_mean) + self.mask_channels + (self.game.padding is not None)
 
     def _values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
         return self(x, mask)

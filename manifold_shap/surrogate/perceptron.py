@@ -20,6 +20,7 @@ from manifold_shap.surrogate.network import (
     SurrogateNetwork,
     slopes_of_log_odds,
 )
+from manifold_shap.training.rows import without_padding
 
 # Bins of an element that is encoded piecewise linearly, and the least width of one, in standard
 # deviations: a value that is frequent has a bin of its own, a step.
@@ -57,6 +58,9 @@ class Perceptron(SurrogateNetwork):
         check_hidden(hidden)
         bins = (game.index[element] for element in binned for _ in range(BINS))
         self.first = MaskedLinear([*game.index, *bins], self.players, hidden[0])
+        padded = game.padding is not None
+        # What the length of a row adds to the first layer: a term for each position before the end.
+        self.of_length = nn.Linear(game.event[-1], hidden[0], bias=False) if padded else None
         self.rest = layers_behind(hidden, game.outputs, activation)
         chosen = torch.tensor(list(binned), dtype=torch.int64)
         self.register_buffer("binned", chosen, persistent=False)
@@ -75,7 +79,9 @@ class Perceptron(SurrogateNetwork):
     def raw(
         self, x: Float[Tensor, "batch *event"], mask: Shaped[Tensor, "batch m players"]
     ) -> Float[Tensor, "batch m outputs"]:
-        return self.rest(self.first(self.flat(x), mask))
+        if self.of_length is not None:
+            mask = mask * self.game.players.owned(x)[:, None, : mask.shape[2]]
+        return self.rest(self.with_length(x, self.first(self.flat(x), mask)))
 
     def along(
         self,
@@ -83,6 +89,8 @@ class Perceptron(SurrogateNetwork):
         orders: Int64[Tensor, "batch orders players"],
         most: int | None = None,
     ) -> Float[Tensor, "batch orders sizes outputs"]:
+        if self.of_length is not None:
+            return super().along(x, orders, most)
         return self.finished(self.rest(self.first.along(self.flat(x), orders)))
 
     def around(
@@ -155,6 +163,25 @@ class Perceptron(SurrogateNetwork):
         passed = ((flat[:, self.binned, None] - lower) / width).clamp(0, 1) - 0.5
         return torch.cat((flat, passed.flatten(1)), dim=1)
 
+    def terms(
+        self, x: Float[Tensor, "batch *event"], flat: Float[Tensor, "batch features"]
+    ) -> Float[Tensor, "batch players width"]:
+        """What each player adds to the first layer; those that a row lacks add nothing."""
+        found = self.first.terms(flat)
+        if self.of_length is None:
+            return found
+        return found * self.game.players.owned(x)[..., None]
+
+    def with_length(
+        self, x: Float[Tensor, "batch *event"], first: Float[Tensor, "batch *some width"]
+    ) -> Float[Tensor, "batch *some width"]:
+        """The first layer, with what the length of each row adds to it."""
+        if self.of_length is None:
+            return first
+        place = torch.arange(x.shape[-1], device=x.device)
+        own = self.of_length((place < self.game.players.lengths(x)[:, None]).to(x.dtype))
+        return first + own.reshape(len(x), *(1,) * (first.ndim - 2), -1)
+
     def _around(
         self, x: Float[Tensor, "batch *event"], mask: Bool[Tensor, "batch m players"]
     ) -> tuple[
@@ -166,9 +193,9 @@ class Perceptron(SurrogateNetwork):
         dtype = product_dtype(x)
         with torch.autocast(x.device.type, enabled=False):
             # Of padded rows there are the first players alone.
-            terms = self.first.terms(self.flat(x))[:, : mask.shape[2]]
+            terms = self.terms(x, self.flat(x))[:, : mask.shape[2]]
             # Summed in single precision; what is behind takes its inputs in that of products.
-            first = self.first.of_terms(terms, mask).to(dtype)
+            first = self.with_length(x, self.first.of_terms(terms, mask)).to(dtype)
             terms = terms.to(dtype)
         return terms, first, torch.where(mask, -1.0, 1.0).to(terms.dtype)
 
@@ -179,7 +206,8 @@ class Perceptron(SurrogateNetwork):
         """Take means, scales and bins from training rows and their targets."""
         super().standardise(x, target)
         if len(self.binned):
-            own = self.standardised(x).flatten(1)[:, self.binned]
+            known = without_padding(x, self.game.players)
+            own = self.standardised(known).flatten(1)[:, self.binned]
             shares = torch.linspace(0, 1, BINS + 1, device=x.device)
             self.edges.copy_(torch.quantile(own, shares, dim=0).T)
 

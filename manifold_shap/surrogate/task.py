@@ -20,6 +20,8 @@ from manifold_shap.values.seen import Seen
 # Training rows that are stored, to recognise the model of the training: half of them spread over
 # all rows, half where the model is closest to its mean, since there trained models differ most.
 _PROBE_ROWS = 32
+# Share of padded rows that meet the empty coalition in a step.
+_EMPTY_SHARE = 1 / 16
 
 
 class SurrogateOptions(TrainingOptions, total=False):
@@ -86,9 +88,8 @@ class SurrogateTask(Task):
         self.register_buffer("probe", torch.zeros(_PROBE_ROWS, *own["event"]))
         self.register_buffer("probe_outputs", torch.zeros(_PROBE_ROWS, outputs))
         self.register_buffer("extent", torch.zeros(2, *game.event))
-        self.known_players = self.players
         share = self.surrogate.blocks if own["blocks"] is None else own["blocks"]
-        self.law = laws_for(self.known_players, blocks=share)
+        self.law = laws_for(self.players, blocks=share)
         self.teacher_targets: TeacherTargets | None = None
 
     @torch.no_grad()
@@ -120,6 +121,10 @@ class SurrogateTask(Task):
         sampled = known.sample(count, generator) if known else None
         x, targets = x[count:], target[count:, None].expand(-1, 2, -1)
         mask = self.law.sample_antithetic((len(x),), generator, self._counts(x))
+        if self.settings["padding"] is not None:
+            # v(∅) of padded rows, which depends on their length, is learned, too.
+            number = torch.rand((len(x), 1), generator=generator, device=mask.device)
+            mask[:, 0] &= number > _EMPTY_SHARE
         if sampled is not None:
             x, mask, targets = map(torch.cat, zip(sampled, (x, mask, targets), strict=True))
         scale = None if self.surrogate.game.on_simplex else self.surrogate.target_scale
@@ -129,4 +134,4 @@ class SurrogateTask(Task):
         """How many players each row has, where they differ in that."""
         if self.settings["padding"] is None:
             return None
-        return self.known_players.owned(x).sum(1)
+        return self.surrogate.game.players.owned(x).sum(1)

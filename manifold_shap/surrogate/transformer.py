@@ -23,7 +23,7 @@ _MOST_POSITIONS = 64
 
 
 class Transformer(SurrogateNetwork):
-    """Attention over tokens, patches or segments, of which absent ones are told to be absent.
+    """Attention over tokens, patches or segments, each known to be present or absent.
 
     The vector of an absent token is a learned one. A patch is embedded together with its mask, so
     that the vector of a wholly absent one is learned, too. Padding is not attended to.
@@ -70,7 +70,7 @@ class Transformer(SurrogateNetwork):
             size = check_positions(event)
             self.span = _usual_patch(size) if patch is None else check_whole("patch", patch)
             self.settings["patch"] = self.span
-            self.stem = _Patches(event[0] + self.mask_channels, len(size), self.span, width)
+            self.stem = _Patches(self.channels, len(size), self.span, width)
             count = math.prod(-(-length // self.span) for length in size)
         self.position = nn.Parameter(0.02 * torch.randn(count, width))
         # Attends to all others and is read out; it is there even in a row of padding alone.

@@ -21,6 +21,8 @@ from manifold_shap.values.model import ModelValue
 if TYPE_CHECKING:
     from manifold_shap.tables.codebook import Codebook
 
+# Rows in one call, where the network needs no fewer.
+_MANY_ROWS = 8192
 # As Lightning names them, and what products are computed in.
 PRECISIONS = {"32-true": torch.float32, "bf16-mixed": torch.bfloat16, "16-mixed": torch.float16}
 
@@ -112,6 +114,16 @@ class SurrogateValue(ModelValue):
     def provenance(self) -> dict[str, Any]:
         half = {"precision": self.precision} if self.precision != "32-true" else {}
         return {**super().provenance, **half}
+
+    @torch.no_grad()
+    def base(self, x: Tensor) -> Float[Tensor, "batch outputs"]:
+        """v(empty coalition): the expectation or, of padded rows, the network's value by length."""
+        if self.players.padding is None:
+            return super().base(x)
+        parts = encoded(x, self.schema).split(self.batch_size or _MANY_ROWS)
+        none = torch.zeros(1, 1, len(self.players), dtype=torch.bool, device=x.device)
+        found = [self.surrogate(some, none.expand(len(some), -1, -1))[:, 0] for some in parts]
+        return torch.cat(found).float()
 
     def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
         with self.products():

@@ -129,10 +129,7 @@ class Attentive(ClassifierNetwork):
 
     @torch.no_grad()
     def standardise(self, x: Float[Tensor, "rows *event"]) -> None:
-        known = _known(self.positions, x)
-        self.transformer.standardise(
-            x.where(known, x[known].mean()), torch.zeros(len(x), self.classes)
-        )
+        self.transformer.standardise(x, torch.zeros(len(x), self.classes))
 
     def forward(self, x: Shaped[Tensor, "batch *event"]) -> Float[Tensor, "batch classes"]:
         x = x.float()

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap._arrays import is_frame
@@ -113,6 +114,26 @@ def seen_rows(rows: Any, schema: "Schema | Codebook | None") -> Any:
     if isinstance(rows, StoredRows) and codebook is not None:
         return MappedRows(rows, codebook.encode)
     return rows if isinstance(rows, StoredRows) else encoded(rows, schema)
+
+
+def without_padding(x: Float[Tensor, "rows *event"], players: Players) -> Tensor:
+    """Rows with values of longer rows in place of their padding: units are those of what is there.
+
+    Positions that no row has get what is at the last that some row has.
+
+    >>> x = torch.tensor([[5.0, 0.0, 0.0], [3.0, 4.0, 0.0]])
+    >>> without_padding(x, Players.tokens(3, padding=0))
+    tensor([[5., 4., 4.],
+            [3., 4., 4.]])
+    """
+    if players.padding is None:
+        return x
+    own, lengths = players.owners(x) >= 0, players.lengths(x)
+    longest = lengths.argsort(descending=True, stable=True)
+    count = own.sum(0).clamp(min=1)
+    number = torch.arange(len(x), device=x.device).reshape(-1, *(1,) * (x.ndim - 1))
+    filled = torch.where(own, x, x[longest].gather(0, number % count))
+    return filled[..., torch.arange(x.shape[-1], device=x.device).clamp(max=lengths.max() - 1)]
 
 
 def checked_rows(x: Any, players: Players, name: str) -> "Tensor | StoredRows":

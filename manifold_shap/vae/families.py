@@ -8,7 +8,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap._words import check_choice
-from manifold_shap.players import Players
 from manifold_shap.tables.schema import Schema
 
 CONTINUOUS = ("auto", "normal", "quantile")
@@ -69,23 +68,6 @@ def choose_families(
     if smooth:
         chosen.append(["Normal", smooth, least_scale, x.ndim > 2])
     return chosen
-
-
-def without_padding(x: Float[Tensor, "rows *event"], players: Players) -> Tensor:
-    """Rows with values of longer rows in place of their padding: units are those of what is there.
-
-    >>> x = torch.tensor([[5.0, 0.0], [3.0, 4.0]])
-    >>> without_padding(x, Players.tokens(2, padding=0))
-    tensor([[5., 4.],
-            [3., 4.]])
-    """
-    if players.padding is None:
-        return x
-    own = players.owners(x) >= 0
-    longest = players.lengths(x).argsort(descending=True, stable=True)
-    count = own.sum(0).clamp(min=1)
-    number = torch.arange(len(x), device=x.device).reshape(-1, *(1,) * (x.ndim - 1))
-    return torch.where(own, x, x[longest].gather(0, number % count))
 
 
 def _kinds_by_schema(x: Float[Tensor, "rows elements"], schema: Schema) -> _Kinds:

@@ -19,9 +19,9 @@ from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.tables.rows import codebook_of, elements_of, encoded, rows_of, schema_from
 from manifold_shap.tables.schema import Schema
 from manifold_shap.training.loop import seeded, train
-from manifold_shap.training.rows import checked_rows, seen_rows, training_rows
+from manifold_shap.training.rows import checked_rows, seen_rows, training_rows, without_padding
 from manifold_shap.training.task import Task, TrainingOptions, load_task, training_options
-from manifold_shap.vae.families import choose_families, without_padding
+from manifold_shap.vae.families import choose_families
 from manifold_shap.vae.imputer import DRAWN_BY, VAEImputer, check_posterior
 from manifold_shap.vae.network import MaskedVAE
 from manifold_shap.vae.networks import NETWORKS

@@ -59,6 +59,9 @@ class LogRatioOfMean(ModelValue):
     def provenance(self) -> dict[str, Any]:
         return {**self.value.provenance, "value_function": self.name}
 
+    def base(self, x: Tensor) -> Tensor:
+        return self.space(self.value.base(x).log())
+
     def owners(self, x: Tensor) -> Tensor:
         return self.value.owners(x)
 

@@ -51,13 +51,17 @@ def value_of(network: SurrogateNetwork, players: ms.Players) -> ms.SurrogateValu
 
 
 def rows(players: ms.Players, count: int = 400, seed: int = 0) -> Tensor:
-    """Pictures and series of normal numbers; texts of 3 to 6 tokens."""
+    """Pictures and series of normal numbers; padded ones, and texts, have 3 positions or more."""
     generator = torch.Generator().manual_seed(seed)
     if players.padding is None:
         return torch.randn(count, *players.event, generator=generator)
-    x = torch.randint(1, 9, (count, *players.event), generator=generator).float()
     lengths = torch.randint(3, players.event[-1] + 1, (count, 1), generator=generator)
-    return x.where(torch.arange(players.event[-1]) < lengths, 0.0)
+    inside = torch.arange(players.event[-1]) < lengths
+    if len(players.event) == 1:
+        x = torch.randint(1, 9, (count, *players.event), generator=generator).float()
+        return x.where(inside, players.padding)
+    x = torch.randn(count, *players.event, generator=generator)
+    return x.where(inside[:, None], players.padding)
 
 
 def made(kind: str) -> ms.SurrogateValue:
@@ -65,7 +69,8 @@ def made(kind: str) -> ms.SurrogateValue:
     torch.manual_seed(0)
     patches, text = ms.Players.patches(PICTURE, 4), ms.Players.tokens(6)
     columns, channels = ms.Players.of_elements((5,)), ms.Players.channels(PICTURE)
-    segments = ms.Players.segments(SERIES, 3)
+    segments, padded = ms.Players.segments(SERIES, 3), ms.Players.segments(SERIES, 2, -9.0)
+    game = GameShape.of(padded, 2, False)
 
     network, players = {
         "conv": lambda: (Convolution(GameShape.of(patches, 3, True), [4, 8]), patches),
@@ -82,6 +87,10 @@ def made(kind: str) -> ms.SurrogateValue:
             Transformer(GameShape.of(text, 3, True), [32], vocabulary=9),
             text,
         ),
+        "padded mlp": lambda: (Perceptron(game, [16, 8]), padded),
+        "padded conv": lambda: (Convolution(game, [4, 8]), padded),
+        "padded segments": lambda: (Transformer(game, [32], patch=2), padded),
+        "padded own": lambda: (OwnNetwork(game, Additive(SERIES)), padded),
         "own": lambda: (OwnNetwork(GameShape.of(columns, 2, False), Additive((5,))), columns),
         "own of pictures": lambda: (
             OwnNetwork(GameShape.of(patches, 2, False), Additive(PICTURE)),
@@ -91,7 +100,8 @@ def made(kind: str) -> ms.SurrogateValue:
     return value_of(network, players)
 
 
-KINDS = ["conv", "conv of channels", "series", "patches", "text", "own", "own of pictures"]
+PADDED = ["text", "padded mlp", "padded conv", "padded segments", "padded own"]
+KINDS = ["conv", "conv of channels", "series", "patches", "own", "own of pictures", *PADDED]
 
 
 def started(value: ms.SurrogateValue) -> ms.AmortizedExplainer:
@@ -113,7 +123,7 @@ def test_values_are_efficient_in_any_batch_and_come_back_from_a_file(
     value = made(kind)
     explainer, x = started(value), rows(value.players, 7, seed=1)
     phi = explainer(x)
-    torch.testing.assert_close(phi.sum(1), value.prediction(x) - value.expectation)
+    torch.testing.assert_close(phi.sum(1), value.prediction(x) - value.base(x))
     assert phi.std(1).min() > 0
     alone = torch.cat([explainer(x[k : k + 1]) for k in range(7)])
     torch.testing.assert_close(alone, phi, rtol=1e-4, atol=1e-5)
@@ -129,10 +139,11 @@ def test_values_are_efficient_in_any_batch_and_come_back_from_a_file(
     assert (half - phi).abs().max() < 0.05 * phi.abs().max()
 
 
-def test_players_that_a_row_lacks_have_no_values() -> None:
-    value = made("text")
+@pytest.mark.parametrize("kind", PADDED)
+def test_players_that_a_row_lacks_have_no_values(kind: str) -> None:
+    value = made(kind)
     explainer, x = started(value), rows(value.players, 9, seed=1)
-    lacks = torch.arange(6) >= value.counts(x)[:, None]
+    lacks = torch.arange(len(value.players)) >= value.counts(x)[:, None]
     assert lacks.any()
     assert (explainer(x)[lacks] == 0).all()
     found = explainer.explain(x)
@@ -141,13 +152,18 @@ def test_players_that_a_row_lacks_have_no_values() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "most"), [("conv", 0.4), ("patches", 0.35), ("text", 0.2), ("own", 0.4)]
+    ("kind", "most"),
+    [
+        *(("conv", 0.4), ("patches", 0.35), ("text", 0.2), ("own", 0.4)),
+        *(("padded mlp", 0.2), ("padded conv", 0.35), ("padded segments", 0.15)),
+        ("padded own", 0.2),
+    ],
 )
 def test_shapley_values_of_new_rows_are_learned(kind: str, most: float) -> None:
     value = made(kind)
-    hidden = [16, 16] if kind == "conv" else None
+    hidden = [16, 16] if "conv" in kind or kind == "padded own" else None
     batch = 64 if kind == "own" else 32
-    epochs = 5 if kind == "conv" else 3
+    epochs = 5 if hidden else 3
     words: dict[str, Any] = {**CPU, "hidden": hidden, "batch_size": batch, "max_epochs": epochs}
     explainer = ms.fit_amortized(value, rows(value.players, 2000), learning_rate=4e-3, **words)
     exact = ms.exact_shapley(value, rows(value.players, 60, seed=2))
@@ -192,7 +208,7 @@ def test_shapley_values_are_where_the_loss_has_no_slope(batch: int) -> None:
     value = made("conv")
     x = rows(value.players, 1)
     exact = ms.exact_shapley(value, x)
-    change, base = exact.phi[0].sum(0).expand(batch, -1), value.expectation
+    change, base = (end.expand(batch, -1) for end in (exact.phi[0].sum(0), value.expectation))
     generator = torch.Generator().manual_seed(1)
 
     def slopes(phi: Tensor) -> Tensor:

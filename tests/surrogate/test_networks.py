@@ -2,6 +2,7 @@
 
 import copy
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -69,6 +70,10 @@ def make(kind: str) -> SurrogateNetwork:
         "tokens": lambda: Transformer(
             GameShape(TOKENS, list(range(10)), 3, True, 0.0), [32], vocabulary=20
         ),
+        "padded mlp": lambda: Perceptron(padded(1), [8]),
+        "padded conv": lambda: Convolution(padded(1), [4, 8]),
+        "padded conv of segments": lambda: Convolution(padded(2), [4, 8]),
+        "padded own": lambda: OwnNetwork(padded(2), Masked(SERIES, 3)),
         "own": lambda: OwnNetwork(GameShape(PICTURE, pixels(PICTURE), 3, True), Masked(PICTURE, 3)),
         "model": lambda: AdaptedModel(
             GameShape(PICTURE, pixels(PICTURE), 3, True), classifier(), "logits", space.settings
@@ -82,6 +87,11 @@ def make(kind: str) -> SurrogateNetwork:
             # Some weights begin as zero.
             parameter += 0.1 * torch.randn_like(parameter)
     return network.eval()
+
+
+def padded(length: int, padding: float = 0.0) -> GameShape:
+    """Of series of differing length, in segments."""
+    return GameShape.of(ms.Players.segments(SERIES, length, padding), 3, True)
 
 
 def classifier() -> nn.Module:
@@ -107,13 +117,14 @@ def some(network: SurrogateNetwork, rows: int = 4, m: int = 5) -> tuple[Tensor, 
     else:
         x = torch.randn(rows, *event, generator=generator)
     if network.game.padding is not None:
-        x[0, ..., 6:] = network.game.padding
+        x[0, ..., 5:] = network.game.padding
     return x, torch.rand(rows, m, network.players, generator=generator) < 0.5
 
 
 KINDS = [
     "mlp", "conv", "conv of blocks", "conv of channels", "conv of series", "patches", "segments",
-    "tokens", "own", "model", "model of tokens",
+    "tokens", "padded mlp", "padded conv", "padded conv of segments", "padded own", "own", "model",
+    "model of tokens",
 ]  # fmt: skip
 
 
@@ -195,7 +206,7 @@ def test_a_softmax_is_exact_for_each_class_alone(kind: str) -> None:
     raw = 3 * torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
     one = torch.tensor([1])
     p = raw.softmax(-1)
-    raw = p if kind == "own" else raw
+    raw = p if "own" in kind else raw
     scores = network.scores(raw, one)
     torch.testing.assert_close(scores, p[:, 1:2].logit(), rtol=0, atol=1e-4)
     torch.testing.assert_close(network.of_scores(scores, one), p[:, 1:2])
@@ -262,9 +273,49 @@ def test_masks_of_padded_rows_are_over_the_first_players() -> None:
         torch.testing.assert_close(network.along(x, orders), expected, rtol=0, atol=1e-6)
 
 
+PADDED = ["padded mlp", "padded conv", "padded conv of segments", "padded own", "segments"]
+
+
+@pytest.mark.parametrize("kind", PADDED)
+@torch.no_grad()
+def test_the_number_that_pads_does_not_matter(kind: str) -> None:
+    found = []
+    for padding in (0.0, -1e3):
+        network = make(kind)
+        network.game = replace(network.game, padding=padding)
+        x = torch.randn(6, *SERIES, generator=torch.Generator().manual_seed(1)) + 2
+        mask = torch.rand(6, 5, network.players, generator=torch.Generator().manual_seed(2)) < 0.5
+        x[0, :, 5:] = x[1, :, 8:] = padding
+        network.standardise(x, torch.zeros(6, 3))
+        found.append((network(x, mask), network.linearized(x, mask)))
+    torch.testing.assert_close(*found, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [*PADDED, "tokens"])
+@torch.no_grad()
+def test_all_networks_but_those_of_users_know_how_long_rows_are(kind: str) -> None:
+    network = make(kind)
+    x, mask = some(network, rows=2)
+    nobody = network(x, torch.zeros_like(mask))
+    assert torch.allclose(nobody[0], nobody[1]) == (kind == "padded own")
+
+
+@pytest.mark.parametrize("kind", ["padded mlp", "padded conv of segments", "padded own"])
+@torch.no_grad()
+def test_padding_within_a_segment_is_no_mean(kind: str) -> None:
+    """A segment ends with padding, or with elements that are at the mean of training rows."""
+    network = make(kind)
+    network.x_mean.fill_(1.0)
+    x, mask = some(network, rows=2)
+    x[1] = x[0]
+    x[1, :, 5] = 1.0
+    every = network(x, torch.ones_like(mask))
+    assert not torch.allclose(every[0], every[1], atol=1e-4)
+
+
 @torch.no_grad()
 def test_first_layers_of_convolutions_are_exact_before_a_linear_network() -> None:
-    for kind in ("conv", "conv of series"):
+    for kind in ("conv", "conv of series", "padded conv"):
         network = make(kind)
         width = torch.zeros(network.stem(some_inputs(network)).shape).flatten(1).shape[1]
         network.behind = nn.Sequential(nn.Flatten(), nn.Linear(width, 3))

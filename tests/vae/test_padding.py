@@ -5,7 +5,8 @@ import torch
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.vae.families import choose_families, without_padding
+from manifold_shap.training.rows import without_padding
+from manifold_shap.vae.families import choose_families
 from manifold_shap.vae.network import MaskedVAE
 
 EVENT = (2, 8)
@@ -49,6 +50,10 @@ def test_padding_is_filled_with_what_other_rows_have_there() -> None:
     filled = without_padding(x, ms.Players.tokens(3, padding=0))
     assert filled.tolist() == [[1, 2, 3], [4, 6, 3], [5, 6, 3], [7, 6, 3]]
     assert without_padding(x, ms.Players.tokens(3, padding=None)) is x
+    # No row is as long as they may be.
+    short = torch.cat((x, torch.zeros(4, 2)), dim=1)
+    filled = without_padding(short, ms.Players.tokens(5, padding=0))
+    assert filled.tolist() == [[1, 2, 3, 3, 3], [4, 6, 3, 3, 3], [5, 6, 3, 3, 3], [7, 6, 3, 3, 3]]
 
 
 @pytest.mark.parametrize("kind", KINDS)

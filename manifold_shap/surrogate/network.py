@@ -36,13 +36,11 @@ _NUMBERS, _NUMBERS_CPU, _MANY_ROWS = 2**27, 2**24, 4096
 
 
 class SurrogateNetwork(nn.Module, ABC):
-    """A network g(x_S), which is never shown an absent element, or padding.
-
-    Of padded rows it knows the length, unless it is a module of the user's, so that v(∅) is that of
-    rows as long: the network's own value.
+    """A network g(x_S), which is never shown an absent element.
 
     A subclass defines `raw`, and overrides what its structure makes cheaper. Inputs and outputs
-    are standardised inside, so that learning rates mean the same for any unit.
+    are standardised inside, so that learning rates mean the same for any unit. It knows how long a
+    padded row is, unless it is a module of the user's: v(∅), its own value, is that of such rows.
 
     Attributes:
         blocks: usual share of blocks among the coalitions in training, see `laws_for`.

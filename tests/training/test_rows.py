@@ -56,7 +56,7 @@ def test_padded_rows_are_trained_on() -> None:
     assert Nothing({**rows.settings}).players.same_as(rows.players)
     with pytest.raises(ValueError, match="`x_train` but row 3 has none"):
         training_rows(torch.cat((x, 0 * x[:1])), None, 0, ms.Players.tokens(2))
-    with pytest.raises(ValueError, match="an imputer but these are of padded rows"):
+    with pytest.raises(ValueError, match="for GaussianImputer but these are of rows padded by 0"):
         ms.GaussianImputer(x, players=ms.Players.tokens(2))
 
 

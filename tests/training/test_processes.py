@@ -1,0 +1,93 @@
+"""Surrogates that several processes of one host, or of two, train together."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import manifold_shap as ms
+from tests.surrogate.test_adapted import Reader
+
+ROOT = Path(__file__).parents[2]
+TWO: dict[str, Any] = {"devices": 2, "accelerator": "cpu"}
+ONE: dict[str, Any] = {"accelerator": "cpu"}
+
+
+class Dark(nn.Module):
+    """Classes of pictures by the brightness of their two halves."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.mean(1).unflatten(2, (2, -1)).mean((1, 3)).softmax(-1)
+
+
+def fit(kind: str, directory: Path, trainer: dict[str, Any], **more: Any) -> ms.SurrogateValue:
+    """A surrogate that is trained in a few steps, of pictures or of tokens."""
+    generator = torch.Generator().manual_seed(0)
+    torch.manual_seed(0)
+    given = {"max_epochs": 2, "batch_size": 16, "directory": directory, "progress": False, **more}
+    given["trainer"] = {**trainer, "limit_train_batches": 10}
+    if kind == "conv":
+        x = torch.randn(100, 1, 4, 4, generator=generator)
+        return ms.fit_surrogate(Dark(), x, network="conv", hidden=[4, 4], **given)
+    x = torch.randint(1, 19, (100, 7), generator=generator)
+    x[::3, 5:] = 0
+    players = ms.Players.tokens(7, padding=0)
+    return ms.fit_surrogate(Reader(0), x, network="model", players=players, **given)
+
+
+def weights(value: ms.SurrogateValue) -> Tensor:
+    return torch.cat([own.flatten() for own in value.surrogate.state_dict().values()])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["conv", "model"])
+def test_two_processes_train_a_network_together(kind: str, tmp_path: Path) -> None:
+    both = fit(kind, tmp_path / "both", TWO)
+    assert both.training_record["epochs"] == 2
+    # What each draws are coalitions of its own: the weights differ from those of one, not by much.
+    one = fit(kind, tmp_path / "one", ONE)
+    assert not torch.equal(weights(both), weights(one))
+    ratio = both.training_record["validation"] / one.training_record["validation"]
+    assert 0.5 < ratio < 2
+
+
+# What torchrun starts on every host; they share a disk.
+SCRIPT = """
+import os, sys
+from pathlib import Path
+import torch
+from tests.training.test_processes import fit, weights
+
+place = Path(sys.argv[1])
+trainer = {"accelerator": "cpu", "devices": 1, "num_nodes": 2}
+value = fit("model", place / "shared", trainer)
+torch.save(weights(value), place / f"{os.environ['RANK']}.pt")
+"""
+
+
+@pytest.mark.slow
+def test_two_hosts_train_a_network_together(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    port = 29500 + os.getpid() % 1000
+    hosts = [
+        subprocess.Popen(
+            [sys.executable, "-m", "torch.distributed.run", "--nnodes=2", "--nproc-per-node=1",
+             f"--node-rank={host}", "--master-addr=127.0.0.1", f"--master-port={port}",
+             str(script), str(tmp_path)],
+            env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )
+        for host in range(2)
+    ]  # fmt: skip
+    said = [host.communicate(timeout=300)[0] for host in hosts]
+    assert [host.returncode for host in hosts] == [0, 0], "\n".join(said)
+    first, second = (torch.load(tmp_path / f"{rank}.pt", weights_only=True) for rank in range(2))
+    assert torch.equal(first, second)
+    kept = torch.load(tmp_path / "shared" / "best.ckpt", weights_only=True)["state_dict"]
+    assert torch.isin(kept["surrogate.told.vector"], first).all()

@@ -123,7 +123,7 @@ class StoredRows(ABC):
         return self.known
 
     @property
-    def stand_in(self) -> Float[Tensor, "some *event"]:
+    def with_extremes(self) -> Float[Tensor, "some *event"]:
         """The sample and, where it is not all rows, two more that have the extremes of all."""
         whole = len(self.sample) == len(self)
         return self.sample if whole else torch.cat((self.sample, self.extent))
@@ -306,9 +306,9 @@ def sample_of(x: Tensor | StoredRows) -> Tensor:
     return x if isinstance(x, Tensor) else x.sample
 
 
-def stand_in_of(x: Tensor | StoredRows) -> Tensor:
+def with_extremes(x: Tensor | StoredRows) -> Tensor:
     """All rows if they are in memory, else some with about their means, and with their extremes."""
-    return x if isinstance(x, Tensor) else x.stand_in
+    return x if isinstance(x, Tensor) else x.with_extremes
 
 
 @contextmanager

@@ -76,14 +76,14 @@ def test_they_are_as_a_tensor(rows: StoredRows) -> None:
     assert torch.equal(torch.cat(list(rows.split(10))), X)
     assert torch.equal(rows.extent, torch.stack((X.amin(0), X.amax(0))))
     assert torch.equal(rows.sample, X)
-    assert rows.stand_in is rows.sample
+    assert rows.with_extremes is rows.sample
 
 
 def test_many_rows_are_stood_for_by_some(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("manifold_shap._stored._MOST_SAMPLED", 5)
     rows = stored(TensorDataset(X))
     assert torch.equal(rows.sample, X[[0, 4, 9, 13, 18]])
-    assert torch.equal(rows.stand_in[5:], torch.stack((X.amin(0), X.amax(0))))
+    assert torch.equal(rows.with_extremes[5:], torch.stack((X.amin(0), X.amax(0))))
 
 
 def test_memory_bounds_the_parts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Unpack
 import torch
 from torch import Tensor
 
-from manifold_shap._stored import stand_in_of, stored
+from manifold_shap._stored import stored, with_extremes
 from manifold_shap.amortized.explainer import AmortizedExplainer, explainer_of, surrogate_of
 from manifold_shap.amortized.kinds import network_settings
 from manifold_shap.amortized.task import AmortizedTask
@@ -84,7 +84,7 @@ def fit_amortized(
     seed, players = chosen["seed"], value.players
     stored_rows = stored(x_train), stored(x_validation, "x_validation")
     chosen_rows = training_rows(*stored_rows, seed, players, value.schema)
-    game = value.select(outputs, stand_in_of(chosen_rows.train))
+    game = value.select(outputs, with_extremes(chosen_rows.train))
     seen, seen_validation = chosen_rows.encoded
     rows = (seen, *_ends(game, chosen_rows.train))
     held_out = (seen_validation, *_ends(game, chosen_rows.validation))
@@ -96,7 +96,7 @@ def fit_amortized(
     }
     if game.outputs != value.outputs:
         of_network["chosen"] = [value.outputs.index(name) for name in game.outputs]
-    own = network_settings(surrogate, network, of_network, stand_in_of(rows[0]))
+    own = network_settings(surrogate, network, of_network, with_extremes(rows[0]))
     with seeded(seed):
         task = AmortizedTask({"network": own, **chosen})
     task.describe(surrogate, rows[1])

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from manifold_shap.models import Model
 from manifold_shap.models.outputs import as_outputs, converted
 from manifold_shap.spaces import OutputSpace, as_space
+from manifold_shap.surrogate.first_layer import AbsenceWeights, find_first_layer
 from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.network import SurrogateNetwork
-from manifold_shap.surrogate.told import Told, first_sight
 from manifold_shap.training.rows import without_padding
 
 # A probability below it, or as close to 1, has no finite log-odds in single precision.
@@ -89,7 +89,7 @@ class OwnNetwork(_OfOutputs):
 
 
 class AdaptedModel(_OfOutputs):
-    """A copy of the model to explain, told what is absent (Covert et al. 2023, ViT Shapley).
+    """A copy of the model to explain that knows what is absent (Covert et al. 2023, ViT Shapley).
 
     Absent numbers are replaced by learned ones, one for each channel or column, and absent tokens
     by a learned vector. Besides, the first layer gets a weight for the absence of each of its
@@ -102,7 +102,7 @@ class AdaptedModel(_OfOutputs):
         space: settings of T, see `as_space`.
 
     Raises:
-        ValueError: no layer of the model sees the elements of rows first, see `first_sight`.
+        ValueError: no layer of the model sees the elements of rows first, see `find_first_layer`.
     """
 
     instead: nn.Parameter | None
@@ -114,9 +114,9 @@ class AdaptedModel(_OfOutputs):
         self.space, self.returns, event = as_space(**space), returns, game.event
         self.of_probabilities = returns == "probabilities"
         self.module = copy.deepcopy(module).requires_grad_()
-        sight, self.of_tokens = first_sight(self.module, event, game.padding)
-        layer: Any = self.module.get_submodule(sight.layer)
-        self.told, self.instead = Told(layer, sight), None
+        first, self.of_tokens = find_first_layer(self.module, event, game.padding)
+        layer: Any = self.module.get_submodule(first.layer)
+        self.absence, self.instead = AbsenceWeights(layer, first), None
         if self.of_tokens:
             # What is absent must not be seen by other layers either: this token stands for it,
             # one from amid the others, where none begins or pads rows.
@@ -152,7 +152,7 @@ class AdaptedModel(_OfOutputs):
             rows = torch.where(absent > 0, self.any_token, rows).long()
         else:
             rows = (1 - absent) * rows + absent * self.instead
-        with self.told.of(absent):
+        with self.absence.of(absent):
             found, _ = as_outputs(self.module(rows))
         return found.reshape(len(rows), -1).unflatten(0, mask.shape[:2])
 

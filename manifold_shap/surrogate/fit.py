@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from torch import Tensor, nn
 
-from manifold_shap._stored import sample_of, stand_in_of, stored
+from manifold_shap._stored import sample_of, stored, with_extremes
 from manifold_shap.io.files import save_checkpoint
 from manifold_shap.models import Model, as_model, whole_dtype
 from manifold_shap.players import Players
@@ -88,7 +88,7 @@ def fit_surrogate(
               series `(channels, time)` of any size;
             - "transformer": attention over tokens, which are rows of whole numbers, or over patches
               of pictures and segments of series;
-            - "model": a copy of the model itself, a torch module, which is told what is absent and
+            - "model": a copy of the model itself, a torch module, which gets what is absent and is
               fine-tuned (Covert et al. 2023): for a model with a good backbone, whose first layer,
               linear, a convolution or an embedding, sees the elements of rows one by one;
             - a torch module of your own that gives outputs of T for `(x ⊙ mask, mask)`.
@@ -138,7 +138,7 @@ def fit_surrogate(
     few, dtype = rows.train[:64], whole_dtype(x_train)
     wrapped = model_for(model, few if dtype is None else few.to(dtype), space, rows.codebook)
     target, held_out = training_targets(wrapped, space, rows, chosen["directory"])
-    whole, described = sample_of(rows.train), [*map(stand_in_of, (seen, seen_validation))]
+    whole, described = sample_of(rows.train), [*map(with_extremes, (seen, seen_validation))]
     settings = {
         **rows.settings,
         "outputs": space.outputs(wrapped.classes),

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from manifold_shap._stored import StoredRows, stand_in_of
+from manifold_shap._stored import StoredRows, with_extremes
 from manifold_shap.laws import laws_for
 from manifold_shap.spaces import as_space
 from manifold_shap.surrogate.distillation import TeacherTargets
@@ -101,7 +101,7 @@ class SurrogateTask(Task):
             seen: the same, as the network sees them.
             target: T(f(x)).
         """
-        self.surrogate.standardise(stand_in_of(seen), target)
+        self.surrogate.standardise(with_extremes(seen), target)
         self.base.copy_(target.mean(0))
         if (known := Seen.of(seen)) is not None:
             self.extent.copy_(torch.stack(known))

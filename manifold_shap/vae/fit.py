@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from manifold_shap._checks import check_known, check_number
-from manifold_shap._stored import StoredRows, sample_of, stand_in_of, stored
+from manifold_shap._stored import StoredRows, sample_of, stored, with_extremes
 from manifold_shap._words import check_choice, check_flag
 from manifold_shap.coalitions import SizeUniform
 from manifold_shap.imputers import TableImputer
@@ -119,7 +119,7 @@ class VAETask(Task):
     @torch.no_grad()
     def describe(self, rows: Tensor | StoredRows) -> None:
         """Take units from training rows, and the moments by which to recognise them."""
-        used = without_padding(stand_in_of(rows), self.network.players)
+        used = without_padding(with_extremes(rows), self.network.players)
         self.network.likelihood.describe(used.flatten(1))
         self.moments.copy_(torch.stack(torch.std_mean(sample_of(rows), 0, correction=0)[::-1]))
 
@@ -217,7 +217,7 @@ def fit_imputer(
     settings = {
         **rows.settings,
         "families": choose_families(
-            without_padding(stand_in_of(seen), inputs), rows.columns, **binning, index=index
+            without_padding(with_extremes(seen), inputs), rows.columns, **binning, index=index
         ),
     }
     with seeded(seed):

@@ -1,4 +1,4 @@
-"""Copies of the model to explain: which layer is told what is absent, and what it then computes."""
+"""Copies of the model to explain: which layer gets what is absent, and what it then computes."""
 
 from typing import Any
 
@@ -155,7 +155,7 @@ def adapted(
 
 
 def told_layer(network: AdaptedModel) -> Any:
-    """The layer that is told what is absent: the one with a hook."""
+    """The layer that gets what is absent: the one with a hook."""
     (layer,) = (part for part in network.module.modules() if part._forward_hooks)
     return layer
 
@@ -181,7 +181,7 @@ def test_the_first_layer_is_told_which_of_its_inputs_are_absent(name: str) -> No
     x, mask = some(event)
     network.standardise(x, torch.zeros(5, 3))
     layer = told_layer(network)
-    network.told.of_absence.weight.copy_(0.5 * layer.weight)
+    network.absence.of_absence.weight.copy_(0.5 * layer.weight)
     absent = 1 - network.present(mask)[:, 0].float()
     filled = torch.where(absent > 0, network.instead.expand(event), x)
     expected = module(filled + 0.5 * absent / scale).softmax(-1)
@@ -200,7 +200,7 @@ def test_rows_may_be_normalised_before_the_first_layer() -> None:
     norm.weight.copy_(torch.tensor([0.5, -2.0]))
     module.eval()
     network = adapted(module, PICTURE)
-    network.told.of_absence.weight.copy_(module[1].weight)
+    network.absence.of_absence.weight.copy_(module[1].weight)
     absent = 1 - network.present(mask)[:, 0].float()
     deviation = (norm.running_var + norm.eps).sqrt() / norm.weight
     expected = module((1 - absent) * x + absent * deviation[:, None, None]).softmax(-1)
@@ -220,7 +220,7 @@ def test_an_absent_token_is_one_more_token(name: str) -> None:
         x[x == padding] = 1
         x[0, 5:] = padding
     layer = told_layer(network)
-    network.told.vector.copy_(layer.weight[7])
+    network.absence.vector.copy_(layer.weight[7])
     absent = ~network.present(mask)[:, 0] & (network.game.players.owners(x) >= 0)
     expected = module(torch.where(absent, 7, x).long()).softmax(-1)
     torch.testing.assert_close(network(x, mask)[:, 0], expected)

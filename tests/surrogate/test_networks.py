@@ -1,4 +1,4 @@
-"""Every network of a surrogate: what it must not see, what it is told, and its derivatives."""
+"""Every network of a surrogate: what it must not see, what it knows, and its derivatives."""
 
 import copy
 import warnings

@@ -1,4 +1,4 @@
-"""Finds the layer of a model that sees its rows first, and tells it which elements are absent."""
+"""Finds the layer of a model that sees its rows first, and gives it weights for what is absent."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ _MOST_SEEN = 64
 _LOW, _HIGH = 0.0, 1.0
 
 
-class Sight(NamedTuple):
+class FirstLayer(NamedTuple):
     """What a layer sees of rows.
 
     Attributes:
@@ -40,9 +40,9 @@ class Sight(NamedTuple):
 
 
 @torch.no_grad()
-def first_sight(
+def find_first_layer(
     module: nn.Module, event: Sequence[int], padding: float | None
-) -> tuple[Sight, bool]:
+) -> tuple[FirstLayer, bool]:
     """The first layer whose inputs are elements of rows, each of its own; whether these are tokens.
 
     Elements are followed to it by rows of two numbers only, in which those of each element spell
@@ -77,10 +77,10 @@ def first_sight(
             return found, kinds is TOKENS
     raise ValueError(
         "Expected a model for network='model' whose first layer is a Linear, Conv1d, Conv2d, "
-        "Embedding or EmbeddingBag that sees the elements of a row one by one, to tell it which "
-        f"are absent, but {type(module).__name__} has none that sees all that the model uses of a "
-        f"row{reason}. Give a module of your own instead, `network=module`, that makes outputs of "
-        "`(x * mask, mask)`; the model may be a part of it."
+        "Embedding or EmbeddingBag that sees the elements of a row one by one, to give it weights "
+        f"for absent ones, but {type(module).__name__} has none that sees all that the model uses "
+        f"of a row{reason}. Give a module of your own instead, `network=module`, that makes "
+        "outputs of `(x * mask, mask)`; the model may be a part of it."
     )
 
 
@@ -98,9 +98,9 @@ def _search(
     kinds: tuple[type[nn.Module], ...],
     rows: Tensor,
     codes: Bool[Tensor, "rows elements"],
-) -> Sight | None:
+) -> FirstLayer | None:
     calls: Counter[str] = Counter()
-    found: list[tuple[Sight, Bool[Tensor, " elements"]]] = []
+    found: list[tuple[FirstLayer, Bool[Tensor, " elements"]]] = []
 
     def hook(name: str, layer: nn.Module, args: Any, kwargs: Any) -> None:
         given = args[0] if args else kwargs["input"]
@@ -109,7 +109,7 @@ def _search(
             if order is not None:
                 unseen = torch.ones(codes.shape[1], dtype=torch.bool)
                 unseen[order[order >= 0]] = False
-                found.append((Sight(name, calls[name], axis, order), unseen))
+                found.append((FirstLayer(name, calls[name], axis, order), unseen))
                 break
         calls[name] += 1
 
@@ -124,11 +124,11 @@ def _search(
     finally:
         for each in hooks:
             each.remove()
-    for sight, unseen in found:
+    for first, unseen in found:
         # What this layer does not see, the model must not use in another way.
         other = rows.flatten(1).where(~unseen, rows[:1].flatten(1)).reshape(rows.shape)
         if not bool(unseen.any()) or torch.equal(module(other.to(device)), outputs):
-            return sight
+            return first
     return None
 
 
@@ -154,22 +154,22 @@ def _order(given: Tensor, codes: Bool[Tensor, "rows elements"]) -> Int64[Tensor,
     return place.where(varies, -1) if bool((same | ~varies).all()) else None
 
 
-class Told(nn.Module):
+class AbsenceWeights(nn.Module):
     """Weights of a layer for what is absent, which a hook adds to what it gives.
 
     The layer stays in its place, where the rest of a model may ask for its weights.
 
     Args:
         layer: that layer.
-        sight: what it sees.
+        first: what it sees.
     """
 
     order: Tensor
 
-    def __init__(self, layer: Any, sight: Sight) -> None:
+    def __init__(self, layer: Any, first: FirstLayer) -> None:
         super().__init__()
-        self.call, self.axis = sight.call, sight.axis
-        self.register_buffer("order", sight.order.to(layer.weight.device), persistent=False)
+        self.call, self.axis = first.call, first.axis
+        self.register_buffer("order", first.order.to(layer.weight.device), persistent=False)
         self.calls, self.absent = 0, torch.zeros(0)
         if isinstance(layer, TOKENS):
             self.vector = nn.Parameter(layer.weight.detach().mean(0))

@@ -168,6 +168,8 @@ def _given() -> list[str]:
 
 def _unknown(name: str, config: str) -> str:
     known = _known(config)
+    if name in known:
+        return f"Expected a setting as {name}=value but got {name!r} with + or ~; leave that out."
     return (
         f"Expected settings among those that --help lists but got {name!r}"
         f"{closest(name, known) or closest(name.split('.')[-1], known) or '.'}"

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from manifold_shap._checks import check_whole
+from manifold_shap._stored import StoredRows, sample_of
 from manifold_shap._words import check_flag, check_text
 from manifold_shap.amortized.explainer import load_amortized
 from manifold_shap.cli import registry, report
@@ -57,7 +58,7 @@ def explain(cfg: Any, given: Sequence[str] = ()) -> dict[str, Any]:
             values, games = (in_groups(some, run) for some in (values, games))
         rows, x = rows_of(run, given)
         if settings["outputs"] is not None:
-            chosen = games[run.name].select(settings["outputs"], x).outputs
+            chosen = games[run.name].select(settings["outputs"], sample_of(x)).outputs
             estimator = partial(estimator, outputs=chosen)
         about = report.announce(run, rows)
         if "explainer" in estimator.keywords and settings["workers"] == 1:
@@ -155,7 +156,7 @@ def _of_two_players(x: Tensor, mask: Tensor) -> Tensor:
     return mask.sum(-1, keepdim=True).float()
 
 
-def rows_of(run: Run, given: Sequence[str]) -> tuple[list[int], Tensor]:
+def rows_of(run: Run, given: Sequence[str]) -> tuple[list[int], Tensor | StoredRows]:
     """Numbers of the rows to explain, and these rows: the first test rows, all, or those listed.
 
     Raises:
@@ -233,7 +234,7 @@ def _block(
 def stream(
     run: Run,
     value: ValueFunction,
-    x: Tensor,
+    x: Tensor | StoredRows,
     rows: Sequence[int],
     block: Callable[..., Explanation],
 ) -> tuple[Explanation, dict[str, Any]]:

@@ -21,6 +21,8 @@ from manifold_shap.values import ImputedValue, LogRatioOfMean, ValueFunction
 Settings = Mapping[str, Any]
 Games = dict[str, ValueFunction]
 
+_ROWS_AT_A_TIME = 8192
+
 
 def make_games(run: Run) -> tuple[Games, Games]:
     """The value functions to explain, by name, in the order to draw them.
@@ -165,7 +167,8 @@ def basis_of(run: Run, value: ValueFunction) -> Partition | None:
     basis, balances, tree = run.settings["basis"], run.settings["balances"], None
     if basis == "dendrogram":
         log_ratios = ILR(run.settings["value_function"]["zero_replacement"])
-        compositions = simplex.ilr_inv(log_ratios(run.model(run.data.x_train)))
+        parts = run.data.x_train.split(_ROWS_AT_A_TIME)
+        compositions = torch.cat([simplex.ilr_inv(log_ratios(run.model(rows))) for rows in parts])
         tree = cluster_classes(compositions, run.data.y_train, value.classes)
     elif isinstance(basis, list):
         tree = Partition.of_tree(basis, value.classes)

@@ -141,8 +141,9 @@ class Source(NamedTuple):
     imputer. It is called with the settings of the file, and with those of the following that it
     has a parameter for:
 
-    - `data`, `reference` or `x_train`, `x_validation`, `players`, `schema`: the data module, and
-      what it holds; `codebook`, where its rows are codes;
+    - `data`, `x_train`, `x_validation`, `players`, `schema`: the data module, and what it holds;
+      `reference`, its training rows or, where they are on disk, some that stand for all;
+      `codebook`, where its rows are codes;
     - `model`, `classifier`: the model to explain, and the directory that it was loaded from;
     - `output`: the output space; `seed`, `progress`;
     - where something is trained, `directory`, `trainer` and `teacher`.

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from manifold_shap._checks import check_number, check_seed
+from manifold_shap._stored import sample_of
 from manifold_shap._words import check_flag, check_text
 from manifold_shap.cli import component, home, own_model, registry
 from manifold_shap.cli.agreement import agreed, check_given, check_same_model, classifier_part
@@ -166,7 +167,7 @@ class Run:
         data = self.data
         offered = {
             "data": data,
-            "reference": data.x_train,
+            "reference": sample_of(data.x_train),
             "x_train": data.x_train,
             "x_validation": data.x_validation,
             "players": data.players,

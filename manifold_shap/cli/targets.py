@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from manifold_shap._checks import check_whole
+from manifold_shap._stored import PartRows, StoredRows, sample_of
 from manifold_shap._words import check_choice
 from manifold_shap.cli.registry import code
 from manifold_shap.data.base import TensorDataModule
@@ -45,7 +46,7 @@ def baseline(data: TensorDataModule, point: str) -> BaselineImputer:
     """
     check_choice("point", point, ("mean", "median", "zero"))
     codebook = codebook_of(data.schema)
-    rows, schema = encoded(data.x_train, data.schema), data.schema
+    rows, schema = encoded(sample_of(data.x_train), data.schema), data.schema
     if codebook is not None:
         schema = codebook.schema
     if point == "median":
@@ -93,6 +94,8 @@ def contrastive(
     if rows is None:
         name = check_choice("against", str(against), data.classes)
         of_class = data.y_train == data.classes.index(name)
+        if isinstance(data.x_train, StoredRows):
+            return _contrasting(data, PartRows(data.x_train, of_class.nonzero()[:, 0]).sample)
         return _contrasting(data, data.x_train[of_class])
     listed = [rows] if isinstance(rows, int) else list(rows)
     return _contrasting(data, data.find("rows", listed, "training"))
@@ -161,11 +164,11 @@ def load_surrogate(path: Path, model: Model, codebook: Codebook | None = None) -
 
 def load_vae(
     path: Path,
-    reference: Tensor,
+    x_train: Tensor | StoredRows,
     model: Model,
     output: OutputSpace,
     seed: int,
-    x_validation: Tensor | None = None,
+    x_validation: Tensor | StoredRows | None = None,
     codebook: Codebook | None = None,
     *,
     posterior: str,
@@ -176,18 +179,19 @@ def load_vae(
     """The VAE of a checkpoint.
 
     Args:
-        path, reference, codebook: see `load_imputer`.
+        path, codebook: see `load_imputer`.
+        x_train: the reference rows.
         model, output, seed: see `choose_temper`.
         x_validation: rows that decide on `temper` where that is None; None for the settings that
             are in the checkpoint.
         posterior, temper, importance, bank_size: see `load_imputer`.
     """
     if x_validation is None:
-        return load_imputer(path, reference, codebook)
+        return load_imputer(path, x_train, codebook)
     own: dict[str, Any] = {"posterior": posterior, "importance": importance, "bank_size": bank_size}
     if temper is not None:
-        return load_imputer(path, reference, codebook, **own, temper=temper)
-    imputer = load_imputer(path, reference, codebook, **own)
+        return load_imputer(path, x_train, codebook, **own, temper=temper)
+    imputer = load_imputer(path, x_train, codebook, **own)
     vae: Any = imputer.inner if isinstance(imputer, TableImputer) else imputer
     if vae.is_weighted:
         vae.temper = choose_temper(imputer, x_validation, model, output, seed)

@@ -10,8 +10,10 @@ from typing import Any
 
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
+from torch import Tensor
 
 from manifold_shap import plots
+from manifold_shap._stored import sample_of
 from manifold_shap._words import check_flag
 from manifold_shap.amortized.fit import fit_amortized
 from manifold_shap.cli import CONF, registry, report
@@ -41,6 +43,8 @@ from manifold_shap.values import ValueFunction
 Settings = Mapping[str, Any]
 # Draws behind the figure off the manifold.
 _DRAWS = 64
+# Model rows at a time, and numbers in them.
+_MOST_ROWS, _MOST_NUMBERS = 8192, 2**26
 # Test pairs of each law of coalitions.
 _PAIRS_BY_LAW = 10_000
 # Test rows on which an amortised explainer is measured, and evaluations per player of each: 16
@@ -184,16 +188,17 @@ def _digest(path: Path | None) -> str | None:
 
 def _evaluate(value: ValueFunction, run: Run, training: Settings, place: Path) -> dict[str, Any]:
     """Score a value function and one off the manifold on the same test pairs, and draw both."""
-    data = run.data
-    counts = value.counts(data.x_test) if value.players.by_row else None
-    mask = shapley_pairs(len(data.x_test), len(data.players), counts=counts)
+    data, x = run.data, sample_of(run.data.x_test)
+    counts = value.counts(x) if value.players.by_row else None
+    mask = shapley_pairs(len(x), len(data.players), counts=counts)
     with warnings.catch_warnings():
         # Warnings about the model's outputs were given when `value` was made.
         warnings.simplefilter("ignore")
         marginal = Source(registry.defaults("value_function", "marginal") | {"draws": _DRAWS})
         off = run.as_value(run.made(marginal, value.space), marginal, value.space)
-    score = mean_squared_error(value, data.x_test, mask, progress=run.progress)
-    score_off = mean_squared_error(off, data.x_test, mask, progress=run.progress)
+    most = _rows_per_call(x)
+    score = mean_squared_error(value, x, mask, most, run.progress)
+    score_off = mean_squared_error(off, x, mask, most, run.progress)
     # Of `marginal` the two differ in their draws alone.
     curves = {value.name: score, "off manifold": score_off}
     figure = plots.mse_curve(curves, len(data.players))
@@ -215,11 +220,18 @@ def _evaluate(value: ValueFunction, run: Run, training: Settings, place: Path) -
 
 def _by_law(value: ValueFunction, run: Run) -> dict[str, Any]:
     """The error under each law of coalitions, where the training was on a mixture of several."""
-    law, x = value.training_law, run.data.x_test
+    law, x = value.training_law, sample_of(run.data.x_test)
     if law is None or len(law.parts) == 1:
         return {}
-    scores = errors_by_law(value, x, law, least=_PAIRS_BY_LAW, progress=run.progress)
+    scores = errors_by_law(
+        value, x, law, _PAIRS_BY_LAW, batch_size=_rows_per_call(x), progress=run.progress
+    )
     return {"mse_by_law": {name: report.figures_of(each) for name, each in scores.items()}}
+
+
+def _rows_per_call(x: Tensor) -> int:
+    """Model rows at a time when errors are measured: of pictures fewer, by their size."""
+    return max(1, min(_MOST_ROWS, _MOST_NUMBERS // x[0].numel()))
 
 
 def _in_words(metrics: Settings) -> str:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from manifold_shap._checks import check_finite, check_number, check_seed, check_whole
+from manifold_shap._stored import PartRows, StoredRows
 from manifold_shap._words import check_flag, shown
 from manifold_shap.data import figures
 from manifold_shap.data.splits import check_classes, check_numbers, split_rows
@@ -46,7 +47,7 @@ class Table:
 
     Attributes:
         features: a frame with one column per player, in original units, or inputs
-            `[rows, *event]` that need no encoding.
+            `[rows, *event]` that need no encoding, in memory or elsewhere.
         labels: what to predict, one per row: a position in `classes` or, for a regression, a
             number; none where that is not known.
         classes: names of the classes; none for a regression.
@@ -59,7 +60,7 @@ class Table:
         numbers: of the rows in the file that they come from, by which they are then called.
     """
 
-    features: pd.DataFrame | Float[Tensor, "rows *event"]
+    features: pd.DataFrame | Float[Tensor, "rows *event"] | StoredRows
     labels: Int64[Tensor, " labels"] | Float[Tensor, " labels"]
     classes: tuple[str, ...] = ()
     categorical: tuple[str, ...] = ()
@@ -71,13 +72,13 @@ class Table:
 
 
 class TensorDataModule(ABC):
-    """A data set held in memory, split into training, validation and test rows.
+    """A data set, in memory or as its source has it, split into training, validation and test rows.
 
     A source derives from it and says in `read` what it holds. A frame is encoded by a `Schema`:
     kinds and categories come from every row, so that no row holds an unknown category; means and
     scales come from the training rows only. After `setup`:
 
-    - `x_train`, `x_validation`, `x_test`: float32 inputs `[rows, *event]`;
+    - `x_train`, `x_validation`, `x_test`: float32 inputs `[rows, *event]`, tensors or `StoredRows`;
     - `y_train`, `y_validation`, `y_test`: int64 positions in `classes`, or float32 numbers;
     - `task`: "classification" or "regression";
     - `classes`: names of the classes; none for a regression;
@@ -98,11 +99,11 @@ class TensorDataModule(ABC):
     task: str = "classification"
     codes: bool = False
     described: tuple[str, ...] = ()
-    x_train: Tensor
+    x_train: Any
     y_train: Tensor
-    x_validation: Tensor
+    x_validation: Any
     y_validation: Tensor
-    x_test: Tensor
+    x_test: Any
     y_test: Tensor
     classes: tuple[str, ...]
     outputs: tuple[str, ...]
@@ -215,7 +216,9 @@ class TensorDataModule(ABC):
         parts = self.split(inputs, table.test_rows)
         x, self.players, self.schema = self._encoded(table, parts[0].numpy())
         self.classes, self.outputs = table.classes, table.classes or (table.target,)
-        self.x_train, self.x_validation, self.x_test = (x[rows] for rows in parts)
+        self.x_train, self.x_validation, self.x_test = (
+            PartRows(x, rows) if isinstance(x, StoredRows) else x[rows] for rows in parts
+        )
         known = [table.labels[rows] if labels else table.labels for rows in parts]
         self.y_train, self.y_validation, self.y_test = known
         if table.numbers is not None:
@@ -286,10 +289,12 @@ class TensorDataModule(ABC):
 
     def _encoded(
         self, table: Table, train: NDArray[np.int64]
-    ) -> tuple[Float[Tensor, "rows *event"], Players, Schema | Codebook | None]:
+    ) -> tuple[Any, Players, Schema | Codebook | None]:
         """All inputs, the players, and the schema of a frame, fitted to its training rows."""
         if not isinstance(table.features, pd.DataFrame):
-            x = check_finite(table.features, "features", "drop or fill these rows")
+            x: Any = table.features
+            if isinstance(x, Tensor):  # Others are checked as they are gathered.
+                check_finite(x, "features", "drop or fill these rows")
             players = table.players or Players.of_elements(x.shape[1:])
             return x, self._grouped(players), None
         if self.codes:

@@ -1,8 +1,10 @@
 """Loads pictures from a folder with a subfolder for each class."""
 
+import math
+import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 import torch
@@ -10,8 +12,10 @@ from jaxtyping import Float, UInt8
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
 from torch import Tensor
+from torch.utils.data import Dataset
 
 from manifold_shap._checks import check_whole
+from manifold_shap._stored import DatasetRows, PartRows, StoredRows
 from manifold_shap._words import check_flag, check_text, shown, warn
 from manifold_shap.data import sources
 from manifold_shap.data.base import Table
@@ -21,22 +25,69 @@ from manifold_shap.data.pictures import Pictures, PictureSettings
 _WIDE = ("I", "F")
 
 
+# Bytes of rows up to which all pictures are kept in memory.
+_IN_MEMORY = 2**28
+# Processes that read pictures in a training, at most.
+_READERS = 4
+
+
+class _Reader(NamedTuple):
+    """Reads a picture: bytes `[height, width, channels]`, as a viewer shows it.
+
+    Attributes:
+        size: side of the square that it is brought to, or None.
+        color: whether it has three channels.
+    """
+
+    size: int | None
+    color: bool
+
+    def __call__(self, path: str) -> NDArray[np.uint8]:
+        with Image.open(path) as picture:
+            if picture.mode.startswith(_WIDE):
+                raise ValueError(f"it has more than eight bits a channel (mode {picture.mode})")
+            whole = ImageOps.exif_transpose(picture).convert("RGB" if self.color else "L")
+        if self.size is not None:
+            whole = ImageOps.fit(whole, (self.size, self.size))
+        pixels = np.array(whole)
+        return pixels if self.color else pixels[:, :, None]
+
+
 class _Found(NamedTuple):
     """Pictures of a folder.
 
     Attributes:
-        pixels: bytes `[rows, height, width, channels]`.
+        paths: of the files.
         labels: positions of their classes.
+        shape: height, width and channels of each.
+        pixels: bytes of the first of them, as many as are kept in memory.
     """
 
-    pixels: UInt8[np.ndarray, "rows height width channels"]
+    paths: list[str]
     labels: list[int]
+    shape: tuple[int, ...]
+    pixels: list[NDArray[np.uint8]]
+
+
+class _Files(Dataset[Tensor]):
+    """Pictures that are read when they are asked for."""
+
+    def __init__(self, paths: list[str], read: _Reader) -> None:
+        self.paths, self.read = paths, read
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, number: int) -> Tensor:
+        return _as_rows(self.read(self.paths[number])[None])[0]
 
 
 class ImageFolder(Pictures):
     """Pictures of your own: a folder that has a subfolder with the pictures of each class.
 
-    Rows are `[rows, channels, height, width]` of numbers from 0 to 1, all in memory.
+    Rows are `[rows, channels, height, width]` of numbers from 0 to 1, in memory as long as they
+    take no more than 256 MB. Of larger folders the pictures stay on disk, and each is read whenever
+    it is asked for.
     """
 
     name = "image_folder"
@@ -94,46 +145,58 @@ class ImageFolder(Pictures):
                     f" but got {shown(sorted(other))} besides; move them away."
                 )
             parts.append(self._pictures(test, classes))
-            _check_sizes({str(folder): parts[0].pixels[0], str(test): parts[1].pixels[0]})
-        pixels = np.concatenate([part.pixels for part in parts])
+            _check_size(str(folder), parts[0].shape, str(test), parts[1].shape)
+        paths = [path for part in parts for path in part.paths]
+        pixels = [picture for part in parts for picture in part.pixels]
         labels = torch.tensor([label for part in parts for label in part.labels])
-        x = _as_rows(pixels)
+        x: Any = self._stored(paths)
+        if len(pixels) == len(paths) and _fits(len(pixels), parts[0].shape):
+            x = _as_rows(np.stack(pixels))
         test_rows = len(parts[1].labels) if len(parts) > 1 else None
         return Table(x, labels, classes, test_rows=test_rows, players=self.players_of(x.shape[1:]))
 
+    @property
+    def content(self) -> list[Any]:
+        """Of pictures on disk the bytes of their files, which are read faster than the pictures."""
+        rows = self.x_train
+        if not isinstance(rows, PartRows):
+            return super().content
+        paths = rows.rows.dataset.paths  # type: ignore[attr-defined]
+        read = (np.fromfile(paths[number], np.uint8) for number in rows.index.tolist())
+        return [read, self.y_train]
+
+    def _stored(self, paths: list[str]) -> StoredRows:
+        readers = {"num_workers": min(_READERS, (os.cpu_count() or 1) - 1)}
+        return DatasetRows(_Files(paths, _Reader(self.size, self.color)), "x", readers)
+
     def _pictures(self, folder: Path, classes: Sequence[str]) -> _Found:
-        """All pictures of a folder."""
+        """All pictures of a folder; each is read once, to find those that are broken."""
         from torchvision.datasets.folder import IMG_EXTENSIONS, make_dataset
 
         numbers = {name: k for k, name in enumerate(classes)}
         listed = make_dataset(folder, numbers, IMG_EXTENSIONS, allow_empty=True)
-        found, broken = {}, {}
-        for path, _ in listed:
+        found, broken = _Found([], [], (), []), {}
+        read = _Reader(self.size, self.color)
+        for path, label in listed:
             try:
-                found[path] = self._pixels(Path(path))
+                pixels = read(path)
             # A damaged file makes the readers of pictures fail in any way.
             except Exception as error:
                 broken[path] = str(error) or type(error).__name__
+                continue
+            found.paths.append(path)
+            found.labels.append(label)
+            found = found._replace(shape=found.shape or pixels.shape)
+            _check_size(found.paths[0], found.shape, path, pixels.shape)
+            if _fits(len(found.paths), found.shape):
+                found.pixels.append(pixels)
         self._check_broken(broken)
-        labels = [label for path, label in listed if path in found]
-        if empty := [name for k, name in enumerate(classes) if k not in labels]:
+        if empty := [name for k, name in enumerate(classes) if k not in set(found.labels)]:
             raise FileNotFoundError(
                 f"Expected pictures in every subfolder of {folder} but found none in "
                 f"{shown(empty)}; their names end in one of {', '.join(IMG_EXTENSIONS)}."
             )
-        _check_sizes(found)
-        return _Found(np.stack(list(found.values())), labels)
-
-    def _pixels(self, path: Path) -> NDArray[np.uint8]:
-        """Height, width and channels of a picture, as a viewer shows it."""
-        with Image.open(path) as picture:
-            if picture.mode.startswith(_WIDE):
-                raise ValueError(f"it has more than eight bits a channel (mode {picture.mode})")
-            whole = ImageOps.exif_transpose(picture).convert("RGB" if self.color else "L")
-        if self.size is not None:
-            whole = ImageOps.fit(whole, (self.size, self.size))
-        pixels = np.asarray(whole)
-        return pixels if self.color else pixels[:, :, None]
+        return found
 
     def _check_broken(self, broken: dict[str, str]) -> None:
         """Raise, or warn, where files could not be read."""
@@ -160,17 +223,19 @@ def _classes(folder: Path) -> tuple[str, ...]:
     return classes
 
 
-def _check_sizes(pictures: dict[str, NDArray[np.uint8]]) -> None:
+def _check_size(first: str, expected: tuple[int, ...], other: str, found: tuple[int, ...]) -> None:
     """Raise ValueError that names two pictures, or folders of them, of differing size."""
-    first, *_ = pictures
-    expected = pictures[first].shape
-    other = next((path for path in pictures if pictures[path].shape != expected), None)
-    if other is not None:
-        (height, width, _), (high, wide, _) = expected, pictures[other].shape
+    if found != expected:
+        (height, width, _), (high, wide, _) = expected, found
         raise ValueError(
             f"Expected pictures of one size but {first} is {width} x {height} pixels and {other} "
             f"is {wide} x {high}; set data.size=64, or another side, to bring all to squares."
         )
+
+
+def _fits(count: int, shape: tuple[int, ...]) -> bool:
+    """Whether so many pictures are kept in memory."""
+    return 4 * count * math.prod(shape) <= _IN_MEMORY
 
 
 def _as_rows(

@@ -11,13 +11,15 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap._checks import check_known
+from manifold_shap._stored import StoredRows, with_extremes
 from manifold_shap.io.files import write_whole
 from manifold_shap.models import Model, as_model
 from manifold_shap.models.files import load_model
 from manifold_shap.surrogate.transformer import tokens_in
-from manifold_shap.tables.rows import EncodedRows, codebook_of, encoded
+from manifold_shap.tables.rows import EncodedRows, codebook_of
 from manifold_shap.training.loop import seeded, train
 from manifold_shap.training.networks import make_network
+from manifold_shap.training.rows import seen_rows
 from manifold_shap.training.task import (
     DEFAULTS,
     Task,
@@ -223,6 +225,12 @@ def fit_classifier(
         ) from error
     start = time.perf_counter()
     x_train, _ = _encoded(data)
+    if isinstance(x_train, StoredRows):
+        raise ValueError(
+            f"Expected rows in memory for a {type(recipe).__name__}, which is fitted to all at "
+            f"once, but those of {data.name} take more than suits it and stay on disk; choose "
+            "classifier=conv, or smaller pictures by data.size."
+        )
     fit(x_train.flatten(1).numpy(), data.y_train.numpy())
     write_whole(directory / _ESTIMATOR, lambda beside: skops.io.dump(recipe, beside))
     return time.perf_counter() - start
@@ -274,15 +282,16 @@ def _fit_network(
     where = {"directory": directory, "trainer": trainer, "progress": progress}
     options = {**recipe.options, "batch_size": data.batch_size, **where}
     x_train, x_validation = _encoded(data)
+    some = with_extremes(x_train)
     rows = {
         "event": x_train.shape[1:],
         "padding": data.players.padding,
         "classes": data.classes,
-        "network": recipe.settings(x_train),
+        "network": recipe.settings(some),
     }
     with seeded(options["seed"]):
         task = ClassifierTask({**rows, **options})
-        task.network.standardise(x_train)
+        task.network.standardise(some)
         held_out = x_validation, data.y_validation
         record = train(task, (x_train, data.y_train), held_out, options)
     (directory / "best.ckpt").replace(directory / "model.ckpt")
@@ -290,9 +299,9 @@ def _fit_network(
     return record["train_seconds"]
 
 
-def _encoded(data: "TensorDataModule") -> tuple[Tensor, Tensor]:
+def _encoded(data: "TensorDataModule") -> tuple[Any, Any]:
     """Training and validation rows as the model sees them."""
-    return encoded(data.x_train, data.schema), encoded(data.x_validation, data.schema)
+    return seen_rows(data.x_train, data.schema), seen_rows(data.x_validation, data.schema)
 
 
 def load_estimator(directory: str | Path) -> Any:

@@ -69,6 +69,42 @@ def test_pictures_are_explained_by_maps(tmp_path: Path) -> None:
     assert found.x.shape == (2, 3, 16, 16)
 
 
+@pytest.mark.usefixtures("drawn_figures")
+def test_pictures_on_disk_go_through_both_commands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = [*SHAPES, CONV, *FEW, "value_function.hidden=[16]"]
+    expected = train(tmp_path / "kept", *words)
+    monkeypatch.setattr("manifold_shap.data.image_folder._IN_MEMORY", 0)
+    monkeypatch.setattr("manifold_shap.data.image_folder._READERS", 0)  # Quicker for so few.
+    metrics = train(tmp_path, *words)
+    assert metrics["mse"] == pytest.approx(expected["mse"], rel=1e-3)
+    assert metrics["classifier_accuracy"] == expected["classifier_accuracy"]
+    explain(tmp_path, *SHAPES, *EXACT)
+    assert explained(tmp_path, data="shapes").efficiency_gap < 1e-5
+    summary = explain(tmp_path, *SHAPES, EXACT[0], "instances=all", "block=2", "compare=[]")
+    assert summary["instances"] == 4
+    vae = ["value_function=vae", "value_function.draws=2", "value_function.latent=2"]
+    train(
+        tmp_path,
+        *SHAPES,
+        CONV,
+        *SHORT,
+        "classifier.max_epochs=1",
+        *vae,
+        "value_function.max_epochs=1",
+    )
+    contrast = ["value_function=contrastive", "value_function.against=disc"]
+    for own in (vae, contrast, ["value_function=baseline"], ["value_function=blur"]):
+        if own is not vae:
+            train(tmp_path, *SHAPES, CONV, *FEW[:-1], *own)
+        explain(tmp_path, *SHAPES, *own, *EXACT, "compare=[]")
+        name = own[0].partition("=")[2]
+        assert explained(tmp_path, name, "shapes").efficiency_gap < 1e-4
+    with pytest.raises(ValueError, match="rows in memory for a RandomForestClassifier"):
+        train(tmp_path / "forest", *SHAPES, "classifier=random_forest", "value_function=blur")
+
+
 def test_superpixels_are_players_of_a_picture(tmp_path: Path) -> None:
     words = ["data=image_folder", "data.path=shapes", CONV]
     train(tmp_path, *words, *FEW, *NETWORKS["conv"])

@@ -1,12 +1,15 @@
 """Folders of pictures: sizes, colours, and files that are no pictures."""
 
+import tracemalloc
 from pathlib import Path
 
 import pytest
 import torch
 from PIL import Image, ImageDraw
 
+from manifold_shap._stored import PartRows
 from manifold_shap.data import Digits, ImageFolder
+from manifold_shap.io.files import digest
 
 CLASSES = ("disc", "square")
 
@@ -99,6 +102,64 @@ def test_broken_files_are_named_and_left_out_only_if_that_is_asked_for(tmp_path:
     with pytest.warns(UserWarning, match=r"Left out 2 files .*cut.png"):
         data = read(tmp_path, skip_broken=True)
     assert len(data.x_train) + len(data.x_validation) + len(data.x_test) == 20
+
+
+def test_many_pictures_stay_on_disk_and_are_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train, test = drawn(tmp_path / "a", 8), drawn(tmp_path / "b", 2)
+    settings = {"test_path": str(test), "size": 8, "color": False}
+    kept = read(train, **settings)
+    monkeypatch.setattr("manifold_shap.data.image_folder._IN_MEMORY", 4 * 64 * 15)
+    left = read(train, **settings)
+    for part in ("train", "validation", "test"):
+        rows, expected = getattr(left, f"x_{part}"), getattr(kept, f"x_{part}")
+        assert isinstance(rows, PartRows)
+        assert torch.equal(rows[:], expected)
+        assert torch.equal(getattr(left, f"y_{part}"), getattr(kept, f"y_{part}"))
+    assert left.players.names == kept.players.names
+    assert torch.equal(left.few_rows, kept.few_rows)
+    assert digest(*left.content) == digest(*read(train, **settings).content)
+    # What is in the files decides, and what is gone is named.
+    path = left.x_train.rows.dataset.paths[left.x_train.index[0]]
+    shown = Image.new("RGB", (16, 16), "white")
+    shown.save(path)
+    assert digest(*left.content) != digest(*kept.content)
+    Path(path).unlink()
+    with pytest.raises(ValueError, match=r"`x\[\d+\]` .* FileNotFoundError: .*png"):
+        left.x_train[:1]
+
+
+def test_memory_does_not_grow_with_the_pictures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("manifold_shap.data.image_folder._IN_MEMORY", 2**20)
+    peaks = []
+    for count in (20, 80):
+        folder = drawn(tmp_path / str(count), count, side=96)
+        tracemalloc.start()
+        data = read(folder)
+        for rows in data.x_train.split(8):
+            assert rows.shape[1:] == (3, 96, 96)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] - peaks[0] < 96 * 96 * 3 * 10  # 120 more pictures
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_broken_files_are_left_out_wherever_pictures_lie(
+    on_disk: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if on_disk:
+        monkeypatch.setattr("manifold_shap.data.image_folder._IN_MEMORY", 0)
+    drawn(tmp_path)
+    (tmp_path / "disc" / "5.png").write_bytes((tmp_path / "disc" / "5.png").read_bytes()[:60])
+    with pytest.raises(ValueError, match=r"could not read .*5.png .*skip_broken=true"):
+        read(tmp_path)
+    with pytest.warns(UserWarning, match=r"Left out 1 files .*5.png"):
+        data = read(tmp_path, skip_broken=True)
+    assert len(data.x_train) + len(data.x_validation) + len(data.x_test) == 19
+    assert sum(len(rows[:]) for rows in (data.x_train, data.x_validation, data.x_test)) == 19
 
 
 def test_pictures_of_more_than_eight_bits_are_not_cut_off_silently(tmp_path: Path) -> None:

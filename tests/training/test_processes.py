@@ -90,4 +90,4 @@ def test_two_hosts_train_a_network_together(tmp_path: Path) -> None:
     first, second = (torch.load(tmp_path / f"{rank}.pt", weights_only=True) for rank in range(2))
     assert torch.equal(first, second)
     kept = torch.load(tmp_path / "shared" / "best.ckpt", weights_only=True)["state_dict"]
-    assert torch.isin(kept["surrogate.told.vector"], first).all()
+    assert torch.isin(kept["surrogate.absence.vector"], first).all()

@@ -1,8 +1,9 @@
 """An amortised explainer of pictures and series: a convolutional network with a value per position.
 
 It is a U-Net (Ronneberger et al. 2015), as in FastSHAP (Jethani et al. 2022): sides are halved, the
-whole row is looked at, and sides are doubled again, with what was found on the way down. Values of
-positions are summed over those that a player owns.
+whole row is looked at, and sides are doubled again, with what was found on the way down, as far as
+players are small: patches of 8 pixels have values on a grid of every eighth pixel. A player has the
+mean of the values of its places on the grid.
 """
 
 import math
@@ -12,7 +13,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from manifold_shap.amortized.network import AmortizedNetwork
@@ -55,7 +56,13 @@ class AmortizedConvolution(AmortizedNetwork):
         hidden = _channels(size) if hidden is None else hidden
         check_hidden(hidden)
         axes = len(size)
-        self.sums = PlayerSums(game.event, game.index, self.outputs, _STRIDE)
+        owners = game.players.index
+        level = _level(owners, len(hidden))
+        if level:
+            owners = owners[(slice(None), *[slice(None, None, 2**level)] * axes)]
+        self.sums = PlayerSums(
+            owners.shape, owners.flatten().tolist(), self.outputs, 1 if level else _STRIDE
+        )
         self.first: Any = convolution(axes, game.event[0] + 1, hidden[0], _WINDOW, _STRIDE)
         self.activation = make_activation(activation)
         self.down = nn.ModuleList(
@@ -64,11 +71,14 @@ class AmortizedConvolution(AmortizedNetwork):
         inside = hidden[-1] * math.prod(halved(size, len(hidden)))
         self.inward = nn.Linear(inside + self.outputs, _DENSE)
         self.outward = nn.Linear(_DENSE, inside)
+        # The first halving has no block, and places between those of the first layer none either.
+        kept = hidden[max(0, level - 1) :]
         self.up = nn.ModuleList(
-            ResidualBlock(axes, after, before, 1, activation) for before, after in pairwise(hidden)
+            ResidualBlock(axes, after, before, 1, activation)
+            for before, after in reversed([*pairwise(kept)])
         )
-        self.near = ResidualBlock(axes, hidden[0], hidden[0], 1, activation)
-        self.last: Any = convolution(axes, hidden[0], self.sums.channels)
+        self.near = ResidualBlock(axes, kept[0], kept[0], 1, activation)
+        self.last: Any = convolution(axes, kept[0], self.sums.channels)
         # Training begins with equal values of all players.
         nn.init.zeros_(self.last.weight)  # type: ignore[arg-type]
         if axes == 2:
@@ -91,9 +101,29 @@ class AmortizedConvolution(AmortizedNetwork):
         seen = torch.cat((passed[-1].flatten(1), change / self.scale), dim=1)
         whole = self.outward(self.activation(self.inward(seen)))
         h = passed[-1] + whole.reshape(passed[-1].shape)
-        for block, before in zip(reversed(self.up), reversed(passed[:-1]), strict=True):
+        for block, before in zip(self.up, reversed(passed[:-1]), strict=False):
             h = before + F.interpolate(block(h), size=before.shape[2:], mode="nearest")
         return self.sums(self.last(self.near(h))) * (self.scale / math.sqrt(self.players))
+
+
+def _level(owners: Int64[Tensor, "channels *size"], most: int) -> int:
+    """How often sides may be halved until some place on the grid is of several players.
+
+    >>> import manifold_shap as ms
+    >>> of = lambda players: _level(players.index, most=6)
+    >>> of(ms.Players.pixels((1, 28, 28))), of(ms.Players.patches((3, 224, 224), 32))
+    (0, 5)
+    """
+    level, size = 0, owners.shape[1:]
+    while level < most:
+        step = 2 ** (level + 1)
+        for axis, length in enumerate(size, start=1):
+            place = torch.arange(length)
+            owners_of_first = owners.index_select(axis, place // step * step)
+            if not torch.equal(owners_of_first, owners):
+                return level
+        level += 1
+    return level
 
 
 def _channels(size: Sequence[int]) -> list[int]:

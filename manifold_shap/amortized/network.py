@@ -12,6 +12,10 @@ with probability q, integrated over dq / (q (1 - q)). Three things reduce the va
   the variance of residuals among the coalitions of one q, around their mean.
 - Only the part of v that is odd under complements counts: (v(S) - v(N - S)) / 2.
 - q follows the arcsine law, with what remains of its weight in the loss, stratified over a batch.
+
+Where a surrogate gives the contributions of all players at a coalition at little cost, these are
+labels instead: noisy but unbiased, which does not bias the minimiser of a squared error (stochastic
+amortisation, Covert et al. 2024).
 """
 
 import math
@@ -23,6 +27,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from manifold_shap.amortized.contributions import contributions
 from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.network import SurrogateNetwork
 
@@ -118,13 +123,15 @@ class AmortizedNetwork(nn.Module, ABC):
         base: Float[Tensor, "batch outputs"],
         generator: torch.Generator,
     ) -> Float[Tensor, " batch"]:
-        """An unbiased estimate, for each row, of what is to be minimised.
+        """An unbiased estimate, for each row, of what is to be minimised, up to a constant.
 
         Args:
             surrogate, x, change: see `raw`.
             base: v(∅).
             generator: of coalitions.
         """
+        if surrogate.cheap_contributions:
+            return self._missed(surrogate, x, change, generator)
         number = torch.rand((len(x),), generator=generator, device=generator.device)
         place = torch.randperm(len(x), generator=generator, device=generator.device)
         q = torch.sin((place + number) / len(x) * (math.pi / 2)).square().clamp(_EDGE, 1 - _EDGE)
@@ -137,6 +144,19 @@ class AmortizedNetwork(nn.Module, ABC):
         return weight * missed.var(1).mean(1)
 
     # -- final ------------------------------------------------------------------------------
+
+    def _missed(
+        self,
+        surrogate: Any,
+        x: Float[Tensor, "batch *event"],
+        change: Float[Tensor, "batch outputs"],
+        generator: torch.Generator,
+    ) -> Float[Tensor, " batch"]:
+        """Squared errors against single noisy estimates."""
+        noisy = contributions(surrogate, x, generator)
+        noisy = noisy if self.chosen is None else noisy[..., self.chosen]
+        missed = (self(surrogate, x, change) - noisy) / self.scale
+        return missed.square().sum(1).mean(1)
 
     @torch.no_grad()
     def _odd(

@@ -27,7 +27,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from manifold_shap._checks import check_whole
-from manifold_shap.amortized.contributions import contributions
 from manifold_shap.amortized.network import AmortizedNetwork
 from manifold_shap.nn import MLP, check_hidden, make_activation, product_dtype
 from manifold_shap.surrogate.game import GameShape
@@ -137,19 +136,6 @@ class AmortizedPerceptron(AmortizedNetwork):
         own = own.unflatten(1, (len(self.mix), -1))
         gates = reach.layer(self.first_share.sigmoid(), own)
         return self._back(slopes, [gates.active, *(layer.active for layer in layers)], rows)
-
-    def loss(
-        self,
-        surrogate: Any,
-        x: Float[Tensor, "batch *event"],
-        change: Float[Tensor, "batch outputs"],
-        base: Float[Tensor, "batch outputs"],
-        generator: torch.Generator,
-    ) -> Float[Tensor, " batch"]:
-        """Squared error against single noisy estimates, which a perceptron gives at little cost."""
-        noisy = contributions(surrogate, x, generator)
-        phi = self(surrogate, x, change)
-        return ((phi - noisy) / self.scale).square().sum(1).mean(1)
 
     def _slopes(
         self, surrogate: Perceptron, out: Tensor, correction: Tensor

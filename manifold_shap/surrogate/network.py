@@ -44,12 +44,15 @@ class SurrogateNetwork(nn.Module, ABC):
 
     Attributes:
         blocks: usual share of blocks among the coalitions in training, see `laws_for`.
+        cheap_contributions: whether those of all players at one coalition take no longer than a few
+            values; then an explainer learns from them, see `amortized.contributions`.
 
     Args:
         game: what it is a value function of. On the simplex a softmax ends the network.
     """
 
     blocks: ClassVar[float] = 0.5
+    cheap_contributions: ClassVar[bool] = False
     index: Tensor
     x_mean: Tensor
     x_scale: Tensor

@@ -44,6 +44,7 @@ class Perceptron(SurrogateNetwork):
     """
 
     blocks = 0.0
+    cheap_contributions = True
     binned: Tensor
     edges: Tensor
 

@@ -87,6 +87,7 @@ def made(kind: str) -> ms.SurrogateValue:
             Transformer(GameShape.of(text, 3, True), [32], vocabulary=9),
             text,
         ),
+        "mlp of pictures": lambda: (Perceptron(GameShape.of(patches, 3, True), [16, 8]), patches),
         "padded mlp": lambda: (Perceptron(game, [16, 8]), padded),
         "padded conv": lambda: (Convolution(game, [4, 8]), padded),
         "padded segments": lambda: (Transformer(game, [32], patch=2), padded),
@@ -156,15 +157,17 @@ def test_players_that_a_row_lacks_have_no_values(kind: str) -> None:
     [
         *(("conv", 0.4), ("patches", 0.35), ("text", 0.2), ("own", 0.4)),
         *(("padded mlp", 0.2), ("padded conv", 0.35), ("padded segments", 0.15)),
-        ("padded own", 0.2),
+        *(("padded own", 0.2), ("mlp of pictures", 0.3)),
     ],
 )
 def test_shapley_values_of_new_rows_are_learned(kind: str, most: float) -> None:
     value = made(kind)
-    hidden = [16, 16] if "conv" in kind or kind == "padded own" else None
+    hidden = [16, 16] if kind in {"conv", "padded conv", "padded own", "mlp of pictures"} else None
     batch = 64 if kind == "own" else 32
     epochs = 5 if hidden else 3
     words: dict[str, Any] = {**CPU, "hidden": hidden, "batch_size": batch, "max_epochs": epochs}
+    if kind == "mlp of pictures":
+        words["network"] = "conv"
     explainer = ms.fit_amortized(value, rows(value.players, 2000), learning_rate=4e-3, **words)
     exact = ms.exact_shapley(value, rows(value.players, 60, seed=2))
     assert explainer.measure(exact) < most
@@ -202,10 +205,12 @@ class Fixed(AmortizedNetwork):
         return self.phi.expand(len(x), -1, -1).clone()
 
 
-@pytest.mark.parametrize("batch", [1, 7, 64])
-def test_shapley_values_are_where_the_loss_has_no_slope(batch: int) -> None:
+@pytest.mark.parametrize(
+    ("kind", "batch"), [("conv", 1), ("conv", 7), ("conv", 64), ("mlp of pictures", 64)]
+)
+def test_shapley_values_are_where_the_loss_has_no_slope(kind: str, batch: int) -> None:
     """Means of hundreds of gradients, of 36 numbers: beyond 4.5 errors once in 4,000 times."""
-    value = made("conv")
+    value = made(kind)
     x = rows(value.players, 1)
     exact = ms.exact_shapley(value, x)
     change, base = (end.expand(batch, -1) for end in (exact.phi[0].sum(0), value.expectation))

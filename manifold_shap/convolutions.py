@@ -109,15 +109,17 @@ class ResidualBlock(nn.Module):
         first = convolution(axes, inputs, outputs, 3, stride, normalised)
         last = convolution(axes, outputs, outputs, normalised=normalised)
         self.shortcut = nn.Sequential()
+        if stride > 1:
+            # Before the convolution (He et al. 2019, "ResNet-D"): with steps of its own it would
+            # see a quarter of the positions, and oneDNN writes beyond its gradients (3.x, narrow).
+            self.shortcut.append(_POOLS[axes](stride, ceil_mode=True))
         if normalised:
             norm, again, beside = (BATCH_NORMS[axes](outputs) for _ in range(3))
             self.change = nn.Sequential(first, norm, make_activation(activation), last, again)
-            self.shortcut.extend([convolution(axes, inputs, outputs, 1, stride, True), beside])
+            self.shortcut.extend([convolution(axes, inputs, outputs, 1, normalised=True), beside])
         else:
             nn.init.zeros_(last.weight)  # type: ignore[arg-type]
             self.change = nn.Sequential(first, make_activation(activation), last)
-            if stride > 1:
-                self.shortcut.append(_POOLS[axes](stride, ceil_mode=True))
             if inputs != outputs:
                 self.shortcut.append(convolution(axes, inputs, outputs, width=1))
         self.activation = make_activation(activation)

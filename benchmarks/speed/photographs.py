@@ -2,8 +2,9 @@
 
 The model is EfficientNet-Lite0 with ImageNet weights from a package, the pictures are crops of
 scikit-image's photographs, and no photograph is in two of the parts (`support/photographs.py`). One
-epoch of training, then the five most probable classes of test crops by sampling; errors are
-against a long run. Memory is the most that the process had at once.
+epoch of training, then the five most probable classes of test crops by sampling and by a
+convolutional amortised explainer of all 1,000; errors are against a long run. Memory is the most
+that the process had at once.
 """
 
 from typing import Any
@@ -15,23 +16,27 @@ from benchmarks.support.precision import precision
 from benchmarks.timing import in_own_process, peak_memory, timed
 
 TITLE = "Photographs"
-QUICK = {"count": 16, "explained": 1, "budgets": [128], "reference": 256}
+QUICK = {
+    "count": 16, "explainer_epochs": 1, "explained": 1, "budgets": [128], "reference": 256,
+}  # fmt: skip
 PATCH = 32
 TOP = 5
 
 
 def run(
     count: int = 500,  # training crops
-    explained: int = 4,  # test crops
+    explainer_epochs: int = 3,  # of the amortised explainer
+    explained: int = 3,  # test crops, of one photograph each
     budgets: tuple[int, ...] = (256, 512, 1024),  # values for each picture
-    reference: int = 20_000,  # values behind the reference
+    reference: int = 8192,  # values behind the reference
 ) -> dict[str, Any]:
     """All figures, from a process of its own."""
-    return in_own_process(_measured, count, explained, tuple(budgets), reference)
+    settings = (count, explainer_epochs, explained, tuple(budgets), reference)
+    return in_own_process(_measured, *settings)
 
 
 def _measured(
-    count: int, explained: int, budgets: tuple[int, ...], reference: int
+    count: int, explainer_epochs: int, explained: int, budgets: tuple[int, ...], reference: int
 ) -> dict[str, Any]:
     train, validation, test = (
         crops("train", count), crops("validation", max(2, count // 10)), crops("test", 24)
@@ -55,7 +60,18 @@ def _measured(
     mean = ms.imputed_value(model, ms.BaselineImputer(train.mean(0), players))
     for name, one in (("fine-tuned", value), ("mean picture", mean)):
         figures[f"mse, {name}"] = ms.mean_squared_error(one, test, mask, batch_size=64).mse
-    found = precision(value, test[:explained], TOP, budgets, reference)
+    explainer, figures["seconds of the explainer's training"] = timed(
+        lambda: ms.fit_amortized(
+            value,
+            train,
+            x_validation=validation[:8],
+            network="conv",
+            max_epochs=explainer_epochs,
+            batch_size=max(2, count // 100),
+            trainer={"accelerator": "cpu"},
+        )
+    )
+    found = precision(value, test[:explained], TOP, budgets, reference, explainer)
     return {"figures": {**figures, "peak megabytes": peak_memory()}, "explained": found}
 
 

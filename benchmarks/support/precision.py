@@ -25,9 +25,14 @@ def relative_error(found: ms.Explanation, reference: ms.Explanation) -> float:
 
 
 def precision(
-    value: ms.ValueFunction, x: Tensor, outputs: int, budgets: Sequence[int], reference: int
+    value: ms.ValueFunction,
+    x: Tensor,
+    outputs: int,
+    budgets: Sequence[int],
+    reference: int,
+    explainer: ms.AmortizedExplainer | None = None,
 ) -> dict[str, dict[str, float]]:
-    """Errors and seconds of the default estimator, row by row.
+    """Errors and seconds of the default estimator, row by row, and of an amortised explainer.
 
     Args:
         value: the value function.
@@ -35,21 +40,25 @@ def precision(
         outputs: how many of the most probable classes of each.
         budgets: values of v for a row.
         reference: values of v behind the reference, of another seed.
+        explainer: of the value function; None for the estimator alone.
 
     Returns:
         by budget, the mean relative error and the median of the seconds for a row.
     """
     estimate = partial(ms.auto_shapley, value, outputs=outputs)
-    found: dict[int, list[tuple[float, float]]] = {budget: [] for budget in budgets}
+    ways = {f"{budget} values": partial(estimate, evaluations=budget) for budget in budgets}
+    if explainer is not None:
+        ways["amortized"] = partial(explainer.explain, outputs=outputs)
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
     for row in x.split(1):
         long = estimate(row, evaluations=reference, seed=1)
-        for budget in budgets:
-            short, seconds = timed(partial(estimate, row, evaluations=budget))
-            found[budget].append((relative_error(short, long), seconds))
+        for name, way in ways.items():
+            short, seconds = timed(partial(way, row))
+            found[name].append((relative_error(short, long), seconds))
     return {
-        f"{budget} values": {
+        name: {
             "relative error": mean(error for error, _ in of_rows),
             "seconds": median(seconds for _, seconds in of_rows),
         }
-        for budget, of_rows in found.items()
+        for name, of_rows in found.items()
     }

@@ -13,7 +13,7 @@ with probability q, integrated over dq / (q (1 - q)). Three things reduce the va
 - Only the part of v that is odd under complements counts: (v(S) - v(N - S)) / 2.
 - q follows the arcsine law, with what remains of its weight in the loss, stratified over a batch.
 
-Where a surrogate gives the contributions of all players at a coalition at little cost, these are
+Where a surrogate gives the contributions of many players at a coalition at little cost, these are
 labels instead: noisy but unbiased, which does not bias the minimiser of a squared error (stochastic
 amortisation, Covert et al. 2024).
 """
@@ -34,6 +34,8 @@ from manifold_shap.surrogate.network import SurrogateNetwork
 # Pairs of complementary coalitions of each row and step, and elements of rows in one call.
 _PAIRS = 8
 _ELEMENTS = 2**24
+# Players from which on contributions at one pair of coalitions tell more than values of 16.
+_MANY_PLAYERS = 64
 # Smallest probability of presence.
 _EDGE = 1e-4
 
@@ -130,7 +132,7 @@ class AmortizedNetwork(nn.Module, ABC):
             base: v(∅).
             generator: of coalitions.
         """
-        if surrogate.cheap_contributions:
+        if surrogate.cheap_contributions and self.players >= _MANY_PLAYERS:
             return self._missed(surrogate, x, change, generator)
         number = torch.rand((len(x),), generator=generator, device=generator.device)
         place = torch.randperm(len(x), generator=generator, device=generator.device)

@@ -137,6 +137,17 @@ class AmortizedPerceptron(AmortizedNetwork):
         gates = reach.layer(self.first_share.sigmoid(), own)
         return self._back(slopes, [gates.active, *(layer.active for layer in layers)], rows)
 
+    def loss(
+        self,
+        surrogate: Any,
+        x: Float[Tensor, "batch *event"],
+        change: Float[Tensor, "batch outputs"],
+        base: Float[Tensor, "batch outputs"],
+        generator: torch.Generator,
+    ) -> Float[Tensor, " batch"]:
+        """Squared errors against noisy estimates, of few players, too: it begins near the values."""
+        return self._missed(surrogate, x, change, generator)
+
     def _slopes(
         self, surrogate: Perceptron, out: Tensor, correction: Tensor
     ) -> Float[Tensor, "batch shares outputs outputs"]:

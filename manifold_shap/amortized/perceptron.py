@@ -145,7 +145,7 @@ class AmortizedPerceptron(AmortizedNetwork):
         base: Float[Tensor, "batch outputs"],
         generator: torch.Generator,
     ) -> Float[Tensor, " batch"]:
-        """Squared errors against noisy estimates, of few players, too: it begins near the values."""
+        """Squared errors against noisy estimates, of few players, too: it begins near them."""
         return self._missed(surrogate, x, change, generator)
 
     def _slopes(

@@ -20,13 +20,12 @@ from manifold_shap.models import Model
 from manifold_shap.nn import check_hidden
 from manifold_shap.spaces import as_space
 from manifold_shap.surrogate.distillation import evaluate_teacher
-from manifold_shap.surrogate.network import squared_error
 from manifold_shap.surrogate.perceptron import elements_to_bin
 from manifold_shap.tables.rows import codebook_of, encoded
 from manifold_shap.tables.schema import Schema
 from manifold_shap.training.loop import seeded, train
 from manifold_shap.training.rows import TrainingRows
-from manifold_shap.training.task import Task, TrainingOptions, training_options
+from manifold_shap.training.task import Task, TrainingOptions, squared_error, training_options
 from manifold_shap.vae import VAEImputer
 from manifold_shap.values import ImputedValue
 from manifold_shap.values.seen import Seen

@@ -13,8 +13,7 @@ from manifold_shap.spaces import as_space
 from manifold_shap.surrogate.distillation import TeacherTargets
 from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.kinds import make_network
-from manifold_shap.surrogate.network import squared_error
-from manifold_shap.training.task import Task, TrainingOptions
+from manifold_shap.training.task import Task, TrainingOptions, squared_error
 from manifold_shap.values.seen import Seen
 
 # Training rows that are stored, to recognise the model of the training: half of them spread over

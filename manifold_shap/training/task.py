@@ -266,3 +266,22 @@ def load_task(
             f"({reason}); train it again."
         ) from error
     return task, checkpoint
+
+
+def squared_error(found: Tensor, target: Tensor, scale: Tensor | None) -> Tensor:
+    """Squares of what a network has missed.
+
+    Args:
+        found, target: outputs on their last axis.
+        scale: of each output, to divide by the root mean square of: then steps are the same for any
+            unit of a regression, and squares of large numbers no overflow.
+
+    >>> y = torch.tensor([[1e-6, 1e-6], [1e25, 1e25]])
+    >>> [round(squared_error(0.9 * own, own, scale=own).sum().item(), 4) for own in y]
+    [0.02, 0.02]
+    """
+    missed = found - target
+    if scale is None:
+        return missed.square()
+    largest = scale.max()
+    return (missed / largest / (scale / largest).square().mean().sqrt()).square()

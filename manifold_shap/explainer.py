@@ -28,7 +28,7 @@ _LEAST_ROWS = 20
 _SHARE, _MOST_HELD_OUT = 0.15, 1024
 # Rows that are saved, to recognise the model by.
 _PROBE_ROWS = 32
-# Rows from which it is found out what a model returns.
+# Rows from which what a model returns is detected.
 _CHECKED_ROWS = 64
 
 
@@ -70,7 +70,7 @@ class Explainer:
         players: groups of columns that count as one, by name, such as `{"size": ["length",
             "width"]}`; each other column is a player of its own.
         classes: names of the classes, or of the outputs of a regression.
-        returns: what a function returns, see `as_model`; by default found out.
+        returns: what a function returns, see `as_model`; by default detected.
         unit: of what a regression predicts, for figures.
         candidates: value functions to choose among, out of `gaussian`, `copula`, `empirical`,
             `vae`, `surrogate` and `guided_surrogate`; by default all. `vae` guides

@@ -1,4 +1,4 @@
-"""The guided surrogate: a network that is told what a VAE and the model say of a coalition."""
+"""The guided surrogate: a network with hints from a VAE and the model as inputs."""
 
 from manifold_shap.guided.value import GuidedValue
 

@@ -33,8 +33,8 @@ from manifold_shap.values.seen import Seen
 if TYPE_CHECKING:
     from manifold_shap.tables.codebook import Codebook
 
-# Options of the training that depart from the defaults. With twice the epochs, targets of few draws
-# are learned by heart.
+# Options of the training that depart from the defaults. With twice the epochs, the network
+# overfits to targets of few draws.
 _DEFAULTS: TrainingOptions = {"batch_size": 1024, "max_epochs": 6, "patience": None}
 
 # Pairs for which hints are computed at a time, and those that scales are taken from.
@@ -48,7 +48,7 @@ _VALIDATION = 32
 
 @dataclass(frozen=True)
 class GuidedPairs:
-    """Pairs of a row and a coalition, what the network is told of each, and its target.
+    """Pairs of a row and a coalition, the hints for each, and its target.
 
     Attributes:
         x: rows.

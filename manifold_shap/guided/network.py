@@ -127,8 +127,8 @@ class GuidedNetwork(nn.Module):
         super().__init__()
         self.outputs, self.on_simplex = outputs, on_simplex
         # The completed row and the hints are a player of their own, who is always present.
-        told = [max(index) + 1] * (len(index) + HINTS * outputs)
-        owners, wide = [*index, *told], outputs + HINTS + 1
+        hints = [max(index) + 1] * (len(index) + HINTS * outputs)
+        owners, wide = [*index, *hints], outputs + HINTS + 1
         game = GameShape((len(owners),), owners, wide, on_simplex=False)
         self.body = Perceptron(game, hidden, activation, binned)
 

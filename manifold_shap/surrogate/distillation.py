@@ -4,8 +4,8 @@ A single f(x) is an unbiased but high-variance target for v(S): over the rows th
 varies as much as f does. A teacher that averages K completions gives v(S) with a K-th of that
 variance plus a bias of its own, which the single targets in every batch limit.
 
-Of a small table each row would be met by many coalitions. A surrogate learns such rows by
-heart, and a teacher that has seen them leans towards their own f(x). So the rows are drawn from the
+Of a small table each row would be met by many coalitions. A surrogate overfits to such rows, and a
+teacher that has seen them leans towards their own f(x). So the rows are drawn from the
 teacher, too: as many as are wanted, and none of them known to it.
 """
 

@@ -39,8 +39,8 @@ class Perceptron(SurrogateNetwork):
         activation: one of `nn.ACTIVATIONS`.
         binned: numbers of the elements that are encoded piecewise linearly, besides their values:
             how far x has come through each of 16 bins between quantiles (Gorishniy et al. 2022).
-            Steps of a tree are learned in a fraction of the time; of few rows they are learned by
-            heart.
+            Steps of a tree are learned in a fraction of the time; with few rows the network
+            overfits.
     """
 
     blocks = 0.0

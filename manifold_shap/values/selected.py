@@ -1,7 +1,7 @@
-"""Restricts any value function to some of its outputs, so that the others cost as little as may be.
+"""Restricts any value function to some of its outputs.
 
-Estimators compute nothing for outputs that are not asked for: of a thousand classes, the few that a
-prediction is about.
+Linearized contributions and the model's backward passes are computed for these alone. Values are
+computed for all outputs, and those that are not asked for are dropped.
 """
 
 from collections.abc import Iterable, Sequence

@@ -8,14 +8,19 @@ from typing import Any
 
 import pytest
 import torch
+from scipy import stats
 from torch import Tensor, nn
 
 import manifold_shap as ms
+from manifold_shap.coalitions import SizeUniform
+from manifold_shap.training.shell import Shell
+from manifold_shap.training.task import Task
 from tests.surrogate.test_adapted import Reader
 
 ROOT = Path(__file__).parents[2]
 TWO: dict[str, Any] = {"devices": 2, "accelerator": "cpu"}
 ONE: dict[str, Any] = {"accelerator": "cpu"}
+FALSE_ALARM = 1e-6
 
 
 class Dark(nn.Module):
@@ -49,11 +54,40 @@ def weights(value: ms.SurrogateValue) -> Tensor:
 def test_two_processes_train_a_network_together(kind: str, tmp_path: Path) -> None:
     both = fit(kind, tmp_path / "both", TWO)
     assert both.training_record["epochs"] == 2
-    # What each draws are coalitions of its own: the weights differ from those of one, not by much.
+    # Each draws coalitions of its own: the weights differ from those of one process.
     one = fit(kind, tmp_path / "one", ONE)
     assert not torch.equal(weights(both), weights(one))
     ratio = both.training_record["validation"] / one.training_record["validation"]
     assert 0.5 < ratio < 2
+
+
+class Drawing(Task):
+    """A task whose loss is the first number that it draws, and which keeps sizes of coalitions."""
+
+    kind = "drawing"
+    law = SizeUniform(8)
+
+    def loss(self, batch: tuple[Tensor, ...], generator: torch.Generator) -> Tensor:
+        mask = self.law.sample((len(batch[0]),), generator)
+        self.sizes = mask.sum(-1)
+        return torch.rand(1, generator=generator)
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_processes_draw_coalitions_of_one_law(ranks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sizes are uniform however many processes draw them, and no two draw the same numbers."""
+    task = Drawing({"seed": 0})
+    shell = Shell(task, None, 0.0, False)
+    batch, drawn, sizes = (torch.zeros(8 // ranks, 1),), [], []
+    for rank in range(ranks):
+        monkeypatch.setattr(Shell, "global_rank", rank)
+        for step in range(1000):
+            drawn.append(shell._loss(batch, step).item())
+            sizes.append(task.sizes)
+    counts = torch.cat(sizes).bincount(minlength=8)
+    assert stats.chisquare(counts.numpy()).pvalue > FALSE_ALARM
+    # Of so few numbers in 24 bits, hardly any are equal by chance.
+    assert len(set(drawn)) > 0.99 * len(drawn)
 
 
 # What torchrun starts on every host; they share a disk.

@@ -165,8 +165,7 @@ def test_streamed_rows_have_one_choice_of_outputs(tmp_path: Path) -> None:
         ms.explain_rows(path, value, x, partial(ms.exact_shapley, outputs=2), block=1)
 
 
-def test_nothing_is_computed_for_other_outputs() -> None:
-    """A linearization is asked for the chosen outputs alone."""
+def test_linearizations_are_asked_for_the_chosen_outputs_alone() -> None:
 
     class Counted(ms.SurrogateValue):
         def linearized(self, chosen: Tensor | None = None) -> Any:

@@ -97,8 +97,10 @@ class StoredRows(ABC):
         size = max(1, min(size, _PASSED // (4 * self.shape[1:].numel())))
         parts = torch.arange(len(self)).split(size)
         low, high = torch.full(self.shape[1:], torch.inf), torch.full(self.shape[1:], -torch.inf)
+        # Without a generator of its own it would draw a number from the global one.
+        options = {**self.workers, "generator": torch.Generator()}
         with of_worker():
-            for x in DataLoader(_Gathered(self), None, sampler=parts, **self.workers):
+            for x in DataLoader(_Gathered(self), None, sampler=parts, **options):
                 low, high = torch.minimum(low, x.amin(0)), torch.maximum(high, x.amax(0))
                 yield x
         self.known = torch.stack((low, high))

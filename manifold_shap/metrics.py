@@ -15,6 +15,9 @@ from manifold_shap.coalitions import CoalitionLaw, SizeUniform
 from manifold_shap.laws import laws_for
 from manifold_shap.values.wrapped import as_value_function
 
+# Model rows in one call, where the value function needs no fewer.
+_MANY_ROWS = 8192
+
 
 @dataclass(frozen=True)
 class SizeCurve:
@@ -105,7 +108,7 @@ def shapley_pairs(
 
 
 def mean_squared_error(
-    value: Any, x: Any, mask: Any, batch_size: int = 8192, progress: bool | None = None
+    value: Any, x: Any, mask: Any, batch_size: int | None = None, progress: bool | None = None
 ) -> Score:
     """Score a value function on these rows and coalitions; the same ones serve every method.
 
@@ -113,7 +116,8 @@ def mean_squared_error(
         value: a value function, or a callable; see `as_value_function`.
         x: held-out rows `[rows, *event]`, or a frame where `value` has a schema.
         mask: bool `[rows, m, players]`, coalitions of each row, e.g. from `shapley_pairs`.
-        batch_size: model rows per call; changes memory, not the figure.
+        batch_size: model rows per call; by default what suits the value function. Changes memory,
+            not the figure.
         progress: show a bar on work of more than two seconds; by default where a person looks.
 
     Raises:
@@ -126,8 +130,10 @@ def mean_squared_error(
     >>> mean_squared_error(value, x, torch.tensor([[[False, True]], [[True, False]]])).mse
     0.5
     """
-    batch_size = check_whole("batch_size", batch_size)
+    if batch_size is not None:
+        batch_size = check_whole("batch_size", batch_size)
     value = as_value_function(value, x)
+    batch_size = batch_size or value.batch_size or _MANY_ROWS
     x = value.rows(x)
     mask = check_coalitions(mask, len(x), value.players)
     width = max(1, min(mask.shape[1], batch_size // value.draws))
@@ -162,7 +168,7 @@ def errors_by_law(
     law: CoalitionLaw | None = None,
     least: int = 10_000,
     seed: int = 0,
-    batch_size: int = 8192,
+    batch_size: int | None = None,
     progress: bool | None = None,
 ) -> dict[str, Score]:
     """Score a value function under each law of a mixture, on the same rows.

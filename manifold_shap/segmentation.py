@@ -32,6 +32,10 @@ class Superpixels:
         self._kept: OrderedDict[bytes, np.ndarray] = OrderedDict()
         self._size = 0
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Another process finds the labels that are kept here again.
+        return {**self.__dict__, "_kept": OrderedDict(), "_size": 0}
+
     def __repr__(self) -> str:
         return f"superpixels(segments={self.segments}, compactness={self.compactness:g})"
 

@@ -175,6 +175,11 @@ def test_no_call_is_larger_than_the_batch_size() -> None:
 
     ms.mean_squared_error(Counted(4, 1.0), X, ms.shapley_pairs(7, 4, least=300), batch_size=100)
     assert max(sizes) <= 100
+    sizes.clear()
+    small = Counted(4, 1.0)
+    small.batch_size = 60
+    ms.mean_squared_error(small, X, ms.shapley_pairs(7, 4, least=300))
+    assert 40 < max(sizes) <= 60
 
 
 def test_arrays_are_rows_too(make_value: Callable[..., ms.ValueFunction]) -> None:

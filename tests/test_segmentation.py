@@ -1,5 +1,6 @@
 """Superpixels and label maps: whole, without gaps, the same for the same picture."""
 
+import pickle
 import sys
 
 import numpy as np
@@ -72,6 +73,10 @@ def test_a_picture_seen_before_is_not_divided_again(monkeypatch: pytest.MonkeyPa
     many = torch.rand(5, 1, 16, 16, generator=torch.Generator().manual_seed(1))
     assert torch.equal(few(many), ms.superpixels(4)(many))
     assert len(few._kept) == 2
+    # Another process divides pictures again.
+    sent = pickle.loads(pickle.dumps(few))
+    assert len(sent._kept) == 0
+    assert torch.equal(sent(many), few(many))
 
 
 def test_superpixels_are_players() -> None:

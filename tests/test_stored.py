@@ -65,7 +65,7 @@ def to_pictures(x: Tensor) -> Tensor:
 
 
 def test_they_are_as_a_tensor(rows: StoredRows) -> None:
-    index = torch.tensor([5, 0, 22, 5])
+    index, state = torch.tensor([5, 0, 22, 5]), torch.random.get_rng_state()
     assert rows.shape == X.shape
     assert rows.ndim == 3
     assert len(rows) == 23
@@ -77,6 +77,8 @@ def test_they_are_as_a_tensor(rows: StoredRows) -> None:
     assert torch.equal(rows.extent, torch.stack((X.amin(0), X.amax(0))))
     assert torch.equal(rows.sample, X)
     assert rows.with_extremes is rows.sample
+    # The caller's random numbers are as they were.
+    assert torch.equal(torch.random.get_rng_state(), state)
 
 
 def test_many_rows_are_stood_for_by_some(monkeypatch: pytest.MonkeyPatch) -> None:

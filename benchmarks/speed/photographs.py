@@ -59,7 +59,7 @@ def _measured(
     mask = ms.shapley_pairs(len(test), len(players), 10 * len(test))
     mean = ms.imputed_value(model, ms.BaselineImputer(train.mean(0), players))
     for name, one in (("fine-tuned", value), ("mean picture", mean)):
-        figures[f"mse, {name}"] = ms.mean_squared_error(one, test, mask, batch_size=64).mse
+        figures[f"mse, {name}"] = ms.mean_squared_error(one, test, mask).mse
     explainer, figures["seconds of the explainer's training"] = timed(
         lambda: ms.fit_amortized(
             value,

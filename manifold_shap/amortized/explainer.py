@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap._checks import check_whole
+from manifold_shap._words import shown
 from manifold_shap.amortized.network import AmortizedNetwork
 from manifold_shap.amortized.task import AmortizedTask, fingerprint
 from manifold_shap.estimators.evaluator import Evaluator
@@ -116,11 +117,14 @@ class AmortizedExplainer:
         """Relative error against an explanation of the same value function, which is also stored.
 
         It is the mean over rows of the norm of the errors divided by the norm of the values.
+
+        Raises:
+            ValueError: the explanation is of other players, or lacks an output.
         """
         # Behind the players of the game there may be constant columns, of no contribution.
-        players = self.value.players
+        players, game = self.value.players, self.game
+        self._check_same_game(reference)
         x, phi = reference.x[:, : players.event[0]], reference.phi[:, : len(players)]
-        game = self.game
         if reference.outputs != game.outputs:
             phi = phi[..., [reference.outputs.index(name) for name in game.outputs]]
         # Of players that a row lacks.
@@ -129,6 +133,19 @@ class AmortizedExplainer:
         relative = (squared / phi.square().sum((1, 2)).clamp(min=1e-12)).sqrt()
         self.relative_error = relative.mean().item()
         return self.relative_error
+
+    def _check_same_game(self, reference: Explanation) -> None:
+        own, outputs = self.value.players.names, self.game.outputs
+        if reference.players.names[: len(own)] != own:
+            raise ValueError(
+                f"Expected an explanation of the players {shown(own)} but got one of "
+                f"{shown(reference.players.names)}; explain the surrogate itself, without groups."
+            )
+        if missing := [name for name in outputs if name not in reference.outputs]:
+            raise ValueError(
+                f"Expected an explanation of the outputs {shown(outputs)} but got one without "
+                f"{shown(missing)}; explain all that the network was trained for."
+            )
 
     def save(self, path: str | Path) -> None:
         """Write the explainer, not the surrogate, to one file; `load_amortized` reads it.

@@ -110,5 +110,5 @@ def _ends(value: ValueFunction, x: Any) -> tuple[Tensor, Tensor]:
     """v(N) - v(∅) and v(∅) of rows `[rows, outputs]`, in memory or elsewhere."""
     parts = x.split(max(1, _ELEMENTS // x.shape[1:].numel()))
     found = [(value.prediction(rows).float(), value.base(rows).float()) for rows in parts]
-    prediction, base = map(torch.cat, zip(*found, strict=True))
+    prediction, base = (torch.cat(ends).cpu() for ends in zip(*found, strict=True))
     return prediction - base, base

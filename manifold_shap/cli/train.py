@@ -10,7 +10,6 @@ from typing import Any
 
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
-from torch import Tensor
 
 from manifold_shap import plots
 from manifold_shap._stored import sample_of
@@ -43,8 +42,6 @@ from manifold_shap.values import ValueFunction
 Settings = Mapping[str, Any]
 # Draws behind the figure off the manifold.
 _DRAWS = 64
-# Model rows at a time, and numbers in them.
-_MOST_ROWS, _MOST_NUMBERS = 8192, 2**26
 # Test pairs of each law of coalitions.
 _PAIRS_BY_LAW = 10_000
 # Test rows on which an amortised explainer is measured, and evaluations per player of each: 16
@@ -196,9 +193,8 @@ def _evaluate(value: ValueFunction, run: Run, training: Settings, place: Path) -
         warnings.simplefilter("ignore")
         marginal = Source(registry.defaults("value_function", "marginal") | {"draws": _DRAWS})
         off = run.as_value(run.made(marginal, value.space), marginal, value.space)
-    most = _rows_per_call(x)
-    score = mean_squared_error(value, x, mask, most, run.progress)
-    score_off = mean_squared_error(off, x, mask, most, run.progress)
+    score = mean_squared_error(value, x, mask, progress=run.progress)
+    score_off = mean_squared_error(off, x, mask, progress=run.progress)
     # Of `marginal` the two differ in their draws alone.
     curves = {value.name: score, "off manifold": score_off}
     figure = plots.mse_curve(curves, len(data.players))
@@ -223,15 +219,8 @@ def _by_law(value: ValueFunction, run: Run) -> dict[str, Any]:
     law, x = value.training_law, sample_of(run.data.x_test)
     if law is None or len(law.parts) == 1:
         return {}
-    scores = errors_by_law(
-        value, x, law, _PAIRS_BY_LAW, batch_size=_rows_per_call(x), progress=run.progress
-    )
+    scores = errors_by_law(value, x, law, _PAIRS_BY_LAW, progress=run.progress)
     return {"mse_by_law": {name: report.figures_of(each) for name, each in scores.items()}}
-
-
-def _rows_per_call(x: Tensor) -> int:
-    """Model rows at a time when errors are measured: of pictures fewer, by their size."""
-    return max(1, min(_MOST_ROWS, _MOST_NUMBERS // x[0].numel()))
 
 
 def _in_words(metrics: Settings) -> str:

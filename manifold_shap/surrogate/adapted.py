@@ -59,7 +59,7 @@ class OwnNetwork(_OfOutputs):
 
     def __init__(self, game: GameShape, module: nn.Module) -> None:
         super().__init__(game)
-        self.module, self.of_probabilities = copy.deepcopy(module), game.on_simplex
+        self.module, self.of_probabilities = copy.deepcopy(module).cpu(), game.on_simplex
 
     @classmethod
     def module_behind(cls, network: Any, model: Any) -> nn.Module:
@@ -87,6 +87,19 @@ class OwnNetwork(_OfOutputs):
     def finished(self, raw: Float[Tensor, "*batch outputs"]) -> Float[Tensor, "*batch outputs"]:
         return raw
 
+    def linearized_cost(self, outputs: int) -> float | None:
+        # A module may have no derivative by its mask: `torch.where(mask > 0, token, absent)`.
+        cost = super().linearized_cost(outputs)
+        return cost if cost is None or self._has_derivative() else None
+
+    def _has_derivative(self) -> bool:
+        with torch.inference_mode(False), torch.enable_grad():
+            mask = self.x_mean.new_zeros(1, 1, self.players).requires_grad_()
+            total = self.raw(torch.zeros_like(self.x_mean)[None], mask).sum()
+            if not total.requires_grad:
+                return False
+            return torch.autograd.grad(total, mask, allow_unused=True)[0] is not None
+
 
 class AdaptedModel(_OfOutputs):
     """A copy of the model to explain that knows what is absent (Covert et al. 2023, ViT Shapley).
@@ -113,7 +126,7 @@ class AdaptedModel(_OfOutputs):
         super().__init__(game)
         self.space, self.returns, event = as_space(**space), returns, game.event
         self.of_probabilities = returns == "probabilities"
-        self.module = copy.deepcopy(module).requires_grad_()
+        self.module = copy.deepcopy(module).cpu().requires_grad_()
         first, self.of_tokens = find_first_layer(self.module, event, game.padding)
         layer: Any = self.module.get_submodule(first.layer)
         self.absence, self.instead = AbsenceWeights(layer, first), None

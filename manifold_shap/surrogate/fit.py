@@ -162,7 +162,7 @@ def fit_surrogate(
     known = _teacher_targets(task, teacher, whole, drawn, chosen)
     task.teacher_targets = known and replace(known, x=encoded(known.x, rows.schema))
     record = train(task, (seen, target), (seen_validation, held_out), chosen)
-    warn_if_blind(task.surrogate, seen_validation[:64])
+    warn_if_blind(task.surrogate, seen_validation[:64], target)
     value = surrogate_value(task, wrapped, rows.schema)
     value.training_record = record | ({} if known is None else {"teacher_seconds": known.seconds})
     return value

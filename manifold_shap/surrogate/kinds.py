@@ -106,12 +106,19 @@ def check_network(network: SurrogateNetwork, x: Tensor) -> None:
 
 
 @torch.no_grad()
-def warn_if_blind(network: SurrogateNetwork, x: Tensor) -> None:
+def warn_if_blind(network: SurrogateNetwork, x: Tensor, target: Tensor) -> None:
     """Warn where what a network gives does not depend on the mask, as found on a few rows.
 
     It may do so by way of the absent elements alone, which are 0: then elements that are 0 in a row
     count as absent. Where 0 is padding, no player owns such an element.
+
+    Args:
+        network: after its training.
+        x: a few rows, as it sees them.
+        target: T(f(x)) of the training rows. Where that is constant, so is every value.
     """
+    if bool((target - target[:1]).abs().max() <= _NOTHING * target.abs().max()):
+        return
     every = torch.ones(len(x), 1, network.players, dtype=torch.bool, device=x.device)
     whole, nobody = network(x, every), network(x, ~every)
     scale, moved = whole.abs().max().item(), (whole - nobody).abs().max().item()

@@ -120,8 +120,8 @@ class SurrogateValue(ModelValue):
         """v(empty coalition): the expectation or, of padded rows, the network's value by length."""
         if self.players.padding is None:
             return super().base(x)
-        parts = encoded(x, self.schema).split(self.batch_size or _MANY_ROWS)
-        none = torch.zeros(1, 1, len(self.players), dtype=torch.bool, device=x.device)
+        parts = encoded(x.to(self.device), self.schema).split(self.batch_size or _MANY_ROWS)
+        none = torch.zeros(1, 1, len(self.players), dtype=torch.bool, device=self.device)
         found = [self.surrogate(some, none.expand(len(some), -1, -1))[:, 0] for some in parts]
         return torch.cat(found).float()
 

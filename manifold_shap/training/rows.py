@@ -137,11 +137,11 @@ def without_padding(x: Float[Tensor, "rows *event"], players: Players) -> Tensor
 
 
 def checked_rows(x: Any, players: Players, name: str) -> "Tensor | StoredRows":
-    """Rows of the shape that players own; those in memory are finite, others when gathered."""
+    """Rows of the shape that players own, on the CPU; those elsewhere are finite when gathered."""
     if isinstance(x, StoredRows):
         check_rows(x[:1], players, name)
         return x
-    return check_rows(x, players, name)
+    return check_rows(x, players, name).cpu()
 
 
 def _players(players: Any, shape: torch.Size, schema: "Schema | Codebook | None") -> Players:

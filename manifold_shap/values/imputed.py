@@ -83,6 +83,7 @@ class ImputedValue(ModelValue):
         self.seen = Seen.of(encoded(imputer.reference, imputer.codebook))
         self.requested = check_whole("draws", draws)
         self.draws = min(self.requested, imputer.support or self.requested)
+        self.batch_size = max(1, min(self.batch_size, _MOST_ELEMENTS // imputer.row_elements))
         self.sampled = imputer.left_out(self.draws) > 0
         self.seed = check_seed(seed)
         self.name = name or imputer.name
@@ -161,7 +162,7 @@ class ImputedValue(ModelValue):
 
     def _most_coalitions(self, x: Tensor, batch_size: int | None) -> int:
         """Coalitions of each row whose completed rows fit one call, and memory."""
-        rows = min(batch_size or self.batch_size, _MOST_ELEMENTS // self.imputer.row_elements)
+        rows = min(batch_size or self.batch_size, self.batch_size)
         return max(1, rows // (len(x) * self.draws))
 
     def _means(

@@ -17,6 +17,7 @@ from manifold_shap.surrogate.kinds import warn_if_blind
 from manifold_shap.surrogate.network import SurrogateNetwork
 from manifold_shap.surrogate.perceptron import Perceptron
 from manifold_shap.surrogate.transformer import Transformer
+from manifold_shap.surrogate.value import SurrogateValue
 
 PICTURE, SERIES, TOKENS = (2, 9, 7), (3, 11), (10,)
 CPU: dict[str, Any] = {"trainer": {"accelerator": "cpu"}, "progress": False}
@@ -233,6 +234,30 @@ def test_derivatives_by_the_mask_are_for_many_small_players() -> None:
     assert 7 < windows.linearized_cost(1) < windows.linearized_cost(10) < 50
     by_mask = OwnNetwork(GameShape(large, pixels(large), 10, True), Masked(large, 10))
     assert by_mask.linearized_cost(1) == 3
+
+
+class Chosen(nn.Module):
+    """A module of a user's that embeds tokens, and another vector where they are absent."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding, self.last = nn.Embedding(20, 8), nn.Linear(8, 2)
+        self.absent = nn.Parameter(torch.zeros(8))
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        known = self.embedding(x.long())
+        return self.last(torch.where(mask[..., None] > 0, known, self.absent).mean(1)).softmax(-1)
+
+
+def test_a_module_without_a_derivative_by_the_mask_is_not_linearized() -> None:
+    players, module = ms.Players.tokens(130), Chosen()
+    network = OwnNetwork(GameShape.of(players, outputs=2, on_simplex=True), module)
+    assert network.linearized_cost(1) is None
+    assert network.requires_grad_(False).linearized_cost(1) is None
+    tokens = torch.randint(1, 20, (2, 130)).float()
+    model = ms.as_model(lambda x: x[:, :2].softmax(-1), tokens)
+    value = SurrogateValue(network, model, players, ms.Probability(), torch.full((2,), 0.5))
+    assert ms.auto_shapley(value, tokens, evaluations=600).phi.isfinite().all()
 
 
 def test_large_rows_come_in_small_batches() -> None:
@@ -487,8 +512,15 @@ def test_zero_that_is_padding_is_no_element_of_a_player() -> None:
         network = OwnNetwork(GameShape((4,), range(4), 2, True, padding), Half((4,), 2))
         with warnings.catch_warnings(record=True) as given:
             warnings.simplefilter("always")
-            warn_if_blind(network, x)
+            warn_if_blind(network, x, target=x)
         assert len(given) == (padding is None)
+
+
+def test_the_network_of_a_constant_model_is_not_blamed() -> None:
+    x, _ = data(60)
+    quick: dict[str, Any] = {"max_epochs": 1, "network": Blind((1, 8, 8), 2), **CPU}
+    value = ms.fit_surrogate(lambda x: torch.full((len(x), 2), 0.5), x, **quick)
+    torch.testing.assert_close(value.expectation, torch.tensor([0.5, 0.5]))
 
 
 class Short(Masked):

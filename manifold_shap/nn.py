@@ -1,7 +1,8 @@
 """Defines network layers: an MLP, and a first layer whose input may be partly absent."""
 
+import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -11,6 +12,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
+from manifold_shap._checks import check_known
 from manifold_shap._words import check_choice
 
 # In place where gradients allow it: the output of the layer before is not read again.
@@ -28,6 +30,28 @@ _FOLD_FROM = 32
 # than running sums: with 13 a tenth in half precision and a third in single; with 64 it takes 0.6
 # and 1.2 times as long.
 _MASKS_UP_TO = 64
+
+
+def options_given(
+    network: type[nn.Module], name: str, options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The options that are not None, all of which a class of networks takes.
+
+    >>> options_given(nn.Linear, "linear", {"bias": True, "patch": None})
+    {'bias': True}
+
+    Args:
+        network: a class.
+        name: of the network, for errors.
+        options: those that some network takes.
+
+    Raises:
+        ValueError: an option that this one does not take.
+    """
+    given = {option: value for option, value in options.items() if value is not None}
+    taken = set(inspect.signature(network.__init__).parameters)
+    check_known(given, sorted(taken & set(options)), f"options of the network {name!r}")
+    return given
 
 
 def make_activation(name: str) -> nn.Module:

@@ -1,18 +1,17 @@
 """Says which networks an amortised explainer may have, and makes them from settings."""
 
-import inspect
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 from torch import Tensor
 
-from manifold_shap._checks import check_known
 from manifold_shap._words import check_choice
 from manifold_shap.amortized.convolution import AmortizedConvolution
 from manifold_shap.amortized.network import AmortizedNetwork
 from manifold_shap.amortized.perceptron import AmortizedPerceptron
 from manifold_shap.amortized.transformer import AmortizedTransformer
+from manifold_shap.nn import options_given
 from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.network import SurrogateNetwork
 
@@ -43,15 +42,13 @@ def network_settings(
         network = next(name for name, kind in KINDS.items() if kind.suits(surrogate))
     kind = KINDS[check_choice("network", network, tuple(KINDS))]
     own = kind.settings_for(surrogate, x)
-    given = {name: option for name, option in options.items() if option is not None}
-    if "chosen" in given and not kind.takes_some_outputs:
+    if options.get("chosen") is not None and not kind.takes_some_outputs:
         raise ValueError(
             f"Expected all outputs for the network {network!r}, whose passes share the layers of "
             "the surrogate, but got some of them; leave `outputs` out, and choose among those of "
             "`explain`."
         )
-    taken = set(inspect.signature(kind.__init__).parameters)
-    check_known(given, sorted(taken & set(options)), f"options of the network {network!r}")
+    given = options_given(kind, network, options)
     return {"kind": network, "game": asdict(surrogate.game), **own, **given}
 
 

@@ -1,16 +1,15 @@
 """Says which networks a surrogate may have, and makes them from the settings of a training."""
 
-import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from manifold_shap._checks import check_known
 from manifold_shap._words import check_choice, warn
 from manifold_shap.models import Model
 from manifold_shap.models.outputs import check_outputs
+from manifold_shap.nn import options_given
 from manifold_shap.spaces import OutputSpace
 from manifold_shap.surrogate.adapted import AdaptedModel, OwnNetwork
 from manifold_shap.surrogate.convolution import Convolution
@@ -65,9 +64,7 @@ def network_settings(
     Raises:
         ValueError: an option that this kind does not have; rows that are no tokens.
     """
-    given = {name: option for name, option in options.items() if option is not None}
-    taken = set(inspect.signature(KINDS[kind].__init__).parameters)
-    check_known(given, sorted(taken & set(options)), f"options of the network {kind!r}")
+    given = options_given(KINDS[kind], kind, options)
     return {"kind": kind, **given, **KINDS[kind].settings_for(rows, model, space)}
 
 

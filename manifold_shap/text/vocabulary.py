@@ -13,6 +13,7 @@ from torch import Tensor
 from manifold_shap._checks import check_distinct, check_whole, to_tensor
 from manifold_shap._words import check_flag, warn
 from manifold_shap.io.files import write_whole
+from manifold_shap.players import Players
 from manifold_shap.text.tokens import check_texts, ends_sentence, is_word, tokens_of
 
 PADDING, UNKNOWN = 0, 1
@@ -143,7 +144,7 @@ class Vocabulary:
             TypeError, ValueError: rows of something else than the numbers of this vocabulary.
         """
         numbers = self._numbers(rows)
-        lengths = _lengths(numbers).tolist()
+        lengths = Players.tokens(numbers.shape[1], PADDING).lengths(numbers).tolist()
         return [
             [self.tokens[number] for number in row[:length]]
             for row, length in zip(numbers.tolist(), lengths, strict=True)
@@ -164,7 +165,7 @@ class Vocabulary:
         """
         numbers = self._numbers(rows)
         word = self._is_word.to(numbers.device)[numbers]
-        return _inside(numbers, (word.cumsum(1) - 1).clamp(min=0))
+        return _without_padding(numbers, (word.cumsum(1) - 1).clamp(min=0))
 
     def sentences(self, rows: Any) -> Int64[Tensor, "rows length"]:
         """The number of the sentence that each token belongs to, -1 for padding.
@@ -186,7 +187,7 @@ class Vocabulary:
         last = torch.where(word, ended, -1).cummax(1).values
         before = torch.cat((torch.full_like(last[:, :1], -1), last[:, :-1]), dim=1)
         begins = word & (before >= 0) & (ended > before)
-        return _inside(numbers, begins.cumsum(1))
+        return _without_padding(numbers, begins.cumsum(1))
 
     def save(self, path: str | Path) -> None:
         """Write the vocabulary to one file, as JSON.
@@ -243,14 +244,9 @@ class Vocabulary:
         return x.long()
 
 
-def _lengths(numbers: Int64[Tensor, "rows length"]) -> Int64[Tensor, " rows"]:
-    places = torch.arange(1, numbers.shape[1] + 1, device=numbers.device)
-    return ((numbers != PADDING) * places).amax(1)
-
-
-def _inside(
+def _without_padding(
     numbers: Int64[Tensor, "rows length"], labels: Int64[Tensor, "rows length"]
 ) -> Int64[Tensor, "rows length"]:
     """Labels, and -1 for padding."""
-    places = torch.arange(numbers.shape[1], device=numbers.device)
-    return labels.where(places < _lengths(numbers)[:, None], -1)
+    owners = Players.tokens(numbers.shape[1], PADDING).owners(numbers)
+    return labels.where(owners >= 0, -1)

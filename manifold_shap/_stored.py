@@ -23,7 +23,9 @@ _PASSED, _SAMPLED = 2**24, 2**24
 _MOST_SAMPLED = 16_384
 # What a worker process has raised comes as the text of its traceback, the last of those of an error
 # and its causes: after the frames, which are indented, the name of the error and its message.
-_SAID = re.compile(r"Traceback \(most recent.*?\n(?: [^\n]*\n)+[\w.]+: (.*?)\n?\Z", re.DOTALL)
+_TRACEBACK_MESSAGE = re.compile(
+    r"Traceback \(most recent.*?\n(?: [^\n]*\n)+[\w.]+: (.*?)\n?\Z", re.DOTALL
+)
 _CAUSE = "\n\nThe above exception was the direct cause of the following exception:\n\n"
 # Rows that are read from a file at once.
 _READ = 256
@@ -99,7 +101,7 @@ class StoredRows(ABC):
         low, high = torch.full(self.shape[1:], torch.inf), torch.full(self.shape[1:], -torch.inf)
         # Without a generator of its own it would draw a number from the global one.
         options = {**self.workers, "generator": torch.Generator()}
-        with of_worker():
+        with reraise_worker_errors():
             for x in DataLoader(_Gathered(self), None, sampler=parts, **options):
                 low, high = torch.minimum(low, x.amin(0)), torch.maximum(high, x.amax(0))
                 yield x
@@ -314,7 +316,7 @@ def with_extremes(x: Tensor | StoredRows) -> Tensor:
 
 
 @contextmanager
-def of_worker() -> Iterator[None]:
+def reraise_worker_errors() -> Iterator[None]:
     """Raise errors of worker processes as they were raised there.
 
     Raises:
@@ -323,9 +325,9 @@ def of_worker() -> Iterator[None]:
     try:
         yield
     except (TypeError, ValueError, RuntimeError, ConnectionError, EOFError) as error:
-        said = _SAID.search(str(error).rpartition(_CAUSE)[2])
-        if said and str(error).startswith("Caught "):
-            raise type(error)(said[1]) from None
+        message = _TRACEBACK_MESSAGE.search(str(error).rpartition(_CAUSE)[2])
+        if message and str(error).startswith("Caught "):
+            raise type(error)(message[1]) from None
         lost = isinstance(error, ConnectionError | EOFError)
         if not lost and "DataLoader worker" not in str(error):
             raise

@@ -29,12 +29,12 @@ class Superpixels:
 
     def __init__(self, segments: int, compactness: float) -> None:
         self.segments, self.compactness = segments, compactness
-        self._kept: OrderedDict[bytes, np.ndarray] = OrderedDict()
+        self._cache: OrderedDict[bytes, np.ndarray] = OrderedDict()
         self._size = 0
 
     def __getstate__(self) -> dict[str, Any]:
         # Another process finds the labels that are kept here again.
-        return {**self.__dict__, "_kept": OrderedDict(), "_size": 0}
+        return {**self.__dict__, "_cache": OrderedDict(), "_size": 0}
 
     def __repr__(self) -> str:
         return f"superpixels(segments={self.segments}, compactness={self.compactness:g})"
@@ -61,14 +61,14 @@ class Superpixels:
     def _labels(self, picture: Tensor) -> np.ndarray:
         """The label map of a picture, from those kept where it is among them."""
         key = content_key(picture)
-        if key in self._kept:
-            self._kept.move_to_end(key)
-            return self._kept[key]
+        if key in self._cache:
+            self._cache.move_to_end(key)
+            return self._cache[key]
         labels = self._divided(picture.reshape(-1, *picture.shape[-2:]).numpy())
-        self._kept[key] = labels
+        self._cache[key] = labels
         self._size += labels.size
-        while self._size > _MOST_KEPT and len(self._kept) > 1:
-            self._size -= self._kept.popitem(last=False)[1].size
+        while self._size > _MOST_KEPT and len(self._cache) > 1:
+            self._size -= self._cache.popitem(last=False)[1].size
         return labels
 
     def _divided(self, picture: np.ndarray) -> np.ndarray:

@@ -72,10 +72,10 @@ def test_a_picture_seen_before_is_not_divided_again(monkeypatch: pytest.MonkeyPa
     few = ms.superpixels(4)
     many = torch.rand(5, 1, 16, 16, generator=torch.Generator().manual_seed(1))
     assert torch.equal(few(many), ms.superpixels(4)(many))
-    assert len(few._kept) == 2
+    assert len(few._cache) == 2
     # Another process divides pictures again.
     sent = pickle.loads(pickle.dumps(few))
-    assert len(sent._kept) == 0
+    assert len(sent._cache) == 0
     assert torch.equal(sent(many), few(many))
 
 

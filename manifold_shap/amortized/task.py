@@ -34,19 +34,19 @@ class AmortizedTask(Task):
         # Recognises the surrogate that it was trained for.
         self.register_buffer("probe", torch.zeros(_NUMBERS))
         # In a tuple the surrogate is not a submodule, which would be trained and saved.
-        self._kept: tuple[SurrogateNetwork, ...] = ()
+        self._unregistered: tuple[SurrogateNetwork, ...] = ()
 
     @torch.no_grad()
     def describe(self, surrogate: SurrogateNetwork, change: Tensor) -> None:
         """Take the surrogate, and v(N) - v(∅) of training rows."""
         # A copy: the caller may continue to use the surrogate on its device.
-        self._kept = (copy.deepcopy(surrogate).requires_grad_(False),)
+        self._unregistered = (copy.deepcopy(surrogate).requires_grad_(False),)
         self.probe.copy_(fingerprint(surrogate))
         self.explainer.start(surrogate, change)
 
     @property
     def _surrogate(self) -> SurrogateNetwork:
-        (surrogate,) = self._kept
+        (surrogate,) = self._unregistered
         return surrogate.to(self.probe.device)
 
     def loss(

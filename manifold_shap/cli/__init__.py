@@ -92,7 +92,7 @@ def command(name: str) -> Callable[[Callable[[Any], Any]], Callable[[], None]]:
             try:
                 hydra.main(config_path=str(CONF), config_name=name, version_base="1.3")(task)()
             except (HydraException, OmegaConfBaseException) as error:
-                sys.exit(_worded(error, name))
+                sys.exit(_error_in_one_line(error, name))
 
         return main
 
@@ -193,7 +193,7 @@ def _known(config: str) -> list[str]:
     return names
 
 
-def _worded(error: Exception, config: str) -> str:
+def _error_in_one_line(error: Exception, config: str) -> str:
     """An error of Hydra's in one line."""
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         group, _, option = str(error.missing_cfg_file).rpartition("/")

@@ -70,7 +70,7 @@ def _is_reused(run: Run) -> bool:
         print(f"classifier: trained again, for its files are damaged: {error}")
         return False
     kept = read_json(run.classifier / METRICS) or {}
-    print(f"classifier: reused from {run.classifier}{_in_words(kept)}")
+    print(f"classifier: reused from {run.classifier}{_quality_text(kept)}")
     return True
 
 
@@ -79,7 +79,9 @@ def _train_classifier(run: Run, recipe: Any, directory: Directory) -> None:
     if run.own_model is not None:
         write_json(work / METRICS, quality_of(run))
         which = run.own_model.get("path") or run.own_model.get("call")
-        print(f"model: {which}, outputs {shown(run.model.classes, 5)}{_in_words(quality_of(run))}")
+        print(
+            f"model: {which}, outputs {shown(run.model.classes, 5)}{_quality_text(quality_of(run))}"
+        )
         return
     if not metrics:
         own = (recipe, run.data, work, run.settings["trainer"], run.progress)
@@ -88,7 +90,7 @@ def _train_classifier(run: Run, recipe: Any, directory: Directory) -> None:
     metrics |= quality_of(run)
     write_json(work / METRICS, metrics)
     took = f"{metrics['train_seconds']:.1f} s, in {directory.path}"
-    print(f"classifier: trained in {took}{_in_words(metrics)}")
+    print(f"classifier: trained in {took}{_quality_text(metrics)}")
 
 
 def quality_of(run: Run) -> dict[str, float]:
@@ -96,7 +98,7 @@ def quality_of(run: Run) -> dict[str, float]:
     return {f"classifier_{name}": found for name, found in quality(run.model, run.data).items()}
 
 
-def _in_words(metrics: Settings) -> str:
+def _quality_text(metrics: Settings) -> str:
     """What the metrics say of the model to explain, for a line of output."""
     names = {"classifier_accuracy": "accuracy", "classifier_r2": "R²"}
     known = {names[key]: value for key, value in metrics.items() if key in names}

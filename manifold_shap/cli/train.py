@@ -149,7 +149,7 @@ def _train_value(run: Run, recipe: Any) -> dict[str, Any]:
         for left in (BEST, "last.ckpt", "teacher.ckpt"):
             remove(work / left)
     directory.finish(config)
-    print(f"{name}: {_in_words(metrics)}; in {directory.path}")
+    print(f"{name}: {_metrics_text(metrics)}; in {directory.path}")
     for hint in metrics["hints"]:
         print(f"Note: {hint}")
     return metrics
@@ -223,7 +223,7 @@ def _by_law(value: ValueFunction, run: Run) -> dict[str, Any]:
     return {"mse_by_law": {name: report.figures_of(each) for name, each in scores.items()}}
 
 
-def _in_words(metrics: Settings) -> str:
+def _metrics_text(metrics: Settings) -> str:
     draws = metrics["draws"]
     noise = f" with {draws} draws ({metrics['mse_debiased']:.4g} without their noise)"
     trained = f"; {metrics['epochs']} epochs in {metrics['train_seconds']:.1f} s"

@@ -182,7 +182,7 @@ def as_model(
     dtype = whole_dtype(x)
     x = to_tensor(x)
     if isinstance(model, Model):
-        _check_kept(model, returns, batch_size)
+        _check_unchanged(model, returns, batch_size)
         model.check(x)
         return model
     if isinstance(model, str | os.PathLike):
@@ -207,7 +207,7 @@ def whole_dtype(x: Any) -> torch.dtype | None:
     return None if other else x.dtype
 
 
-def _check_kept(model: Model, returns: str | None, batch_size: int | None) -> None:
+def _check_unchanged(model: Model, returns: str | None, batch_size: int | None) -> None:
     if returns not in (None, model.returns) or batch_size not in (None, model.batch_size):
         raise ValueError(
             f"Expected a `Model` to keep its returns={model.returns!r} and batch_size="

@@ -53,14 +53,14 @@ def notes(by_name: Explained) -> list[str]:
         if chosen is None:
             continue
         line = f"{name}: {chosen}" if len(by_name) > 1 else f"value function: {chosen}"
-        line += _said(errors.get(chosen), errors.get(OFF_MANIFOLD), chosen)
+        line += _error_text(errors.get(chosen), errors.get(OFF_MANIFOLD), chosen)
         if "rows" in known:
             line += f", measured on {style.count(known['rows'], 'row')}"
         found.append(line)
     return found
 
 
-def _said(error: float | None, off: float | None, chosen: str) -> str:
+def _error_text(error: float | None, off: float | None, chosen: str) -> str:
     """The error of the chosen value function, beside that off the manifold."""
     if error is None:
         return ""

@@ -41,18 +41,20 @@ def training_targets(
 
     place = None if directory is None else Path(directory)
     return (
-        _kept(rows.train, trained, space, place and place / "targets.ckpt"),
-        _kept(rows.validation, held_out, space, place and place / "targets_validation.ckpt"),
+        _read_or_compute(rows.train, trained, space, place and place / "targets.ckpt"),
+        _read_or_compute(
+            rows.validation, held_out, space, place and place / "targets_validation.ckpt"
+        ),
     )
 
 
-def _kept(
+def _read_or_compute(
     rows: Tensor | StoredRows,
     compute: Callable[[Tensor | StoredRows], Tensor],
     space: OutputSpace,
     path: Path | None,
 ) -> Float[Tensor, "rows outputs"]:
-    """What is computed of rows, or what a file has kept of it."""
+    """What is computed of rows, read from a file where it was computed before."""
     if path is None or isinstance(rows, Tensor):
         return compute(rows)
     probes = torch.arange(_PROBES) * len(rows) // _PROBES

@@ -12,7 +12,7 @@ from torch import distributed, multiprocessing
 # Seconds that the others have to end by themselves, once one process has failed.
 _GRACE = 5
 
-# Why a process may have ended without a word.
+# Why a process may have ended without an error message.
 _HINTS = {
     "SIGKILL": ", as where memory is short",
     "exit status 1": "; a script that trains on several devices has all of its calls under "
@@ -32,26 +32,26 @@ def is_first() -> bool:
     return int(os.environ.get("RANK", os.environ.get("SLURM_PROCID", "0"))) == 0
 
 
-def from_first(read: Callable[[], T]) -> T:
+def broadcast_from_first(read: Callable[[], T]) -> T:
     """What a function returns, or raises, in the first of the processes of a training.
 
     >>> import os, tempfile
     >>> place = f"file://{tempfile.mktemp()}"
     >>> distributed.init_process_group("gloo", place, rank=0, world_size=1)
-    >>> from_first(lambda: "read")
+    >>> broadcast_from_first(lambda: "read")
     'read'
     >>> distributed.destroy_process_group()
     """
-    said: list[Any] = [None, None]
+    outcome: list[Any] = [None, None]
     if distributed.get_rank() == 0:
         try:
-            said[0] = read()
+            outcome[0] = read()
         except Exception as error:  # The others would wait for ever.
-            said[1] = error
-    distributed.broadcast_object_list(said)
-    if said[1] is not None:
-        raise said[1]
-    return cast(T, said[0])
+            outcome[1] = error
+    distributed.broadcast_object_list(outcome)
+    if outcome[1] is not None:
+        raise outcome[1]
+    return cast(T, outcome[0])
 
 
 def on_devices(count: int, work: Callable[..., Any], *arguments: Any) -> Any:
@@ -69,22 +69,22 @@ def on_devices(count: int, work: Callable[..., Any], *arguments: Any) -> Any:
         Exception: what `work` raised in the first process that failed.
     """
     context = multiprocessing.get_context("spawn")
-    said: SimpleQueue[tuple[Any, BaseException | None]] = context.SimpleQueue()
+    results: SimpleQueue[tuple[Any, BaseException | None]] = context.SimpleQueue()
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     environment = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "NODE_RANK": "0"}
     processes = multiprocessing.start_processes(
-        _work, (environment, said, work, arguments), count, join=False, start_method="spawn"
+        _work, (environment, results, work, arguments), count, join=False, start_method="spawn"
     )
-    end = _ended(processes)
-    found, raised = (None, None) if said.empty() else said.get()
+    end = _wait_for(processes)
+    found, raised = (None, None) if results.empty() else results.get()
     if end is None or (found is not None and raised is None):
         return found
-    raise _lost(end) if raised is None or end.signal_name is not None else raised
+    raise _process_error(end) if raised is None or end.signal_name is not None else raised
 
 
-def _lost(end: multiprocessing.ProcessExitedException) -> ChildProcessError:
+def _process_error(end: multiprocessing.ProcessExitedException) -> ChildProcessError:
     how = end.signal_name or f"exit status {end.exit_code}"
     return ChildProcessError(
         f"Expected every process of the training to come to its end but number {end.error_index} "
@@ -93,8 +93,8 @@ def _lost(end: multiprocessing.ProcessExitedException) -> ChildProcessError:
     )
 
 
-def _ended(processes: Any) -> multiprocessing.ProcessExitedException | None:
-    """Wait for processes to end; how the first ended that failed, and took the others with it."""
+def _wait_for(processes: Any) -> multiprocessing.ProcessExitedException | None:
+    """Wait for processes to end; returns how the first that failed ended, None where none did."""
     try:
         while not processes.join(grace_period=_GRACE):
             pass
@@ -111,7 +111,7 @@ def _ended(processes: Any) -> multiprocessing.ProcessExitedException | None:
 def _work(
     rank: int,
     environment: Mapping[str, str],
-    said: SimpleQueue[tuple[Any, BaseException | None]],
+    results: SimpleQueue[tuple[Any, BaseException | None]],
     work: Callable[..., Any],
     arguments: tuple[Any, ...],
 ) -> None:
@@ -122,11 +122,11 @@ def _work(
         try:
             pickle.loads(pickle.dumps(error))
         except Exception:  # An exception of another package whose arguments do not make it again.
-            said.put((None, RuntimeError(f"{type(error).__name__}: {error}")))
+            results.put((None, RuntimeError(f"{type(error).__name__}: {error}")))
         else:
-            said.put((None, error))
+            results.put((None, error))
         raise SystemExit(1) from None
     if rank == 0:
-        said.put((found, None))
+        results.put((found, None))
     if distributed.is_initialized():
         distributed.destroy_process_group()

@@ -24,15 +24,15 @@ from lightning.pytorch.strategies import DDPStrategy
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from manifold_shap._progress import progress_bar
-from manifold_shap._stored import of_worker
+from manifold_shap._stored import reraise_worker_errors
 from manifold_shap.io.files import load_checkpoint
 from manifold_shap.training.batches import Parts
-from manifold_shap.training.devices import from_first, on_devices
+from manifold_shap.training.devices import broadcast_from_first, on_devices
 from manifold_shap.training.shell import Batches, Shell
 from manifold_shap.training.task import Task
 
 # What libraries say where another process has ended.
-_LOST = r"gloo|NCCL|[Cc]onnection (closed|reset)|ProcessGroup"
+_LOST_CONNECTION = r"gloo|NCCL|[Cc]onnection (closed|reset)|ProcessGroup"
 
 
 def fit(
@@ -85,7 +85,7 @@ def _fit(
     about = (task.kind, task.settings, len(rows[0]), len(validation[0]), before and before["epoch"])
     shell = Shell(task, about, started, options["progress"])
     batches = Batches(rows, validation, options["batch_size"], options["seed"])
-    with _quiet(), of_worker(), _worded(directory, options["batch_size"]):
+    with _quiet(), reraise_worker_errors(), _translate_errors(directory, options["batch_size"]):
         runner = _runner(directory, epochs, _callbacks(directory, options), options)
         try:
             resumed = last if before else None
@@ -98,12 +98,12 @@ def _fit(
         kept = load_checkpoint(directory / "best.ckpt", task.kind)
         return kept, runner.current_epoch, time.perf_counter() - started
 
-    return found() if runner.world_size == 1 else from_first(found)
+    return found() if runner.world_size == 1 else broadcast_from_first(found)
 
 
 @contextmanager
-def _worded(directory: Path, size: int) -> Iterator[None]:
-    """Say what is to be done after an interruption, a lack of space or memory, or a lost process.
+def _translate_errors(directory: Path, size: int) -> Iterator[None]:
+    """Raise errors that say what to do: lack of space or memory, a lost process, an interruption.
 
     Raises:
         KeyboardInterrupt, MemoryError, OSError: those.
@@ -121,8 +121,8 @@ def _worded(directory: Path, size: int) -> Iterator[None]:
         reason = (str(error).splitlines() or [""])[0]
         if isinstance(error, torch.OutOfMemoryError | MemoryError) or "t allocate" in reason:
             raise MemoryError(_too_large(size, reason)) from error
-        if re.search(_LOST, reason):
-            raise ChildProcessError(_lost(reason)) from error
+        if re.search(_LOST_CONNECTION, reason):
+            raise ChildProcessError(_process_ended(reason)) from error
         raise
 
 
@@ -142,7 +142,7 @@ def _too_large(size: int, reason: str) -> str:
     )
 
 
-def _lost(reason: str) -> str:
+def _process_ended(reason: str) -> str:
     return (
         "Expected every process of the training to come to its end but another one has ended "
         f"({reason.partition('. This is')[0]}). Checkpoints in `directory` stay, and the same call "

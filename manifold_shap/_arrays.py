@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manifold_shap._words import shown, way_to_rows
+from manifold_shap._messages import shown, way_to_rows
 
 Label: TypeAlias = int | float | str | datetime
 

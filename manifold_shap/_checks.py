@@ -18,7 +18,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from manifold_shap._arrays import read_numbers
-from manifold_shap._words import closest, shown
+from manifold_shap._messages import closest, shown
 
 if TYPE_CHECKING:
     from manifold_shap.players import Players

@@ -9,7 +9,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from manifold_shap._words import check_flag
+from manifold_shap._messages import check_flag
 
 # Seconds of work before a bar appears.
 _DELAY = 2

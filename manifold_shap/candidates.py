@@ -10,8 +10,8 @@ from typing import cast
 import torch
 from torch import Tensor
 
+from manifold_shap._messages import UnfitError
 from manifold_shap._progress import progress_bar
-from manifold_shap._words import UnfitError
 from manifold_shap.guided.fit import fit_guided
 from manifold_shap.imputers import (
     CopulaImputer,

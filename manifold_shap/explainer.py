@@ -10,7 +10,7 @@ from torch import Tensor
 
 from manifold_shap._arrays import row_labels
 from manifold_shap._checks import check_known, check_number, check_seed, check_whole
-from manifold_shap._words import shown, warn
+from manifold_shap._messages import shown, warn
 from manifold_shap.candidates import CANDIDATES, Fitted, Game, fit_candidates
 from manifold_shap.estimators.auto import auto_shapley
 from manifold_shap.explanation import Explanation

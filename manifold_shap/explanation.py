@@ -12,7 +12,7 @@ from torch import Tensor
 
 from manifold_shap._arrays import Label, as_instances
 from manifold_shap._checks import check_number
-from manifold_shap._words import check_choice, named_outputs
+from manifold_shap._messages import check_choice, named_outputs
 from manifold_shap.io import zarr as storage
 from manifold_shap.players import Players
 from manifold_shap.simplex.compositions import OnSimplex

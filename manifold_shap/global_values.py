@@ -29,7 +29,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from manifold_shap._arrays import row_labels
-from manifold_shap._words import check_choice, shown
+from manifold_shap._messages import check_choice, shown
 from manifold_shap.explanation import Explanation
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
 from manifold_shap._checks import check_known
-from manifold_shap._words import check_choice
+from manifold_shap._messages import check_choice
 
 # In place where gradients allow it: the output of the layer before is not read again.
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {

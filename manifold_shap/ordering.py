@@ -9,7 +9,7 @@ from jaxtyping import Bool, Int64
 from torch import Tensor
 
 from manifold_shap._checks import check_distinct, check_known
-from manifold_shap._words import shown
+from manifold_shap._messages import shown
 from manifold_shap.coalitions import all_coalitions, all_orders, sample_orders
 from manifold_shap.players import Players
 

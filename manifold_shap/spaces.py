@@ -11,7 +11,7 @@ from torch import Tensor
 
 from manifold_shap import simplex
 from manifold_shap._checks import check_number
-from manifold_shap._words import check_choice, check_text
+from manifold_shap._messages import check_choice, check_text
 from manifold_shap.simplex.partition import Partition
 
 # What values of a regression are in where nobody says it.

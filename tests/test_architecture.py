@@ -18,7 +18,7 @@ PACKAGE = ROOT / "manifold_shap"
 # stands for all of its modules that have no line of their own.
 LAYERS = (
     (
-        "_words",
+        "_messages",
         "_progress",
         "_arrays",
         "_checks",
@@ -362,7 +362,7 @@ def test_warnings_are_given_by_one_function() -> None:
     others = [
         f"{module}:{node.lineno}"
         for module, path in modules().items()
-        if module != "_words"
+        if module != "_messages"
         for node in ast.walk(tree_of(path))
         if isinstance(node, ast.Attribute) and ast.unparse(node) == "warnings.warn"
     ]

@@ -16,7 +16,7 @@ from sklearn.linear_model import LinearRegression
 
 import manifold_shap as ms
 from manifold_shap import candidates
-from manifold_shap._words import UnfitError
+from manifold_shap._messages import UnfitError
 
 FEW = ("gaussian", "copula")
 

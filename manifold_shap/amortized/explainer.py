@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap._checks import check_whole
-from manifold_shap._words import shown
+from manifold_shap._messages import shown
 from manifold_shap.amortized.network import AmortizedNetwork
 from manifold_shap.amortized.task import AmortizedTask, fingerprint
 from manifold_shap.estimators.evaluator import Evaluator

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
-from manifold_shap._words import check_choice
+from manifold_shap._messages import check_choice
 from manifold_shap.amortized.convolution import AmortizedConvolution
 from manifold_shap.amortized.network import AmortizedNetwork
 from manifold_shap.amortized.perceptron import AmortizedPerceptron

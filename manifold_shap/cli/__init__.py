@@ -21,7 +21,7 @@ from hydra.types import RunMode
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from manifold_shap._words import check_text, closest
+from manifold_shap._messages import check_text, closest
 from manifold_shap.data.findings import TableError
 
 # In a wheel the files of settings lie in the package, in a checkout beside it.

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from manifold_shap._checks import check_whole
+from manifold_shap._messages import check_flag, check_text
 from manifold_shap._stored import StoredRows, sample_of
-from manifold_shap._words import check_flag, check_text
 from manifold_shap.amortized.explainer import load_amortized
 from manifold_shap.cli import registry, report
 from manifold_shap.cli.directory import STORE

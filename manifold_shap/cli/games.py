@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from manifold_shap import simplex
-from manifold_shap._words import check_choice
+from manifold_shap._messages import check_choice
 from manifold_shap.cli import registry
 from manifold_shap.cli.run import Run
 from manifold_shap.imputers import CausalImputer, Imputer

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from manifold_shap._words import shown
+from manifold_shap._messages import shown
 from manifold_shap.cli.agreement import classifier_part
 from manifold_shap.cli.directory import (
     METRICS,

@@ -13,7 +13,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from manifold_shap._checks import check_known
-from manifold_shap._words import check_choice
+from manifold_shap._messages import check_choice
 from manifold_shap.cli import CONF, choices
 from manifold_shap.imputers import Imputer, table_imputer
 from manifold_shap.spaces import OutputSpace, as_space

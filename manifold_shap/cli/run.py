@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from manifold_shap._checks import check_number, check_seed
+from manifold_shap._messages import check_flag, check_text
 from manifold_shap._stored import sample_of
-from manifold_shap._words import check_flag, check_text
 from manifold_shap.cli import component, home, own_model, registry
 from manifold_shap.cli.agreement import agreed, check_given, check_same_model, classifier_part
 from manifold_shap.cli.directory import (

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from manifold_shap._checks import check_whole
+from manifold_shap._messages import check_choice
 from manifold_shap._stored import PartRows, StoredRows, sample_of
-from manifold_shap._words import check_choice
 from manifold_shap.cli.registry import code
 from manifold_shap.data.base import TensorDataModule
 from manifold_shap.data.texts import TextFile

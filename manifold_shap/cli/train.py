@@ -12,8 +12,8 @@ from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
 from manifold_shap import plots
+from manifold_shap._messages import check_flag
 from manifold_shap._stored import sample_of
-from manifold_shap._words import check_flag
 from manifold_shap.amortized.fit import fit_amortized
 from manifold_shap.cli import CONF, registry, report
 from manifold_shap.cli.directory import (

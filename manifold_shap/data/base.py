@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from manifold_shap._checks import check_finite, check_number, check_seed, check_whole
+from manifold_shap._messages import check_flag, shown
 from manifold_shap._stored import PartRows, StoredRows
-from manifold_shap._words import check_flag, shown
 from manifold_shap.data import figures
 from manifold_shap.data.splits import check_classes, check_numbers, split_rows
 from manifold_shap.explanation import Explanation

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from manifold_shap._words import shown
+from manifold_shap._messages import shown
 from manifold_shap.data.findings import Findings
 
 # Texts that stand for a missing value among numbers or dates, where no one could mean another.

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from manifold_shap._words import shown
+from manifold_shap._messages import shown
 from manifold_shap.data.findings import Findings, typed
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from manifold_shap._words import shown
+from manifold_shap._messages import shown
 from manifold_shap.data.findings import Findings
 
 # Before the comma, which stands in numbers, too.

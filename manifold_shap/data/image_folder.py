@@ -15,8 +15,8 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from manifold_shap._checks import check_whole
+from manifold_shap._messages import check_flag, check_text, shown, warn
 from manifold_shap._stored import DatasetRows, PartRows, StoredRows
-from manifold_shap._words import check_flag, check_text, shown, warn
 from manifold_shap.data import sources
 from manifold_shap.data.base import Table
 from manifold_shap.data.pictures import Pictures, PictureSettings

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from manifold_shap._checks import check_whole
-from manifold_shap._words import check_flag
+from manifold_shap._messages import check_flag
 from manifold_shap.data import sources
 from manifold_shap.data.base import Settings, Table, TensorDataModule
 from manifold_shap.data.pictures import Pictures

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from manifold_shap import _random
 from manifold_shap._checks import check_known, check_seed, check_whole
-from manifold_shap._words import check_choice
+from manifold_shap._messages import check_choice
 from manifold_shap.data.base import Settings, Table, TensorDataModule
 
 # Columns that are normal given the class: their names, locations and scales. `amount` is so on a

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from manifold_shap._words import check_choice, check_flag, check_text, closest, shown
+from manifold_shap._messages import check_choice, check_flag, check_text, closest, shown
 from manifold_shap.data import sources
 from manifold_shap.data.cells import read_named_dates, read_text
 from manifold_shap.data.columns import check_target, describe

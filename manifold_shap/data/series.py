@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from manifold_shap._checks import check_number, check_whole
-from manifold_shap._words import check_choice, check_text, shown, warn
+from manifold_shap._messages import check_choice, check_text, shown, warn
 from manifold_shap.data import figures, sources
 from manifold_shap.data.base import Settings, Table, TensorDataModule
 from manifold_shap.data.series_files import SeriesOfFile, read_series

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float32
 from numpy.typing import NDArray
 
-from manifold_shap._words import closest, shown
+from manifold_shap._messages import closest, shown
 from manifold_shap.tables.vocabulary import label_of
 
 _TRUE = "true"

@@ -5,7 +5,7 @@ from jaxtyping import Int64
 from torch import Tensor
 
 from manifold_shap._checks import check_finite
-from manifold_shap._words import shown
+from manifold_shap._messages import shown
 
 
 def split_rows(rows: int, held_out: dict[str, float], seed: int) -> tuple[Int64[Tensor, " _"], ...]:

@@ -11,7 +11,7 @@ from pandas.api.types import is_numeric_dtype
 from torch import Tensor
 
 from manifold_shap._checks import check_whole
-from manifold_shap._words import check_text, closest, shown, warn
+from manifold_shap._messages import check_text, closest, shown, warn
 from manifold_shap.data import figures, sources
 from manifold_shap.data.base import Grouping, Settings, Table, TensorDataModule
 from manifold_shap.data.reading import TableReader, read_cells_of

@@ -12,9 +12,9 @@ from tqdm import tqdm
 from manifold_shap import _random
 from manifold_shap._arrays import row_labels
 from manifold_shap._checks import check_whole
+from manifold_shap._messages import warn
 from manifold_shap._progress import progress_bar
 from manifold_shap._version import __version__
-from manifold_shap._words import warn
 from manifold_shap.estimators.constants import with_constants
 from manifold_shap.explanation import Explanation
 from manifold_shap.tables.rows import encoded

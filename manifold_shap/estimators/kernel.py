@@ -28,7 +28,7 @@ from tqdm import tqdm
 
 from manifold_shap import _random
 from manifold_shap._checks import to_tensor
-from manifold_shap._words import check_choice
+from manifold_shap._messages import check_choice
 from manifold_shap.estimators.evaluator import Evaluator
 from manifold_shap.estimators.ragged import by_player_count
 from manifold_shap.estimators.regression import LAWS, Pairs, Regression, choose_pairs

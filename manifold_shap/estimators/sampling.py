@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 from tqdm import tqdm
 
-from manifold_shap._words import warn
+from manifold_shap._messages import warn
 from manifold_shap.estimators.evaluator import Evaluator, diagonal
 from manifold_shap.explanation import Explanation
 

@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor
 
 from manifold_shap._checks import check_number
-from manifold_shap._words import UnfitError, warn
+from manifold_shap._messages import UnfitError, warn
 
 REGULARISATION = 1e-6
 

@@ -29,8 +29,8 @@ from torch import Tensor
 from manifold_shap import _random
 from manifold_shap._arrays import is_frame, row_labels
 from manifold_shap._checks import check_seed
+from manifold_shap._messages import check_text, warn
 from manifold_shap._progress import progress_bar
-from manifold_shap._words import check_text, warn
 from manifold_shap.explanation import Explanation
 from manifold_shap.io import transfer
 from manifold_shap.io import zarr as storage

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from manifold_shap._arrays import Label, as_instances
-from manifold_shap._words import shown
+from manifold_shap._messages import shown
 from manifold_shap.io.files import digest, write_whole
 from manifold_shap.players import Players
 from manifold_shap.simplex.partition import Partition

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from manifold_shap._arrays import is_frame
-from manifold_shap._words import shown
+from manifold_shap._messages import shown
 from manifold_shap.models.predictor import Predictor
 from manifold_shap.models.rows import as_array, in_fitted_order
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from manifold_shap._words import check_text
+from manifold_shap._messages import check_text
 
 _CODE = (
     "reading it can run code that is in it. Save the model as ONNX (.onnx; `skl2onnx.to_onnx`, "

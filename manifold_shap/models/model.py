@@ -10,8 +10,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap._checks import check_distinct, check_whole, to_tensor
+from manifold_shap._messages import check_choice, warn
 from manifold_shap._stored import StoredRows
-from manifold_shap._words import check_choice, warn
 from manifold_shap.models.files import load_model
 from manifold_shap.models.kinds import predictor_of
 from manifold_shap.models.outputs import RETURNS, check_outputs, check_shape, converted, inferred

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from manifold_shap._arrays import is_frame
-from manifold_shap._words import shown
+from manifold_shap._messages import shown
 from manifold_shap.models.predictor import Predictor, is_of
 from manifold_shap.models.rows import as_array, column_array, in_fitted_order
 

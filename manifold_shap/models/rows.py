@@ -8,7 +8,7 @@ import numpy as np
 from torch import Tensor
 
 from manifold_shap._arrays import is_frame
-from manifold_shap._words import closest, shown
+from manifold_shap._messages import closest, shown
 
 if TYPE_CHECKING:
     import pandas as pd

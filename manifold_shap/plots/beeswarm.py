@@ -81,7 +81,7 @@ def beeswarm(
     for axes in panels:
         style.scale(axes.xaxis, label if alone else "", ticks=6 if alone else 4)
     if not isinstance(drawn, Axes):
-        drawn.figure.supxlabel(label, **style.WORDS)
+        drawn.figure.supxlabel(label, **style.FONT)
     if np.isfinite(places).any():
         _draw_colour_bar(panels)
     title = selection.title(first, k)
@@ -131,7 +131,7 @@ def _panels(names: Sequence[str], labels: Sequence[str], ax: Axes | None) -> Axe
     for axes, name in zip(panels, names, strict=True):
         style.strip(axes, grid="y")
         title = style.plain(style.shorten(name, 72 * _PANEL - 2 * style.MARGIN))
-        axes.set_title(title, loc="left", **style.WORDS)
+        axes.set_title(title, loc="left", **style.FONT)
     # The last panel of each column, be there an empty place below.
     for axes in panels[-columns:]:
         axes.tick_params(labelbottom=True)
@@ -184,5 +184,5 @@ def _draw_colour_bar(panels: Sequence[Axes]) -> None:
     )
     bar.ax.set_yticklabels(["low", "high"])
     bar.ax.tick_params(labelsize=style.TEXT, labelcolor=style.INK, length=0)
-    bar.set_label("feature value", **style.WORDS, labelpad=-8)
+    bar.set_label("feature value", **style.FONT, labelpad=-8)
     bar.outline.set_visible(False)

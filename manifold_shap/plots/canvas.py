@@ -193,7 +193,7 @@ def write_below(place: Axes | FigureBase, lines: Sequence[str]) -> None:
         place.annotate(text, (1, 0), (0, -2), below, "offset points", **look)
     else:
         above = place.get_supxlabel()
-        place.supxlabel(f"{above}\n{text}" if above else text, **style.WORDS)
+        place.supxlabel(f"{above}\n{text}" if above else text, **style.FONT)
 
 
 def _write_at_foot(figure: Any, text: str, look: dict[str, Any]) -> None:
@@ -204,7 +204,7 @@ def _write_at_foot(figure: Any, text: str, look: dict[str, Any]) -> None:
     figure.text(left, low, text, va="bottom", linespacing=1.3, in_layout=False, **look)
     if label := figure.get_supxlabel():
         # Left to itself it would stand at the very foot.
-        figure.supxlabel(label, y=room / height, in_layout=False, **style.WORDS)
+        figure.supxlabel(label, y=room / height, in_layout=False, **style.FONT)
         room += (style.TEXT + style.MARGIN) / 72
     figure.get_layout_engine().set(rect=(0, room / height, 1, 1 - room / height))
 
@@ -265,5 +265,5 @@ def colour_bar(figure: Any, limit: float, beyond: bool, label: str, **place: Any
         **place,
     )
     bar.outline.set_visible(False)
-    bar.set_label(style.plain(label), **style.WORDS)
+    bar.set_label(style.plain(label), **style.FONT)
     bar.ax.tick_params(labelsize=style.TEXT, labelcolor=style.INK, color=style.NEUTRAL, length=2)

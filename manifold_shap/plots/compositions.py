@@ -61,7 +61,7 @@ def compositions(
     for axes, label, norm in zip(panels, path.labels(room), said, strict=True):
         _set_title(axes, f"{label}\nnorm {norm}")
         axes.axvline(equal, color=style.INK, linewidth=0.8, linestyle=(0, (3, 2)))
-    panels.figure.supxlabel("part of the composition", **style.WORDS)
+    panels.figure.supxlabel("part of the composition", **style.FONT)
     dashed = f"dashed: all parts equal (1/{len(explanation.classes)}), no effect"
     headline(panels.figure, {"": explanation}, *path.headline(dashed))
     return canvas.finished(panels)
@@ -103,7 +103,7 @@ def cumulative(
     for axes, before in zip(panels[1:], path.states.numpy(), strict=False):
         places = np.arange(len(before))
         axes.vlines(before, places - 0.4, places + 0.4, color=style.INK, linewidth=1.0)
-    panels.figure.supxlabel("probability", **style.WORDS)
+    panels.figure.supxlabel("probability", **style.FONT)
     headline(panels.figure, {"": explanation}, *path.headline("strokes: before the step"))
     return canvas.finished(panels)
 
@@ -141,7 +141,7 @@ def _grid(
 
 
 def _set_title(axes: Axes, title: str) -> None:
-    axes.set_title(style.plain(title), loc="left", **style.WORDS, pad=3)
+    axes.set_title(style.plain(title), loc="left", **style.FONT, pad=3)
 
 
 def parallel_coordinates(

@@ -5,7 +5,7 @@ from math import isfinite
 
 from manifold_shap.plots import style, titles
 from manifold_shap.plots.passages import Coloured, Column, Passage
-from manifold_shap.plots.words import Word, runs
+from manifold_shap.plots.text_layout import Word, runs
 
 # Of the strongest colours: on light and dark grounds alike, words stay readable upon them.
 _OPACITY = 0.75

@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from manifold_shap.explanation import Explanation
 from manifold_shap.plots import selection, style
-from manifold_shap.plots.words import Word, owners_of_tokens, words_of
+from manifold_shap.plots.text_layout import Word, owners_of_tokens, words_of
 
 # Rows that are shown where none are named.
 _ROWS = 8

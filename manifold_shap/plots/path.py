@@ -9,8 +9,8 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from manifold_shap import simplex
-from manifold_shap._words import closest
-from manifold_shap._words import shown as listed
+from manifold_shap._messages import closest
+from manifold_shap._messages import shown as listed
 from manifold_shap.explanation import Explanation
 from manifold_shap.plots import selection, style
 from manifold_shap.spaces import Probability

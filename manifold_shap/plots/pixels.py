@@ -167,7 +167,7 @@ def _write_titles(
 ) -> None:
     """Over one map for each explanation the prediction, or over each of several its output."""
     said = [selection.amount(explanation, value) for value in explanation.prediction[row].tolist()]
-    look: dict[str, Any] = {"loc": "left", **style.WORDS, "pad": 3}
+    look: dict[str, Any] = {"loc": "left", **style.FONT, "pad": 3}
     if len(outputs) == 1:
         k = outputs[0]
         title = f"predicted {selection.quantity(explanation, k)}: {said[k]}"
@@ -254,5 +254,5 @@ class _Grid:
             cells[start].annotate(
                 "\n".join(said), (0.5 * width / self._width, 1), (0, 72 * _TITLE),
                 xycoords="axes fraction", textcoords="offset points", ha="center", va="bottom",
-                weight="bold", **style.WORDS,
+                weight="bold", **style.FONT,
             )  # fmt: skip

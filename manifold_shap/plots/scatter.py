@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from pandas.api import types
 
-from manifold_shap._words import closest
-from manifold_shap._words import shown as listed
+from manifold_shap._messages import closest
+from manifold_shap._messages import shown as listed
 from manifold_shap.explanation import Explanation
 from manifold_shap.plots import canvas, ranks, selection, style
 from manifold_shap.plots.titles import headline

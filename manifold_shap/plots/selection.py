@@ -10,7 +10,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from manifold_shap._checks import check_whole
-from manifold_shap._words import shown as listed
+from manifold_shap._messages import shown as listed
 from manifold_shap.explanation import Explanation
 from manifold_shap.plots import style
 from manifold_shap.tables.features import as_text, player_columns, row_text

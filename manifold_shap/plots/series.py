@@ -228,7 +228,7 @@ def _mark_segments(
 def _write_names(panels: Sequence[Axes], names: Sequence[str]) -> None:
     for axes, name in zip(panels, names, strict=True):
         said = style.plain(style.shorten(name, _NAME))
-        axes.set_ylabel(said, rotation=0, ha="right", va="center", **style.WORDS)
+        axes.set_ylabel(said, rotation=0, ha="right", va="center", **style.FONT)
 
 
 def _write_bases(panels: Panels, by_name: Mapping[str, Explanation], row: int, output: int) -> None:
@@ -237,7 +237,7 @@ def _write_bases(panels: Panels, by_name: Mapping[str, Explanation], row: int, o
         base = f"base {selection.amount(explanation, explanation.base[row, output].item())}"
         room = 0.8 * canvas.width_of(axes) / len(by_name) - style.text_width(f": {base}")
         said = f"{style.shorten(name, room)}: {base}" if len(by_name) > 1 else base
-        axes.set_title(style.plain(said), loc="left", **style.WORDS)
+        axes.set_title(style.plain(said), loc="left", **style.FONT)
 
 
 def _write_times(panels: Sequence[Axes], times: Any) -> None:
@@ -246,7 +246,7 @@ def _write_times(panels: Sequence[Axes], times: Any) -> None:
         style.scale(axes.xaxis, "" if _is_dates(times) else "time", ticks=6)
         axes.tick_params(labelbottom=True)
         # Of dates, what all have in common.
-        axes.xaxis.get_offset_text().set(**style.WORDS)
+        axes.xaxis.get_offset_text().set(**style.FONT)
     if times is not None and _is_dates(times):
         locator = AutoDateLocator(maxticks=7)
         panels[0].xaxis.set_major_locator(locator)

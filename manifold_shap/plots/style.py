@@ -32,7 +32,7 @@ MARGIN = 6.0
 _SLANT = 40
 
 INK = "#222222"
-WORDS: dict[str, Any] = {"fontsize": TEXT, "color": INK}
+FONT: dict[str, Any] = {"fontsize": TEXT, "color": INK}
 NEUTRAL = "#8c8c8c"
 GRID = "#e3e3e3"
 # Red and blue of ColorBrewer's RdBu, which every kind of colour vision tells apart.
@@ -59,7 +59,7 @@ def strip(axes: Axes, grid: str) -> None:
 
 def scale(axis: Axis, label: str, ticks: int | None = None) -> None:
     """Label an axis, and write at most so many round numbers along it."""
-    axis.set_label_text(plain(label), **WORDS)
+    axis.set_label_text(plain(label), **FONT)
     if ticks is not None:
         axis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 5, 10]))
 

@@ -9,7 +9,7 @@ from itertools import zip_longest
 from manifold_shap._checks import check_whole
 from manifold_shap.plots import style, titles
 from manifold_shap.plots.passages import Coloured, Column, Passage
-from manifold_shap.plots.words import Word, columns, runs, words_of, wrapped
+from manifold_shap.plots.text_layout import Word, columns, runs, words_of, wrapped
 
 # Columns: the least of a text that stands beside another, and what parts them.
 _NARROWEST = 30

@@ -9,7 +9,7 @@ from manifold_shap.explanation import Explanation
 from manifold_shap.io.files import write_whole
 from manifold_shap.plots import markup, selection, terminal
 from manifold_shap.plots.passages import Coloured, passages
-from manifold_shap.plots.wording import draw
+from manifold_shap.plots.text_figure import draw
 
 
 def text(

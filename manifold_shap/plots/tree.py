@@ -43,7 +43,7 @@ def bifurcation_tree(partition: Partition | Tree, ax: Axes | None = None) -> Axe
     for place, name in enumerate(names):
         axes.annotate(
             style.plain(name), (place, 0), (0, -3), textcoords="offset points", va="top",
-            **style.WORDS, **settings,
+            **style.FONT, **settings,
         )  # fmt: skip
     canvas.write_above(axes, ["Balances: left group (+) against right group (−)"])
     return canvas.finished(axes)
@@ -79,6 +79,6 @@ def _draw(
         )  # fmt: skip
         axes.text(
             middle, level, rf"$\tilde{{p}}_{{{number}}}$", ha="center", va="center", zorder=2,
-            **style.WORDS,
+            **style.FONT,
             bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none"},
         )  # fmt: skip

@@ -154,5 +154,5 @@ def _mark(ax: Axes, line: float, x: float, text: str) -> None:
     ax.plot([x], [line], marker="|", markersize=7, color=style.INK, zorder=3)
     ax.annotate(
         style.plain(text), (x, line), (-5 if left else 5, 0), textcoords="offset points",
-        ha="right" if left else "left", va="center_baseline", **style.WORDS,
+        ha="right" if left else "left", va="center_baseline", **style.FONT,
     )  # fmt: skip

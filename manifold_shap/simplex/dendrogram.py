@@ -9,7 +9,7 @@ from jaxtyping import Int64
 from torch import Tensor
 
 from manifold_shap._checks import check_known, to_tensor
-from manifold_shap._words import check_choice
+from manifold_shap._messages import check_choice
 from manifold_shap.simplex import geometry
 from manifold_shap.simplex.partition import Partition
 

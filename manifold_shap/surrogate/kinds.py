@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from manifold_shap._words import check_choice, warn
+from manifold_shap._messages import check_choice, warn
 from manifold_shap.models import Model
 from manifold_shap.models.outputs import check_outputs
 from manifold_shap.nn import options_given

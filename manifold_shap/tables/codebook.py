@@ -20,7 +20,7 @@ from pandas.api import types
 from torch import Tensor
 
 from manifold_shap._checks import all_at_once, check_known
-from manifold_shap._words import shown, warn
+from manifold_shap._messages import shown, warn
 from manifold_shap.players import Players
 from manifold_shap.tables.coded import CodedColumn
 from manifold_shap.tables.forms import form_from_dict, form_of

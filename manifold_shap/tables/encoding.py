@@ -8,7 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
-from manifold_shap._words import warn
+from manifold_shap._messages import warn
 from manifold_shap.tables.forms.base import Codes
 from manifold_shap.tables.schema import MISSING, OTHER, Column
 from manifold_shap.tables.vocabulary import NUMBERS, Values, Where, label_of, numbers_of

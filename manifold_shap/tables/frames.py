@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap._checks import all_at_once, check_known
-from manifold_shap._words import shown
+from manifold_shap._messages import shown
 from manifold_shap.tables.encoding import decode_column, encode_values, fit_column
 from manifold_shap.tables.forms import form_of
 from manifold_shap.tables.forms.base import check_columns

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from manifold_shap._words import shown, warn
+from manifold_shap._messages import shown, warn
 from manifold_shap.tables.codebook import Codebook
 
 # Rows, of all over the table, on which columns that look like identifiers are permuted.

@@ -16,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap._checks import check_distinct
-from manifold_shap._words import check_choice, shown
+from manifold_shap._messages import check_choice, shown
 from manifold_shap.players import Players
 
 if TYPE_CHECKING:

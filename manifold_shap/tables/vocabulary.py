@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
-from manifold_shap._words import shown
+from manifold_shap._messages import shown
 from manifold_shap.tables.forms.base import Codes, Form
 
 # Says where cells are that have certain values: "in row 2 (1 of 4 rows)".

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from manifold_shap._checks import all_at_once
-from manifold_shap._words import way_to_rows
+from manifold_shap._messages import way_to_rows
 
 # Words with their apostrophes and hyphens, numbers with their points, and single other marks.
 _TOKEN = re.compile(r"\d+(?:[.,:]\d+)*|\w+(?:['’-]\w+)*|[^\w\s]")

@@ -11,7 +11,7 @@ from jaxtyping import Int64
 from torch import Tensor
 
 from manifold_shap._checks import check_distinct, check_whole, to_tensor
-from manifold_shap._words import check_flag, warn
+from manifold_shap._messages import check_flag, warn
 from manifold_shap.io.files import write_whole
 from manifold_shap.players import Players
 from manifold_shap.text.tokens import check_texts, ends_sentence, is_word, tokens_of

@@ -13,8 +13,8 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 from tqdm import tqdm
 
+from manifold_shap._messages import UnfitError
 from manifold_shap._progress import progress_bar
-from manifold_shap._words import UnfitError
 from manifold_shap.training.batches import IndexBatches, Parts, loader
 from manifold_shap.training.task import SCHEDULES, Task
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.optim import lr_scheduler
 
 from manifold_shap._checks import check_known, check_number, check_seed, check_whole
-from manifold_shap._words import check_choice
+from manifold_shap._messages import check_choice
 from manifold_shap.io.files import load_checkpoint
 from manifold_shap.players import Players
 

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from manifold_shap._words import check_choice
+from manifold_shap._messages import check_choice
 from manifold_shap.tables.schema import Schema
 
 CONTINUOUS = ("auto", "normal", "quantile")

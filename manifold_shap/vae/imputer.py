@@ -16,8 +16,8 @@ from torch import Tensor
 
 from manifold_shap import _random
 from manifold_shap._checks import check_number, check_seed, check_whole
+from manifold_shap._messages import check_choice, check_flag
 from manifold_shap._stored import StoredRows, sample_of
-from manifold_shap._words import check_choice, check_flag
 from manifold_shap.imputers.base import (
     CompletedRows,
     Completions,

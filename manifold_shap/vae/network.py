@@ -26,7 +26,7 @@ from torch.distributions import (
 )
 
 from manifold_shap._checks import check_whole
-from manifold_shap._words import check_choice
+from manifold_shap._messages import check_choice
 from manifold_shap.nn import check_hidden
 from manifold_shap.players import Players
 from manifold_shap.vae.likelihood import Likelihood, Product

@@ -14,7 +14,7 @@ from torch import Tensor
 from manifold_shap import _random
 from manifold_shap._arrays import is_frame
 from manifold_shap._checks import check_coalitions, check_rows
-from manifold_shap._words import named_outputs
+from manifold_shap._messages import named_outputs
 from manifold_shap.coalitions import is_proper
 from manifold_shap.players import Players
 from manifold_shap.spaces import Identity, OutputSpace

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from manifold_shap._arrays import as_labels
 from manifold_shap._checks import check_distinct, check_known, check_whole
-from manifold_shap._words import shown
+from manifold_shap._messages import shown
 from manifold_shap.players import Players
 from manifold_shap.segmentation import check_labels
 from manifold_shap.tables.rows import constant_players

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from manifold_shap import _random
 from manifold_shap._checks import check_seed, check_whole
-from manifold_shap._words import warn
+from manifold_shap._messages import warn
 from manifold_shap.coalitions import is_proper, toggled
 from manifold_shap.imputers.base import Completions, Imputer
 from manifold_shap.models import Model

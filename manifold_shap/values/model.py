@@ -6,8 +6,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from manifold_shap._messages import warn
 from manifold_shap._stored import StoredRows
-from manifold_shap._words import warn
 from manifold_shap.models import Model, as_model, check_numbers
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace

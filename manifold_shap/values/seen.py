@@ -6,8 +6,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from manifold_shap._messages import warn
 from manifold_shap._stored import StoredRows
-from manifold_shap._words import warn
 
 # Of fewer rows the range says little: a baseline is one row, a contrast a few.
 _FEWEST = 100

@@ -14,7 +14,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from manifold_shap._checks import check_distinct, check_whole
-from manifold_shap._words import check_choice
+from manifold_shap._messages import check_choice
 from manifold_shap.values.base import Estimate, Linearized, ValueFunction
 from manifold_shap.values.forwarding import ForwardingValue
 

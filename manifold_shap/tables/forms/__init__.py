@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from torch import Tensor
 
-from manifold_shap._words import way_to_rows
+from manifold_shap._messages import way_to_rows
 from manifold_shap.tables.forms.arrays import ArrayForm
 from manifold_shap.tables.forms.base import Form
 from manifold_shap.tables.forms.narwhals import NarwhalsForm, WithoutPolars

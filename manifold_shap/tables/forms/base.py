@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
-from manifold_shap._words import shown, way_to_rows
+from manifold_shap._messages import shown, way_to_rows
 
 Codes = NDArray[np.int64]
 Keys = tuple[NDArray[Any], NDArray[np.int8]]

@@ -9,7 +9,7 @@ import pandas as pd
 from pandas.api import types
 
 from manifold_shap._checks import check_distinct
-from manifold_shap._words import shown
+from manifold_shap._messages import shown
 from manifold_shap.tables.forms.base import (
     Codes,
     Form,

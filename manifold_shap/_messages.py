@@ -1,4 +1,4 @@
-"""Words for errors, and checks of plain settings, that need no other package."""
+"""Formats messages of errors and warnings, and checks plain settings, without other packages."""
 
 import difflib
 import os

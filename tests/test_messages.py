@@ -1,4 +1,4 @@
-"""Words for errors, and checks of plain settings."""
+"""Messages of errors and warnings, and checks of plain settings."""
 
 import warnings
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import manifold_shap as ms
-from manifold_shap._words import check_choice, check_flag, check_text, closest, shown, warn
+from manifold_shap._messages import check_choice, check_flag, check_text, closest, shown, warn
 
 
 def test_warnings_name_the_line_of_the_caller() -> None:

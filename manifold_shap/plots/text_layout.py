@@ -1,4 +1,4 @@
-"""Makes words of tokens, each with the player that owns it, and breaks them into lines."""
+"""Splits tokens into words, each with the player that owns it, and breaks these into lines."""
 
 import re
 import unicodedata

@@ -11,8 +11,8 @@ from matplotlib.patches import Rectangle
 
 from manifold_shap.plots import canvas, style
 from manifold_shap.plots.passages import Coloured, Column
+from manifold_shap.plots.text_layout import Word, words_of, wrapped
 from manifold_shap.plots.titles import headline
-from manifold_shap.plots.words import Word, words_of, wrapped
 
 # Points: of a line, from its top to the feet of its letters, between columns, below the text.
 _LINE, _LETTERS = 14.0, 10.0
@@ -129,7 +129,7 @@ def _write(ax: Axes, lines: list[list[_Part]], limit: float) -> None:
                     colours.append(style.DIVERGING((1 + value / limit) / 2))
                     ink = "white" if style.is_dark(colours[-1]) else style.INK
                 x, before = x + gap, word.player
-                look = {**style.WORDS, "color": ink}
+                look = {**style.FONT, "color": ink}
                 ax.text(x, number * _LINE + _LETTERS, style.plain(word.text), **look)
                 x += width
     # Between neighbours of one colour there is to be no seam.

@@ -72,8 +72,9 @@ class Blocks(CoalitionLaw):
 
         Args:
             players: see `Players`.
-            axes: of an input row, along which there are neighbours; by default all of rows with one
-                or two axes, and all but the first, that of channels, of rows with more.
+            axes: of an input row, along which there are neighbours; by default all but the first,
+                that of channels, of rows with two or more. Of pictures `(height, width)` they are
+                `[0, 1]`.
 
         Raises:
             ValueError: all players are in the same place along these axes, or differ from row to
@@ -246,9 +247,10 @@ def laws_for(
     """The law by which a value function of these players is trained, and measured, by default.
 
     Scattered players and `Blocks` of them, where players have neighbours: those of rows with two
-    axes or more, such as pictures, and of padded rows, such as texts. A row of numbers may be a
-    line of a table as well as a series, so that `axes` has to say it. Players without neighbours,
-    and such as differ from row to row, have `SizeUniform` alone.
+    axes or more, series `(channels, time)` and pictures, and of padded rows, such as texts. A row
+    of numbers may be a line of a table as well as a series, so that `axes` has to say it. Players
+    without neighbours, such as channels, and such as differ from row to row, have `SizeUniform`
+    alone.
 
         >>> [law.name for law in laws_for(Players.patches((3, 32, 32), 4)).parts]
         ['scattered', 'blocks']
@@ -259,7 +261,8 @@ def laws_for(
 
     Args:
         players: see `Players`.
-        axes: of an input row, along which players have neighbours; see `Blocks.of`.
+        axes: of an input row, along which players have neighbours, in place of the usual ones; see
+            `Blocks.of`.
         blocks: the share of blocks in the mixture.
 
     Raises:
@@ -287,7 +290,8 @@ def _positions(players: Players, axes: Sequence[int] | None) -> Float[Tensor, "p
             "Expected players that have positions of their own but these differ from row to row."
         )
     event = players.event
-    chosen = list(range(len(event) > 2, len(event))) if axes is None else list(axes)
+    # The number of a channel is no place.
+    chosen = list(range(len(event) > 1, len(event))) if axes is None else list(axes)
     if not chosen or not all(-len(event) <= axis < len(event) for axis in chosen):
         raise ValueError(
             f"Expected `axes` among those of rows of shape {event} but got {axes!r}; the last one "

@@ -79,7 +79,7 @@ def test_cells_form_coalitions_by_the_law_of_the_shapley_sum() -> None:
 
 @pytest.mark.parametrize("shape", [(6, 6), (2, 9), (1, 12)])
 def test_cells_of_a_picture_are_contiguous(shape: tuple[int, int]) -> None:
-    law = ms.Blocks.of(ms.Players.pixels(shape))
+    law = ms.Blocks.of(ms.Players.pixels(shape), axes=[0, 1])
     cells = law.cells((200,), generator(6))
     assert len({len(row.unique()) for row in cells}) > 3
     place = torch.cartesian_prod(*(torch.arange(n) for n in shape)).double()
@@ -138,7 +138,7 @@ def test_a_mixture_draws_by_its_weights() -> None:
 
 
 def test_blocks_are_less_scattered_than_scattered_players() -> None:
-    law = ms.laws_for(ms.Players.pixels((16, 16)))
+    law = ms.laws_for(ms.Players.pixels((1, 16, 16)))
     edges = {}
     for each in law.parts:
         mask = each.sample((500,), generator(9)).reshape(-1, 16, 16)
@@ -158,6 +158,8 @@ def test_blocks_are_less_scattered_than_scattered_players() -> None:
         (ms.Players.tokens(8), None, ["scattered", "blocks"]),
         (ms.Players.segments((3, 40), 5), None, ["scattered", "blocks"]),
         (ms.Players.channels((3, 8, 8)), None, ["scattered"]),
+        (ms.Players.channels((12, 40)), None, ["scattered"]),
+        (ms.Players.of_elements((3, 8)), None, ["scattered", "blocks"]),
         (ms.Players.of_rows((3, 8, 8), 5), None, ["scattered"]),
         (ms.Players.tokens(2), None, ["scattered"]),
     ],
@@ -182,7 +184,7 @@ def test_the_share_of_blocks_is_chosen() -> None:
 def test_positions_are_the_middles_of_what_players_own() -> None:
     assert ms.Blocks.of(ms.Players.segments((2, 5), 2)).positions.tolist() == [[0.5], [2.5], [4.0]]
     series = ms.Players.of_elements((2, 3))
-    assert ms.Blocks.of(series, axes=[-1]).positions.tolist() == [[0.0], [1.0], [2.0]] * 2
+    assert ms.Blocks.of(series).positions.tolist() == [[0.0], [1.0], [2.0]] * 2
     # Places that are no grid do not make more cells than memory holds.
     scattered = ms.Blocks(torch.rand(300, 2, generator=generator()))
     assert int(scattered.cells((50,), generator()).max()) <= 17 * 17

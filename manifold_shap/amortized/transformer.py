@@ -63,7 +63,8 @@ class AmortizedTransformer(AmortizedNetwork):
         """The layers of a surrogate that is a transformer, too."""
         if isinstance(surrogate, Transformer):
             return dict(surrogate.settings)
-        tokens = x.ndim == 2 and bool((x >= 0).all()) and bool((x == x.round()).all())
+        # A module of the user's that embeds a column may have other columns of any numbers.
+        tokens = surrogate.of_tokens and bool(((x >= 0) & (x == x.round())).all())
         return {"vocabulary": tokens_in(x)} if tokens else {}
 
     @torch.no_grad()

@@ -237,6 +237,8 @@ class Run:
             if of_user:  # What is said of columns is said again when it is known which ones play.
                 warnings.simplefilter("ignore", UserWarning)
             data.setup()
+        for remark in data.remarks:
+            print(f"Note: {remark}")
         return data, digest(*data.content)
 
     @cached_property

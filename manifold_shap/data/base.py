@@ -92,6 +92,7 @@ class TensorDataModule(ABC):
         described: columns that are known to describe the rows although they may look like numbers
             or names of these.
         usual_batch_size: rows per step of a classifier.
+        remarks: what a user should know of the data, a sentence each, after `setup`.
     """
 
     name: str
@@ -109,6 +110,7 @@ class TensorDataModule(ABC):
     outputs: tuple[str, ...]
     players: Players
     schema: Schema | Codebook | None
+    remarks: tuple[str, ...] = ()
     _numbers: NDArray[np.int64] | None = None
 
     def __init__(

@@ -20,6 +20,7 @@ from manifold_shap.players import Players
 from manifold_shap.tables.vocabulary import label_of
 from manifold_shap.text import Vocabulary
 from manifold_shap.text.tokens import tokens_of
+from manifold_shap.text.vocabulary import PADDING, UNKNOWN
 
 
 class TextFile(TensorDataModule):
@@ -129,8 +130,15 @@ class TextFile(TensorDataModule):
         seen = [" ".join(tokens_of(texts[row])[:length]) for row in train]
         self.vocabulary = Vocabulary.fit(seen, self._tokens)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # That some words are in no training text is usual.
-            return self.vocabulary.encode(texts, length, truncate=True)
+            warnings.simplefilter("ignore")  # Of the rows that matter the share is told below.
+            rows = self.vocabulary.encode(texts, length, truncate=True)
+        held_out = rows[torch.cat(self.split(len(texts))[1:])]
+        share = (held_out == UNKNOWN).sum().item() / (held_out != PADDING).sum().item()
+        self.remarks = (
+            f"{share:.1%} of the tokens of validation and test texts are unknown: they are in no "
+            f"training text, or not among the {self._tokens} most frequent ones.",
+        )
+        return rows
 
 
 def _column(frame: pd.DataFrame, name: str, setting: str, path: str) -> pd.Series:

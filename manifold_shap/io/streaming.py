@@ -31,6 +31,7 @@ from manifold_shap._arrays import is_frame, row_labels
 from manifold_shap._checks import check_seed
 from manifold_shap._messages import check_text, warn
 from manifold_shap._progress import progress_bar
+from manifold_shap._stored import stored
 from manifold_shap.explanation import Explanation
 from manifold_shap.io import transfer
 from manifold_shap.io import zarr as storage
@@ -71,8 +72,8 @@ def explain_rows(
     Args:
         path: the store.
         value: the value function.
-        x: rows `[instances, *event]`: a tensor, a list, a frame, or an array that may be in a file
-            (`numpy.memmap`, zarr, h5py), of which one block at a time is read.
+        x: rows `[instances, *event]`: a tensor, a list, a frame, an array that may be in a file
+            (`numpy.memmap`, zarr, h5py), or a data set; one block of these at a time is read.
         estimator: from `value` and rows to an explanation; it is given a `seed` if it takes one.
             For settings: `functools.partial(permutation_shapley, permutations=64)`.
         outputs: those to explain, by default all; see `ValueFunction.select`. Those with the
@@ -134,12 +135,10 @@ def explain_rows(
             f"got {executor!r:.100}; `ThreadPoolExecutor(2)` is one of two threads."
         )
     if is_frame(x) or isinstance(x, list | tuple):
-        value, instances = (
-            as_value_function(value, x),
-            row_labels(x) if instances is None else instances,
-        )
+        value = as_value_function(value, x)
+        instances = row_labels(x) if instances is None else instances
         x = value.rows(x)
-    blocks = Blocks(x, block, instances)
+    blocks = Blocks(stored(x, "x"), block, instances)
     value = _select_once(value, estimator, blocks, outputs)
     task = _Task(value, estimator, check_seed(seed), schema)
     storage.check_replaceable(path)

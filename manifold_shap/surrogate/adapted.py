@@ -60,6 +60,8 @@ class OwnNetwork(_OfOutputs):
     def __init__(self, game: GameShape, module: nn.Module) -> None:
         super().__init__(game)
         self.module, self.of_probabilities = copy.deepcopy(module).cpu(), game.on_simplex
+        of_tokens = any(isinstance(layer, nn.Embedding) for layer in self.module.modules())
+        self.of_tokens = of_tokens and len(game.event) == 1
 
     @classmethod
     def module_behind(cls, network: Any, model: Any) -> nn.Module:

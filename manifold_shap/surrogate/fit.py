@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from manifold_shap.tables.codebook import Codebook
 
 # Options of the networks; None for the usual ones of each.
-_OF_NETWORK: dict[str, Any] = {"hidden": None, "activation": None, "patch": None}
+_OF_NETWORK: dict[str, Any] = dict.fromkeys(("hidden", "activation", "patch", "vocabulary"))
 
 # The file of a teacher's values, beside the checkpoints.
 _TARGETS = "teacher.ckpt"

@@ -58,14 +58,15 @@ def network_settings(
 
     Args:
         kind: one of `KINDS`.
-        options: `hidden`, `activation` and `patch`; None for the usual ones of this kind.
+        options: `hidden`, `activation`, `patch` and `vocabulary`; None for the usual ones of this
+            kind.
         rows, model, space: see `SurrogateNetwork.settings_for`.
 
     Raises:
         ValueError: an option that this kind does not have; rows that are no tokens.
     """
     given = options_given(KINDS[kind], kind, options)
-    return {"kind": kind, **given, **KINDS[kind].settings_for(rows, model, space)}
+    return {"kind": kind, **KINDS[kind].settings_for(rows, model, space), **given}
 
 
 def make_network(

@@ -46,6 +46,7 @@ class SurrogateNetwork(nn.Module, ABC):
         blocks: usual share of blocks among the coalitions in training, see `laws_for`.
         cheap_contributions: whether those of all players at one coalition take no longer than a few
             values; then an explainer learns from them, see `amortized.contributions`.
+        of_tokens: whether rows are tokens, whose numbers have no order.
 
     Args:
         game: what it is a value function of. On the simplex a softmax ends the network.
@@ -53,6 +54,7 @@ class SurrogateNetwork(nn.Module, ABC):
 
     blocks: ClassVar[float] = 0.5
     cheap_contributions: ClassVar[bool] = False
+    of_tokens: bool = False
     index: Tensor
     x_mean: Tensor
     x_scale: Tensor

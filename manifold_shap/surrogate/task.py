@@ -34,6 +34,9 @@ class SurrogateOptions(TrainingOptions, total=False):
             `relu`.
         patch: of a transformer, the side of a patch or the length of a segment; by default such
             that a row has at most 64.
+        vocabulary: how many tokens there are for a transformer of tokens, numbered from 0; by
+            default those up to the largest in the rows of the training. Rows with others are
+            refused, so give that of the model.
         blocks: share of the coalitions in training that are blocks of neighbours, rather than
             scattered players, see `laws_for`: for superpixels, words and other groups of the
             players. By default a half where players have neighbours, and none for a perceptron.
@@ -42,6 +45,7 @@ class SurrogateOptions(TrainingOptions, total=False):
     hidden: Sequence[int] | None
     activation: str | None
     patch: int | None
+    vocabulary: int | None
     blocks: float | None
 
 

@@ -137,8 +137,9 @@ class _Tokens(nn.Module):
         if bool((x < 0).any()) or bool((x >= known).any()) or bool((x != x.round()).any()):
             raise ValueError(
                 f"Expected tokens from 0 to {known - 1}, whole numbers, but got "
-                f"{x.amin().item():g} to {x.amax().item():g}; tokens that were in no training row "
-                "need a number that stands for unknown ones."
+                f"{x.amin().item():g} to {x.amax().item():g}; train the surrogate with as many "
+                "tokens as the model has, `vocabulary=30522`, or give those that were in no "
+                "training row a number that stands for unknown ones."
             )
         present = network.present(mask)[..., None].to(self.absent.dtype)
         token = self.embedding(x.long())[:, None]

@@ -105,6 +105,15 @@ PADDED = ["text", "padded mlp", "padded conv", "padded segments", "padded own"]
 KINDS = ["conv", "conv of channels", "series", "patches", "own", "own of pictures", *PADDED]
 
 
+def test_counts_are_no_tokens() -> None:
+    counts = torch.randint(0, 50_000, (20, 5)).float()
+    network = made("own").surrogate
+    assert AmortizedTransformer.settings_for(network, counts) == {}
+    network.of_tokens = True
+    found = AmortizedTransformer.settings_for(network, counts)
+    assert found == {"vocabulary": int(counts.max()) + 1}
+
+
 def started(value: ms.SurrogateValue) -> ms.AmortizedExplainer:
     """An explainer of random weights, hardly trained."""
     few = {"accelerator": "cpu", "limit_train_batches": 2, "limit_val_batches": 1}

@@ -52,6 +52,10 @@ def test_long_texts_are_cut_and_rare_words_are_unknown(tmp_path: Path) -> None:
     assert data.x_train.shape[1] == 7
     assert len(data.vocabulary) == 8
     assert (data.x_train == 1).any()
+    held_out = torch.cat((data.x_validation, data.x_test))
+    share = ((held_out == 1).sum() / (held_out > 0).sum()).item()
+    assert data.remarks[0].startswith(f"{share:.1%} of the tokens of validation and test texts")
+    assert share > 0.1
 
 
 def test_words_and_sentences_group_tokens(tmp_path: Path) -> None:

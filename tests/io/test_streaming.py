@@ -22,6 +22,7 @@ import torch
 import tqdm.auto
 import zarr
 from torch import Tensor
+from torch.utils.data import TensorDataset
 
 import manifold_shap as ms
 from manifold_shap.io import files, streaming, transfer
@@ -260,7 +261,7 @@ def test_what_cannot_be_sent_is_refused_before_any_work(path: Path) -> None:
     assert run(path, value=lambda x, mask: game(x, mask), executor=Threads(1)) == len(ROWS)
 
 
-@pytest.mark.parametrize("how", ["memmap", "zarr"])
+@pytest.mark.parametrize("how", ["memmap", "zarr", "data set"])
 @pytest.mark.parametrize("executor", [None, Elsewhere()])
 def test_rows_may_be_in_a_file(
     path: Path, tmp_path: Path, whole: dict[str, bytes], how: str, executor: Executor | None
@@ -269,6 +270,8 @@ def test_rows_may_be_in_a_file(
     if how == "memmap":
         np.save(tmp_path / "rows.npy", ROWS.numpy())
         x = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    elif how == "data set":
+        x = TensorDataset(ROWS, torch.arange(len(ROWS)))
     run(path, x=x, executor=executor)
     assert contents(path) == whole
 

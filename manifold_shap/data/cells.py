@@ -207,12 +207,12 @@ def _filled(
     if absent:
         found.remark(f"column {series.name!r} holds {kind}, and {shown(absent)} for missing ones")
     if len(odd):
-        told = f"column {series.name!r} holds {kind}, but other text in {counts[odd.index].sum()} "
-        told += f"of {counts.sum()} rows: {shown(odd, _FEW_WORDS)}"
+        message = f"column {series.name!r} holds {kind}, but other text in "
+        message += f"{counts[odd.index].sum()} of {counts.sum()} rows: {shown(odd, _FEW_WORDS)}"
         if len(odd) <= _FEW_WORDS:
-            found.problem(told, "na_values", list(odd), "takes them for missing")
+            found.problem(message, "na_values", list(odd), "takes them for missing")
         else:
-            found.problem(told, "categorical", [str(series.name)], "reads it as categories")
+            found.problem(message, "categorical", [str(series.name)], "reads it as categories")
         return series
     return series.map(values.set_axis(words.index)).astype(values.dtype)
 
@@ -228,5 +228,5 @@ def _is_missing_word(words: pd.Series) -> pd.Series:
 
 def _share(chosen: pd.Series, counts: pd.Series) -> float:
     """Of the cells that say something, those whose text is chosen."""
-    told = counts.to_numpy() * ~_is_missing_word(chosen.index.to_series()).to_numpy(dtype=bool)
-    return float(told[chosen.to_numpy(dtype=bool)].sum() / max(told.sum(), 1))
+    weights = counts.to_numpy() * ~_is_missing_word(chosen.index.to_series()).to_numpy(dtype=bool)
+    return float(weights[chosen.to_numpy(dtype=bool)].sum() / max(weights.sum(), 1))

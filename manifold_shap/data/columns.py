@@ -26,8 +26,8 @@ def check_target(series: pd.Series, reader: "TableReader", found: Findings) -> N
     name, distinct = reader.target, series.nunique()
     absent = int(series.isna().sum())
     if absent and distinct:
-        told = f"{absent} of {len(series)} rows lack the target {name!r}"
-        found.problem(told, "missing", "drop_unlabelled", "leaves these rows out")
+        message = f"{absent} of {len(series)} rows lack the target {name!r}"
+        found.problem(message, "missing", "drop_unlabelled", "leaves these rows out")
     if distinct < 2:
         one = f"'{series.dropna().iloc[0]}' in every row" if distinct else "nothing"
         found.problem(f"the target {name!r} holds {one}", "target", None, "to another column")
@@ -36,24 +36,24 @@ def check_target(series: pd.Series, reader: "TableReader", found: Findings) -> N
     if reader.task == "regression":
         if not is_number:
             example = series.dropna().iloc[0]
-            told = f"the target {name!r} holds no numbers, but {example!r}"
-            found.problem(told, "task", "classification", "takes it for classes")
+            message = f"the target {name!r} holds no numbers, but {example!r}"
+            found.problem(message, "task", "classification", "takes it for classes")
         return
-    told = (
+    message = (
         f"the target {name!r} holds {distinct} distinct values, more than the {_MOST_CLASSES} "
         "classes that are the most"
     )
     if is_number:
         fraction = series[np.isfinite(series) & (series % 1 != 0)]
         if len(fraction):
-            told = (
+            message = (
                 f"the target {name!r} holds fractions, which are no classes, such as "
                 f"{fraction.iloc[0]}"
             )
         if len(fraction) or distinct > _MOST_CLASSES:
-            found.problem(told, "task", "regression", "predicts the number")
+            found.problem(message, "task", "regression", "predicts the number")
     elif distinct > _MOST_CLASSES:
-        found.problem(told, "target", None, "to another column")
+        found.problem(message, "target", None, "to another column")
 
 
 def describe(features: pd.DataFrame, reader: "TableReader", found: Findings) -> tuple[str, ...]:

@@ -253,8 +253,10 @@ def _without_copies(reader: TableReader, cells: Cells, found: Findings) -> pd.Da
             found.remark(f"column {name!r} occurs twice with the same cells, and is read once")
             frame = frame.drop(columns=copy)
         else:
-            told = f"the name {name!r} occurs twice with other cells, read as {copy!r}"
-            found.problem(told, "keep", [copy], "keeps it under this name, data.drop leaves it out")
+            message = f"the name {name!r} occurs twice with other cells, read as {copy!r}"
+            found.problem(
+                message, "keep", [copy], "keeps it under this name, data.drop leaves it out"
+            )
     return frame.drop(columns=[name for name in reader.drop if name in frame])
 
 
@@ -273,8 +275,8 @@ def _column(series: pd.Series, reader: TableReader, found: Findings) -> pd.Serie
         if infinite.any() and "inf" in reader.na_values:
             return series.mask(infinite)
         if infinite.any():
-            told = f"column {series.name!r} holds infinite numbers in {infinite.sum()} rows"
-            found.problem(told, "na_values", ["inf"], "takes them for missing")
+            message = f"column {series.name!r} holds infinite numbers in {infinite.sum()} rows"
+            found.problem(message, "na_values", ["inf"], "takes them for missing")
     return series
 
 
@@ -285,8 +287,8 @@ def _objects(series: pd.Series, found: Findings) -> pd.Series:
         return pd.to_datetime(series)
     if not kinds <= {bool, str, Decimal, datetime.time}:
         names = shown(sorted(kind.__name__ for kind in kinds))
-        told = f"column {series.name!r} holds {names}, not numbers, text or dates"
-        found.problem(told, "drop", [str(series.name)], "leaves it out")
+        message = f"column {series.name!r} holds {names}, not numbers, text or dates"
+        found.problem(message, "drop", [str(series.name)], "leaves it out")
     return series
 
 

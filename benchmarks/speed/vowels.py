@@ -26,7 +26,7 @@ FILES = "series/JapaneseVowels_{}.ts"
 
 
 def run(
-    network: str = "transformer",  # of the surrogate
+    network: str = "conv",  # of the surrogate
     model_epochs: int = 30,  # of the model
     epochs: int = 20,  # of the surrogate
     scored: int = 370,  # test series in each error

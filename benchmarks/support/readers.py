@@ -5,8 +5,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-# Tokens that stand for unknown ones in training: so that the model knows what to make of these.
-_UNKNOWN, _HIDDEN_SHARE = 1, 0.2
+_UNKNOWN = 1
 _BATCH, _RATE, _DECAY = 64, 5e-3, 0.1
 
 
@@ -43,8 +42,13 @@ def train_reader(
     vocabulary: int,
     epochs: int,
     seed: int,
+    hidden_share: float = 0.0,
 ) -> Reader:
-    """A reader of these texts and their labels."""
+    """A reader of these texts and their labels.
+
+    In training a share of the tokens may be hidden, as unknown ones, so that the model knows what
+    to make of these.
+    """
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         model = Reader(vocabulary, x.shape[1])
@@ -54,7 +58,7 @@ def train_reader(
         for _ in range(epochs):
             for rows in torch.randperm(len(x)).split(_BATCH):
                 some = x[rows]
-                unknown = (torch.rand(some.shape) < _HIDDEN_SHARE) & (some > 0)
+                unknown = (torch.rand(some.shape) < hidden_share) & (some > 0)
                 loss = F.cross_entropy(model(some.where(~unknown, _UNKNOWN)), y[rows])
                 optimizer.zero_grad()
                 loss.backward()

@@ -41,9 +41,9 @@ def run(
     data: str = "mnist",  # pictures: mnist, fashion_mnist or digits
     epochs: int = 5,  # of the surrogate
     rows: int = 4,  # to explain
-    seeds: int = 5,
-    seconds: float = 20.0,  # per row and run, about
-    values: int = 2**21,  # behind the reference of a row, about
+    seeds: int = 3,
+    seconds: float = 5.0,  # per row and run, about
+    values: int = 2**20,  # behind the reference of a row, about
 ) -> dict[str, Any]:
     """Errors of both sides at equal time, of all outputs and of the predicted one."""
     torch.set_num_threads(1)

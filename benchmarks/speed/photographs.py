@@ -25,10 +25,10 @@ TOP = 5
 
 def run(
     count: int = 500,  # training crops
-    explainer_epochs: int = 3,  # of the amortised explainer
-    explained: int = 3,  # test crops, of one photograph each
+    explainer_epochs: int = 1,  # of the amortised explainer
+    explained: int = 2,  # test crops, of one photograph each
     budgets: tuple[int, ...] = (256, 512, 1024),  # values for each picture
-    reference: int = 8192,  # values behind the reference
+    reference: int = 4096,  # values behind the reference
 ) -> dict[str, Any]:
     """All figures, from a process of its own."""
     settings = (count, explainer_epochs, explained, tuple(budgets), reference)

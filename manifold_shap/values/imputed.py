@@ -20,8 +20,8 @@ from manifold_shap.values.base import Estimate
 from manifold_shap.values.model import ModelValue, codebook_behind, model_for, reference_outputs
 from manifold_shap.values.seen import Seen
 
-# Elements of completed rows that are held at a time: 256 MiB.
-_MOST_ELEMENTS = 2**26
+# Elements of completed rows that are held at a time: 64 MiB.
+_MOST_ELEMENTS = 2**24
 
 # New rows that are drawn at a time.
 _ROWS_DRAWN = 8192

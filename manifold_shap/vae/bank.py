@@ -168,10 +168,13 @@ def bank_of(
     # Small tables give several codes of each row.
     kept = kept.repeat(-(-_LEAST_CODES // len(kept)))[: most or _BANK_ELEMENTS // width]
     codes_of, lengths_of = [], []
+    # Drawn at once, so that codes do not depend on how many rows are read together.
+    noise = torch.randn(len(kept), network.latent, generator=generator)
     at_once = max(1, min(4096, _DECODED_ELEMENTS // rows.shape[1:].numel()))
-    for some in kept.to(rows.device).split(at_once):
-        x = rows[some]
-        codes_of.append(_sampled_codes(network, x.flatten(1), generator))
+    for some, own in zip(kept.split(at_once), noise.split(at_once), strict=True):
+        x = rows[some.to(rows.device)]
+        q = network.encode(x.flatten(1)).base_dist
+        codes_of.append(q.loc + q.scale * own.to(x.device))
         lengths_of.append(network.players.lengths(x))
     z = torch.cat(codes_of)
     _, _, directions = torch.linalg.svd(z - z.mean(0), full_matrices=False)
@@ -183,13 +186,6 @@ def bank_of(
     for codes, place in zip(z.split(some), columns.split(some, 1), strict=True):
         place.copy_(network.decode(codes).eta.T)
     return Tabulated(network.likelihood, columns.T), lengths
-
-
-def _sampled_codes(
-    network: MaskedVAE, rows: Float[Tensor, "rows elements"], generator: torch.Generator
-) -> Float[Tensor, "rows latent"]:
-    q = network.encode(rows).base_dist
-    return q.loc + q.scale * torch.randn(q.loc.shape, generator=generator).to(rows.device)
 
 
 class RunningLikelihood:

@@ -159,7 +159,8 @@ def test_outputs_are_chosen_once_for_all_rows(digits: Path, copied: Copy) -> Non
     some = explained(place)
     largest = whole.prediction.mean(0).argsort(descending=True)[:2].tolist()
     assert some.outputs == tuple(whole.outputs[k] for k in largest)
-    assert torch.equal(some.prediction, whole.prediction[:, largest])
+    # One row at a time, a processor may round otherwise.
+    torch.testing.assert_close(some.prediction, whole.prediction[:, largest])
     summary = explain_digits(place, "instances=3", "outputs=[7]")
     assert (explained(place).outputs, summary["outputs"]) == (("7",), 1)
 

@@ -111,7 +111,7 @@ class ResidualBlock(nn.Module):
         self.shortcut = nn.Sequential()
         if stride > 1:
             # Before the convolution (He et al. 2019, "ResNet-D"): with steps of its own it would
-            # see a quarter of the positions, and oneDNN writes beyond its gradients (3.x, narrow).
+            # see a quarter of the positions, and oneDNN 3.13 crashes with few channels.
             self.shortcut.append(_POOLS[axes](stride, ceil_mode=True))
         if normalised:
             norm, again, beside = (BATCH_NORMS[axes](outputs) for _ in range(3))

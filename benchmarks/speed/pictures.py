@@ -1,4 +1,4 @@
-"""A convolutional surrogate of MNIST beside the default perceptron, in about the same time.
+"""A convolutional surrogate of MNIST beside the default perceptron: errors and seconds.
 
 Both with the default settings but for what is named: the classifier, the split and the rows are the
 same, and sides are trained one after the other in one process. Errors are those of Frye et al.
@@ -21,7 +21,7 @@ QUICK = {"epochs": 1, "conv_epochs": 1, "outputs": ["probability"], "pairs": 200
 def run(
     data: str = "mnist",
     epochs: int = 30,  # of the perceptron
-    conv_epochs: int = 14,  # of the convolutional network: as many as take about the same time
+    conv_epochs: int = 14,  # of the convolutional network
     outputs: tuple[str, ...] = ("probability", "ilr"),
     pairs: int = 50_000,  # of a row and a coalition, in each error
     draws: int = 64,  # of the error off the manifold

@@ -36,7 +36,8 @@ def fit_amortized(
     """Learn the Shapley values of a surrogate, to have those of any row in one pass.
 
     Of a fully connected surrogate the labels are unbiased estimates of Shapley values with a high
-    variance (stochastic amortisation, Covert et al. 2024). Of others the network solves the least
+    variance (stochastic amortisation, Covert et al. 2024), for another network than "mlp" from 64
+    players on. Of other surrogates, or fewer players, the network solves the least
     squares problem of Shapley values for all rows together (FastSHAP, Jethani et al. 2022), which
     takes 16 values of the surrogate for each row and epoch.
 

@@ -34,7 +34,8 @@ from manifold_shap.surrogate.network import SurrogateNetwork
 # Pairs of complementary coalitions of each row and step, and elements of rows in one call.
 _PAIRS = 8
 _ELEMENTS = 2**24
-# Players from which on contributions at one pair of coalitions tell more than values of 16.
+# Players from which on labels are contributions at one pair of coalitions, not values of 16: these
+# tell of each player the less the more there are. The number itself is not tuned.
 _MANY_PLAYERS = 64
 # Smallest probability of presence.
 _EDGE = 1e-4

@@ -56,6 +56,7 @@ class ForwardingValue(ValueFunction):
 
     def to(self, device: torch.device | str) -> "ForwardingValue":
         self.value.to(device)
+        self.batch_size = self.value.batch_size
         return self
 
     @property

@@ -17,6 +17,7 @@ from .estimators import exact_shapley as exact_shapley
 from .estimators import kernel_shapley as kernel_shapley
 from .estimators import permutation_shapley as permutation_shapley
 from .estimators import sample_reuse_shapley as sample_reuse_shapley
+from .estimators import shapley_interactions as shapley_interactions
 from .explainer import Explainer as Explainer
 from .explanation import Explanation as Explanation
 from .global_values import GlobalValues as GlobalValues
@@ -38,6 +39,7 @@ from .imputers import MaskTokenImputer as MaskTokenImputer
 from .imputers import PaddingImputer as PaddingImputer
 from .imputers import TableImputer as TableImputer
 from .imputers import table_imputer as table_imputer
+from .interactions import Interactions as Interactions
 from .io.streaming import explain_rows as explain_rows
 from .laws import Blocks as Blocks
 from .laws import Mixture as Mixture

@@ -4,6 +4,7 @@ from manifold_shap.estimators.adaptive import adaptive_shapley
 from manifold_shap.estimators.auto import auto_shapley
 from manifold_shap.estimators.coalition import coalition_shapley
 from manifold_shap.estimators.exact import exact_shapley
+from manifold_shap.estimators.interactions import shapley_interactions
 from manifold_shap.estimators.kernel import kernel_shapley, sample_reuse_shapley
 from manifold_shap.estimators.permutation import permutation_shapley
 
@@ -15,4 +16,5 @@ __all__ = [
     "kernel_shapley",
     "permutation_shapley",
     "sample_reuse_shapley",
+    "shapley_interactions",
 ]

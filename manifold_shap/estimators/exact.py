@@ -5,13 +5,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
-from torch.nn.functional import pad
 
-from manifold_shap import _random
 from manifold_shap.coalitions import all_coalitions
-from manifold_shap.estimators.evaluator import Evaluator, diagonal
+from manifold_shap.estimators.enumeration import enumerated_sums
+from manifold_shap.estimators.evaluator import Evaluator
 from manifold_shap.estimators.ragged import by_player_count
 from manifold_shap.explanation import Explanation
 from manifold_shap.ordering import Ordering
@@ -72,12 +71,6 @@ def exact_shapley(
     """
     game = Evaluator(value, x, batch_size, progress)
     order = Ordering.of(ordering, game.players)
-    needed = order.coalitions_count - 2
-    if evaluations is not None and needed > evaluations:
-        raise ValueError(
-            f"Expected `evaluations` of at least {needed}, which all coalitions take, but got "
-            f"{evaluations}; `ms.auto_shapley` chooses an estimator that suits a budget."
-        )
     if order.largest > MAX_PLAYERS:
         where = " in one component of `ordering`" if len(order) > 1 else ""
         raise ValueError(
@@ -85,61 +78,18 @@ def exact_shapley(
             f"row) but got {order.largest}{where}; use `coalition_shapley`, or "
             "`permutation_shapley` with an ordering, or group features into fewer players."
         )
-    # The empty and the grand coalition, first and last, are known anchors.
-    masks = order.coalitions()[1:-1].to(game.device)
-    weights = [_weights(all_coalitions(len(members))).to(game.device) for members in order.members]
-    repeats = evaluations // needed if game.sampled and evaluations and needed else 1
-    numbers = torch.arange(repeats * needed)
-    keys = game.keys(seed)[:, None]
-    if game.sampled:
-        keys = _random.fold(keys, numbers)
+    weights = [
+        shapley_weights(all_coalitions(len(members))).to(game.device) for members in order.members
+    ]
 
-    def coalitions(start: int, stop: int) -> Tensor:
-        return masks[numbers[start:stop] % needed]
+    def weighted(values: Tensor, power: int) -> Tensor:
+        return _by_component(values, order, [each**power for each in weights])
 
-    phi, variance, freedom = [], [], []
-    with game.bar(len(game.x), "exact", "row") as bar:
-        for rows in torch.arange(len(game.x)).split(game.rows_per_batch(len(numbers) + 2)):
-            values = game.evaluate(rows, coalitions, len(numbers), keys[rows]).double()
-            values = values.unflatten(1, (repeats, needed))
-            base, prediction = (end.double()[:, None] for end in game.ends(rows))
-            every = torch.cat((base, values.mean(1), prediction), dim=1)
-            phi.append(_by_component(every, order, weights))
-            if repeats > 1:
-                errors = _errors(values, order, weights, game.crossed)
-                variance.append(errors[0])
-                freedom.append(errors[1])
-            bar.update(len(rows))
+    found = enumerated_sums(game, order.coalitions(), weighted, evaluations, seed)
     made_by = {"estimator": "exact", **order.provenance}
-    if repeats == 1:
-        return game.explanation(torch.cat(phi), made_by)
-    made_by |= {"repeats": repeats, "seed": seed}
-    return game.explanation(torch.cat(phi), made_by, torch.cat(variance), torch.cat(freedom))
-
-
-def _errors(
-    values: Float[Tensor, "rows repeats coalitions outputs"],
-    order: Ordering,
-    weights: list[Tensor],
-    crossed: bool,
-) -> tuple[Float[Tensor, "rows players *errors"], Float[Tensor, " rows"]]:
-    """Covariances of each player's outputs, or their diagonal, and the degrees of freedom.
-
-    Those are of Welch (1949): Satterthwaite's formula, corrected for squares of estimates, which
-    are too large. The least of a row's values counts.
-    """
-    repeats = values.shape[1]
-    apart = values - values.mean(1, keepdim=True)
-    pattern = "brso,brsq->bsoq" if crossed else "brso,brso->bso"
-    products = torch.einsum(pattern, apart, apart) / (repeats * (repeats - 1))
-    # Nothing is drawn for the empty and the grand coalition.
-    products = pad(products, (0, 0) * (products.ndim - 2) + (1, 1))
-    squared = [weight.square() for weight in weights]
-    variance = _by_component(products.flatten(2), order, squared).unflatten(2, products.shape[2:])
-    squares = products.diagonal(dim1=2, dim2=3) if crossed else products
-    fourth = _by_component(squares.square(), order, [weight.square() for weight in squared])
-    freedom = (repeats + 1) * diagonal(variance).square() / fourth - 2
-    return variance, freedom.nan_to_num(nan=torch.inf).amin((1, 2)).cpu()
+    if found.repeats > 1:
+        made_by |= {"repeats": found.repeats, "seed": seed}
+    return game.explanation(found.sums, made_by, found.variance, found.degrees_of_freedom)
 
 
 def _by_component(
@@ -155,8 +105,10 @@ def _by_component(
     return phi
 
 
-def _weights(masks: Tensor) -> Float[Tensor, "coalitions players"]:
-    # Weight of v(S) for player i: |S-i|!|N-S|!/n! with i inside, -|S|!(n-|S|-1)!/n! without.
+def shapley_weights(
+    masks: Bool[Tensor, "coalitions players"],
+) -> Float[Tensor, "coalitions players"]:
+    """Weight of v(S) for player i: |S-i|!|N-S|!/n! with i inside, -|S|!(n-|S|-1)!/n! without."""
     players = masks.shape[1]
     orders = math.factorial(players)
     share = torch.tensor(

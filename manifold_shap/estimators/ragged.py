@@ -18,6 +18,7 @@ from manifold_shap.explanation import Explanation
 from manifold_shap.ordering import Ordering
 from manifold_shap.players import Players
 from manifold_shap.tables.rows import constant_players
+from manifold_shap.values.base import ValueFunction
 from manifold_shap.values.wrapped import as_value_function
 
 Settings = ParamSpec("Settings")
@@ -54,14 +55,13 @@ def by_player_count(
         if not value.players.by_row:
             return estimator(value, x, *args, **checked)
         rows = value.rows(x)
-        counts = value.counts(rows.to(value.device)).cpu()
-        groups = [(counts == count).nonzero()[:, 0] for count in counts.unique()]
-        parts = []
+        parts, groups = [], rows_by_count(value, rows)
         for group in groups:
             if order:
-                checked["ordering"] = order.among(value.players.first(int(counts[group[0]])))
+                count = int(value.counts(rows[group[:1]].to(value.device)))
+                checked["ordering"] = order.among(value.players.first(count))
             parts.append(estimator(value, rows[group], *args, **checked))
-        found = _joined(parts, torch.cat(groups).argsort(), value.players)
+        found = joined_rows(parts, torch.cat(groups).argsort(), value.players)
         made_by = {**found.made_by, **(order.provenance if order else {})}
         return replace(found, made_by=made_by).with_labels(row_labels(x))
 
@@ -80,7 +80,13 @@ def check_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     return checked
 
 
-def _joined(
+def rows_by_count(value: ValueFunction, rows: Tensor) -> list[Int64[Tensor, " some"]]:
+    """Numbers of the rows that have equally many players, from the fewest to the most."""
+    counts = value.counts(rows.to(value.device)).cpu()
+    return [(counts == count).nonzero()[:, 0] for count in counts.unique()]
+
+
+def joined_rows(
     parts: Sequence[Explanation], order: Int64[Tensor, " instances"], players: Players
 ) -> Explanation:
     """One explanation from those of the rows with 1, 2, ... players.

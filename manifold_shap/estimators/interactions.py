@@ -1,0 +1,192 @@
+"""Computes interactions of pairs of players: by enumeration, or from coalitions and complements.
+
+The Shapley interaction index of players i and j (Grabisch & Roubens 1999) is the mean of what they
+add together beyond what each adds alone,
+
+    I_ij = Σ_T |T|! (n-|T|-2)! / (n-1)! [v(T ∪ ij) - v(T ∪ i) - v(T ∪ j) + v(T)],
+
+over coalitions T of the other players: first a size of T, each with equal probability, then a
+uniform subset of that size. The 2-additive values k-SII (Bordt & von Luxburg 2023) have the same
+pairs and, for each player, φ_i - Σ_j I_ij / 2.
+"""
+
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+from torch.nn.functional import pad
+
+from manifold_shap._arrays import row_labels
+from manifold_shap._checks import check_seed, check_whole
+from manifold_shap._messages import check_choice
+from manifold_shap.coalitions import all_coalitions
+from manifold_shap.estimators.enumeration import enumerated_sums
+from manifold_shap.estimators.evaluator import Evaluator, diagonal
+from manifold_shap.estimators.exact import MAX_PLAYERS, shapley_weights
+from manifold_shap.estimators.ragged import joined_rows, rows_by_count
+from manifold_shap.explanation import Explanation
+from manifold_shap.interactions import INDICES, Interactions
+from manifold_shap.values.base import ValueFunction
+from manifold_shap.values.selected import Outputs
+from manifold_shap.values.wrapped import as_value_function
+
+
+class Found(NamedTuple):
+    """What an estimator found: Shapley values, and first-order terms followed by pairs.
+
+    Attributes:
+        shapley: the explanation.
+        terms: n first-order terms, then the pairs (0, 1), (0, 2), ..., (1, 2), ...; double
+            precision, `[instances, terms, outputs]`.
+        variance: of their errors, same shape; NaN where not known.
+    """
+
+    shapley: Explanation
+    terms: Tensor
+    variance: Tensor
+
+
+def shapley_interactions(
+    value: Any,
+    x: Any,
+    *,
+    index: str = "SII",
+    evaluations: int | None = None,
+    outputs: Outputs = None,
+    seed: int = 0,
+    batch_size: int | None = None,
+    progress: bool | None = None,
+) -> Interactions:
+    """Shapley interactions of all pairs of players and all outputs, beside Shapley values.
+
+    Up to 16 players all coalitions are enumerated.
+
+        >>> both = lambda x, mask: mask.all(-1, keepdim=True).float()  # Of two players, an AND.
+        >>> shapley_interactions(both, torch.zeros(1, 2)).values[0, ..., 0]
+        tensor([[0.5000, 1.0000],
+                [1.0000, 0.5000]])
+
+    Args:
+        value: a `ValueFunction`, or a callable; see `as_value_function`.
+        x: rows to explain, `[instances, *event]`.
+        index: "SII", the Shapley interaction index beside Shapley values; or "k-SII", whose
+            first-order terms and pairs sum to the prediction minus the base. Pairs are the same.
+        evaluations: values of v per row; by default as many as it takes. A sampled value function
+            is evaluated at every coalition as often as they allow, each time with new draws.
+        outputs: those to explain: names or positions, or how many of those with the largest mean
+            predictions; by default all. See `ValueFunction.select`.
+        seed: of coalitions and draws. Same seed, same answer.
+        batch_size: model rows per call; changes memory and time, not the numbers.
+        progress: show a bar on work of more than two seconds; by default where a person looks.
+
+    Raises:
+        ValueError: another index; fewer than two players, which have no interactions; more
+            coalitions than `evaluations`; more than 16 players.
+    """
+    check_choice("index", index, INDICES)
+    seed = check_seed(seed)
+    if evaluations is not None:
+        evaluations = check_whole("evaluations", evaluations)
+    value = as_value_function(value, x).select(outputs, x)
+    rows = value.rows(x)
+    groups = rows_by_count(value, rows)
+    _check_pairs(value, rows[groups[-1][:1]])
+
+    def of_rows(some: Any) -> Interactions:
+        game = Evaluator(value, some, batch_size, progress)
+        return _labelled(_enumerated(game, index, evaluations, seed), index)
+
+    if not value.players.by_row:
+        return of_rows(x)
+    parts = [of_rows(rows[group]) for group in groups]
+    order, players = torch.cat(groups).argsort(), len(value.players)
+    shapley = joined_rows([part.shapley for part in parts], order, value.players)
+
+    def joined(name: str) -> Tensor:
+        padded = []
+        for part in parts:
+            lacking = players - len(part.players)
+            own = vars(part)[name]
+            padded.append(pad(own, (0, 0, 0, lacking, 0, lacking), value=torch.nan))
+        return torch.cat(padded)[order]
+
+    return Interactions(
+        joined("values"), joined("standard_error"), shapley.with_labels(row_labels(x)), index
+    )
+
+
+def _check_pairs(value: ValueFunction, largest: Float[Tensor, "one *event"]) -> None:
+    """Raise ValueError where even a row of the most players has no pair of them."""
+    count = int(value.counts(largest.to(value.device)))
+    if count < 2:
+        raise ValueError(
+            "Expected at least two players, between which there are interactions, but got "
+            f"{count}, {value.players.names[0]!r}; take finer players."
+        )
+
+
+def _enumerated(game: Evaluator, index: str, evaluations: int | None, seed: int) -> Found:
+    """By all coalitions."""
+    players = len(game.players)
+    if players > MAX_PLAYERS:
+        raise ValueError(
+            f"Expected at most {MAX_PLAYERS} players for exact enumeration (2^n coalitions per "
+            f"row) but got {players}; group features into fewer players by `value.grouped`."
+        )
+    masks = all_coalitions(players)
+    own, pairs = shapley_weights(masks), pair_weights(masks)
+    first = own - pairs @ incidence(players) / 2 if index == "k-SII" else own
+    weights = torch.cat((own, first, pairs), dim=1).to(game.device)
+
+    def weighted(values: Tensor, power: int) -> Tensor:
+        return torch.einsum("bso,sn->bno", values, weights**power)
+
+    sums, variance, freedom, repeats = enumerated_sums(game, masks, weighted, evaluations, seed)
+    made_by: dict[str, Any] = {"estimator": "exact"}
+    if variance is None:
+        shapley = game.explanation(sums[:, :players], made_by)
+        unknown = torch.nan if game.sampled and players > 1 else 0.0
+        return Found(shapley, sums[:, players:], torch.full_like(sums[:, players:], unknown))
+    made_by |= {"repeats": repeats, "seed": seed}
+    shapley = game.explanation(sums[:, :players], made_by, variance[:, :players], freedom)
+    return Found(shapley, sums[:, players:], diagonal(variance)[:, players:])
+
+
+def pair_weights(
+    masks: Bool[Tensor, "coalitions players"],
+) -> Float[Tensor, "coalitions pairs"]:
+    """Weight of v(S) in the interaction of players i and j, for the pairs (0, 1), (0, 2), ...
+
+    With k of the others in S it is k!(n-k-2)!/(n-1)!, and minus that where S has one of the two.
+    """
+    players = masks.shape[1]
+    first, second = torch.triu_indices(players, players, 1, device=masks.device)
+    size = torch.arange(max(1, players - 1), dtype=torch.float64, device=masks.device)
+    total = torch.tensor(float(players), dtype=torch.float64, device=masks.device)
+    weight = ((size + 1).lgamma() + (total - size - 1).lgamma() - total.lgamma()).exp()
+    both = masks[:, first].long() + masks[:, second].long()
+    return weight[masks.sum(1, keepdim=True) - both] * (1 - 2 * (both % 2))
+
+
+def incidence(players: int) -> Float[Tensor, "pairs players"]:
+    """1 where a player is in a pair."""
+    pairs = torch.triu_indices(players, players, 1).T
+    return torch.zeros(len(pairs), players, dtype=torch.float64).scatter_(1, pairs, 1.0)
+
+
+def _labelled(found: Found, index: str) -> Interactions:
+    """Terms as symmetric matrices on the CPU, in the precision of the Shapley values."""
+    phi = found.shapley.phi
+    players = int((8 * found.terms.shape[1] + 1) ** 0.5 - 1) // 2
+    place = torch.arange(players).diag()
+    first, second = torch.triu_indices(players, players, 1)
+    place[first, second] = place[second, first] = players + torch.arange(len(first))
+    # Columns that hold one value are players without interactions, the last ones.
+    constants = phi.shape[1] - players
+
+    def square(terms: Tensor) -> Tensor:
+        return pad(terms.to("cpu", phi.dtype)[:, place], (0, 0, 0, constants, 0, constants))
+
+    errors = square(found.variance.clamp(min=0).sqrt())
+    return Interactions(square(found.terms), errors, found.shapley, index)

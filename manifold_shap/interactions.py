@@ -1,0 +1,201 @@
+"""Holds interactions of pairs of players, beside Shapley values of the same coalitions."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from manifold_shap._arrays import Label
+from manifold_shap._messages import check_choice, named_outputs
+from manifold_shap.explanation import Explanation
+from manifold_shap.players import Players
+from manifold_shap.simplex import compositions, geometry
+from manifold_shap.spaces import OutputSpace
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+INDICES = ("SII", "k-SII")
+# Pairs of a row in its text.
+_PAIRS = 3
+_ROWS = 5
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Interactions:
+    """Interactions of pairs of players, for every row and output.
+
+    `values[b, i, j]` says how much more players i and j change the output together than each of
+    them alone, in the mean over coalitions of the others: above zero they strengthen each other,
+    below zero one takes the place of the other. It is symmetric in i and j. On its diagonal are the
+    first-order terms: with the index "SII" Shapley values, with "k-SII" what is left of them
+    without half of a player's interactions, so that
+
+        prediction - base = Σ_i values[b, i, i] + Σ_{i<j} values[b, i, j].
+
+    Where rows have players of their own (`Players.of_rows`), entries of players that a row lacks
+    are NaN.
+
+        >>> from manifold_shap import shapley_interactions
+        >>> def product(x, mask):
+        ...     return torch.where(mask, x[:, None], 0.0).prod(-1, keepdim=True)
+        >>> found = shapley_interactions(product, torch.tensor([[2.0, 3.0]]), index="k-SII")
+        >>> found
+        Interactions(1 instance, 2 players, output '0' in 'identity', index 'k-SII', by 'exact')
+           largest interactions
+        0  x0 x1: +6
+        >>> found.values[0, ..., 0]
+        tensor([[0., 6.],
+                [6., 0.]])
+
+    Attributes:
+        values: `[instances, players, players, outputs]`, in units of the output space.
+        standard_error: of `values`, same shape: from the sampling of coalitions and of the draws
+            that each takes, not from other errors of the value function; zero where all were
+            taken, NaN where not known.
+        shapley: the Shapley values of the same coalitions, with the rows and all else that an
+            `Explanation` holds.
+        index: "SII" or "k-SII".
+
+    Raises:
+        ValueError: shapes that do not fit together, or another index.
+    """
+
+    values: Float[Tensor, "instances players players outputs"]
+    standard_error: Float[Tensor, "instances players players outputs"]
+    shapley: Explanation
+    index: str = "SII"
+
+    def __post_init__(self) -> None:
+        check_choice("index", self.index, INDICES)
+        instances, players, outputs = self.shapley.phi.shape
+        expected = (instances, players, players, outputs)
+        for name in ("values", "standard_error"):
+            if (found := tuple(vars(self)[name].shape)) != expected:
+                raise ValueError(
+                    f"Expected `{name}` of shape {expected} for {instances} instances, {players} "
+                    f"players and {outputs} outputs but got {found}."
+                )
+
+    @property
+    def players(self) -> Players:
+        """Names of the players, and which of them owns each element of a row."""
+        return self.shapley.players
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the outputs."""
+        return self.shapley.outputs
+
+    @property
+    def space(self) -> OutputSpace:
+        """The output space."""
+        return self.shapley.space
+
+    @property
+    def instances(self) -> tuple[Label, ...]:
+        """Labels of the rows."""
+        return self.shapley.instances
+
+    @property
+    def made_by(self) -> Mapping[str, Any]:
+        """Version of this package, estimator, value function and their settings, as plain data."""
+        return {**self.shapley.made_by, "index": self.index}
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes that `values` has log-ratios of.
+
+        Raises:
+            ValueError: the output space is not `ilr`; so for `compositions`, `norms` and
+                `projections`.
+        """
+        return self.shapley.classes
+
+    def compositions(self) -> Float[Tensor, "instances players players classes"]:
+        """Interactions as points of the simplex: `ilr_inv(values)`, as of Shapley compositions.
+
+        The uniform one is no interaction. Perturbing the base by all first-order terms and all
+        pairs of the index "k-SII" gives the prediction.
+        """
+        return geometry.ilr_inv(self.values, self.shapley.basis).exp()
+
+    def norms(self) -> Float[Tensor, "instances players players"]:
+        """How strongly each pair moves the prediction together, whatever the direction."""
+        self.shapley.norms()
+        return self.values.norm(dim=-1)
+
+    def projections(self) -> Float[Tensor, "instances players players classes"]:
+        """On the class-compositions: in favour of, or against, which class."""
+        return compositions.projections(self.values, self.shapley.basis)
+
+    def __getitem__(self, index: int | np.integer | slice | Sequence[int]) -> "Interactions":
+        """Some of the instances."""
+        where: Any = [index] if isinstance(index, (int, np.integer)) else index
+        return replace(
+            self,
+            values=self.values[where],
+            standard_error=self.standard_error[where],
+            shapley=self.shapley[where],
+        )
+
+    def to_frame(self) -> "pd.DataFrame":
+        """A line per instance, pair of players and output: `value` and `standard_error`.
+
+        A player beside itself has the first-order term. Players that a row lacks are left out.
+        """
+        import pandas as pd
+
+        first, second = torch.triu_indices(len(self.players), len(self.players))
+        row = torch.arange(len(self.values))[:, None, None]
+        output = torch.arange(len(self.outputs))
+        places = [
+            each.flatten().numpy()
+            for each in torch.broadcast_tensors(row, first[:, None], second[:, None], output)
+        ]
+        names = np.array(self.players.names, dtype=object)
+        frame = pd.DataFrame(
+            {
+                "instance": pd.Index(list(self.instances))[places[0]],
+                "player": names[places[1]],
+                "other": names[places[2]],
+                "output": np.array(self.outputs, dtype=object)[places[3]],
+                "value": self.values[:, first, second].flatten().numpy(),
+                "standard_error": self.standard_error[:, first, second].flatten().numpy(),
+            }
+        )
+        there = self.shapley.present
+        both = (there[:, first] & there[:, second])[..., None].expand(-1, -1, len(self.outputs))
+        return frame[both.flatten().numpy()].reset_index(drop=True)
+
+    def __repr__(self) -> str:
+        count, name = len(self.values), "instance" if len(self.values) == 1 else "instances"
+        title = (
+            f"Interactions({count} {name}, {len(self.players)} players, "
+            f"{named_outputs(self.outputs)} in {self.space.name!r}, index {self.index!r}, by "
+            f"{self.made_by.get('estimator', 'unknown estimator')!r})"
+        )
+        if len(self.players) < 2 or not count:
+            return title
+        labels = [str(label) for label in self.instances[:_ROWS]]
+        width = max(map(len, labels))
+        lines = [f"{label:<{width}}  {self._largest(k)}" for k, label in enumerate(labels)]
+        more = [f"and {count - _ROWS} more"] if count > _ROWS else []
+        return "\n".join([title, f"{'':<{width}}  largest interactions", *lines, *more])
+
+    def _largest(self, row: int) -> str:
+        """The pairs of a row with the largest interactions in any output."""
+        first, second = torch.triu_indices(len(self.players), len(self.players), 1)
+        values = self.values[row, first, second].nan_to_num()
+        size, output = values.abs().max(-1)
+        told = []
+        for pair in size.argsort(descending=True, stable=True)[:_PAIRS].tolist():
+            k = int(output[pair])
+            names = [self.players.names[int(each[pair])] for each in (first, second)]
+            where = f" ({self.outputs[k]})" if len(self.outputs) > 1 else ""
+            told.append(f"{names[0]} {names[1]}: {float(values[pair, k]):+.3g}{where}")
+        return ", ".join(told)

@@ -1,0 +1,77 @@
+"""The result object of interactions."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+import manifold_shap as ms
+from manifold_shap.simplex import geometry
+from tests.examples import VALUES, Ragged, table, uniform
+
+
+@pytest.fixture
+def found() -> ms.Interactions:
+    return ms.shapley_interactions(table(4), uniform(7, 4), index="k-SII")
+
+
+def test_it_says_what_it_holds(found: ms.Interactions) -> None:
+    assert (found.outputs, found.space) == (("0", "1"), ms.Identity())
+    assert found.made_by["index"] == "k-SII"
+    title, head, *lines = repr(found).splitlines()
+    assert title.startswith("Interactions(7 instances, 4 players, outputs ['0', '1'] in 'identity'")
+    assert head.strip() == "largest interactions"
+    assert len(lines) == 6
+    assert lines[-1] == "and 2 more"
+    first, second = torch.triu_indices(4, 4, 1)
+    largest = int(found.values[0, first, second].abs().amax(-1).argmax())
+    assert lines[0].startswith(f"0  x{first[largest]} x{second[largest]}: ")
+
+
+def test_a_frame_has_every_pair_once(found: ms.Interactions) -> None:
+    frame = found.to_frame()
+    assert len(frame) == 7 * 10 * 2
+    line = frame.query("instance == 3 and player == 'x1' and other == 'x2' and output == '1'")
+    assert float(line["value"].iloc[0]) == float(found.values[3, 1, 2, 1])
+    sums = frame.groupby(["instance", "output"])["value"].sum().to_numpy().reshape(7, 2)
+    change = found.shapley.prediction - found.shapley.base
+    torch.testing.assert_close(torch.tensor(sums), change, atol=1e-5, rtol=1e-5)
+
+
+def test_a_frame_leaves_out_players_that_a_row_lacks() -> None:
+    frame = ms.shapley_interactions(Ragged(), Ragged.some_rows()).to_frame()
+    assert frame.groupby("instance").size().tolist() == [12, 2, 20, 12, 6]
+    assert not frame["value"].isna().any()
+
+
+def test_log_ratios_are_compositions() -> None:
+    made = VALUES["surrogate of log-ratios"]()
+    found = ms.shapley_interactions(made.value, made.x, index="k-SII")
+    parts = found.compositions()
+    assert parts.shape == (3, 4, 4, 3)
+    torch.testing.assert_close(parts.sum(-1), torch.ones(3, 4, 4))
+    total = geometry.ilr_inv(found.shapley.base, found.shapley.basis)
+    for i in range(4):
+        for j in range(i, 4):
+            total = geometry.perturb(total, parts[:, i, j].log())
+    expected = geometry.ilr_inv(found.shapley.prediction, found.shapley.basis)
+    torch.testing.assert_close(total, expected, atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(found.norms(), found.values.square().sum(-1).sqrt())
+    assert found.projections().shape == (3, 4, 4, 3)
+    torch.testing.assert_close(found.projections().sum(-1), torch.zeros(3, 4, 4), atol=1e-5, rtol=0)
+    assert found.classes == ("0", "1", "2")
+
+
+def test_other_outputs_are_no_compositions(found: ms.Interactions) -> None:
+    for ask in (found.compositions, found.norms, found.projections, lambda: found.classes):
+        with pytest.raises(ValueError, match=r"output='ilr' but this one is in 'identity'"):
+            ask()
+
+
+def test_shapes_that_do_not_fit(found: ms.Interactions, any_type: None) -> None:
+    with pytest.raises(ValueError, match=r"`values` of shape \(7, 4, 4, 2\) .* got \(7, 4, 3, 2\)"):
+        replace(found, values=found.values[:, :, :3])
+    with pytest.raises(ValueError, match=r"`standard_error` of shape"):
+        replace(found, standard_error=found.standard_error[:1])
+    with pytest.raises(ValueError, match=r"`index` to be one of"):
+        replace(found, index="FSII")

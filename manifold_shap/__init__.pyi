@@ -1,4 +1,5 @@
 # The public names, each once: type checkers read them here, and so does `__init__.py`.
+from . import oracles as oracles
 from . import plots as plots
 from . import simplex as simplex
 from ._version import __version__ as __version__
@@ -44,6 +45,7 @@ from .io.streaming import explain_rows as explain_rows
 from .laws import Blocks as Blocks
 from .laws import Mixture as Mixture
 from .laws import laws_for as laws_for
+from .metrics import distance_to_truth as distance_to_truth
 from .metrics import errors_by_law as errors_by_law
 from .metrics import mean_squared_error as mean_squared_error
 from .metrics import shapley_pairs as shapley_pairs

@@ -1,7 +1,7 @@
 """How good a value function is: its mean squared error against the model (Frye et al. Eq. 16)."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,14 +9,19 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
+from manifold_shap import _random
 from manifold_shap._checks import check_coalitions, check_finite, check_seed, check_whole
+from manifold_shap._messages import shown
 from manifold_shap._progress import progress_bar
 from manifold_shap.coalitions import CoalitionLaw, SizeUniform
 from manifold_shap.laws import laws_for
+from manifold_shap.values.base import ValueFunction
 from manifold_shap.values.wrapped import as_value_function
 
 # Model rows in one call, where the value function needs no fewer.
 _MANY_ROWS = 8192
+# The stream of random numbers of true values.
+_TRUTH = 1
 
 
 @dataclass(frozen=True)
@@ -130,20 +135,103 @@ def mean_squared_error(
     >>> mean_squared_error(value, x, torch.tensor([[[False, True]], [[True, False]]])).mse
     0.5
     """
+    value = as_value_function(value, x)
+    rows = value.rows(x)
+
+    def target(some: Tensor, mask: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
+        prediction = value.prediction(rows[some])[:, None]
+        return prediction, torch.zeros_like(prediction)
+
+    return _score(value, rows, mask, target, value.draws, batch_size, progress)
+
+
+def distance_to_truth(
+    value: Any,
+    truth: ValueFunction,
+    x: Any,
+    mask: Any,
+    batch_size: int | None = None,
+    progress: bool | None = None,
+) -> Score:
+    """Score a value function by its distance to the true one: E_x E_S mean_y |v_y - v*_y|².
+
+    That is what `mean_squared_error` holds beyond the variance of the model's outputs given x_S,
+    which no value function can take away.
+
+        >>> from manifold_shap import GaussianImputer, imputed_value, oracles
+        >>> law = oracles.GaussianMixture.random(3, components=1)
+        >>> model = lambda x: x.prod(1, keepdim=True)
+        >>> truth = oracles.true_value(model, law, "identity")
+        >>> value = imputed_value(model, GaussianImputer(law.sample(5000).x), "identity")
+        >>> x, mask = law.sample(50, seed=1).x, shapley_pairs(50, 3, least=500)
+        >>> score = distance_to_truth(value, truth, x, mask)
+        >>> score.debiased < 0.02 < score.mse
+        True
+
+    Args:
+        value, mask, batch_size, progress: as of `mean_squared_error`.
+        truth: the true value function, such as `oracles.true_value`.
+        x: rows of both value functions, or a frame where both take one.
+
+    Returns:
+        The score, of which `debiased` is less the variance s²/K of the draws of both value
+        functions. Both have draws of their own.
+
+    Raises:
+        TypeError, ValueError: as of `mean_squared_error`; other players or outputs than those of
+            the truth.
+    """
+    value = as_value_function(value, x)
+    rows, own = value.rows(x), truth.rows(x)
+    mine, theirs = value.players.names, truth.players.names
+    reordered = mine != theirs and set(mine) == set(theirs)
+    if reordered or (len(mine), len(value.outputs)) != (len(theirs), len(truth.outputs)):
+        raise ValueError(
+            f"Expected a value function of the players {shown(theirs)}, in this order, and of "
+            f"{len(truth.outputs)} outputs, as the truth is, but got {shown(mine)} and "
+            f"{len(value.outputs)} outputs."
+        )
+
+    def target(some: Tensor, mask: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
+        # With the same random numbers the errors of the two would go together.
+        return truth.estimate(own[some], mask, _random.fold(keys, _TRUTH))[:2]
+
+    draws = max(value.draws, truth.draws)
+    return _score(value, rows, mask, target, draws, batch_size, progress)
+
+
+def _score(
+    value: ValueFunction,
+    x: Tensor,
+    mask: Any,
+    target: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]],
+    draws: int,
+    batch_size: int | None,
+    progress: bool | None,
+) -> Score:
+    """Score a value function by its distance to what it should be.
+
+    Args:
+        value, mask, batch_size, progress: as of `mean_squared_error`.
+        x: rows.
+        target: gives, for some rows, their coalitions and their keys, what the values should be,
+            and its Monte-Carlo variance, both `[rows, m, outputs]` or broadcast to that.
+        draws: model rows behind a value, or behind its target where these are more.
+    """
     if batch_size is not None:
         batch_size = check_whole("batch_size", batch_size)
-    value = as_value_function(value, x)
     batch_size = batch_size or value.batch_size or _MANY_ROWS
-    x = value.rows(x)
     mask = check_coalitions(mask, len(x), value.players)
-    width = max(1, min(mask.shape[1], batch_size // value.draws))
-    step = max(1, batch_size // (width * value.draws))
+    width = max(1, min(mask.shape[1], batch_size // draws))
+    step = max(1, batch_size // (width * draws))
     figures = []
     numbers = torch.arange(mask.shape[0] * mask.shape[1]).reshape(mask.shape[:2])
     with progress_bar(progress, len(x), "error", "row") as bar:
         for rows in torch.arange(len(x)).split(step):
             parts = [
-                _errors(value, x[rows], mask[rows, k : k + width], numbers[rows, k : k + width])
+                _errors(
+                    value, x, rows, mask[rows, k : k + width], numbers[rows, k : k + width], target
+                )
                 for k in range(0, mask.shape[1], width)
             ]
             figures.append([torch.cat(part, dim=1) for part in zip(*parts, strict=True)])
@@ -208,13 +296,19 @@ def errors_by_law(
 
 
 def _errors(
-    value: Any, x: Tensor, mask: Bool[Tensor, "rows m players"], keys: Int64[Tensor, "rows m"]
+    value: ValueFunction,
+    x: Tensor,
+    rows: Int64[Tensor, " rows"],
+    mask: Bool[Tensor, "rows m players"],
+    keys: Int64[Tensor, "rows m"],
+    target: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]],
 ) -> tuple[Float[Tensor, "rows m"], Float[Tensor, "rows m"], Float[Tensor, "rows m"]]:
     """Squared errors, and the Monte-Carlo variance inside them (means over outputs); draws."""
-    values, variance, effective = value.estimate(x, mask, keys)
+    values, variance, effective = value.estimate(x[rows], mask, keys)
     check_finite(values, "value(x, mask)", "look for rows on which the model has no answer")
-    error = (values - value.prediction(x)[:, None]).square()
-    return error.mean(-1).cpu().double(), variance.mean(-1).cpu().double(), effective.cpu()
+    right, own = (each.to(values.device) for each in target(rows, mask, keys))
+    error = (values - right).square().mean(-1).cpu().double()
+    return error, (variance + own).mean(-1).cpu().double(), effective.cpu()
 
 
 def _by_size(

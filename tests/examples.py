@@ -465,6 +465,40 @@ def guided_rows(space: str = "probability") -> Made:
     return Made(guided(ms.imputed_value(model, imputer, space, draws=5)), normal(3, 4, 1))
 
 
+def weather() -> ms.oracles.BayesianNetwork:
+    """A network whose label has three causes."""
+    generator = torch.Generator().manual_seed(0)
+
+    def table(*shape: int) -> Tensor:
+        return torch.rand(*shape, generator=generator).double().add(0.05).softmax(-1)
+
+    one, two = ("a", "b"), ("a", "b", "c")
+    return ms.oracles.BayesianNetwork(
+        [
+            ms.oracles.Variable("sky", two, (), table(3)),
+            ms.oracles.Variable("wind", one, ("sky",), table(3, 2)),
+            ms.oracles.Variable("sea", two, ("sky", "wind"), table(3, 2, 3)),
+            ms.oracles.Variable(
+                "sand", one, ("sea",), torch.tensor([[0.9, 0.1]] * 2 + [[0.2, 0.8]])
+            ),
+            ms.oracles.Variable("trip", two, ("sea", "sky"), (4 * table(3, 3, 3)).softmax(-1)),
+        ],
+        "trip",
+    )
+
+
+def mixture() -> ms.oracles.GaussianMixture:
+    """A mixture of three in four dimensions."""
+    return ms.oracles.GaussianMixture.random(4)
+
+
+def truth(law: ms.oracles.ConditionalLaw, space: str = "probability", **settings: Any) -> Made:
+    """The true value function of a linear model."""
+    model = Linear(len(law.names), 3)
+    value = ms.oracles.true_value(model, law, space, draws=5, rows=200, **settings)
+    return Made(value, law.sample(3, seed=1).x)
+
+
 def discrete() -> Tensor:
     """Rows of whole numbers."""
     return torch.randint(3, (40, 4), generator=torch.Generator().manual_seed(0)).float()
@@ -492,6 +526,8 @@ IMPUTERS: dict[str, Callable[[], ms.Imputer]] = {
     "vae bank of many players": lambda: vae("bank", 33),
     "vae encoder": lambda: vae("encoder"),
     "vae weighted": lambda: vae("weighted"),
+    "oracle of a mixture": lambda: ms.oracles.OracleImputer(mixture(), rows=50),
+    "oracle of a network": lambda: ms.oracles.OracleImputer(weather(), rows=50),
 }
 
 # Of these a present element may change its place, or an absent one still be seen.
@@ -528,6 +564,11 @@ VALUES: dict[str, Callable[[], Made]] = {
     "log-ratios of a mean": lambda: _log_ratios(imputed(IMPUTERS["marginal"]())),
     "log-ratios of a surrogate": lambda: _log_ratios(surrogate()),
     "retrained": retrained,
+    "truth of a mixture": lambda: truth(mixture(), "ilr"),
+    "truth of a network": lambda: truth(weather()),
+    "truth of a network, sums": lambda: truth(weather(), most=40),
+    "truth of a network, draws": lambda: truth(weather(), most=2),
+    "posterior": lambda: Made(ms.oracles.PosteriorValue(weather()), weather().sample(3).x),
     "grouped": lambda: _grouped({"both": ["x1", "x3"]}),
     "grouped by labels": lambda: _grouped([0, 1, 0, 2]),
     "grouped by row": grouped_by_row,

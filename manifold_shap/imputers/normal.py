@@ -87,10 +87,13 @@ def _moments(rows: Float64[Tensor, "rows elements"]) -> tuple[Tensor, Tensor, Te
 
 
 def factorised(
-    correlation: Float64[Tensor, "elements elements"],
+    correlation: Float64[Tensor, "*laws elements elements"],
     present: Bool[Tensor, "coalitions elements"],
-) -> Float64[Tensor, "coalitions elements elements"]:
-    """Cholesky factors of the correlations of present elements; absent ones are independent."""
+) -> Float64[Tensor, "*batch elements elements"]:
+    """Cholesky factors of the correlations of present elements; absent ones are independent.
+
+    Several correlations, or covariances, are broadcast with the coalitions.
+    """
     inside = present[:, None] & present[:, :, None]
     padded = torch.where(inside, correlation, 0) + torch.diag_embed((~present).double())
     return torch.linalg.cholesky(padded)

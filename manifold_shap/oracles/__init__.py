@@ -1,0 +1,22 @@
+"""Knows the law of the data: exact conditional draws, posteriors and value functions."""
+
+from manifold_shap.oracles.base import ConditionalLaw, Drawn
+from manifold_shap.oracles.bif import read_bif
+from manifold_shap.oracles.gaussian import GaussianMixture
+from manifold_shap.oracles.imputer import OracleImputer
+from manifold_shap.oracles.network import BayesianNetwork
+from manifold_shap.oracles.value import PosteriorValue, TrueValue, true_value
+from manifold_shap.oracles.variables import Variable
+
+__all__ = [
+    "BayesianNetwork",
+    "ConditionalLaw",
+    "Drawn",
+    "GaussianMixture",
+    "OracleImputer",
+    "PosteriorValue",
+    "TrueValue",
+    "Variable",
+    "read_bif",
+    "true_value",
+]

@@ -1,0 +1,192 @@
+"""Gaussian mixtures: densities, posteriors and draws against closed forms of scipy and sums."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+from torch import Tensor
+
+import manifold_shap as ms
+from manifold_shap.coalitions import all_coalitions
+from manifold_shap.oracles import GaussianMixture
+
+# Of each statistical test; there are about 60 comparisons in this file.
+FALSE_ALARM = 1e-5
+
+
+def components(law: GaussianMixture) -> list[tuple[float, np.ndarray, np.ndarray]]:
+    parts = (law.weights, law.means, law.covariances)
+    return [(w.item(), m.numpy(), c.numpy()) for w, m, c in zip(*parts, strict=True)]
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_densities_and_posteriors_are_those_of_scipy(count: int) -> None:
+    law = GaussianMixture.random(5, count, seed=4)
+    x = law.sample(4).x
+    mask = all_coalitions(5)[1:].expand(4, -1, -1)
+    density, posterior = law.log_density(x, mask), law.posterior(x, mask)
+    for row in range(4):
+        for k, present in enumerate(mask[row].numpy()):
+            seen = x[row].double().numpy()[present]
+            each = [
+                w * stats.multivariate_normal(m[present], c[np.ix_(present, present)]).pdf(seen)
+                for w, m, c in components(law)
+            ]
+            assert density[row, k].exp().item() == pytest.approx(sum(each), rel=1e-10)
+            expected = torch.tensor(each).double() / sum(each)
+            torch.testing.assert_close(posterior[row, k], expected, rtol=1e-10, atol=1e-12)
+
+
+def test_the_empty_coalition_has_the_weights() -> None:
+    law = GaussianMixture.random(3, seed=2)
+    nobody = torch.zeros(2, 1, 3, dtype=torch.bool)
+    x = torch.full((2, 3), 1e30)
+    torch.testing.assert_close(law.posterior(x, nobody), law.weights.expand(2, 1, -1))
+    assert law.log_density(x, nobody).abs().max() < 1e-12
+
+
+def test_densities_integrate_to_the_marginal() -> None:
+    """p(x_S) is the integral of p(x) over an absent element, by the trapezoidal rule."""
+    law = GaussianMixture.random(3, seed=5)
+    grid = torch.linspace(-30, 30, 20_001)
+    x = law.sample(1).x.repeat(len(grid), 1)
+    x[:, 1] = grid
+    whole = law.log_density(x, torch.ones(len(x), 1, 3, dtype=torch.bool))[:, 0].exp()
+    total = torch.trapezoid(whole, grid.double())
+    part = law.log_density(x[:1], torch.tensor([[[True, False, True]]]))[0, 0].exp()
+    assert total.item() == pytest.approx(part.item(), rel=1e-6)
+
+
+@pytest.mark.parametrize("present", [(), (0,), (1, 2), (0, 1, 3)])
+def test_draws_have_the_conditional_distribution(present: tuple[int, ...]) -> None:
+    """Projections of draws against the mixture of conditional normals, by Kolmogorov-Smirnov."""
+    law = GaussianMixture.random(4, seed=6)
+    x = law.sample(2, seed=1).x
+    mask = torch.zeros(2, 1, 4, dtype=torch.bool)
+    mask[..., list(present)] = True
+    drawn = law.draw(x, mask, range(20_000), torch.tensor([[0], [1]]))
+    absent = [j for j in range(4) if j not in present]
+    direction = np.array([1.0, -0.5, 0.7, 0.3])[absent]
+    for row in range(2):
+        shares = law.posterior(x, mask)[row, 0].numpy()
+        seen = x[row].double().numpy()[list(present)]
+        parts = [conditional(m, c, list(present), absent, seen) for _, m, c in components(law)]
+        laws = [
+            (s, stats.norm(direction @ m, math.sqrt(direction @ c @ direction)))
+            for s, (m, c) in zip(shares, parts, strict=True)
+        ]
+        along = drawn.x[row, 0][:, absent].double().numpy() @ direction
+        found = stats.kstest(along, lambda t, laws=laws: sum(s * each.cdf(t) for s, each in laws))
+        assert found.pvalue > FALSE_ALARM
+        counts = torch.bincount(drawn.y[row, 0], minlength=3).numpy()
+        often = shares * 20_000 > 5
+        if often.sum() > 1:
+            rest = counts[often].sum() / shares[often].sum()
+            assert stats.chisquare(counts[often], shares[often] * rest).pvalue > FALSE_ALARM
+
+
+def conditional(
+    mean: np.ndarray,
+    covariance: np.ndarray,
+    present: list[int],
+    absent: list[int],
+    seen: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Moments of the absent elements of a normal given the present ones."""
+    cross = covariance[np.ix_(absent, present)]
+    gain = cross @ np.linalg.inv(covariance[np.ix_(present, present)])
+    left = covariance[np.ix_(absent, absent)] - gain @ cross.T
+    return mean[absent] + gain @ (seen - mean[present]), left
+
+
+def test_labels_are_of_their_rows() -> None:
+    """Posteriors of whole rows are calibrated, in ten groups."""
+    law = GaussianMixture.random(2, 2, seed=1, spread=1.0)
+    x, y = law.sample(20_000)
+    p = law.posterior(x, torch.ones(len(x), 1, 2, dtype=torch.bool))[:, 0, 1]
+    group = (p * 10).long().clamp(max=9)
+    gap = torch.zeros(10).double().index_add(0, group, y - p)
+    variance = torch.zeros(10).double().index_add(0, group, p * (1 - p))
+    assert stats.chi2.sf(float((gap.square() / variance).sum()), 10) > FALSE_ALARM
+
+
+def test_draws_do_not_depend_on_the_batch() -> None:
+    law = GaussianMixture.random(4)
+    x, keys = law.sample(6).x, torch.arange(30).view(6, 5)
+    mask = torch.rand(6, 5, 4, generator=torch.Generator().manual_seed(0)) < 0.5
+    every = law.draw(x, mask, range(8), keys)
+    part = law.draw(x[2:4], mask[2:4, 1:3], range(3, 6), keys[2:4, 1:3])
+    torch.testing.assert_close(every.x[2:4, 1:3, 3:6], part.x)
+    assert torch.equal(every.y[2:4, 1:3, 3:6], part.y)
+
+
+def test_one_component_is_what_the_gaussian_imputer_estimates() -> None:
+    law = GaussianMixture.random(4, 1, seed=3)
+    imputer = ms.GaussianImputer(law.sample(200_000).x)
+    x = law.sample(3, seed=1).x
+    mask = torch.tensor([True, False, True, False]).expand(3, 1, -1)
+    keys = torch.arange(3)[:, None]
+    theirs = imputer.impute(x, mask, range(4000), keys).rows
+    ours = law.draw(x, mask, range(4000), keys).x
+    scale = ours.std(2).clamp(min=1e-6)
+    assert ((theirs.mean(2) - ours.mean(2)) / scale).abs().max() < 5 * (2 / 4000) ** 0.5 + 0.02
+    assert (theirs.std(2) - ours.std(2)).abs().max() < 0.1
+
+
+def test_a_random_mixture_is_decided_by_its_seed() -> None:
+    first, again, other = (GaussianMixture.random(3, seed=s) for s in (1, 1, 2))
+    assert torch.equal(first.means, again.means)
+    assert torch.equal(first.covariances, again.covariances)
+    assert not torch.equal(first.weights, other.weights)
+    assert first.sample(5).x.equal(again.sample(5).x)
+
+
+@pytest.mark.parametrize(
+    ("weights", "means", "covariances", "message"),
+    [
+        (
+            [1.0],
+            [0.0],
+            [[1.0]],
+            r"`weights` \[components\].* but got shapes \[\(1,\), \(1,\), \(1, 1",
+        ),
+        ([1.0, 1.0], [[0.0]], [[[1.0]]], r"but got shapes \[\(2,\), \(1, 1\), \(1, 1, 1\)\]"),
+        ([0.0, 1.0], [[0.0]] * 2, [[[1.0]]] * 2, r"positive `weights` but got \[0.0, 1.0\]"),
+        ([1.0], [[0.0, 0.0]], [[[1.0, 2.0], [2.0, 1.0]]], "definite `covariances` but number 0"),
+        ([1.0], [[0.0, 0.0]], [[[1.0, 0.5], [0.2, 1.0]]], "symmetric, positive definite"),
+    ],
+)
+def test_wrong_mixtures_raise_errors(
+    weights: list[float], means: object, covariances: object, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        GaussianMixture(weights, means, covariances)
+
+
+def test_wrong_names_and_numbers_raise_errors() -> None:
+    law = GaussianMixture.random(2)
+    given = (law.weights, law.means, law.covariances)
+    with pytest.raises(ValueError, match="3 names in `classes` but got 1"):
+        GaussianMixture(*given, classes=["one"])
+    with pytest.raises(ValueError, match="Expected 2 names"):
+        GaussianMixture(*given, names=["one"])
+    with pytest.raises(ValueError, match="`rows` to be a whole number of at least 1"):
+        law.sample(0)
+    with pytest.raises(ValueError, match="Expected `seed` "):
+        law.sample(2, seed=-1)
+    with pytest.raises(ValueError, match="`draws` to be a whole number of at least 1"):
+        law.complete(torch.zeros(1, 2), torch.ones(1, 1, 2, dtype=torch.bool), draws=0)
+    with pytest.raises(ValueError, match="`mask` with 2 players"):
+        law.complete(torch.zeros(1, 2), torch.ones(1, 1, 3, dtype=torch.bool), draws=1)
+    with pytest.raises(NotImplementedError, match="GaussianMixture has no rows of finitely many"):
+        law.probability(torch.zeros(1, 2))
+
+
+def test_rows_go_to_a_frame_and_back() -> None:
+    law = GaussianMixture([1.0], [[0.0, 0.0]], [torch.eye(2)], names=["a", "b"])
+    x: Tensor = law.sample(5).x
+    frame = law.frame(x)
+    assert frame.columns.tolist() == ["a", "b"]
+    assert torch.equal(law.rows(frame[["b", "a"]]), x)

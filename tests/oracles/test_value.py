@@ -1,0 +1,225 @@
+"""True value functions: three ways to the same values, and distances that are honest."""
+
+import pandas as pd
+import pytest
+import torch
+from torch import Tensor
+
+import manifold_shap as ms
+from manifold_shap.coalitions import all_coalitions
+from manifold_shap.oracles import (
+    BayesianNetwork,
+    GaussianMixture,
+    OracleImputer,
+    PosteriorValue,
+    true_value,
+)
+from manifold_shap.oracles.imputer import check_law
+from tests.examples import Linear, mixture, weather
+from tests.oracles.networks import TARGETS, garden, given, joint, random_network, shared
+
+needs_files = pytest.mark.skipif(
+    not shared("asia").exists(),
+    reason="no 'bayesian_networks' in a folder named by MANIFOLD_SHAP_DATA",
+)
+
+
+class Best:
+    """f(x) = P(y | x), the model whose true value function is `PosteriorValue`."""
+
+    def __init__(self, law: ms.oracles.ConditionalLaw) -> None:
+        self.law = law
+
+    def __call__(self, x: Tensor) -> Tensor:
+        everybody = torch.ones(len(x), 1, x.shape[1], dtype=torch.bool)
+        return self.law.posterior(x, everybody)[:, 0]
+
+
+@pytest.mark.parametrize("law", [garden(), random_network(1), random_network(3)])
+@pytest.mark.parametrize("space", ["probability", "ilr"])
+def test_values_are_sums_over_the_joint_states(law: BayesianNetwork, space: str) -> None:
+    model = ms.as_model(Linear(len(law.names), 3), law.sample(9).x)
+    whole, x = joint(law).sum(-1), law.sample(3, seed=1).x
+    mask = all_coalitions(len(law.names)).expand(3, -1, -1)
+    states = torch.cartesian_prod(*(torch.arange(n) for n in law.sizes)).float()
+    output = ms.as_space(space)
+    f = output(model(states, scale=output.takes)).double()
+    at_once = true_value(model, law, space)
+    one_by_one = true_value(model, law, space, most=int(whole.numel()) - 1)
+    assert not at_once.sampled
+    assert (at_once.base_error == 0).all()
+    assert one_by_one.sampled
+    values, others = at_once(x, mask), one_by_one(x, mask)
+    for row in range(3):
+        for k, present in enumerate(mask[row]):
+            weight = given(whole, x[row], present).flatten()
+            expected = weight @ f / weight.sum()
+            torch.testing.assert_close(values[row, k], expected, rtol=0, atol=1e-6)
+            if present.any():
+                torch.testing.assert_close(others[row, k], values[row, k], rtol=0, atol=1e-12)
+
+
+@pytest.mark.usefixtures("many_calls")
+def test_parts_of_the_sum_do_not_change_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    law = weather()
+    value = true_value(Linear(4, 3), law)
+    x, mask = law.sample(2).x, all_coalitions(4).expand(2, -1, -1)
+    expected = value(x, mask)
+    monkeypatch.setattr("manifold_shap.oracles.value._MOST_SUMS", 1)
+    summed = true_value(Linear(4, 3), law)
+    monkeypatch.setattr("manifold_shap.oracles.value._AT_ONCE", 7)
+    for other in (summed, true_value(Linear(4, 3), law)):
+        assert other.draws > 1
+        assert not other.sampled
+        torch.testing.assert_close(other(x, mask), expected, rtol=0, atol=1e-7)
+
+
+def test_means_over_draws_miss_by_what_they_say() -> None:
+    law = weather()
+    exact = true_value(Linear(4, 3), law)
+    drawn = true_value(Linear(4, 3), law, most=2, draws=50)
+    x = law.sample(200, seed=3).x
+    mask = ms.shapley_pairs(200, 4, least=2000)
+    mask = torch.where(mask.any(-1, keepdim=True), mask, torch.eye(4)[0] > 0)
+    keys = torch.arange(mask[..., 0].numel()).view(mask.shape[:2])
+    estimate = drawn.estimate(x, mask, keys)
+    few = law.completions(mask) <= 2
+    assert (estimate.variance[few] == 0).all()
+    miss = estimate.values - exact(x, mask)
+    assert miss[few].abs().max() < 1e-6
+    promised = estimate.variance[~few].mean().item()
+    assert miss[~few].square().mean().item() == pytest.approx(promised, rel=0.15)
+
+
+@pytest.mark.parametrize("law", [garden(), weather()])
+def test_the_posterior_is_the_true_value_of_the_best_model(law: BayesianNetwork) -> None:
+    x = law.sample(4).x
+    mask = all_coalitions(len(law.names)).expand(4, -1, -1)
+    posterior, value = PosteriorValue(law), true_value(Best(law), law)
+    torch.testing.assert_close(posterior(x, mask), value(x, mask), rtol=0, atol=1e-12)
+    phi = ms.exact_shapley(posterior, x).phi
+    torch.testing.assert_close(phi, ms.exact_shapley(value, x).phi, rtol=0, atol=1e-12)
+
+
+@needs_files
+@pytest.mark.parametrize("name", TARGETS)
+def test_public_networks_by_sums_and_by_elimination(name: str) -> None:
+    law = BayesianNetwork.read(shared(name), TARGETS[name])
+    value = true_value(Best(law), law, most=5000, rows=64)
+    x = law.sample(3).x
+    mask = torch.rand(3, 6, len(law.names), generator=torch.Generator().manual_seed(0)) < 0.7
+    exact = (law.completions(mask) <= 5000) & mask.any(-1)
+    assert exact.sum() >= 6
+    gap = value(x, mask) - PosteriorValue(law)(x, mask)
+    assert gap[exact].abs().max() < 1e-10
+
+
+def test_a_linear_model_of_a_normal_vector_is_known_in_closed_form() -> None:
+    law = GaussianMixture.random(4, 1, seed=2)
+    weight = torch.tensor([1.0, -0.5, 0.7, 0.4])
+    value = true_value(lambda x: (x @ weight)[:, None], law, "identity", draws=4000)
+    x, mask = law.sample(3).x, all_coalitions(4)[1:-1].expand(3, -1, -1)
+    keys = torch.arange(mask[..., 0].numel()).view(mask.shape[:2])
+    estimate = value.estimate(x, mask, keys)
+    mean, covariance = law.means[0], law.covariances[0]
+    for row in range(3):
+        for k, present in enumerate(mask[row]):
+            gain = covariance[:, present] @ torch.linalg.inv(covariance[present][:, present])
+            centre = mean + gain @ (x[row].double() - mean)[present]
+            error = estimate.variance[row, k].sqrt()
+            assert (estimate.values[row, k] - centre @ weight.double()).abs() < 5 * error
+    exact = (mean @ weight.double()).item()
+    assert abs(value.expectation.item() - exact) < 5 * value.base_error.item()
+
+
+def test_distances_to_the_truth_are_without_the_errors_of_draws() -> None:
+    """A value function of exact draws is at a distance of zero, whatever their number."""
+    law = mixture()
+    model = Linear(4, 3)
+    truth = true_value(model, law, draws=16)
+    value = ms.imputed_value(model, OracleImputer(law, rows=20_000), draws=8)
+    x, mask = law.sample(300, seed=2).x, ms.shapley_pairs(300, 4, least=3000)
+    score = ms.distance_to_truth(value, truth, x, mask)
+    error = score.by_row.std().item() / 300**0.5
+    assert abs(score.debiased) < 4 * error
+    assert score.mse > 10 * error
+    assert ms.distance_to_truth(truth, truth, x, mask).mse > 10 * error
+
+
+def test_a_biased_value_function_is_at_the_distance_of_its_bias() -> None:
+    law = weather()
+    truth = true_value(Linear(4, 3), law)
+
+    def off(x: Tensor, mask: Tensor) -> Tensor:
+        proper = (mask.any(-1) & ~mask.all(-1))[..., None]
+        return truth(x, mask) + 0.1 * proper
+
+    x, mask = law.sample(50).x, ms.shapley_pairs(50, 4, least=500)
+    value = ms.as_value_function(off, x, truth.players, truth.outputs)
+    score = ms.distance_to_truth(value, truth, x, mask)
+    share = mask.any(-1).double().mean().item()
+    assert score.mse == pytest.approx(0.01 * share, rel=1e-6)
+    assert score.debiased == score.mse
+    assert score.by_size.mse[0] == pytest.approx(0, abs=1e-12)
+    assert score.by_size.mse[2] == pytest.approx(0.01, rel=1e-6)
+
+
+def test_the_error_against_the_model_is_the_distance_and_what_nobody_can_know() -> None:
+    """Eq. 16 of any value function is its distance to the truth and that of the truth."""
+    law = weather()
+    model = Linear(4, 3)
+    truth = true_value(model, law)
+    x, mask = law.sample(4000, seed=1).x, ms.shapley_pairs(4000, 4, least=8000)
+    value = ms.imputed_value(model, ms.MarginalImputer(x[:64]), draws=64)
+    scores = [ms.mean_squared_error(each, x, mask) for each in (value, truth)]
+    distance = ms.distance_to_truth(value, truth, x, mask)
+    rest = scores[0].by_row - scores[1].by_row - distance.by_row
+    assert abs(rest.mean()) < 4.5 * rest.std() / len(rest) ** 0.5
+    assert distance.debiased > 0.01 * scores[1].mse
+
+
+def test_frames_are_rows_of_the_truth() -> None:
+    law = garden()
+
+    def slip(frame: pd.DataFrame) -> Tensor:
+        states = {
+            "wet": "yes",
+            "slippery": "yes",
+            "season": "dry",
+            "sprinkler": "on",
+            "gnome": "red",
+        }
+        share = {"wet": 0.3, "slippery": 0.2, "season": 0.2, "sprinkler": 0.1, "gnome": 0.1}
+        each = [share[name] * (frame[name] == state) for name, state in states.items()]
+        p = torch.tensor(sum(each).to_numpy(float)) + 0.05
+        return torch.stack((1 - p, p), 1)
+
+    truth = true_value(law.model(slip, ["stay", "go"]), law)
+    assert truth.outputs == ("stay", "go")
+    x, mask = law.sample(40).x, all_coalitions(5).expand(40, -1, -1)
+    table = law.frame(x)
+    assert torch.equal(truth(table, mask), truth(x, mask))
+    assert torch.equal(PosteriorValue(law)(table, mask), PosteriorValue(law)(x, mask))
+    frame = law.frame(law.sample(300, seed=4).x)
+    explainer = ms.Explainer(slip, frame, candidates=["empirical"], classes=["stay", "go"])
+    score = ms.distance_to_truth(explainer.value, truth, table, mask)
+    off = ms.distance_to_truth(explainer.candidates["marginal"], truth, table, mask)
+    assert 0 <= score.mse < 0.5 * off.mse
+
+
+def test_wrong_rows_and_settings_raise_errors() -> None:
+    law = garden()
+    truth = true_value(Linear(5, 3), law)
+    x, everybody = law.sample(2).x, torch.ones(2, 1, 5, dtype=torch.bool)
+    other = x.clone()
+    other[1, 0] = 1 - other[1, 0]
+    some = everybody & (torch.arange(5) != 4)
+    for value in (truth, true_value(Linear(5, 3), law, most=10, rows=9)):
+        with pytest.raises(ValueError, match="rows that the law can give but 1 of 2"):
+            value(other, some)
+    with pytest.raises(TypeError, match=r"`law` to be a law of `ms.oracles` but got 3"):
+        check_law(3)
+    with pytest.raises(ValueError, match="`most` to be a whole number of at least 1"):
+        true_value(Linear(5, 3), law, most=0)
+    with pytest.raises(ValueError, match=r"of the players \['slippery'.*\] and 5 outputs"):
+        ms.distance_to_truth(lambda x, mask: mask.float(), truth, x, everybody)

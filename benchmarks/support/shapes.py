@@ -7,6 +7,8 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 SHAPES = ("disc", "square", "triangle", "cross", "ring")
+# Pictures that are drawn together.
+_TOGETHER = 100
 
 
 def pictures(
@@ -22,7 +24,15 @@ def pictures(
     (torch.Size([4, 3, 16, 16]), tensor(True), 4)
     """
     generator = torch.Generator().manual_seed(seed)
+    x, shape = torch.empty(count, 3, side, side), torch.empty(count, dtype=torch.long)
+    for place in torch.arange(count).split(_TOGETHER):
+        x[place], shape[place] = _pictures(len(place), side, generator)
+    return x, shape
 
+
+def _pictures(
+    count: int, side: int, generator: torch.Generator
+) -> tuple[Float[Tensor, "count 3 side side"], Int64[Tensor, " count"]]:
     def uniform(*size: int, low: float = 0.0, high: float = 1.0) -> Tensor:
         return low + (high - low) * torch.rand(count, *size, generator=generator)
 

@@ -21,7 +21,8 @@ QUICK = {"epochs": 1, "pairs": 2000}
 def run(
     data: str = "mnist",
     network: str = "conv",
-    epochs: int = 4,
+    epochs: int = 8,
+    batch_size: int = 512,  # rows of a step, of all processes together
     devices: tuple[int, ...] = (1, 2),
     pairs: int = 20_000,  # of a row and a coalition, in each error
 ) -> dict[str, Any]:
@@ -34,7 +35,8 @@ def run(
     for count in devices:
         trainer = {"accelerator": "cpu", "devices": count}
         changes: dict[str, Any] = {"network": network, "max_epochs": epochs, "trainer": trainer}
-        value, seconds = timed(partial(trained.surrogate, **changes))
+        fit = partial(trained.surrogate, batch_size=batch_size, **changes)
+        value, seconds = timed(fit)
         score = ms.mean_squared_error(value, x, mask)
         figures = {"mse": score.mse, "standard error": score.standard_error}
         found[f"{count} processes"] = {"seconds": seconds, **figures}

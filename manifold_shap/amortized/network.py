@@ -14,8 +14,8 @@ with probability q, integrated over dq / (q (1 - q)). Three things reduce the va
 - q follows the arcsine law, with what remains of its weight in the loss, stratified over a batch.
 
 Where a surrogate gives the contributions of many players at a coalition at little cost, these are
-labels instead: noisy but unbiased, which does not bias the minimiser of a squared error (stochastic
-amortisation, Covert et al. 2024).
+labels instead: noise in labels does not bias the minimiser of a squared error (stochastic
+amortisation, Covert et al. 2024). What is linearized in them does, see `contributions`.
 """
 
 import math
@@ -27,16 +27,13 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from manifold_shap.amortized.contributions import contributions
+from manifold_shap.amortized.contributions import contributions, suit_labels
 from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.network import SurrogateNetwork
 
 # Pairs of complementary coalitions of each row and step, and elements of rows in one call.
 _PAIRS = 8
 _ELEMENTS = 2**24
-# Players from which on labels are contributions at one pair of coalitions, not values of 16: these
-# tell of each player the less the more there are. The number itself is not tuned.
-_MANY_PLAYERS = 64
 # Smallest probability of presence.
 _EDGE = 1e-4
 
@@ -133,7 +130,7 @@ class AmortizedNetwork(nn.Module, ABC):
             base: v(∅).
             generator: of coalitions.
         """
-        if surrogate.cheap_contributions and self.players >= _MANY_PLAYERS:
+        if suit_labels(surrogate, self.outputs):
             return self._missed(surrogate, x, change, generator)
         number = torch.rand((len(x),), generator=generator, device=generator.device)
         place = torch.randperm(len(x), generator=generator, device=generator.device)
@@ -156,8 +153,7 @@ class AmortizedNetwork(nn.Module, ABC):
         generator: torch.Generator,
     ) -> Float[Tensor, " batch"]:
         """Squared errors against single noisy estimates."""
-        noisy = contributions(surrogate, x, generator)
-        noisy = noisy if self.chosen is None else noisy[..., self.chosen]
+        noisy = contributions(surrogate, x, generator, self.chosen)
         missed = (self(surrogate, x, change) - noisy) / self.scale
         return missed.square().sum(1).mean(1)
 

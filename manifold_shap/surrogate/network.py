@@ -44,8 +44,8 @@ class SurrogateNetwork(nn.Module, ABC):
 
     Attributes:
         blocks: usual share of blocks among the coalitions in training, see `laws_for`.
-        cheap_contributions: whether those of all players at one coalition take no longer than a few
-            values; then an explainer learns from them, see `amortized.contributions`.
+        cheap_contributions: whether exact ones of all players at one coalition take little longer
+            than linearized ones, see `amortized.contributions`.
         of_tokens: whether rows are tokens, whose numbers have no order.
 
     Args:

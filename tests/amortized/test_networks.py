@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 import manifold_shap as ms
-from manifold_shap.amortized.contributions import contributions
+from manifold_shap.amortized.contributions import contributions, suit_labels
 from manifold_shap.amortized.convolution import AmortizedConvolution
 from manifold_shap.amortized.network import AmortizedNetwork
 from manifold_shap.amortized.sums import PlayerSums
@@ -251,6 +251,27 @@ def test_of_many_players_labels_are_contributions_where_these_are_cheap() -> Non
         value.surrogate, x, generator_of(3)
     )
     torch.testing.assert_close(found, missed.square().sum(1).mean(1))
+
+
+def test_of_many_pixels_labels_are_linearized_contributions_of_a_convolution() -> None:
+    """Their sums are v(N) - v(∅) on average, but for what is linearized and 200 draws' noise."""
+    torch.manual_seed(0)
+    players = ms.Players.pixels((1, 16, 16))
+    surrogate = Convolution(GameShape.of(players, 3, False), [8, 8], "elu").eval()
+    assert suit_labels(surrogate, 3)
+    assert not suit_labels(surrogate, 300)
+    few = ms.Players.patches((1, 16, 16), 8)
+    assert not suit_labels(Convolution(GameShape.of(few, 3, False), [8, 8]).eval(), 3)
+    x = rows(players, 16)
+    every, one = (
+        contributions(surrogate, x, generator_of(3), chosen) for chosen in (None, torch.tensor([2]))
+    )
+    torch.testing.assert_close(every[..., 2:], one)
+    with torch.no_grad():
+        draws = [contributions(surrogate, x, generator_of(k)).sum(1) for k in range(200)]
+        ends = torch.tensor([[True], [False]]).expand(16, 2, 256)
+        total = surrogate(x, ends).diff(dim=1)[:, 0].neg()
+    assert (torch.stack(draws).mean(0) - total).norm() < 0.1 * total.norm()
 
 
 def generator_of(seed: int) -> torch.Generator:

@@ -1,5 +1,6 @@
 """Finds the layer of a model that sees its rows first, and gives it weights for what is absent."""
 
+import copy
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
+from torch.nn.utils import parametrize
 
 NUMBERS, TOKENS = (nn.Linear, nn.Conv1d, nn.Conv2d), (nn.Embedding, nn.EmbeddingBag)
 # Rows of random elements, which what was found has to be right about.
@@ -199,7 +201,8 @@ class AbsenceWeights(nn.Module):
         if isinstance(layer, nn.Embedding):
             return found + absent[..., None] * (self.vector - found)
         if not isinstance(layer, nn.EmbeddingBag):
-            return found + self.of_absence(absent)
+            # Without the hooks that a user's layer may have.
+            return found + self.of_absence.forward(absent)
         # A bag of embeddings is made again, with one more token, the absent one.
         tokens = torch.where(absent > 0, layer.num_embeddings, inputs)
         return F.embedding_bag(
@@ -213,14 +216,13 @@ class AbsenceWeights(nn.Module):
         )
 
 
-def _without_weight(layer: nn.Linear | nn.Conv1d | nn.Conv2d) -> nn.Module:
-    """A layer of the same shape that gives zeros."""
-    if isinstance(layer, nn.Linear):
-        other: nn.Module = nn.Linear(layer.in_features, layer.out_features, bias=False)
-    else:
-        kind: Any = nn.Conv1d if isinstance(layer, nn.Conv1d) else nn.Conv2d
-        names = "in_channels out_channels kernel_size stride padding dilation groups padding_mode"
-        other = kind(**{name: vars(layer)[name] for name in names.split()}, bias=False)
-    for weight in other.parameters():
-        nn.init.zeros_(weight)
-    return other.to(layer.weight.device, layer.weight.dtype)
+def _without_weight(layer: Any) -> nn.Module:
+    """A layer of the same shape, and with the same padding of its own, that gives zeros."""
+    other = copy.deepcopy(layer)
+    if parametrize.is_parametrized(layer):
+        # To remove parametrizations from a copy removes them from the layer, too.
+        other.__class__ = parametrize.type_before_parametrizations(layer)
+        del other.parametrizations
+    other.weight = nn.Parameter(torch.zeros_like(layer.weight))
+    other.register_parameter("bias", None)
+    return other

@@ -6,6 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.utils.parametrizations import weight_norm
 
 import manifold_shap as ms
 from manifold_shap.surrogate.adapted import AdaptedModel, OwnNetwork
@@ -51,6 +52,13 @@ class Square(nn.Module):
         return (self.layer(self.layer(x.flatten(1)).tanh()) + bias)[:, :3]
 
 
+class SamePadding(nn.Conv2d):
+    """Pads what it is given by itself, and on two sides alone."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(F.pad(x, (0, 1, 0, 1)))
+
+
 class OneChannel(nn.Module):
     """Sees the second channel alone."""
 
@@ -75,7 +83,13 @@ NUMBERS: dict[str, tuple[tuple[int, ...], Any]] = {
     "one layer twice": (SERIES, Square),
     "one channel": (SERIES, OneChannel),
     "in other units": (SERIES, lambda: InOtherUnits()),
+    "padding of its own": (PICTURE, lambda: reads(SamePadding(2, 4, 3, 2), 4 * 9)),
+    "normalised weights": (PICTURE, lambda: reads(weight_norm(nn.Conv2d(2, 4, 3, 2)), 4 * 4)),
 }
+
+
+def reads(first: nn.Module, width: int) -> nn.Module:
+    return nn.Sequential(first, nn.ReLU(), nn.Flatten(), nn.Linear(width, 3))
 
 
 class InOtherUnits(nn.Module):

@@ -63,7 +63,9 @@ def _sweep_dir(runs_dir: Any, data: Any, value_function: Any) -> str:
     return str(home(runs_dir, data) / f"{name}-sweep")
 
 
-OmegaConf.register_new_resolver("stem", lambda path: Path(str(path)).stem, replace=True)
+OmegaConf.register_new_resolver(
+    "stem", lambda path: Path(str(path).removesuffix(".gz")).stem, replace=True
+)
 OmegaConf.register_new_resolver("sweep_dir", _sweep_dir, replace=True)
 OmegaConf.register_new_resolver(
     "without_slashes", lambda text: re.sub(r"[/\\]", "_", text), replace=True

@@ -6,6 +6,8 @@ from .images import MNIST as MNIST
 from .images import DigitComponents as DigitComponents
 from .images import Digits as Digits
 from .images import FashionMNIST as FashionMNIST
+from .known import BayesianNetwork as BayesianNetwork
+from .known import GaussianMixture as GaussianMixture
 from .mixture import Mixture as Mixture
 from .mixture import MixtureLaw as MixtureLaw
 from .reading import ReadTable as ReadTable

@@ -51,17 +51,9 @@ def enumerated_sums(
         evaluations: the most values of v per row, which a sampled value function uses up by
             repeating all coalitions; by default each is evaluated once.
         seed: of the draws of a sampled value function.
-
-    Raises:
-        ValueError: more coalitions than `evaluations`.
     """
     masks = masks[1:-1].to(game.device)
     needed = len(masks)
-    if evaluations is not None and needed > evaluations:
-        raise ValueError(
-            f"Expected `evaluations` of at least {needed}, which all coalitions take, but got "
-            f"{evaluations}; `ms.auto_shapley` chooses an estimator that suits a budget."
-        )
     repeats = evaluations // needed if game.sampled and evaluations and needed else 1
     numbers = torch.arange(repeats * needed)
     keys = game.keys(seed)[:, None]

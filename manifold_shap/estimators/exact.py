@@ -71,6 +71,12 @@ def exact_shapley(
     """
     game = Evaluator(value, x, batch_size, progress)
     order = Ordering.of(ordering, game.players)
+    needed = order.coalitions_count - 2
+    if evaluations is not None and needed > evaluations:
+        raise ValueError(
+            f"Expected `evaluations` of at least {needed}, which all coalitions take, but got "
+            f"{evaluations}; `ms.auto_shapley` chooses an estimator that suits a budget."
+        )
     if order.largest > MAX_PLAYERS:
         where = " in one component of `ordering`" if len(order) > 1 else ""
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Computes interactions of pairs of players: by enumeration, or from coalitions and complements.
+"""Computes interactions of all pairs of players, by enumeration or by least squares.
 
 The Shapley interaction index of players i and j (Grabisch & Roubens 1999) is the mean of what they
 add together beyond what each adds alone,
@@ -25,6 +25,7 @@ from manifold_shap.estimators.enumeration import enumerated_sums
 from manifold_shap.estimators.evaluator import Evaluator, diagonal
 from manifold_shap.estimators.exact import MAX_PLAYERS, shapley_weights
 from manifold_shap.estimators.ragged import joined_rows, rows_by_count
+from manifold_shap.estimators.sampled_pairs import REPEATS, SampledPairs
 from manifold_shap.explanation import Explanation
 from manifold_shap.interactions import INDICES, Interactions
 from manifold_shap.values.base import ValueFunction
@@ -60,7 +61,12 @@ def shapley_interactions(
 ) -> Interactions:
     """Shapley interactions of all pairs of players and all outputs, beside Shapley values.
 
-    Up to 16 players all coalitions are enumerated.
+    Up to 16 players all coalitions are enumerated. Beyond, or where `evaluations` do not allow it,
+    coalitions are drawn together with their complements, and each serves all pairs of players:
+    interactions are a weighted least-squares fit to what a coalition and its complement lose by
+    parting (see `estimators.parting`), and Shapley values that of `kernel_shapley`. Of games that
+    are sums of terms of at most three players each, interactions are exact. Of others, estimates
+    have a bias of order 1/evaluations, which is small beside the standard errors.
 
         >>> both = lambda x, mask: mask.all(-1, keepdim=True).float()  # Of two players, an AND.
         >>> shapley_interactions(both, torch.zeros(1, 2)).values[0, ..., 0]
@@ -72,8 +78,10 @@ def shapley_interactions(
         x: rows to explain, `[instances, *event]`.
         index: "SII", the Shapley interaction index beside Shapley values; or "k-SII", whose
             first-order terms and pairs sum to the prediction minus the base. Pairs are the same.
-        evaluations: values of v per row; by default as many as it takes. A sampled value function
-            is evaluated at every coalition as often as they allow, each time with new draws.
+        evaluations: values of v per row; by default all coalitions of up to 16 players, and 4 n²
+            for n > 16 players. With 2^n - 2 or more all are enumerated, those of a sampled value
+            function as often as they allow, each time with new draws; with fewer they are drawn, of
+            at least 7 players, which takes 2 n² or, of a sampled value function, 2 n² + 6 n.
         outputs: those to explain: names or positions, or how many of those with the largest mean
             predictions; by default all. See `ValueFunction.select`.
         seed: of coalitions and draws. Same seed, same answer.
@@ -81,8 +89,8 @@ def shapley_interactions(
         progress: show a bar on work of more than two seconds; by default where a person looks.
 
     Raises:
-        ValueError: another index; fewer than two players, which have no interactions; more
-            coalitions than `evaluations`; more than 16 players.
+        ValueError: another index; fewer than two players, which have no interactions; too few
+            `evaluations`.
     """
     check_choice("index", index, INDICES)
     seed = check_seed(seed)
@@ -95,7 +103,7 @@ def shapley_interactions(
 
     def of_rows(some: Any) -> Interactions:
         game = Evaluator(value, some, batch_size, progress)
-        return _labelled(_enumerated(game, index, evaluations, seed), index)
+        return _labelled(_of_game(game, index, evaluations, seed), index)
 
     if not value.players.by_row:
         return of_rows(x)
@@ -126,14 +134,42 @@ def _check_pairs(value: ValueFunction, largest: Float[Tensor, "one *event"]) -> 
         )
 
 
+def _of_game(game: Evaluator, index: str, evaluations: int | None, seed: int) -> Found:
+    players = len(game.players)
+    if players <= MAX_PLAYERS and (evaluations is None or evaluations >= 2**players - 2):
+        return _enumerated(game, index, evaluations, seed)
+    if evaluations is None:
+        evaluations = 4 * players**2
+    least = 2 * players**2 + (2 * players * (REPEATS - 1) if game.sampled else 0)
+    if players <= MAX_PLAYERS:
+        least = min(least, 2**players - 2)
+    if evaluations < least:
+        raise ValueError(
+            f"Expected `evaluations` of at least {least} for the interactions of {players} players "
+            f"but got {evaluations}; fewer do not determine so many of them. Group features into "
+            "fewer players by `value.grouped`, or give more."
+        )
+    return _drawn(game, index, evaluations, seed)
+
+
+def _drawn(game: Evaluator, index: str, evaluations: int, seed: int) -> Found:
+    """By drawn coalitions and their complements."""
+    pairs = SampledPairs(game, evaluations, seed)
+    found = pairs.terms()
+    made_by = {"estimator": "parting", "pairs": len(pairs.drawn.mask), "seed": seed}
+    freedom = torch.full((len(game.x),), float(pairs.drawn.sampled - 1))
+    shapley = game.explanation(found.phi, made_by, found.phi_variance, freedom)
+    first, error = found.phi, diagonal(found.phi_variance)
+    if index == "k-SII":
+        first, error = first - found.sums / 2, found.less_sums_variance
+    one, other = torch.triu_indices(len(game.players), len(game.players), 1)
+    terms = torch.cat((first, found.pairs[:, one, other]), dim=1)
+    return Found(shapley, terms, torch.cat((error, found.variance[:, one, other]), dim=1))
+
+
 def _enumerated(game: Evaluator, index: str, evaluations: int | None, seed: int) -> Found:
     """By all coalitions."""
     players = len(game.players)
-    if players > MAX_PLAYERS:
-        raise ValueError(
-            f"Expected at most {MAX_PLAYERS} players for exact enumeration (2^n coalitions per "
-            f"row) but got {players}; group features into fewer players by `value.grouped`."
-        )
     masks = all_coalitions(players)
     own, pairs = shapley_weights(masks), pair_weights(masks)
     first = own - pairs @ incidence(players) / 2 if index == "k-SII" else own

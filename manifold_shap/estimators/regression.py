@@ -101,12 +101,13 @@ def choose_pairs(
         # Every coalition without the last player; the complements are those with that player.
         mask = all_coalitions(players - 1)[1:]
         mask = torch.cat((mask, mask.new_zeros(len(mask), 1)), dim=1)
-        drawn: Iterator[Pairs] = itertools.repeat(Pairs(mask, 2 * _weight(mask), 0))
+        drawn: Iterator[Pairs] = itertools.repeat(Pairs(mask, 2 * kernel_weight(mask), 0))
     else:
         generator = torch.Generator().manual_seed(seed)
         # Errors over drawn pairs miss the noise of values at sizes that are enumerated.
-        whole = not game.sampled
-        drawn = (_draw(LAWS[law](players), count, generator, whole) for _ in itertools.count())
+        whole = range(1, 1 if game.sampled else (players + 1) // 2)
+        probability = LAWS[law](players).size_probability
+        drawn = (draw_pairs(probability, count, generator, whole) for _ in itertools.count())
     for pairs in drawn:
         yield Pairs(pairs.mask.to(game.device), pairs.weight.to(game.device), pairs.sampled)
 
@@ -241,15 +242,22 @@ class Regression:
             yield part, u - u.mean(1, keepdim=True), weight[part]
 
 
-def _draw(
-    law: LeverageScores | ShapleyKernel, count: int, generator: torch.Generator, whole_sizes: bool
+def draw_pairs(
+    probability: Float[Tensor, " sizes"], count: int, generator: torch.Generator, whole: range
 ) -> Pairs:
-    """Pairs of the law; of sizes of which it would draw as many as there are, each pair once."""
-    players, probability = law.players, law.size_probability.clone()
+    """Pairs, drawn by the size of a coalition.
+
+    Args:
+        probability: of the sizes 1, 2, ..., n-1, up to a factor.
+        count: of pairs.
+        generator: of the draws.
+        whole: sizes below half of the players at which all pairs are taken, each once, as long as
+            as many are expected. Complements have the others, with the same probability. There are
+            more pairs than are drawn, so that some sizes are always left.
+    """
+    players, probability = len(probability) + 1, probability.clone()
     taken, left = [torch.zeros(0, players, dtype=torch.bool)], count
-    # Sizes below half of the players: complements have the others, with the same probability. There
-    # are more pairs than are drawn, so that some sizes are always left.
-    for size in range(1, (players + 1) // 2) if whole_sizes else ():
+    for size in whole:
         expected = 2 * left * float(probability[size - 1] / probability.sum())
         if expected < math.comb(players, size):
             break
@@ -258,15 +266,16 @@ def _draw(
         taken.append(mask.scatter_(1, members, True))
         probability[[size - 1, players - size - 1]] = 0
         left -= len(taken[-1])
-    whole = torch.cat(taken)
+    enumerated = torch.cat(taken)
     probability /= probability.sum()
     sizes = 1 + torch.multinomial(probability, left, replacement=True, generator=generator)
     drawn = [sample_subsets(some, players, generator) for some in sizes.split(_PAIRS_PER_PART)]
     weight = players / (sizes * (players - sizes) * probability[sizes - 1]) / left
-    return Pairs(torch.cat((whole, *drawn)), torch.cat((2 * _weight(whole), weight)), left)
+    mask = torch.cat((enumerated, *drawn))
+    return Pairs(mask, torch.cat((2 * kernel_weight(enumerated), weight)), left)
 
 
-def _weight(mask: Bool[Tensor, "coalitions players"]) -> Float[Tensor, " coalitions"]:
+def kernel_weight(mask: Bool[Tensor, "coalitions players"]) -> Float[Tensor, " coalitions"]:
     """w in the sum over all coalitions."""
     n = mask.shape[1]
     by_size = [0.0, *(n / (size * (n - size) * math.comb(n, size)) for size in range(1, n))]

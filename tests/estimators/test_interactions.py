@@ -227,7 +227,9 @@ def test_bad_input() -> None:
         ms.shapley_interactions(game, x, index="STII")
     with pytest.raises(ValueError, match=r"at least two players.* but got 1, 'x0'"):
         ms.shapley_interactions(table(1), uniform(1, 1))
-    with pytest.raises(ValueError, match=r"`evaluations` of at least 6"):
+    with pytest.raises(
+        ValueError, match=r"`evaluations` of at least 6 for the interactions of 3 players"
+    ):
         ms.shapley_interactions(game, x, evaluations=5)
     with pytest.raises(ValueError, match="evaluations"):
         ms.shapley_interactions(game, x, evaluations=0)

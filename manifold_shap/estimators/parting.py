@@ -1,0 +1,225 @@
+"""Fits interactions of all pairs of players to what a coalition and its complement lose by parting.
+
+The loss of parting,
+
+    c(S) = v(N) + v(∅) - v(S) - v(N∖S),
+
+holds all that there is of interactions of pairs: it comes from the part of v that is the same for S
+and N∖S, and the interactions of its other part, as of a sum of contributions, are zero. If v is a
+sum of terms of one, two or three players each, then c(S) is exactly the sum of I_ij over i in S and
+j in N∖S. For any v, two facts make I the weighted least-squares fit of these sums.
+
+For single players they are exact: Σ_j I_ij = c({i}) = r_i. With equal shares of these,
+
+    J_ij = (r_i + r_j) / (n-2) - Σ r / ((n-1)(n-2)),
+
+what is left, B = I - J, has rows that sum to zero. Let U be the symmetric matrix that is 1 where S
+parts two players and 0 elsewhere, less equal shares of its rows' sums. Then ⟨U, B⟩, over pairs, is
+the sum of B over i in S and j in N∖S, and with y = c(S) - ⟨U, J⟩ likewise
+
+    Σ w U ⟨U, B⟩ = Σ w U y,    w = n (n-1)(n-2) / (4 C(n,s) s (s-1) (n-s) (n-s-1)),  s = |S|,
+
+over all coalitions of sizes 2 to n-2: w U has the weights of I_ij there. These matrices B, of zero
+diagonal and rows that sum to zero, are one irreducible representation of the permutations of
+players, on which Σ w U ⟨U, ·⟩ is a multiple of the identity; w makes it the identity. All of this
+is the regression of KernelSHAP one degree up, and as there w |U|² C(n,s) is the same for all s:
+leverage scores draw |S| uniformly (Musco & Witter 2025). Fumagalli et al. (2024) have a regression
+for the index, too, on all coalitions rather than on pairs of them.
+"""
+
+from collections.abc import Iterator
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from manifold_shap.estimators.regression import Pairs
+
+# Up to so many pairs of players the equations are solved by a factorisation, for many rows at a
+# time; beyond it by conjugate gradients, which never hold a matrix of pairs by pairs.
+_MOST_FACTORISED = 1024
+# Numbers in memory at a time.
+_MOST_NUMBERS = 2**23
+# Conjugate gradients end where the gradient is so small a share of its sampling error, or of what
+# it was at first: rounding.
+_OF_ERROR, _OF_START = 1e-2, 1e-7
+_MOST_STEPS = 500
+_SMALLEST = 1e-10
+
+
+class Parting:
+    """Least squares of losses by parting, for any number of games on the same coalitions.
+
+    Losses `[games, pairs]` and matrices `[games, players, players]` are in double precision.
+
+    Args:
+        pairs: coalitions of sizes 2 to n-2 and their complements, with the weights of KernelSHAP.
+    """
+
+    def __init__(self, pairs: Pairs) -> None:
+        self.pairs, self._players = pairs, pairs.mask.shape[1]
+        self._inside = pairs.mask.double()
+        self._sign = 2 * self._inside - 1
+        n, s = self._players, self._inside.sum(1)
+        self._weight = pairs.weight * (n - 1) * (n - 2) / (4 * (s - 1) * (n - s - 1))
+        # w |U|², the leverage of a pair in the fit: the same for all that are drawn.
+        square = 2 * s * (s - 1) * (n - s) * (n - s - 1) / ((n - 1) * (n - 2))
+        self._leverage = self._weight * square
+        factorised = n * (n - 1) // 2 <= _MOST_FACTORISED
+        self._inverse = self._factorise() if factorised else None
+
+    def losses(
+        self, c: Float[Tensor, "games pairs"], alone: Float[Tensor, "games players"]
+    ) -> Float[Tensor, "games pairs"]:
+        """y: what is left of c where each player's loss is shared equally: c(S) - ⟨U, J⟩."""
+        n, s = self._players, self._inside.sum(1)
+        total = alone.sum(1, keepdim=True)
+        own = alone @ self._inside.T
+        parted = ((n - s) * own + s * (total - own)) / (n - 2)
+        return c - parted + s * (n - s) * total / ((n - 1) * (n - 2))
+
+    def fit(
+        self, y: Float[Tensor, "games pairs"]
+    ) -> tuple[Float[Tensor, "games players players"], Float[Tensor, "games pairs"]]:
+        """B, and the residuals y - ⟨U, B⟩."""
+        gradient = self.moment(y)
+        if self._inverse is None:
+            return self._conjugate_gradients(y, gradient)
+        first, second = torch.triu_indices(self._players, self._players, 1, device=y.device)
+        fitted = torch.zeros_like(gradient)
+        fitted[:, first, second] = gradient[:, first, second] @ self._inverse
+        fitted = fitted + fitted.mT
+        return fitted, y - self.fitted(fitted)
+
+    def fitted(self, b: Float[Tensor, "games players players"]) -> Float[Tensor, "games pairs"]:
+        """⟨U, B⟩."""
+        step = self._step(len(b))
+        parts = [((z @ b) * z).sum(2) for z in self._sign.split(step)]
+        return torch.cat(parts, dim=1) / -4
+
+    def moment(self, y: Float[Tensor, "games pairs"]) -> Float[Tensor, "games players players"]:
+        """Σ w U y."""
+        return -without_shares(self._products(self._weight * y, self._sign, self._sign)) / 2
+
+    def variance(
+        self, errors: Float[Tensor, "games pairs"]
+    ) -> Float[Tensor, "games players players"]:
+        """Of B, by the spread of drawn pairs, from the residuals of the fit.
+
+        Those of a fit to all others are larger by 1 / (1 - leverage): this is the jackknife, whose
+        variances are too large, if anything. Without a factorisation the leverage is its
+        expectation, and the variance that of Σ w U e: for equal variances σ² this makes
+        σ² / (pairs - unknowns) in the mean, as it should be.
+        """
+        count = self.pairs.sampled
+        drawn = torch.where(self.pairs.drawn[:, 0], count / (count - 1), 0.0)
+        left = errors.square() * drawn
+        if self._inverse is not None:
+            return self._jackknife(left, self._inverse)
+        n, s = self._players, self._inside.sum(1)
+        left = left * (self._weight / (1 - self._leverage.where(drawn > 0, 0.0))).square()
+        left = left * (2 / ((n - 1) * (n - 2))) ** 2
+        outside = 1 - self._inside
+        apart = self._products(left * ((s - 1) * (n - s - 1)) ** 2, self._inside, outside)
+        return (
+            self._products(left * ((n - s) * (n - s - 1)) ** 2, self._inside, self._inside)
+            + self._products(left * (s * (s - 1)) ** 2, outside, outside)
+            + apart
+            + apart.mT
+        ) * _others(apart)
+
+    def _jackknife(
+        self, left: Float[Tensor, "games pairs"], inverse: Float[Tensor, "unknowns unknowns"]
+    ) -> Float[Tensor, "games players players"]:
+        n = self._players
+        first, second = torch.triu_indices(n, n, 1, device=left.device)
+        total = left.new_zeros(len(left), n, n)
+        for part, u, w in self._parts():
+            moved = u @ inverse
+            others = (1 - w * (moved * u).sum(1)).clamp(min=_SMALLEST)
+            total[:, first, second] += left[:, part] @ ((w / others)[:, None] * moved).square()
+        return total + total.mT
+
+    def _products(
+        self, weight: Float[Tensor, "games pairs"], left: Tensor, right: Tensor
+    ) -> Float[Tensor, "games players players"]:
+        total = weight.new_zeros(len(weight), self._players, self._players)
+        step = self._step(len(weight))
+        parts = (weight.split(step, 1), left.split(step), right.split(step))
+        for w, a, b in zip(*parts, strict=True):
+            total += a.T @ (w[:, :, None] * b)
+        return total
+
+    def _step(self, games: int) -> int:
+        return max(1, _MOST_NUMBERS // (games * self._players))
+
+    def _factorise(self) -> Float[Tensor, "unknowns unknowns"] | None:
+        """The inverse of the left side; None where it is singular."""
+        n = self._players
+        first, second = torch.triu_indices(n, n, 1, device=self._sign.device)
+        # In the space of row sums, which no U enters, anything that is invertible will do.
+        incidence = torch.zeros(len(first), n, dtype=torch.float64, device=self._sign.device)
+        incidence[range(len(first)), first] = incidence[range(len(first)), second] = 1
+        gram = incidence @ incidence.T / n
+        for _, u, w in self._parts():
+            gram += (w[:, None] * u).T @ u
+        root, failed = torch.linalg.cholesky_ex(gram)
+        return None if int(failed) else torch.cholesky_inverse(root)
+
+    def _parts(self) -> Iterator[tuple[slice, Tensor, Tensor]]:
+        """Numbers of some coalitions, with their U of pairs of players and w."""
+        n = self._players
+        first, second = torch.triu_indices(n, n, 1, device=self._sign.device)
+        step = self._step(n)
+        for start in range(0, len(self._sign), step):
+            part = slice(start, start + step)
+            z = self._sign[part]
+            u = without_shares(z[:, :, None] * z[:, None, :])[:, first, second] / -2
+            yield part, u, self._weight[part]
+
+    def _conjugate_gradients(
+        self, y: Float[Tensor, "games pairs"], gradient: Float[Tensor, "games players players"]
+    ) -> tuple[Float[Tensor, "games players players"], Float[Tensor, "games pairs"]]:
+        def norm(of: Tensor) -> Float[Tensor, "games 1 1"]:
+            return of.square().sum((1, 2), keepdim=True)
+
+        fitted, direction, residual = torch.zeros_like(gradient), gradient, y
+        size = norm(gradient)
+        start = size
+        for _ in range(_MOST_STEPS):
+            # The gradient of a fit to other pairs would be about this.
+            error = (self._weight * self._leverage * residual.square()).sum(1)[:, None, None]
+            open_ = (size > _OF_ERROR**2 * error) & (size > _OF_START**2 * start)
+            if not bool(open_.any()):
+                break
+            change = self.fitted(direction)
+            curvature = (self._weight * change.square()).sum(1)[:, None, None] * 2
+            step = torch.where(open_, size / curvature, 0.0)
+            fitted = fitted + step * direction
+            residual = residual - step[:, 0] * change
+            gradient = self.moment(residual)
+            before, size = size, norm(gradient)
+            direction = gradient + torch.where(open_, size / before, 0.0) * direction
+        return fitted, residual
+
+
+def equal_shares(
+    alone: Float[Tensor, "games players"],
+) -> Float[Tensor, "games players players"]:
+    """J, whose rows sum to what single players lose by parting; zero on the diagonal."""
+    n = alone.shape[1]
+    total = alone.sum(1)[:, None, None]
+    shares = (alone[:, :, None] + alone[:, None, :]) / (n - 2) - total / ((n - 1) * (n - 2))
+    return shares * _others(shares)
+
+
+def without_shares(
+    matrix: Float[Tensor, "games players players"],
+) -> Float[Tensor, "games players players"]:
+    """A symmetric matrix without its diagonal and without equal shares of its rows' sums."""
+    own = matrix * _others(matrix)
+    return own - equal_shares(own.sum(2))
+
+
+def _others(like: Float[Tensor, "games players players"]) -> Float[Tensor, "players players"]:
+    return 1 - torch.eye(like.shape[1], dtype=like.dtype, device=like.device)

@@ -11,6 +11,7 @@ from .coalitions import CoalitionLaw as CoalitionLaw
 from .coalitions import LeverageScores as LeverageScores
 from .coalitions import ShapleyKernel as ShapleyKernel
 from .coalitions import SizeUniform as SizeUniform
+from .corrected import corrected_global_values as corrected_global_values
 from .estimators import adaptive_shapley as adaptive_shapley
 from .estimators import auto_shapley as auto_shapley
 from .estimators import coalition_shapley as coalition_shapley

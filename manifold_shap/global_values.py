@@ -19,8 +19,9 @@ model predicts, 1 where it is right and 0 where it knows nothing. A plain mean o
 nothing, since they sum to 0 over the rows of the background data.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from manifold_shap._arrays import row_labels
+from manifold_shap._checks import check_number
 from manifold_shap._messages import check_choice, shown
 from manifold_shap.explanation import Explanation
 
@@ -86,6 +88,25 @@ class GlobalValues:
             f"GlobalValues({gain} {self.accuracy:.3g} = offset {self.offset:.3g} + values of "
             f"{len(self.players)} players, {self.rows} rows)"
         )
+
+    def interval(
+        self, level: float = 0.95
+    ) -> tuple[Float[Tensor, " players"], Float[Tensor, " players"]]:
+        """Ends of intervals that hold the values with this probability, where rows are many.
+
+        They hold the error of rows and of sampled coalitions; that of a learned value function,
+        too, where they are from `corrected_global_values`.
+
+        >>> values = GlobalValues(torch.zeros(1), torch.ones(1), 0.0, 0.0, ("age",), rows=100)
+        >>> [end.item() for end in values.interval(0.95)]  # doctest: +ELLIPSIS
+        [-1.9599..., 1.9599...]
+
+        Raises:
+            ValueError: a level outside of (0, 1).
+        """
+        level = check_number("level", level, above=0, below=1)
+        reach = NormalDist().inv_cdf((1 + level) / 2) * self.standard_error
+        return self.phi - reach, self.phi + reach
 
     @property
     def efficiency_gap(self) -> float:
@@ -151,21 +172,31 @@ def global_values(explanation: Explanation, y: Any, output: str | None = None) -
         )
     if explanation.space.regression:
         return _of_regression(explanation, y, output)
-    return _of_classes(explanation, _positions(y, explanation))
+    true = class_positions(y, explanation.outputs, explanation.selected)
+    return _of_classes(explanation, true)
 
 
 def _of_classes(explanation: Explanation, true: Int64[Tensor, " rows"]) -> GlobalValues:
     rows = torch.arange(len(true))
-    phi = explanation.phi.double()[rows, :, true]
-    return GlobalValues(
-        phi=phi.mean(0),
-        standard_error=phi.std(0) / len(true) ** 0.5 if len(true) > 1 else phi[0] * torch.nan,
+    return means_of_rows(
+        explanation.phi.double()[rows, :, true],
         accuracy=explanation.prediction.double()[rows, true].mean().item(),
         offset=explanation.base.double()[rows, true].mean().item(),
         players=explanation.players.names,
-        rows=len(true),
         made_by=explanation.made_by,
     )
+
+
+def means_of_rows(phi: Float[Tensor, "rows players"], **others: Any) -> GlobalValues:
+    """Global values that are means over rows, with their standard errors.
+
+    Args:
+        phi: of the true class of each row.
+        others: the other attributes.
+    """
+    count = len(phi)
+    error = phi.std(0) / count**0.5 if count > 1 else phi[0] * torch.nan
+    return GlobalValues(phi.mean(0), error, rows=count, **others)
 
 
 def _of_regression(explanation: Explanation, y: np.ndarray, output: str | None) -> GlobalValues:
@@ -210,19 +241,29 @@ def _slope_weights(y: np.ndarray) -> Float[Tensor, " rows"]:
     return torch.from_numpy(apart / (apart**2).sum())
 
 
-def _positions(labels: np.ndarray, explanation: Explanation) -> Int64[Tensor, " rows"]:
-    """Of the outputs that labels name."""
-    outputs = explanation.outputs
-    # Classes 1, 2, 3 of a classifier are outputs "1", "2", "3", and no positions. Where some
-    # outputs were chosen, positions would be other ones.
-    numbered = explanation.selected or any(name.lstrip("-").isdigit() for name in outputs)
+def class_positions(
+    labels: Any, outputs: Sequence[str], selected: bool = False
+) -> Int64[Tensor, " rows"]:
+    """Of the outputs that labels name.
+
+    Args:
+        labels: names of outputs, also as numbers, or their positions where no name is a number.
+        outputs: their names.
+        selected: whether they are some outputs of more: positions would be other ones.
+
+    Raises:
+        ValueError: a label that is no output.
+    """
+    labels = np.asarray(labels.cpu() if isinstance(labels, Tensor) else labels)
+    # Classes 1, 2, 3 of a classifier are outputs "1", "2", "3", and no positions.
+    numbered = selected or any(name.lstrip("-").isdigit() for name in outputs)
     by_position = labels.dtype.kind in "iu" and not numbered
     position = {i if by_position else name: i for i, name in enumerate(outputs)}
     given = labels.tolist() if by_position else [str(label) for label in labels.tolist()]
     unknown = sorted(set(given) - set(position))
     if unknown:
         raise ValueError(
-            f"Expected labels to be among the outputs {outputs}, or to be their positions where no "
-            f"output is named by a number, but got {unknown[:5]}."
+            f"Expected labels to be among the outputs {tuple(outputs)}, or to be their positions "
+            f"where no output is named by a number, but got {unknown[:5]}."
         )
     return torch.tensor([position[label] for label in given], dtype=torch.int64)

@@ -44,7 +44,7 @@ LAYERS = (
     ("oracles",),
     ("training",),
     ("surrogate", "vae", "amortized"),
-    ("guided",),
+    ("guided", "corrected"),
     ("quality", "folder"),
     ("candidates",),
     ("explainer",),

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from manifold_shap.tables.codebook import Codebook
 
 # Options of the networks; None for the usual ones of each.
-_OF_NETWORK: dict[str, Any] = dict.fromkeys(("hidden", "activation", "patch", "vocabulary"))
+OF_NETWORK: dict[str, Any] = dict.fromkeys(("hidden", "activation", "patch", "vocabulary"))
 
 # The file of a teacher's values, beside the checkpoints.
 _TARGETS = "teacher.ckpt"
@@ -126,8 +126,8 @@ def fit_surrogate(
             "the model's own outputs, not labels, and settings go by name, as in `max_epochs=5`."
         )
     kind = kind_of(network)
-    chosen = training_options(fit_surrogate, options, **_OF_NETWORK, blocks=None)
-    of_network = {name: chosen.pop(name) for name in _OF_NETWORK}
+    chosen = training_options(fit_surrogate, options, **OF_NETWORK, blocks=None)
+    of_network = {name: chosen.pop(name) for name in OF_NETWORK}
     if teacher is not None:
         check_teacher(teacher, teacher_pairs, teacher_share)
         players, schema = players or teacher.players, schema or teacher.schema

@@ -1,0 +1,209 @@
+"""Global Shapley values that do not lean on how well value functions were learned.
+
+The global values of Frye et al. (2021, Eqs. 4-5) are the Shapley values of the game
+
+    ν(S) = E[m_Y(X_S)] = E[h(X_S) · m(X_S)],
+
+with m(x_S) = E[f(X) | x_S], which a surrogate learns, and h(x_S) = P(Y | x_S). A mean of a learned
+m has the error of its training, of first order. The influence function of ν(S) at a row (x, y) is
+
+    h(x_S) · f(x) + m_y(x_S) - h(x_S) · m(x_S) - ν(S),
+
+so that the mean over rows of
+
+    u(x, y, S) = m_y(x_S) + h(x_S) · (f(x) - m(x_S)),
+
+with both functions learned on other rows, has the bias -E[(h' - h) · (m' - m)] of the learned h'
+and m', a product of two errors. Where both shrink faster than the fourth root of the number of
+rows, it is asymptotically normal around ν(S), with the standard error of a mean (one-step
+estimation with cross-fitting, as Williamson & Feng 2020 for the importance of features in
+predictions).
+
+u is the output y of a game that all classes share, w(x, S) = m(x_S) + 1 [h(x_S) · (f(x) - m(x_S))].
+Shapley values are linear in the game, so the mean over rows of those of w are those of ν.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Unpack
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor
+
+from manifold_shap._arrays import row_labels
+from manifold_shap._checks import check_whole
+from manifold_shap._messages import shown
+from manifold_shap.estimators import exact_shapley, permutation_shapley
+from manifold_shap.explanation import Explanation
+from manifold_shap.global_values import GlobalValues, class_positions, means_of_rows
+from manifold_shap.players import Players
+from manifold_shap.spaces import Probability
+from manifold_shap.surrogate.fit import fit_surrogate
+from manifold_shap.surrogate.labels import fit_label_surrogate
+from manifold_shap.surrogate.task import SurrogateOptions
+from manifold_shap.training.rows import TrainingRows, training_rows
+from manifold_shap.values import ValueFunction, model_for
+from manifold_shap.values.forwarding import ForwardingValue
+
+if TYPE_CHECKING:
+    from manifold_shap.tables.codebook import Codebook
+    from manifold_shap.tables.schema import Schema
+
+# From labelled rows to m and h.
+Learner = Callable[[TrainingRows, Int64[Tensor, " rows"]], tuple[ValueFunction, ValueFunction]]
+# Players whose coalitions are all evaluated.
+_FEW = 10
+# Estimators whose error for a row has a mean of its own, which a mean over rows keeps.
+_BIASED = ("kernel", "sample_reuse", "adaptive")
+
+
+class CorrectedValue(ForwardingValue):
+    """w(x, S): values of a model's surrogate, moved by what one of the labels says is missed.
+
+    Its outputs are no distribution: those of one row are all moved alike.
+
+    Attributes:
+        labels: h, of the same players and outputs.
+
+    Args:
+        value: m.
+        labels: h.
+        mean: of the model's outputs over the rows that are scored, m of nobody.
+        share: of each class among them, h of nobody.
+    """
+
+    def __init__(
+        self,
+        value: ValueFunction,
+        labels: ValueFunction,
+        mean: Float[Tensor, " outputs"],
+        share: Float[Tensor, " outputs"],
+    ) -> None:
+        super().__init__(value)
+        self.labels, self.mean, self.share = labels, mean, share
+
+    def values(
+        self,
+        x: Float[Tensor, "batch *event"],
+        mask: Bool[Tensor, "batch m players"],
+        keys: Int64[Tensor, "batch m"],
+    ) -> Float[Tensor, "batch m outputs"]:
+        m, h = (each.values(x, mask, keys) for each in (self.value, self.labels))
+        return _moved(m, h, self.prediction(x)[:, None])
+
+    def base(self, x: Float[Tensor, "batch *event"]) -> Float[Tensor, "batch outputs"]:
+        return _moved(self.mean, self.share, self.prediction(x))
+
+
+def _moved(m: Tensor, h: Tensor, prediction: Tensor) -> Tensor:
+    return m + (h * (prediction - m)).sum(-1, keepdim=True)
+
+
+def corrected_global_values(
+    model: Any,
+    x: Any,
+    y: Any,
+    *,
+    folds: int = 5,
+    estimator: Callable[..., Explanation] | None = None,
+    learn: Learner | None = None,
+    players: Players | Mapping[str, Any] | None = None,
+    schema: "Schema | Codebook | None" = None,
+    **options: Unpack[SurrogateOptions],
+) -> GlobalValues:
+    """Global Shapley values of a classifier, with standard errors that hold the learning error.
+
+    `global_values` of a learned value function are off by what its training has missed, which its
+    standard errors do not tell. Here two surrogates are learned on all folds but one, of the
+    model's outputs and of the labels, and together take the error of first order off the values of
+    the rows in that fold. The rows have to be others than the model was trained on. Of a player
+    that tells nothing of the label, standard errors are too small.
+
+    Args:
+        model: a classifier; see `as_model`.
+        x: labelled rows, `[rows, *event]`, or a frame.
+        y: their classes: names, or positions where no name is a number.
+        folds: parts of the rows. Each is explained by what was learned on all others.
+        estimator: of Shapley values, called as `estimator(value, x, seed=...)`, and unbiased for
+            each row: `exact_shapley`, the usual one of up to 10 players; `permutation_shapley`,
+            that of more, with a pair of orders for each row; or `coalition_shapley`.
+        learn: from rows and positions of their classes to value functions of the model and of the
+            labels; by default two perceptrons, see `fit_surrogate`.
+        players, schema: see `fit_surrogate`.
+        options: of the networks and their trainings, see `SurrogateOptions`.
+
+    Raises:
+        TypeError, ValueError: see `fit_surrogate`; labels that are no classes of the model, or not
+            as many as rows; a regression; more folds than rows; an estimator that is biased.
+
+    >>> x = torch.randn(90, 2, generator=torch.Generator().manual_seed(0))
+    >>> few = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 5}}
+    >>> model = lambda x: torch.stack((x[:, 0], -x[:, 0]), dim=1)
+    >>> values = corrected_global_values(model, x, (x[:, 0] < 0).long(), folds=2, hidden=[8], **few)
+    >>> values.players, values.efficiency_gap < 1e-5
+    (('x0', 'x1'), True)
+    """
+    seed = options.get("seed", 0)
+    rows = training_rows(x, x, seed, players, schema)
+    wrapped = model_for(model, rows.train[:64], Probability(), rows.codebook)
+    _check_order(x, y)
+    true = class_positions(y, wrapped.classes)
+    if len(true) != len(rows.train):
+        raise ValueError(
+            f"Expected one label for each of the {len(rows.train)} rows but got {len(true)}."
+        )
+    folds = check_whole("folds", folds, 2, len(true))
+
+    def usual(rows: TrainingRows, labels: Tensor) -> tuple[ValueFunction, ValueFunction]:
+        of_rows: Any = {"players": rows.players, "schema": rows.schema}
+        value = fit_surrogate(wrapped, rows.train, **of_rows, **options)
+        return value, fit_label_surrogate(rows, labels, wrapped.classes, **options)
+
+    prediction = wrapped(rows.train, scale="probabilities")
+    mean = prediction.mean(0)
+    share = F.one_hot(true, len(wrapped.classes)).to(mean.dtype).mean(0)
+    order = torch.randperm(len(true), generator=torch.Generator().manual_seed(seed))
+    parts = order.tensor_split(folds)
+    found: list[Tensor] = []
+    made_by: dict[str, Any] = {}
+    for k, part in enumerate(parts):
+        others = torch.cat([*parts[:k], *parts[k + 1 :]])
+        value, labels = (learn or usual)(rows._replace(train=rows.train[others]), true[others])
+        game = CorrectedValue(value, labels, mean, share)
+        explained = (estimator or _unbiased)(game, rows.train[part], seed=seed + k)
+        _check_unbiased(explained)
+        found.append(explained.phi.double()[torch.arange(len(part)), :, true[part]])
+        made_by = {**explained.made_by, "folds": folds}
+    return means_of_rows(
+        torch.cat(found),
+        accuracy=prediction[torch.arange(len(true)), true].double().mean().item(),
+        offset=(mean.double() @ share.double()).item(),
+        players=rows.players.names,
+        made_by=made_by,
+    )
+
+
+def _check_order(x: Any, y: Any) -> None:
+    of_x, of_y = row_labels(x), row_labels(y)
+    if of_x is not None and of_y is not None and of_x != of_y:
+        raise ValueError(
+            f"Expected labels in the order of the rows, {shown(of_x, 3)}, but the index of `y` has "
+            f"{shown(of_y, 3)}; pass `y.loc[x.index]`."
+        )
+
+
+def _unbiased(value: ValueFunction, x: Tensor, seed: int) -> Explanation:
+    if len(value.players) <= _FEW:
+        return exact_shapley(value, x, seed=seed)
+    return permutation_shapley(value, x, permutations=2, seed=seed)
+
+
+def _check_unbiased(explained: Explanation) -> None:
+    name = explained.made_by.get("estimator")
+    if name in _BIASED:
+        raise ValueError(
+            f"Expected an `estimator` without bias for a single row but got {name!r}, whose bias "
+            "a mean over rows keeps; use `permutation_shapley`, `coalition_shapley` or "
+            "`exact_shapley`."
+        )

@@ -17,6 +17,7 @@ from .estimators import auto_shapley as auto_shapley
 from .estimators import coalition_shapley as coalition_shapley
 from .estimators import exact_shapley as exact_shapley
 from .estimators import kernel_shapley as kernel_shapley
+from .estimators import odd_shapley as odd_shapley
 from .estimators import permutation_shapley as permutation_shapley
 from .estimators import sample_reuse_shapley as sample_reuse_shapley
 from .estimators import shapley_interactions as shapley_interactions

@@ -629,6 +629,9 @@ ESTIMATORS = {
         ms.coalition_shapley, {"coalitions": 64}, None, {"coalitions": 32}, linear=False
     ),
     "kernel": Estimator(ms.kernel_shapley, {"evaluations": 40}, {"evaluations": 14}, dummies=False),
+    "odd": Estimator(
+        ms.odd_shapley, {"evaluations": 40}, {"evaluations": 14}, linear=False, dummies=False
+    ),
     "sample_reuse": Estimator(
         ms.sample_reuse_shapley, {"evaluations": 40}, {"evaluations": 14}, dummies=False
     ),

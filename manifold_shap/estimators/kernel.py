@@ -30,14 +30,15 @@ from manifold_shap import _random
 from manifold_shap._checks import to_tensor
 from manifold_shap._messages import check_choice
 from manifold_shap.estimators.evaluator import Evaluator
+from manifold_shap.estimators.pairs import LAWS, Pairs, choose_pairs
 from manifold_shap.estimators.ragged import by_player_count
-from manifold_shap.estimators.regression import LAWS, Pairs, Regression, choose_pairs
+from manifold_shap.estimators.regression import Regression
 from manifold_shap.explanation import Explanation
 from manifold_shap.values.selected import Outputs
 
 # Numbers of all pairs of some rows that are in memory together: not by `batch_size`, on which the
 # rounding of sums would then depend.
-_MOST_NUMBERS = 2**24
+MOST_NUMBERS = 2**24
 
 Estimate = tuple[Float[Tensor, "rows players outputs"], Float[Tensor, "rows players *errors"]]
 
@@ -100,7 +101,7 @@ def kernel_shapley(
         return beta, regression.covariance(regression.inverse, errors, game.crossed)
 
     made_by = {"estimator": "kernel", "law": law}
-    return _explained(game, regression.pairs, least_squares, made_by, seed)
+    return explained(game, regression.pairs, least_squares, made_by, seed)
 
 
 @by_player_count
@@ -164,7 +165,7 @@ def sample_reuse_shapley(
             covariance = plain.covariance(identity, drawn, game.crossed)
             return plain.moment(y) + known[rows], covariance
 
-        return _explained(game, plain.pairs, reused, {**made_by, "start": "given"}, seed)
+        return explained(game, plain.pairs, reused, {**made_by, "start": "given"}, seed)
     regression = Regression.of_game(game, evaluations, "leverage", seed, spare=1)
     pairs = regression.pairs
 
@@ -178,7 +179,7 @@ def sample_reuse_shapley(
         covariance = regression.covariance(identity, errors, game.crossed)
         return mean + regression.moment(left), covariance
 
-    return _explained(game, pairs, corrected, made_by, seed)
+    return explained(game, pairs, corrected, made_by, seed)
 
 
 def _centred(start: Any, game: Evaluator) -> Float[Tensor, "rows players outputs"]:
@@ -194,7 +195,7 @@ def _centred(start: Any, game: Evaluator) -> Float[Tensor, "rows players outputs
     return start - start.mean(1, keepdim=True)
 
 
-def _explained(
+def explained(
     game: Evaluator,
     pairs: Pairs,
     estimate: Callable[[Tensor, Tensor], Estimate],
@@ -215,7 +216,7 @@ def _explained(
         keys = _random.fold(game.keys(seed)[:, None], torch.arange(count))
     else:  # Values are exact for draws that are the same for all coalitions.
         keys = game.keys()[:, None].expand(-1, count)
-    step = max(1, _MOST_NUMBERS // max(1, count * outputs ** (2 if game.crossed else 1)))
+    step = max(1, MOST_NUMBERS // max(1, count * outputs ** (2 if game.crossed else 1)))
     found = []
     with game.bar(instances * count, "coalitions", "pair") as bar:
         for rows in torch.arange(instances).split(step):

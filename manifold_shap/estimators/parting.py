@@ -33,7 +33,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from manifold_shap.estimators.regression import Pairs
+from manifold_shap.estimators.pairs import Pairs
 
 # Up to so many pairs of players the equations are solved by a factorisation, for many rows at a
 # time; beyond it by conjugate gradients, which never hold a matrix of pairs by pairs.

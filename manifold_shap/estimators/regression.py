@@ -14,102 +14,20 @@ coalitions alone, which all rows and outputs share: it is factorised once.
 """
 
 import itertools
-import math
 from collections.abc import Iterator
 from functools import cached_property
-from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from manifold_shap.coalitions import LeverageScores, ShapleyKernel, all_coalitions, sample_subsets
 from manifold_shap.estimators.evaluator import Evaluator
+from manifold_shap.estimators.pairs import PAIRS_PER_PART, Pairs, choose_pairs
 
-EVALUATIONS_PER_PLAYER = 64
-LAWS: dict[str, type[LeverageScores | ShapleyKernel]] = {
-    "leverage": LeverageScores,
-    "kernel": ShapleyKernel,
-}
-# Pairs that are made, or in memory as float64, at a time.
-_PAIRS_PER_PART = 4096
 # Pairs that do not determine all values are drawn again, at most so often.
 _MOST_DRAWS = 10_000
 # What is smaller, relative to one, counts as rounding error of float64.
 _ROUNDING = 1e-10
-
-
-class Pairs(NamedTuple):
-    """Coalitions, each paired with its complement.
-
-    Attributes:
-        mask: one of the two, neither empty nor full, `[pairs, players]`.
-        weight: w in the sum over pairs, `[pairs]`.
-        sampled: how many were drawn, independently: the last ones. The others are all pairs of
-            their sizes.
-    """
-
-    mask: Bool[Tensor, "pairs players"]
-    weight: Float[Tensor, " pairs"]
-    sampled: int
-
-    @property
-    def drawn(self) -> Bool[Tensor, "pairs 1"]:
-        """Which pairs were drawn."""
-        number = torch.arange(len(self.mask), device=self.mask.device)
-        return (number >= len(number) - self.sampled)[:, None]
-
-    def coalitions(self, start: int, stop: int) -> Bool[Tensor, "coalitions players"]:
-        """Those from number start to stop, where a complement follows its coalition."""
-        number = torch.arange(start, stop, device=self.mask.device)
-        return self.mask[number // 2] ^ (number % 2 == 1)[:, None]
-
-
-def choose_pairs(
-    game: Evaluator, evaluations: int | None, law: str, seed: int, least: int = 2
-) -> Iterator[Pairs]:
-    """All pairs where the budget covers them, otherwise samples of the law, one after another.
-
-    Args:
-        game: the evaluator.
-        evaluations: coalitions per row.
-        law: one of `LAWS`.
-        seed: of the draws.
-        least: coalitions per row that determine the values.
-
-    Yields:
-        All pairs each time, or an independent sample each time.
-
-    Raises:
-        ValueError: an odd number of coalitions per row, or fewer than `least`.
-    """
-    players = len(game.players)
-    if evaluations is None:
-        evaluations = max(2, EVALUATIONS_PER_PLAYER * (players - 1))
-    if evaluations % 2:
-        raise ValueError(
-            "Expected `evaluations` to be a positive even number (coalitions come with their "
-            f"complements) but got {evaluations}."
-        )
-    least, count = min(least, 2**players - 2), evaluations // 2
-    if evaluations < least:
-        raise ValueError(
-            f"Expected `evaluations` of at least {least} for {players} players but got "
-            f"{evaluations}; fewer coalitions do not determine so many values."
-        )
-    if count >= 2 ** (players - 1) - 1:
-        # Every coalition without the last player; the complements are those with that player.
-        mask = all_coalitions(players - 1)[1:]
-        mask = torch.cat((mask, mask.new_zeros(len(mask), 1)), dim=1)
-        drawn: Iterator[Pairs] = itertools.repeat(Pairs(mask, 2 * kernel_weight(mask), 0))
-    else:
-        generator = torch.Generator().manual_seed(seed)
-        # Errors over drawn pairs miss the noise of values at sizes that are enumerated.
-        whole = range(1, 1 if game.sampled else (players + 1) // 2)
-        probability = LAWS[law](players).size_probability
-        drawn = (draw_pairs(probability, count, generator, whole) for _ in itertools.count())
-    for pairs in drawn:
-        yield Pairs(pairs.mask.to(game.device), pairs.weight.to(game.device), pairs.sampled)
 
 
 class Regression:
@@ -124,7 +42,13 @@ class Regression:
 
     @classmethod
     def of_game(
-        cls, game: Evaluator, evaluations: int | None, law: str, seed: int, spare: int = 0
+        cls,
+        game: Evaluator,
+        evaluations: int | None,
+        law: str,
+        seed: int,
+        spare: int = 0,
+        once: bool = False,
     ) -> "Regression":
         """The regression on the first pairs by a law that determine all values.
 
@@ -134,13 +58,14 @@ class Regression:
             law: one of `LAWS`.
             seed: of the draws.
             spare: 1 where values must be determined without any one of the drawn pairs, too.
+            once: see `choose_pairs`.
 
         Raises:
             ValueError: an odd number of coalitions per row, or fewer than two for each player and
                 two for a spare pair.
         """
         least = 2 * (len(game.players) + spare)
-        draws = choose_pairs(game, evaluations, law, seed, least)
+        draws = choose_pairs(game, evaluations, law, seed, least, once)
         for pairs in itertools.islice(draws, _MOST_DRAWS):
             found = cls(pairs)
             determined = not bool(found.inverse.isnan().any())
@@ -235,48 +160,8 @@ class Regression:
 
     def _parts(self) -> Iterator[tuple[slice, Tensor, Tensor]]:
         """Numbers of some pairs, with their u `[part, players]` and w."""
-        mask, weight, _ = self.pairs
-        for start in range(0, len(mask), _PAIRS_PER_PART):
-            part = slice(start, start + _PAIRS_PER_PART)
+        mask, weight = self.pairs.mask, self.pairs.weight
+        for start in range(0, len(mask), PAIRS_PER_PART):
+            part = slice(start, start + PAIRS_PER_PART)
             u = mask[part].double()
             yield part, u - u.mean(1, keepdim=True), weight[part]
-
-
-def draw_pairs(
-    probability: Float[Tensor, " sizes"], count: int, generator: torch.Generator, whole: range
-) -> Pairs:
-    """Pairs, drawn by the size of a coalition.
-
-    Args:
-        probability: of the sizes 1, 2, ..., n-1, up to a factor.
-        count: of pairs.
-        generator: of the draws.
-        whole: sizes below half of the players at which all pairs are taken, each once, as long as
-            as many are expected. Complements have the others, with the same probability. There are
-            more pairs than are drawn, so that some sizes are always left.
-    """
-    players, probability = len(probability) + 1, probability.clone()
-    taken, left = [torch.zeros(0, players, dtype=torch.bool)], count
-    for size in whole:
-        expected = 2 * left * float(probability[size - 1] / probability.sum())
-        if expected < math.comb(players, size):
-            break
-        members = torch.tensor(list(itertools.combinations(range(players), size)))
-        mask = torch.zeros(len(members), players, dtype=torch.bool)
-        taken.append(mask.scatter_(1, members, True))
-        probability[[size - 1, players - size - 1]] = 0
-        left -= len(taken[-1])
-    enumerated = torch.cat(taken)
-    probability /= probability.sum()
-    sizes = 1 + torch.multinomial(probability, left, replacement=True, generator=generator)
-    drawn = [sample_subsets(some, players, generator) for some in sizes.split(_PAIRS_PER_PART)]
-    weight = players / (sizes * (players - sizes) * probability[sizes - 1]) / left
-    mask = torch.cat((enumerated, *drawn))
-    return Pairs(mask, torch.cat((2 * kernel_weight(enumerated), weight)), left)
-
-
-def kernel_weight(mask: Bool[Tensor, "coalitions players"]) -> Float[Tensor, " coalitions"]:
-    """w in the sum over all coalitions."""
-    n = mask.shape[1]
-    by_size = [0.0, *(n / (size * (n - size) * math.comb(n, size)) for size in range(1, n))]
-    return torch.tensor(by_size, dtype=torch.float64)[mask.sum(1)]

@@ -14,7 +14,8 @@ from torch import Tensor
 from manifold_shap import _random
 from manifold_shap.estimators.evaluator import Evaluator, diagonal
 from manifold_shap.estimators.parting import Parting, equal_shares
-from manifold_shap.estimators.regression import Pairs, Regression, draw_pairs, kernel_weight
+from manifold_shap.estimators.pairs import draw_pairs
+from manifold_shap.estimators.regression import Regression
 
 # How often a sampled value function is evaluated at single players, for the error of its draws.
 REPEATS = 4
@@ -79,13 +80,11 @@ class SampledPairs:
         whole = range(2, 2 if game.sampled else (players + 1) // 2)
         generator = torch.Generator().manual_seed(seed)
         count = evaluations // 2 - self._repeats * players
-        mask, weight, sampled = draw_pairs(probability, count, generator, whole)
-        self.drawn = Pairs(mask.to(device), weight.to(device), sampled)
-        alone = torch.eye(players, dtype=torch.bool)
-        weight = torch.cat((2 * kernel_weight(alone), weight)).to(device)
-        every = Pairs(torch.cat((alone, mask)).to(device), weight, sampled)
+        self.drawn = draw_pairs(probability, count, generator, whole).to(device)
+        alone = torch.eye(players, dtype=torch.bool, device=device)
+        every = self.drawn.after(alone)
         self._regression, self._parting = Regression(every), Parting(self.drawn)
-        mask = torch.cat((alone.repeat(self._repeats, 1), mask)).to(device)
+        mask = torch.cat((alone.repeat(self._repeats, 1), self.drawn.mask))
         self._evaluated = every._replace(mask=mask)
         keys = game.keys(seed)[:, None]
         if game.sampled:  # A coalition and its complement share their draws.

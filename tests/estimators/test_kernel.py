@@ -17,7 +17,8 @@ from torch import Tensor
 import manifold_shap as ms
 from manifold_shap import kernel_shapley, sample_reuse_shapley
 from manifold_shap.estimators.evaluator import Evaluator
-from manifold_shap.estimators.regression import LAWS, Pairs, Regression
+from manifold_shap.estimators.pairs import LAWS, Pairs
+from manifold_shap.estimators.regression import Regression
 from tests.examples import Drawn, Recorded, Table, table, uniform
 
 few = settings(deadline=None, max_examples=15)
@@ -225,8 +226,8 @@ def test_batch_size_does_not_change_a_number(law: str, batch_size: int) -> None:
 def test_many_pairs_and_rows_come_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     game, x = Recorded(table(12), 12, classes=3), uniform(7, 12)
     whole = kernel_shapley(game, x, evaluations=500)
-    monkeypatch.setattr("manifold_shap.estimators.regression._PAIRS_PER_PART", 37)
-    monkeypatch.setattr("manifold_shap.estimators.kernel._MOST_NUMBERS", 3 * 250 * 4)
+    monkeypatch.setattr("manifold_shap.estimators.regression.PAIRS_PER_PART", 37)
+    monkeypatch.setattr("manifold_shap.estimators.kernel.MOST_NUMBERS", 3 * 250 * 4)
     parts = kernel_shapley(game, x, evaluations=500)
     torch.testing.assert_close(parts.phi, whole.phi, rtol=0, atol=1e-6)
     torch.testing.assert_close(parts.covariance, whole.covariance, rtol=1e-5, atol=1e-8)

@@ -9,7 +9,7 @@ from torch import Tensor
 import manifold_shap as ms
 from manifold_shap.coalitions import all_coalitions
 from manifold_shap.estimators import parting
-from manifold_shap.estimators.regression import Pairs, kernel_weight
+from manifold_shap.estimators.pairs import Pairs
 from tests.contracts import devices
 from tests.examples import Drawn, Game, Recorded, Watched, table, uniform
 
@@ -60,7 +60,7 @@ def test_the_fit_to_all_coalitions_is_the_index(
     alone = [(mask.sum(1) == 1) & mask[:, k] for k in range(players - 1)]
     alone_losses = torch.cat((*(c[:, one] for one in alone), c[:, last]), dim=1)
     inner = (size >= 2) & (size <= players - 2)
-    fit = parting.Parting(Pairs(mask[inner], 2 * kernel_weight(mask[inner]), 0))
+    fit = parting.Parting(Pairs.all_of(mask[inner]))
     fitted, _ = fit.fit(fit.losses(c[:, inner], alone_losses))
     found = (fitted + parting.equal_shares(alone_losses)).permute(1, 2, 0)[None]
     expected = ms.shapley_interactions(game, x).values.double()

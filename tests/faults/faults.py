@@ -39,7 +39,7 @@ FAULTS = (
     ),
     Fault(
         "a wrong weight of the regression",
-        "estimators/regression.py",
+        "estimators/pairs.py",
         "n / (size * (n - size) * math.comb(n, size))",
         "n / (size * math.comb(n, size))",
         ("tests/estimators/test_kernel.py",),

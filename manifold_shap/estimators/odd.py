@@ -1,0 +1,292 @@
+"""Estimates Shapley values by a regression with interactions of all odd orders.
+
+KernelSHAP fits an additive game to pairs of complementary coalitions; what the game has beyond that
+is noise to it. Here a game g of interactions is fitted as well (see `odd_games`):
+
+    minimise Σ w (y - uᵀβ - g(S))² + λ |g|²,
+
+with w, u and y as in `regression`, and |g| the norm that belongs to the covariance k: kernel ridge
+regression with the additive part free of a penalty. The values are those of the fit, β + φ(g), both
+in closed form. Since β is the fit of KernelSHAP to y - g, the estimate is φ(g) + φ(v - g) with the
+second term estimated: g is a control variate, and need not be true.
+
+What is not known beforehand, the relevance of each player to interactions and λ, is chosen for each
+row by the error of predicted pairs that were left out, which least squares give in closed form. The
+relevances begin as equal ones and as the sizes of the players' coefficients; then players have that
+with which they are part of the interactions found so far, as long as this predicts better.
+
+Fumagalli et al. (2026) fit odd games by interactions that trees select, Fumagalli et al. (2025) by
+all of low order; a covariance needs neither trees nor a limit of the order.
+"""
+
+import math
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from manifold_shap.estimators.evaluator import Evaluator
+from manifold_shap.estimators.odd_games import OddGames, relevances
+from manifold_shap.estimators.kernel import MOST_NUMBERS, Estimate, explained
+from manifold_shap.estimators.pairs import Pairs
+from manifold_shap.estimators.ragged import by_player_count
+from manifold_shap.estimators.regression import Regression
+from manifold_shap.explanation import Explanation
+from manifold_shap.values.selected import Outputs
+
+# Pairs by which relevances are chosen, for each player and at least; and those whose sections span
+# the games of the fit.
+_CHOOSING_EACH, _CHOOSING = 4, 256
+_CENTRES = 512
+# Penalties, relative to the mean variance of the interactions of a pair.
+_PENALTIES = torch.logspace(-3, 3, 13, dtype=torch.float64)
+# Relevances are powers of involvements, in up to so many rounds.
+_POWERS, _ROUNDS = (0.5, 1.0), 4
+_LEAST_COEFFICIENT, _LEAST_INVOLVEMENT = 0.02, 1e-4
+# Added to the covariance of the centres, relative to their variances.
+_JITTER = 1e-7
+_SMALLEST = 1e-30
+
+
+@by_player_count
+def odd_shapley(
+    value: Any,
+    x: Any,
+    *,
+    evaluations: int | None = None,
+    outputs: Outputs = None,
+    seed: int = 0,
+    batch_size: int | None = None,
+    progress: bool | None = None,
+) -> Explanation:
+    """Estimate Shapley values by least squares with interactions of all odd orders.
+
+        >>> game = lambda x, mask: (x[:, None] + mask).prod(-1, keepdim=True)
+        >>> x = torch.tensor([[1.0, 2.0, 3.0, 1.0, 2.0]])
+        >>> exact = game(x, torch.ones(1, 1, 5)) - game(x, torch.zeros(1, 1, 5))
+        >>> explanation = odd_shapley(game, x, evaluations=20)
+        >>> bool(torch.isclose(explanation.phi.sum(), exact.sum()))
+        True
+
+    Coalitions come with their complements, as many of every size, none twice. The fit takes a
+    fraction of a second per row, whatever the value function, and all outputs share it: this is for
+    value functions that take as long, or longer. Of games of few interactions, such as trees, the
+    error is a small part of that of `kernel_shapley`.
+
+    Args:
+        value: a `ValueFunction`, or a callable; see `as_value_function`.
+        x: rows to explain, `[instances, *event]`. All are evaluated at the same coalitions.
+        evaluations: coalitions per row, an even number, at least two for each player; by default
+            64 for each player but one. With 2^n - 2 or more, all are taken and the result is exact,
+            for the draws of a sampled value function.
+        outputs: those to explain: names or positions, or how many of those with the largest mean
+            predictions; by default all. See `ValueFunction.select`.
+        seed: of the coalitions. Same seed, same answer, for any `batch_size`.
+        batch_size: model rows per call; changes memory and time, not the numbers.
+        progress: show a bar on work of more than two seconds; by default where a person looks.
+
+    Returns:
+        An explanation with standard errors over pairs, from coalitions and draws, by the jackknife;
+        NaN (unknown) where the fit depends on one pair alone, or where all coalitions share the
+        draws of a sampled value function.
+
+    Raises:
+        ValueError: an odd `evaluations`, or too few of them.
+    """
+    game = Evaluator(value, x, batch_size, progress)
+    regression = Regression.of_game(game, evaluations, "leverage", seed, once=True)
+    fit = _Fit(regression, game.crossed)
+    return explained(game, regression.pairs, fit.values, {"estimator": "odd"}, seed)
+
+
+class _Fit:
+    """Values of rows and outputs from the same pairs.
+
+    Args:
+        regression: of these pairs on additive games.
+        crossed: whether to give covariances between outputs.
+    """
+
+    def __init__(self, regression: Regression, crossed: bool) -> None:
+        self.regression, self.crossed = regression, crossed
+        pairs, device = regression.pairs, regression.pairs.mask.device
+        count, players = pairs.mask.shape
+        # Any generator will do: pairs are drawn already, here some are chosen.
+        order = torch.randperm(count, generator=torch.Generator().manual_seed(count)).to(device)
+        some = order[: max(_CHOOSING, _CHOOSING_EACH * players)]
+        self.centres = order[:_CENTRES]
+        few = Pairs(pairs.mask[some], pairs.weight[some], len(some), pairs.missing[some])
+        self.few, self.some = Regression(few), some
+        if bool(self.few.inverse.isnan().any()):
+            self.few, self.some = regression, torch.arange(count, device=device)
+
+    def values(self, y: Float[Tensor, "rows pairs outputs"], rows: Tensor) -> Estimate:
+        """β and the covariance of its errors."""
+        del rows
+        pairs = self.regression.pairs
+        if pairs.sampled == 0:
+            beta = self.regression.fit(y)
+            return beta, self.regression.covariance(self.regression.inverse, y * 0, self.crossed)
+        each = len(pairs.mask) * max(len(self.centres), y.shape[2] * pairs.mask.shape[1])
+        parts = [self._of(some) for some in y.split(max(1, MOST_NUMBERS // each))]
+        beta, variance = (torch.cat(some) for some in zip(*parts, strict=True))
+        return beta, variance
+
+    def _of(self, y: Float[Tensor, "rows pairs outputs"]) -> Estimate:
+        relevance = self._relevance(y[:, self.some])
+        ridge = _Ridge(self.regression, OddGames(relevance), self.centres)
+        losses = ridge.losses(y)
+        return ridge.values(y, _PENALTIES.to(y.device)[losses.argmin(0)], self.crossed)
+
+    def _relevance(self, y: Float[Tensor, "rows pairs outputs"]) -> Float[Tensor, "rows players"]:
+        """Of all players to the interactions of each row, for all of its outputs."""
+        beta = self.few.fit(y)
+        error = (self.few.pairs.weight[:, None] * self.few.residual(y, beta).square()).mean(1)
+        # Outputs count alike, each by what additive games leave of it.
+        scale = torch.where(error > _SMALLEST, error, torch.inf).rsqrt()
+        own = (beta * scale[:, None]).square().sum(2).sqrt()
+        own = own / own.amax(1, keepdim=True).clamp(min=_SMALLEST) + _LEAST_COEFFICIENT
+        best = _Best(len(y), own)
+        every = torch.arange(len(y), device=y.device)
+        self._try(best, every, y, scale, torch.ones_like(own[:1]))
+        self._try(best, every, y, scale, own)
+        for _ in range(_ROUNDS):
+            involved = best.involved / best.involved.amax(1, keepdim=True).clamp(min=_SMALLEST)
+            better = torch.zeros(len(y), dtype=torch.bool, device=y.device)
+            for power in _POWERS:
+                weights = (involved[every] + _LEAST_INVOLVEMENT) ** power
+                better[every] |= self._try(best, every, y[every], scale[every], weights)
+            every = better.nonzero()[:, 0]
+            if len(every) == 0:
+                break
+        return best.relevance
+
+    def _try(
+        self, best: "_Best", rows: Tensor, y: Tensor, scale: Tensor, weights: Tensor
+    ) -> Tensor:
+        """Take the relevances of these weights for those of the rows where they predict better."""
+        relevance = relevances(weights)
+        everything = torch.arange(len(self.some), device=y.device)
+        ridge = _Ridge(self.few, OddGames(relevance), everything)
+        losses, penalty = ridge.losses(y).min(0)
+        coefficients = ridge.coefficients(y * scale[:, None], _PENALTIES.to(y.device)[penalty])
+        involved = ridge.games.involvement(ridge.z, coefficients)
+        loss = (losses * scale.square()).sum(1)
+        return best.update(rows, loss, relevance.expand_as(involved), involved)
+
+
+class _Best:
+    """The relevances that predict best so far."""
+
+    def __init__(self, rows: int, like: Float[Tensor, "rows players"]) -> None:
+        self.loss = like.new_full((rows,), math.inf)
+        self.relevance, self.involved = torch.zeros_like(like), torch.zeros_like(like)
+
+    def update(
+        self, rows: Int64[Tensor, " some"], loss: Tensor, relevance: Tensor, involved: Tensor
+    ) -> Tensor:
+        """Which of the rows got better."""
+        better = loss < self.loss[rows]
+        where = rows[better]
+        self.loss[where], self.involved[where] = loss[better], involved[better]
+        self.relevance[where] = relevance[better]
+        return better
+
+
+class _Ridge:
+    """Penalised least squares on interactions, after additive games, for any penalty.
+
+    Everything is multiplied by √w. Interactions are spanned by sections of their covariance at
+    some of the pairs, in an orthonormal basis, turned to the principal axes of what additive games
+    leave of it.
+
+    Args:
+        regression: on additive games.
+        games: random games of each row.
+        centres: the pairs whose sections are taken.
+    """
+
+    def __init__(
+        self, regression: Regression, games: OddGames, centres: Int64[Tensor, " m"]
+    ) -> None:
+        self.regression, self.games = regression, games
+        pairs = regression.pairs
+        z = 2 * pairs.mask.double() - 1
+        self.z, self.root = z[centres], pairs.weight.sqrt()
+        covariance = games.covariance(self.z, self.z)
+        jitter = _JITTER * covariance.diagonal(dim1=1, dim2=2).mean(1)[:, None].expand(
+            -1, len(centres)
+        )
+        self.lower = torch.linalg.cholesky(covariance + jitter.diag_embed())
+        sections = self.root[:, None] * games.covariance(z, self.z)
+        whitened = torch.linalg.solve_triangular(self.lower.mT, sections, upper=True, left=False)
+        self.additive = self.root[:, None] * (
+            pairs.mask.double() - pairs.mask.double().mean(1, keepdim=True)
+        )
+        self.to_beta = regression.inverse @ self.additive.T
+        self.of_additive = self.to_beta @ whitened
+        left = whitened - self.additive @ self.of_additive
+        values, vectors = torch.linalg.eigh(left.mT @ left)
+        self.strength, self.axes = values.clamp(min=0), vectors
+        self.left = left @ vectors
+        self.unit = self.strength.sum(1)[:, None] / len(z)
+
+    def losses(
+        self, y: Float[Tensor, "rows pairs outputs"]
+    ) -> Float[Tensor, "penalties rows outputs"]:
+        """Mean squares of the errors of pairs that are left out, for every penalty."""
+        penalties = _PENALTIES.to(y.device)[:, None, None].expand(-1, len(y), y.shape[2])
+        return torch.stack([self.left_out(y, some).square().mean(1) for some in penalties])
+
+    def left_out(
+        self, y: Float[Tensor, "rows pairs outputs"], penalty: Float[Tensor, "rows outputs"]
+    ) -> Float[Tensor, "rows pairs outputs"]:
+        """√w times the errors of each pair in the fit to all others."""
+        shrunk = self._shrunk(penalty)
+        rest = self._rest(y)
+        errors = rest - self.left @ (shrunk * (self.left.mT @ rest))
+        own = self.regression.leverage[:, None] + self.left.square() @ shrunk
+        return errors / (1 - own).clamp(min=1e-9)
+
+    def coefficients(
+        self, y: Float[Tensor, "rows pairs outputs"], penalty: Float[Tensor, "rows outputs"]
+    ) -> Float[Tensor, "rows m outputs"]:
+        """Of the sections of the covariance."""
+        found = self.axes @ (self._shrunk(penalty) * (self.left.mT @ self._rest(y)))
+        return torch.linalg.solve_triangular(self.lower.mT, found, upper=True)
+
+    def values(
+        self,
+        y: Float[Tensor, "rows pairs outputs"],
+        penalty: Float[Tensor, "rows outputs"],
+        crossed: bool,
+    ) -> Estimate:
+        """Shapley values less equal shares, and the jackknife's covariance of their errors."""
+        shrunk = self._shrunk(penalty)
+        own = torch.linalg.solve_triangular(
+            self.lower, self.games.shapley(self.z), upper=False
+        )
+        to_values = (own.mT - self.of_additive) @ self.axes
+        beta = self.to_beta @ (self.root[:, None] * y) + to_values @ (
+            shrunk * (self.left.mT @ self._rest(y))
+        )
+        errors = self.left_out(y, penalty)
+        pairs = self.regression.pairs
+        errors = torch.where(self.regression.essential, torch.nan, errors)
+        errors = errors * pairs.missing.sqrt()[:, None]
+        # A pair's part in every value, times its error, is what leaving it out would change.
+        change = torch.einsum("bnm,bmo,bpm->bnpo", to_values, shrunk, self.left)
+        change = (change + self.to_beta[:, :, None]) * errors[:, None]
+        if crossed:
+            return beta, torch.einsum("bnpo,bnpq->bnoq", change, change)
+        return beta, change.square().sum(2)
+
+    def _rest(self, y: Tensor) -> Float[Tensor, "rows pairs outputs"]:
+        """√w times what additive games leave of y."""
+        y = self.root[:, None] * y
+        return y - self.additive @ (self.to_beta @ y)
+
+    def _shrunk(self, penalty: Tensor) -> Float[Tensor, "rows m outputs"]:
+        """Of every axis, one over what it counts with the penalty."""
+        return 1 / (self.strength[..., None] + (self.unit * penalty)[:, None])

@@ -27,8 +27,8 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from manifold_shap.estimators.evaluator import Evaluator
-from manifold_shap.estimators.odd_games import OddGames, relevances
 from manifold_shap.estimators.kernel import MOST_NUMBERS, Estimate, explained
+from manifold_shap.estimators.odd_games import OddGames, relevances
 from manifold_shap.estimators.pairs import Pairs
 from manifold_shap.estimators.ragged import by_player_count
 from manifold_shap.estimators.regression import Regression
@@ -89,7 +89,9 @@ def odd_shapley(
     Returns:
         An explanation with standard errors over pairs, from coalitions and draws, by the jackknife;
         NaN (unknown) where the fit depends on one pair alone, or where all coalitions share the
-        draws of a sampled value function.
+        draws of a sampled value function. They leave out what the choice of relevances adds: of
+        random games of 8 players, intervals of 95 % held 89 % of the values with 60 evaluations,
+        92 to 93 % with 100 to 220.
 
     Raises:
         ValueError: an odd `evaluations`, or too few of them.
@@ -264,9 +266,7 @@ class _Ridge:
     ) -> Estimate:
         """Shapley values less equal shares, and the jackknife's covariance of their errors."""
         shrunk = self._shrunk(penalty)
-        own = torch.linalg.solve_triangular(
-            self.lower, self.games.shapley(self.z), upper=False
-        )
+        own = torch.linalg.solve_triangular(self.lower, self.games.shapley(self.z), upper=False)
         to_values = (own.mT - self.of_additive) @ self.axes
         beta = self.to_beta @ (self.root[:, None] * y) + to_values @ (
             shrunk * (self.left.mT @ self._rest(y))

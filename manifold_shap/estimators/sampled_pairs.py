@@ -13,8 +13,8 @@ from torch import Tensor
 
 from manifold_shap import _random
 from manifold_shap.estimators.evaluator import Evaluator, diagonal
-from manifold_shap.estimators.parting import Parting, equal_shares
 from manifold_shap.estimators.pairs import draw_pairs
+from manifold_shap.estimators.parting import Parting, equal_shares
 from manifold_shap.estimators.regression import Regression
 
 # How often a sampled value function is evaluated at single players, for the error of its draws.

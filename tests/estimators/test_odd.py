@@ -1,0 +1,184 @@
+"""Regression with interactions of all odd orders."""
+
+import itertools
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+import manifold_shap as ms
+from manifold_shap.coalitions import all_coalitions
+from manifold_shap.estimators.odd_games import OddGames, relevances
+from manifold_shap.estimators.pairs import draw_once
+from tests.estimators.test_regression import game
+
+few = settings(max_examples=20, deadline=None)
+seeds = st.integers(0, 2**20)
+
+
+def signs(players: int) -> Tensor:
+    """All coalitions, 1 for the players that are in one and -1 for the others."""
+    return 2 * all_coalitions(players).double() - 1
+
+
+def random_relevance(players: int, seed: int) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return 0.9 * torch.rand(2, players, generator=generator, dtype=torch.float64)
+
+
+# -- interactions ----------------------------------------------------------------------------------
+
+
+@given(st.integers(2, 6), seeds)
+@few
+def test_covariance_is_the_sum_over_all_odd_sets(players: int, seed: int) -> None:
+    z, relevance = signs(players), random_relevance(players, seed)
+    expected = torch.zeros(2, len(z), len(z), dtype=torch.float64)
+    for size in range(1, players + 1, 2):
+        for some in itertools.combinations(range(players), size):
+            term = z[:, some].prod(1)
+            expected += relevance[:, some].prod(1)[:, None, None] * term[:, None] * term
+    # Known at the grand coalition, which is the last: a conditional covariance.
+    last = expected[:, :, -1:]
+    expected = expected - last * last.mT / last[:, -1:]
+    found = OddGames(relevance).covariance(z, z)
+    torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
+
+
+@given(st.integers(2, 6), seeds)
+@few
+def test_shapley_values_of_sections_are_those_by_enumeration(players: int, seed: int) -> None:
+    z, games = signs(players), OddGames(random_relevance(players, seed))
+    table = games.covariance(z, z)[0]
+    bits = 2 ** torch.arange(players)
+    exact = ms.exact_shapley(
+        lambda x, mask: table[(mask.long() * bits).sum(-1)], torch.zeros(1, players).double()
+    )
+    torch.testing.assert_close(games.shapley(z)[0].T, exact.phi[0], rtol=1e-9, atol=1e-9)
+
+
+def test_shapley_values_of_many_players_add_up() -> None:
+    z = torch.where(torch.rand(5, 200) < 0.5, 1.0, -1.0).double()
+    weights = torch.rand(1, 200, dtype=torch.float64)
+    found = OddGames(relevances(weights)).shapley(z)
+    torch.testing.assert_close(found.sum(2), torch.zeros(1, 5).double(), rtol=0, atol=1e-12)
+
+
+@given(st.integers(3, 6), seeds)
+@few
+def test_involvement_is_the_energy_of_a_players_terms(players: int, seed: int) -> None:
+    z, games = signs(players), OddGames(random_relevance(players, seed))
+    coefficients = torch.randn(
+        2, len(z), 3, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+    )
+    drawn = games.covariance(z, z) @ coefficients
+    expected = torch.zeros(2, players, dtype=torch.float64)
+    for size in range(3, players + 1, 2):
+        for some in itertools.combinations(range(players), size):
+            term = z[:, some].prod(1)
+            energy = torch.einsum("s,gso->go", term, drawn).div(len(z)).square().sum(1)
+            expected[:, some] += energy[:, None]
+    found = games.involvement(z, coefficients)
+    torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-8)
+
+
+@given(st.integers(1, 300), seeds)
+@few
+def test_relevances_have_a_sum_and_a_bound(players: int, seed: int) -> None:
+    weights = 1e-6 + torch.rand(3, players, generator=torch.Generator().manual_seed(seed)) ** 8
+    found = relevances(weights.double())
+    assert float(found.max()) <= 0.9
+    expected = torch.full((3,), min(3.0, 0.9 * players), dtype=torch.float64)
+    torch.testing.assert_close(found.sum(1), expected, rtol=1e-5, atol=0)
+    assert bool((found.gather(1, weights.argsort(1)).diff(dim=1) >= 0).all())
+
+
+# -- pairs -----------------------------------------------------------------------------------------
+
+
+@given(st.integers(3, 12), st.data())
+@few
+def test_no_pair_is_drawn_twice(players: int, data: st.DataObject) -> None:
+    count = data.draw(st.integers(players, max(players, 2 ** (players - 1) - 2)))
+    pairs = draw_once(players, count, torch.Generator().manual_seed(count))
+    assert len(pairs.mask) == count
+    both = torch.cat((pairs.mask, ~pairs.mask))
+    assert len(both.unique(dim=0)) == 2 * count
+    # Weights are those of all pairs of a size, shared among the pairs that were drawn of it.
+    size = pairs.mask.sum(1)
+    for one in size.unique().tolist():
+        whole = players / (one * (players - one)) / (1 if 2 * one < players else 2)
+        assert float(pairs.weight[size == one].sum()) == pytest.approx(2 * whole)
+    assert pairs.sampled == int((pairs.missing > 0).sum())
+    assert bool((pairs.missing[: count - pairs.sampled] == 0).all())
+
+
+def test_every_pair_of_a_size_is_drawn_as_often() -> None:
+    counts = torch.zeros(2**6)
+    for seed in range(600):
+        mask = draw_once(6, 12, torch.Generator().manual_seed(seed)).mask
+        counts[(mask.long() * 2 ** torch.arange(6)).sum(1)] += 1
+    sizes = all_coalitions(6).sum(1)
+    for size, there in ((1, 6), (2, 15), (3, 10)):
+        drawn = counts[(sizes == size) & (counts > 0)]
+        assert len(drawn) == there
+        # Relative to a binomial, 4.5 standard deviations.
+        mean = drawn.mean()
+        assert float((drawn - mean).abs().max()) <= 4.5 * float(mean) ** 0.5
+
+
+# -- the estimator ---------------------------------------------------------------------------------
+
+
+def sparse(players: int):
+    """Products of three players, two and one."""
+
+    def value(x: Tensor, mask: Tensor) -> Tensor:
+        z = mask.double()
+        parts = z[..., 0] * z[..., 1] * z[..., 2] + z[..., 3] * (1 - z[..., 4]) * z[..., 5]
+        return (parts + 0.5 * z[..., 1] * z[..., 6] + z.mean(-1))[..., None]
+
+    shares = torch.full((players,), 1 / players, dtype=torch.float64)
+    shares[:3] += 1 / 3
+    shares[[3, 5]] += 1 / 6
+    shares[4] -= 1 / 3
+    shares[[1, 6]] += 0.25
+    return value, shares
+
+
+def test_few_interactions_of_many_players_are_found() -> None:
+    value, exact = sparse(30)
+    x = torch.zeros(1, 30, dtype=torch.float64)
+    found = ms.odd_shapley(value, x, evaluations=600).phi[0, :, 0]
+    plain = ms.kernel_shapley(value, x, evaluations=600).phi[0, :, 0]
+    assert (found - exact).norm() < 0.05 * (plain - exact).norm()
+
+
+@pytest.mark.usefixtures("many_calls")
+def test_intervals_cover() -> None:
+    x = torch.zeros(1, 8)
+    covered = []
+    for seed in range(60):
+        exact = ms.exact_shapley(game(8, seed), x).phi
+        found = ms.odd_shapley(game(8, seed), x, evaluations=160, seed=seed)
+        low, high = found.interval()
+        covered.append((low <= exact) & (exact <= high))
+    assert 0.9 < float(torch.stack(covered).float().mean()) <= 1
+
+
+def test_all_coalitions_are_exact() -> None:
+    x = torch.zeros(1, 7)
+    found = ms.odd_shapley(game(7), x, evaluations=126)
+    torch.testing.assert_close(found.phi, ms.exact_shapley(game(7), x).phi, rtol=0, atol=1e-5)
+    assert bool((found.standard_error == 0).all())
+
+
+def test_rows_and_outputs_do_not_depend_on_each_other_but_for_relevance() -> None:
+    value, x = sparse(12)[0], torch.zeros(3, 12, dtype=torch.float64)
+    several = ms.odd_shapley(value, x, evaluations=120)
+    alone = ms.odd_shapley(value, x[:1], evaluations=120)
+    torch.testing.assert_close(several.phi[1:2], alone.phi, rtol=1e-9, atol=1e-9)
+    twice = ms.odd_shapley(lambda x, mask: value(x, mask).expand(-1, -1, 2), x, evaluations=120)
+    torch.testing.assert_close(twice.phi[..., 1:], several.phi, rtol=1e-6, atol=1e-6)

@@ -132,6 +132,7 @@ DEFERRED = {
     ("naive_bayes_models", "pandas.api.types"): FRAMES,
     ("naive_bayes_models", "sklearn"): SLOW,
     ("oracles.base", "pandas"): FRAMES,
+    ("oracles.latent", "pandas"): FRAMES,
     ("oracles.network", "pandas"): FRAMES,
     ("plots.interactive", "plotly.graph_objects"): "an optional dependency",
     ("plots.compositions", "sklearn.isotonic"): SLOW,

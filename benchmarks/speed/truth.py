@@ -1,9 +1,10 @@
 """Shapley values of every value function against the truth, on messy tables of known laws.
 
-Each seed is another law of `MixtureLaw`, another table of 3,000 rows and another xgboost classifier
-(native categories and missing values). Prior distributions of the laws were chosen before any value
-function was tried on them, and not changed since. The truth is the exact sum over all coalitions,
-each value a mean over exact draws; its own squared error is taken off those that are reported.
+Each seed is another law of `LatentClasses`, another table of 3,000 rows and another xgboost
+classifier (native categories and missing values). Prior distributions of the laws were chosen
+before any value function was tried on them, and not changed since. The truth is the exact sum over
+all coalitions, each value a mean over exact draws; its own squared error is taken off those that
+are reported.
 """
 
 from collections.abc import Sequence
@@ -18,9 +19,10 @@ from xgboost import XGBClassifier
 
 import manifold_shap as ms
 from benchmarks.report import Found, Table, records, spread
-from benchmarks.support.truth import TrueValue, Truth, true_values
 from benchmarks.timing import timed
-from manifold_shap.data.mixture import VALUES, Mixture
+from manifold_shap.data import Mixture
+from manifold_shap.oracles import true_value
+from manifold_shap.oracles.latent import VALUES
 
 TITLE = "Shapley values against the truth"
 ERRORS = "standard errors over seeds"
@@ -35,7 +37,7 @@ def run(
     rows: int = 50,  # explained
     train: int = 3000,  # of the model and the explainer
     draws: int = 256,  # of a coalition, for the truth
-    repeats: int = 2,  # of the truth
+    repeats: int = 2,  # of the truth, at least two
 ) -> dict[str, Any]:
     """Errors of all value functions, by seed."""
     found = {}
@@ -53,11 +55,13 @@ def measure(seed: int, rows: int, train: int, draws: int, repeats: int) -> dict[
     test, labels = frame[train:], table.labels.numpy()
     model = classifier(seed).fit(frame[:train], labels[:train])
     p = model.predict_proba(test)[:, 1]
-    scores = {"model": p, "law": law.score(test)}
+    scores = {"model": p, "law": law.score(test).numpy()}
     auc = {name: float(roc_auc_score(labels[train:], score)) for name, score in scores.items()}
     explained = test[:rows]
-    value = TrueValue(lambda of: model.predict_proba(of)[:, 1:], law, explained, ["buys"], draws)
-    truth, seconds = timed(lambda: true_values(value, repeats))
+    of_rows = law.model(lambda of: model.predict_proba(of)[:, 1:], ["buys"], "values")
+    value, rows_of_law = true_value(of_rows, law, "identity", draws=draws), law.rows(explained)
+    budget = repeats * (2 ** len(value.players) - 2)
+    truth, seconds = timed(lambda: ms.exact_shapley(value, rows_of_law, evaluations=budget))
     explainer, fitting = timed(lambda: ms.Explainer(model, frame[:train], seed=seed))
     own, explaining = timed(lambda: explainer(explained))
     x = explainer.codebook.rows(explained)
@@ -90,7 +94,7 @@ def native(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.astype(kinds).assign(since=days)
 
 
-def rmse(phi: Tensor, truth: Truth) -> float:
+def rmse(phi: Tensor, truth: ms.Explanation) -> float:
     """Of the last output, the truth's own error taken off."""
     squares = (phi[..., -1:] - truth.phi).square() - truth.standard_error.square()
     return float(squares.mean().clamp(min=0).sqrt())

@@ -8,8 +8,7 @@ from .images import Digits as Digits
 from .images import FashionMNIST as FashionMNIST
 from .known import BayesianNetwork as BayesianNetwork
 from .known import GaussianMixture as GaussianMixture
-from .mixture import Mixture as Mixture
-from .mixture import MixtureLaw as MixtureLaw
+from .known import Mixture as Mixture
 from .reading import ReadTable as ReadTable
 from .reading import TableReader as TableReader
 from .series import SeriesFile as SeriesFile

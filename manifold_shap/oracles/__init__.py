@@ -4,6 +4,7 @@ from manifold_shap.oracles.base import ConditionalLaw, Drawn
 from manifold_shap.oracles.bif import read_bif
 from manifold_shap.oracles.gaussian import GaussianMixture
 from manifold_shap.oracles.imputer import OracleImputer
+from manifold_shap.oracles.latent import LatentClasses
 from manifold_shap.oracles.network import BayesianNetwork
 from manifold_shap.oracles.value import PosteriorValue, TrueValue, true_value
 from manifold_shap.oracles.variables import Variable
@@ -13,6 +14,7 @@ __all__ = [
     "ConditionalLaw",
     "Drawn",
     "GaussianMixture",
+    "LatentClasses",
     "OracleImputer",
     "PosteriorValue",
     "TrueValue",

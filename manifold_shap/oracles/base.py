@@ -22,6 +22,9 @@ Mask = Bool[Tensor, "batch m players"]
 Keys = Int64[Tensor, "batch m"]
 Posterior = Float64[Tensor, "batch m classes"]
 
+# Rows of a frame that a model is given.
+_FRAME_ROWS = 2**16
+
 
 class Drawn(NamedTuple):
     """Rows and their labels.
@@ -204,7 +207,49 @@ class ConditionalLaw(nn.Module, ABC):
         """
         predictor = predictor_of(model, returns)
         names, returns = classes or predictor.classes, returns or predictor.returns
-        return as_model(_OfFrames(predictor, self), self.sample(64).x, names, returns)
+        x = self.sample(64).x
+        return as_model(_OfFrames(predictor, self), x, names, returns, _FRAME_ROWS)
+
+
+def check_states(
+    x: Rows,
+    present: Bool[Tensor, "batch elements"],
+    sizes: Sequence[int],
+    names: Sequence[str],
+) -> None:
+    """Present elements hold numbers of states, 0 to one below their `sizes`.
+
+    >>> check_states(torch.tensor([[1.0, 7.0]]), torch.tensor([[True, False]]), (2, 3), ("a", "b"))
+
+    Raises:
+        ValueError: one does not.
+    """
+    most = torch.tensor(sizes, device=x.device)
+    wrong = present & ((x < 0) | (x >= most) | (x != x.floor()))
+    if bool(wrong.any()):
+        row, column = wrong.nonzero()[0].tolist()
+        raise ValueError(
+            f"Expected a state of {names[column]!r} as a whole number from 0 to "
+            f"{sizes[column] - 1} but got {x[row, column].item():g} in row {row}; "
+            "`rows(frame)` makes numbers of the names of states."
+        )
+
+
+def check_possible(possible: Bool[Tensor, " pairs"]) -> None:
+    """Every (row, coalition) pair has a probability, or a density, above zero.
+
+    >>> check_possible(torch.tensor([True, True]))
+
+    Raises:
+        ValueError: one has not: there is no conditional distribution given it.
+    """
+    impossible = int((~possible).sum())
+    if impossible:
+        raise ValueError(
+            f"Expected rows that the law can give but {impossible} of {len(possible)} (row, "
+            "coalition) pairs have a probability of zero; take rows by `law.sample`, or from data "
+            "of this law."
+        )
 
 
 class _OfFrames:

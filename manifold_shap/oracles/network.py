@@ -6,14 +6,23 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Float64
+from jaxtyping import Float, Float64
 from torch import Tensor
 
 from manifold_shap import _random
 from manifold_shap._arrays import is_frame
 from manifold_shap._checks import check_known, check_rows
 from manifold_shap._messages import check_choice, shown
-from manifold_shap.oracles.base import ConditionalLaw, Drawn, Keys, Mask, Posterior, Rows
+from manifold_shap.oracles.base import (
+    ConditionalLaw,
+    Drawn,
+    Keys,
+    Mask,
+    Posterior,
+    Rows,
+    check_possible,
+    check_states,
+)
 from manifold_shap.oracles.bif import read_bif
 from manifold_shap.oracles.elimination import Elimination, Factor
 from manifold_shap.oracles.variables import Variable, check_network
@@ -144,7 +153,7 @@ class BayesianNetwork(ConditionalLaw):
         if is_frame(x):
             x = self._numbers(x)
         rows = check_rows(x, self.players)
-        self._check_states(rows, torch.ones_like(rows, dtype=torch.bool))
+        check_states(rows, torch.ones_like(rows, dtype=torch.bool), self.sizes, self.names)
         return rows
 
     def _numbers(self, frame: Any) -> Tensor:
@@ -161,20 +170,9 @@ class BayesianNetwork(ConditionalLaw):
             columns.append([place[cell] for cell in cells])
         return torch.tensor(columns, dtype=torch.float32).mT
 
-    def _check_states(self, x: Rows, present: Bool[Tensor, "batch players"]) -> None:
-        sizes = torch.tensor(self.sizes, device=x.device)
-        wrong = present & ((x < 0) | (x >= sizes) | (x != x.floor()))
-        if bool(wrong.any()):
-            row, column = wrong.nonzero()[0].tolist()
-            raise ValueError(
-                f"Expected a state of {self.names[column]!r} as a whole number from 0 to "
-                f"{self.sizes[column] - 1} but got {x[row, column].item():g} in row {row}; "
-                "`rows(frame)` makes numbers of the names of states."
-            )
-
     def _eliminated(self, x: Rows, mask: Mask) -> Iterator[tuple[slice, dict[int, Tensor]]]:
         """Parts of the (row, coalition) pairs, each with the tables of the elimination."""
-        self._check_states(x, mask.any(1))
+        check_states(x, mask.any(1), self.sizes, self.names)
         known = torch.where(mask, x[:, None], 0).long().flatten(0, 1)
         present = mask.flatten(0, 1)
         step = max(1, _MOST_NUMBERS // self._elimination.cost)
@@ -193,10 +191,5 @@ class BayesianNetwork(ConditionalLaw):
     def _evidence(self, tables: dict[int, Tensor]) -> Float64[Tensor, "pairs classes"]:
         """P(y, x_S), which has to be above 0."""
         joint = tables[self._label]
-        if not bool((joint.sum(1) > 0).all()):
-            raise ValueError(
-                f"Expected rows that the network can give but {int((joint.sum(1) <= 0).sum())} of "
-                f"{len(joint)} (row, coalition) pairs have a probability of zero; take rows by "
-                "`sample`, or from data of this network."
-            )
+        check_possible(joint.sum(1) > 0)
         return joint

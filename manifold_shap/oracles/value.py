@@ -15,7 +15,7 @@ from torch import Tensor
 
 from manifold_shap._arrays import is_frame
 from manifold_shap._checks import check_whole
-from manifold_shap.oracles.base import ConditionalLaw
+from manifold_shap.oracles.base import ConditionalLaw, check_possible
 from manifold_shap.oracles.imputer import OracleImputer, check_law
 from manifold_shap.spaces import OutputSpace, Probability
 from manifold_shap.values import Estimate, ImputedValue, ModelValue, ValueFunction, imputed_value
@@ -124,7 +124,7 @@ class TrueValue(ModelValue):
             total = self._sums[tuple(place.unbind(-1))]
         else:
             total = self._summed(states, mask, sizes)
-        self._check_possible(total[:, -1])
+        check_possible(total[:, -1] > 0)
         return total[:, :-1] / total[:, -1:]
 
     def _summed(
@@ -167,16 +167,6 @@ class TrueValue(ModelValue):
         for axis in range(len(sizes)):
             sums = torch.cat((sums, sums.sum(axis, keepdim=True)), axis)
         return sums
-
-    @staticmethod
-    def _check_possible(probability: Float64[Tensor, " pairs"]) -> None:
-        impossible = int((probability <= 0).sum())
-        if impossible:
-            raise ValueError(
-                f"Expected rows that the law can give but {impossible} of {len(probability)} (row, "
-                "coalition) pairs have a probability of zero; take rows by `law.sample`, or from "
-                "data of this law."
-            )
 
 
 def true_value(

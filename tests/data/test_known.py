@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
 import manifold_shap as ms
-from manifold_shap.data import BayesianNetwork, GaussianMixture
+from manifold_shap.data import BayesianNetwork, GaussianMixture, Mixture
 from tests.cli.commands import TINY, explain, explained, train
 from tests.oracles.networks import TARGETS, shared
 
@@ -119,3 +120,20 @@ def test_public_networks_are_data(name: str) -> None:
     assert data.name == name
     assert data.target not in data.players.names
     assert len(data.players) == {"asia": 7, "sachs": 10, "child": 19, "insurance": 26}[name]
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_targets_depend_on_the_score(task: str) -> None:
+    data = Mixture(rows=2000, task=task, seed=1)
+    table = data.read()
+    score = data.law.score(table.features).numpy()
+    assert abs(np.median(score)) < 0.2
+    assert abs(score.std() - 2) < 0.2
+    labels = table.labels.numpy()
+    if task == "regression":
+        assert abs((labels - score).std() - 0.5) < 0.03
+        return
+    assert table.classes == ("leaves", "buys")
+    expected = 1 / (1 + np.exp(-score))
+    assert abs(labels[score > 1].mean() - expected[score > 1].mean()) < 0.05
+    assert abs(labels[score < -1].mean() - expected[score < -1].mean()) < 0.05

@@ -152,9 +152,9 @@ def test_rows_that_cannot_be_raise_errors() -> None:
     other = x.clone()
     other[1, 0] = 1 - other[1, 0]  # `slippery` is a copy of `wet`.
     for refused in (law.posterior, law.evidence):
-        with pytest.raises(ValueError, match="rows that the network can give but 1 of 2"):
+        with pytest.raises(ValueError, match="rows that the law can give but 1 of 2"):
             refused(other, everybody)
-    with pytest.raises(ValueError, match="rows that the network can give but 1 of 2"):
+    with pytest.raises(ValueError, match="rows that the law can give but 1 of 2"):
         law.complete(other, everybody, draws=2)
     for state in (3.0, 0.5, -1.0):
         other = x.clone()

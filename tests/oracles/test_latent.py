@@ -1,0 +1,229 @@
+"""Latent classes: exact draws against rows of the table that match, and the frame as numbers."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from scipy import stats
+
+import manifold_shap as ms
+from manifold_shap.oracles import LatentClasses, true_value
+from manifold_shap.oracles.latent import MISSING, NAMES
+
+ROWS = 200_000
+# Of each χ² test here, of which there are three.
+FALSE_ALARM = 1e-5
+
+
+@pytest.fixture(scope="module")
+def law() -> LatentClasses:
+    return LatentClasses(seed=3)
+
+
+@pytest.fixture(scope="module")
+def cells(law: LatentClasses) -> Any:
+    """Many rows as numbers."""
+    return as_numbers(law.sample(ROWS, seed=1).x)
+
+
+def as_numbers(x: torch.Tensor) -> Any:
+    """Rows of the law in double precision, with NaN for what is missing."""
+    return torch.where(x == MISSING, torch.nan, x.double()).numpy()
+
+
+def as_rows(cells: Any) -> torch.Tensor:
+    return torch.from_numpy(np.where(np.isnan(cells), MISSING, cells)).float()
+
+
+def completed(law: LatentClasses, cells: Any, mask: Any, draws: range, keys: Any) -> Any:
+    return as_numbers(law.draw(as_rows(cells), mask, draws, keys).x)
+
+
+def coalition(*names: str) -> torch.Tensor:
+    return torch.tensor([[[name in names for name in NAMES]]])
+
+
+def features(cells: Any) -> Any:
+    """Numbers, whether they are missing, and every value of a category."""
+    numbers = np.concatenate((np.log(cells[:, :1]), cells[:, 1:5]), axis=1)
+    values = [cells[:, 5:] == value for value in range(6)]
+    return np.concatenate((np.nan_to_num(numbers), np.isnan(cells), *values), axis=1)
+
+
+@pytest.mark.parametrize("row", range(3))
+@pytest.mark.parametrize("names", [("region", "grade"), ("member", "region", "visits")])
+def test_draws_are_distributed_like_rows_that_match(
+    law: LatentClasses, cells: Any, names: tuple[str, ...], row: int
+) -> None:
+    mask = coalition(*names)
+    seen = mask[0, 0].numpy()
+    alike = np.isclose(cells[:, seen], cells[row, seen], equal_nan=True).all(1)
+    rows = features(cells[alike])
+    assert len(rows) > 300
+    drawn = completed(law, cells[row, None], mask, range(20_000), torch.tensor([[row]]))[0, 0]
+    error = np.hypot(rows.std(0) / len(rows) ** 0.5, features(drawn).std(0) / 20_000**0.5)
+    gap = features(drawn).mean(0) - rows.mean(0)
+    np.testing.assert_array_less(abs(gap), 4.5 * error + 1e-9)
+
+
+@pytest.mark.parametrize(
+    "names", [("balance",), ("amount", "since"), ("rating", "balance", "since", "grade")]
+)
+def test_completed_rows_are_distributed_like_the_table(
+    law: LatentClasses, cells: Any, names: tuple[str, ...]
+) -> None:
+    rows = cells[:40_000]
+    mask = coalition(*names).expand(len(rows), 1, -1)
+    keys = torch.arange(len(rows))[:, None]
+    both = np.stack([rows, completed(law, rows, mask, range(1), keys)[:, 0, 0]])
+    before, after = (features(one) for one in both)
+    before, after = ((one - before.mean(0)) / (before.std(0) + 1e-9) for one in (before, after))
+    # Products of a present and an absent feature, whose mean is the dependence.
+    seen = np.isin(NAMES, names)
+    for present in np.flatnonzero(np.r_[seen[:5], seen]):
+        gap = after * before[:, [present]] - before * before[:, [present]]
+        error = gap.std(0) / len(rows) ** 0.5
+        np.testing.assert_array_less(abs(gap.mean(0)), 4.5 * error + 1e-9)
+
+
+def test_numbers_narrow_the_law_down(law: LatentClasses, cells: Any) -> None:
+    """Rows close to a row in two numbers have the balance that is drawn for it."""
+    names, row = ("amount", "since"), 0
+    seen = np.isin(NAMES, names)
+    scaled = np.stack((np.log(cells[:, 0]), cells[:, 3] * 60 / 2e7), axis=1)
+    near = cells[np.abs(scaled - scaled[row]).max(1) < 0.05]
+    drawn = completed(law, cells[row, None], coalition(*names), range(4000), torch.tensor([[0]]))
+    drawn = drawn[0, 0][:, ~seen]
+    assert len(near) > 200
+    assert abs(drawn[:, 0].mean() - near[:, 1].mean()) < 0.2 * cells[:, 1].std()
+    assert abs(drawn[:, 0].std() / near[:, 1].std() - 1) < 0.25
+    assert near[:, 1].std() < 0.8 * cells[:, 1].std()
+
+
+def test_present_cells_stay_and_missing_ones_are_known(law: LatentClasses, cells: Any) -> None:
+    rows = cells[:50]
+    mask = torch.rand(50, 4, len(NAMES), generator=torch.Generator().manual_seed(0)) < 0.5
+    drawn = completed(law, rows, mask, range(3), torch.zeros(50, 4, dtype=torch.int64))
+    kept = mask.numpy()[:, :, None].repeat(3, 2)
+    np.testing.assert_array_equal(
+        drawn[kept], np.broadcast_to(rows[:, None, None], drawn.shape)[kept]
+    )
+    assert np.isnan(rows).any()
+    assert not np.isnan(drawn[..., [NAMES.index("balance"), NAMES.index("product")]]).any()
+
+
+def test_draws_do_not_depend_on_the_batch(law: LatentClasses, cells: Any) -> None:
+    rows, keys = cells[:6], torch.arange(30).view(6, 5)
+    mask = torch.rand(6, 5, len(NAMES), generator=torch.Generator().manual_seed(0)) < 0.5
+    every = completed(law, rows, mask, range(8), keys)
+    part = completed(law, rows[2:4], mask[2:4, 1:3], range(3, 6), keys[2:4, 1:3])
+    np.testing.assert_array_equal(every[2:4, 1:3, 3:6], part)
+
+
+def test_posteriors_are_frequencies_of_classes_among_rows_that_match(law: LatentClasses) -> None:
+    x, y = law.sample(ROWS, seed=1)
+    mask = coalition("member", "region", "visits").expand(3, 1, -1)
+    posterior = law.posterior(x[:3], mask)[:, 0]
+    for row in range(3):
+        alike = (x[:, mask[0, 0]] == x[row, mask[0, 0]]).all(1)
+        counts = torch.bincount(y[alike], minlength=8)
+        often = posterior[row] * int(alike.sum()) > 5
+        assert int(often.sum()) > 1
+        share = posterior[row][often] / posterior[row][often].sum()
+        expected = share * counts[often].sum()
+        assert stats.chisquare(counts[often], expected).pvalue > FALSE_ALARM
+
+
+def test_labels_are_of_their_rows(law: LatentClasses) -> None:
+    """The mean of each class' posterior over rows is its share, numbers and all."""
+    x, y = law.sample(20_000, seed=4)
+    p = law.posterior(x, torch.ones(len(x), 1, len(NAMES), dtype=torch.bool))[:, 0]
+    hit = torch.nn.functional.one_hot(y, 8).double()
+    error = (hit - p).std(0) / len(x) ** 0.5
+    assert ((hit - p).mean(0).abs() < 4.5 * error + 1e-9).all()
+    assert ((hit * p).sum(1).mean() - p.square().sum(1).mean()).abs() < 0.02
+
+
+def test_seeds_are_of_the_law_and_of_the_rows(law: LatentClasses) -> None:
+    rows = law.sample(20, seed=5).x
+    assert rows.equal(LatentClasses(seed=3).sample(20, seed=5).x)
+    assert not rows.equal(law.sample(20, seed=6).x)
+    assert not rows.equal(LatentClasses(seed=4).sample(20, seed=5).x)
+
+
+def test_rows_go_to_a_frame_and_back(law: LatentClasses) -> None:
+    x = law.sample(200, seed=2).x
+    frame = law.frame(x)
+    assert [dtype.kind for dtype in frame.dtypes[:5]] == ["f", "f", "f", "M", "i"]
+    assert frame["member"].dtype == "boolean"
+    assert frame["grade"].dtype.ordered
+    gaps = {"amount", "rating", "member", "region", "grade"}
+    assert set(frame.columns[frame.isna().any()]) == gaps
+    assert torch.equal(law.rows(frame), x)
+    assert law.frame(law.rows(frame)).equals(frame)
+    wrong = r"columns of the law among .*'balanc'.* but got .*'balance'"
+    with pytest.raises(ValueError, match=wrong):
+        law.rows(frame.rename(columns={"balance": "balanc"}))
+    with pytest.raises(ValueError, match=r"values of 'region' among .*'north'.* but got 'moon'"):
+        law.rows(frame.assign(region="moon"))
+
+
+def test_cells_that_the_law_cannot_give_raise_errors(law: LatentClasses) -> None:
+    x = law.sample(3, seed=2).x
+    region, balance = NAMES.index("region"), NAMES.index("balance")
+    for column, cell, wrong in [
+        (region, 6.0, r"state of 'region' as a whole number from 0 to 5 but got 6 in row 1"),
+        (region, 0.5, r"'region' .* but got 0.5 in row 1"),
+        (balance, MISSING, "rows that the law can give but 1 of 3"),
+        (NAMES.index("amount"), -2.0, "rows that the law can give but 1 of 3"),
+    ]:
+        other = x.clone()
+        other[1, column] = cell
+        seen = (torch.arange(len(NAMES)) == column).expand(3, 1, -1)
+        with pytest.raises(ValueError, match=wrong):
+            law.posterior(other, seen)
+        # What is absent is never read.
+        torch.testing.assert_close(law.posterior(other, ~seen), law.posterior(x, ~seen))
+
+
+def model(frame: pd.DataFrame) -> Any:
+    """Two outputs: one of a number and a missing cell, one of a category alone."""
+    member = frame["member"].isna().to_numpy()
+    first = np.tanh(frame["balance"].to_numpy() / 2000) * (1 + member)
+    return np.stack((first, (frame["grade"] == "good").to_numpy()), axis=1)
+
+
+@pytest.fixture(scope="module")
+def truth(law: LatentClasses) -> ms.oracles.TrueValue:
+    of_rows = law.model(model, ["both", "grade"], returns="values")
+    return true_value(of_rows, law, "identity", draws=100)
+
+
+def test_true_values_are_means_over_rows_that_match(
+    law: LatentClasses, truth: ms.oracles.TrueValue
+) -> None:
+    rows = law.sample(3, seed=3).x
+    mask = coalition("region", "grade").expand(3, 1, -1)
+    values = torch.stack([truth(rows, mask, torch.full((3, 1), key)) for key in range(20)])
+    many = law.sample(100_000, seed=9).x
+    outputs = model(law.frame(many))
+    for row in range(3):
+        alike = (many[:, mask[0, 0]] == rows[row, mask[0, 0]]).all(1).numpy()
+        some = outputs[alike]
+        error = np.hypot(some.std(0) / alike.sum() ** 0.5, some.std(0) / 2000**0.5)
+        assert alike.sum() > 300
+        gap = abs(values[:, row, 0].mean(0).numpy() - some.mean(0))
+        np.testing.assert_array_less(gap, 4.5 * error + 1e-6)
+
+
+def test_true_shapley_values_miss_by_what_they_say(
+    law: LatentClasses, truth: ms.oracles.TrueValue
+) -> None:
+    x = law.sample(3, seed=3).x
+    found, other = (ms.exact_shapley(truth, x, evaluations=1020, seed=s) for s in (0, 1))
+    torch.testing.assert_close(found.phi.sum(1), truth.prediction(x) - truth.base(x))
+    gap = (found.phi - other.phi).square().mean()
+    promised = (found.standard_error.square() + other.standard_error.square()).mean()
+    assert 0.5 < gap / promised < 1.8

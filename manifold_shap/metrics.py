@@ -31,14 +31,16 @@ class SizeCurve:
     Attributes:
         size: mean |S| of each bin.
         mse: of the pairs in the bin.
-        standard_error: of `mse`, over pairs.
+        standard_error: of `mse`, over pairs; that of `debiased` is about the same.
         pairs: how many (row, coalition) pairs the bin holds.
+        debiased: `mse` less the Monte-Carlo variance in it.
     """
 
     size: list[float]
     mse: list[float]
     standard_error: list[float]
     pairs: list[int]
+    debiased: list[float]
 
 
 @dataclass(frozen=True)
@@ -245,7 +247,9 @@ def _score(
         debiased=mse - variance.mean().item(),
         draws=value.draws,
         effective_draws=effective.mean().item(),
-        by_size=_by_size(squared.flatten(), mask.cpu().sum(-1).flatten(), mask.shape[-1]),
+        by_size=_by_size(
+            squared.flatten(), variance.flatten(), mask.cpu().sum(-1).flatten(), mask.shape[-1]
+        ),
         by_row=by_row - variance.mean(1),
     )
 
@@ -312,7 +316,11 @@ def _errors(
 
 
 def _by_size(
-    squared: Float[Tensor, " pairs"], size: Int64[Tensor, " pairs"], players: int, most: int = 28
+    squared: Float[Tensor, " pairs"],
+    variance: Float[Tensor, " pairs"],
+    size: Int64[Tensor, " pairs"],
+    players: int,
+    most: int = 28,
 ) -> SizeCurve:
     # Up to `most` bins of equal width: one size each where there are few players.
     bins = min(players + 1, most)
@@ -323,5 +331,7 @@ def _by_size(
     spread = zeros.index_add(0, bin_of, (squared - mean[bin_of]).square())
     error = (spread / (pairs - 1).clamp(min=1) / pairs).sqrt()
     mean_size = zeros.index_add(0, bin_of, size.double()) / pairs
+    debiased = zeros.index_add(0, bin_of, squared - variance) / pairs
     held = pairs > 0
-    return SizeCurve(*(each[held].tolist() for each in (mean_size, mean, error, pairs)))
+    curve = (mean_size, mean, error, pairs, debiased)
+    return SizeCurve(*(each[held].tolist() for each in curve))

@@ -499,6 +499,19 @@ def truth(law: ms.oracles.ConditionalLaw, space: str = "probability", **settings
     return Made(value, law.sample(3, seed=1).x)
 
 
+def _of_cells(frame: pd.DataFrame) -> Tensor:
+    numbers = (frame["balance"] / 1000, frame["visits"] / 4, frame["rating"].isna())
+    columns = torch.stack([torch.tensor(each.to_numpy(float)) for each in numbers], 1)
+    return columns.float().softmax(1)
+
+
+def truth_of_latent_classes() -> Made:
+    """The true value function of a model of frames with missing cells."""
+    law = ms.oracles.LatentClasses(seed=3)
+    value = ms.oracles.true_value(law.model(_of_cells, "abc"), law, draws=5, rows=200)
+    return Made(value, law.sample(3, seed=1).x)
+
+
 def discrete() -> Tensor:
     """Rows of whole numbers."""
     return torch.randint(3, (40, 4), generator=torch.Generator().manual_seed(0)).float()
@@ -568,6 +581,7 @@ VALUES: dict[str, Callable[[], Made]] = {
     "truth of a network": lambda: truth(weather()),
     "truth of a network, sums": lambda: truth(weather(), most=40),
     "truth of a network, draws": lambda: truth(weather(), most=2),
+    "truth of latent classes": truth_of_latent_classes,
     "posterior": lambda: Made(ms.oracles.PosteriorValue(weather()), weather().sample(3).x),
     "grouped": lambda: _grouped({"both": ["x1", "x3"]}),
     "grouped by labels": lambda: _grouped([0, 1, 0, 2]),

@@ -39,7 +39,7 @@ LAYERS = (
     ("values", "imputers"),
     ("io.zarr", "io.blocks", "summary"),
     ("explanation",),
-    ("simplex.dendrogram", "interactions", "global_values", "metrics", "naive_bayes"),
+    ("simplex.dendrogram", "interactions", "global_values", "metrics", "leakage", "naive_bayes"),
     ("estimators",),
     ("oracles",),
     ("training",),

@@ -78,6 +78,17 @@ def test_curve_over_sizes_adds_up(make_value: Callable[..., ms.ValueFunction]) -
     assert curve.mse[2] == pytest.approx(of_two.mean().item(), rel=1e-5)
     error = of_two.std() / len(of_two) ** 0.5
     assert curve.standard_error[2] == pytest.approx(error.item(), rel=1e-5)
+    # Without the noise of draws, if there is any.
+    weighted = sum(n * mse for n, mse in zip(curve.pairs, curve.debiased, strict=True))
+    assert weighted / sum(curve.pairs) == pytest.approx(score.debiased)
+
+
+def test_the_curve_of_noise_alone_is_zero_without_it() -> None:
+    x, mask = torch.zeros(400, 4), ms.shapley_pairs(400, 4, least=20_000)
+    curve = ms.mean_squared_error(Noisy(5, 1.0), x, mask).by_size
+    for size in (1, 2, 3):
+        assert curve.mse[size] == pytest.approx(1 / 5, rel=0.1)
+        assert abs(curve.debiased[size]) < 4.5 * curve.standard_error[size]
 
 
 def test_many_players_are_binned() -> None:

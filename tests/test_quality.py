@@ -6,7 +6,7 @@ import torch
 from manifold_shap.metrics import Score, SizeCurve
 from manifold_shap.quality import Quality, best, report
 
-CURVE = SizeCurve([], [], [], [])
+CURVE = SizeCurve([], [], [], [], [])
 
 
 def score(*by_row: float) -> Score:

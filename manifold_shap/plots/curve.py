@@ -1,9 +1,11 @@
-"""Draws the mean squared error of value functions against coalition size."""
+"""Draws errors of value functions against coalition size."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from manifold_shap.metrics import Score
@@ -41,18 +43,69 @@ def mse_curve(
         ValueError: no score, or one without a coalition; fewer `players` than a coalition has.
     """
     _check(scores, players)
-    axes = canvas.one_panel(ax, 2.5 + 0.17 * len(scores), grid="y")
-    lines = []
-    for which, score in enumerate(scores.values()):
-        curve = score.by_size
-        size = np.array(curve.size) / (players or 1)
-        mse, error = np.array(curve.mse), np.array(curve.standard_error)
-        colour = style.SERIES[which % len(style.SERIES)]
-        dashes = _DASHES[which // len(style.SERIES) % len(_DASHES)]
-        axes.fill_between(size, mse - error, mse + error, color=colour, alpha=0.2, linewidth=0)
-        lines += axes.plot(size, mse, dashes, color=colour, linewidth=1.5, marker="o", markersize=3)
+    drawn = {name: score.by_size.mse for name, score in scores.items()}
+    axes, lines = _curves(scores, drawn, players, ax)
     axes.set_ylim(bottom=0)
     style.scale(axes.yaxis, "mean squared error")
+    _add_legend(axes, lines, scores, {name: score.mse for name, score in scores.items()})
+    return canvas.finished(axes)
+
+
+def distance_curve(
+    scores: Mapping[str, Score], players: int | None = None, ax: Axes | None = None
+) -> Axes:
+    """Draws how far each value function is from the true one, by the size of the coalition.
+
+    What draws leave in both is taken off, so that a value function without any error of its own
+    lies along the line of zero, up to its band, which reaches one standard error to each side. The
+    legend has the distance over all coalitions.
+
+        >>> import torch
+        >>> import manifold_shap as ms
+        >>> law = ms.oracles.GaussianMixture.random(3)
+        >>> model, x = lambda x: x.prod(1, keepdim=True), law.sample(50).x
+        >>> truth = ms.oracles.true_value(model, law, "identity", rows=1000)
+        >>> value = ms.imputed_value(model, ms.MarginalImputer(x), "identity", draws=8)
+        >>> score = ms.distance_to_truth(value, truth, x, ms.shapley_pairs(50, 3, least=200))
+        >>> ms.plots.distance_curve({"off manifold": score}, players=3).get_ylabel()
+        'squared distance to the truth'
+
+    Args:
+        scores: from `distance_to_truth`, by name, on the same rows and coalitions.
+        players, ax: as of `mse_curve`.
+
+    Raises:
+        TypeError, ValueError: as of `mse_curve`.
+    """
+    _check(scores, players)
+    drawn = {name: score.by_size.debiased for name, score in scores.items()}
+    axes, lines = _curves(scores, drawn, players, ax)
+    axes.axhline(0, color=style.NEUTRAL, linewidth=0.8, zorder=1)
+    style.scale(axes.yaxis, "squared distance to the truth")
+    _add_legend(axes, lines, scores, {name: score.debiased for name, score in scores.items()})
+    return canvas.finished(axes)
+
+
+def _curves(
+    scores: Mapping[str, Score],
+    drawn: Mapping[str, Sequence[float]],
+    players: int | None,
+    ax: Axes | None,
+) -> tuple[Axes, list[Line2D]]:
+    """Axes with a line and its band for each of the scores, and with the axis of sizes."""
+    axes = canvas.one_panel(ax, 2.5 + 0.17 * len(scores), grid="y")
+    lines = []
+    for which, (name, score) in enumerate(scores.items()):
+        curve = score.by_size
+        size = np.array(curve.size) / (players or 1)
+        height, error = np.array(drawn[name]), np.array(curve.standard_error)
+        colour = style.SERIES[which % len(style.SERIES)]
+        dashes = _DASHES[which // len(style.SERIES) % len(_DASHES)]
+        look: dict[str, Any] = {"color": colour, "linewidth": 1.5, "marker": "o", "markersize": 3}
+        axes.fill_between(
+            size, height - error, height + error, color=colour, alpha=0.2, linewidth=0
+        )
+        lines += axes.plot(size, height, dashes, **look)
     if players is None:
         style.scale(axes.xaxis, "players in the coalition")
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
@@ -61,11 +114,21 @@ def mse_curve(
         style.scale(axes.xaxis, "share of players in the coalition")
         axes.xaxis.set_major_formatter(PercentFormatter(1))
         axes.set_xlim(-0.02, 1.02)
+    return axes, lines
+
+
+def _add_legend(
+    axes: Axes, lines: list[Line2D], scores: Mapping[str, Score], overall: Mapping[str, float]
+) -> None:
+    """The figure over all coalitions of each score, with its number of draws."""
     room = canvas.width_of(axes) - 2 * style.MARGIN - _HANDLE
-    legend = [_legend_label(name, score, room) for name, score in scores.items()]
+    legend = []
+    for name, score in scores.items():
+        draws = f", {score.draws} draws" if score.draws > 1 else ""
+        figure = f": {style.with_error(overall[name], score.standard_error)}{draws}"
+        legend.append(style.shorten(name, room - style.text_width(figure)) + figure)
     title = "over all coalitions, ± standard error"
     canvas.legend_above(axes, lines, legend, _HANDLE, title=title, handlelength=2.5)
-    return canvas.finished(axes)
 
 
 def _check(scores: Mapping[str, Score], players: int | None) -> None:
@@ -81,9 +144,3 @@ def _check(scores: Mapping[str, Score], players: int | None) -> None:
                 f"Expected `players` of at least {largest:.3g}, the size of coalitions in "
                 f"{name!r}, but got {players}; pass `len(value.players)`."
             )
-
-
-def _legend_label(name: str, score: Score, room: float) -> str:
-    draws = f", {score.draws} draws" if score.draws > 1 else ""
-    overall = f": {style.with_error(score.mse, score.standard_error)}{draws}"
-    return style.shorten(name, room - style.text_width(overall)) + overall

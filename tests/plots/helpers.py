@@ -106,7 +106,7 @@ def composed(
 
 def score(mse: float, sizes: list[float], draws: int = 1, error: float = 0.0011) -> Score:
     values = [mse * (2 - k / len(sizes)) for k in range(len(sizes))]
-    curve = SizeCurve(sizes, values, [0.1 * v for v in values], [10] * len(sizes))
+    curve = SizeCurve(sizes, values, [0.1 * v for v in values], [10] * len(sizes), values)
     return Score(mse, error, mse, draws, float(draws), curve, torch.tensor([mse]))
 
 

@@ -1,11 +1,12 @@
 """Curves of mean squared errors over coalition sizes."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from manifold_shap.plots import mse_curve
+from manifold_shap.plots import distance_curve, mse_curve
 from tests.plots.helpers import score
 
 
@@ -21,6 +22,19 @@ def test_curves_are_drawn_with_bands_and_overall_errors() -> None:
     assert legend == ["on: 0.0171 ± 0.0011", "off: 0.0500 ± 0.0011, 16 draws"]
     assert axes.get_xlabel() == "share of players in the coalition"
     assert axes.get_ylim()[0] == 0
+
+
+def test_curves_of_distances_are_without_the_noise_of_draws() -> None:
+    on = score(0.0171, [0.0, 1.0, 2.0], draws=16)
+    debiased = [-0.001, 0.004, 0.002]
+    on = replace(on, debiased=0.0021, by_size=replace(on.by_size, debiased=debiased))
+    axes = distance_curve({"on": on}, players=4)
+    np.testing.assert_allclose(axes.lines[0].get_ydata(), debiased)
+    assert axes.get_ylim()[0] < -0.001
+    assert axes.get_legend().get_texts()[0].get_text() == "on: 0.0021 ± 0.0011, 16 draws"
+    assert axes.get_ylabel() == "squared distance to the truth"
+    with pytest.raises(ValueError, match="at least one named score but got none"):
+        distance_curve({})
 
 
 def test_without_players_the_axis_counts_them() -> None:

@@ -1,0 +1,193 @@
+"""True Shapley values, as exact as asked for, and the distance of others to them."""
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from manifold_shap._checks import check_number, check_seed, check_whole
+from manifold_shap.estimators.auto import auto_shapley
+from manifold_shap.estimators.exact import MAX_PLAYERS, exact_shapley
+from manifold_shap.explanation import Explanation
+from manifold_shap.oracles.value import PosteriorValue, TrueValue
+from manifold_shap.values.selected import output_position
+
+# The truth is to be so much more exact than what is compared with it.
+SHARE_OF_DISTANCE = 1 / 10
+
+# Of the first, rough estimate: evaluations of v per player.
+_FIRST = 16
+# More than what the first estimate asks for: its error is itself an estimate.
+_RESERVE = 1.2
+_MOST_ROUNDS = 4
+
+
+def true_shapley(
+    truth: TrueValue | PosteriorValue,
+    x: Any,
+    error: float,
+    *,
+    evaluations: int = 2**20,
+    seed: int = 0,
+    batch_size: int | None = None,
+    progress: bool | None = None,
+) -> Explanation:
+    """Shapley values of a true value function, with an error that is known and small.
+
+    They are sums over all coalitions where `truth` is exact and has up to 16 players. Elsewhere
+    coalitions, and draws for them, are sampled until the standard errors are small enough, and
+    these hold what sampled coalitions, draws and v(∅) leave: as φ_i has v(∅) with a weight of 1/n,
+    the error of `base_error` is shared by the n players.
+
+        >>> from manifold_shap.oracles import GaussianMixture, true_value
+        >>> law = GaussianMixture.random(3, seed=1)
+        >>> truth = true_value(lambda x: x.prod(1, keepdim=True), law, "identity", rows=10_000)
+        >>> phi = true_shapley(truth, law.sample(2).x, error=0.02)
+        >>> phi.standard_error.square().mean().sqrt().item() <= 0.02
+        True
+
+    Args:
+        truth: a true value function.
+        x: rows to explain, or a frame of them.
+        error: the root mean square of the standard errors, at most; a tenth of the distance that
+            is to be measured, or less.
+        evaluations: values of v per row, at most.
+        seed: of coalitions and draws.
+        batch_size, progress: as of `auto_shapley`.
+
+    Raises:
+        TypeError: `truth` is no true value function.
+        ValueError: `error` is not above 0, or cannot be had with so many evaluations, or not at all
+            with so few rows for v(∅).
+    """
+    if not isinstance(truth, TrueValue | PosteriorValue):
+        raise TypeError(
+            f"Expected `truth` to be a true value function but got {truth!r:.100}; "
+            "`ms.oracles.true_value(model, law)` makes one."
+        )
+    error, seed = check_number("error", error, above=0), check_seed(seed)
+    check_whole("evaluations", evaluations)
+    how: dict[str, Any] = {"batch_size": batch_size, "progress": progress}
+    players = len(truth.players)
+    if not truth.sampled and players <= MAX_PLAYERS:
+        return exact_shapley(truth, x, **how)
+    base = torch.zeros(len(truth.outputs), dtype=torch.float64)
+    if isinstance(truth, TrueValue):
+        base = truth.base_error.cpu().double() / players
+    own = base.square().mean().item()
+    if own > error**2 / 2:
+        raise ValueError(
+            f"Expected an `error` well above that of v(nobody), which adds {own**0.5:.2g} to every "
+            f"Shapley value, but got {error:.2g}; make the truth with more `rows`."
+        )
+    budget = min(evaluations, max(2 ** min(players, 7), _FIRST * players))
+    for round_ in range(_MOST_ROUNDS):
+        found = auto_shapley(truth, x, evaluations=budget, seed=seed + round_, **how)
+        sampled = found.standard_error.double().square().mean().item()
+        if sampled + own <= error**2:
+            return _with_error_of_base(found, base)
+        if budget == evaluations:
+            break
+        needed = _RESERVE * budget * sampled / (error**2 - own)
+        # Errors that are not known, of values drawn for once, ask for twice as much.
+        budget = min(evaluations, math.ceil(needed) if math.isfinite(needed) else 2 * budget)
+    raise ValueError(
+        f"Expected true Shapley values to an error of {error:.2g} but {budget} evaluations per row "
+        f"left {(sampled + own) ** 0.5:.2g}; allow more `evaluations`, or a larger `error`."
+    )
+
+
+def _with_error_of_base(found: Explanation, base: Float[Tensor, " outputs"]) -> Explanation:
+    variance = found.standard_error.double().square() + base.square().to(found.phi.device)
+    # Covariances between outputs would lack those of the base.
+    return replace(
+        found, standard_error=variance.sqrt().to(found.standard_error.dtype), covariance=None
+    )
+
+
+@dataclass(frozen=True)
+class ShapleyDistance:
+    """How far Shapley values are from the true ones: over rows, players and outputs.
+
+    Attributes:
+        error: root mean squared difference, less what the truth's own errors add to it.
+        standard_error: of `error`, over rows; NaN for one row.
+        value_error: likewise, and less what sampling adds to the explanation: what the error of its
+            value function alone would leave. NaN where the explanation does not know its errors.
+        truth_error: root mean square of the truth's own standard errors.
+        by_row: mean squared difference of each row, less the truth's own, `[rows]`.
+    """
+
+    error: float
+    standard_error: float
+    value_error: float
+    truth_error: float
+    by_row: Float[Tensor, " rows"] = field(repr=False, compare=False)
+
+    @property
+    def resolved(self) -> bool:
+        """Whether the truth's own error is at most a tenth of the distance."""
+        return self.truth_error <= SHARE_OF_DISTANCE * self.error
+
+
+def distance_to_true_shapley(
+    explanation: Explanation, truth: Explanation, output: str | int | None = None
+) -> ShapleyDistance:
+    """Compare Shapley values with the true ones of the same rows, in their own units.
+
+        >>> import manifold_shap as ms
+        >>> law = ms.oracles.GaussianMixture([1.0], [[0.0, 0.0]], [[[1.0, 0.9], [0.9, 1.0]]])
+        >>> model, x = lambda x: x[:, :1], law.sample(100).x
+        >>> truth = ms.oracles.true_value(model, law, "identity")
+        >>> true_phi = true_shapley(truth, x[:5], error=0.02)
+        >>> off = ms.imputed_value(model, ms.MarginalImputer(x), "identity", draws=100)
+        >>> distance = distance_to_true_shapley(ms.exact_shapley(off, x[:5]), true_phi)
+        >>> distance.error > 0.2, distance.resolved
+        (True, True)
+
+    Args:
+        explanation: of any value function.
+        truth: true Shapley values of the same rows, from `true_shapley`.
+        output: name or position of one; by default all.
+
+    Raises:
+        TypeError: one of them is no explanation.
+        ValueError: they have another number of rows, or other players or outputs; no such output;
+            or the truth does not know its errors.
+    """
+    for name, each in (("explanation", explanation), ("truth", truth)):
+        if not isinstance(each, Explanation):
+            raise TypeError(f"Expected `{name}` to be an explanation but got {each!r:.100}.")
+    if explanation.phi.shape != truth.phi.shape or explanation.players.names != truth.players.names:
+        shapes = [tuple(each.phi.shape) for each in (truth, explanation)]
+        raise ValueError(
+            f"Expected Shapley values of the truth's rows, players and outputs {shapes[0]} but got "
+            f"{shapes[1]}; explain the same `x` with both."
+        )
+    chosen = slice(None)
+    if output is not None:
+        position = output_position("output", output, truth.outputs)
+        chosen = slice(position, position + 1)
+    own = truth.standard_error[..., chosen].double().square()
+    if not bool(own.isfinite().all()):
+        raise ValueError(
+            "Expected a truth that knows its own standard errors but some are NaN; "
+            "`ms.oracles.true_shapley` finds true values whose errors are known."
+        )
+    squares = (explanation.phi - truth.phi)[..., chosen].double().square() - own
+    sampling = explanation.standard_error[..., chosen].double().square().mean().item()
+    by_row = squares.mean((1, 2))
+    mse = by_row.mean().item()
+    error = max(mse, 0.0) ** 0.5
+    spread = by_row.std().item() / len(by_row) ** 0.5 if len(by_row) > 1 else math.nan
+    return ShapleyDistance(
+        error=error,
+        # That of the mean of squares, carried over to its root.
+        standard_error=spread / (2 * error) if error else math.nan,
+        value_error=max(mse - sampling, 0.0) ** 0.5 if math.isfinite(sampling) else math.nan,
+        truth_error=own.mean().item() ** 0.5,
+        by_row=by_row,
+    )

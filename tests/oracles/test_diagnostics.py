@@ -1,0 +1,183 @@
+"""Value functions that are bad on purpose, and which diagnostic finds them.
+
+The law has two clusters, in each of which all numbers are strongly correlated.
+"""
+
+from collections.abc import Callable
+from functools import cache
+
+import pytest
+import torch
+from torch import Tensor
+
+import manifold_shap as ms
+from manifold_shap import quality
+from manifold_shap.oracles import (
+    GaussianMixture,
+    OracleImputer,
+    distance_to_true_shapley,
+    true_shapley,
+)
+
+PLAYERS, ROWS, EXPLAINED = 5, 150, 30
+
+
+class Bad(ms.ValueFunction):
+    """Has the right ends, and between them whatever is given."""
+
+    def __init__(self, truth: ms.oracles.TrueValue, between: Callable[..., Tensor]) -> None:
+        super().__init__(truth.players, truth.outputs, truth.space, truth.classes)
+        self.truth, self.between = truth, between
+
+    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+        return self.between(x, mask)
+
+    def prediction(self, x: Tensor) -> Tensor:
+        return self.truth.prediction(x)
+
+    def base(self, x: Tensor) -> Tensor:
+        return self.truth.base(x)
+
+
+@cache
+def case() -> tuple[GaussianMixture, ms.oracles.TrueValue, Callable[[Tensor], Tensor]]:
+    common = 0.1 * torch.eye(PLAYERS) + 0.9
+    centres = torch.tensor([[-1.0, -1, -1, -1, -1], [1.0, -1, 1, -1, 1]])
+    law = GaussianMixture([0.5, 0.5], centres, [common, common])
+    weight, shift, out = torch.randn(3, 8, 8, generator=torch.Generator().manual_seed(0)).unbind()
+
+    def model(x: Tensor) -> Tensor:
+        return ((x @ weight[:PLAYERS] / 2 + shift[0]).tanh() @ out[:, :3]).softmax(-1)
+
+    return law, ms.oracles.true_value(model, law), model
+
+
+@cache
+def pairs() -> tuple[Tensor, Tensor]:
+    law, *_ = case()
+    return law.sample(ROWS, seed=1).x, ms.shapley_pairs(ROWS, PLAYERS, least=1500)
+
+
+@cache
+def made(name: str) -> ms.ValueFunction:
+    law, truth, model = case()
+    if name == "exact draws":
+        return ms.imputed_value(model, OracleImputer(law), draws=64)
+    if name == "marginal":
+        return ms.imputed_value(model, ms.MarginalImputer(law.sample(4000, seed=2).x), draws=64)
+
+    def ignores_the_mask(x: Tensor, mask: Tensor) -> Tensor:
+        return truth.base(x)[:, None].expand(-1, mask.shape[1], -1)
+
+    def sees_the_whole_row(x: Tensor, mask: Tensor) -> Tensor:
+        return truth.prediction(x)[:, None].expand(-1, mask.shape[1], -1)
+
+    def sees_a_little(x: Tensor, mask: Tensor) -> Tensor:
+        return 0.7 * truth(x, mask) + 0.3 * sees_the_whole_row(x, mask)
+
+    own = (ignores_the_mask, sees_the_whole_row, sees_a_little)
+    return Bad(truth, {each.__name__: each for each in own}[name])
+
+
+@cache
+def squared(name: str) -> ms.metrics.Score:
+    return ms.mean_squared_error(made(name), *pairs())
+
+
+@cache
+def distance(name: str) -> ms.metrics.Score:
+    return ms.distance_to_truth(made(name), case()[1], *pairs())
+
+
+HONEST = ["marginal", "ignores_the_mask"]
+LEAKING = ["sees_the_whole_row", "sees_a_little"]
+
+
+def test_the_truth_itself_is_good_everywhere() -> None:
+    score = distance("exact draws")
+    assert abs(score.debiased) < 4 * score.standard_error
+    curve = score.by_size
+    for figure, error in zip(curve.debiased, curve.standard_error, strict=True):
+        # Both bases are means over 4,096 rows or more, of numbers between 0 and 1.
+        assert abs(figure) < 4.5 * error + 1 / 4096
+    assert ms.leakage(made("exact draws"), *pairs()) == 0
+    scores = {name: squared(name) for name in ("exact draws", "marginal")}
+    assert not quality.report("exact draws", scores).warning
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_the_error_against_the_model_finds_what_knows_too_little(name: str) -> None:
+    gap = squared(name).by_row - squared("exact draws").by_row
+    assert gap.mean() > 5 * gap.std() / ROWS**0.5
+    assert squared(name).debiased > 1.3 * squared("exact draws").debiased
+
+
+@pytest.mark.parametrize("name", LEAKING)
+def test_the_error_against_the_model_praises_what_knows_too_much(name: str) -> None:
+    """No value function can have less than the truth, so that less than that is a sign, too."""
+    gap = squared(name).by_row - squared("exact draws").by_row
+    assert gap.mean() < -5 * gap.std() / ROWS**0.5
+
+
+def test_quality_warns_of_what_knows_too_little_alone() -> None:
+    names = ("marginal", *LEAKING, "ignores_the_mask")
+    scores = {name: squared(name) for name in names}
+    clear = "no value function is clearly better than off the manifold"
+    assert clear in quality.report("ignores_the_mask", scores).warning
+    assert clear in quality.report("marginal", scores).warning
+    for name in LEAKING:
+        assert not quality.report(name, scores).warning
+
+
+@pytest.mark.parametrize("name", HONEST + LEAKING)
+def test_the_distance_to_the_truth_and_its_curve_find_them_all(name: str) -> None:
+    score = distance(name)
+    assert score.debiased > 5 * score.standard_error
+    curve = score.by_size
+    assert curve.size == [0, 1, 2, 3, 4]
+    assert abs(curve.debiased[0]) < 1e-3
+    for figure, error in list(zip(curve.debiased, curve.standard_error, strict=True))[1:4]:
+        assert figure > 5 * error
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_leakage_says_nothing_of_what_knows_too_little(name: str) -> None:
+    assert ms.leakage(made(name), *pairs()) == 0
+
+
+@pytest.mark.parametrize("name", LEAKING)
+def test_leakage_finds_what_knows_too_much(name: str) -> None:
+    assert ms.leakage(made(name), *pairs()) > 1e-3
+
+
+@cache
+def right() -> ms.Explanation:
+    return true_shapley(case()[1], pairs()[0][:EXPLAINED], error=0.001)
+
+
+def test_shapley_values_of_exact_draws_are_the_true_ones() -> None:
+    good = ms.exact_shapley(made("exact draws"), right().x, evaluations=300)
+    own = good.standard_error.square().mean().sqrt().item()
+    assert distance_to_true_shapley(good, right()).error < 1.2 * own < 0.006
+
+
+@pytest.mark.parametrize("name", HONEST + LEAKING)
+def test_true_shapley_values_find_them_all(name: str) -> None:
+    off = distance_to_true_shapley(ms.exact_shapley(made(name), right().x), right())
+    assert off.resolved
+    assert off.error > 0.01
+    assert off.error > 5 * off.standard_error
+
+
+def test_a_callable_is_compared_with_what_it_says_itself_of_all_players() -> None:
+    """A constant has no error against itself: only the truth knows better."""
+    x, mask = pairs()
+    truth = case()[1]
+
+    def constant(x: Tensor, mask: Tensor) -> Tensor:
+        return torch.full((len(x), mask.shape[1], 3), 1 / 3)
+
+    value = ms.as_value_function(constant, x, truth.players, truth.outputs)
+    assert ms.mean_squared_error(value, x, mask).mse == 0
+    score = ms.distance_to_truth(value, truth, x, mask)
+    assert score.debiased > 5 * score.standard_error

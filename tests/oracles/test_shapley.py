@@ -1,0 +1,123 @@
+"""True Shapley values have the error they say, and distances to them are without it."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+
+import manifold_shap as ms
+from manifold_shap.oracles import (
+    BayesianNetwork,
+    PosteriorValue,
+    distance_to_true_shapley,
+    true_shapley,
+    true_value,
+)
+from tests.examples import Linear, mixture, weather
+from tests.oracles.networks import TARGETS, random_network, shared
+
+
+def rms(x: torch.Tensor) -> float:
+    return x.double().square().mean().sqrt().item()
+
+
+@pytest.mark.parametrize("law", [weather(), random_network(2)])
+def test_exact_truths_have_no_error(law: BayesianNetwork) -> None:
+    truth = true_value(Linear(len(law.names), 3), law)
+    x = law.sample(3).x
+    found = true_shapley(truth, law.frame(x), error=1e-9)
+    assert (found.standard_error == 0).all()
+    assert torch.equal(found.phi, ms.exact_shapley(truth, x).phi)
+
+
+@pytest.mark.parametrize("error", [0.02, 0.005])
+def test_errors_are_as_small_as_asked_for_and_as_they_say(error: float) -> None:
+    """Of values that are drawn, on a law small enough to know them exactly, too."""
+    law = weather()
+    exact = true_value(Linear(4, 3), law)
+    x = law.sample(30, seed=1).x
+    right = ms.exact_shapley(exact, x).phi
+    gaps, promised = [], []
+    for seed in range(4):
+        truth = true_value(Linear(4, 3), law, draws=8, most=1, rows=1000, seed=seed)
+        found = true_shapley(truth, x, error, seed=10 * seed)
+        assert rms(found.standard_error) <= error
+        gaps.append(found.phi - right)
+        promised.append(found.standard_error)
+    assert rms(torch.stack(gaps)) == pytest.approx(rms(torch.stack(promised)), rel=0.35)
+
+
+def test_the_error_of_the_base_is_a_share_of_each_player() -> None:
+    law = weather()
+    truth = true_value(Linear(4, 3), law, draws=4000, most=1, rows=50)
+    found = true_shapley(truth, law.sample(2).x, error=0.03)
+    least = (truth.base_error / 4).expand_as(found.standard_error)
+    assert (found.standard_error >= 0.999 * least).all()
+    assert rms(found.standard_error) < 2 * rms(least)
+    with pytest.raises(ValueError, match=r"well above that of v\(nobody\).* more `rows`"):
+        true_shapley(truth, law.sample(2).x, error=0.1 * rms(least))
+
+
+@pytest.mark.skipif(not shared("child").exists(), reason="no files of networks")
+def test_a_large_network_has_true_shapley_values() -> None:
+    law = BayesianNetwork.read(shared("child"), TARGETS["child"])
+    found = true_shapley(PosteriorValue(law), law.sample(2).x, error=0.01)
+    assert rms(found.standard_error) <= 0.01
+    assert found.phi.shape == (2, 19, 6)
+    torch.testing.assert_close(found.phi.sum(1), found.prediction - found.base, atol=1e-5, rtol=0)
+
+
+def test_distances_are_without_the_errors_of_both() -> None:
+    generator = torch.Generator().manual_seed(0)
+    law = mixture()
+    truth = true_value(Linear(4, 3), law, draws=16)
+    right = true_shapley(truth, law.sample(500).x, error=0.1)
+    miss, sampling, own = torch.randn(3, *right.phi.shape, generator=generator)
+    known = replace(
+        right,
+        phi=right.phi + 0.01 * own,
+        standard_error=torch.full_like(right.standard_error, 0.01),
+        covariance=None,
+    )
+    found = replace(
+        right,
+        phi=right.phi + 0.1 * miss + 0.05 * sampling,
+        standard_error=torch.full_like(right.standard_error, 0.05),
+        covariance=None,
+    )
+    distance = distance_to_true_shapley(found, known)
+    assert distance.error == pytest.approx((0.1**2 + 0.05**2) ** 0.5, rel=0.05)
+    assert abs(distance.error - 0.0125**0.5) < 4 * distance.standard_error
+    assert distance.value_error == pytest.approx(0.1, rel=0.05)
+    assert distance.truth_error == pytest.approx(0.01)
+    assert distance.resolved
+    assert not distance_to_true_shapley(right, known).resolved
+    second = distance_to_true_shapley(found, known, output=1)
+    only = (found.phi - known.phi)[..., 1].square().mean().item() - 0.01**2
+    assert second.error == pytest.approx(only**0.5, rel=1e-4)
+    unknown = replace(found, standard_error=torch.full_like(found.phi, torch.nan))
+    assert math.isnan(distance_to_true_shapley(unknown, known).value_error)
+
+
+@pytest.mark.usefixtures("any_type")
+def test_wrong_arguments_raise_errors() -> None:
+    law = weather()
+    truth = true_value(Linear(4, 3), law, draws=2, most=1, rows=1000)
+    x = law.sample(2).x
+    with pytest.raises(TypeError, match="`truth` to be a true value function but got 3"):
+        true_shapley(3, x, error=0.1)
+    with pytest.raises(ValueError, match=r"`error` .* 0"):
+        true_shapley(truth, x, error=0.0)
+    with pytest.raises(ValueError, match=r"40 evaluations per row left .* more `evaluations`"):
+        true_shapley(truth, x, error=0.005, evaluations=40)
+    right = true_shapley(truth, x, error=0.1)
+    with pytest.raises(TypeError, match="`truth` to be an explanation but got 3"):
+        distance_to_true_shapley(right, 3)
+    with pytest.raises(ValueError, match=r"\(2, 4, 3\) but got \(1, 4, 3\)"):
+        distance_to_true_shapley(right[:1], right)
+    unknown = replace(right, standard_error=torch.full_like(right.phi, torch.nan))
+    with pytest.raises(ValueError, match="knows its own standard errors but some are NaN"):
+        distance_to_true_shapley(right, unknown)
+    with pytest.raises(ValueError, match="`output`"):
+        distance_to_true_shapley(right, right, output="other")

@@ -1,8 +1,8 @@
 """Runs experiments: `python benchmarks/reproduce.py papers/outliers --quick trees=50`.
 
 Words with "=" are settings of `run` in the experiment's file; all others name experiments, by
-default all of `papers/`. Results go to `docs/results` (papers) or `benchmarks/results` (speed),
-those of quick forms to `runs/papers` or `runs/speed`. With `--figures` nothing is run: pages and
+default all of `papers/`. Results go to `docs/results` (papers) or `benchmarks/results` (others),
+those of quick forms to `runs/papers` and the like. With `--figures` nothing is run: pages and
 plots are made again from the result files. `docs/results.md` has all claims of the papers.
 """
 
@@ -31,8 +31,11 @@ SPEED: tuple[str, ...] = ("peers", "budget", "scaling", "rows", "training", "amo
 SPEED += ("along", "vignettes", "truth", "frames", "one_call")
 SPEED += ("pictures", "shapes", "photographs", "reviews", "vowels", "devices")
 SPEED += ("networks",)
+TRUTH = ("global_values",)
 NAMES = [f"papers/{one}" for one in EXPERIMENTS] + [f"speed/{one}" for one in SPEED]
-FOLDERS = {"papers": Path("docs/results"), "speed": Path("benchmarks/results")}
+NAMES += [f"truth/{one}" for one in TRUTH]
+FOLDERS = {kind: Path("benchmarks/results") for kind in ("speed", "truth")}
+FOLDERS["papers"] = Path("docs/results")
 INDEX = """# Reproduction of the papers' results
 
 Each line is a claim of a paper, with the paper's figure, ours, and whether the claim holds for \
@@ -42,7 +45,7 @@ all figures and plots. Made by `python benchmarks/reproduce.py`.
 
 
 def experiment(name: str) -> report.Experiment:
-    """The one of `papers/<name>` or `speed/<name>`.
+    """The one of `papers/<name>`, `speed/<name>` or `truth/<name>`.
 
     Raises:
         ValueError: there is none of this name.

@@ -163,8 +163,7 @@ def corrected_global_values(
     prediction = wrapped(rows.train, scale="probabilities")
     mean = prediction.mean(0)
     share = F.one_hot(true, len(wrapped.classes)).to(mean.dtype).mean(0)
-    order = torch.randperm(len(true), generator=torch.Generator().manual_seed(seed))
-    parts = order.tensor_split(folds)
+    parts = folds_of(len(true), folds, seed)
     found: list[Tensor] = []
     made_by: dict[str, Any] = {}
     for k, part in enumerate(parts):
@@ -182,6 +181,16 @@ def corrected_global_values(
         players=rows.players.names,
         made_by=made_by,
     )
+
+
+def folds_of(rows: int, folds: int, seed: int) -> tuple[Int64[Tensor, " part"], ...]:
+    """Numbers of the rows in each fold, which are drawn at random.
+
+    >>> [len(part) for part in folds_of(10, 3, seed=0)]
+    [4, 3, 3]
+    """
+    order = torch.randperm(rows, generator=torch.Generator().manual_seed(seed))
+    return order.tensor_split(folds)
 
 
 def _check_order(x: Any, y: Any) -> None:

@@ -4,6 +4,7 @@ Both learn m(x_S) = E[f(X) | x_S] and h(x_S) = P(Y | x_S) from rows, the model's
 their labels, once for each part of rows that is left out.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -85,7 +86,7 @@ class Networks(nn.Module):
     def __init__(self, count: int, inputs: int, outputs: int, generator: torch.Generator) -> None:
         super().__init__()
         widths = (inputs, _HIDDEN, _HIDDEN, outputs)
-        pairs = list(zip(widths, widths[1:], strict=False))
+        pairs = list(itertools.pairwise(widths))
         self.weights = nn.ParameterList(
             torch.randn(count, a, b, generator=generator) / math.sqrt(a / 2) for a, b in pairs
         )
@@ -132,7 +133,9 @@ def trained_together(
     networks = Networks(sets, inputs, targets.shape[-1], generator)
     optimizer = torch.optim.Adam(networks.parameters(), lr=_LEARNING_RATE)
     for step in range(steps):
-        optimizer.param_groups[0]["lr"] = _LEARNING_RATE * (1 + math.cos(math.pi * step / steps)) / 2
+        optimizer.param_groups[0]["lr"] = (
+            _LEARNING_RATE * (1 + math.cos(math.pi * step / steps)) / 2
+        )
         chosen = torch.randint(rows, (sets, _ROWS), generator=generator)
         mask = law.sample_antithetic((sets, _ROWS // 2), generator).flatten(1, 2)
         loss = F.mse_loss(

@@ -1,10 +1,10 @@
 """How often intervals of global Shapley values hold the true ones, on laws that are known.
 
-Each repetition draws rows and labels, learns m(x_S) = E[f(X) | x_S] and h(x_S) = P(Y | x_S) on all
-folds but one, and explains the rows of that fold: by `corrected_global_values`, and by the learned m
-alone, as `global_values` has it. Asia has cell means, and every coalition; Sachs small networks and
-a pair of orders for each row; the Gaussian mixture small networks and every coalition. The model is
-a network trained on other rows. Players whose true global value is zero stand apart.
+Each repetition draws rows and labels, learns m(x_S) = E[f(X) | x_S] and h(x_S) = P(Y | x_S) on
+all folds but one, and explains the rows of that fold: by `corrected_global_values`, and by the
+learned m alone, as `global_values` has it. Asia has cell means, and every coalition; Sachs small
+networks and a pair of orders for each row; the Gaussian mixture small networks and every coalition.
+The model is a network trained on other rows. Players whose true global value is zero stand apart.
 """
 
 import os
@@ -123,14 +123,14 @@ def true_values(law: ConditionalLaw, model: ms.Model, rows: int) -> tuple[Tensor
     outputs = model(states, scale="probabilities").double()
     both = torch.stack((label, outputs), 1) * p[:, None, None]
     table = torch.cat((both.flatten(1), p[:, None]), 1).unflatten(0, law.sizes)
-    found = []
+    games = []
     for mask in all_coalitions(len(law.sizes)):
         absent = (~mask).nonzero()[:, 0].tolist()
         cells = (table.sum(absent) if absent else table).reshape(-1, table.shape[-1])
         h, m = cells[:, :-1].unflatten(1, (2, -1)).unbind(1)
         weight = cells[:, -1].clamp(min=1e-300)
-        found.append(((h * m).sum(1) / weight).sum())
-    numbers = torch.stack(found)
+        games.append(((h * m).sum(1) / weight).sum())
+    numbers = torch.stack(games)
     place = 2 ** torch.arange(len(law.sizes))
     order = torch.empty(len(numbers), dtype=torch.int64)
     order[(all_coalitions(len(law.sizes)) * place).sum(1)] = torch.arange(len(numbers))
@@ -163,7 +163,9 @@ def repeated(
             own = iter(pairs)
             options: Any = {"folds": folds, "estimator": estimator, "seed": seed}
             found["corrected"].append(
-                ms.corrected_global_values(model, x, y, learn=lambda *_, own=own: next(own), **options)
+                ms.corrected_global_values(
+                    model, x, y, learn=lambda *_, own=own: next(own), **options
+                )
             )
             found["as learned"].append(plain(x, y, pairs, estimator or ms.exact_shapley, seed))
     return {
@@ -224,7 +226,9 @@ def plain(x: Tensor, y: Tensor, pairs: Any, estimator: Any, seed: int) -> ms.Glo
     for part, (value, _) in zip(parts, pairs, strict=True):
         phi.append(estimator(value, x[part], seed=seed).phi.double())
     true = torch.cat(phi)[torch.arange(len(x)), :, y[of]]
-    return ms.GlobalValues(true.mean(0), true.std(0) / len(x) ** 0.5, 0, 0, value.players.names, len(x))
+    return ms.GlobalValues(
+        true.mean(0), true.std(0) / len(x) ** 0.5, 0, 0, value.players.names, len(x)
+    )
 
 
 def coverage(phi: Tensor, error: Tensor, truth: Tensor) -> dict[str, Any]:
@@ -234,7 +238,10 @@ def coverage(phi: Tensor, error: Tensor, truth: Tensor) -> dict[str, Any]:
     null = truth.abs() < _NULL
     each = covered.mean(0)
     found = {
-        "pooled": [each[~null].mean().item(), (covered[:, ~null].mean(1).std() / len(phi) ** 0.5).item()],
+        "pooled": [
+            each[~null].mean().item(),
+            (covered[:, ~null].mean(1).std() / len(phi) ** 0.5).item(),
+        ],
         "lowest": each[~null].min().item(),
         "bias over error": ((phi.mean(0) - truth).abs() / error.mean(0))[~null].max().item(),
         "mean width": (2 * reach * error)[:, ~null].mean().item(),
@@ -245,7 +252,9 @@ def coverage(phi: Tensor, error: Tensor, truth: Tensor) -> dict[str, Any]:
 
 def tables(found: Found) -> list[Table]:
     shown = {
-        f"{law}, {kind}": {k: tuple(v) if k == "pooled" else v for k, v in one[kind].items() if k != "by player"}
+        f"{law}, {kind}": {
+            k: tuple(v) if k == "pooled" else v for k, v in one[kind].items() if k != "by player"
+        }
         for law, one in found.items()
         for kind in ("corrected", "as learned")
     }

@@ -15,8 +15,9 @@ _SMALLER = (
     "give a smaller `batch_size`, to the estimator, or to the model by `ms.as_model(model, x, "
     "batch_size=16)`."
 )
-# Rows per call of a model on a CPU.
-CPU_ROWS = 4096
+# Rows per call of a model on a CPU, and elements of these rows: the layers of a network of pictures
+# hold some ten times as many numbers.
+CPU_ROWS, CPU_ELEMENTS = 4096, 2**23
 
 
 class Predictor(ABC):
@@ -113,8 +114,9 @@ class Predictor(ABC):
 
     def rows_per_call(self, rows: Tensor) -> int:
         """Most rows that a call should have."""
-        small = self.in_small_calls and self.device(rows).type == "cpu"
-        return CPU_ROWS if small else max(1, len(rows))
+        if not self.in_small_calls or self.device(rows).type != "cpu":
+            return max(1, len(rows))
+        return max(1, min(CPU_ROWS, CPU_ELEMENTS // max(1, rows[:1].numel())))
 
 
 def _hint(rows: Any, error: Exception) -> str:

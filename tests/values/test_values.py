@@ -67,14 +67,16 @@ class Watched(torch.nn.Module):
 
 
 @pytest.mark.parametrize("as_function", [False, True])
+@pytest.mark.parametrize("limit", ["rows", "elements"])
 def test_models_see_no_more_rows_than_fit_a_cache(
-    as_function: bool, monkeypatch: pytest.MonkeyPatch
+    limit: str, as_function: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     network = Watched()
     model = (lambda x: network(x)) if as_function else network
     value = ms.imputed_value(model, ms.MarginalImputer(rows(9)), draws=5)
     whole = value(rows(), masks())
-    monkeypatch.setattr("manifold_shap.models.predictor.CPU_ROWS", 7)
+    most = 7 if limit == "rows" else 7 * rows()[0].numel() + 1
+    monkeypatch.setattr(f"manifold_shap.models.predictor.CPU_{limit.upper()}", most)
     network.seen.clear()
     torch.testing.assert_close(value(rows(), masks()), whole)
     assert network.seen.count(7) == 3 * 16 * 5 // 7

@@ -9,8 +9,14 @@ from torch import Tensor, nn
 
 import manifold_shap as ms
 from manifold_shap.data import BayesianNetwork, GaussianMixture, Mixture
-from tests.cli.commands import TINY, explain, explained, train
+from tests.cli.commands import ORDERS, TINY, explain, explained, train
 from tests.oracles.networks import TARGETS, shared
+
+PLAYERS = {"asia": 7, "sachs": 10, "child": 19, "insurance": 26}
+needs_files = pytest.mark.skipif(
+    not shared("asia").exists(),
+    reason="no 'bayesian_networks' in a folder named by MANIFOLD_SHAP_DATA",
+)
 
 LAWN = """network lawn {}
 variable season { type discrete [ 3 ] { dry, mild, wet }; }
@@ -108,10 +114,7 @@ def test_the_commands_explain_rows_of_a_mixture(tmp_path: Path) -> None:
     assert explained(tmp_path, data="gaussian_mixture").phi.shape == (2, 4, 3)
 
 
-@pytest.mark.skipif(
-    not shared("asia").exists(),
-    reason="no 'bayesian_networks' in a folder named by MANIFOLD_SHAP_DATA",
-)
+@needs_files
 @pytest.mark.parametrize("name", TARGETS)
 def test_public_networks_are_data(name: str) -> None:
     path = f"bayesian_networks/{name}.bif.gz"
@@ -119,7 +122,20 @@ def test_public_networks_are_data(name: str) -> None:
     data.setup()
     assert data.name == name
     assert data.target not in data.players.names
-    assert len(data.players) == {"asia": 7, "sachs": 10, "child": 19, "insurance": 26}[name]
+    assert len(data.players) == PLAYERS[name]
+
+
+@needs_files
+@pytest.mark.parametrize("name", TARGETS)
+def test_the_commands_explain_rows_of_public_networks(name: str, tmp_path: Path) -> None:
+    path, target = f"bayesian_networks/{name}.bif.gz", TARGETS[name]
+    words = ["data=bayesian_network", f"data.path={path}", f"data.target={target}"]
+    words += ["data.rows=300"]
+    assert train(tmp_path, *words, *TINY)["mse"] > 0
+    explain(tmp_path, *words, "instances=2", "compare=[]", *ORDERS)
+    found = explained(tmp_path, data=name)
+    assert len(found.players) == PLAYERS[name]
+    assert found.efficiency_gap < 1e-4
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])

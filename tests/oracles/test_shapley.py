@@ -17,6 +17,11 @@ from manifold_shap.oracles import (
 from tests.examples import Linear, mixture, weather
 from tests.oracles.networks import TARGETS, random_network, shared
 
+needs_files = pytest.mark.skipif(
+    not shared("asia").exists(),
+    reason="no 'bayesian_networks' in a folder named by MANIFOLD_SHAP_DATA",
+)
+
 
 def rms(x: torch.Tensor) -> float:
     return x.double().square().mean().sqrt().item()
@@ -48,6 +53,20 @@ def test_errors_are_as_small_as_asked_for_and_as_they_say(error: float) -> None:
     assert rms(torch.stack(gaps)) == pytest.approx(rms(torch.stack(promised)), rel=0.35)
 
 
+@needs_files
+def test_errors_of_sampled_coalitions_are_as_they_say_too() -> None:
+    """Ten players, all of whose values are drawn, beside the sums over all their states."""
+    law = BayesianNetwork.read(shared("sachs"), TARGETS["sachs"])
+    model, x = Linear(10, 3), law.sample(20, seed=1).x
+    right = true_shapley(true_value(model, law), x, error=1e-9)
+    assert (right.standard_error == 0).all()
+    found = true_shapley(true_value(model, law, draws=8, most=1), x, error=0.01)
+    assert rms(found.standard_error) <= 0.01
+    assert rms(found.phi - right.phi) == pytest.approx(rms(found.standard_error), rel=0.25)
+    off = distance_to_true_shapley(found, right)
+    assert off.value_error < 0.005 < off.error
+
+
 def test_the_error_of_the_base_is_a_share_of_each_player() -> None:
     law = weather()
     truth = true_value(Linear(4, 3), law, draws=4000, most=1, rows=50)
@@ -59,7 +78,7 @@ def test_the_error_of_the_base_is_a_share_of_each_player() -> None:
         true_shapley(truth, law.sample(2).x, error=0.1 * rms(least))
 
 
-@pytest.mark.skipif(not shared("child").exists(), reason="no files of networks")
+@needs_files
 def test_a_large_network_has_true_shapley_values() -> None:
     law = BayesianNetwork.read(shared("child"), TARGETS["child"])
     found = true_shapley(PosteriorValue(law), law.sample(2).x, error=0.01)

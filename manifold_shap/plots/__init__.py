@@ -26,6 +26,7 @@ from manifold_shap.plots.compositions import compositions, cumulative, parallel_
 from manifold_shap.plots.curve import distance_curve, mse_curve
 from manifold_shap.plots.heatmap import heatmap
 from manifold_shap.plots.ilr import ilr_plane, ilr_space
+from manifold_shap.plots.interactions import interaction_map, interaction_network
 from manifold_shap.plots.interactive import interactive
 from manifold_shap.plots.pixels import pixel_maps
 from manifold_shap.plots.scatter import scatter
@@ -49,6 +50,8 @@ __all__ = [
     "heatmap",
     "ilr_plane",
     "ilr_space",
+    "interaction_map",
+    "interaction_network",
     "interactive",
     "kinds",
     "mse_curve",

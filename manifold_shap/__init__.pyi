@@ -21,6 +21,7 @@ from .estimators import odd_shapley as odd_shapley
 from .estimators import permutation_shapley as permutation_shapley
 from .estimators import sample_reuse_shapley as sample_reuse_shapley
 from .estimators import shapley_interactions as shapley_interactions
+from .estimators import to_shapiq as to_shapiq
 from .explainer import Explainer as Explainer
 from .explanation import Explanation as Explanation
 from .global_values import GlobalValues as GlobalValues

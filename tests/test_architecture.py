@@ -106,6 +106,7 @@ DEFERRED = {
     ("explanation", "plots.accessor"): "`explanation.plot` is a convenience for `plots`",
     ("explanation", "scipy"): SLOW,
     ("explanation", "pandas"): FRAMES,
+    ("estimators.shapiq_game", "shapiq"): "an optional dependency",
     ("explanation", "shap"): "an optional dependency",
     ("explanation", "summary"): FRAMES,
     ("global_values", "pandas"): FRAMES,

@@ -118,6 +118,32 @@ def test_copies_are_redundant_and_exclusive_or_is_synergy() -> None:
         torch.testing.assert_close(found.sum(-1), torch.zeros(4))
 
 
+def test_signs_follow_the_effect_where_the_law_is_known() -> None:
+    """Noisy labels: redundancy and synergy hold on average, and in a row relative to its effect."""
+    variable, bit = ms.oracles.Variable, ("0", "1")
+    certain = torch.tensor([[0.9, 0.1], [0.1, 0.9]])
+    copies = [
+        variable("class", bit),
+        variable("first", bit, ("class",), certain),
+        variable("copy", bit, ("first",), torch.eye(2)),
+    ]
+    differ = [
+        variable("left", bit),
+        variable("right", bit),
+        variable("class", bit, ("left", "right"), torch.stack((certain, certain.flip(0)))),
+    ]
+    for variables, sign in ((copies, -1), (differ, 1)):
+        law = ms.oracles.BayesianNetwork(variables, "class")
+        x, y = law.sample(1000, seed=0)
+        found = ms.shapley_interactions(ms.oracles.PosteriorValue(law), x)
+        pair, row = found.values[:, 0, 1], torch.arange(1000)
+        # 0.4 for nine rows of ten, -0.4 for the others; 0.008 is the standard error of the mean.
+        assert float(pair[row, y].mean()) == pytest.approx(sign * 0.32, abs=0.03)
+        effect = found.shapley.phi[:, 0].sign()
+        torch.testing.assert_close(pair * effect, torch.full_like(pair, sign * 0.4))
+        torch.testing.assert_close(pair.sum(-1), torch.zeros(1000, dtype=pair.dtype))
+
+
 @settings(max_examples=10, deadline=None)
 @given(players=st.integers(2, 6), seed=st.integers(0, 1000))
 def test_laws(players: int, seed: int) -> None:

@@ -11,9 +11,10 @@ in closed form. Since β is the fit of KernelSHAP to y - g, the estimate is φ(g
 second term estimated: g is a control variate, and need not be true.
 
 What is not known beforehand, the relevance of each player to interactions and λ, is chosen for each
-row by the error of predicted pairs that were left out, which least squares give in closed form. The
-relevances begin as equal ones and as the sizes of the players' coefficients; then players have that
-with which they are part of the interactions found so far, as long as this predicts better.
+row and output by the error of predicted pairs that were left out, which least squares give in
+closed form. The relevances begin as equal ones and as the sizes of the players' coefficients; then
+players have that with which they are part of the interactions found so far, as long as this
+predicts better.
 
 Fumagalli et al. (2026) fit odd games by interactions that trees select, Fumagalli et al. (2025) by
 all of low order; a covariance needs neither trees nor a limit of the order.
@@ -70,9 +71,9 @@ def odd_shapley(
         True
 
     Coalitions come with their complements, as many of every size, none twice. The fit takes a
-    fraction of a second per row, whatever the value function, and all outputs share it: this is for
-    value functions that take as long, or longer. Of games of few interactions, such as trees, the
-    error is a small part of that of `kernel_shapley`.
+    fraction of a second per row and output, whatever the value function: this is for value
+    functions that take as long, or longer. Of games of few interactions, such as trees, the error
+    is a small part of that of `kernel_shapley`.
 
     Args:
         value: a `ValueFunction`, or a callable; see `as_value_function`.
@@ -130,67 +131,73 @@ class _Fit:
         if pairs.sampled == 0:
             beta = self.regression.fit(y)
             return beta, self.regression.covariance(self.regression.inverse, y * 0, self.crossed)
-        each = len(pairs.mask) * max(len(self.centres), y.shape[2] * pairs.mask.shape[1])
-        parts = [self._of(some) for some in y.split(max(1, MOST_NUMBERS // each))]
+        count, players = pairs.mask.shape
+        step = max(1, MOST_NUMBERS // (count * max(len(self.centres), players)))
+        parts = [self._of_rows(some, step) for some in y.split(max(1, step // y.shape[2]))]
         beta, variance = (torch.cat(some) for some in zip(*parts, strict=True))
         return beta, variance
 
-    def _of(self, y: Float[Tensor, "rows pairs outputs"]) -> Estimate:
+    def _of_rows(self, y: Float[Tensor, "rows pairs outputs"], step: int) -> Estimate:
+        """Outputs of a row are games like those of other rows; so many are fitted at a time."""
+        games = y.mT.flatten(0, 1)[..., None]
+        parts = [self._of(some) for some in games.split(step)]
+        beta, change = (torch.cat(some) for some in zip(*parts, strict=True))
+        beta, change = (some.unflatten(0, (len(y), -1)) for some in (beta, change))
+        if self.crossed:
+            return beta[..., 0].mT, torch.einsum("bonp,bqnp->bnoq", change, change)
+        return beta[..., 0].mT, change.square().sum(3).mT
+
+    def _of(
+        self, y: Float[Tensor, "games pairs 1"]
+    ) -> tuple[Float[Tensor, "games players 1"], Float[Tensor, "games players pairs"]]:
         relevance = self._relevance(y[:, self.some])
         ridge = _Ridge(self.regression, OddGames(relevance), self.centres)
         losses = ridge.losses(y)
-        return ridge.values(y, _PENALTIES.to(y.device)[losses.argmin(0)], self.crossed)
+        return ridge.values(y, _PENALTIES.to(y.device)[losses.argmin(0)])
 
-    def _relevance(self, y: Float[Tensor, "rows pairs outputs"]) -> Float[Tensor, "rows players"]:
-        """Of all players to the interactions of each row, for all of its outputs."""
-        beta = self.few.fit(y)
-        error = (self.few.pairs.weight[:, None] * self.few.residual(y, beta).square()).mean(1)
-        # Outputs count alike, each by what additive games leave of it.
-        scale = torch.where(error > _SMALLEST, error, torch.inf).rsqrt()
-        own = (beta * scale[:, None]).square().sum(2).sqrt()
+    def _relevance(self, y: Float[Tensor, "games pairs 1"]) -> Float[Tensor, "games players"]:
+        """Of all players to the interactions of each game."""
+        own = self.few.fit(y)[..., 0].abs()
         own = own / own.amax(1, keepdim=True).clamp(min=_SMALLEST) + _LEAST_COEFFICIENT
         best = _Best(len(y), own)
         every = torch.arange(len(y), device=y.device)
-        self._try(best, every, y, scale, torch.ones_like(own[:1]))
-        self._try(best, every, y, scale, own)
+        self._try(best, every, y, torch.ones_like(own[:1]))
+        self._try(best, every, y, own)
         for _ in range(_ROUNDS):
             involved = best.involved / best.involved.amax(1, keepdim=True).clamp(min=_SMALLEST)
             better = torch.zeros(len(y), dtype=torch.bool, device=y.device)
             for power in _POWERS:
                 weights = (involved[every] + _LEAST_INVOLVEMENT) ** power
-                better[every] |= self._try(best, every, y[every], scale[every], weights)
+                better[every] |= self._try(best, every, y[every], weights)
             every = better.nonzero()[:, 0]
             if len(every) == 0:
                 break
         return best.relevance
 
-    def _try(
-        self, best: "_Best", rows: Tensor, y: Tensor, scale: Tensor, weights: Tensor
-    ) -> Tensor:
-        """Take the relevances of these weights for those of the rows where they predict better."""
+    def _try(self, best: "_Best", games: Tensor, y: Tensor, weights: Tensor) -> Tensor:
+        """Take the relevances of these weights for those of the games where they predict better."""
         relevance = relevances(weights)
         everything = torch.arange(len(self.some), device=y.device)
         ridge = _Ridge(self.few, OddGames(relevance), everything)
         losses, penalty = ridge.losses(y).min(0)
-        coefficients = ridge.coefficients(y * scale[:, None], _PENALTIES.to(y.device)[penalty])
+        coefficients = ridge.coefficients(y, _PENALTIES.to(y.device)[penalty])
         involved = ridge.games.involvement(ridge.z, coefficients)
-        loss = (losses * scale.square()).sum(1)
-        return best.update(rows, loss, relevance.expand_as(involved), involved)
+        return best.update(games, losses[:, 0], relevance.expand_as(involved), involved)
 
 
 class _Best:
     """The relevances that predict best so far."""
 
-    def __init__(self, rows: int, like: Float[Tensor, "rows players"]) -> None:
-        self.loss = like.new_full((rows,), math.inf)
+    def __init__(self, games: int, like: Float[Tensor, "games players"]) -> None:
+        self.loss = like.new_full((games,), math.inf)
         self.relevance, self.involved = torch.zeros_like(like), torch.zeros_like(like)
 
     def update(
-        self, rows: Int64[Tensor, " some"], loss: Tensor, relevance: Tensor, involved: Tensor
+        self, games: Int64[Tensor, " some"], loss: Tensor, relevance: Tensor, involved: Tensor
     ) -> Tensor:
-        """Which of the rows got better."""
-        better = loss < self.loss[rows]
-        where = rows[better]
+        """Which of the games got better."""
+        better = loss < self.loss[games]
+        where = games[better]
         self.loss[where], self.involved[where] = loss[better], involved[better]
         self.relevance[where] = relevance[better]
         return better
@@ -205,7 +212,7 @@ class _Ridge:
 
     Args:
         regression: on additive games.
-        games: random games of each row.
+        games: random games, for each game.
         centres: the pairs whose sections are taken.
     """
 
@@ -234,16 +241,14 @@ class _Ridge:
         self.left = left @ vectors
         self.unit = self.strength.sum(1)[:, None] / len(z)
 
-    def losses(
-        self, y: Float[Tensor, "rows pairs outputs"]
-    ) -> Float[Tensor, "penalties rows outputs"]:
+    def losses(self, y: Float[Tensor, "games pairs 1"]) -> Float[Tensor, "penalties games 1"]:
         """Mean squares of the errors of pairs that are left out, for every penalty."""
         penalties = _PENALTIES.to(y.device)[:, None, None].expand(-1, len(y), y.shape[2])
         return torch.stack([self.left_out(y, some).square().mean(1) for some in penalties])
 
     def left_out(
-        self, y: Float[Tensor, "rows pairs outputs"], penalty: Float[Tensor, "rows outputs"]
-    ) -> Float[Tensor, "rows pairs outputs"]:
+        self, y: Float[Tensor, "games pairs 1"], penalty: Float[Tensor, "games 1"]
+    ) -> Float[Tensor, "games pairs 1"]:
         """√w times the errors of each pair in the fit to all others."""
         shrunk = self._shrunk(penalty)
         rest = self._rest(y)
@@ -252,19 +257,18 @@ class _Ridge:
         return errors / (1 - own).clamp(min=1e-9)
 
     def coefficients(
-        self, y: Float[Tensor, "rows pairs outputs"], penalty: Float[Tensor, "rows outputs"]
-    ) -> Float[Tensor, "rows m outputs"]:
+        self, y: Float[Tensor, "games pairs 1"], penalty: Float[Tensor, "games 1"]
+    ) -> Float[Tensor, "games m 1"]:
         """Of the sections of the covariance."""
         found = self.axes @ (self._shrunk(penalty) * (self.left.mT @ self._rest(y)))
         return torch.linalg.solve_triangular(self.lower.mT, found, upper=True)
 
     def values(
         self,
-        y: Float[Tensor, "rows pairs outputs"],
-        penalty: Float[Tensor, "rows outputs"],
-        crossed: bool,
-    ) -> Estimate:
-        """Shapley values less equal shares, and the jackknife's covariance of their errors."""
+        y: Float[Tensor, "games pairs 1"],
+        penalty: Float[Tensor, "games 1"],
+    ) -> tuple[Float[Tensor, "games players 1"], Float[Tensor, "games players pairs"]]:
+        """Shapley values less equal shares, and what leaving each pair out would change of them."""
         shrunk = self._shrunk(penalty)
         own = torch.linalg.solve_triangular(self.lower, self.games.shapley(self.z), upper=False)
         to_values = (own.mT - self.of_additive) @ self.axes
@@ -275,18 +279,15 @@ class _Ridge:
         pairs = self.regression.pairs
         errors = torch.where(self.regression.essential, torch.nan, errors)
         errors = errors * pairs.missing.sqrt()[:, None]
-        # A pair's part in every value, times its error, is what leaving it out would change.
-        change = torch.einsum("bnm,bmo,bpm->bnpo", to_values, shrunk, self.left)
-        change = (change + self.to_beta[:, :, None]) * errors[:, None]
-        if crossed:
-            return beta, torch.einsum("bnpo,bnpq->bnoq", change, change)
-        return beta, change.square().sum(2)
+        # A pair's part in every value, times its error.
+        change = torch.einsum("bnm,bmo,bpm->bnp", to_values, shrunk, self.left) + self.to_beta
+        return beta, change * errors[..., 0][:, None]
 
-    def _rest(self, y: Tensor) -> Float[Tensor, "rows pairs outputs"]:
+    def _rest(self, y: Tensor) -> Float[Tensor, "games pairs 1"]:
         """√w times what additive games leave of y."""
         y = self.root[:, None] * y
         return y - self.additive @ (self.to_beta @ y)
 
-    def _shrunk(self, penalty: Tensor) -> Float[Tensor, "rows m outputs"]:
+    def _shrunk(self, penalty: Tensor) -> Float[Tensor, "games m 1"]:
         """Of every axis, one over what it counts with the penalty."""
         return 1 / (self.strength[..., None] + (self.unit * penalty)[:, None])

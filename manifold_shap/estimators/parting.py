@@ -38,11 +38,11 @@ from manifold_shap.estimators.pairs import Pairs
 # Up to so many pairs of players the equations are solved by a factorisation, for many rows at a
 # time; beyond it by conjugate gradients, which never hold a matrix of pairs by pairs.
 _MOST_FACTORISED = 1024
-# Numbers in memory at a time.
-_MOST_NUMBERS = 2**23
+# Numbers at a time: so few stay in a processor's cache.
+_MOST_NUMBERS = 2**19
 # Conjugate gradients end where the gradient is so small a share of its sampling error, or of what
 # it was at first: rounding.
-_OF_ERROR, _OF_START = 1e-2, 1e-7
+_OF_ERROR, _OF_START = 3e-2, 1e-7
 _MOST_STEPS = 500
 _SMALLEST = 1e-10
 
@@ -58,9 +58,11 @@ class Parting:
 
     def __init__(self, pairs: Pairs) -> None:
         self.pairs, self._players = pairs, pairs.mask.shape[1]
-        self._inside = pairs.mask.double()
-        self._sign = 2 * self._inside - 1
-        n, s = self._players, self._inside.sum(1)
+        # By player, so that products of two are quickly made.
+        self._sign = 2 * pairs.mask.T.double() - 1
+        self._size = pairs.mask.sum(1).double()
+        self._pair = torch.triu_indices(self._players, self._players, 1, device=pairs.mask.device)
+        n, s = self._players, self._size
         self._weight = pairs.weight * (n - 1) * (n - 2) / (4 * (s - 1) * (n - s - 1))
         # w |U|², the leverage of a pair in the fit: the same for all that are drawn.
         square = 2 * s * (s - 1) * (n - s) * (n - s - 1) / ((n - 1) * (n - 2))
@@ -72,9 +74,9 @@ class Parting:
         self, c: Float[Tensor, "games pairs"], alone: Float[Tensor, "games players"]
     ) -> Float[Tensor, "games pairs"]:
         """y: what is left of c where each player's loss is shared equally: c(S) - ⟨U, J⟩."""
-        n, s = self._players, self._inside.sum(1)
+        n, s = self._players, self._size
         total = alone.sum(1, keepdim=True)
-        own = alone @ self._inside.T
+        own = (alone @ self._sign + total) / 2
         parted = ((n - s) * own + s * (total - own)) / (n - 2)
         return c - parted + s * (n - s) * total / ((n - 1) * (n - 2))
 
@@ -85,21 +87,17 @@ class Parting:
         gradient = self.moment(y)
         if self._inverse is None:
             return self._conjugate_gradients(y, gradient)
-        first, second = torch.triu_indices(self._players, self._players, 1, device=y.device)
-        fitted = torch.zeros_like(gradient)
-        fitted[:, first, second] = gradient[:, first, second] @ self._inverse
-        fitted = fitted + fitted.mT
+        fitted = self._matrix(self._upper(gradient) @ self._inverse)
         return fitted, y - self.fitted(fitted)
 
     def fitted(self, b: Float[Tensor, "games players players"]) -> Float[Tensor, "games pairs"]:
         """⟨U, B⟩."""
-        step = self._step(len(b))
-        parts = [((z @ b) * z).sum(2) for z in self._sign.split(step)]
-        return torch.cat(parts, dim=1) / -4
+        own = self._upper(b) / -2
+        return torch.cat([own @ products for _, products in self._products()], dim=1)
 
     def moment(self, y: Float[Tensor, "games pairs"]) -> Float[Tensor, "games players players"]:
         """Σ w U y."""
-        return -without_shares(self._products(self._weight * y, self._sign, self._sign)) / 2
+        return without_shares(self._sum(self._weight * y)) / -2
 
     def variance(
         self, errors: Float[Tensor, "games pairs"]
@@ -116,47 +114,59 @@ class Parting:
         left = errors.square() * drawn
         if self._inverse is not None:
             return self._jackknife(left, self._inverse)
-        n, s = self._players, self._inside.sum(1)
+        n, s = self._players, self._size
         left = left * (self._weight / (1 - self._leverage.where(drawn > 0, 0.0))).square()
         left = left * (2 / ((n - 1) * (n - 2))) ** 2
-        outside = 1 - self._inside
-        apart = self._products(left * ((s - 1) * (n - s - 1)) ** 2, self._inside, outside)
-        return (
-            self._products(left * ((n - s) * (n - s - 1)) ** 2, self._inside, self._inside)
-            + self._products(left * (s * (s - 1)) ** 2, outside, outside)
-            + apart
-            + apart.mT
-        ) * _others(apart)
+        # Squares of U where both players are in S, where neither is, and where it parts them.
+        both = left * ((n - s) * (n - s - 1)).square()
+        neither = left * (s * (s - 1)).square()
+        parted = left * ((s - 1) * (n - s - 1)).square()
+        own = (both - neither) @ self._sign.T
+        total = (both + neither + 2 * parted).sum(1)[:, None, None]
+        total = total + own[:, :, None] + own[:, None, :] + self._sum(both + neither - 2 * parted)
+        return total / 4 * _others(total)
 
     def _jackknife(
         self, left: Float[Tensor, "games pairs"], inverse: Float[Tensor, "unknowns unknowns"]
     ) -> Float[Tensor, "games players players"]:
-        n = self._players
-        first, second = torch.triu_indices(n, n, 1, device=left.device)
-        total = left.new_zeros(len(left), n, n)
+        total = left.new_zeros(len(left), len(inverse))
         for part, u, w in self._parts():
             moved = u @ inverse
             others = (1 - w * (moved * u).sum(1)).clamp(min=_SMALLEST)
-            total[:, first, second] += left[:, part] @ ((w / others)[:, None] * moved).square()
-        return total + total.mT
+            total += left[:, part] @ ((w / others)[:, None] * moved).square()
+        return self._matrix(total)
 
-    def _products(
-        self, weight: Float[Tensor, "games pairs"], left: Tensor, right: Tensor
-    ) -> Float[Tensor, "games players players"]:
-        total = weight.new_zeros(len(weight), self._players, self._players)
-        step = self._step(len(weight))
-        parts = (weight.split(step, 1), left.split(step), right.split(step))
-        for w, a, b in zip(*parts, strict=True):
-            total += a.T @ (w[:, :, None] * b)
-        return total
+    def _sum(self, weight: Float[Tensor, "games pairs"]) -> Float[Tensor, "games players players"]:
+        """Of ±1 for pairs of players: 1 where a coalition has both or neither."""
+        total = weight.new_zeros(len(weight), self._pair.shape[1])
+        for part, products in self._products():
+            total += weight[:, part] @ products.T
+        return self._matrix(total)
 
-    def _step(self, games: int) -> int:
-        return max(1, _MOST_NUMBERS // (games * self._players))
+    def _products(self) -> Iterator[tuple[slice, Float[Tensor, "half some"]]]:
+        """Numbers of some coalitions, with ±1 for pairs of players; they last until the next."""
+        n = self._players
+        step = max(1, _MOST_NUMBERS // self._pair.shape[1])
+        room = self._sign.new_empty(self._pair.shape[1], min(step, self._sign.shape[1]))
+        for start in range(0, self._sign.shape[1], step):
+            part = slice(start, start + step)
+            z = self._sign[:, part]
+            products = room[:, : z.shape[1]]
+            for player, others in enumerate(products.split(list(range(n - 1, 0, -1)))):
+                torch.mul(z[player], z[player + 1 :], out=others)
+            yield part, products
+
+    def _upper(self, matrix: Float[Tensor, "games players players"]) -> Float[Tensor, "games half"]:
+        return matrix[:, self._pair[0], self._pair[1]]
+
+    def _matrix(self, upper: Float[Tensor, "games half"]) -> Float[Tensor, "games players players"]:
+        matrix = upper.new_zeros(len(upper), self._players, self._players)
+        matrix[:, self._pair[0], self._pair[1]] = upper
+        return matrix + matrix.mT
 
     def _factorise(self) -> Float[Tensor, "unknowns unknowns"] | None:
         """The inverse of the left side; None where it is singular."""
-        n = self._players
-        first, second = torch.triu_indices(n, n, 1, device=self._sign.device)
+        n, (first, second) = self._players, self._pair
         # In the space of row sums, which no U enters, anything that is invertible will do.
         incidence = torch.zeros(len(first), n, dtype=torch.float64, device=self._sign.device)
         incidence[range(len(first)), first] = incidence[range(len(first)), second] = 1
@@ -168,13 +178,11 @@ class Parting:
 
     def _parts(self) -> Iterator[tuple[slice, Tensor, Tensor]]:
         """Numbers of some coalitions, with their U of pairs of players and w."""
-        n = self._players
-        first, second = torch.triu_indices(n, n, 1, device=self._sign.device)
-        step = self._step(n)
-        for start in range(0, len(self._sign), step):
+        step = max(1, _MOST_NUMBERS // self._players**2)
+        for start in range(0, self._sign.shape[1], step):
             part = slice(start, start + step)
-            z = self._sign[part]
-            u = without_shares(z[:, :, None] * z[:, None, :])[:, first, second] / -2
+            z = self._sign[:, part].T
+            u = self._upper(without_shares(z[:, :, None] * z[:, None, :])) / -2
             yield part, u, self._weight[part]
 
     def _conjugate_gradients(
@@ -192,15 +200,25 @@ class Parting:
             open_ = (size > _OF_ERROR**2 * error) & (size > _OF_START**2 * start)
             if not bool(open_.any()):
                 break
-            change = self.fitted(direction)
+            change, moved = self._applied(direction)
             curvature = (self._weight * change.square()).sum(1)[:, None, None] * 2
             step = torch.where(open_, size / curvature, 0.0)
             fitted = fitted + step * direction
             residual = residual - step[:, 0] * change
-            gradient = self.moment(residual)
+            gradient = gradient - step * moved
             before, size = size, norm(gradient)
             direction = gradient + torch.where(open_, size / before, 0.0) * direction
         return fitted, residual
+
+    def _applied(
+        self, b: Float[Tensor, "games players players"]
+    ) -> tuple[Float[Tensor, "games pairs"], Float[Tensor, "games players players"]]:
+        """⟨U, B⟩ and its `moment`, for which products are made once."""
+        own, total, fitted = self._upper(b) / -2, self._upper(torch.zeros_like(b)), []
+        for part, products in self._products():
+            fitted.append(own @ products)
+            total += (self._weight[part] * fitted[-1]) @ products.T
+        return torch.cat(fitted, dim=1), without_shares(self._matrix(total)) / -2
 
 
 def equal_shares(

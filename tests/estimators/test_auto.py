@@ -20,8 +20,8 @@ def drawn(players: int) -> tuple[ms.ValueFunction, torch.Tensor]:
         (4, 28, "exact"),
         (4, 27, "permutation"),
         (6, None, "exact"),
-        (7, None, "coalition"),
-        (10, None, "coalition"),
+        (7, None, "permutation"),
+        (10, None, "permutation"),
     ],
 )
 def test_of_what_is_drawn_errors_are_known(
@@ -36,7 +36,7 @@ def test_of_what_is_drawn_errors_are_known(
 def test_a_target_is_for_samples() -> None:
     found = ms.auto_shapley(*drawn(4), target_error=0.5)
     assert found.made_by["target_error"] == 0.5
-    assert found.made_by["estimator"] == "coalition"
+    assert found.made_by["auto"].endswith("since values are drawn")
 
 
 def test_an_ordering_of_what_is_drawn() -> None:

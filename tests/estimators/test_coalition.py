@@ -109,7 +109,9 @@ def test_intervals_of_the_defaults_cover(players: int) -> None:
 @pytest.mark.parametrize("players", [17, 64, 150, 400])
 def test_auto_spends_what_it_may(players: int) -> None:
     found = ms.auto_shapley(Polynomial(players), uniform(1, players), target_error=None)
-    spent = found.made_by["evaluations"] / max(256 * (players + 1), 8192)
+    interacts = found.made_by["estimator"] == "odd"
+    spent = found.made_by["evaluations"] / (64 * players if interacts else 256 * (players + 1))
+    assert interacts == (players <= 128)
     assert 0.75 < spent <= 1
 
 
@@ -340,23 +342,26 @@ def test_auto_enumerates_few_players() -> None:
 def test_auto_linearizes_networks_and_samples_the_rest() -> None:
     found = ms.auto_shapley(network(20), uniform(2, 20))
     assert found.made_by["auto"].startswith("coalition: contributions of all 20 players at once, l")
-    found = ms.auto_shapley(Polynomial(21), uniform(2, 21))
-    assert found.made_by["auto"].endswith("21 players at once, exact")
-    assert found.made_by["evaluations"] <= 2 * 8192
+    found = ms.auto_shapley(Polynomial(129), uniform(1, 129), evaluations=8450)
+    assert found.made_by["auto"].endswith("129 players at once, exact")
+    assert found.made_by["evaluations"] <= 8450
     short = ms.auto_shapley(Polynomial(20), uniform(2, 20), evaluations=76)
     assert short.made_by["estimator"] == "permutation"
     assert short.made_by["permutations"] == 4
 
 
-def test_auto_fits_a_regression_to_few_players() -> None:
-    found = ms.auto_shapley(Polynomial(20), uniform(2, 20))
-    assert found.made_by["auto"] == "kernel: a regression of 20 players on pairs of coalitions"
-    assert found.made_by["evaluations"] == 2 * 8192
-    odd = ms.auto_shapley(Polynomial(20), uniform(2, 20), evaluations=641, seed=3)
-    same = ms.kernel_shapley(Polynomial(20), uniform(2, 20), evaluations=640, seed=3)
-    assert torch.equal(odd.phi, same.phi)
-    fewer = ms.auto_shapley(Polynomial(20), uniform(2, 20), evaluations=639)
-    assert fewer.made_by["estimator"] == "permutation"
+def test_auto_fits_interactions() -> None:
+    found = ms.auto_shapley(Polynomial(20), uniform(2, 20), evaluations=641, seed=3)
+    why = "a regression of 20 players on pairs of coalitions, with interactions"
+    assert found.made_by["auto"] == f"odd: {why}"
+    usual = ms.auto_shapley(Polynomial(20), uniform(2, 20))
+    assert usual.made_by["evaluations"] <= 2 * (64 * 20 + 2)
+    same = ms.odd_shapley(Polynomial(20), uniform(2, 20), evaluations=640, seed=3)
+    assert torch.equal(found.phi, same.phi)
+    fewest = ms.auto_shapley(Polynomial(20), uniform(2, 20), evaluations=100)
+    assert fewest.made_by["estimator"] == "odd"
+    few = ms.auto_shapley(Polynomial(20), uniform(2, 20), evaluations=99)
+    assert few.made_by["estimator"] == "permutation"
     to_target = ms.auto_shapley(Polynomial(20), uniform(2, 20), target_error=0.05)
     assert to_target.made_by["estimator"] == "coalition"
 
@@ -377,20 +382,20 @@ def test_what_auto_fits_errs_less_than_contributions_would(players: int, evaluat
     most = evaluations // (players + 1) // 32 * 32
     fits = [ms.auto_shapley(game, x, evaluations=evaluations, seed=seed) for seed in range(8)]
     others = [ms.coalition_shapley(game, x, coalitions=most, seed=seed) for seed in range(8)]
-    assert all(found.made_by["estimator"] == "kernel" for found in fits)
+    assert all(found.made_by["estimator"] == "odd" for found in fits)
     fit, other = (
         torch.stack([(one.phi - exact.phi).square().mean() for one in found]).mean()
         for found in (fits, others)
     )
-    assert fit < 0.6 * other
+    assert fit < 0.3 * other
 
 
 @given(st.integers(9, 12), seeds)
 @few
 def test_the_least_that_auto_fits_determines_all_values(players: int, seed: int) -> None:
     x = uniform(1, players)
-    found = ms.auto_shapley(Polynomial(players), x, evaluations=32 * players, seed=seed)
-    assert found.made_by["estimator"] == "kernel"
+    found = ms.auto_shapley(Polynomial(players), x, evaluations=5 * players, seed=seed)
+    assert found.made_by["estimator"] == "odd"
     assert found.standard_error.isfinite().all()
 
 

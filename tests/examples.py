@@ -652,7 +652,8 @@ ESTIMATORS = {
     "adaptive": Estimator(
         ms.adaptive_shapley, {"samples": 180}, None, {"samples": 48, "least": 4}, linear=False
     ),
-    "auto": Estimator(ms.auto_shapley, {"evaluations": 60}, {}),
+    # With so many evaluations, a regression with interactions.
+    "auto": Estimator(ms.auto_shapley, {"evaluations": 60}, {}, linear=False, dummies=False),
 }
 
 

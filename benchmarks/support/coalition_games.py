@@ -111,8 +111,8 @@ def tree_games(name: str, model: Any, rows: int, seed: int = 0) -> Games:
     return Games(value, torch.from_numpy(chosen), phi)
 
 
-def drawn_games(rows: int, trees: int = 20) -> Games:
-    """Rows of diabetes, where absent players are drawn given the others, as Gaussian: one draw."""
+def drawn_games(rows: int, trees: int = 20, draws: int = 200) -> Games:
+    """Ten rows of diabetes, again and again; who is absent is drawn once, as Gaussian given x_S."""
     from sklearn.ensemble import RandomForestRegressor
 
     x, y = table("diabetes")
@@ -125,9 +125,10 @@ def drawn_games(rows: int, trees: int = 20) -> Games:
         output="identity",
         draws=1,
     )
-    chosen = rows_of[:rows]
-    exact = ms.exact_shapley(value, chosen, evaluations=1000 * 2 ** x.shape[1])
-    return Games(value, chosen, exact.phi[..., 0].double())
+    chosen = rows_of[: min(rows, 10)]
+    exact = ms.exact_shapley(value, chosen, evaluations=draws * 2 ** x.shape[1])
+    again = torch.arange(rows) % len(chosen)
+    return Games(value, chosen[again], exact.phi[again, :, 0].double())
 
 
 class Drawn(NamedTuple):

@@ -20,8 +20,8 @@ from manifold_shap.spaces import Probability
 # Of rows and coalitions, conditional means `[batch, m, classes]`.
 Means = Callable[[Tensor, Tensor], Tensor]
 _HIDDEN = 64
-_ROWS = 64
-_LEARNING_RATE = 3e-3
+_ROWS = 128
+_LEARNING_RATE = 1e-2
 
 
 class KnownMeans(ms.ValueFunction):

@@ -30,7 +30,7 @@ ERRORS = "standard errors over repetitions"
 QUICK = {"repetitions": 10, "rows": 200, "steps": 50, "truth_rows": 2000}
 LEVEL = 0.95
 # Repetitions whose networks are trained in one batch.
-_TOGETHER = 10
+_TOGETHER = 20
 _NULL = 1e-7
 
 
@@ -38,8 +38,8 @@ def run(
     laws: Sequence[str] = ("asia", "sachs", "mixture"),
     repetitions: int = 500,
     rows: int = 1000,  # of a repetition
-    folds: int = 5,
-    steps: int = 1000,  # of the training of the networks
+    folds: int = 2,
+    steps: int = 3000,  # of the training of the networks
     truth_rows: int = 400_000,  # behind the true values of the mixture
     seed: int = 0,
 ) -> dict[str, Any]:

@@ -95,6 +95,12 @@ class CorrectedValue(ForwardingValue):
     def base(self, x: Float[Tensor, "batch *event"]) -> Float[Tensor, "batch outputs"]:
         return _moved(self.mean, self.share, self.prediction(x))
 
+    def to(self, device: torch.device | str) -> "CorrectedValue":
+        super().to(device)
+        self.labels.to(device)
+        self.mean, self.share = self.mean.to(device), self.share.to(device)
+        return self
+
 
 def _moved(m: Tensor, h: Tensor, prediction: Tensor) -> Tensor:
     return m + (h * (prediction - m)).sum(-1, keepdim=True)

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 import manifold_shap as ms
 from manifold_shap import _random
+from manifold_shap.corrected import CorrectedValue
 from manifold_shap.surrogate.adapted import AdaptedModel
 from manifold_shap.surrogate.convolution import Convolution
 from manifold_shap.surrogate.game import GameShape
@@ -549,6 +550,14 @@ REMOVERS: dict[str, Callable[[], ms.Imputer]] = {
     "blur": lambda: ms.BlurImputer(normal(5, 12).unflatten(1, (3, 2, 2)), sigma=1.0),
 }
 
+
+def corrected() -> Made:
+    """A surrogate, and another one in place of that of labels."""
+    made, labels = surrogate(), surrogate().value
+    ends = (labels.base(made.x)[0] for _ in range(2))
+    return Made(CorrectedValue(made.value, labels, *ends), made.x)
+
+
 VALUES: dict[str, Callable[[], Made]] = {
     "surrogate": surrogate,
     "surrogate of log-odds": lambda: surrogate("log_odds"),
@@ -582,6 +591,7 @@ VALUES: dict[str, Callable[[], Made]] = {
     "truth of a network, sums": lambda: truth(weather(), most=40),
     "truth of a network, draws": lambda: truth(weather(), most=2),
     "truth of latent classes": truth_of_latent_classes,
+    "corrected": corrected,
     "posterior": lambda: Made(ms.oracles.PosteriorValue(weather()), weather().sample(3).x),
     "grouped": lambda: _grouped({"both": ["x1", "x3"]}),
     "grouped by labels": lambda: _grouped([0, 1, 0, 2]),

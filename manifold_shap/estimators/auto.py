@@ -29,7 +29,7 @@ _LEAST_ROWS = 8192
 _FEWEST_COALITIONS = 64
 # Players whose coalitions are all evaluated where values are drawn.
 _MOST_DRAWN = 6
-# Bounds of regressions on linearized networks: players, evaluations per player, share of all
+# Bounds of regressions on fast networks: players, evaluations per player, share of all
 # coalitions.
 _MOST_FITTED = 20
 _LEAST_FITTED = 32
@@ -62,9 +62,9 @@ def auto_shapley(
     - All coalitions, where they cost no more than `evaluations` and nothing is drawn: exact. Of up
       to 6 players also where values are drawn, as often for each coalition as `evaluations` allow,
       twice at least.
-    - Networks whose contributions are linearized: these contributions at sampled coalitions
-      (`coalition_shapley`) or, of up to 20 players and with a quarter of all coalitions, a
-      regression (`kernel_shapley`).
+    - Networks that are fast, those whose contributions can be linearized: the contributions of all
+      players at sampled coalitions (`coalition_shapley`), linearized where that is cheaper, or, of
+      up to 20 players and with a quarter of all coalitions, a regression (`kernel_shapley`).
     - A regression with interactions (`odd_shapley`) of up to 128 players, on 5 evaluations or more
       for each, where nothing is drawn.
     - The contributions of all players at sampled coalitions, computed in full, of more players
@@ -75,13 +75,13 @@ def auto_shapley(
     The bounds were measured, on other games than those of the benchmarks. For 5 to 80 evaluations
     for each player, a regression with interactions had 0.1 to 0.95 times the error of any other
     estimator, less with more of them: perceptrons, trees and support vectors of 10 to 40 features,
-    products, and random games. It takes 0.1 to 0.8 seconds for a row, though, in which networks
-    whose contributions are linearized give ten times as many values, and a smaller error. Where
-    values are drawn, draws cancel along an order, but not between a coalition and its complement:
-    of 10 and 24 players, orders had 0.7 to 0.95 times the error of contributions, and 0.5 to 1.1
-    times that of regressions with one draw, 1 to 1.2 times with eight. For 4 to 6 players and as
-    many evaluations, all coalitions had 0.2 to 0.8 times the error of the better of contributions
-    and orders with Gaussian draws given x_S, and 0.5 to 1.3 times with marginal draws.
+    products, and random games. It takes 0.1 to 0.8 seconds for a row, though, in which fast
+    networks give ten times as many values or more, and a smaller error. Where values are drawn,
+    draws cancel along an order, but not between a coalition and its complement: of 10 and 24
+    players, orders had 0.7 to 0.95 times the error of contributions, and 0.5 to 1.1 times that of
+    regressions with one draw, 1 to 1.2 times with eight. For 4 to 6 players and as many
+    evaluations, all coalitions had 0.2 to 0.8 times the error of the better of contributions and
+    orders with Gaussian draws given x_S, and 0.5 to 1.3 times with marginal draws.
 
     Args:
         value: a `ValueFunction`, or a callable; see `as_value_function`.
@@ -157,17 +157,20 @@ def _suits_enumeration(
 
 
 def _suits_regression(game: Evaluator, budget: int) -> bool:
-    """Whether a linearized network has so few players that a regression is more precise."""
+    """Whether a fast network has so few players that a regression is more precise."""
     players = len(game.players)
-    if linearization(game) is None or players > _MOST_FITTED or budget < _LEAST_FITTED * players:
+    fast = game.value.linearized() is not None
+    if not fast or players > _MOST_FITTED or budget < _LEAST_FITTED * players:
         return False
     return budget >= _LEAST_SHARE * 2**players
 
 
 def _suits_interactions(game: Evaluator, budget: int) -> bool:
-    """Whether a regression with interactions is worth its time."""
+    """Whether a regression with interactions is worth its time, which is that of many values of a
+    fast network.
+    """
     players = len(game.players)
-    if game.sampled or linearization(game):
+    if game.sampled or game.value.linearized() is not None:
         return False
     if not _FEWEST_INTERACTING <= players <= _MOST_INTERACTING:
         return False

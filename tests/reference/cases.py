@@ -76,7 +76,6 @@ def toy_explanations(game: Any, x: Tensor) -> dict[str, ms.Explanation]:
         "coalition": ms.coalition_shapley(game, x, coalitions=128, seed=3),
         "coalition, target": ms.coalition_shapley(game, x, target_error=0.02, seed=3),
         "adaptive": ms.adaptive_shapley(game, x, samples=40 * players, seed=3),
-        "auto": ms.auto_shapley(game, x, evaluations=500, seed=3),
         "auto, ordering": ms.auto_shapley(game, x, evaluations=500, ordering=order, seed=3),
     }
     evaluations = 40 if players == 6 else 400

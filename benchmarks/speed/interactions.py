@@ -31,7 +31,7 @@ QUICK = {"players": 10, "outputs": 3, "methods": ["KernelSHAPIQ"], "start": 128,
 OURS = "ours"
 GAMES = {"products of 2 to 6 players": of_few, "products of all players": of_all}
 # Seconds at which errors are compared.
-TIMES = (10.0, 30.0)
+TIMES = (3.0, 10.0)
 # Interactions `[players, players, outputs]` within so many evaluations, by a seed.
 Method = Callable[[int, int], Tensor]
 Point = Mapping[str, float]
@@ -44,7 +44,7 @@ def run(
     methods: Sequence[str] = (  # of shapiq
         "KernelSHAPIQ", "InconsistentKernelSHAPIQ", "PermutationSamplingSII", "SHAPIQ", "ProxySPEX",
     ),
-    limit: float = 30.0,  # seconds of a run, beyond which budgets no longer double
+    limit: float = 10.0,  # seconds of a run, beyond which budgets no longer double
     start: int = 4096,  # the first budget
     most: int = 2**23,  # the largest budget
     seeds: int = 1,  # of coalitions

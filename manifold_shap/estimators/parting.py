@@ -54,12 +54,13 @@ class Parting:
 
     Args:
         pairs: coalitions of sizes 2 to n-2 and their complements, with the weights of KernelSHAP.
+        dtype: precision of products with all pairs of players, such as that of the game's values.
     """
 
-    def __init__(self, pairs: Pairs) -> None:
+    def __init__(self, pairs: Pairs, dtype: torch.dtype = torch.float64) -> None:
         self.pairs, self._players = pairs, pairs.mask.shape[1]
         # By player, so that products of two are quickly made.
-        self._sign = 2 * pairs.mask.T.double() - 1
+        self._sign = 2 * pairs.mask.T.to(dtype) - 1
         self._size = pairs.mask.sum(1).double()
         self._pair = torch.triu_indices(self._players, self._players, 1, device=pairs.mask.device)
         n, s = self._players, self._size
@@ -76,7 +77,7 @@ class Parting:
         """y: what is left of c where each player's loss is shared equally: c(S) - ⟨U, J⟩."""
         n, s = self._players, self._size
         total = alone.sum(1, keepdim=True)
-        own = (alone @ self._sign + total) / 2
+        own = (_times(alone, self._sign) + total) / 2
         parted = ((n - s) * own + s * (total - own)) / (n - 2)
         return c - parted + s * (n - s) * total / ((n - 1) * (n - 2))
 
@@ -93,7 +94,7 @@ class Parting:
     def fitted(self, b: Float[Tensor, "games players players"]) -> Float[Tensor, "games pairs"]:
         """⟨U, B⟩."""
         own = self._upper(b) / -2
-        return torch.cat([own @ products for _, products in self._products()], dim=1)
+        return torch.cat([_times(own, products) for _, products in self._products()], dim=1)
 
     def moment(self, y: Float[Tensor, "games pairs"]) -> Float[Tensor, "games players players"]:
         """Σ w U y."""
@@ -121,7 +122,7 @@ class Parting:
         both = left * ((n - s) * (n - s - 1)).square()
         neither = left * (s * (s - 1)).square()
         parted = left * ((s - 1) * (n - s - 1)).square()
-        own = (both - neither) @ self._sign.T
+        own = _times(both - neither, self._sign.T)
         total = (both + neither + 2 * parted).sum(1)[:, None, None]
         total = total + own[:, :, None] + own[:, None, :] + self._sum(both + neither - 2 * parted)
         return total / 4 * _others(total)
@@ -140,7 +141,7 @@ class Parting:
         """Of ±1 for pairs of players: 1 where a coalition has both or neither."""
         total = weight.new_zeros(len(weight), self._pair.shape[1])
         for part, products in self._products():
-            total += weight[:, part] @ products.T
+            total += _times(weight[:, part], products.T)
         return self._matrix(total)
 
     def _products(self) -> Iterator[tuple[slice, Float[Tensor, "half some"]]]:
@@ -181,7 +182,7 @@ class Parting:
         step = max(1, _MOST_NUMBERS // self._players**2)
         for start in range(0, self._sign.shape[1], step):
             part = slice(start, start + step)
-            z = self._sign[:, part].T
+            z = self._sign[:, part].T.double()
             u = self._upper(without_shares(z[:, :, None] * z[:, None, :])) / -2
             yield part, u, self._weight[part]
 
@@ -216,8 +217,8 @@ class Parting:
         """⟨U, B⟩ and its `moment`, for which products are made once."""
         own, total, fitted = self._upper(b) / -2, self._upper(torch.zeros_like(b)), []
         for part, products in self._products():
-            fitted.append(own @ products)
-            total += (self._weight[part] * fitted[-1]) @ products.T
+            fitted.append(_times(own, products))
+            total += _times(self._weight[part] * fitted[-1], products.T)
         return torch.cat(fitted, dim=1), without_shares(self._matrix(total)) / -2
 
 
@@ -241,3 +242,10 @@ def without_shares(
 
 def _others(like: Float[Tensor, "games players players"]) -> Float[Tensor, "players players"]:
     return 1 - torch.eye(like.shape[1], dtype=like.dtype, device=like.device)
+
+
+def _times(
+    left: Float[Tensor, "games some"], right: Float[Tensor, "some more"]
+) -> Float[Tensor, "games more"]:
+    """In the precision of the right side, given in double precision."""
+    return (left.to(right.dtype) @ right).double()

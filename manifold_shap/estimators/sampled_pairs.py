@@ -83,7 +83,8 @@ class SampledPairs:
         self.drawn = draw_pairs(probability, count, generator, whole).to(device)
         alone = torch.eye(players, dtype=torch.bool, device=device)
         every = self.drawn.after(alone)
-        self._regression, self._parting = Regression(every), Parting(self.drawn)
+        dtype = torch.promote_types(game.prediction.dtype, torch.float32)
+        self._regression, self._parting = Regression(every), Parting(self.drawn, dtype)
         mask = torch.cat((alone.repeat(self._repeats, 1), self.drawn.mask))
         self._evaluated = every._replace(mask=mask)
         keys = game.keys(seed)[:, None]

@@ -128,7 +128,7 @@ def fit_candidates(game: Game, names: Collection[str], fit_seconds: float | None
                 fitted.skipped[name] = f"fit_seconds={fit_seconds:g} had passed"
                 continue
             try:
-                value = _FITS[name](game, fitted)
+                value = FITS[name](game, fitted)
             except (UnfitError, torch.linalg.LinAlgError) as error:
                 fitted.skipped[name] = str(error).splitlines()[0]
                 continue
@@ -179,7 +179,8 @@ def _guided_surrogate(game: Game, fitted: Fitted) -> ValueFunction:
     )
 
 
-_FITS: Mapping[str, Callable[[Game, Fitted], ValueFunction]] = {
+# How each is fitted, in this order: later ones see those before.
+FITS: Mapping[str, Callable[[Game, Fitted], ValueFunction]] = {
     OFF_MANIFOLD: partial(_classical, MarginalImputer),
     "gaussian": partial(_classical, GaussianImputer),
     "copula": partial(_classical, CopulaImputer),

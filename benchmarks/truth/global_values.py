@@ -29,6 +29,7 @@ TITLE = "Coverage of intervals of global values"
 ERRORS = "standard errors over repetitions"
 QUICK = {"repetitions": 10, "rows": 200, "steps": 50, "truth_rows": 2000}
 LEVEL = 0.95
+TARGETS = {"asia": "dysp", "sachs": "Akt", "child": "Disease", "insurance": "PropCost"}
 # Repetitions whose networks are trained in one batch.
 _TOGETHER = 20
 _NULL = 1e-7
@@ -63,7 +64,7 @@ def law_of(name: str) -> ConditionalLaw:
     if name == "mixture":
         return GaussianMixture.random(6, 3, seed=0)
     path = Path(os.environ.get("MANIFOLD_SHAP_DATA", "."), "bayesian_networks", f"{name}.bif.gz")
-    return BayesianNetwork.read(path, {"asia": "dysp", "sachs": "Akt"}[name])
+    return BayesianNetwork.read(path, TARGETS[name])
 
 
 def encoder(law: ConditionalLaw) -> Callable[[Tensor, Tensor], Tensor]:

@@ -1,0 +1,328 @@
+"""How good every value function is on public tables, and on laws whose true values are known.
+
+Boosted trees learn a table, and `ms.Explainer` fits all of its candidates to the same rows and
+chooses among them. All are then compared on rows that neither has seen, with the same coalitions:
+by Eq. (16) of Frye et al. (2021), and on known laws by the distance to the true v, both without the
+variance of draws. Seconds are those of the processor, not of the clock. Steps of trainings do not
+depend on the rows here, so that a small table takes as long as a large one.
+"""
+
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+from unittest.mock import patch
+
+import numpy as np
+import pandas as pd
+import torch
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.pipeline import Pipeline, make_pipeline
+
+import manifold_shap as ms
+from benchmarks import plots
+from benchmarks.report import Found, Table, kept, records
+from benchmarks.support import lemaire_data
+from benchmarks.truth.global_values import law_of
+from manifold_shap import candidates
+from manifold_shap.data import Abalone, Bike, Census, Diabetes, Drug, Iris, Mixture
+from manifold_shap.oracles import ConditionalLaw, TrueValue, true_value
+from manifold_shap.oracles.value import MOST_COMPLETIONS
+from manifold_shap.quality import OFF_MANIFOLD
+
+T = TypeVar("T")
+
+TITLE = "Which value function is good on what"
+ERRORS = "paired standard errors over rows"
+QUICK = {"names": ["iris", "asia"], "train": 60, "scored": 40, "pairs": 200, "explained": 1,
+         "parts": "runs/value_functions_quick"}  # fmt: skip
+PUBLIC: tuple[str, ...] = ("iris", "wine", "breast_cancer", "diabetes", "digits")
+PUBLIC += ("abalone", "bike", "census", "drug", "crx")
+KNOWN = ("mixture", "latent_classes", "asia", "sachs", "child", "insurance")
+# How far from the best one the choice may be, and what part of the distance off the manifold.
+WITHIN, PART = 1.05, 0.5
+SHOWN = {
+    OFF_MANIFOLD: "off the manifold", "gaussian": "Gaussian", "copula": "copula",
+    "empirical": "empirical", "vae": "VAE", "surrogate": "surrogate",
+    "guided_surrogate": "guided surrogate",
+}  # fmt: skip
+
+
+class Data(NamedTuple):
+    """A table with its labels, and the law where it is known."""
+
+    frame: pd.DataFrame
+    y: Any
+    regression: bool = False
+    law: ConditionalLaw | None = None
+
+
+class Numbered(TransformerMixin, BaseEstimator):
+    """Numbers for dates and texts; a missing cell is not a number."""
+
+    def fit(self, frame: pd.DataFrame, y: Any = None) -> "Numbered":
+        texts = frame.columns[[not _has_numbers(frame[name]) for name in frame]]
+        self.values_ = {
+            name: pd.Index(frame[name].dropna().unique().astype(object)) for name in texts
+        }
+        return self
+
+    def transform(self, frame: pd.DataFrame) -> Any:
+        columns: list[Any] = []
+        for name in frame:
+            column = frame[name]
+            if name in self.values_:
+                place = self.values_[name].get_indexer(column.astype(object))
+                columns.append(np.where(place < 0, np.nan, place))
+            elif pd.api.types.is_datetime64_any_dtype(column):
+                columns.append((column - pd.Timestamp("2020-01-01")) / pd.Timedelta(days=1))
+            else:
+                columns.append(column.to_numpy(dtype=float, na_value=np.nan))
+        return np.stack(columns, 1)
+
+
+def _has_numbers(column: "pd.Series[Any]") -> bool:
+    kinds = pd.api.types
+    return kinds.is_numeric_dtype(column) or kinds.is_datetime64_any_dtype(column)
+
+
+def run(
+    names: Sequence[str] = (*PUBLIC, *KNOWN),
+    train: int = 3000,  # rows, at most, of the model and the explainer; 70 % of small tables
+    scored: int = 500,  # rows, at most, that neither has seen
+    pairs: int = 2000,  # of a row and a coalition, at least
+    draws: int = 64,  # of true values that are not summed
+    explained: int = 4,  # rows whose seconds are taken
+    evaluations: int = 512,  # values of v for each of them
+    seed: int = 0,
+    parts: str = "runs/value_functions",  # where finished data sets are kept
+) -> dict[str, Any]:
+    """Errors, distances and seconds of all value functions, by data set."""
+    found = {}
+    for name in names:
+        settings = {"train": train, "scored": scored, "pairs": pairs, "draws": draws,
+                    "explained": explained, "evaluations": evaluations, "seed": seed}  # fmt: skip
+        make = partial(measure, name, **settings)
+        found[name] = kept(Path(parts, f"{name}.json"), {"data": name, **settings}, make)
+        print(name, found[name], flush=True)
+    return {"seconds": sum(one["seconds"] for one in found.values()), "data": found}
+
+
+def measure(
+    name: str,
+    train: int,
+    scored: int,
+    pairs: int,
+    draws: int,
+    explained: int,
+    evaluations: int,
+    seed: int,
+) -> dict[str, Any]:
+    """Of one data set."""
+    begun = time.process_time()
+    data = data_of(name, train + scored, seed)
+    order = np.random.default_rng(seed).permutation(len(data.frame))
+    train = min(train, max(len(order) - scored, round(0.7 * len(order))))
+    own, other = order[:train], order[train : train + scored]
+    frame, test = (data.frame.iloc[rows].reset_index(drop=True) for rows in (own, other))
+    model = trees(data.regression).fit(frame, data.y[own])
+    with fitting_seconds() as fit_seconds, warnings.catch_warnings():
+        # What they say is in `quality`, and thus in the result.
+        warnings.simplefilter("ignore", UserWarning)
+        explainer = ms.Explainer(model, frame, seed=seed, progress=False)
+    values = explainer.candidates
+    mask = ms.shapley_pairs(len(test), len(explainer.codebook.players), pairs, seed + 1)
+    errors = {n: ms.mean_squared_error(v, test, mask).by_row for n, v in values.items()}
+    found: dict[str, Any] = {
+        "columns": data.frame.shape[1],
+        "rows": {"learned from": len(frame), "scored": len(test)},
+        "model": float(model.score(test, data.y[other])),
+        "chosen": explainer.quality.chosen,
+        "skipped": dict(explainer.quality.skipped),
+        "warning": explainer.quality.warning,
+        "error": compared(errors),
+    }
+    if data.law is not None:
+        truth = truth_of(model, data.law, draws, seed)
+        scores = {n: ms.distance_to_truth(v, truth, test, mask) for n, v in values.items()}
+        found["distance"] = compared({n: score.by_row for n, score in scores.items()})
+    some = test.iloc[:explained]
+    per_row = {
+        n: timed(partial(ms.auto_shapley, v, some, evaluations=evaluations, progress=False))[1]
+        for n, v in values.items()
+    }
+    found["to fit"] = dict(fit_seconds)
+    found["to explain a row"] = {n: one / explained for n, one in per_row.items()}
+    return found | {"seconds": time.process_time() - begun}
+
+
+def data_of(name: str, rows: int, seed: int) -> Data:
+    """A public table, or so many rows of a law.
+
+    Raises:
+        ValueError: there is none of this name.
+    """
+    sklearn = {"wine": load_wine, "breast_cancer": load_breast_cancer, "digits": load_digits}
+    modules: dict[str, Any] = {
+        "iris": Iris, "diabetes": Diabetes, "abalone": Abalone, "bike": Bike,
+        "census": Census, "drug": Drug,
+    }  # fmt: skip
+    if name in sklearn:
+        bunch = sklearn[name](as_frame=True)
+        return Data(bunch.data, bunch.target.to_numpy())
+    if name in modules or name == "crx":
+        table = lemaire_data.read(name) if name == "crx" else modules[name]().read()
+        features: Any = table.features
+        return Data(features, table.labels.numpy(), name in ("diabetes", "bike"))
+    if name == "latent_classes":
+        mixture = Mixture(rows=rows, law=seed, seed=seed)
+        table = mixture.read()
+        frame: Any = table.features
+        return Data(frame, table.labels.numpy(), law=mixture.law)
+    if name not in KNOWN:
+        raise ValueError(f"Expected data among {', '.join((*PUBLIC, *KNOWN))} but got {name!r}.")
+    law = law_of(name)
+    x, y = law.sample(rows, seed)
+    return Data(law.frame(x), y.numpy(), law=law)
+
+
+def trees(regression: bool) -> Pipeline:
+    """Boosted trees on numbers."""
+    kind = HistGradientBoostingRegressor if regression else HistGradientBoostingClassifier
+    return make_pipeline(Numbered(), kind(max_iter=60, random_state=0))
+
+
+def truth_of(model: Any, law: ConditionalLaw, draws: int, seed: int) -> TrueValue:
+    """Sums where the whole table of states is small, elsewhere of no more states than draws."""
+    nobody = torch.zeros(1, 1, len(law.names), dtype=torch.bool)
+    few = bool(law.completions(nobody) <= MOST_COMPLETIONS)
+    most = MOST_COMPLETIONS if few else draws
+    return true_value(law.model(model), law, draws=draws, most=most, rows=2**12, seed=seed)
+
+
+@contextmanager
+def fitting_seconds() -> Iterator[Mapping[str, float]]:
+    """The processor's seconds for each candidate that is fitted meanwhile."""
+    seconds: dict[str, float] = {}
+
+    def watched(name: str, fit: Callable[..., Any], *arguments: Any) -> Any:
+        value, seconds[name] = timed(partial(fit, *arguments))
+        return value
+
+    fits = {name: partial(watched, name, fit) for name, fit in candidates.FITS.items()}
+    with patch.dict(candidates.FITS, fits):
+        yield seconds
+
+
+def timed(work: Callable[[], T]) -> tuple[T, float]:
+    """What it returns, and the seconds that the processor took."""
+    begun = time.process_time()
+    return work(), time.process_time() - begun
+
+
+def compared(by_row: Mapping[str, Any]) -> dict[str, Any]:
+    """Means over rows, and their ratios to that of the best candidate, with standard errors."""
+    means = {name: error.mean().item() for name, error in by_row.items()}
+    best = best_of(means)
+    ratios = {}
+    for name, error in by_row.items():
+        ratio = means[name] / means[best]
+        gap = (error - ratio * by_row[best]).std().item() / len(error) ** 0.5
+        ratios[name] = [ratio, gap / means[best]]
+    return {"mean": means, "over the best": ratios}
+
+
+def best_of(means: Mapping[str, float]) -> str:
+    """The candidate with the least; the value function off the manifold is none."""
+    return min((name for name in means if name != OFF_MANIFOLD), key=means.__getitem__)
+
+
+def misses(found: Found) -> dict[str, list[str]]:
+    """What the choice of the explainer does not reach, by data set."""
+    missed: dict[str, list[str]] = {}
+    for name, one in found["data"].items():
+        chosen = one["chosen"]
+        for what in ("error", "distance"):
+            if what in one and one[what]["over the best"][chosen][0] > WITHIN:
+                missed.setdefault(name, []).append(what)
+        if "distance" in one:
+            distance = one["distance"]["mean"]
+            if distance[chosen] >= PART * distance[OFF_MANIFOLD]:
+                missed.setdefault(name, []).append("off the manifold")
+    return missed
+
+
+def tables(found: Found) -> list[Table]:
+    data, missed = found["data"], misses(found)
+    known = {name: one for name, one in data.items() if "distance" in one}
+    about = {
+        name: {
+            "columns": one["columns"], **one["rows"], "model": one["model"],
+            "chosen": SHOWN[one["chosen"]],
+            "its error over the best": tuple(one["error"]["over the best"][one["chosen"]]),
+            **({"its distance over the best":
+                tuple(one["distance"]["over the best"][one["chosen"]]),
+                "over that off the manifold": share(one["distance"]["mean"])[one["chosen"]]}
+               if "distance" in one else {}),
+            "missed": ", ".join(missed.get(name, [])),
+        }
+        for name, one in data.items()
+    }  # fmt: skip
+    return [
+        records("data", about),
+        records("error (Eq. 16)", {n: _named(one["error"]["mean"]) for n, one in data.items()}),
+        records(
+            "error over that off the manifold",
+            {n: _named(share(one["error"]["mean"])) for n, one in data.items()},
+        ),
+        records(
+            "distance to the true v",
+            {n: _named(one["distance"]["mean"]) for n, one in known.items()},
+        ),
+        records(
+            "distance over that off the manifold",
+            {n: _named(share(one["distance"]["mean"])) for n, one in known.items()},
+        ),
+        records("seconds to fit", {n: _named(one["to fit"]) for n, one in data.items()}),
+        records(
+            "seconds to explain a row",
+            {n: _named(one["to explain a row"]) for n, one in data.items()},
+        ),
+    ]
+
+
+def share(means: Mapping[str, float]) -> dict[str, float]:
+    """Of what there is off the manifold."""
+    return {name: one / means[OFF_MANIFOLD] for name, one in means.items()}
+
+
+def _named(figures: Mapping[str, Any]) -> dict[str, Any]:
+    return {shown: figures.get(name) for name, shown in SHOWN.items()}
+
+
+def figures(found: Found) -> dict[str, Any]:
+    """Shares of what there is off the manifold, the distance where it is known."""
+    names = {name: name.replace("_", " ") for name in found["data"]}
+    panels = {
+        "error, Eq. (16)": ("error", found["data"]),
+        "distance to the true v": (
+            "distance", {n: one for n, one in found["data"].items() if "distance" in one}
+        ),
+    }  # fmt: skip
+    sides = {
+        title: {
+            SHOWN[kind]: {
+                name: (share(one[what]["mean"])[kind], None)
+                for name, one in of.items()
+                if kind in one[what]["mean"]
+            }
+            for kind in candidates.CANDIDATES
+        }
+        for title, (what, of) in panels.items()
+    }
+    return {"": plots.dots(sides, names, "share of off the manifold", zero=True)}

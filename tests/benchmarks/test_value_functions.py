@@ -1,0 +1,114 @@
+"""The table of value functions: its models, its clock, and how the choice among them is judged."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import manifold_shap as ms
+from benchmarks.truth import value_functions
+from benchmarks.truth.value_functions import Numbered, compared, misses
+from manifold_shap.candidates import FITS
+from tests.benchmarks.conftest import Run
+
+
+def judged(error: float = 1.0, distance: float = 1.0, off: float = 4.0) -> Any:
+    """What is missed where the chosen one has these, the other one of two candidates 1."""
+    errors = {"marginal": 2.0, "vae": error, "copula": 1.0}
+    distances = {"marginal": off, "vae": distance, "copula": 1.0}
+    both = {
+        name: compared({kind: torch.full((3,), one) for kind, one in figures.items()})
+        for name, figures in (("error", errors), ("distance", distances))
+    }
+    return misses({"data": {"law": {"chosen": "vae", **both}}}).get("law", [])
+
+
+def test_a_choice_that_is_good_enough_misses_nothing() -> None:
+    assert judged() == []
+    assert judged(error=1.04, distance=1.04) == []
+    # A better one than all others is no miss, and off the manifold is no candidate.
+    assert judged(error=0.5, distance=0.5) == []
+
+
+@pytest.mark.parametrize(
+    ("figures", "missed"),
+    [
+        ({"error": 1.06}, ["error"]),
+        ({"distance": 1.06}, ["distance"]),
+        ({"off": 1.9}, ["off the manifold"]),
+        ({"error": 1.2, "distance": 1.2, "off": 2.0}, ["error", "distance", "off the manifold"]),
+    ],
+)
+def test_a_choice_that_is_not_good_enough_is_told(
+    figures: dict[str, float], missed: list[str]
+) -> None:
+    assert judged(**figures) == missed
+
+
+def test_errors_of_ratios_are_paired() -> None:
+    row = torch.rand(1000, generator=torch.Generator().manual_seed(0))
+    found = compared({"marginal": 3 * row, "vae": row, "copula": row + 0.1 * row.flip(0)})
+    assert found["over the best"]["vae"] == [1.0, 0.0]
+    ratio, error = found["over the best"]["marginal"]
+    assert ratio == pytest.approx(3)
+    assert error == pytest.approx(0, abs=1e-6)
+    ratio, error = found["over the best"]["copula"]
+    assert ratio == pytest.approx(1.1)
+    assert 0 < error < 0.01
+
+
+def test_dates_texts_and_missing_cells_become_numbers() -> None:
+    frame = pd.DataFrame(
+        {
+            "since": pd.to_datetime(["2020-01-03", None, "2019-12-31"]),
+            "grade": pd.Categorical(["low", "best", None], ["low", "best"], ordered=True),
+            "town": ["Delft", None, "Gent"],
+            "rooms": pd.array([3, None, 1], dtype="Int64"),
+            "member": pd.array([True, None, False], dtype="boolean"),
+        }
+    )
+    nan = float("nan")
+    numbers = Numbered().fit(frame).transform(frame)
+    expected = [[2, nan, -1], [0, nan, 1], [3, nan, 1], [1, nan, 0]]
+    np.testing.assert_array_equal(numbers[:, [0, 2, 3, 4]].T, expected)
+    assert np.isnan(numbers[2, 1])
+    # What training had none of is missing, and other rows do not change the numbers.
+    others = frame.iloc[[2, 0]].assign(town=["Ghent", "Gent"])
+    assert Numbered().fit(frame).transform(others)[:, 2].tolist() == pytest.approx(
+        [nan, 1], nan_ok=True
+    )
+
+
+def test_every_candidate_is_scored_and_timed(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    some = ["gaussian", "copula"]
+    monkeypatch.setattr(value_functions.ms, "Explainer", partial(ms.Explainer, candidates=some))
+    settings = {"names": ["mixture"], "parts": str(tmp_path / "parts")}
+    found = run("truth/value_functions", **settings)
+    one = found["data"]["mixture"]
+    every = {"marginal", *some}
+    kinds = (one["error"]["mean"], one["distance"]["mean"], one["to fit"], one["to explain a row"])
+    assert all(kind.keys() == every for kind in kinds)
+    assert all(figure > 0 for kind in kinds[2:] for figure in kind.values())
+    # Afterwards nothing is watched any more.
+    assert all(getattr(fit, "func", fit).__name__ != "watched" for fit in FITS.values())
+    # Of a normal law the normal candidate is near the truth, and off the manifold is not.
+    share = value_functions.share(one["distance"]["mean"])
+    assert share["gaussian"] < 1
+    # What is finished is not measured again.
+    refuse: Callable[..., Any] = lambda *_, **__: pytest.fail("measured again")  # noqa: E731
+    monkeypatch.setattr(value_functions, "measure", refuse)
+    assert run("truth/value_functions", **settings) == found
+
+
+def test_a_name_that_is_none_is_refused() -> None:
+    with pytest.raises(
+        ValueError, match=r"Expected data among iris, .*, insurance but got 'irish'"
+    ):
+        value_functions.data_of("irish", 10, 0)

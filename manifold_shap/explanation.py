@@ -11,9 +11,9 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from manifold_shap._arrays import Label, as_instances
-from manifold_shap._checks import check_number
 from manifold_shap._messages import check_choice, named_outputs
 from manifold_shap.io import zarr as storage
+from manifold_shap.learning_error import half_width
 from manifold_shap.players import Players
 from manifold_shap.simplex.compositions import OnSimplex
 from manifold_shap.simplex.partition import Partition
@@ -43,6 +43,8 @@ class Explanation(OnSimplex):
         standard_error: of `phi`, same shape: from the sampling of orders or coalitions and of the
             draws that each takes afresh, not from other errors of the value function; zero where
             all were taken, NaN where not known.
+        model_error: of `phi`, same shape: from the learning of the value function, where it was
+            estimated; see `averaged`.
         base: v(empty coalition) of each row, `[instances, outputs]`.
         prediction: v(grand coalition) of each row, `[instances, outputs]`.
         x: the rows explained, as the model sees them, `[instances, *event]`.
@@ -93,6 +95,7 @@ class Explanation(OnSimplex):
     covariance: Float[Tensor, "instances players outputs outputs"] | None = None
     owners: Int64[Tensor, "instances *event"] | None = None
     degrees_of_freedom: Float[Tensor, " instances"] | None = None
+    model_error: Float[Tensor, "instances players outputs"] | None = None
 
     def __post_init__(self) -> None:
         labels = as_instances(self.instances) or tuple(range(len(self.phi)))
@@ -105,6 +108,7 @@ class Explanation(OnSimplex):
             "base": (instances, outputs),
             "prediction": (instances, outputs),
             "x": by_element,
+            "model_error": by_player,
             "covariance": (*by_player, outputs),
             "degrees_of_freedom": (instances,),
             "owners": by_element,
@@ -172,25 +176,18 @@ class Explanation(OnSimplex):
     ) -> tuple[
         Float[Tensor, "instances players outputs"], Float[Tensor, "instances players outputs"]
     ]:
-        """The ends of confidence intervals of `phi`, which hold the error of its estimation alone.
+        """The ends of confidence intervals of `phi`.
 
-        Quantiles are those of Student's t: with four pairs of permutations, 1.96 standard errors
-        either way would cover 86 %, not 95 %.
+        They hold the error of its estimation and, where there is a `model_error`, that of learning
+        the value function.
 
         Args:
             level: the coverage.
 
         Raises:
-            ValueError: `level` is not between 0 and 1.
+            ValueError: `level` is not between 0 and 1, or no standard error is known.
         """
-        from scipy import stats
-
-        level = check_number("level", level, above=0, below=1)
-        freedom = self.degrees_of_freedom
-        freedom = torch.full((len(self.phi),), torch.inf) if freedom is None else freedom
-        # Where errors are zero or unknown, no sample stands behind them.
-        quantile = stats.t.ppf(0.5 + level / 2, freedom.clamp(min=1).double().numpy())
-        half = torch.as_tensor(quantile)[:, None, None].to(self.phi) * self.standard_error
+        half = half_width(self, level)
         return self.phi - half, self.phi + half
 
     def __repr__(self) -> str:

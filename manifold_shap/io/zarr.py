@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _FORMAT = "manifold_shap explanation"
 _TENSORS = ("phi", "standard_error", "base", "prediction", "x")
-_OPTIONAL = ("owners", "covariance", "degrees_of_freedom")
+_OPTIONAL = ("owners", "covariance", "degrees_of_freedom", "model_error")
 # How dates are written: the unit must not follow from the first ones.
 _TIMES = {"units": "microseconds since 1970-01-01", "dtype": "int64"}
 # Rows that are read at once where a store may be larger than memory.
@@ -53,6 +53,7 @@ def to_dataset(explanation: "Explanation") -> "xr.Dataset":
         "prediction": (["instances", "outputs"], explanation.prediction),
         "x": (by_row, x),
         "player_of_element": (event, explanation.players.index),
+        "model_error": (by_player, explanation.model_error),
         "degrees_of_freedom": (["instances"], explanation.degrees_of_freedom),
         "owners": (by_row, explanation.owners),
         "covariance": ([*by_player, "outputs_too"], explanation.covariance),

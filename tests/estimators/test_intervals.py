@@ -30,11 +30,12 @@ def test_an_interval_is_so_many_errors_wide() -> None:
     assert found.degrees_of_freedom.tolist() == [4.0, 4.0]
 
 
-def test_exact_values_have_no_width_and_unknown_errors_none_that_is_known() -> None:
+def test_exact_values_have_no_width_and_unknown_errors_no_interval() -> None:
     low, high = ms.exact_shapley(game(4), torch.zeros(1, 4)).interval()
     assert torch.equal(low, high)
     single = ms.permutation_shapley(game(4), torch.zeros(1, 4), permutations=2)
-    assert bool(single.interval()[0].isnan().all())
+    with pytest.raises(ValueError, match="all unknown"):
+        single.interval()
 
 
 def test_a_level_is_a_probability() -> None:

@@ -1,0 +1,179 @@
+"""How often intervals of a row's Shapley values hold the true ones, learning error included.
+
+Of each law 3,000 rows are divided into halves, a surrogate is learned on either, and `averaged`
+takes the mean of their Shapley values; the models are a logistic regression, a small network and
+boosted trees, fitted to 2,000 other rows and their labels. The scale from scatter to error is that
+which gives 95 % coverage on the other laws, with the quantiles of Student's t. True values are
+exact sums or means over many draws. Widths are compared with those of one constant either way,
+chosen on the very rows to reach the same coverage: no interval of one width is narrower.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from scipy import stats
+from torch import Tensor
+
+import manifold_shap as ms
+from benchmarks.report import Found, Table, kept, records
+from benchmarks.support.table_models import MODELS, fitted
+from benchmarks.timing import timed
+from manifold_shap.learning_error import FREEDOM, SCALE
+from manifold_shap.oracles import BayesianNetwork, ConditionalLaw, GaussianMixture, LatentClasses
+
+TITLE = "Coverage of intervals of a row's values"
+QUICK = {"laws": ["asia", "gaussian"], "models": ["logistic"], "rows": 4, "epochs": 1, "train": 400}
+LEVEL = 0.95
+TARGETS = {"asia": "dysp", "sachs": "Akt", "child": "Disease", "insurance": "PropCost"}
+LAWS = ("gaussian", "mixture", "latent", *TARGETS)
+FITTED = 2000
+# Players of which every coalition is evaluated.
+_FEW = 11
+
+
+def run(
+    laws: Sequence[str] = LAWS,
+    models: Sequence[str] = tuple(MODELS),
+    train: int = 3000,  # rows of both halves
+    rows: int = 24,  # explained, of each law and model
+    epochs: int = 12,  # of each surrogate
+    draws: int = 128,  # of a coalition, for the truth
+    parts: str = "runs/row_intervals",  # folder of finished parts
+) -> dict[str, Any]:
+    """By law: coverage and width with the scale of the other laws."""
+    settings = {"train": train, "rows": rows, "epochs": epochs, "draws": draws}
+    found: dict[str, dict[str, Any]] = {}
+    for law in laws:
+        for model in models:
+            path = Path(parts, f"{law}_{model}.json")
+            own: Any = {"law": law, "model": model, **settings}
+            found.setdefault(law, {})[model] = kept(path, own, partial(measure, **own))
+            print(law, model, found[law][model]["about"], flush=True)
+    about = {f"{law}, {name}": found[law][name]["about"] for law in laws for name in models}
+    return {"laws": calibrated(found), "about": about, "scale of all": scale_of(pooled(found))}
+
+
+def law_of(name: str) -> ConditionalLaw:
+    """A law by its name; random ones are of seed 3."""
+    if name in TARGETS:
+        folder = os.environ.get("MANIFOLD_SHAP_DATA", ".")
+        return BayesianNetwork.read(
+            Path(folder, "bayesian_networks", f"{name}.bif.gz"), TARGETS[name]
+        )
+    if name == "latent":
+        return LatentClasses(3)
+    return GaussianMixture.random(*((6, 1) if name == "gaussian" else (8, 3)), seed=3)
+
+
+def labelled(law: ConditionalLaw, count: int) -> tuple[Tensor, Tensor]:
+    """Rows and labels; a law of one class has those of a noisy function of the row."""
+    x, y = law.sample(count, seed=5)
+    if len(law.classes) > 1:
+        return x, y
+    generator = torch.Generator().manual_seed(1)
+    weights = torch.randn(x.shape[1], generator=generator)
+    noise = 0.5 * torch.randn(len(x), generator=generator)
+    return x, ((x @ weights).tanh() + 0.5 * x[:, 0] * x[:, 1] + noise > 0).long()
+
+
+def measure(law: str, model: str, train: int, rows: int, epochs: int, draws: int) -> dict[str, Any]:
+    """Errors and scatters of Shapley values, `[rows, players, outputs]`, as lists."""
+    known = law_of(law)
+    x, y = labelled(known, FITTED + train + rows)
+    frame = known.frame(x)
+    predictor = fitted(model, frame[:FITTED], y[:FITTED])
+    learned, test = frame[FITTED:-rows], frame[-rows:].reset_index(drop=True)
+    truth = ms.oracles.true_value(known.model(predictor), known, draws=draws, rows=2**14)
+    (true, sampling), seconds = timed(lambda: true_values(truth, x[-rows:]))
+    order = torch.randperm(train, generator=torch.Generator().manual_seed(0)).numpy()
+    explained = []
+    for k, part in enumerate((order[: train // 2], order[train // 2 :])):
+        half = learned.iloc[part].reset_index(drop=True)
+        trainer: Any = {"trainer": {"accelerator": "cpu"}}
+        value = ms.fit_surrogate(predictor, half, seed=k, max_epochs=epochs, **trainer)
+        explained.append(ms.auto_shapley(value, test, seed=k))
+    whole = ms.averaged(explained)
+    error = (whole.phi.double() - true.double()).flatten()
+    assert whole.model_error is not None
+    return {
+        "error": error.tolist(),
+        "model_error": (whole.model_error / SCALE).flatten().tolist(),
+        "standard_error": whole.standard_error.nan_to_num(0).flatten().tolist(),
+        "about": {
+            "players": len(known.names),
+            "root mean square of phi": true.double().square().mean().sqrt().item(),
+            "error": error.square().mean().sqrt().item(),
+            "error of the truth": sampling,
+            "scatter": (whole.model_error / SCALE).double().square().mean().sqrt().item(),
+            "standard error": whole.standard_error.double().square().nanmean().sqrt().item(),
+            "seconds of the truth": seconds,
+        },
+    }
+
+
+def true_values(truth: ms.oracles.TrueValue, x: Tensor) -> tuple[Tensor, float]:
+    """Shapley values, and the root of the mean of their squared standard errors, NaN if unknown."""
+    if len(truth.players) <= _FEW:
+        found = ms.exact_shapley(truth, x, seed=7)
+    else:
+        found = ms.permutation_shapley(truth, x, permutations=64, seed=7)
+    return found.phi, found.standard_error.double().square().nanmean().sqrt().item()
+
+
+def pooled(found: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> dict[str, dict[str, Tensor]]:
+    """By law, the figures of all models."""
+    names = ("error", "model_error", "standard_error")
+    return {
+        law: {
+            name: torch.cat([torch.tensor(one[name]).double() for one in many.values()])
+            for name in names
+        }
+        for law, many in found.items()
+    }
+
+
+def calibrated(found: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> dict[str, Any]:
+    """By law, with the scale that the others want; each law weighs the same."""
+    every = pooled(found)
+    result = {}
+    for law, own in every.items():
+        others = {name: one for name, one in every.items() if name != law} or {law: own}
+        scale = scale_of(others)
+        half = width(own, scale)
+        constant = own["error"].abs().quantile(LEVEL)
+        result[law] = {
+            "scale": scale,
+            "coverage": covered(own, scale),
+            "sampling alone": covered(own, 0.0),
+            "width over that of a constant": (half.mean() / constant).item(),
+        }
+    return result
+
+
+def scale_of(pooled: Mapping[str, Mapping[str, Tensor]]) -> float:
+    """The scale with which intervals hold as many of the errors as they should."""
+    low, high = 1e-3, 1e3
+    for _ in range(60):
+        middle = (low * high) ** 0.5
+        share = sum(covered(one, middle) for one in pooled.values()) / len(pooled)
+        low, high = (middle, high) if share < LEVEL else (low, middle)
+    return high
+
+
+def covered(one: Mapping[str, Tensor], scale: float) -> float:
+    """The share of errors within their intervals."""
+    return (one["error"].abs() <= width(one, scale)).double().mean().item()
+
+
+def width(one: Mapping[str, Tensor], scale: float) -> Tensor:
+    """Half of that of the intervals."""
+    sampling = stats.norm.ppf(0.5 + LEVEL / 2) * one["standard_error"]
+    return torch.hypot(sampling, scale * stats.t.ppf(0.5 + LEVEL / 2, FREEDOM) * one["model_error"])
+
+
+def tables(found: Found) -> list[Table]:
+    return [records(f"{LEVEL:.0%} intervals", found["laws"]), records("", found["about"])]

@@ -38,7 +38,7 @@ from manifold_shap.estimators import exact_shapley, permutation_shapley
 from manifold_shap.explanation import Explanation
 from manifold_shap.global_values import GlobalValues, class_positions, means_of_rows
 from manifold_shap.players import Players
-from manifold_shap.spaces import Probability
+from manifold_shap.spaces import Identity, Probability
 from manifold_shap.surrogate.fit import fit_surrogate
 from manifold_shap.surrogate.labels import fit_label_surrogate
 from manifold_shap.surrogate.task import SurrogateOptions
@@ -81,6 +81,7 @@ class CorrectedValue(ForwardingValue):
         share: Float[Tensor, " outputs"],
     ) -> None:
         super().__init__(value)
+        self.space = Identity()
         self.labels, self.mean, self.share = labels, mean, share
 
     def values(

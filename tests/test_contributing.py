@@ -138,7 +138,7 @@ CANDIDATE = {
 from manifold_shap.imputers import ExactMatchImputer  # noqa: E402
 
 IMPUTERS, CANDIDATES = (*IMPUTERS, "exact_match"), (*CANDIDATES, "exact_match")
-_FITS["exact_match"] = partial(_classical, ExactMatchImputer)
+FITS["exact_match"] = partial(_classical, ExactMatchImputer)
 """,
     "manifold_shap/folder.py": """
 from manifold_shap.imputers import ExactMatchImputer  # noqa: E402

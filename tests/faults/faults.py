@@ -221,7 +221,7 @@ FAULTS = (
     ),
     Fault(
         "normal quantiles where samples are few",
-        "explanation.py",
+        "learning_error.py",
         "freedom.clamp(min=1).double().numpy()",
         "freedom.clamp(min=1e9).double().numpy()",
         ("tests/estimators/test_intervals.py",),

@@ -7,7 +7,9 @@ networks and a pair of orders for each row; the Gaussian mixture small networks 
 The model is a network trained on other rows. Players whose true global value is zero stand apart.
 """
 
+import itertools
 import os
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -18,7 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 import manifold_shap as ms
-from benchmarks.report import Found, Table, records
+from benchmarks.report import Found, Table, kept, records
 from benchmarks.support.repetitions import KnownMeans, Means, cell_means, trained_together
 from manifold_shap.coalitions import all_coalitions
 from manifold_shap.corrected import folds_of
@@ -27,7 +29,8 @@ from manifold_shap.values.wrapped import as_value_function
 
 TITLE = "Coverage of intervals of global values"
 ERRORS = "standard errors over repetitions"
-QUICK = {"repetitions": 10, "rows": 200, "steps": 50, "truth_rows": 2000}
+QUICK = {"repetitions": 10, "rows": [200], "steps": 50, "truth_rows": 2000,
+         "parts": "runs/global_values_quick"}  # fmt: skip
 LEVEL = 0.95
 TARGETS = {"asia": "dysp", "sachs": "Akt", "child": "Disease", "insurance": "PropCost"}
 # Repetitions whose networks are trained in one batch.
@@ -37,26 +40,45 @@ _NULL = 1e-7
 
 def run(
     laws: Sequence[str] = ("asia", "sachs", "mixture"),
+    rows: Sequence[int] = (1000, 4000),  # of a repetition
     repetitions: int = 500,
-    rows: int = 1000,  # of a repetition
     folds: int = 2,
     steps: int = 3000,  # of the training of the networks
     truth_rows: int = 400_000,  # behind the true values of the mixture
     seed: int = 0,
+    parts: str = "runs/global_values",  # folder of finished parts
 ) -> dict[str, Any]:
-    """Coverage of both, by law."""
+    """Coverage of both, by law and number of rows."""
     found = {}
-    for name in laws:
-        law = law_of(name)
-        model = model_of(law, seed)
-        truth, its_error = true_values(law, model, truth_rows)
-        many = repeated(name, law, model, repetitions, rows, folds, steps)
-        found[name] = {
-            "players": list(law.names), "truth": truth.tolist(), "error of the truth": its_error,
-            **{kind: coverage(*pair, truth) for kind, pair in many.items()},
-        }  # fmt: skip
-        print(name, found[name], flush=True)
-    return found
+    for name, count in itertools.product(laws, rows):
+        settings = {"name": name, "rows": count, "repetitions": repetitions, "folds": folds,
+                    "steps": steps, "truth_rows": truth_rows, "seed": seed}  # fmt: skip
+        path, which = Path(parts, f"{name}_{count}.json"), f"{name}, {count:,} rows"
+        found[which] = kept(path, settings, partial(measure, **settings))
+        print(which, found[which], flush=True)
+    return {"seconds": sum(one["seconds"] for one in found.values()), "laws": found}
+
+
+def measure(
+    name: str,
+    rows: int,
+    repetitions: int,
+    folds: int,
+    steps: int,
+    truth_rows: int,
+    seed: int,
+) -> dict[str, Any]:
+    """Coverage of both on one law."""
+    begun = time.process_time()
+    law = law_of(name)
+    model = model_of(law, seed)
+    truth, its_error = true_values(law, model, truth_rows)
+    many = repeated(name, law, model, repetitions, rows, folds, steps)
+    return {
+        "players": list(law.names), "truth": truth.tolist(), "error of the truth": its_error,
+        **{kind: coverage(*pair, truth) for kind, pair in many.items()},
+        "seconds": time.process_time() - begun,
+    }  # fmt: skip
 
 
 def law_of(name: str) -> ConditionalLaw:
@@ -256,7 +278,7 @@ def tables(found: Found) -> list[Table]:
         f"{law}, {kind}": {
             k: tuple(v) if k == "pooled" else v for k, v in one[kind].items() if k != "by player"
         }
-        for law, one in found.items()
+        for law, one in found["laws"].items()
         for kind in ("corrected", "as learned")
     }
     return [records(f"{LEVEL:.0%} intervals", shown)]

@@ -25,6 +25,11 @@ players, on which Σ w U ⟨U, ·⟩ is a multiple of the identity; w makes it t
 is the regression of KernelSHAP one degree up, and as there w |U|² C(n,s) is the same for all s:
 leverage scores draw |S| uniformly (Musco & Witter 2025). Fumagalli et al. (2024) have a regression
 for the index, too, on all coalitions rather than on pairs of them.
+
+Over all coalitions of one size, U sums to zero: what y has as a function of |S| alone, such as the
+jumps of a learned v at N and ∅, is nothing to B, but noise to a fit of drawn coalitions. It has an
+intercept for each size, shared with the complements' size, next to B; that is, y and U are centred
+among the coalitions of each size.
 """
 
 from collections.abc import Iterator
@@ -68,6 +73,13 @@ class Parting:
         # w |U|², the leverage of a pair in the fit: the same for all that are drawn.
         square = 2 * s * (s - 1) * (n - s) * (n - s - 1) / ((n - 1) * (n - 2))
         self._leverage = self._weight * square
+        # Coalitions of one size, or of the complements' size, have equal weights.
+        smaller = torch.minimum(s, n - s)
+        _, self._kind, counts = smaller.unique(return_inverse=True, return_counts=True)
+        self._counts = counts.double()
+        self._products_of_kind = self._summed_products()
+        # What a loss weighs in its own fitted value: in that of its size, besides.
+        self._in_size = 1 / self._counts[self._kind]
         factorised = n * (n - 1) // 2 <= _MOST_FACTORISED
         self._inverse = self._factorise() if factorised else None
 
@@ -84,7 +96,8 @@ class Parting:
     def fit(
         self, y: Float[Tensor, "games pairs"]
     ) -> tuple[Float[Tensor, "games players players"], Float[Tensor, "games pairs"]]:
-        """B, and the residuals y - ⟨U, B⟩."""
+        """B, and the residuals of y, less their mean for each size."""
+        y = y - self._means(y)[:, self._kind]
         gradient = self.moment(y)
         if self._inverse is None:
             return self._conjugate_gradients(y, gradient)
@@ -92,9 +105,10 @@ class Parting:
         return fitted, y - self.fitted(fitted)
 
     def fitted(self, b: Float[Tensor, "games players players"]) -> Float[Tensor, "games pairs"]:
-        """⟨U, B⟩."""
+        """⟨U, B⟩, less its mean for each size."""
         own = self._upper(b) / -2
-        return torch.cat([_times(own, products) for _, products in self._products()], dim=1)
+        found = torch.cat([_times(own, products) for _, products in self._products()], dim=1)
+        return found - self._means(found)[:, self._kind]
 
     def moment(self, y: Float[Tensor, "games pairs"]) -> Float[Tensor, "games players players"]:
         """Σ w U y."""
@@ -116,7 +130,8 @@ class Parting:
         if self._inverse is not None:
             return self._jackknife(left, self._inverse)
         n, s = self._players, self._size
-        left = left * (self._weight / (1 - self._leverage.where(drawn > 0, 0.0))).square()
+        others = (1 - self._leverage - self._in_size).clamp(min=_SMALLEST)
+        left = left * (self._weight / others.where(drawn > 0, 1.0)).square()
         left = left * (2 / ((n - 1) * (n - 2))) ** 2
         # Squares of U where both players are in S, where neither is, and where it parts them.
         both = left * ((n - s) * (n - s - 1)).square()
@@ -133,7 +148,7 @@ class Parting:
         total = left.new_zeros(len(left), len(inverse))
         for part, u, w in self._parts():
             moved = u @ inverse
-            others = (1 - w * (moved * u).sum(1)).clamp(min=_SMALLEST)
+            others = (1 - w * (moved * u).sum(1) - self._in_size[part]).clamp(min=_SMALLEST)
             total += left[:, part] @ ((w / others)[:, None] * moved).square()
         return self._matrix(total)
 
@@ -178,13 +193,29 @@ class Parting:
         return None if int(failed) else torch.cholesky_inverse(root)
 
     def _parts(self) -> Iterator[tuple[slice, Tensor, Tensor]]:
-        """Numbers of some coalitions, with their U of pairs of players and w."""
+        """Numbers of some coalitions, with their U, centred by size, of pairs of players and w."""
         step = max(1, _MOST_NUMBERS // self._players**2)
+        center = self._in_pairs(self._products_of_kind / self._counts[:, None])
         for start in range(0, self._sign.shape[1], step):
             part = slice(start, start + step)
             z = self._sign[:, part].T.double()
             u = self._upper(without_shares(z[:, :, None] * z[:, None, :])) / -2
-            yield part, u, self._weight[part]
+            yield part, u - center[self._kind[part]], self._weight[part]
+
+    def _in_pairs(self, products: Float[Tensor, "some half"]) -> Float[Tensor, "some half"]:
+        """U of sums of ±1 for pairs of players."""
+        return self._upper(without_shares(self._matrix(products))) / -2
+
+    def _means(self, y: Float[Tensor, "games pairs"]) -> Float[Tensor, "games sizes"]:
+        total = y.new_zeros(len(y), len(self._counts))
+        return total.index_add_(1, self._kind, y) / self._counts
+
+    def _summed_products(self) -> Float[Tensor, "sizes half"]:
+        """Sums of ±1 for pairs of players over the coalitions of each size."""
+        total = self._counts.new_zeros(len(self._counts), self._pair.shape[1])
+        for part, products in self._products():
+            total.index_add_(0, self._kind[part], products.T.double())
+        return total
 
     def _conjugate_gradients(
         self, y: Float[Tensor, "games pairs"], gradient: Float[Tensor, "games players players"]
@@ -214,12 +245,17 @@ class Parting:
     def _applied(
         self, b: Float[Tensor, "games players players"]
     ) -> tuple[Float[Tensor, "games pairs"], Float[Tensor, "games players players"]]:
-        """⟨U, B⟩ and its `moment`, for which products are made once."""
-        own, total, fitted = self._upper(b) / -2, self._upper(torch.zeros_like(b)), []
+        """`fitted` and its `moment`, for which products are made once."""
+        own, total, parts = self._upper(b) / -2, self._upper(torch.zeros_like(b)), []
         for part, products in self._products():
-            fitted.append(_times(own, products))
-            total += _times(self._weight[part] * fitted[-1], products.T)
-        return torch.cat(fitted, dim=1), without_shares(self._matrix(total)) / -2
+            parts.append(_times(own, products))
+            total += _times(self._weight[part] * parts[-1], products.T)
+        found = torch.cat(parts, dim=1)
+        means = self._means(found)
+        # One weight for each size.
+        total -= (means * self._means(self._weight[None])) @ self._products_of_kind
+        fitted = found - means[:, self._kind]
+        return fitted, without_shares(self._matrix(total)) / -2
 
 
 def equal_shares(

@@ -68,6 +68,28 @@ def test_the_fit_to_all_coalitions_is_the_index(
 
 
 @pytest.mark.parametrize("players", [17, 64])
+def test_what_depends_on_the_number_of_players_alone_is_no_noise(players: int) -> None:
+    """A sum of contributions, and a part that is c(s) for all coalitions of s players.
+
+    The interaction of each pair in that part is Σ_s (c(s) - 2 c(s+1) + c(s+2)) / (n-1), a sum that
+    telescopes. Learned value functions jump at nobody and at everybody: c(0) and c(n).
+    """
+    draw = torch.Generator().manual_seed(0)
+    c = torch.randn(players + 1, generator=draw, dtype=torch.float64)
+    weight = torch.randn(players, generator=draw, dtype=torch.float64)
+
+    def game(x: Tensor, mask: Tensor) -> Tensor:
+        return (mask.double() @ weight + c[mask.sum(-1)])[..., None]
+
+    x = torch.ones(1, players, dtype=torch.float64)
+    found = ms.shapley_interactions(game, x, evaluations=3 * players**2)
+    expected = (c[0] - c[1] - c[-2] + c[-1]) / (players - 1)
+    pairs = pairs_only(found.values)
+    torch.testing.assert_close(pairs, expected.expand_as(pairs), atol=1e-6, rtol=0)
+    assert pairs_only(found.standard_error).max() < 1e-6
+
+
+@pytest.mark.parametrize("players", [17, 64])
 def test_terms_of_three_players_are_exact(players: int) -> None:
     """With a factorisation, and with conjugate gradients."""
     game, truth = products(players, (1, 2, 3))

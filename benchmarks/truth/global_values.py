@@ -54,8 +54,10 @@ def run(
     """Coverage of both, by law and number of rows."""
     found = {}
     for name, count in itertools.product(laws, rows):
-        settings: dict[str, Any] = {"name": name, "rows": count, "repetitions": repetitions, "folds": folds,
-                    "steps": steps, "truth_rows": truth_rows, "seed": seed}  # fmt: skip
+        settings: dict[str, Any] = {
+            "name": name, "rows": count, "repetitions": repetitions, "folds": folds,
+            "steps": steps, "truth_rows": truth_rows, "seed": seed,
+        }  # fmt: skip
         path, which = Path(parts, f"{name}_{count}.json"), f"{name}, {count:,} rows"
         found[which] = kept(path, settings, partial(measure, **settings))
         print(which, found[which], flush=True)

@@ -23,6 +23,7 @@ LAYERS = (
         "_arrays",
         "_checks",
         "_loaders",
+        "_memory",
         "_stored",
         "_random",
         "_version",

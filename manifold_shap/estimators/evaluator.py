@@ -12,6 +12,7 @@ from tqdm import tqdm
 from manifold_shap import _random
 from manifold_shap._arrays import row_labels
 from manifold_shap._checks import check_whole
+from manifold_shap._memory import lacks_memory
 from manifold_shap._messages import warn
 from manifold_shap._progress import progress_bar
 from manifold_shap._version import __version__
@@ -304,9 +305,8 @@ class Evaluator:
         return self.base.new_empty(*empty, self.shape[2]) if values is None else values
 
     def _halve_or_raise(self, error: Exception, count: int, each: int) -> None:
-        known = isinstance(error, (torch.OutOfMemoryError, MemoryError))
         least = count * each * self.draws == 1 or (count == 1 and self.batch_size == 1)
-        if not (known or "can't allocate" in str(error)) or least:
+        if not lacks_memory(error) or least:
             raise error
         if not self._warned:
             self._warned = True

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from manifold_shap._memory import lacks_memory
 from manifold_shap.models.predictor import Predictor
 from manifold_shap.models.rows import as_array, described
 
@@ -25,7 +26,8 @@ class NetworkPredictor(Predictor):
 
     def __init__(self, model: nn.Module, returns: str | None = None) -> None:
         super().__init__(model, returns)
-        self._whole = True
+        # Whether the module takes whole numbers as such; None until it was asked for some.
+        self._whole: bool | None = None
         # An exported program is in evaluation mode, and refuses to be put into it.
         with suppress(NotImplementedError):
             model.eval()
@@ -48,13 +50,21 @@ class NetworkPredictor(Predictor):
         return tensor.to(self._precision()) if tensor.is_floating_point() else tensor
 
     def ask(self, rows: Tensor) -> Any:
-        if self._whole and not rows.is_floating_point():
-            # Whole numbers may be meant as such, or be measurements: the module tells.
-            try:
-                return self.model(rows)
-            except RuntimeError:
-                self._whole = False
-        return self.model(rows if self._whole else rows.to(self._precision()))
+        if rows.is_floating_point() or self._whole:
+            return self.model(rows)
+        if self._whole is False:
+            return self.model(rows.to(self._precision()))
+        # Whole numbers may be meant as such, or be measurements: the module tells.
+        try:
+            answer = self.model(rows)
+        except RuntimeError as error:
+            if lacks_memory(error):
+                raise
+            answer = self._ask_for_measurements(rows, error)
+            self._whole = False
+        else:
+            self._whole = True
+        return answer
 
     def device(self, rows: Any) -> torch.device:
         """Where the module computes; without parameters, where the rows are."""
@@ -64,6 +74,21 @@ class NetworkPredictor(Predictor):
     def to(self, device: torch.device | str) -> "NetworkPredictor":
         self.model.to(device)
         return self
+
+    def _ask_for_measurements(self, rows: Tensor, refused: RuntimeError) -> Any:
+        """Outputs for rows that the module has refused as whole numbers.
+
+        Raises:
+            RuntimeError: it refuses them in its own precision, too, or there is no memory for that.
+        """
+        rows = rows.to(self._precision())
+        try:
+            return self.model(rows)
+        except Exception as error:  # A module may fail in any way.
+            if lacks_memory(error):
+                raise
+            first = (str(refused).splitlines() or [""])[0]
+            raise RuntimeError(f"{first}; of {rows.dtype}: {error}") from refused
 
     def _precision(self) -> torch.dtype:
         numbers = (p.dtype for p in self.model.parameters() if p.is_floating_point())

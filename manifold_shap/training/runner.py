@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import lightning as L
-import torch
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import (
     Callback,
@@ -23,6 +22,7 @@ from lightning.pytorch.callbacks import (
 from lightning.pytorch.strategies import DDPStrategy
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
+from manifold_shap._memory import lacks_memory
 from manifold_shap._progress import progress_bar
 from manifold_shap._stored import reraise_worker_errors
 from manifold_shap.io.files import load_checkpoint
@@ -119,7 +119,7 @@ def _translate_errors(directory: Path, size: int) -> Iterator[None]:
         raise type(error)(error.errno, _unwritten(error, directory)) from error
     except (RuntimeError, MemoryError) as error:
         reason = (str(error).splitlines() or [""])[0]
-        if isinstance(error, torch.OutOfMemoryError | MemoryError) or "t allocate" in reason:
+        if lacks_memory(error):
             raise MemoryError(_too_large(size, reason)) from error
         if re.search(_LOST_CONNECTION, reason):
             raise ChildProcessError(_process_ended(reason)) from error

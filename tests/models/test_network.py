@@ -47,6 +47,51 @@ def test_a_module_of_words_is_explained() -> None:
     torch.testing.assert_close(explanation.prediction, expected)
 
 
+class Small(Words):
+    """Has memory for a few rows."""
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        if len(tokens) > 8:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return super().forward(tokens)
+
+
+def test_a_lack_of_memory_halves_batches_of_whole_numbers() -> None:
+    model = as_model(Small(), TOKENS, returns="logits")
+    value = ms.imputed_value(model, ms.MarginalImputer(TOKENS), draws=4)
+    with pytest.warns(UserWarning, match="Out of memory at batch_size"):
+        explanation = ms.exact_shapley(value, TOKENS)
+    ample = as_model(Words(), TOKENS, returns="logits")
+    expected = ms.imputed_value(ample, ms.MarginalImputer(TOKENS), draws=4)
+    assert torch.equal(explanation.phi, ms.exact_shapley(expected, TOKENS).phi)
+
+
+@pytest.mark.parametrize("module", [Words(), nn.Linear(3, 2)])
+def test_a_call_that_fails_leaves_the_next_as_they_were(module: nn.Module) -> None:
+    ask, failing = predictor_of(module), []
+
+    def fail(module: nn.Module, given: tuple[Tensor]) -> None:
+        if failing:
+            raise failing[0]
+
+    module.register_forward_pre_hook(fail)
+    rows = TOKENS.numpy()
+    for error in (torch.OutOfMemoryError("no room"), RuntimeError("can't allocate"),
+                  RuntimeError("CUDA error: launch timed out")):  # fmt: skip
+        failing.append(error)
+        with pytest.raises(RuntimeError, match=r"no room|can't allocate|timed out"):
+            ask(rows)
+        failing.clear()
+        expected = module(TOKENS.float() if isinstance(module, nn.Linear) else TOKENS)
+        assert torch.equal(ask(rows), expected)
+
+
+def test_what_a_module_refuses_either_way_is_said_of_both() -> None:
+    message = r"Linear failed with RuntimeError: .*dtype.*; of torch.float32: .*shapes.*4x3 and 2x1"
+    with pytest.raises(RuntimeError, match=message):
+        predictor_of(nn.Linear(2, 1))(TOKENS.numpy())
+
+
 def test_whole_numbers_are_measurements_where_the_module_says_so() -> None:
     module = nn.Linear(3, 2)
     expected = module(TOKENS.float()).detach()

@@ -1,25 +1,43 @@
 """Splits texts into tokens: words, numbers and punctuation marks."""
 
 import re
+import unicodedata
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 from manifold_shap._checks import all_at_once
 from manifold_shap._messages import way_to_rows
 
+# One combining mark stands for all: `re` has no class of them, and does not count them to words.
+_COMBINING = "\u0300"
+# They join letters of Hindi and Persian, and pictures, to the next.
+_JOINERS = "\u200c\u200d"
 # Words with their apostrophes and hyphens, numbers with their points, and single other marks.
-_TOKEN = re.compile(r"\d+(?:[.,:]\d+)*|\w+(?:['’-]\w+)*|[^\w\s]")
+_TOKEN = re.compile(
+    r"\d+(?:[.,:]\d+)*M*|\w[\wM]*(?:['’-]\w[\wM]*)*|[^\w\s]M*".replace("M", _COMBINING)
+)
 # Marks that end a sentence.
 _ENDS = frozenset(".!?…。！？")
 
 
 def tokens_of(text: str) -> list[str]:
-    """The words, numbers and punctuation marks of a text, in their order.
+    """The words, numbers and punctuation marks of a text in Unicode's form NFC, in their order.
 
     >>> tokens_of("It didn't cost $3.50, did it?")
     ['It', "didn't", 'cost', '$', '3.50', ',', 'did', 'it', '?']
     """
-    return _TOKEN.findall(text)
+    text = normalized(text)
+    return [text[slice(*found.span())] for found in _TOKEN.finditer(_with_one_mark(text))]
+
+
+def normalized(text: str) -> str:
+    """A text in Unicode's form NFC: the same letters are the same characters.
+
+    >>> len("cafe\\u0301"), len(normalized("cafe\\u0301"))
+    (5, 4)
+    """
+    return unicodedata.normalize("NFC", text)
 
 
 def is_word(token: str) -> bool:
@@ -28,7 +46,8 @@ def is_word(token: str) -> bool:
     >>> is_word("it"), is_word("?")
     (True, False)
     """
-    return token[:1] == "_" or token[:1].isalnum() or len(token) > 1
+    bare = _with_one_mark(token).rstrip(_COMBINING)
+    return bare[:1] == "_" or bare[:1].isalnum() or len(bare) > 1
 
 
 def ends_sentence(token: str) -> bool:
@@ -58,6 +77,17 @@ def check_texts(texts: Any, name: str = "texts") -> list[str]:
         raise ValueError(f"Expected at least one text in `{name}` but got none.")
     all_at_once(lambda k: _check_text(f"{name}[{k}]", found[k]), range(len(found)))
     return found
+
+
+def _with_one_mark(text: str) -> str:
+    """A text of the same length, in which one combining mark stands for all."""
+    return text if text.isascii() else "".join(map(_stand_in, text))
+
+
+@cache
+def _stand_in(character: str) -> str:
+    combines = character in _JOINERS or unicodedata.category(character).startswith("M")
+    return _COMBINING if combines else character
 
 
 def _check_text(name: str, text: Any) -> None:

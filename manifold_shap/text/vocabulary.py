@@ -14,7 +14,7 @@ from manifold_shap._checks import check_distinct, check_whole, to_tensor
 from manifold_shap._messages import check_flag, warn
 from manifold_shap.io.files import write_whole
 from manifold_shap.players import Players
-from manifold_shap.text.tokens import check_texts, ends_sentence, is_word, tokens_of
+from manifold_shap.text.tokens import check_texts, ends_sentence, is_word, normalized, tokens_of
 
 PADDING, UNKNOWN = 0, 1
 _SPECIAL = ("<padding>", "<unknown>")
@@ -26,8 +26,8 @@ _FORMAT = "manifold_shap vocabulary 1"
 class Vocabulary:
     """The tokens that a model of texts knows, by their numbers.
 
-    Tokens are words, numbers and punctuation marks. Rows of their numbers are padded by 0 at the
-    end, as `Players.tokens` has it, and a token that is not known is 1.
+    Tokens are words, numbers and punctuation marks, in Unicode's form NFC. Rows of their numbers
+    are padded by 0 at the end, as `Players.tokens` has it, and a token that is not known is 1.
 
         >>> vocabulary = Vocabulary.fit(["A good film. See it!", "A bad film."])
         >>> rows = vocabulary.encode(["A good film.", "See it"])
@@ -53,7 +53,7 @@ class Vocabulary:
     """
 
     def __init__(self, tokens: Iterable[str], lowercase: bool = True) -> None:
-        known = check_texts(tokens, "tokens")
+        known = [normalized(token) for token in check_texts(tokens, "tokens")]
         check_distinct((*_SPECIAL, *known), "tokens")
         self.tokens = (*_SPECIAL, *known)
         check_whole("the number of tokens", len(self.tokens), most=_MOST_TOKENS)

@@ -1,6 +1,7 @@
 """Texts as rows: round trips, padding, unknown tokens, words and sentences."""
 
 import json
+import unicodedata
 import warnings
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap.segmentation import check_labels
-from manifold_shap.text.tokens import tokens_of
+from manifold_shap.text.tokens import is_word, tokens_of
 
 TEXTS = ["A good film.", "“It's bad!” he said... Don't go? 3.5 stars", "good, good"]
 texts = st.lists(st.text("ab1 .!?,'\n\"é-", max_size=30), min_size=1, max_size=5)
@@ -79,6 +80,37 @@ def test_the_most_frequent_tokens_are_known() -> None:
     assert vocabulary.words(rows).tolist() == [[0, 1, 2, 2]]
     cased = ms.Vocabulary.fit(TEXTS, lowercase=False)
     assert {"A", "Don't"} <= set(cased.tokens)
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("हिन्दी में, क्षत्रिय।", ["हिन्दी", "में", ",", "क्षत्रिय", "।"]),
+        ("a cafe\u0301, na\u0131\u0308ve", ["a", "caf\xe9", ",", "na\u0131\u0308ve"]),
+        ("İstanbul'da".lower(), ["i\u0307stanbul'da"]),
+        ("می\u200cخواهم", ["می\u200cخواهم"]),
+        # Marks of a picture or of a number do not begin the next word.
+        ("❤\ufe0fgood 1\ufe0f\u20e3", ["❤\ufe0f", "good", "1\ufe0f\u20e3"]),
+    ],
+)
+def test_words_keep_their_combining_marks(text: str, tokens: list[str]) -> None:
+    assert tokens_of(text) == tokens
+    assert [is_word(token) for token in tokens] == [token[0].isalnum() for token in tokens]
+
+
+@given(st.text(st.sampled_from("e\u0301é कि\u0903\u200d.5İ❤\ufe0f'\n"), max_size=20))
+@settings(deadline=None, max_examples=100)
+def test_tokens_are_all_of_a_text_and_stay_apart(text: str) -> None:
+    tokens = tokens_of(text)
+    assert "".join(tokens) == "".join(unicodedata.normalize("NFC", text).split())
+    assert tokens_of(" ".join(tokens)) == tokens
+
+
+def test_both_forms_of_a_letter_are_one_token() -> None:
+    vocabulary = ms.Vocabulary(["caf\xe9", "nai\u0308ve"])
+    assert vocabulary.encode(["cafe\u0301 CAF\xc9 na\xefve"]).tolist() == [[2, 2, 3]]
+    with pytest.raises(ValueError, match="'caf\xe9'"):
+        ms.Vocabulary(["caf\xe9", "cafe\u0301"])
 
 
 @pytest.mark.parametrize("kind", [tuple, np.array, pd.Series])

@@ -3,6 +3,7 @@
 import math
 import os
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Unpack
 
@@ -23,7 +24,8 @@ from manifold_shap.data.pictures import Pictures, PictureSettings
 
 # Numbers of more than eight bits, which a conversion to grey would cut off.
 _WIDE = ("I", "F")
-
+# How names of pictures end.
+_ENDINGS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
 
 # Bytes of rows up to which all pictures are kept in memory.
 _IN_MEMORY = 2**28
@@ -114,7 +116,8 @@ class ImageFolder(Pictures):
                 the largest square in their middle is cut off; by default they stay as they are,
                 and have to be of one size.
             color: whether a picture has three channels, red, green and blue, or one, grey.
-            skip_broken: leave out files that cannot be read, with a warning, instead of an error.
+            skip_broken: leave out files that cannot be read, and those whose names end otherwise
+                than a picture's, with a warning, instead of an error.
 
         Raises:
             TypeError, ValueError: a setting that cannot be.
@@ -171,14 +174,18 @@ class ImageFolder(Pictures):
 
     def _pictures(self, folder: Path, classes: Sequence[str]) -> _Found:
         """All pictures of a folder; each is read once, to find those that are broken."""
-        from torchvision.datasets.folder import IMG_EXTENSIONS, make_dataset
+        from torchvision.datasets.folder import make_dataset
 
         numbers = {name: k for k, name in enumerate(classes)}
-        listed = make_dataset(folder, numbers, IMG_EXTENSIONS, allow_empty=True)
+        listed = make_dataset(
+            folder, numbers, is_valid_file=partial(_is_meant, folder), allow_empty=True
+        )
         found, broken = _Found([], [], (), []), {}
         read = _Reader(self.size, self.color)
         for path, label in listed:
             try:
+                if not _is_named_like_a_picture(path):
+                    raise ValueError("its name has another ending")
                 pixels = read(path)
             # A damaged file makes the readers of pictures fail in any way.
             except Exception as error:
@@ -194,7 +201,7 @@ class ImageFolder(Pictures):
         if empty := [name for k, name in enumerate(classes) if k not in set(found.labels)]:
             raise FileNotFoundError(
                 f"Expected pictures in every subfolder of {folder} but found none in "
-                f"{shown(empty)}; their names end in one of {', '.join(IMG_EXTENSIONS)}."
+                f"{shown(empty)}; their names end in one of {', '.join(_ENDINGS)}."
             )
         return found
 
@@ -203,11 +210,22 @@ class ImageFolder(Pictures):
         said = shown([f"{path} ({why})" for path, why in broken.items()], 5)
         if broken and not self.skip_broken:
             raise ValueError(
-                f"Expected pictures but could not read {said}; replace or remove these files, or "
-                "set data.skip_broken=true to leave them out."
+                f"Expected pictures, with names that end in one of {', '.join(_ENDINGS)}, but "
+                f"could not read {said}; convert, replace or remove these files, or set "
+                "data.skip_broken=true to leave them out."
             )
         if broken:
             warn(f"Left out {len(broken)} files that could not be read as pictures: {said}.")
+
+
+def _is_meant(folder: Path, path: str) -> bool:
+    """Whether a file is named like a picture or, unless it is hidden, may be meant as one."""
+    below = Path(path).relative_to(folder).parts
+    return _is_named_like_a_picture(path) or not any(part.startswith(".") for part in below)
+
+
+def _is_named_like_a_picture(path: str) -> bool:
+    return path.lower().endswith(_ENDINGS)
 
 
 def _classes(folder: Path) -> tuple[str, ...]:

@@ -104,6 +104,25 @@ def test_broken_files_are_named_and_left_out_only_if_that_is_asked_for(tmp_path:
     assert len(data.x_train) + len(data.x_validation) + len(data.x_test) == 20
 
 
+def test_files_with_other_endings_do_not_vanish_silently(tmp_path: Path) -> None:
+    drawn(tmp_path / ".own")
+    folder = drawn(tmp_path / ".own" / "a")
+    Image.new("RGB", (16, 16)).save(folder / "disc" / "moving.gif")
+    (folder / "square" / "deep").mkdir()
+    (folder / "square" / "deep" / "notes").write_text("of squares")
+    # Hidden files and those beside the classes were not meant.
+    for name in ("notes.txt", "disc/.DS_Store", "disc/.cache/a.txt"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text("no picture")
+    other = r"\(its name has another ending\)'"
+    named = rf"read \['[^,]*moving.gif {other}, '[^,]*notes {other}\]; convert, .*skip_broken=true"
+    with pytest.raises(ValueError, match=rf"end in one of \.jpg, .*{named}"):
+        read(folder)
+    with pytest.warns(UserWarning, match=r"Left out 2 files .*moving.gif"):
+        data = read(folder, skip_broken=True)
+    assert len(data.x_train) + len(data.x_validation) + len(data.x_test) == 20
+
+
 def test_many_pictures_stay_on_disk_and_are_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

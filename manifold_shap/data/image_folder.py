@@ -36,6 +36,8 @@ _READERS = 4
 class _Reader(NamedTuple):
     """Reads a picture: bytes `[height, width, channels]`, as a viewer shows it.
 
+    What is behind transparent pixels is white; the colour that a file has for them is hidden.
+
     Attributes:
         size: side of the square that it is brought to, or None.
         color: whether it has three channels.
@@ -48,7 +50,8 @@ class _Reader(NamedTuple):
         with Image.open(path) as picture:
             if picture.mode.startswith(_WIDE):
                 raise ValueError(f"it has more than eight bits a channel (mode {picture.mode})")
-            whole = ImageOps.exif_transpose(picture).convert("RGB" if self.color else "L")
+            whole = _on_white(ImageOps.exif_transpose(picture))
+        whole = whole.convert("RGB" if self.color else "L")
         if self.size is not None:
             whole = ImageOps.fit(whole, (self.size, self.size))
         pixels = np.array(whole)
@@ -87,9 +90,9 @@ class _Files(Dataset[Tensor]):
 class ImageFolder(Pictures):
     """Pictures of your own: a folder that has a subfolder with the pictures of each class.
 
-    Rows are `[rows, channels, height, width]` of numbers from 0 to 1, in memory as long as they
-    take no more than 256 MB. Of larger folders the pictures stay on disk, and each is read whenever
-    it is asked for.
+    Rows are `[rows, channels, height, width]` of numbers from 0 to 1; transparent pixels are shown
+    before white. They are in memory as long as they take no more than 256 MB. Of larger folders the
+    pictures stay on disk, and each is read whenever it is asked for.
     """
 
     name = "image_folder"
@@ -216,6 +219,14 @@ class ImageFolder(Pictures):
             )
         if broken:
             warn(f"Left out {len(broken)} files that could not be read as pictures: {said}.")
+
+
+def _on_white(picture: Image.Image) -> Image.Image:
+    """A picture without transparency: what shows of it before a white background."""
+    if not picture.has_transparency_data:
+        return picture
+    white = Image.new("RGBA", picture.size, "white")
+    return Image.alpha_composite(white, picture.convert("RGBA"))
 
 
 def _is_meant(folder: Path, path: str) -> bool:

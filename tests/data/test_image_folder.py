@@ -3,12 +3,14 @@
 import tracemalloc
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from PIL import Image, ImageDraw
 
 from manifold_shap._stored import PartRows
 from manifold_shap.data import Digits, ImageFolder
+from manifold_shap.data.image_folder import _Reader
 from manifold_shap.io.files import digest
 
 CLASSES = ("disc", "square")
@@ -186,6 +188,28 @@ def test_pictures_of_more_than_eight_bits_are_not_cut_off_silently(tmp_path: Pat
     Image.new("I;16", (16, 16)).save(tmp_path / "disc" / "deep.png")
     with pytest.raises(ValueError, match=r"deep.png \(it has more than eight bits a channel"):
         read(tmp_path)
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "LA", "RGB", "L", "P"])
+@pytest.mark.parametrize("color", [True, False])
+def test_transparent_pixels_are_white(mode: str, color: bool, tmp_path: Path) -> None:
+    # Black, of which a pixel is transparent by four fifths and the right half altogether.
+    path, hidden = tmp_path / "a.png", {"RGB": (9, 0, 0), "L": 9, "P": 1}
+    picture = Image.new(mode.rstrip("A"), (4, 2))
+    expected = np.zeros((2, 4, 3 if color else 1), np.uint8)
+    expected[:, 2:] = 255
+    if mode.endswith("A"):
+        alpha = Image.new("L", (4, 2))
+        alpha.putdata([255, 51, 0, 0, 255, 255, 0, 0])
+        picture.putalpha(alpha)
+        picture.save(path)
+        expected[0, 1] = 204
+    else:
+        if mode == "P":
+            picture.putpalette([0, 0, 0, 9, 0, 0])
+        picture.paste(hidden[mode], (2, 0, 4, 2))
+        picture.save(path, transparency=hidden[mode])
+    assert np.array_equal(_Reader(None, color)(str(path)), expected)
 
 
 def test_folders_that_hold_no_classes(tmp_path: Path) -> None:

@@ -147,10 +147,12 @@ class ArrayRows(StoredRows):
 
     def __getstate__(self) -> dict[str, Any]:
         # For another process the name of the file does, where numpy would copy what is in it.
-        state, array = dict(self.__dict__), self.array
-        if self._pages is not None:
+        state, array, file = dict(self.__dict__), self.array, self._file
+        if file is not None and array.flags.forc:
             order = "C" if array.flags.c_contiguous else "F"
-            state["array"] = (array.filename, array.dtype, "r", array.offset, array.shape, order)
+            # A part has the `offset` of the whole.
+            offset = file.offset + array.ctypes.data - file.ctypes.data
+            state["array"] = (file.filename, array.dtype, "r", offset, array.shape, order)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -166,17 +168,19 @@ class ArrayRows(StoredRows):
         parts = []
         for some in index.split(_READ):
             parts.append(to_tensor(np.asarray(self.array[some.numpy()]), self.name))
-            if self._pages is not None and sys.platform == "linux":
+            if self._file is not None and sys.platform == "linux":
                 # What was read, and is around it, is memory of this process until it is let go.
-                self._pages.madvise(mmap.MADV_DONTNEED)
+                self._file.base.madvise(mmap.MADV_DONTNEED)
         return _checked(torch.cat(parts), index, self)
 
     @property
-    def _pages(self) -> mmap.mmap | None:
-        """The pages of a file that is only read, unless the array is a part of what it holds."""
-        array, pages = self.array, self.array.base
-        is_file = array.mode == "r" and array.filename is not None
-        return pages if is_file and isinstance(pages, mmap.mmap) else None
+    def _file(self) -> Any:
+        """The whole array of a file that is only read, of which this one may be a part, or None."""
+        whole: Any = self.array
+        while isinstance(whole.base, np.ndarray):
+            whole = whole.base
+        is_file = isinstance(whole, np.memmap) and isinstance(whole.base, mmap.mmap)
+        return whole if is_file and whole.mode == "r" and whole.filename is not None else None
 
 
 class DatasetRows(StoredRows):

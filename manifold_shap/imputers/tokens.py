@@ -1,5 +1,7 @@
 """Removes tokens from texts: by a mask token, by padding, or by deletion."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -32,7 +34,13 @@ class MaskTokenImputer(BaselineImputer):
     name, dtype = "mask_token", torch.int64
 
     def __init__(self, token: int, players: Players) -> None:
-        super().__init__(_text_of(check_whole("token", token, 0), players), players)
+        token = check_whole("token", token, 0)
+        super().__init__(_text_of(token, players), players)
+        self.token = token
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        return {"token": self.token}
 
 
 class PaddingImputer(BaselineImputer):
@@ -57,7 +65,13 @@ class PaddingImputer(BaselineImputer):
     name, dtype = "padding", torch.int64
 
     def __init__(self, players: Players, padding: int | None = None) -> None:
-        super().__init__(_text_of(_padding(players, padding), players), players)
+        padding = _padding(players, padding)
+        super().__init__(_text_of(padding, players), players)
+        self.padding = padding
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        return {"padding": self.padding}
 
 
 class DeletionImputer(BaselineImputer):
@@ -83,8 +97,13 @@ class DeletionImputer(BaselineImputer):
     name, dtype = "deletion", torch.int64
 
     def __init__(self, players: Players, padding: int | None = None) -> None:
-        text = _text_of(_padding(players, padding), players)
-        super().__init__(text, players)
+        padding = _padding(players, padding)
+        super().__init__(_text_of(padding, players), players)
+        self.padding = padding
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        return {"padding": self.padding}
 
     def impute(self, x: Rows, mask: Mask, draws: range, keys: Keys) -> Completions:
         """Delete the absent tokens of each coalition, the same in all draws."""

@@ -138,6 +138,20 @@ def test_words_of_several_tokens_are_removed_together(kind: str) -> None:
     )
 
 
+def test_explanations_record_the_token() -> None:
+    imputers = {
+        ("token", 8): ms.MaskTokenImputer(8, PADDED),
+        ("token", 9): ms.MaskTokenImputer(9, PADDED),
+        ("padding", 0): ms.PaddingImputer(PADDED),
+        ("padding", 7): ms.PaddingImputer(FIXED, padding=7),
+        ("padding", 6): ms.DeletionImputer(FIXED, padding=6),
+    }
+    for (name, token), imputer in imputers.items():
+        value = ms.imputed_value(Words(), imputer)
+        rows = TEXTS[:1, : imputer.players.event[0]]
+        assert ms.exact_shapley(value, rows).made_by[name] == token
+
+
 def test_errors() -> None:
     with pytest.raises(ValueError, match="`token` to be a whole number of at least 0 but got -1"):
         ms.MaskTokenImputer(-1, PADDED)

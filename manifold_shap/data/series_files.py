@@ -155,11 +155,23 @@ def _read_npz(path: Path) -> SeriesOfFile:
             f"Expected finite values in `x` of {path}, with NaN at the end of short series alone, "
             f"but series {shown(wrong, 5)} have others, or are empty; fill or drop them."
         )
-    labels = [] if y is None else [label_of(value) for value in y.tolist()]
+    labels = [] if y is None else _labels(path, y)
     by_number = y is not None and y.dtype.kind in "iuf"
     return SeriesOfFile(
         series, labels, tuple(sorted(set(labels), key=float if by_number else None))
     )
+
+
+def _labels(path: Path, y: np.ndarray) -> list[str]:
+    """Labels as text; refused where one is missing."""
+    labels = ["" if own is None or own != own else label_of(own) for own in y.tolist()]
+    if missing := [row for row, own in enumerate(labels) if not own.strip()]:
+        raise ValueError(
+            f"Expected a label for every series in `y` of {path} but {len(missing)} of "
+            f"{len(labels)} have none: rows {shown(missing, 10)}, the first being row 0; fill "
+            "them, or remove these series."
+        )
+    return labels
 
 
 def _arrays(path: Path) -> tuple[np.ndarray, np.ndarray | None]:

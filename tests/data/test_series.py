@@ -179,6 +179,11 @@ class Evil:
         ({"x": np.zeros(4)}, r"numbers \[rows, channels, time\] but got float64 of shape \(4,\)"),
         ({"x": np.array([["a"]])}, "to hold numbers"),
         ({"x": np.zeros((4, 2)), "y": np.zeros(3)}, r"label for each of 4 series but got .*\(3,\)"),
+        (
+            {"x": np.zeros((3, 2)), "y": np.array([np.nan, 1, np.nan])},
+            r"label for every series in `y` of .*npz but 2 of 3 have none: rows \[0, 2\]",
+        ),
+        ({"x": np.zeros((3, 2)), "y": np.array(["a", " ", "b"])}, r"1 of 3 .* rows \[1\]"),
         ({"x": np.array([[1, np.nan, 2]])}, r"NaN at the end of short .* but series \[0\]"),
         ({"x": np.array([[1.0], [np.nan]])}, r"but series \[1\] have others, or are empty"),
     ],

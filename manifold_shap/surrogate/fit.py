@@ -103,6 +103,9 @@ def fit_surrogate(
         teacher_share: share of every batch that comes from them.
         options: of the network and the training, see `SurrogateOptions`. `directory` keeps the
             teacher's values, too, in `teacher.ckpt`, and T(f(x)) of a data set in `targets.ckpt`.
+            The latter are taken for those of the same data set and model by the number of rows, by
+            64 rows spread over them, and by the model's outputs of these 64, no others: after a
+            change that these may not show, name another directory.
 
     Returns:
         A value function on the CPU; `.to(device)` moves it.

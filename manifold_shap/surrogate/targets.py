@@ -25,7 +25,9 @@ def training_targets(
 ) -> tuple[Tensor, Tensor]:
     """T(f(x)) of the rows to train and to validate on.
 
-    Where these do not lie in memory, files in the directory keep them for a training resumed.
+    Where these do not lie in memory, files in the directory keep them for a training resumed. They
+    are recognised by the number of rows, by 64 rows spread over them, and by the outputs of these
+    64: a change of other rows, or of outputs of other rows alone, goes unnoticed.
 
     Raises:
         ValueError: the files are of other rows, another model or another output space; and see

@@ -14,6 +14,11 @@ from torch import Tensor
 from torch.utils.data import DataLoader, TensorDataset, get_worker_info
 
 import manifold_shap as ms
+from manifold_shap._stored import stored
+from manifold_shap.models import as_model
+from manifold_shap.spaces import Probability
+from manifold_shap.surrogate.targets import training_targets
+from manifold_shap.training.rows import TrainingRows
 from manifold_shap.training.shell import Shell
 
 X = torch.randn(150, 4, generator=torch.Generator().manual_seed(0))
@@ -87,6 +92,31 @@ def test_targets_are_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     for output in ("ilr", "log_odds"):
         with pytest.raises(ValueError, match=rf"targets.ckpt to hold .* rows in '{output}' but"):
             fit(rows, output=output, directory=tmp_path)
+
+
+def test_kept_targets_are_recognised_by_some_rows_as_the_documentation_says(
+    tmp_path: Path,
+) -> None:
+    x, players = torch.cat([X] * 5), ms.Players.of_elements((4,))
+    model = as_model(Counting(), x)
+
+    def targets(x: Tensor) -> Tensor:
+        rows = TrainingRows(players, stored(pairs(x)), X, None)
+        return training_targets(model, Probability(), rows, tmp_path)[0]
+
+    kept, probes = targets(x), {k * len(x) // 64 for k in range(64)}
+    for row in (1, 400, 749):
+        changed = x.clone()
+        changed[row] += 1
+        assert row not in probes
+        assert torch.equal(targets(changed), kept)
+    for row in sorted(probes)[::21]:
+        changed = x.clone()
+        changed[row] += 1
+        with pytest.raises(ValueError, match="but it is of other rows"):
+            targets(changed)
+    for text in (ms.fit_surrogate.__doc__, (ROOT / "docs" / "many_rows.md").read_text()):
+        assert "64 rows spread over them" in str(text)
 
 
 class Deadly(TensorDataset):

@@ -21,7 +21,7 @@ QUICK = {"epochs": 1, "conv_epochs": 1, "outputs": ["probability"], "pairs": 200
 def run(
     data: str = "mnist",
     epochs: int = 30,  # of the perceptron
-    conv_epochs: int = 16,  # of the convolutional network: as many as take no longer
+    conv_epochs: int = 16,  # of the convolutional network: they take about as long
     outputs: tuple[str, ...] = ("probability", "ilr"),
     pairs: int = 50_000,  # of a row and a coalition, in each error
     draws: int = 64,  # of the error off the manifold

@@ -223,7 +223,7 @@ class ImageFolder(Pictures):
 
 def _on_white(picture: Image.Image) -> Image.Image:
     """A picture without transparency: what shows of it before a white background."""
-    if not picture.has_transparency_data:
+    if picture.mode not in ("RGBA", "LA", "PA") and "transparency" not in picture.info:
         return picture
     white = Image.new("RGBA", picture.size, "white")
     return Image.alpha_composite(white, picture.convert("RGBA"))

@@ -37,7 +37,8 @@ Once = Callable[[int], tuple[Any, ...]]
 def run(
     data: Sequence[str] = ("digits", "mnist", "census"),  # digits, census or mnist
     epochs: int = 3,  # of the surrogate
-    seconds: float = 2.0,  # for one row, all classes; as long as exact values where players are few
+    seconds: float = 2.0,  # for one row, all classes
+    share: float = 1.0,  # of the time of exact values instead, where players are few
     repeats: int = 5,  # of which rates are medians
     rows: int = 3,  # test rows of the errors
     device: str = "cpu",  # of the surrogate
@@ -55,7 +56,7 @@ def run(
             "classes": len(value.outputs),
             "rates": {**forward_rates(value, x[0]), **rated},
             "batch_size": best,
-            "errors": errors(works, game, x, best, seconds),
+            "errors": errors(works, game, x, best, seconds, share),
         }
         print(name, found[name], flush=True)
     return found
@@ -109,14 +110,19 @@ def by_auto(value: ms.SurrogateValue, game: Counted, evaluations: int) -> tuple[
 
 
 def errors(
-    works: dict[str, Side], game: Counted, x: Tensor, best: dict[str, int], seconds: float
+    works: dict[str, Side],
+    game: Counted,
+    x: Tensor,
+    best: dict[str, int],
+    seconds: float,
+    share: float,
 ) -> dict[str, Any]:
     """Relative errors at equal time: medians over seeds, and their mean over rows."""
     value, players = game.value, len(game.value.players)
     phi, standard_error = reference(value, x)
     few = players <= FEW
     if few:  # As long as exact values take; the last run, since the first one warms up.
-        seconds = [by_auto(value, game, 2**players)[0] for _ in range(5)][-1]
+        seconds = share * [by_auto(value, game, 2**players)[0] for _ in range(5)][-1]
     own = relative(standard_error, phi).mean().item()
     found: dict[str, Any] = {"seconds": seconds, "reference": own}
     sides: dict[str, Once] = {
@@ -128,7 +134,7 @@ def errors(
     for side, once in sides.items():
         auto = side.endswith("auto")
         start = 64 * players if auto else 2
-        exact = few and auto
+        exact = few and auto and share >= 1
         budget = 2**players if exact else calibrated(lambda b: once(b)[0], seconds, start)  # noqa: B023
         found[side] = medians(once, budget, game, x, phi)
     return found

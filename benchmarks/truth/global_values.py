@@ -43,7 +43,7 @@ _NULL = 1e-3
 
 def run(
     laws: Sequence[str] = ("asia", "sachs", "mixture"),
-    rows: Sequence[int] = (1000, 4000),  # of a repetition
+    rows: Sequence[int] = (4000,),  # of a repetition
     repetitions: int = 500,
     folds: int = 2,
     steps: int = 3000,  # of the training of the networks

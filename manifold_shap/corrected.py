@@ -54,8 +54,9 @@ if TYPE_CHECKING:
 Learner = Callable[[TrainingRows, Int64[Tensor, " rows"]], tuple[ValueFunction, ValueFunction]]
 # Players whose coalitions are all evaluated.
 _FEW = 10
-# Estimators whose error for a row has a mean of its own, which a mean over rows keeps.
-_BIASED = ("kernel", "sample_reuse", "adaptive")
+# Estimators without bias for a row, or hardly any, which draw coalitions of their own for each: a
+# bias, or coalitions that all rows share, would leave an error that the scatter of rows lacks.
+_ROW_BY_ROW = ("exact", "permutation", "coalition")
 
 
 class CorrectedValue(ForwardingValue):
@@ -132,9 +133,10 @@ def corrected_global_values(
         x: labelled rows, `[rows, *event]`, or a frame.
         y: their classes: names, or positions where no name is a number.
         folds: parts of the rows. Each is explained by what was learned on all others.
-        estimator: of Shapley values, called as `estimator(value, x, seed=...)`, and unbiased for
-            each row: `exact_shapley`, the usual one of up to 10 players; `permutation_shapley`,
-            that of more, with a pair of orders for each row; or `coalition_shapley`.
+        estimator: of Shapley values, called as `estimator(value, x, seed=...)`, unbiased for each
+            row and with coalitions of each row's own: `exact_shapley`, the usual one of up to 10
+            players; `permutation_shapley`, that of more, with a pair of orders for each row; or
+            `coalition_shapley`, whose bias of order 1/coalitions is small with its usual number.
         learn: from rows and positions of their classes to value functions of the model and of the
             labels; by default two perceptrons, see `fit_surrogate`.
         players, schema: see `fit_surrogate`.
@@ -142,7 +144,7 @@ def corrected_global_values(
 
     Raises:
         TypeError, ValueError: see `fit_surrogate`; labels that are no classes of the model, or not
-            as many as rows; a regression; more folds than rows; an estimator that is biased.
+            as many as rows; a regression; more folds than rows; another estimator than these.
 
     >>> x = torch.randn(90, 2, generator=torch.Generator().manual_seed(0))
     >>> few = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 5}}
@@ -178,7 +180,7 @@ def corrected_global_values(
         value, labels = (learn or usual)(rows._replace(train=rows.train[others]), true[others])
         game = CorrectedValue(value, labels, mean, share)
         explained = (estimator or _unbiased)(game, rows.train[part], seed=seed + k)
-        _check_unbiased(explained)
+        _check_row_by_row(explained)
         found.append(explained.phi.double()[torch.arange(len(part)), :, true[part]])
         made_by = {**explained.made_by, "folds": folds}
     return means_of_rows(
@@ -215,11 +217,12 @@ def _unbiased(value: ValueFunction, x: Tensor, seed: int) -> Explanation:
     return permutation_shapley(value, x, permutations=2, seed=seed)
 
 
-def _check_unbiased(explained: Explanation) -> None:
+def _check_row_by_row(explained: Explanation) -> None:
     name = explained.made_by.get("estimator")
-    if name in _BIASED:
+    if name not in _ROW_BY_ROW:
         raise ValueError(
-            f"Expected an `estimator` without bias for a single row but got {name!r}, whose bias "
-            "a mean over rows keeps; use `permutation_shapley`, `coalition_shapley` or "
-            "`exact_shapley`."
+            f"Expected an `estimator` without bias for a single row, which draws coalitions of its "
+            f"own for each, but got {name!r}; its error would not show in how rows scatter, so "
+            "that standard errors would be too small. Use `permutation_shapley`, "
+            "`coalition_shapley` or `exact_shapley`."
         )

@@ -1,6 +1,8 @@
 """Corrected global values: against laws whose conditionals are known, errors, and the usual way."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -187,7 +189,6 @@ FINE = {"x": torch.randn(6, 2, generator=torch.Generator().manual_seed(0)), "y":
         ({"y": pd.Series([0, 1] * 3, index=range(5, 11))}, "labels in the order of the rows"),
         ({"folds": 1}, "folds"),
         ({"folds": 7}, "folds"),
-        ({"estimator": ms.kernel_shapley}, "without bias"),
     ],
 )
 def test_bad_input(changes: dict[str, Any], said: str) -> None:
@@ -200,6 +201,53 @@ def test_bad_input(changes: dict[str, Any], said: str) -> None:
 
     with pytest.raises(ValueError, match=said):
         ms.corrected_global_values(model, x, y, **{"folds": 2, **FEW, **given})
+
+
+def amortized(value: ms.ValueFunction, x: Tensor, seed: int) -> ms.Explanation:
+    found = ms.permutation_shapley(value, x, permutations=2, seed=seed)
+    return replace(found, made_by={**found.made_by, "estimator": "amortized"})
+
+
+def twelve_players(estimator: Any) -> ms.GlobalValues:
+    x = torch.randn(16, 12, generator=torch.Generator().manual_seed(0)).sign()
+    learn = cell_means(model)
+    return ms.corrected_global_values(
+        model, x, (x[:, 0] > 0).long(), folds=2, learn=learn, estimator=estimator
+    )
+
+
+@pytest.mark.parametrize(
+    ("estimator", "name"),
+    [
+        (ms.kernel_shapley, "kernel"),
+        (partial(ms.odd_shapley, evaluations=60), "odd"),
+        (partial(ms.auto_shapley, evaluations=120), "odd"),
+        (ms.sample_reuse_shapley, "sample_reuse"),
+        (ms.adaptive_shapley, "adaptive"),
+        (amortized, "amortized"),
+    ],
+)
+def test_errors_of_the_estimator_have_to_show_in_how_rows_scatter(
+    estimator: Any, name: str
+) -> None:
+    """Those of a bias, and of coalitions that rows share, do not."""
+    with pytest.raises(ValueError, match=f"without bias .* of its own for each, but got '{name}'"):
+        twelve_players(estimator)
+
+
+@pytest.mark.parametrize(
+    "estimator", [ms.permutation_shapley, partial(ms.coalition_shapley, coalitions=32)]
+)
+def test_these_draw_coalitions_for_each_row(estimator: Any) -> None:
+    """Two rows that are alike have other values, of the same mean."""
+    found = twelve_players(estimator)
+    assert found.made_by["estimator"] in ("permutation", "coalition")
+    assert found.efficiency_gap < 1e-5
+    game = ms.as_value_function(
+        lambda x, mask: (x[:, None] + mask).prod(-1, True), torch.ones(2, 12)
+    )
+    twice = estimator(game, torch.ones(2, 12))
+    assert (twice.phi[0] != twice.phi[1]).any()
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, -0.1, 95.0, float("nan")])

@@ -26,6 +26,7 @@ Shapley values are linear in the game, so the mean over rows of those of w are t
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Unpack
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int64
@@ -143,8 +144,8 @@ def corrected_global_values(
         options: of the networks and their trainings, see `SurrogateOptions`.
 
     Raises:
-        TypeError, ValueError: see `fit_surrogate`; labels that are no classes of the model, or not
-            as many as rows; a regression; more folds than rows; another estimator than these.
+        TypeError, ValueError: see `fit_surrogate`; labels that are none, no classes of the model,
+            or not as many as rows; a regression; more folds than rows; another estimator.
 
     >>> x = torch.randn(90, 2, generator=torch.Generator().manual_seed(0))
     >>> few = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 5}}
@@ -157,11 +158,8 @@ def corrected_global_values(
     rows = training_rows(x, x, seed, players, schema)
     wrapped = model_for(model, rows.train[:64], Probability(), rows.codebook)
     _check_order(x, y)
+    _check_shape(y, len(rows.train))
     true = class_positions(y, wrapped.classes)
-    if len(true) != len(rows.train):
-        raise ValueError(
-            f"Expected one label for each of the {len(rows.train)} rows but got {len(true)}."
-        )
     folds = check_whole("folds", folds, 2, len(true))
 
     def usual(rows: TrainingRows, labels: Tensor) -> tuple[ValueFunction, ValueFunction]:
@@ -208,6 +206,20 @@ def _check_order(x: Any, y: Any) -> None:
         raise ValueError(
             f"Expected labels in the order of the rows, {shown(of_x, 3)}, but the index of `y` has "
             f"{shown(of_y, 3)}; pass `y.loc[x.index]`."
+        )
+
+
+def _check_shape(y: Any, rows: int) -> None:
+    shape = tuple(y.shape) if isinstance(y, Tensor) else np.shape(y)
+    if shape == ():
+        raise TypeError(
+            f"Expected `y` to hold one label for each of the {rows} rows but got {y!r:.100} "
+            f"({type(y).__name__}); pass a list, an array or a column of their true classes."
+        )
+    if shape != (rows,):
+        raise ValueError(
+            f"Expected `y` of shape ({rows},), one label for each of the rows, but got {shape}; "
+            "pass the true classes of the same rows, as one column."
         )
 
 

@@ -184,7 +184,12 @@ FINE = {"x": torch.randn(6, 2, generator=torch.Generator().manual_seed(0)), "y":
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"y": [0, 1, 0]}, "one label for each of the 6 rows but got 3"),
+        ({"y": None}, "one label for each of the 6 rows but got None .* pass a list"),
+        ({"y": 1}, "one label for each of the 6 rows but got 1 "),
+        ({"y": [0, 1, 0]}, r"of shape \(6,\), one label for each .* but got \(3,\)"),
+        ({"y": [[0], [1], [0], [1], [0], [1]]}, r"but got \(6, 1\); .* as one column"),
+        ({"y": [0, 1, 0, 1, 0, float("nan")]}, "labels to be among the outputs .*'nan'"),
+        ({"y": [0, 1, 0, 1, 0, None]}, r"labels to be among the outputs .*\['None'\]"),
         ({"y": [0, 1, 2, 0, 1, 0]}, "labels to be among the outputs"),
         ({"y": pd.Series([0, 1] * 3, index=range(5, 11))}, "labels in the order of the rows"),
         ({"folds": 1}, "folds"),
@@ -199,7 +204,7 @@ def test_bad_input(changes: dict[str, Any], said: str) -> None:
         p = 1 / (1 + np.exp(-np.asarray(x)[:, 0]))
         return np.stack((p, 1 - p), -1)
 
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises((TypeError, ValueError), match=said):
         ms.corrected_global_values(model, x, y, **{"folds": 2, **FEW, **given})
 
 

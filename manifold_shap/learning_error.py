@@ -7,6 +7,7 @@ output. What all of them miss alike stays unseen; how much that is, next to thei
 measured on data whose law is known (see `SCALE`).
 """
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 
 # The error of a mean over its scatter, where the scatter is half that of the player itself and half
 # the mean of the row's players: Student's t with these degrees of freedom, times a scale with which
-# 95 % of the errors of surrogates on five known laws are held, of two models each.
+# 95 % of the errors of surrogates on five known laws are held, of two models each. Both are of
+# means of two explanations.
 SCALE, FREEDOM = 1.77, 4.0
 
 
@@ -31,7 +33,8 @@ def averaged(explanations: Sequence["Explanation"]) -> "Explanation":
 
     Their Shapley values scatter by what each was learned from; `model_error` is what that scatter
     says of the error of their mean, and `interval` holds it. Two value functions, each learned on
-    one half of the rows, are enough.
+    one half of the rows, are enough; the scale of `model_error` and the degrees of freedom of its
+    intervals were measured with two, and serve more without having been measured for them.
 
         >>> import manifold_shap as ms
         >>> x = torch.randn(400, 2, generator=torch.Generator().manual_seed(0))
@@ -40,17 +43,20 @@ def averaged(explanations: Sequence["Explanation"]) -> "Explanation":
         ...     return (x[:, :1] * x[:, 1:])
         >>> halves = [ms.imputed_value(model, ms.GaussianImputer(half), "identity", draws=64)
         ...           for half in (x[::2], x[1::2])]
-        >>> each = [ms.exact_shapley(half, x[:3], seed=k) for k, half in enumerate(halves)]
+        >>> each = [ms.auto_shapley(half, x[:3], seed=k) for k, half in enumerate(halves)]
         >>> whole = averaged(each)
-        >>> whole.model_error.shape
-        torch.Size([3, 2, 1])
+        >>> low, high = whole.interval(0.95)
+        >>> whole.model_error.shape, bool((low < high).all())
+        (torch.Size([3, 2, 1]), True)
 
     Args:
         explanations: two or more, of the same rows, players and outputs. Their errors of sampling
             have to be independent: another `seed` for each.
 
     Raises:
-        ValueError: fewer than two, or explanations of other rows, players or outputs.
+        TypeError: no list of explanations.
+        ValueError: fewer than two, or explanations of other rows, players or outputs, in another
+            output space, or sampled by the same seed.
     """
     first = _checked(explanations)
     count = len(explanations)
@@ -105,16 +111,13 @@ def half_width(
 
 
 def _checked(explanations: Sequence["Explanation"]) -> "Explanation":
-    if len(explanations) < 2:
-        raise ValueError(
-            f"Expected two or more explanations but got {len(explanations)}; explain the rows by a "
-            "second value function, learned on other rows."
-        )
+    _check_type(explanations)
     first, *others = explanations
     for other in others:
         same: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
             "players": (first.players.names, other.players.names),
             "outputs": (first.outputs, other.outputs),
+            "output space": ((first.space,), (other.space,)),
             "instances": (first.instances, other.instances),
         }
         for name, (one, two) in same.items():
@@ -122,7 +125,54 @@ def _checked(explanations: Sequence["Explanation"]) -> "Explanation":
                 raise ValueError(
                     f"Expected explanations of the same {name} but got {one[:5]} and {two[:5]}."
                 )
+    _check_rows_and_seeds(explanations)
     return first
+
+
+def _check_type(explanations: Any) -> None:
+    from manifold_shap.explanation import Explanation
+
+    expected = "Expected a list of two or more explanations"
+    if not isinstance(explanations, Sequence):
+        raise TypeError(
+            f"{expected} but got {type(explanations).__name__}; pass `[first, second]`, by value "
+            "functions that were learned on different rows."
+        )
+    for number, each in enumerate(explanations):
+        if not isinstance(each, Explanation):
+            raise TypeError(
+                f"{expected} but number {number} is {each!r:.100} ({type(each).__name__}); pass "
+                "what an estimator returned."
+            )
+    if len(explanations) < 2:
+        raise ValueError(
+            f"Expected two or more explanations but got {len(explanations)}; explain the rows by a "
+            "second value function, learned on other rows."
+        )
+
+
+def _check_rows_and_seeds(explanations: Sequence["Explanation"]) -> None:
+    from manifold_shap.tables.features import other_rows
+
+    for one, two in itertools.combinations(explanations, 2):
+        if other_rows(one, two):
+            raise ValueError(
+                "Expected explanations of the same rows but their `x` differ; explain the same "
+                "rows by each value function."
+            )
+        seeds = [each.made_by["seed"] for each in (one, two) if _sampled(each)]
+        if len(seeds) == 2 and seeds[0] == seeds[1]:
+            raise ValueError(
+                f"Expected explanations with another `seed` each but two were sampled by seed "
+                f"{seeds[0]}: the coalitions that they share make them agree, and `model_error` "
+                "too small. Explain one of them with another seed."
+            )
+
+
+def _sampled(explanation: "Explanation") -> bool:
+    """Whether its values have errors of sampling, known or not, that come from a known seed."""
+    exact = explanation.standard_error[explanation.present] == 0
+    return "seed" in explanation.made_by and not bool(exact.all())
 
 
 def _least_freedom(explanations: Sequence["Explanation"]) -> Tensor | None:

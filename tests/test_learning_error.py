@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import torch
 from torch import Tensor
@@ -17,7 +18,9 @@ def explained(phi: Tensor, error: float = 0.0) -> ms.Explanation:
     found = ms.exact_shapley(
         lambda x, mask: (x[:, None] * mask).sum(-1, keepdim=True), parts[..., 0]
     )
-    return replace(found, standard_error=torch.full_like(found.phi, error))
+    # Explanations of the same rows, whose values differ.
+    same = torch.zeros_like(found.x)
+    return replace(found, x=same, standard_error=torch.full_like(found.phi, error))
 
 
 def noisy(rows: int, sizes: Tensor, seed: int, error: float = 0.0) -> ms.Explanation:
@@ -76,6 +79,58 @@ def test_intervals_hold_both_errors(tmp_path: Path) -> None:
     assert torch.equal(again[2].interval()[0], whole[2].interval()[0])
 
 
+@pytest.fixture(scope="module")
+def halves() -> tuple[list[ms.ValueFunction], Tensor]:
+    """Of a product of correlated numbers, on draws given x_S."""
+    x = torch.randn(200, 7, generator=torch.Generator().manual_seed(0)).cumsum(1)
+    values: list[ms.ValueFunction] = [
+        ms.imputed_value(lambda x: x[:, :1] * x[:, 1:2], ms.GaussianImputer(half), "identity")
+        for half in (x[::2], x[1::2])
+    ]
+    return values, x[:3]
+
+
+@pytest.mark.parametrize("permutations", [2, 4])
+def test_a_seed_that_occurs_twice_is_refused(
+    halves: tuple[list[ms.ValueFunction], Tensor], permutations: int
+) -> None:
+    """Of one value function with one seed, nothing would scatter; errors of two orders are NaN."""
+    values, x = halves
+
+    def of(k: int, seed: int) -> ms.Explanation:
+        return ms.permutation_shapley(values[k], x, permutations=permutations, seed=seed)
+
+    for k in (0, 1):
+        with pytest.raises(ValueError, match="another `seed` each but two were sampled by seed 3"):
+            ms.averaged([of(0, 3), of(0, 4), of(k, 3)])
+    found = ms.averaged([of(0, 3), of(1, 4)]).model_error
+    assert found is not None
+    assert (found > 0).any()
+
+
+def test_exact_values_may_have_any_seed() -> None:
+    exact = explained(torch.randn(3, 4))
+    seeded = replace(exact, made_by={**exact.made_by, "seed": 0})
+    assert ms.averaged([seeded, seeded]).made_by["averaged"] == 2
+
+
+def test_rows_of_tables_are_compared_in_their_own_units() -> None:
+    """Two codebooks number the same cells in another way."""
+    frame = pd.DataFrame(
+        {"city": ["Rome", "Oslo", "Lima", "Rome"], "age": [30.0, 40.0, 50.0, 60.0]}
+    )
+    more = pd.DataFrame({"city": ["Bern"], "age": [35.0]})
+    one, two = ms.Codebook.fit(frame), ms.Codebook.fit(pd.concat((frame, more)))
+    explanations = []
+    for book, rows in ((one, frame), (two, frame), (two, frame.iloc[::-1])):
+        found = ms.exact_shapley(lambda x, mask: mask[..., :1] * 1.0, book.rows(rows))
+        explanations.append(replace(found, players=book.players, schema=book))
+    assert (explanations[0].x != explanations[1].x).any()
+    assert ms.averaged(explanations[:2]).made_by["averaged"] == 2
+    with pytest.raises(ValueError, match="the same rows but their `x` differ"):
+        ms.averaged(explanations[::2])
+
+
 def test_errors() -> None:
     one = noisy(5, torch.ones(4), 0)
     for others, said in (
@@ -83,9 +138,18 @@ def test_errors() -> None:
         ([one[:3]], "the same instances"),
         ([noisy(5, torch.ones(3), 0)], "the same players"),
         ([replace(one, outputs=("b",))], "the same outputs"),
+        ([replace(one, space=ms.spaces.Probability())], "the same output space"),
+        ([replace(one, x=one.x + 1)], "the same rows but their `x` differ"),
     ):
         with pytest.raises(ValueError, match=said):
             ms.averaged([one, *others])
+    for wrong, said in (
+        (one, "a list of two or more explanations but got Explanation; pass"),
+        ([one, 3], r"but number 1 is 3 \(int\)"),
+        (3, "but got int"),
+    ):
+        with pytest.raises(TypeError, match=said):
+            ms.averaged(wrong)  # type: ignore[arg-type]
     unknown = replace(one, standard_error=one.phi * torch.nan)
     with pytest.raises(ValueError, match="with standard errors but those of this one are all"):
         unknown.interval()

@@ -3,7 +3,7 @@
 import datetime
 import numbers
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,9 @@ from torch import Tensor
 from manifold_shap.players import Players
 from manifold_shap.tables.codebook import Codebook
 from manifold_shap.tables.schema import Schema
+
+if TYPE_CHECKING:
+    from manifold_shap.explanation import Explanation
 
 # Elements of one player that are listed where rows are no table: a colour, but no superpixel.
 _FEW = 1
@@ -82,6 +85,39 @@ def player_columns(
     plain = len(schema.names) == own.shape[1]
     column = torch.arange(own.shape[1]) if plain else schema.players.index
     return [frame.iloc[:, column[own[0] == player].unique().tolist()] for player in some]
+
+
+def other_rows(one: "Explanation", two: "Explanation") -> bool:
+    """Whether two explanations of the same players are of different rows.
+
+    Rows of tables that are encoded in different ways are compared in original units. False where
+    one alone is of a table, since that cannot be told.
+
+        >>> from manifold_shap import exact_shapley
+        >>> def value(x, mask):
+        ...     return (x[:, None] * mask).sum(-1, keepdim=True)
+        >>> ones, twos = (exact_shapley(value, torch.full((3, 2), k)) for k in (1.0, 2.0))
+        >>> other_rows(ones, ones), other_rows(ones, twos)
+        (False, True)
+    """
+    if one.schema == two.schema:
+        return one.x.shape != two.x.shape or bool((one.x != two.x).any())
+    frames = one.features(), two.features()
+    if one.schema is None or two.schema is None or frames[0] is None or frames[1] is None:
+        return False
+    return any(_differ(frames[0][name], frames[1][name]) for name in one.players.names)
+
+
+def _differ(one: pd.Series, two: pd.Series) -> bool:
+    if pd.api.types.is_numeric_dtype(one) and pd.api.types.is_numeric_dtype(two):
+        numbers = (
+            one.to_numpy(np.float64, na_value=np.nan),
+            two.to_numpy(np.float64, na_value=np.nan),
+        )
+        # Standardised by other rows, numbers differ by rounding to float32.
+        noise = 1e-5 * max(np.nanmax(np.abs(numbers[0]), initial=0.0), 1e-30)
+        return not np.allclose(*numbers, rtol=1e-5, atol=noise, equal_nan=True)
+    return list(map(as_text, one)) != list(map(as_text, two))
 
 
 def as_text(value: Any) -> str:

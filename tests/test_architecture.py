@@ -111,6 +111,7 @@ DEFERRED = {
     ("explanation", "summary"): FRAMES,
     ("global_values", "pandas"): FRAMES,
     ("explanation", "tables.features"): FRAMES,
+    ("oracles.shapley", "tables.features"): FRAMES,
     ("quality", "pandas"): FRAMES,
     ("folder", "safetensors"): "only saving needs it",
     ("folder", "safetensors.torch"): "only saving needs it",

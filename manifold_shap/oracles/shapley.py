@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap._checks import check_number, check_seed, check_whole
+from manifold_shap._messages import shown
 from manifold_shap.estimators.auto import auto_shapley
 from manifold_shap.estimators.exact import MAX_PLAYERS, exact_shapley
 from manifold_shap.explanation import Explanation
@@ -155,18 +156,13 @@ def distance_to_true_shapley(
 
     Raises:
         TypeError: one of them is no explanation.
-        ValueError: they have another number of rows, or other players or outputs; no such output;
-            or the truth does not know its errors.
+        ValueError: they are of other rows, players or outputs; no such output; or the truth does
+            not know its errors.
     """
     for name, each in (("explanation", explanation), ("truth", truth)):
         if not isinstance(each, Explanation):
             raise TypeError(f"Expected `{name}` to be an explanation but got {each!r:.100}.")
-    if explanation.phi.shape != truth.phi.shape or explanation.players.names != truth.players.names:
-        shapes = [tuple(each.phi.shape) for each in (truth, explanation)]
-        raise ValueError(
-            f"Expected Shapley values of the truth's rows, players and outputs {shapes[0]} but got "
-            f"{shapes[1]}; explain the same `x` with both."
-        )
+    _check_comparable(explanation, truth)
     chosen = slice(None)
     if output is not None:
         position = output_position("output", output, truth.outputs)
@@ -191,3 +187,28 @@ def distance_to_true_shapley(
         truth_error=own.mean().item() ** 0.5,
         by_row=by_row,
     )
+
+
+def _check_comparable(explanation: Explanation, truth: Explanation) -> None:
+    from manifold_shap.tables.features import other_rows
+
+    if explanation.phi.shape != truth.phi.shape:
+        shapes = [tuple(each.phi.shape) for each in (truth, explanation)]
+        raise ValueError(
+            f"Expected Shapley values of the truth's rows, players and outputs {shapes[0]} but got "
+            f"{shapes[1]}; explain the same `x` with both."
+        )
+    for name, of_truth, found in (
+        ("players", truth.players.names, explanation.players.names),
+        ("outputs", truth.outputs, explanation.outputs),
+    ):
+        if of_truth != found:
+            raise ValueError(
+                f"Expected Shapley values of the truth's {name}, {shown(of_truth, 5)}, but got "
+                f"{shown(found, 5)}; give both value functions the same {name}."
+            )
+    if other_rows(explanation, truth):
+        raise ValueError(
+            "Expected Shapley values of the truth's rows but the `x` of the two differ; explain "
+            "the same `x` with both, in the same order."
+        )

@@ -135,6 +135,15 @@ def test_wrong_arguments_raise_errors() -> None:
         distance_to_true_shapley(right, 3)
     with pytest.raises(ValueError, match=r"\(2, 4, 3\) but got \(1, 4, 3\)"):
         distance_to_true_shapley(right[:1], right)
+    with pytest.raises(ValueError, match=r"the truth's rows but the `x` of the two differ"):
+        distance_to_true_shapley(right[[1, 0]], right)
+    with pytest.raises(
+        ValueError, match=r"the truth's outputs, \['0', .* but got \['c', 'a', 'b'\]"
+    ):
+        distance_to_true_shapley(replace(right, outputs=("c", "a", "b")), right)
+    players = ms.Players(["a", "b", "c", "d"], list(range(4)))
+    with pytest.raises(ValueError, match=r"the truth's players, .* but got \['a', 'b', 'c', 'd'\]"):
+        distance_to_true_shapley(replace(right, players=players), right)
     unknown = replace(right, standard_error=torch.full_like(right.phi, torch.nan))
     with pytest.raises(ValueError, match="knows its own standard errors but some are NaN"):
         distance_to_true_shapley(right, unknown)

@@ -31,8 +31,8 @@ def read_bif(path: str | Path) -> tuple[Variable, ...]:
     Raises:
         FileNotFoundError: there is no such file.
         ValueError: it is damaged or of another format; a table that is missing, of a wrong size,
-            negative or does not sum to one; a variable or a state that is not declared, or twice;
-            a cycle.
+            negative or does not sum to one, or has a row twice; a variable or a state that is not
+            declared, or twice; a parent that is named twice; a cycle.
 
     >>> import tempfile
     >>> text = '''network rain {}
@@ -164,23 +164,32 @@ class _Reader:
             raise ValueError(f"Expected one table for each variable but {name!r} has two.")
         shape = [len(self._states[each]) for each in (*parents, name)]
         table = torch.full(shape, torch.nan, dtype=torch.float64)
-        rest = None
+        rest = torch.full(shape[-1:], torch.nan, dtype=torch.float64)
         self._take("{")
         while self._next != "}":
             kind = self._take()
             if kind == "(":
                 place = self._place(name, parents)
+                self._check_new(name, f"row for the states {place} of its parents", table[place])
                 table[place] = self._numbers(name, shape[-1])
             elif kind == "table":
+                self._check_new(name, "`table` line", table)
                 table = self._numbers(name, table.numel()).view(shape)
             elif kind == "default":
+                self._check_new(name, "`default` line", rest)
                 rest = self._numbers(name, shape[-1])
             else:
                 self._statement()
         self._take("}")
-        if rest is not None:
-            table = torch.where(table.isnan(), rest, table)
-        self._tables[name] = (parents, table)
+        self._tables[name] = (parents, torch.where(table.isnan(), rest, table))
+
+    def _check_new(self, name: str, what: str, numbers: Tensor) -> None:
+        """Refuse numbers in place of others."""
+        if not bool(numbers.isnan().all()):
+            raise ValueError(
+                f"Expected one {what} in the table of {name!r} but there are numbers for it "
+                "already; take one of the two out."
+            )
 
     def _place(self, name: str, parents: tuple[str, ...]) -> tuple[int, ...]:
         """Where the row of these states of the parents stands in the table."""

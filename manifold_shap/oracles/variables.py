@@ -38,8 +38,9 @@ def check_network(variables: Sequence[Variable]) -> tuple[Variable, ...]:
     """The same variables, with tables in float64 that sum to one exactly.
 
     Raises:
-        ValueError: a name or a state that occurs twice, a parent that is none of the variables, a
-            cycle, or a table of another shape, with negative numbers, or that does not sum to one.
+        ValueError: a name, a state or a parent that occurs twice, a parent that is none of the
+            variables, a cycle, or a table of another shape, with negative numbers, or that does not
+            sum to one.
 
     >>> two = (Variable("a", ("x", "y"), ("b",)), Variable("b", ("x", "y"), ("a",)))
     >>> check_network(two)
@@ -50,6 +51,7 @@ def check_network(variables: Sequence[Variable]) -> tuple[Variable, ...]:
     by_name = {each.name: each for each in variables}
     for each in variables:
         check_distinct(each.states, f"states of {each.name!r}", "name each state once")
+        check_distinct(each.parents, f"parents of {each.name!r}", "name each parent once")
         for parent in each.parents:
             if parent not in by_name:
                 raise ValueError(

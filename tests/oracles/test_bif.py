@@ -93,6 +93,23 @@ def test_sums_that_are_off_by_rounding_become_one(tmp_path: Path) -> None:
             "",
             r"of 'wet' for every state of its parents .* \(0, 1\) of \['the rain'",
         ),
+        (
+            "(yes, 5-12)",
+            "(no, 5-12)",
+            r"one row for the states \(1, 1\) of its parents in the table of 'wet' but .* already",
+        ),
+        ("0.25; }", "0.25; table 1, 0, 0; }", "one `table` line in the table of 'season' but"),
+        ("(5-12) 1e-1", "default 1e-1", "one `default` line in the table of 'the rain' but"),
+        (
+            "  default 0.5, 0.5;",
+            "  table 0.5, 0.5, 0.5, 0.5, 0.5, 0.5;",
+            r"one row for the states \(1,\) of its parents in the table of 'the rain'",
+        ),
+        (
+            "| season ) {\n  default 0.5, 0.5;\n  (5-12) 1e-1",
+            "| season, season ) {\n  default 0.5, 0.5;\n  (5-12, 5-12) 1e-1",
+            r"distinct parents of 'the rain' but got \['season'\] more than once",
+        ),
         ("wet | ", "wett | ", "declared before their tables but 'wett' is not; did you mean 'wet'"),
         ("[ 3 ]", "[ 4 ]", "4 states of 'season', as declared, but got 3"),
         ("{ <5, 5-12,", "{ <5, <5,", "states of 'season'"),

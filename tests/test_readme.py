@@ -29,6 +29,14 @@ def test_links_and_figures_are_there(page: Path) -> None:
     assert all((page.parent / link).exists() for link in local), local
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_tables_have_a_head_and_no_gaps(page: Path) -> None:
+    """Lines after a gap would be text with bars in it."""
+    prose = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    for table in re.findall(r"(?:^\|.*\n)+", prose, re.MULTILINE):
+        assert re.match(r"\|.*\n\|[-:| ]+\|\n", table), table
+
+
 def test_the_readme_is_short_and_shows_a_picture() -> None:
     text = (ROOT / "README.md").read_text()
     assert len(text.splitlines()) <= 150

@@ -37,6 +37,9 @@ _LEAST_SHARE = 1 / 4
 # Bounds of regressions with interactions: players, and evaluations for each.
 _FEWEST_INTERACTING, _MOST_INTERACTING = 3, 128
 _LEAST_INTERACTING = 5
+# Their time and memory grow with evaluations: so many are fitted at most, in 1 to 2 seconds. From
+# the larger number on, contributions are as precise in some games.
+_MOST_FITTED_INTERACTING, _MOST_INTERACTING_EVALUATIONS = 2**14, 2**16
 
 
 @by_player_count
@@ -66,31 +69,36 @@ def auto_shapley(
       players at sampled coalitions (`coalition_shapley`), linearized where that is cheaper, or, of
       up to 20 players and with a quarter of all coalitions, a regression (`kernel_shapley`).
     - A regression with interactions (`odd_shapley`) of up to 128 players, on 5 evaluations or more
-      for each, where nothing is drawn.
-    - The contributions of all players at sampled coalitions, computed in full, of more players
-      where nothing is drawn.
+      for each, where nothing is drawn: on 16,384 at most, where more were allowed, and not beyond
+      65,536.
+    - The contributions of all players at sampled coalitions, computed in full, of more players or
+      with more evaluations, where nothing is drawn.
     - Orders of the players (`permutation_shapley`), where values are drawn, an ordering restricts
       the orders, or `evaluations` are too few for the others.
 
     The bounds were measured, on other games than those of the benchmarks. For 5 to 80 evaluations
     for each player, a regression with interactions had 0.1 to 0.95 times the error of any other
     estimator, less with more of them: perceptrons, trees and support vectors of 10 to 40 features,
-    products, and random games. It takes 0.1 to 0.8 seconds for a row, though, in which fast
-    networks give ten times as many values or more, and a smaller error. Where values are drawn,
-    draws cancel along an order, but not between a coalition and its complement: of 10 and 24
-    players, orders had 0.7 to 0.95 times the error of contributions, and 0.5 to 1.1 times that of
-    regressions with one draw, 1 to 1.2 times with eight. For 4 to 6 players and as many
-    evaluations, all coalitions had 0.2 to 0.8 times the error of the better of contributions and
-    orders with Gaussian draws given x_S, and 0.5 to 1.3 times with marginal draws.
+    products, and random games. It takes 0.1 to 0.9 seconds for a row and output, though, in which
+    fast networks give ten times as many values or more, and a smaller error. With the most that it
+    is given, 16,384 evaluations, it takes 1 to 2 seconds and 200 MB; contributions had the same
+    error with 4 times as many evaluations or more, for perceptrons, trees and support vectors of 24
+    and 60 features. Where values are drawn, draws cancel along an order, but not between a
+    coalition and its complement: of 10 and 24 players, orders had 0.7 to 0.95 times the error of
+    contributions, and 0.5 to 1.1 times that of regressions with one draw, 1 to 1.2 times with
+    eight. For 4 to 6 players and as many evaluations, all coalitions had 0.2 to 0.8 times the error
+    of the better of contributions and orders with Gaussian draws given x_S, and 0.5 to 1.3 times
+    with marginal draws.
 
     Args:
         value: a `ValueFunction`, or a callable; see `as_value_function`.
         x: rows to explain, `[instances, *event]`.
-        evaluations: values of v per row, about; by default all where 8,192 model rows are enough,
-            64 for each player in a regression with interactions, otherwise 256 for each, 128 where
+        evaluations: values of v per row, about (fewer, where a regression with interactions would
+            fit more than 16,384); by default all where 8,192 model rows are enough, 64 for each
+            player in a regression with interactions, otherwise 256 for each, 128 where
             contributions are linearized, or what 8,192 model rows are enough for. Of value
-            functions with a smaller `batch_size`, whose rows are large, 64 for each player, or
-            what one such batch is enough for. With `target_error`, the most.
+            functions with a smaller `batch_size`, whose rows are large, 64 for each player, or what
+            one such batch is enough for. With `target_error`, the most.
         target_error: stop a row when its largest standard error falls below this share of the
             range of v on that row.
         ordering: see `permutation_shapley`.
@@ -120,8 +128,7 @@ def auto_shapley(
             found = kernel_shapley(value, x, evaluations=budget // 2 * 2, **common)
             return _with_choice(found, f"kernel: {why}")
         if _suits_interactions(game, budget):
-            even = (evaluations or _FEWER_EVALUATIONS * players) // 2 * 2
-            found = odd_shapley(value, x, evaluations=even, **common)
+            found = odd_shapley(value, x, evaluations=_interacting(players, evaluations), **common)
             return _with_choice(found, f"odd: {why}, with interactions")
     common["target_error"] = target_error
     common["evaluations"] = budget if evaluations or target_error is None else None
@@ -174,8 +181,23 @@ def _suits_interactions(game: Evaluator, budget: int) -> bool:
         return False
     if not _FEWEST_INTERACTING <= players <= _MOST_INTERACTING:
         return False
+    if budget > _MOST_INTERACTING_EVALUATIONS and not _enough_for_all(players, budget):
+        return False
     # Coalitions come in pairs.
     return budget // 2 >= _LEAST_INTERACTING * players // 2
+
+
+def _interacting(players: int, evaluations: int | None) -> int:
+    """Evaluations of a regression with interactions, in pairs."""
+    allowed = evaluations or _FEWER_EVALUATIONS * players
+    # With all coalitions nothing is left to fit.
+    if not _enough_for_all(players, allowed):
+        allowed = min(allowed, _MOST_FITTED_INTERACTING)
+    return allowed // 2 * 2
+
+
+def _enough_for_all(players: int, budget: int) -> bool:
+    return budget >= 2**players - 2
 
 
 def _with_choice(explanation: Explanation, choice: str) -> Explanation:

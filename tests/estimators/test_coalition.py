@@ -366,6 +366,25 @@ def test_auto_fits_interactions() -> None:
     assert to_target.made_by["estimator"] == "coalition"
 
 
+@pytest.mark.parametrize(
+    ("evaluations", "estimator", "taken"),
+    [
+        (9600, "odd", 9600),
+        (2**14 + 100, "odd", 2**14),
+        (2**16 + 2, "coalition", 2**16),
+        # All coalitions leave nothing to fit.
+        (2**17, "odd", 2**17 - 2),
+    ],
+)
+def test_auto_fits_interactions_to_so_many_coalitions_and_no_more(
+    evaluations: int, estimator: str, taken: int
+) -> None:
+    found = ms.auto_shapley(Polynomial(17), uniform(1, 17), evaluations=evaluations)
+    assert found.made_by["estimator"] == estimator
+    assert found.made_by["evaluations"] == pytest.approx(taken, rel=0.01)
+    assert (found.standard_error == 0).all() == (taken == 2**17 - 2)
+
+
 @pytest.mark.parametrize(("players", "expected"), [(14, "kernel"), (16, "coalition")])
 def test_auto_fits_networks_where_a_quarter_of_all_coalitions_is_taken(
     players: int, expected: str

@@ -10,13 +10,9 @@ from torch import Tensor, nn
 import manifold_shap as ms
 from manifold_shap.data import BayesianNetwork, GaussianMixture, Mixture
 from tests.cli.commands import ORDERS, TINY, explain, explained, train
-from tests.oracles.networks import TARGETS, shared
+from tests.oracles.networks import TARGETS, needs_files
 
 PLAYERS = {"asia": 7, "sachs": 10, "child": 19, "insurance": 26}
-needs_files = pytest.mark.skipif(
-    not shared("asia").exists(),
-    reason="no 'bayesian_networks' in a folder named by MANIFOLD_SHAP_DATA",
-)
 
 LAWN = """network lawn {}
 variable season { type discrete [ 3 ] { dry, mild, wet }; }

@@ -4,6 +4,7 @@ import itertools
 import os
 from pathlib import Path
 
+import pytest
 import torch
 from torch import Tensor
 
@@ -17,6 +18,12 @@ TARGETS = {"asia": "dysp", "sachs": "Akt", "child": "Disease", "insurance": "Pro
 def shared(name: str) -> Path:
     """The file of a public network, where a folder holds it."""
     return Path(FOLDER or ".", "bayesian_networks", f"{name}.bif.gz")
+
+
+needs_files = pytest.mark.skipif(
+    not shared("asia").exists(),
+    reason="no 'bayesian_networks' in a folder named by MANIFOLD_SHAP_DATA",
+)
 
 
 def garden() -> BayesianNetwork:

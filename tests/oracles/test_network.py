@@ -8,7 +8,16 @@ from torch import Tensor
 import manifold_shap as ms
 from manifold_shap.coalitions import all_coalitions
 from manifold_shap.oracles import BayesianNetwork, Variable
-from tests.oracles.networks import FOLDER, TARGETS, garden, given, joint, random_network, shared
+from tests.oracles.networks import (
+    FOLDER,
+    TARGETS,
+    garden,
+    given,
+    joint,
+    needs_files,
+    random_network,
+    shared,
+)
 
 # Of each comparison of frequencies with a law; there are about 40 in this file.
 FALSE_ALARM = 1e-4
@@ -17,10 +26,6 @@ networks = pytest.mark.parametrize(
     "law", [garden(), *map(random_network, range(6))], ids=lambda law: law.target
 )
 of_files = pytest.mark.parametrize("name", TARGETS)
-needs_files = pytest.mark.skipif(
-    not shared("asia").exists(),
-    reason="no 'bayesian_networks' in a folder named by MANIFOLD_SHAP_DATA",
-)
 
 
 def every_coalition(law: BayesianNetwork, rows: int) -> Tensor:

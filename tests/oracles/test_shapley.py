@@ -15,12 +15,7 @@ from manifold_shap.oracles import (
     true_value,
 )
 from tests.examples import Linear, mixture, weather
-from tests.oracles.networks import TARGETS, random_network, shared
-
-needs_files = pytest.mark.skipif(
-    not shared("asia").exists(),
-    reason="no 'bayesian_networks' in a folder named by MANIFOLD_SHAP_DATA",
-)
+from tests.oracles.networks import TARGETS, needs_files, random_network, shared
 
 
 def rms(x: torch.Tensor) -> float:

@@ -16,11 +16,14 @@ from manifold_shap.oracles import (
 )
 from manifold_shap.oracles.imputer import check_law
 from tests.examples import Linear, mixture, weather
-from tests.oracles.networks import TARGETS, garden, given, joint, random_network, shared
-
-needs_files = pytest.mark.skipif(
-    not shared("asia").exists(),
-    reason="no 'bayesian_networks' in a folder named by MANIFOLD_SHAP_DATA",
+from tests.oracles.networks import (
+    TARGETS,
+    garden,
+    given,
+    joint,
+    needs_files,
+    random_network,
+    shared,
 )
 
 

@@ -12,6 +12,7 @@ from manifold_shap._checks import check_number, check_seed, check_whole
 from manifold_shap._messages import shown
 from manifold_shap.estimators.auto import auto_shapley
 from manifold_shap.estimators.exact import MAX_PLAYERS, exact_shapley
+from manifold_shap.estimators.permutation import permutation_shapley
 from manifold_shap.explanation import Explanation
 from manifold_shap.oracles.value import PosteriorValue, TrueValue
 from manifold_shap.values.selected import output_position
@@ -19,8 +20,9 @@ from manifold_shap.values.selected import output_position
 # The truth is to be so much more exact than what is compared with it.
 SHARE_OF_DISTANCE = 1 / 10
 
-# Of the first, rough estimate: evaluations of v per player.
-_FIRST = 16
+# Of the first estimate: evaluations of v per player. With 16 of them, eight pairs of orders, 95 %
+# intervals of the network child held 90 % of the values, with 64 they held 94 %.
+_FIRST = 64
 # More than what the first estimate asks for: its error is itself an estimate.
 _RESERVE = 1.2
 _MOST_ROUNDS = 4
@@ -39,8 +41,8 @@ def true_shapley(
     """Shapley values of a true value function, with an error that is known and small.
 
     They are sums over all coalitions where `truth` is exact and has up to 16 players. Elsewhere
-    coalitions, and draws for them, are sampled until the standard errors are small enough, and
-    these hold what sampled coalitions, draws and v(∅) leave: as φ_i has v(∅) with a weight of 1/n,
+    orders of the players or coalitions, and draws for them, are sampled until the standard errors
+    are small enough, and these hold what that and v(∅) leave: as φ_i has v(∅) with a weight of 1/n,
     the error of `base_error` is shared by the n players.
 
         >>> from manifold_shap.oracles import GaussianMixture, true_value
@@ -84,9 +86,12 @@ def true_shapley(
             f"Expected an `error` well above that of v(nobody), which adds {own**0.5:.2g} to every "
             f"Shapley value, but got {error:.2g}; make the truth with more `rows`."
         )
-    budget = min(evaluations, max(2 ** min(players, 7), _FIRST * players))
+    # A regression with interactions has a smaller error for as many evaluations, but takes as long
+    # for as small an error, and its standard errors leave out what the data choose.
+    estimator = auto_shapley if truth.sampled else permutation_shapley
+    budget = min(evaluations, _FIRST * players)
     for round_ in range(_MOST_ROUNDS):
-        found = auto_shapley(truth, x, evaluations=budget, seed=seed + round_, **how)
+        found = estimator(truth, x, evaluations=budget, seed=seed + round_, **how)
         sampled = found.standard_error.double().square().mean().item()
         if sampled + own <= error**2:
             return _with_error_of_base(found, base)

@@ -82,6 +82,22 @@ def test_a_large_network_has_true_shapley_values() -> None:
     torch.testing.assert_close(found.phi.sum(1), found.prediction - found.base, atol=1e-5, rtol=0)
 
 
+def test_intervals_of_many_players_hold_the_true_values() -> None:
+    """Beside a long run, whose error is held, too."""
+    truth = PosteriorValue(random_network(5, variables=19))
+    x = truth.law.sample(4, seed=1).x
+    right = true_shapley(truth, x, error=1e-3)
+    assert right.made_by["estimator"] == "permutation"
+    held = []
+    for seed in range(4):
+        found = true_shapley(truth, x, error=0.01, seed=10 + seed)
+        assert rms(found.standard_error) <= 0.01
+        low, high = found.interval(0.95)
+        reach = torch.hypot((high - low) / 2, 2 * right.standard_error) + 1e-7
+        held.append((found.phi - right.phi).abs() <= reach)
+    assert torch.stack(held).double().mean() > 0.92
+
+
 def test_distances_are_without_the_errors_of_both() -> None:
     generator = torch.Generator().manual_seed(0)
     law = mixture()

@@ -206,10 +206,7 @@ def test_what_is_not_there_is_refused_before_anything_runs(
 
 
 # Experiments whose results were not measured in full yet, or are in `benchmarks/README.md` alone.
-NOT_STORED = (
-    "along", "vignettes",
-    "value_functions",
-)  # fmt: skip
+NOT_STORED = ("along", "vignettes")
 
 
 @pytest.mark.parametrize("name", reproduce.NAMES)

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import manifold_shap as ms
+from benchmarks import report
 from benchmarks.truth import value_functions
 from benchmarks.truth.value_functions import Numbered, compared, misses
 from manifold_shap.candidates import FITS
@@ -112,3 +113,13 @@ def test_a_name_that_is_none_is_refused() -> None:
         ValueError, match=r"Expected data among iris, .*, insurance but got 'irish'"
     ):
         value_functions.data_of("irish", 10, 0)
+
+
+def test_where_it_was_measured_the_choice_is_never_clearly_behind(root: Path) -> None:
+    data = report.load(root / "benchmarks/results", "value_functions")["found"]["data"]
+    assert set(data) == {*value_functions.PUBLIC, *value_functions.KNOWN}
+    for one in data.values():
+        ratio, error = one["error"]["over the best"][one["chosen"]]
+        assert ratio - 2 * error < value_functions.WITHIN
+    missed = [what for whats in misses({"data": data}).values() for what in whats]
+    assert "off the manifold" not in missed

@@ -28,6 +28,16 @@ if TYPE_CHECKING:
 SCALE, FREEDOM = 1.77, 4.0
 
 
+def total_error(explanation: "Explanation") -> Float[Tensor, "instances players outputs"]:
+    """Of sampling and of learning together: the root of the sum of their squares.
+
+    That of sampling alone where nothing tells the error of learning.
+    """
+    if explanation.model_error is None:
+        return explanation.standard_error
+    return torch.hypot(explanation.standard_error, explanation.model_error)
+
+
 def averaged(explanations: Sequence["Explanation"]) -> "Explanation":
     """The mean of explanations by value functions that were learned independently.
 

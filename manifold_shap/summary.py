@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import torch
 
+from manifold_shap.learning_error import total_error
 from manifold_shap.tables.features import as_text
 
 if TYPE_CHECKING:
@@ -57,10 +58,10 @@ def _table(explanation: "Explanation") -> pd.DataFrame:
 
 def _contributions(some: "Explanation", output: list[int]) -> list[str]:
     """The largest of each row, as in "age = 70: +0.31 ± 0.02, height = 1.8: -0.1"."""
-    values = some.features()
+    values, errors = some.features(), total_error(some)
     lines = []
     for row, k in enumerate(output):
-        phi, error = some.phi[row, :, k], some.standard_error[row, :, k]
+        phi, error = some.phi[row, :, k], errors[row, :, k]
         largest = phi.abs().nan_to_num(-1).argsort(descending=True, stable=True)
         parts = []
         for player in largest[torch.isfinite(phi[largest])][:_PLAYERS].tolist():

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.learning_error import SCALE
+from manifold_shap.learning_error import SCALE, total_error
 
 
 def explained(phi: Tensor, error: float = 0.0) -> ms.Explanation:
@@ -156,3 +156,16 @@ def test_errors() -> None:
     for level in (0.0, 1.0, -1.0, 95.0, float("nan")):
         with pytest.raises(ValueError, match="level"):
             one.interval(level)
+
+
+def test_print_outs_tables_and_whiskers_show_both_errors() -> None:
+    parts = [noisy(5, torch.ones(3), seed, error=0.1) for seed in range(2)]
+    whole = ms.averaged([replace(e, made_by={**e.made_by, "seed": k}) for k, e in enumerate(parts)])
+    assert whole.model_error is not None
+    both = (whole.standard_error.square() + whole.model_error.square()).sqrt()
+    torch.testing.assert_close(total_error(whole), both)
+    torch.testing.assert_close(total_error(parts[0]), parts[0].standard_error)
+    largest = int(whole.phi[0, :, 0].abs().argmax())
+    assert f"± {both[0, largest, 0].item():.2g}" in repr(whole).splitlines()[2]
+    assert "model_error" in whole.to_long_frame().columns
+    assert "model_error" not in parts[0].to_long_frame().columns

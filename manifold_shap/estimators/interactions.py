@@ -78,10 +78,11 @@ def shapley_interactions(
         x: rows to explain, `[instances, *event]`.
         index: "SII", the Shapley interaction index beside Shapley values; or "k-SII", whose
             first-order terms and pairs sum to the prediction minus the base. Pairs are the same.
-        evaluations: values of v per row; by default all coalitions of up to 16 players, and 4 n²
-            for n > 16 players. With 2^n - 2 or more all are enumerated, those of a sampled value
-            function as often as they allow, each time with new draws; with fewer they are drawn, of
-            at least 7 players, which takes 2 n² or, of a sampled value function, 2 n² + 6 n.
+        evaluations: values of v per row; by default all coalitions of up to 16 players, those of a
+            sampled value function twice, and 4 n² for n > 16 players. With 2^n - 2 or more all are
+            enumerated, those of a sampled value function as often as they allow, each time with new
+            draws; with fewer they are drawn, of at least 7 players, which takes 2 n² or, of a
+            sampled value function, 2 n² + 6 n.
         outputs: those to explain: names or positions, or how many of those with the largest mean
             predictions; by default all. See `ValueFunction.select`.
         seed: of coalitions and draws. Same seed, same answer.
@@ -136,6 +137,9 @@ def _check_pairs(value: ValueFunction, largest: Float[Tensor, "one *event"]) -> 
 
 def _of_game(game: Evaluator, index: str, evaluations: int | None, seed: int) -> Found:
     players = len(game.players)
+    if evaluations is None and game.sampled and players <= MAX_PLAYERS:
+        # Twice each, for the errors that draws leave.
+        evaluations = 2 * (2**players - 2)
     if players <= MAX_PLAYERS and (evaluations is None or evaluations >= 2**players - 2):
         return _enumerated(game, index, evaluations, seed)
     if evaluations is None:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from manifold_shap.explanation import Explanation
 from manifold_shap.global_values import GlobalValues
+from manifold_shap.learning_error import total_error
 from manifold_shap.plots import canvas, selection, style
 from manifold_shap.plots.titles import headline
 
@@ -113,7 +114,7 @@ def _of_row(
     row = selection.row_index(first, row, "row")
     k = int(selection.outputs_of_rows(first, output)[row])
     phi = torch.stack([e.phi[row, :, k] for e in by_name.values()])
-    error = torch.stack([e.standard_error[row, :, k] for e in by_name.values()])
+    error = torch.stack([total_error(e)[row, :, k] for e in by_name.values()])
     shown = selection.largest(phi[0].abs(), most)
     bases = {name: selection.amount(e, e.base[row, k].item()) for name, e in by_name.items()}
     names, base = list(bases), ""

@@ -12,6 +12,7 @@ from pandas.api import types
 from manifold_shap._messages import closest
 from manifold_shap._messages import shown as listed
 from manifold_shap.explanation import Explanation
+from manifold_shap.learning_error import total_error
 from manifold_shap.plots import canvas, ranks, selection, style
 from manifold_shap.plots.titles import headline
 from manifold_shap.tables.features import as_text
@@ -73,7 +74,7 @@ def scatter(
     x = _feature(explanation, "feature", feature)
     hue = None if color is None else _feature(explanation, "color", color)
     phi = explanation.phi[:, x.player, k].double().numpy()
-    error = explanation.standard_error[:, x.player, k].double().numpy()
+    error = total_error(explanation)[:, x.player, k].double().numpy()
     ax = canvas.one_panel(ax, 3.0, grid="y")
     ax.axhline(0, color=style.NEUTRAL, linewidth=0.8, zorder=1)
     places = _place(ax, x)

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Polygon
 
 from manifold_shap.explanation import Explanation
+from manifold_shap.learning_error import total_error
 from manifold_shap.plots import canvas, selection, style
 from manifold_shap.plots.titles import headline
 
@@ -59,7 +60,7 @@ def waterfall(
     shown = selection.largest(phi.abs(), most)
     steps = selection.with_rest(phi[None], shown)[0].numpy()
     errors = np.full(len(steps), np.nan)
-    errors[: len(shown)] = explanation.standard_error[row, shown, k]
+    errors[: len(shown)] = total_error(explanation)[row, shown, k]
     labels = selection.labels(explanation, row, shown, _LABEL)
     base = explanation.base[row, k].item()
     left = max(map(style.text_width, labels))

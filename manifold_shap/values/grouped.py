@@ -110,7 +110,7 @@ class GroupedValue(ForwardingValue):
         if int(labels.max()) >= len(self.players):
             raise ValueError(
                 f"Expected labels below `count`, {len(self.players)}, but got {int(labels.max())}; "
-                "give a larger `count`."
+                f"give count={int(labels.max()) + 1} or more."
             )
         check_labels(labels)
         return labels

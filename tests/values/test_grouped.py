@@ -110,7 +110,7 @@ def test_groups_that_cannot_be(groups: object, count: int | None, message: str) 
 def test_labels_of_rows_are_checked() -> None:
     for labels, message in (
         (torch.tensor([0, 2, 2, 0]), "without a gap"),
-        (torch.tensor([0, 1, 2, 3]), "larger `count`"),
+        (torch.tensor([0, 1, 2, 3]), "count=4 or more"),
         (torch.tensor([0.0, 1.0, 0.0, 0.0]), "whole numbers"),
     ):
         grouped = value().grouped(lambda x, labels=labels: labels.expand(len(x), 4), 3)

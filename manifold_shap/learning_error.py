@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 # The error of a mean over its scatter, where the scatter is half that of the player itself and half
 # the mean of the row's players: Student's t with these degrees of freedom, times a scale with which
-# 95 % of the errors of surrogates on five known laws are held, of two models each. Both are of
-# means of two explanations.
-SCALE, FREEDOM = 1.77, 4.0
+# 95 % of the errors are held on five known laws, of three models each. Both are of means of two
+# explanations, by value functions of different kinds.
+SCALE, FREEDOM = 1.25, 4.0
 
 
 def total_error(explanation: "Explanation") -> Float[Tensor, "instances players outputs"]:
@@ -43,8 +43,9 @@ def averaged(explanations: Sequence["Explanation"]) -> "Explanation":
 
     Their Shapley values scatter by what each was learned from; `model_error` is what that scatter
     says of the error of their mean, and `interval` holds it. Two value functions, each learned on
-    one half of the rows, are enough; the scale of `model_error` and the degrees of freedom of its
-    intervals were measured with two, and serve more without having been measured for them.
+    one half of the rows, are enough, and best of different kinds, such as a surrogate and a VAE:
+    two of one kind miss the same, which does not show. The scale of `model_error` and the degrees
+    of freedom of its intervals were measured with two of different kinds.
 
         >>> import manifold_shap as ms
         >>> x = torch.randn(400, 2, generator=torch.Generator().manual_seed(0))

@@ -74,7 +74,7 @@ class PaddingImputer(BaselineImputer):
         return {"padding": self.padding}
 
 
-class DeletionImputer(BaselineImputer):
+class DeletionImputer(PaddingImputer):
     """Absent tokens are deleted: the others move up, and padding fills the end.
 
     Unlike with other imputers, a present token may therefore change its place. v(∅) is the model's
@@ -94,16 +94,7 @@ class DeletionImputer(BaselineImputer):
     tensor([[[[5., 7., 0., 0.]]]])
     """
 
-    name, dtype = "deletion", torch.int64
-
-    def __init__(self, players: Players, padding: int | None = None) -> None:
-        padding = _padding(players, padding)
-        super().__init__(_text_of(padding, players), players)
-        self.padding = padding
-
-    @property
-    def provenance(self) -> dict[str, Any]:
-        return {"padding": self.padding}
+    name = "deletion"
 
     def impute(self, x: Rows, mask: Mask, draws: range, keys: Keys) -> Completions:
         """Delete the absent tokens of each coalition, the same in all draws."""

@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install demo test faults notebooks lint clean
+.PHONY: install demo test faults hostile notebooks lint clean
 
 install: .venv/installed
 
@@ -13,8 +13,9 @@ install: .venv/installed
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@
 
+# A third of the usual epochs: more make little difference to digits.
 demo: install
-	$(BIN)/python train.py
+	$(BIN)/python train.py value_function.max_epochs=10
 	$(BIN)/python explain.py
 	@echo "Plots: runs/digits/surrogate/plots/"
 
@@ -25,6 +26,12 @@ test: install
 # Wrong patches of the package, one after the other, each of which has to turn tests red.
 faults: install
 	$(BIN)/python -m pytest --numprocesses 2 -m "slow or not slow" tests/faults
+
+# What the package should not be given, and runs that are killed, stopped, doubled and starved.
+hostile: install
+	HOSTILE_RESULTS=tests/hostile/interruptions.json \
+		$(BIN)/python -m pytest -m "slow or not slow" tests/hostile
+	$(BIN)/python -m tests.hostile.page
 
 notebooks: install
 	$(BIN)/python -m pytest --numprocesses 2 -m notebook

@@ -24,12 +24,14 @@ def timed(work: Callable[[], T], device: torch.device | str = "cpu") -> tuple[T,
     return result, time.perf_counter() - start
 
 
-def seconds(works: Mapping[Any, Callable[[], object]], repeats: int) -> dict[Any, float]:
+def seconds(
+    works: Mapping[Any, Callable[[], object]], repeats: int, device: torch.device | str = "cpu"
+) -> dict[Any, float]:
     """The median of each; works alternate, so that what else the machine does meets all alike."""
     times: dict[Any, list[float]] = {name: [] for name in works}
     for _ in range(repeats):
         for name, work in works.items():
-            times[name].append(timed(work)[1])
+            times[name].append(timed(work, device)[1])
     return {name: statistics.median(figures) for name, figures in times.items()}
 
 

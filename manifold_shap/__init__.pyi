@@ -13,6 +13,8 @@ from .coalitions import ShapleyKernel as ShapleyKernel
 from .coalitions import SizeUniform as SizeUniform
 from .corrected import corrected_global_values as corrected_global_values
 from .estimators import adaptive_shapley as adaptive_shapley
+from .estimators import audit as audit
+from .estimators import audited_shapley as audited_shapley
 from .estimators import auto_shapley as auto_shapley
 from .estimators import coalition_shapley as coalition_shapley
 from .estimators import exact_shapley as exact_shapley
@@ -44,6 +46,9 @@ from .imputers import PaddingImputer as PaddingImputer
 from .imputers import TableImputer as TableImputer
 from .imputers import table_imputer as table_imputer
 from .interactions import Interactions as Interactions
+from .io.frames import FrameExplainer as FrameExplainer
+from .io.frames import wide_frame as wide_frame
+from .io.reading import read_rows as read_rows
 from .io.streaming import explain_rows as explain_rows
 from .laws import Blocks as Blocks
 from .laws import Mixture as Mixture
@@ -62,6 +67,7 @@ from .naive_bayes import naive_bayes_shapley as naive_bayes_shapley
 from .naive_bayes import weight_of_evidence as weight_of_evidence
 from .ordering import Ordering as Ordering
 from .players import Players as Players
+from .receipt import Receipt as Receipt
 from .segmentation import label_maps as label_maps
 from .segmentation import superpixels as superpixels
 from .simplex.dendrogram import cluster_classes as cluster_classes

@@ -102,7 +102,13 @@ def read_numbers(x: Any, name: str, columns: Sequence[str] = ()) -> np.ndarray:
         return _of_list(x, name)
     import narwhals as nw
 
-    x = nw.from_native(x, eager_only=True, allow_series=True, pass_through=True)
+    try:
+        x = nw.from_native(x, eager_only=True, allow_series=True, pass_through=True)
+    except nw.exceptions.DuplicateError as error:
+        raise ValueError(
+            f"Expected distinct column names in `{name}` but got {shown(sorted(map(str, x)))}; "
+            "rename or drop the copies."
+        ) from error
     if not isinstance(x, nw.DataFrame | nw.Series):
         raise _not_numbers(x, name)
     frame = x.to_frame() if isinstance(x, nw.Series) else x

@@ -18,12 +18,13 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from manifold_shap._arrays import read_numbers
-from manifold_shap._messages import closest, shown
+from manifold_shap._messages import brief, closest, shown
 
 if TYPE_CHECKING:
     from manifold_shap.players import Players
 
 _MOST_PROBLEMS = 20
+_AS_NUMBERS = "convert it by `numpy.asarray(rows, dtype='float32')`"
 _Bound = float | int | None
 S = TypeVar("S")
 T = TypeVar("T")
@@ -47,7 +48,7 @@ def check_whole(
         raise TypeError(f"{expected} but got {value!r:.100} ({type(value).__name__}){_end(fix)}")
     number = int(value)
     if number < least or (most is not None and number > most):
-        raise ValueError(f"{expected} but got {number}{_end(fix)}")
+        raise ValueError(f"{expected} but got {brief(number)}{_end(fix)}")
     return number
 
 
@@ -92,10 +93,11 @@ def check_number(
     expected = f"Expected `{name}` to be a finite number {span}".rstrip()
     if not isinstance(value, numbers.Real) or isinstance(value, bool):
         raise TypeError(f"{expected} but got {value!r:.100} ({type(value).__name__}){_end(fix)}")
-    number = float(value)
+    is_huge = isinstance(value, int) and value.bit_length() > 1000  # For a float.
+    number = math.inf if is_huge else float(value)
     inside = all(bound is None or holds(number, bound) for _, bound, holds in bounds)
     if not inside or not math.isfinite(number):
-        raise ValueError(f"{expected} but got {value}{_end(fix)}")
+        raise ValueError(f"{expected} but got {brief(value)}{_end(fix)}")
     return number
 
 
@@ -181,7 +183,7 @@ def to_tensor(x: Any, name: str = "x", columns: Sequence[str] = ()) -> Tensor:
     """
     if not isinstance(x, Tensor | np.ndarray):
         x = read_numbers(x, name, columns)
-    _check_dense(x, name)
+    _check_dense(x, f"`{name}`")
     if isinstance(x, Tensor) and not x.is_complex():
         result = x.detach().float()
         if x.dtype == torch.float64:
@@ -195,18 +197,21 @@ def to_tensor(x: Any, name: str = "x", columns: Sequence[str] = ()) -> Tensor:
                 _check_fits(torch.from_numpy(x.astype(np.float64, order="C")), result, name)
         return result
     array = "an array" if isinstance(x, np.ndarray) else "a tensor"
+    is_complex = "complex" in str(x.dtype)
+    fix = "take its real part" if is_complex else _AS_NUMBERS
     raise TypeError(
         f"Expected `{name}` to be a tensor or an array of numbers but got {array} of {x.dtype}; "
-        "convert it by `numpy.asarray(rows, dtype='float32')`."
+        f"{fix}."
     )
 
 
 def check_returned(what: str, outputs: Any) -> Tensor:
     """What a function of the caller's returned, as a tensor; TypeError if it is no numbers."""
+    _check_dense(outputs, f"what {what} returns")
     if isinstance(outputs, np.ndarray) and outputs.dtype.kind in "biuf":
         return torch.from_numpy(outputs.copy())
-    if not isinstance(outputs, Tensor):
-        found = type(outputs).__name__
+    if not isinstance(outputs, Tensor) or outputs.is_complex():
+        found = "complex numbers" if isinstance(outputs, Tensor) else type(outputs).__name__
         if isinstance(outputs, np.ndarray):
             found = (
                 f"an array of {outputs.dtype}; names of classes are no numbers, `predict_proba` is"
@@ -244,7 +249,7 @@ def check_rows(
             f"as `{name}[:1]`."
         )
     if len(rows) == 0:
-        raise ValueError(f"Expected at least one row in `{name}` but got none.")
+        raise ValueError(f"Expected at least one row in `{name}` but got none; pass some rows.")
     check_finite(rows, name, "impute or drop these rows first", first_row)
     if players.padding is not None:
         empty = (players.lengths(rows) == 0).nonzero()[:, 0].tolist()
@@ -267,7 +272,7 @@ def check_mask(mask: Any, players: int, name: str = "mask") -> Bool[Tensor, "*ba
         TypeError: `mask` is no bool tensor or array, or a sparse, meta or masked one.
         ValueError: its last axis has another length.
     """
-    _check_dense(mask, name)
+    _check_dense(mask, f"`{name}`")
     if isinstance(mask, np.ndarray) and mask.dtype == bool:
         mask = torch.from_numpy(mask.copy())
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
@@ -331,7 +336,7 @@ def _check_fits(wide: Tensor, narrow: Tensor, name: str) -> None:
         )
 
 
-def _check_dense(x: Any, name: str) -> None:
+def _check_dense(x: Any, what: str) -> None:
     odd = ""
     if isinstance(x, np.ma.MaskedArray):
         odd = "a masked array; fill its masked entries by `.filled(...)`"
@@ -340,7 +345,7 @@ def _check_dense(x: Any, name: str) -> None:
     elif isinstance(x, Tensor) and (x.layout != torch.strided or x.is_nested):
         odd = f"a tensor of layout {x.layout}; make it dense by `.to_dense()`"
     if odd:
-        raise TypeError(f"Expected `{name}` to be a dense tensor or array but got {odd}.")
+        raise TypeError(f"Expected {what} to be a dense tensor or array but got {odd}.")
 
 
 def _end(fix: str) -> str:

@@ -41,6 +41,16 @@ def shown(values: Iterable[Any], most: int = 20) -> str:
     return f"{list(every[:most])}{rest}"
 
 
+def brief(number: Any) -> str:
+    """A number for a message: Python refuses to print whole ones of many thousand digits.
+
+    >>> brief(0.5), brief(2**200)
+    ('0.5', 'one of 201 bits')
+    """
+    is_long = isinstance(number, int) and number.bit_length() > 128
+    return f"one of {number.bit_length()} bits" if is_long else f"{number}"
+
+
 def named_outputs(outputs: Sequence[str]) -> str:
     """Outputs in a line about what has them.
 
@@ -125,10 +135,17 @@ def check_text(name: str, value: Any, fix: str = "") -> str:
 
     Raises:
         TypeError: `value` is something else.
+        ValueError: it has a null byte, which ends a text for the system.
     """
     if not isinstance(value, str | os.PathLike):
         raise TypeError(
             f"Expected `{name}` to be text but got {value!r:.100} ({type(value).__name__})"
             f"{f'; {fix}' if fix else ''}."
         )
-    return os.fspath(value)
+    text = os.fspath(value)
+    if "\0" in text:
+        raise ValueError(
+            f"Expected `{name}` to be text without null bytes but got {text!r:.100}; leave them "
+            "out."
+        )
+    return text

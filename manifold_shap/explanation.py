@@ -15,6 +15,7 @@ from manifold_shap._messages import check_choice, named_outputs
 from manifold_shap.io import zarr as storage
 from manifold_shap.learning_error import half_width
 from manifold_shap.players import Players
+from manifold_shap.receipt import Receipt
 from manifold_shap.simplex.compositions import OnSimplex
 from manifold_shap.simplex.partition import Partition
 from manifold_shap.spaces import OutputSpace, Probability
@@ -155,6 +156,11 @@ class Explanation(OnSimplex):
         return self.made_by.get("quality")
 
     @property
+    def receipt(self) -> Receipt | None:
+        """The error that was measured on some rows, see `audit`; None if it was not."""
+        return Receipt.known(self.made_by)
+
+    @property
     def selected(self) -> bool:
         """Whether some outputs of the value function are not in it: `outputs` of an estimator."""
         return self.made_by.get("outputs_of", len(self.outputs)) > len(self.outputs)
@@ -181,11 +187,8 @@ class Explanation(OnSimplex):
         They hold the error of its estimation and, where there is a `model_error`, that of learning
         the value function.
 
-        Args:
-            level: the coverage.
-
         Raises:
-            ValueError: `level` is not between 0 and 1, or no standard error is known.
+            ValueError: `level`, the coverage, is not between 0 and 1; no standard error is known.
         """
         half = half_width(self, level)
         return self.phi - half, self.phi + half
@@ -245,36 +248,34 @@ class Explanation(OnSimplex):
 
     @classmethod
     def from_xarray(cls, dataset: "xr.Dataset") -> "Explanation":
-        """The explanation that `to_xarray` made a dataset of.
-
-        Raises:
-            ValueError: the dataset is not one.
-        """
+        """The explanation that `to_xarray` made a dataset of; ValueError for another one."""
         return cls(**storage.fields(dataset))
 
     def save(self, path: str | Path) -> None:
         """Write one zarr store, beside first and then renamed: never a partial one at `path`.
 
+        Of an object store `path` is the text of a URL: `s3://`, `gs://` or what else fsspec knows.
+
         Raises:
             FileExistsError: something that is not an explanation stands at `path`.
             OSError: no space or no permission; what stood at `path` is left as it was.
         """
-        storage.save(self.to_xarray(), Path(path))
+        storage.save(self.to_xarray(), path)
 
     @classmethod
     def load(cls, path: str | Path, rows: slice | None = None) -> "Explanation":
         """Read what `save` or `explain_rows` wrote.
 
         Args:
-            path: the store.
+            path: the store, or the text of its URL.
             rows: read these only, of a store that may be larger than memory; the checksum of the
                 whole is then not compared.
 
         Raises:
-            FileNotFoundError: nothing at `path`.
+            FileNotFoundError: nothing at `path`, or nothing that is complete.
             ValueError: it is damaged, or no explanation.
         """
-        return cls.from_xarray(storage.load(Path(path), rows))
+        return cls.from_xarray(storage.load(path, rows))
 
     def to_frame(self, output: str | None = None) -> "pd.DataFrame":
         """A line per instance, with its label as index, and a column per player: `phi`.

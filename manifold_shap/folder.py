@@ -7,11 +7,13 @@ code and nothing pickled is in it, and the model itself is not.
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 from torch import Tensor
 
+from manifold_shap._messages import check_text
 from manifold_shap._version import __version__
 from manifold_shap.guided import GuidedValue
 from manifold_shap.guided.fit import GuidedTask, guided_value
@@ -32,6 +34,7 @@ from manifold_shap.surrogate.distillation import disagreement
 from manifold_shap.surrogate.fit import surrogate_value
 from manifold_shap.surrogate.task import SurrogateTask
 from manifold_shap.tables.codebook import Codebook
+from manifold_shap.training.task import rebuilt
 from manifold_shap.vae import VAEImputer
 from manifold_shap.vae.fit import VAETask
 from manifold_shap.values import ImputedValue
@@ -59,7 +62,7 @@ def save(folder: str | Path, value: ModelValue, probe: Tensor, about: Mapping[st
     """
     from safetensors.torch import save_file
 
-    folder = Path(folder)
+    folder = Path(check_text("folder", folder))
     if folder.exists() and not (folder / _CONFIGURATION).is_file():
         raise FileExistsError(
             f"Expected no file or folder at {folder}, or one that an explainer was saved to; name "
@@ -97,7 +100,7 @@ def read(folder: str | Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    folder = Path(folder)
+    folder = Path(check_text("folder", folder))
     expected = f"Expected a folder that an explainer was saved to at {folder} but"
     if not (folder / _CONFIGURATION).is_file():
         raise FileNotFoundError(f"{expected} there is no {_CONFIGURATION}; name the folder.")
@@ -174,8 +177,7 @@ def _trained(
 ) -> ModelValue:
     described = plain["value"]
     of_settings, value_of = _TRAINED[described["kind"]]
-    task = of_settings(described["settings"])
-    task.load_state_dict(_network(tensors))
+    task = rebuilt(partial(of_settings, described["settings"]), _network(tensors))
     value = value_of(task, model, codebook)
     value.name = described["name"]
     return value
@@ -197,8 +199,7 @@ def _imputer(
     reference = tensors["reference"]
     if described["imputer"] != VAEImputer.name:
         return table_imputer(_CLASSICAL[described["imputer"]], codebook, reference)
-    task = VAETask(described["settings"])
-    task.load_state_dict(_network(tensors))
+    task = rebuilt(partial(VAETask, described["settings"]), _network(tensors))
     seen = codebook.encode(reference)
     vae = VAEImputer(task.network, seen, codebook.elements, **described["drawn"])
     imputer = TableImputer(codebook, vae, reference)

@@ -69,8 +69,8 @@ def averaged(explanations: Sequence["Explanation"]) -> "Explanation":
         ValueError: fewer than two, or explanations of other rows, players or outputs, in another
             output space, or sampled by the same seed.
     """
-    first = _checked(explanations)
-    count = len(explanations)
+    explanations = _checked(explanations)
+    first, count = explanations[0], len(explanations)
     phi = torch.stack([each.phi for each in explanations]).double()
     variance = torch.stack([each.standard_error for each in explanations]).double().square()
     mean, sampling = phi.mean(0), variance.sum(0) / count**2
@@ -121,12 +121,15 @@ def half_width(
     return torch.hypot(half, stats.t.ppf(0.5 + level / 2, FREEDOM) * learned)
 
 
-def _checked(explanations: Sequence["Explanation"]) -> "Explanation":
+def _checked(explanations: Sequence["Explanation"]) -> list["Explanation"]:
+    """The explanations, all with the players in the order of the first one."""
+    from manifold_shap.tables.features import in_order
+
     _check_type(explanations)
     first, *others = explanations
     for other in others:
         same: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
-            "players": (first.players.names, other.players.names),
+            "players": (_sorted(first), _sorted(other)),
             "outputs": (first.outputs, other.outputs),
             "output space": ((first.space,), (other.space,)),
             "instances": (first.instances, other.instances),
@@ -136,8 +139,13 @@ def _checked(explanations: Sequence["Explanation"]) -> "Explanation":
                 raise ValueError(
                     f"Expected explanations of the same {name} but got {one[:5]} and {two[:5]}."
                 )
-    _check_rows_and_seeds(explanations)
-    return first
+    found = [in_order(each, first.players.names) for each in explanations]
+    _check_rows_and_seeds(found)
+    return found
+
+
+def _sorted(explanation: "Explanation") -> tuple[str, ...]:
+    return tuple(sorted(explanation.players.names))
 
 
 def _check_type(explanations: Any) -> None:

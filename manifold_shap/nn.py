@@ -159,8 +159,13 @@ class MaskedLinear(nn.Module):
         self, x: Float[Tensor, "batch elements"], mask: Bool[Tensor, "batch m players"]
     ) -> Float[Tensor, "batch m outputs"]:
         if mask.shape[1] < _FOLD_FROM:
-            present = F.pad(mask.to(x.dtype), (0, self.players - mask.shape[2]))
-            inputs = torch.cat((x[:, None] * present[..., self.index], present), dim=-1)
+            # In the precision of the product from the start, and each array made once: in training
+            # this would take as long as the product otherwise.
+            x, absent = x.to(product_dtype(x)), self.players - mask.shape[2]
+            present = mask.to(x.dtype)
+            present = F.pad(present, (0, absent)) if absent else present
+            by_element = present if self._one_element_each else present[..., self.index]
+            inputs = torch.cat((x[:, None] * by_element, present), dim=-1)
             return F.linear(inputs, self.weight, self.bias)
         return self.of_terms(self.terms(x), mask)
 

@@ -1,7 +1,7 @@
 """Represents partial orders of the players: components that join one after the other."""
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from typing import Any
 
 import torch
@@ -162,9 +162,15 @@ def _check_components(components: Any, players: Players, constants: Collection[s
                 f"{[list(names) for names in components]}; leave the empty one out."
             )
     named = [name for component in components for name in component]
+    if odd := [name for name in named if not isinstance(name, Hashable)]:
+        raise TypeError(
+            "Expected the components of `ordering` to list names of players but got "
+            f"{shown(odd, 3)}; lists stand in no other list than `ordering` itself."
+        )
     check_known(named, [*players.names, *constants], "players in `ordering`")
     check_distinct(named, "players in `ordering`", "put each of them into one component")
-    left_out = [name for name in players.names if name not in set(named)]
+    there = set(named)
+    left_out = [name for name in players.names if name not in there]
     if left_out:
         raise ValueError(
             f"Expected `ordering` to name every player but it leaves out {shown(left_out)}; "

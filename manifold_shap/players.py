@@ -54,14 +54,14 @@ class Players:
 
     def __init__(self, names: Iterable[object], index: object, padding: Padding = None) -> None:
         self.names = tuple(str(name) for name in names)
+        if not self.names:
+            raise ValueError("Expected at least one player but got none; give rows an element.")
         check_distinct(
             self.names, "names of players", "number them, or let one player own their elements"
         )
-        given = as_labels("index", index)
-        owners = torch.unique(given)
-        if given.is_floating_point() or not torch.equal(
-            owners.cpu(), torch.arange(len(self.names))
-        ):
+        given = as_labels("index", index).cpu()
+        owners, every = torch.unique(given), torch.arange(len(self.names), device="cpu")
+        if given.is_floating_point() or not torch.equal(owners, every):
             raise ValueError(
                 f"Expected `index` to hold every integer from 0 to {len(self.names) - 1}, one per "
                 f"name in `names`, but got {owners.tolist()[:20]} for {len(self.names)} names."
@@ -69,6 +69,8 @@ class Players:
         self.index = given.long()
         self.padding = None if padding is None else check_number("padding", padding)
         self.by_row = padding is not None
+        # Whether each element of every row is a player of its own, in their order.
+        self._single = not self.by_row and torch.equal(self.index.flatten(), every)
         if self.by_row:
             _check_in_sequence(self)
 
@@ -79,14 +81,16 @@ class Players:
         >>> Players.of_elements((2, 2)).names
         ('x0', 'x1', 'x2', 'x3')
         """
-        if not isinstance(event, Sequence):
+        if isinstance(event, str) or not isinstance(event, Sequence):
             raise TypeError(f"Expected `event` to be a shape, such as (4,), but got {event!r}.")
+        for size in event:
+            check_whole("event", size, 0, fix="it is the shape of one row")
         count = math.prod(event)
         names = [f"x{i}" for i in range(count)] if names is None else list(names)
         if len(names) != count:
             raise ValueError(
                 f"Expected {count} names, one per element of shape {tuple(event)}, but got "
-                f"{len(names)}."
+                f"{len(names)}; name every element, or leave `names` out."
             )
         return cls(names, torch.arange(count).reshape(tuple(event)))
 
@@ -112,12 +116,10 @@ class Players:
             TypeError, ValueError: `count` is no whole number of at least 0.
         """
         count = check_whole("count", count, 0)
-        players = cls(
-            names if names is not None else [f"player {i}" for i in range(count)],
-            torch.arange(count),
-        )
-        players.index = torch.full(tuple(event), -1)
-        players.by_row = count > 0
+        names = [f"player {i}" for i in range(count)] if names is None else names
+        players = cls(names, torch.arange(count))
+        players.index = torch.full(tuple(event), -1, device="cpu")
+        players.by_row, players._single = count > 0, False
         return players
 
     @classmethod
@@ -211,8 +213,7 @@ class Players:
         length = check_whole("length", length)
         ends = [(k, min(k + length, shape[-1]) - 1) for k in range(0, shape[-1], length)]
         names = [f"time {a}-{b}" if a < b else f"time {a}" for a, b in ends]
-        index = (torch.arange(shape[-1]) // length).expand(shape).contiguous()
-        return cls(names, index, padding)
+        return cls(names, (torch.arange(shape[-1]) // length).expand(shape), padding)
 
     @classmethod
     def tokens(cls, length: int, padding: Padding = 0) -> "Players":
@@ -294,11 +295,14 @@ class Players:
     def expand(self, mask: Tensor) -> Tensor:
         """A mask over players `[..., players]` as a mask over input elements `[..., *event]`.
 
+        Where every element is a player of its own it is the mask itself, in another shape.
         Of padded rows the mask may be over the first players; elements of the others are `False`.
 
         Raises:
             ValueError: players that differ from row to row.
         """
+        if self._single:
+            return mask.reshape(*mask.shape[:-1], *self.event)
         index = self.index.to(mask.device)
         if not self.by_row:
             return mask[..., index]
@@ -326,9 +330,10 @@ def check_same_players(players: Players, what: str) -> Players:
 
 def _check_in_sequence(players: Players) -> None:
     """Raise ValueError where a row that ends early may lack a player but not all behind it."""
-    place = torch.arange(players.index.shape[-1]).expand(players.event).flatten()
-    begin = torch.zeros(len(players), dtype=torch.int64)
-    begin.scatter_reduce_(0, players.index.flatten().cpu(), place, "amin", include_self=False)
+    index = players.index.flatten()
+    place = torch.arange(players.event[-1], device="cpu").expand(players.event).flatten()
+    begin = index.new_zeros(len(players))
+    begin.scatter_reduce_(0, index, place, "amin", include_self=False)
     late = (begin.diff() < 0).nonzero()[:, 0].tolist()
     if late:
         one, other = players.names[late[0]], players.names[late[0] + 1]

@@ -59,15 +59,15 @@ def run(
         phi, error = reference(value, x, coalitions * len(value.players))
 
         def away(found: torch.Tensor) -> float:
-            return relative(found - phi, phi).mean().item()  # noqa: B023
+            return relative(found.cpu() - phi, phi).mean().item()  # noqa: B023
 
         errors = {"reference": relative(error, phi).mean().item(), "amortized": away(amortized(x))}
         for pairs in PAIRS:
             sampled = ms.permutation_shapley(value, x, permutations=2 * pairs)
             errors[f"{pairs} pairs"] = away(sampled.phi)
-        times = {"32-true": seconds({0: lambda: amortized(many)}, 5)[0]}  # noqa: B023
+        times = {"32-true": seconds({0: lambda: amortized(many)}, 5, on)[0]}  # noqa: B023
         amortized.value = value.in_precision("bf16-mixed")
-        times["bf16-mixed"] = seconds({0: lambda: amortized(many)}, 5)[0]  # noqa: B023
+        times["bf16-mixed"] = seconds({0: lambda: amortized(many)}, 5, on)[0]  # noqa: B023
         errors["amortized, bf16"] = away(amortized(x))
         found[name] = {
             "players": len(value.players),

@@ -42,12 +42,13 @@ def run(
     precisions: Sequence[str] = ("bf16-mixed", "32-true"),  # of the trainings
     goal: float = PUBLISHED,  # mean squared error
     data: str = "mnist",  # the data set
+    learning_rate: float = RATE,  # of the trainings whose errors are measured
 ) -> dict[str, Any]:
     """Steps per second of both sides, and trainings of more and more epochs."""
     trained = Trained(data, seed=0)
     ratios = [throughput(trained, epochs) for _ in range(repeats)]
     tried = {
-        precision: time_to_error(trained, precision, try_epochs, seeds, goal)
+        precision: time_to_error(trained, precision, try_epochs, seeds, goal, learning_rate)
         for precision in precisions
     }
     return {"throughput": ratios, "time_to_error": tried, "goal": goal}
@@ -67,9 +68,12 @@ def throughput(trained: Trained, epochs: int) -> dict[str, float]:
     return {"steps": steps, "bare": steps / plain, "ours": steps / ours}
 
 
-def fit(trained: Trained, epochs: int, precision: str, seed: int) -> ms.SurrogateValue:
+def fit(
+    trained: Trained, epochs: int, precision: str, seed: int, learning_rate: float = RATE
+) -> ms.SurrogateValue:
     trainer = {**CPU, "precision": precision}
-    return trained.surrogate(max_epochs=epochs, seed=seed, trainer=trainer)
+    settings = {"max_epochs": epochs, "seed": seed, "learning_rate": learning_rate}
+    return trained.surrogate(trainer=trainer, **settings)
 
 
 def bare(x: Tensor, target: Tensor, x_validation: Tensor, steps: int, epochs: int) -> float:
@@ -100,16 +104,23 @@ def bare(x: Tensor, target: Tensor, x_validation: Tensor, steps: int, epochs: in
     return error.item()
 
 
-def finished(trained: Trained, epochs: int, precision: str, seed: int) -> dict[str, float]:
+def finished(
+    trained: Trained, epochs: int, precision: str, seed: int, learning_rate: float = RATE
+) -> dict[str, float]:
     """Seconds of one whole training, and its error on the test split."""
-    value, seconds = timed(lambda: fit(trained, epochs, precision, seed))
+    value, seconds = timed(lambda: fit(trained, epochs, precision, seed, learning_rate))
     x = trained.data.x_test
     score = ms.mean_squared_error(value, x, ms.shapley_pairs(len(x), len(value.players), PAIRS))
     return {"seconds": seconds, "mse": score.mse, "standard_error": score.standard_error}
 
 
 def time_to_error(
-    trained: Any, precision: str, epochs: Sequence[int], seeds: int, goal: float
+    trained: Any,
+    precision: str,
+    epochs: Sequence[int],
+    seeds: int,
+    goal: float,
+    learning_rate: float = RATE,
 ) -> list[dict[str, Any]]:
     """Trainings of more and more epochs, until one is below the goal with every seed.
 
@@ -119,7 +130,7 @@ def time_to_error(
     for count in sorted(epochs):
         runs: list[dict[str, float]] = []
         while len(runs) < seeds and all(one["mse"] < goal for one in runs):
-            runs.append(finished(trained, count, precision, len(runs)))
+            runs.append(finished(trained, count, precision, len(runs), learning_rate))
         tried.append({
             "epochs": count,
             "seconds": statistics.median(one["seconds"] for one in runs),

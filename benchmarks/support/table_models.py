@@ -33,6 +33,31 @@ def fitted(name: str, frame: pd.DataFrame, labels: Tensor) -> Pipeline:
     return pipeline.fit(frame, labels.numpy())
 
 
+class Tabulated:
+    """A pipeline of `fitted` for frames of categories alone: what it makes of each is looked up.
+
+    Its outputs are those of the pipeline, which makes text of every cell.
+    """
+
+    def __init__(self, pipeline: Pipeline, frame: pd.DataFrame) -> None:
+        self._model = pipeline[-1]
+        start = frame.iloc[[0]]
+        self._start = pipeline[:-1].transform(start)[0]
+        self._changes, self._states = dict[Any, np.ndarray](), start.dtypes
+        for name, column in start.items():
+            codes = np.arange(len(column.cat.categories))
+            states = start.iloc[[0] * len(codes)].copy()
+            states[name] = pd.Categorical.from_codes(
+                codes, column.cat.categories, column.cat.ordered
+            )
+            self._changes[name] = pipeline[:-1].transform(states) - self._start
+
+    def __call__(self, frame: pd.DataFrame) -> np.ndarray:
+        assert frame.dtypes.equals(self._states)
+        made = self._start + sum(self._changes[name][frame[name].cat.codes] for name in frame)
+        return self._model.predict_proba(made)
+
+
 def plain(frame: pd.DataFrame) -> pd.DataFrame:
     """Numbers as floats, dates as minutes, and all else as text."""
     found: dict[Any, Any] = {}

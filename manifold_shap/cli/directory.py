@@ -4,8 +4,10 @@ Work in progress on `<name>` lives beside it in `<name>.partial`, so that an int
 leaves something that looks whole, and what was there before stays until the work is done.
 """
 
+import glob
 import json
 import math
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
@@ -15,7 +17,7 @@ from typing import Any
 from filelock import Timeout
 
 from manifold_shap.io import files
-from manifold_shap.io.files import remove, swap_in, write_whole
+from manifold_shap.io.files import recover, remove, swap_in, write_whole
 
 CONFIG, METRICS, SUMMARY = "config.json", "metrics.json", "summary.json"
 STORE, PLOTS = "explanations.zarr", "plots"
@@ -65,12 +67,22 @@ class Directory:
             raise type(error)(
                 error.errno,
                 f"Expected to be able to write runs to {self.path.parent} but cannot "
-                f"({error.strerror}); choose another place with runs_dir=...",
+                f"({os.strerror(error.errno or 0)}); choose another place with runs_dir=...",
             ) from error
         try:
+            self._recover()
             yield
         finally:
             lock.release()
+
+    def _recover(self) -> None:
+        """Tidy up what a command that was killed has left."""
+        for old in self.path.parent.glob(f".{glob.escape(self.path.name)}.*.old"):
+            if self.path.exists():
+                self._keep_explanations(old)
+        recover(self.path.parent, self.path.name, self.work.name)
+        for place in (self.path, self.path / PLOTS, self.work, self.work / PLOTS):
+            recover(place)
 
     @contextmanager
     def begin(
@@ -137,14 +149,19 @@ class Directory:
                 f"written into it ({'; '.join(changes[:4])}); train again."
             )
         old = swap_in(self.work, self.path)
-        if old is not None and not (old / CONFIG).exists():
-            # Explanations that needed no training, and are not outdated by this one.
-            for path in [*old.glob(f"{PLOTS}/*"), old / STORE, old / SUMMARY]:
-                place = self.path / path.relative_to(old)
-                if path.exists() and not place.exists():
-                    place.parent.mkdir(exist_ok=True)
-                    path.rename(place)
+        if old is not None:
+            self._keep_explanations(old)
         remove(old)
+
+    def _keep_explanations(self, old: Path) -> None:
+        """Keep explanations that needed no training, and are not outdated by this one."""
+        if (old / CONFIG).exists():
+            return
+        for path in [*old.glob(f"{PLOTS}/*"), old / STORE, old / SUMMARY]:
+            place = self.path / path.relative_to(old)
+            if path.exists() and not place.exists():
+                place.parent.mkdir(exist_ok=True)
+                path.rename(place)
 
     @cached_property
     def summary(self) -> dict[str, Any]:
@@ -195,7 +212,7 @@ def read_json(path: Path) -> dict[str, Any] | None:
         content = json.loads(path.read_text())
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError, IsADirectoryError):
         return {}
     return content if isinstance(content, dict) else {}
 

@@ -1,13 +1,11 @@
 """Explains test rows with what a run directory holds."""
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +16,11 @@ from manifold_shap._checks import check_whole
 from manifold_shap._messages import check_flag, check_text
 from manifold_shap._stored import StoredRows, sample_of
 from manifold_shap.amortized.explainer import load_amortized
-from manifold_shap.cli import registry, report
+from manifold_shap.cli import engines, registry, report
 from manifold_shap.cli.directory import STORE
 from manifold_shap.cli.games import basis_of, in_groups, make_games, on_simplex, ordering_of
 from manifold_shap.cli.run import Run
+from manifold_shap.estimators.audited import audited_shapley, usual_reference
 from manifold_shap.explanation import Explanation
 from manifold_shap.metrics import Score, mean_squared_error, shapley_pairs
 from manifold_shap.simplex.partition import Partition
@@ -32,6 +31,8 @@ from manifold_shap.values import ImputedValue, ValueFunction
 Settings = Mapping[str, Any]
 # Figures and tables of many rows show no more, and other value functions explain these only.
 _SHOWN_ROWS = 200
+# Rows of the receipt of an estimator that knows no errors of its own.
+_RECEIPT = 200
 # Test rows, pairs and draws on which value functions are compared: they tell them apart in seconds.
 _SCORED_ROWS, _PAIRS, _DRAWS = 500, 1000, 64
 
@@ -61,7 +62,7 @@ def explain(cfg: Any, given: Sequence[str] = ()) -> dict[str, Any]:
             chosen = games[run.name].select(settings["outputs"], sample_of(x)).outputs
             estimator = partial(estimator, outputs=chosen)
         about = report.announce(run, rows)
-        if "explainer" in estimator.keywords and settings["workers"] == 1:
+        if "explainer" in estimator.keywords:
             path = estimator.keywords["explainer"]  # Read once for all blocks.
             estimator = partial(estimator, explainer=load_amortized(path, games[run.name]))
         tree, schema = basis_of(run, games[run.name]), run.data.schema
@@ -78,8 +79,11 @@ def explain(cfg: Any, given: Sequence[str] = ()) -> dict[str, Any]:
         if streamed:
             finish = partial(_finished, tree=tree, schema=schema, made_by=about[run.name])
             block = partial(_block, estimator=estimator, finish=finish)
+            block = _with_receipt(block, games[run.name], settings["receipt"], len(rows))
             explanations[run.name], facts = stream(run, games[run.name], x, rows, block)
-            seconds[run.name] = len(rows[few]) / facts["instances_per_second"]
+            rate = facts["instances_per_second"]
+            # Where an interrupted call had explained all rows, this one measures nothing.
+            seconds[run.name] = len(rows[few]) / rate if rate else math.nan
         else:
             run.place(STORE, explanations[run.name].save)
             facts = facts_of(explanations[run.name], seconds[run.name])
@@ -91,7 +95,9 @@ def explain(cfg: Any, given: Sequence[str] = ()) -> dict[str, Any]:
 def check_settings(settings: Settings) -> None:
     """Raise what is wrong with settings that need no data to tell."""
     check_whole("block", settings["block"])
-    check_whole("workers", settings["workers"])
+    engines.check(settings["engine"])
+    if settings["receipt"] is not None:
+        check_whole("receipt", settings["receipt"], 0, fix="0 for none")
     for flag in ("resume", "asymmetric", "log_ratio_of_mean"):
         check_flag(flag, settings[flag])
     if settings["checkpoint"] is not None:
@@ -231,6 +237,22 @@ def _block(
     return finish(estimator(value, x, seed=seed, progress=False))
 
 
+def _with_receipt(
+    block: partial[Explanation], value: ValueFunction, receipt: int | None, rows: int
+) -> partial[Explanation]:
+    """What also measures its error on so many of all rows, about."""
+    estimator: partial[Explanation] = block.keywords["estimator"]
+    if receipt is None:
+        receipt = _RECEIPT if "explainer" in estimator.keywords else 0
+    if receipt == 0:
+        return block
+    own = {key: each for key, each in estimator.keywords.items() if key in ("ordering", "outputs")}
+    reference = partial(block.func, estimator=partial(usual_reference(value), **own))
+    reference = partial(reference, finish=block.keywords["finish"])
+    share = min(1.0, receipt / rows)
+    return partial(audited_shapley, estimator=block, share=share, reference=reference)
+
+
 def stream(
     run: Run,
     value: ValueFunction,
@@ -246,10 +268,8 @@ def stream(
     from manifold_shap.io.streaming import explain_rows
 
     settings, path = run.settings, run.directory.path / STORE
-    workers = settings["workers"]
     start = time.perf_counter()
-    pool = ProcessPoolExecutor(workers, get_context("spawn")) if workers > 1 else None
-    with pool or nullcontext():
+    with engines.executor(settings["engine"]) as executor:
         explained = explain_rows(
             path,
             value,
@@ -258,7 +278,7 @@ def stream(
             block=settings["block"],
             seed=settings["estimator"]["seed"],
             resume=settings["resume"],
-            executor=pool,
+            executor=executor,
             instances=rows,
             schema=run.data.schema,
             progress=run.progress,
@@ -279,4 +299,5 @@ def stream(
         "instances_resumed": len(rows) - explained,
         "largest_standard_error": torch.stack(errors).max().item(),
         "efficiency_gap": max(gaps),
+        **({} if shown.receipt is None else {"receipt": shown.receipt.summary}),
     }

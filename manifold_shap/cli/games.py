@@ -83,7 +83,7 @@ def in_precision(values: Games, precision: str) -> Games:
     if precision == "32-true":
         return values
     surrogates = {key: value for key, value in values.items() if isinstance(value, SurrogateValue)}
-    if not surrogates:
+    if not surrogates and precision != "auto":
         raise ValueError(
             f"Expected a surrogate for precision={precision} but got {list(values)}; leave "
             "`precision` out."

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from manifold_shap import plots, simplex
+from manifold_shap.cli import engines
 from manifold_shap.cli.directory import METRICS, PLOTS, STORE, SUMMARY, read_json, write_json
 from manifold_shap.data.base import TensorDataModule
 from manifold_shap.explanation import Explanation
@@ -239,7 +240,7 @@ def announce(run: "Run", rows: Sequence[int]) -> dict[str, dict[str, Any]]:
         listed = f"{few}, ..." if len(str(before)) > 100 else before
         print(f"Replacing the explanation of rows {listed} in {run.directory.path / STORE}")
     idle = ["resume=true"] if settings["resume"] else []
-    idle += [f"workers={settings['workers']}"] if settings["workers"] > 1 else []
+    idle += engines.typed(settings)
     if idle and len(rows) <= settings["block"]:
         print(
             f"No effect of {' and '.join(idle)}: {len(rows)} rows fit one block of "
@@ -334,6 +335,8 @@ def write(
     if half_trained:
         print(f"half-trained: {', '.join(half_trained)}")
     print(table(main, len(rows)))
+    if main.receipt is not None:
+        print(main.receipt)
     if tree is not None:
         print(tree)
     if scores:

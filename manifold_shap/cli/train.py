@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
@@ -71,7 +72,7 @@ def train(cfg: Any, sweep: Path | None = None, given: Sequence[str] = ()) -> dic
         cfg.classifier = OmegaConf.load(CONF / "classifier" / "random_forest_regressor.yaml")
     settings = registry.plain(cfg)
     run = Run(settings, sweep)
-    recipe = None if run.own_model else instantiate(cfg.classifier)
+    recipe = None if run.own_model else _recipe(cfg.classifier)
     check_flag("overwrite", settings["overwrite"])
     amortized = settings.get("amortized")
     if amortized is not None and not registry.makes(run.source.settings, SurrogateValue):
@@ -90,6 +91,22 @@ def train(cfg: Any, sweep: Path | None = None, given: Sequence[str] = ()) -> dic
             "What was finished is kept, and so is the best checkpoint of a training, if there is "
             "one: explain.py can use it, and the same command continues from here."
         ) from None
+
+
+def _recipe(classifier: Any) -> Any:
+    """The classifier of the settings, not yet trained.
+
+    Raises:
+        ValueError: there is no such class, or it refuses its settings.
+    """
+    try:
+        return instantiate(classifier)
+    except InstantiationException as error:
+        target = registry.code(classifier._target_)
+        raise ValueError(
+            f"Expected settings that {target.__name__} takes as `classifier` but: "
+            f"{error.__cause__ or error}"
+        ) from error
 
 
 def _check_one_process() -> None:

@@ -130,6 +130,9 @@ def _decoded(raw: bytes, encoding: str | None, found: Findings) -> tuple[str | N
     try:
         named = encoding or marked or "utf-8"
         return raw.decode(named), named.removesuffix("-sig")
+    except LookupError:
+        found.problem(f"Python knows no encoding {encoding!r}", "encoding")
+        return None, ""
     except UnicodeError as error:
         if encoding is not None or marked == "utf-16":
             found.problem(f"it is not in the encoding {named} ({error})", "encoding")

@@ -27,6 +27,9 @@ _WIDE = ("I", "F")
 # How names of pictures end.
 _ENDINGS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
 
+# What may be in them: by default Pillow reads PostScript, too, with a program that runs it.
+_FORMATS = ("JPEG", "PNG", "PPM", "BMP", "TIFF", "WEBP")
+
 # Bytes of rows up to which all pictures are kept in memory.
 _IN_MEMORY = 2**28
 # Processes that read pictures in a training, at most.
@@ -47,7 +50,7 @@ class _Reader(NamedTuple):
     color: bool
 
     def __call__(self, path: str) -> NDArray[np.uint8]:
-        with Image.open(path) as picture:
+        with Image.open(path, formats=_FORMATS) as picture:
             if picture.mode.startswith(_WIDE):
                 raise ValueError(f"it has more than eight bits a channel (mode {picture.mode})")
             whole = _on_white(ImageOps.exif_transpose(picture))

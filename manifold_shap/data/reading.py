@@ -9,6 +9,7 @@ import gzip
 import io
 import lzma
 import zipfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -32,6 +33,7 @@ MISSING = ("values", "drop_unlabelled", "drop_rows")
 BAD_LINES = ("refuse", "skip")
 _LEAST_ROWS = 10
 _OPENERS = {".gz": gzip.decompress, ".bz2": bz2.decompress, ".xz": lzma.decompress}
+_DAMAGED = (zlib.error, lzma.LZMAError, zipfile.BadZipFile, RuntimeError, NotImplementedError)
 _BINARY = {b"PAR1": "Parquet", b"ARROW1": "Feather"}
 _LISTS = ("drop", "keep", "categorical", "dates", "na_values")
 
@@ -138,6 +140,16 @@ class TableReader:
             sign = self.__dict__[name]
             if sign is not None and (not isinstance(sign, str) or len(sign) != 1):
                 raise ValueError(f"Expected `{name}` to be one character but got {sign!r}.")
+            if sign is not None and sign in '\r\n"\0':
+                raise ValueError(
+                    f"Expected `{name}` to be a character between cells but got {sign!r}, which "
+                    "stands for something else in such files."
+                )
+        if self.target is not None and self.target in self.drop:
+            raise ValueError(
+                f"Expected `target` to be a column that is kept but `drop` lists {self.target!r}; "
+                "take it out of there."
+            )
         for name in ("header", "day_first"):
             if self.__dict__[name] is not None:
                 check_flag(name, self.__dict__[name])
@@ -203,12 +215,9 @@ def read_cells_of(reader: TableReader) -> pd.DataFrame:
 
 def _cells(reader: TableReader, path: Path, found: Findings) -> Cells | None:
     """What the file holds, by the kind of file that its first bytes tell."""
-    raw = path.read_bytes()
-    if path.suffix in _OPENERS:
-        raw = _OPENERS[path.suffix](raw)
-    elif path.suffix == ".zip":
-        with zipfile.ZipFile(io.BytesIO(raw)) as archive:
-            raw = archive.read(archive.namelist()[0])
+    raw = _unpacked(path, found)
+    if raw is None:
+        return None
     kind = next((name for mark, name in _BINARY.items() if raw.startswith(mark)), None)
     if kind is not None:
         read = pd.read_parquet if kind == "Parquet" else pd.read_feather
@@ -220,11 +229,33 @@ def _cells(reader: TableReader, path: Path, found: Findings) -> Cells | None:
                 "installed; install it by `pip install 'manifold_shap[tables]'`, or save the "
                 "table as CSV."
             ) from error
+        except Exception as error:  # A damaged file makes pyarrow fail in any way.
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            found.problem(f"it begins as a {kind} file but cannot be read ({reason})", "path")
+            return None
         return Cells(frame, list(frame.columns), {}, kind)
     named = [reader.target or "", *reader.drop, *reader.keep, *reader.categorical, *reader.dates]
     skip = reader.bad_lines == "skip"
     own = (reader.separator, reader.decimal, reader.header, reader.encoding, skip)
     return read_cells(raw, Format(*own, tuple(reader.na_values)), named, found)
+
+
+def _unpacked(path: Path, found: Findings) -> bytes | None:
+    """The content of a file, or of the one in an archive; None if it is damaged."""
+    raw = path.read_bytes()
+    try:
+        if path.suffix in _OPENERS:
+            return _OPENERS[path.suffix](raw)
+        if path.suffix != ".zip":
+            return raw
+        with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+            names = [name for name in archive.namelist() if not name.endswith("/")]
+            if len(names) == 1:
+                return archive.read(names[0])
+        found.problem(f"it holds {len(names)} files, {shown(names, 5)}, not one table", "path")
+    except (OSError, EOFError, ValueError, *_DAMAGED) as error:
+        found.problem(f"it is no sound {path.suffix} file ({error})", "path")
+    return None
 
 
 def _check_names(reader: TableReader, cells: Cells, found: Findings) -> None:

@@ -147,7 +147,14 @@ def _read_npz(path: Path) -> SeriesOfFile:
             f"Expected `y` in {path} to hold a label for each of {len(x)} series but got shape "
             f"{y.shape}."
         )
-    x = x.astype(np.float32)
+    with np.errstate(over="ignore"):
+        narrow = x.astype(np.float32)
+    if beyond := int((np.isinf(narrow) & np.isfinite(x)).sum()):
+        raise ValueError(
+            f"Expected numbers in `x` of {path} that fit float32 (at most 3.4e38) but {beyond} do "
+            "not; correct them, or change the unit."
+        )
+    x = narrow
     ends = (~np.isnan(x).all(1) * np.arange(1, x.shape[2] + 1)).max(1)
     series = [own[:, :end] for own, end in zip(x, ends, strict=True)]
     if wrong := [k for k, own in enumerate(series) if not (own.size and np.isfinite(own).all())]:
@@ -177,7 +184,8 @@ def _labels(path: Path, y: np.ndarray) -> list[str]:
 def _arrays(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
     """The arrays `x` and `y`; no object is unpickled."""
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        # Of a path numpy would leave the file open where it is no archive.
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             if "x" not in arrays:
                 raise ValueError(f"it has {shown(arrays.files, 8)}, but no array 'x'")
             return arrays["x"], arrays.get("y")

@@ -1,5 +1,6 @@
 """Finds data files in local folders, and fetches them into the cache when they are not there."""
 
+import errno
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -7,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
+
+from manifold_shap._messages import check_text
 
 VARIABLE = "MANIFOLD_SHAP_DATA"
 _TIMEOUT_SECONDS = 60
@@ -42,7 +45,13 @@ def located(root: str | Path | None, path: str, is_folder: bool = False) -> Path
         FileNotFoundError: there is none.
         PermissionError: a folder is closed to the user.
     """
-    direct = Path(path).expanduser()
+    if "://" in str(path):
+        raise FileNotFoundError(
+            f"Expected the path of a {'folder' if is_folder else 'file'} but got the address "
+            f"{str(path)!r}; download it first."
+        )
+    # Unlike `Path.expanduser`, this leaves the home of a user that there is not as it is.
+    direct = Path(os.path.expanduser(check_text("path", path)))
     there = Path.is_dir if is_folder else is_file
     found = next(
         (each for each in (direct, *(p / path for p in places(root))) if there(each)), None
@@ -64,6 +73,10 @@ def is_file(path: Path) -> bool:
         return stat.S_ISREG(path.stat().st_mode)
     except (FileNotFoundError, NotADirectoryError):
         return False
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            return False
+        raise
 
 
 def missing(

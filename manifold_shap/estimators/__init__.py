@@ -1,6 +1,7 @@
 """Estimators: from any value function to Shapley values of every player and output."""
 
 from manifold_shap.estimators.adaptive import adaptive_shapley
+from manifold_shap.estimators.audited import audit, audited_shapley
 from manifold_shap.estimators.auto import auto_shapley
 from manifold_shap.estimators.coalition import coalition_shapley
 from manifold_shap.estimators.exact import exact_shapley
@@ -12,6 +13,8 @@ from manifold_shap.estimators.shapiq_game import to_shapiq
 
 __all__ = [
     "adaptive_shapley",
+    "audit",
+    "audited_shapley",
     "auto_shapley",
     "coalition_shapley",
     "exact_shapley",

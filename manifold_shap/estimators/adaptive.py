@@ -172,9 +172,9 @@ class _Contributions(Sampler):
 
     def _owners(self, rows: Tensor, numbers: range) -> Int64[Tensor, "rows samples"]:
         """The players to sample next, in ascending order."""
-        device, players = self.game.device, torch.arange(self.game.shape[1])
-        if numbers.start < self.least * len(players):
-            owner = torch.tensor(numbers, device=device) // self.least
+        device, players = self.game.device, self.game.shape[1]
+        if numbers.start < self.least * players:
+            owner = torch.arange(numbers.start, numbers.stop, device=device) // self.least
             return owner.repeat(len(rows), 1)
         counts = self.moments.counts[rows.to(device)]
         trace = diagonal(self.moments.variance(rows)).sum(-1) * counts
@@ -182,8 +182,11 @@ class _Contributions(Sampler):
         # contributions happened to be equal would otherwise never be sampled again.
         trace = trace.lerp(trace.mean(1, keepdim=True), counts.double().reciprocal())
         more = allocate(trace, counts, len(numbers))
-        every = players.to(device).expand_as(counts).flatten()
-        return every.repeat_interleave(more.flatten()).unflatten(0, (len(rows), -1))
+        every = torch.arange(players, device=device).expand_as(counts).flatten()
+        # Without its size, the host would wait for a device to know how many there are.
+        size = len(rows) * len(numbers)
+        owner = every.repeat_interleave(more.flatten(), output_size=size)
+        return owner.unflatten(0, (len(rows), -1))
 
     def _values(
         self,
@@ -263,7 +266,8 @@ def allocate(
         root = ((1 + 4 * trace / threshold).sqrt() - 1) / 2
         return (root.ceil().long() - counts).clamp(min=0)
 
-    high = gain(counts).amax(1, keepdim=True)
+    # Above the largest gain by more than rounding, so that no player has one that is larger.
+    high = gain(counts).amax(1, keepdim=True) * (1 + 1e-9)
     low = gain(counts + samples - 1).amax(1, keepdim=True)
     for _ in range(_HALVINGS):
         middle = low.sqrt() * high.sqrt()

@@ -20,8 +20,9 @@ from manifold_shap.explanation import Explanation
 from manifold_shap.ordering import Ordering
 from manifold_shap.values.selected import Outputs
 
-# Evaluations per player, in general, of large rows and of regressions with interactions, and where
-# contributions are linearized; and model rows that take hardly any time, if they are not large.
+# Evaluations per player, in general, of large rows, of drawn values and of regressions with
+# interactions, and where contributions are linearized; and model rows that take hardly any time, if
+# they are not large.
 _EVALUATIONS, _FEWER_EVALUATIONS = DEFAULT_COALITIONS, 64
 _EVALUATIONS_LINEARIZED = 128
 _LEAST_ROWS = 8192
@@ -95,7 +96,8 @@ def auto_shapley(
         x: rows to explain, `[instances, *event]`.
         evaluations: values of v per row, about (fewer, where a regression with interactions would
             fit more than 16,384); by default all where 8,192 model rows are enough, 64 for each
-            player in a regression with interactions, otherwise 256 for each, 128 where
+            player in a regression with interactions and along orders of more than 6 where values
+            are drawn (each is the mean over many model rows), otherwise 256 for each, 128 where
             contributions are linearized, or what 8,192 model rows are enough for. Of value
             functions with a smaller `batch_size`, whose rows are large, 64 for each player, or what
             one such batch is enough for. With `target_error`, the most.
@@ -147,7 +149,8 @@ def auto_shapley(
 def _usual_budget(game: Evaluator) -> int:
     """Evaluations per row where nobody says how many."""
     rows = min(_LEAST_ROWS, game.value.batch_size or _LEAST_ROWS)
-    each = _EVALUATIONS if rows == _LEAST_ROWS else _FEWER_EVALUATIONS
+    drawn = game.sampled and len(game.players) > _MOST_DRAWN
+    each = _FEWER_EVALUATIONS if rows < _LEAST_ROWS or drawn else _EVALUATIONS
     if linearization(game):
         each = _EVALUATIONS_LINEARIZED
     return max(each * (len(game.players) + 1), rows // game.draws)

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 from tqdm import tqdm
 
-from manifold_shap import _random
+from manifold_shap import _random, _stopping
 from manifold_shap._arrays import row_labels
 from manifold_shap._checks import check_whole
 from manifold_shap._memory import lacks_memory
@@ -274,6 +274,7 @@ class Evaluator:
         parts: list[tuple[slice, slice]] = []
         values, start, stop, built = None, 0, 0, keys
         while parts or stop < count:
+            _stopping.stop_if_asked()
             if not parts:
                 start, stop = stop, min(stop + self.rows_per_batch(len(x) * (each or 1)), count)
                 built = items(start, stop).expand(len(x), -1, -1)

@@ -94,8 +94,10 @@ class _NormalImputer(Imputer):
             return self._completions(x, mask, rows.unflatten(0, mask.shape[:2]))
         rows = given.new_empty(len(given), len(draws), elements)
         # Sorted, equal coalitions stand side by side and are factorised together.
-        for some in which.argsort().split(most):
-            first, last = int(which[some[0]]), int(which[some[-1]])
+        parts = which.argsort().split(most)
+        ends = [which[some[at]] for some in parts for at in (0, -1)]
+        # All at once, so that the host waits for a device once.
+        for some, (first, last) in zip(parts, torch.stack(ends).view(-1, 2).tolist(), strict=True):
             own = present[first : last + 1], which[some] - first
             rows[some] = self._complete(given[some], *own, numbers, position[some])
         return self._completions(x, mask, rows.unflatten(0, mask.shape[:2]))

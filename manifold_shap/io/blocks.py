@@ -1,5 +1,6 @@
 """Splits rows that may be in a file into blocks, with the labels of the rows."""
 
+import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -7,8 +8,19 @@ import numpy as np
 
 from manifold_shap._arrays import as_instances
 from manifold_shap._checks import check_rows, check_whole
+from manifold_shap._messages import way_to_rows
 from manifold_shap.io.files import digest
 from manifold_shap.players import Players
+
+
+def check_explained(found: Any) -> Any:
+    """What an estimator returned; TypeError if it is no explanation."""
+    if "with_labels" not in dir(found):
+        raise TypeError(
+            f"Expected `estimator` to return an `Explanation` but got {type(found).__name__}; "
+            "`ms.permutation_shapley` does, and a function of your own may end with a call of it."
+        )
+    return found
 
 
 class Blocks:
@@ -29,6 +41,11 @@ class Blocks:
     """
 
     def __init__(self, x: Any, size: int, labels: Any) -> None:
+        if isinstance(x, str | os.PathLike) or not hasattr(x, "__getitem__"):
+            raise TypeError(
+                f"Expected `x` to be rows that can be sliced but got {type(x).__name__}; "
+                f"{way_to_rows(x) or 'a tensor, an array or a data frame of numbers'}."
+            )
         self.x, shape = x, np.shape(x)
         self.size = check_whole("block", size, fix="1024 rows suit most tables")
         if not shape or shape[0] == 0:
@@ -36,11 +53,16 @@ class Blocks:
                 f"Expected `x` of shape (rows, *event), with at least one row, but got "
                 f"{tuple(shape)}; pass rows of the shape that `players` own."
             )
+        if not (labels is None or isinstance(labels, Iterable)):
+            raise TypeError(
+                f"Expected `instances` to list labels, one per row, but got {labels!r:.100}; leave "
+                "it out to have 0, 1, ..."
+            )
         self.labels = range(shape[0]) if labels is None else as_instances(labels)
         if len(self.labels) != shape[0]:
             raise ValueError(
                 f"Expected {shape[0]} labels in `instances`, one per row, but got "
-                f"{len(self.labels)}."
+                f"{len(self.labels)}; leave it out to have 0, 1, ..."
             )
 
     def __len__(self) -> int:

@@ -17,8 +17,14 @@ from uuid import uuid4
 
 import numpy as np
 import torch
-from filelock import BaseFileLock, FileLock, SoftFileLock
+from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
 from torch import Tensor
+
+from manifold_shap._messages import check_text
+
+# Names of what is being written, removed or replaced: its own, a number, and `.old` where it stood
+# there before.
+_BESIDE = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{32}(?P<old>\.old)?")
 
 
 def digest(*parts: Any) -> str:
@@ -78,8 +84,8 @@ def write_whole(path: str | Path, write: Callable[[Path], object]) -> None:
     'all of it'
     >>> place.cleanup()
     """
-    path = Path(path)
-    beside = path.with_name(f".{path.name}.{uuid4().hex}")
+    path = Path(check_text("path", path))
+    beside = _beside(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write(beside)
@@ -88,11 +94,7 @@ def write_whole(path: str | Path, write: Callable[[Path], object]) -> None:
         else:
             os.replace(beside, path)
     except OSError as error:
-        raise type(error)(
-            error.errno,
-            f"Could not write {path} ({error.strerror or error}); free some space or choose "
-            "another place. Nothing there was changed.",
-        ) from error
+        raise _unwritten(path, error) from error
     finally:
         remove(beside)
 
@@ -106,7 +108,7 @@ def swap_in(new: Path, path: Path) -> Path | None:
     Raises:
         OSError: it cannot be renamed; what stood at `path` is left as it was.
     """
-    old = path.with_name(f".{path.name}.{uuid4().hex}") if path.exists() else None
+    old = _beside(path, ".old") if path.exists() else None
     if old is not None:
         path.rename(old)
     try:
@@ -118,13 +120,59 @@ def swap_in(new: Path, path: Path) -> Path | None:
     return old
 
 
+def _unwritten(path: Path, error: OSError) -> OSError:
+    return type(error)(
+        error.errno,
+        f"Could not write {path} ({error.strerror or error}); free some space or choose another "
+        "place. Nothing there was changed.",
+    )
+
+
+def _beside(path: Path, suffix: str = "") -> Path:
+    return path.with_name(f".{path.name}.{uuid4().hex}{suffix}")
+
+
 def remove(path: Path | None) -> None:
-    """Remove a file or a directory, as far as there is one and it can be removed."""
+    """Remove a file or a directory, as far as there is one and it can be removed.
+
+    A directory is never seen in part: it loses its name first.
+    """
     if path is not None and path.is_dir() and not path.is_symlink():
+        if not _BESIDE.fullmatch(path.name):
+            with suppress(OSError):
+                path = path.rename(_beside(path))
         shutil.rmtree(path, ignore_errors=True)
     elif path is not None:
         with suppress(OSError):
             path.unlink()
+
+
+def recover(directory: Path, *names: str) -> None:
+    """Tidy up what a process that was killed has left of `write_whole`, `swap_in` and `remove`.
+
+    What stood at a path that is free now is put back, and all that is not whole goes. The caller
+    has the lock of those who write there.
+
+    Args:
+        directory: where they wrote.
+        names: of what, by default of anything.
+
+    >>> import tempfile
+    >>> place = tempfile.TemporaryDirectory()
+    >>> (Path(place.name) / f".notes.txt.{uuid4().hex}").touch()
+    >>> recover(Path(place.name))
+    >>> list(Path(place.name).iterdir())
+    []
+    >>> place.cleanup()
+    """
+    for path in sorted(directory.iterdir()) if directory.is_dir() else ():
+        found = _BESIDE.fullmatch(path.name)
+        if found is None or (names and found["name"] not in names):
+            continue
+        if found["old"] and not os.path.lexists(path.with_name(found["name"])):
+            path.rename(path.with_name(found["name"]))
+        else:
+            remove(path)
 
 
 def locked(path: Path, timeout: float = 0) -> BaseFileLock:
@@ -140,15 +188,20 @@ def locked(path: Path, timeout: float = 0) -> BaseFileLock:
     """
     lock: BaseFileLock = FileLock(path)
     while True:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        made = False
         try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            made = True
             lock.acquire(timeout=timeout)
             return lock
+        except Timeout:
+            raise
         except OSError as error:
             if error.errno in (errno.ENOLCK, errno.ENOTSUP):
                 lock = SoftFileLock(f"{path}.soft")
-            elif error.errno != errno.ENOENT:  # Whoever held it has removed the directory.
-                raise
+            # Otherwise whoever held it has removed the directory.
+            elif not (made and error.errno == errno.ENOENT):
+                raise _unwritten(path.parent, error) from error
 
 
 def save_checkpoint(path: str | Path, checkpoint: dict[str, Any]) -> None:
@@ -183,7 +236,7 @@ def load_checkpoint(path: str | Path, kind: str) -> dict[str, Any]:
         FileNotFoundError: no file is there.
         ValueError: the file is damaged, would run code, or holds something else.
     """
-    path = Path(path)
+    path = Path(check_text("path", path))
     expected = f"Expected {'an' if kind[0] in 'aeiou' else 'a'} {kind} checkpoint at {path} but"
     if not path.is_file():
         raise FileNotFoundError(f"{expected} no file is there; `train.py` writes one.")

@@ -8,10 +8,18 @@ each process reads once, without running code from it; a task carries the rest, 
 import io
 import pickle
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    wait,
+)
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple
 
 import torch
@@ -23,6 +31,8 @@ from manifold_shap.io.files import digest, load_checkpoint, save_checkpoint
 _LARGE = 4096
 # Calls whose arguments may be in memory at once, on their way to an executor.
 _MOST_SENT = 64
+# Threads that ask for an object at the same time wait for the first one to read it.
+_READING = Lock()
 # What is made again of the bytes of each kind.
 _KINDS: dict[str, Callable[[bytes], Any]] = {
     "bytes": bytes,
@@ -59,23 +69,28 @@ def refer(thing: Any, path: Path) -> Reference:
         raise TypeError(
             "Expected a value function and an estimator that can be sent to other processes but "
             f"pickle refuses: {error}. Define functions and classes at the top level of a module, "
-            "not as a lambda or inside another function (`functools.partial` can be sent); or give "
-            "no `executor`, or a `ThreadPoolExecutor`."
+            "not as a lambda or inside another function (`functools.partial` can be sent). "
+            "`explain_rows` with no `executor`, or with a `ThreadPoolExecutor`, sends nothing."
         ) from error
     numbers = {"tensors": pickler.tensors, "buffers": pickler.buffers}
     save_checkpoint(path, {"kind": "task", "hyper_parameters": {}, "state_dict": numbers})
     return Reference(path, digest(path.read_bytes()), file.getvalue())
 
 
-@lru_cache(maxsize=1)
 def load(reference: Reference) -> Any:
-    """The object that is referred to, read once: all tasks of a process share it.
+    """The object that is referred to, read once: all tasks and threads of a process share it.
 
     Raises:
         FileNotFoundError: this process does not see the file.
         ValueError: the file is damaged or another one, or a class or function cannot be imported
             here.
     """
+    with _READING:
+        return _load(reference)
+
+
+@lru_cache(maxsize=1)
+def _load(reference: Reference) -> Any:
     if not reference.path.exists():
         raise FileNotFoundError(
             f"Expected every worker process to see {reference.path} but one does not; those on "
@@ -93,8 +108,8 @@ def load(reference: Reference) -> Any:
         raise ValueError(
             "Expected every worker process to be able to import the functions and classes of the "
             f"value function and the estimator but one cannot: {error}. Define them in a module "
-            "(what is typed into a notebook is none); or give no `executor`, or a "
-            "`ThreadPoolExecutor`."
+            "that is installed where the processes run (what is typed into a notebook is none); "
+            "`explain_rows` with no `executor`, or with a `ThreadPoolExecutor`, sends nothing."
         ) from error
 
 
@@ -115,7 +130,11 @@ def call(reference: Reference, threads: int, given: bytes) -> Any:
 
 
 def results(calls: Iterator[Callable[[], Any]], executor: Executor | None) -> Iterator[Any]:
-    """Results of the calls, in the order in which they end; a bounded number waits at a time."""
+    """Results of the calls, in the order in which they end; a bounded number waits at a time.
+
+    Raises:
+        BrokenExecutor: the executor has cancelled calls, or lost them with its processes.
+    """
     if executor is None:
         yield from (call() for call in calls)
         return
@@ -128,6 +147,11 @@ def results(calls: Iterator[Callable[[], Any]], executor: Executor | None) -> It
                 return
             done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
             yield from (future.result() for future in done)
+    except CancelledError as error:
+        raise BrokenExecutor(
+            "Expected the executor to make all calls but it has cancelled some, as it does when it "
+            "is shut down or its scheduler is lost; give one that runs."
+        ) from error
     finally:
         for future in waiting:
             future.cancel()

@@ -1,12 +1,12 @@
-"""Turns explanations into labelled datasets and into zarr stores, and joins stores of blocks."""
+"""Turns explanations into labelled datasets, and these into zarr stores."""
 
 import json
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import nullcontext
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -14,7 +14,9 @@ from torch import Tensor
 
 from manifold_shap._arrays import Label, as_instances
 from manifold_shap._messages import shown
-from manifold_shap.io.files import digest, write_whole
+from manifold_shap.io.files import digest
+from manifold_shap.io.places import PARTS, Content, Place, place_of
+from manifold_shap.io.stores import FORMAT, UnsafeStoreError, check_codecs
 from manifold_shap.players import Players
 from manifold_shap.simplex.partition import Partition
 from manifold_shap.spaces import as_space
@@ -24,15 +26,14 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from manifold_shap.explanation import Explanation
-    from manifold_shap.tables.codebook import Codebook
 
-_FORMAT = "manifold_shap explanation"
 _TENSORS = ("phi", "standard_error", "base", "prediction", "x")
 _OPTIONAL = ("owners", "covariance", "degrees_of_freedom", "model_error")
 # How dates are written: the unit must not follow from the first ones.
-_TIMES = {"units": "microseconds since 1970-01-01", "dtype": "int64"}
+TIMES = {"units": "microseconds since 1970-01-01", "dtype": "int64"}
+LAZY: Any = {"chunks": None, "create_default_indexes": False}  # An index has all rows' labels.
 # Rows that are read at once where a store may be larger than memory.
-_ROWS_AT_ONCE = 4096
+ROWS_AT_ONCE = 4096
 
 
 def to_dataset(explanation: "Explanation") -> "xr.Dataset":
@@ -78,7 +79,7 @@ def to_dataset(explanation: "Explanation") -> "xr.Dataset":
             "players": np.array(explanation.players.names),
             "outputs": np.array(explanation.outputs),
         },
-        attrs={"format": _FORMAT}
+        attrs={"format": FORMAT}
         | {k: json.dumps(each) for k, each in attributes.items() if each is not None},
     )
 
@@ -89,16 +90,33 @@ def fields(dataset: "xr.Dataset") -> dict[str, Any]:
     Raises:
         ValueError: the dataset is none of its making.
     """
+    import xarray as xr
+
+    if not isinstance(dataset, xr.Dataset):
+        raise TypeError(
+            f"Expected a dataset of xarray but got {type(dataset).__name__}; "
+            "`explanation.to_xarray()` makes one, and `Explanation.load` reads a store."
+        )
     found = dataset.attrs.get("format")
-    if found != _FORMAT:
+    if found != FORMAT:
         raise ValueError(
             f"Expected a dataset written by Explanation.save but got one of variables "
             f"{shown(sorted(map(str, dataset.variables)))} and format {found!r}."
         )
+    try:
+        return _fields(dataset)
+    except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+        raise ValueError(
+            "Expected a dataset as Explanation.save wrote it but it is damaged "
+            f"({type(error).__name__}: {error}); make it again."
+        ) from error
+
+
+def _fields(dataset: "xr.Dataset") -> dict[str, Any]:
     schema, partition = (dataset.attrs.get(key) for key in ("schema", "partition"))
     return {
-        **{name: _tensor(dataset, name) for name in _TENSORS},
-        **{name: _tensor(dataset, name) if name in dataset else None for name in _OPTIONAL},
+        **{name: tensor_of(dataset, name) for name in _TENSORS},
+        **{name: tensor_of(dataset, name) if name in dataset else None for name in _OPTIONAL},
         "players": _players(dataset),
         "outputs": tuple(map(str, dataset["outputs"].values)),
         "space": as_space(**json.loads(dataset.attrs["space"])),
@@ -109,20 +127,26 @@ def fields(dataset: "xr.Dataset") -> dict[str, Any]:
     }
 
 
-def save(dataset: "xr.Dataset", path: Path) -> None:
-    """Write a zarr store, beside first and then renamed: never a partial one at `path`.
+def save(dataset: "xr.Dataset", path: str | Path | Place) -> None:
+    """Write a zarr store, beside first and then put in its place: never a partial one at `path`.
 
     Raises:
         FileExistsError: something that is not an explanation stands at `path`.
         OSError: no space or no permission; what stood at `path` is left as it was.
     """
-    check_replaceable(path)
-    dataset.attrs["sha256"] = _checksum(dataset)
-    # Version 2 of the format is the one that specifies text.
-    write_whole(path, lambda beside: dataset.to_zarr(beside, zarr_format=2, consolidated=True))
+    place = place_of(path)
+    check_replaceable(place)
+    checksum = dataset.attrs["sha256"] = checksum_of(dataset)
+
+    def write(beside: Path) -> dict[str, Any]:
+        # Version 2 of the format is the one that specifies text.
+        dataset.to_zarr(beside, zarr_format=2, consolidated=True)
+        return {"format": FORMAT, "sha256": checksum}
+
+    place.put(write)
 
 
-def load(path: Path, rows: slice | None = None) -> "xr.Dataset":
+def load(path: str | Path | Place, rows: slice | None = None) -> "xr.Dataset":
     """Read what `save` or `join` wrote.
 
     Args:
@@ -132,81 +156,56 @@ def load(path: Path, rows: slice | None = None) -> "xr.Dataset":
     Raises:
         FileNotFoundError: nothing stands at `path`.
         ValueError: it is no zarr store, or damaged.
+        OSError: no permission, or the store cannot be reached.
     """
+    place = place_of(path)
+    content = place.find()
+    while content is not None:
+        try:
+            return _read(place, content, rows)
+        except ValueError:
+            # Another call may have replaced it meanwhile, and removed what stood there.
+            now = place.find()
+            if now == content and (content.place / PARTS).read() is not None:
+                raise ValueError(
+                    f"Expected an explanation store at {place} but it holds tables; "
+                    "`pandas.read_parquet` reads them."
+                ) from None
+            if now == content:
+                raise
+            content = now
+    raise FileNotFoundError(
+        f"Expected an explanation at {place} but nothing is there; `Explanation.save` or "
+        "`explain_rows` writes one."
+    )
+
+
+def _read(place: Place, content: Content, rows: slice | None) -> "xr.Dataset":
+    """What stands at a place, all of it or some rows; ValueError if it is damaged."""
     import xarray as xr
 
-    if not path.exists():
-        raise FileNotFoundError(
-            f"Expected an explanation at {path} but nothing is there; `Explanation.save` or "
-            "`explain_rows` writes one."
-        )
+    expected = f"Expected a complete explanation store at {place} but"
+    whole = content.place.fetched if rows is None else lambda: nullcontext(content.place.zarr())
     try:
-        with xr.open_zarr(path, consolidated=True, chunks=None) as store:
-            dataset = store.isel(instances=rows or slice(None), missing_dims="ignore").load()
-        known, found = dataset.attrs.get("sha256"), None if rows else _checksum(dataset)
-    except PermissionError:
+        with whole() as files:
+            check_codecs(files, str(place))
+            with xr.open_zarr(files, consolidated=True, zarr_format=2, **LAZY) as store:
+                dataset = store.isel(instances=rows or slice(None), missing_dims="ignore").load()
+        found = checksum_of(dataset) if rows is None else None
+    except (PermissionError, UnsafeStoreError):
         raise
     except Exception as error:  # A damaged store makes zarr and xarray fail in any way.
         raise ValueError(
-            f"Expected a complete explanation store at {path} but it cannot be read "
-            f"({type(error).__name__}: {error}); write it again."
+            f"{expected} it cannot be read ({type(error).__name__}: {error}); write it again."
         ) from error
-    if found and dataset.attrs.get("format") == _FORMAT and known != found:
+    known = dataset.attrs.get("sha256")
+    wrong = (found or known) != known or content.manifest.get("sha256", known) != known
+    if dataset.attrs.get("format") == FORMAT and wrong:
         raise ValueError(
-            f"Expected a complete explanation store at {path} but some of its numbers, names or "
-            "attributes are not those that were saved; make it again with `explain.py` or "
-            "`Explanation.save`."
+            f"{expected} some of its numbers, names or attributes are not those that were saved; "
+            "make it again with `explain.py` or `Explanation.save`."
         )
     return dataset
-
-
-def join(parts: Sequence[Path], path: Path, settings: Mapping[str, Any]) -> None:
-    """Write one store with the rows of several, of which few are in memory at a time.
-
-    Args:
-        parts: stores that `save` wrote, in the order of their rows; all but the last have equally
-            many. Where some have a `covariance`, the others get one that is 0 or NaN.
-        path: where nothing is.
-        settings: of the whole, for its `made_by`. Of those of the parts, `evaluations` add up, and
-            of other numbers the largest counts.
-
-    Raises:
-        ValueError: a part is damaged or differs from the first in its names or attributes, or
-            what was written is not what is read back.
-        OSError: no space or no permission.
-    """
-    import xarray as xr
-    import zarr
-
-    first, made_by = load(parts[0]), dict[str, Any]()
-    size, with_covariance = len(first["phi"]), any((part / "covariance").exists() for part in parts)
-    codebook = _codebook(first)
-    at_once = max(1, _ROWS_AT_ONCE // size)
-    for number in range(0, len(parts), at_once):
-        blocks = [_alike(part, first, with_covariance) for part in parts[number : number + at_once]]
-        for block in blocks:
-            made_by = _merged(made_by, json.loads(block.attrs["made_by"]))
-            if codebook is not None:
-                _recode(block, codebook)
-        rule: Any = {"compat": "override", "join": "override", "combine_attrs": "override"}
-        several = xr.concat(blocks, "instances", data_vars="minimal", coords="minimal", **rule)
-        how: Any = {"append_dim": "instances"}
-        if number == 0:
-            by_row = {k: each for k, each in several.variables.items() if "instances" in each.dims}
-            chunks = {k: {"chunks": (size, *each.shape[1:])} for k, each in by_row.items()}
-            how = {"encoding": chunks}
-        several.to_zarr(path, zarr_format=2, consolidated=False, **how)
-        with xr.open_zarr(path, consolidated=False, chunks=None) as store:
-            written = store.isel(instances=slice(number * size, None)).load()
-        if not written.equals(several):
-            raise ValueError(f"Expected to read what was written to {path} but it differs.")
-    group = zarr.open_group(path, mode="r+", use_consolidated=False)
-    if codebook is not None:
-        group.attrs["schema"] = json.dumps(codebook.to_dict())
-    group.attrs["made_by"] = json.dumps({**made_by, **settings})
-    with xr.open_zarr(path, consolidated=False, chunks=None) as store:
-        group.attrs["sha256"] = _checksum(store)
-    zarr.consolidate_metadata(path, zarr_format=2)
 
 
 def differences(there: "xr.Dataset", here: "xr.Dataset", tolerance: float) -> list[str]:
@@ -217,9 +216,11 @@ def differences(there: "xr.Dataset", here: "xr.Dataset", tolerance: float) -> li
         tolerance: between numbers, relative to the largest one of a kind.
     """
     made, makes = (json.loads(dataset.attrs["made_by"]) for dataset in (there, here))
-    names = [name for name in dict.fromkeys([*made, *makes]) if name != "evaluations"]
+    names = [
+        name for name in dict.fromkeys([*made, *makes]) if name not in ("evaluations", "receipt")
+    ]
     changed = [name for name in names if made.get(name) != makes.get(name)]
-    if not _header(there).identical(_header(here)):
+    if not header_of(there).identical(header_of(here)):
         return [*changed, "players, outputs, output space or schema"]
     for name in ("phi", "base", "prediction"):
         old, new = there[name].values, here[name].values
@@ -229,19 +230,26 @@ def differences(there: "xr.Dataset", here: "xr.Dataset", tolerance: float) -> li
     return changed
 
 
-def check_replaceable(path: Path) -> None:
+def check_replaceable(path: str | Path | Place) -> None:
     """Raise FileExistsError if something that is not an explanation stands at `path`."""
     import zarr
 
-    if not path.exists():
+    place = place_of(path)
+    if place.is_free():
         return
     try:
-        ours = zarr.open_group(path, mode="r").attrs.get("format") == _FORMAT
+        content = place.find()
+        ours = content is not None and content.manifest.get("format") == FORMAT
+        if content is not None and not content.manifest:
+            group = zarr.open_group(content.place.zarr(), mode="r")
+            ours = group.attrs.get("format") == FORMAT
+    except PermissionError:
+        raise
     except Exception:  # Whatever it is, zarr cannot read it.
         ours = False
     if not ours:
         raise FileExistsError(
-            f"Expected {path} to be free or to hold an earlier explanation, but something else "
+            f"Expected {place} to be free or to hold an earlier explanation, but something else "
             "stands there; move it away or choose another path."
         )
 
@@ -254,17 +262,17 @@ def _labels(instances: Sequence[Label]) -> "xr.Variable":
     if labels.dtype.kind == "U":  # In a store, longer ones of later rows would be cut.
         labels = labels.astype(object)
     if instances and isinstance(instances[0], datetime):
-        return xr.Variable("instances", labels.astype("datetime64[us]"), encoding=_TIMES)
+        return xr.Variable("instances", labels.astype("datetime64[us]"), encoding=TIMES)
     return xr.Variable("instances", labels)
 
 
-def _tensor(dataset: "xr.Dataset", name: str) -> Tensor:
+def tensor_of(dataset: "xr.Dataset", name: str) -> Tensor:
     return torch.from_numpy(np.array(dataset[name].values))
 
 
 def _players(dataset: "xr.Dataset") -> Players:
     names = tuple(map(str, dataset["players"].values))
-    index = _tensor(dataset, "player_of_element")
+    index = tensor_of(dataset, "player_of_element")
     if "padding" in dataset.attrs:
         return Players(names, index, json.loads(dataset.attrs["padding"]))
     if bool((index < 0).any()):
@@ -272,7 +280,7 @@ def _players(dataset: "xr.Dataset") -> Players:
     return Players(names, index)
 
 
-def _checksum(dataset: "xr.Dataset") -> str:
+def checksum_of(dataset: "xr.Dataset") -> str:
     """Of every number, name and attribute: zarr reads a lost chunk as if it held zeros or NaN."""
     attributes = {key: entry for key, entry in dataset.attrs.items() if key != "sha256"}
     variables = sorted(dataset.variables.items(), key=lambda named: str(named[0]))
@@ -288,13 +296,14 @@ def _content(variable: "xr.Variable") -> Any:
         return list(map(str, variable.values.flat))
     if "instances" not in variable.dims:
         return variable.values
-    starts = range(0, len(variable), _ROWS_AT_ONCE)
-    return (variable[start : start + _ROWS_AT_ONCE].values for start in starts)
+    starts = range(0, len(variable), ROWS_AT_ONCE)
+    return (variable[start : start + ROWS_AT_ONCE].values for start in starts)
 
 
-def _header(dataset: "xr.Dataset") -> "xr.Dataset":
+def header_of(dataset: "xr.Dataset") -> "xr.Dataset":
     """What all blocks of rows have in common."""
     header = dataset.drop_dims("instances")
+    header = header.drop_indexes(list(header.xindexes))  # Datasets are read without.
     own = ("made_by", "sha256")
     header.attrs = {key: entry for key, entry in dataset.attrs.items() if key not in own}
     if "schema" in header.attrs:
@@ -302,46 +311,3 @@ def _header(dataset: "xr.Dataset") -> "xr.Dataset":
         # Each block has the values of its own rows.
         header.attrs["schema"] = {k: each for k, each in schema.items() if k != "vocabularies"}
     return header
-
-
-def _alike(part: Path, first: "xr.Dataset", with_covariance: bool) -> "xr.Dataset":
-    """A block of rows, checked to go with the first one; all have a covariance, or none."""
-    dataset = load(part).drop_encoding()
-    if dataset["instances"].dtype.kind == "M":
-        dataset["instances"].encoding = dict(_TIMES)
-    if not _header(dataset).identical(_header(first)):
-        raise ValueError(
-            f"Expected every block to have the players, outputs and attributes of the first one "
-            f"but {part} has others; an estimator gives the same ones for all rows."
-        )
-    if with_covariance and "covariance" not in dataset:
-        # Zero where the standard errors are, and unknown elsewhere.
-        error = dataset["standard_error"]
-        square = np.where(error == 0, error, np.nan)[..., None].repeat(error.sizes["outputs"], -1)
-        dataset["covariance"] = ((*error.dims, "outputs_too"), square)
-    return dataset
-
-
-def _codebook(dataset: "xr.Dataset") -> "Codebook | None":
-    schema = dataset.attrs.get("schema")
-    return codebook_of(schema_from(json.loads(schema)) if schema else None)
-
-
-def _recode(block: "xr.Dataset", codebook: "Codebook") -> None:
-    """Give the rows of a block the codes of a codebook, which learns their values by it."""
-    own = cast("Codebook", _codebook(block))
-    with warnings.catch_warnings():
-        # What training had none of was said when the rows were explained.
-        warnings.simplefilter("ignore", UserWarning)
-        codes = codebook.rows(own.frame(_tensor(block, "x")))
-    block["x"] = (block["x"].dims, codes.numpy())
-
-
-def _merged(known: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """How the rows of two explanations were made."""
-    both = {**other, **known}
-    for name in known.keys() & other.keys():
-        if isinstance(known[name], (int, float)) and isinstance(other[name], (int, float)):
-            join = sum if name in ("evaluations", "rows_far_outside") else max
-            both[name] = join((known[name], other[name]))
-    return both

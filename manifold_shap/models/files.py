@@ -1,6 +1,7 @@
 """Reads trained models from files, running no code from them."""
 
 import importlib
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,7 @@ def load_model(path: Any) -> Any:
             f"Expected a model file that ends in one of {list(_READERS)} but got {str(file)!r}."
         )
     if not file.is_file():
-        raise FileNotFoundError(f"Expected a model at {file} but no file is there.")
+        raise FileNotFoundError(f"Expected a model at {file} but no file is there; correct `path`.")
     library, read = _READERS[suffix]
     try:
         importlib.import_module(library)
@@ -110,6 +111,7 @@ def _is_sklearn_class(name: str) -> bool:
 def _xgboost(path: Path) -> Any:
     import xgboost
 
+    _check_whole_xgboost(path)
     booster = xgboost.Booster(model_file=path)
     # What an estimator has saved is read back as one: it keeps its best iteration.
     saved = booster.attr("scikit_learn") or ""
@@ -121,15 +123,35 @@ def _xgboost(path: Path) -> Any:
     return booster
 
 
+def _check_whole_xgboost(path: Path) -> None:
+    """Raise ValueError where xgboost would end this process: a file cut short, or nested deeply."""
+    content = path.read_bytes()
+    if path.suffix.lower() == ".json":
+        try:
+            json.loads(content)
+        except RecursionError as error:
+            raise ValueError("it nests without end") from error
+    elif not (content.startswith(b"{") and content.endswith(b"}")):
+        raise ValueError("it is cut short")
+
+
 def _lightgbm(path: Path) -> Any:
     import lightgbm
 
+    # Of a file that ends before, lightgbm reads what is not there, and this process may end.
+    content = path.read_bytes()
+    if not all(mark in content for mark in (b"end of trees", b"end of parameters")):
+        raise ValueError("it is cut short")
     return lightgbm.Booster(model_file=path)
 
 
 def _catboost(path: Path) -> Any:
     import catboost
 
+    # After four letters a file says how long its main part is; catboost takes its word for it.
+    content = path.read_bytes()
+    if len(content) < 8 or len(content) - 8 < int.from_bytes(content[4:8], "little"):
+        raise ValueError("it is cut short")
     return catboost.CatBoost().load_model(str(path))
 
 

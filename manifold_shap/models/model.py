@@ -108,11 +108,6 @@ class Model:
         """
         raw = self._raw(x)
         check_shape(raw, len(x), self.returns)
-        if raw.shape[1] != len(self.classes):
-            raise ValueError(
-                f"Expected {len(self.classes)} columns, one per name in `classes`, but the model "
-                f"returned {raw.shape[1]}."
-            )
         check_outputs(raw, self.returns)
         if not self._repeated:
             self._repeated = True
@@ -125,7 +120,15 @@ class Model:
             # A regression model of one output may give one number per row.
             single = outputs.ndim == 1 and self.returns == "values"
             parts.append(outputs[:, None] if single else outputs)
+            self._check_count(parts[-1])
         return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+    def _check_count(self, raw: Tensor) -> None:
+        if self.classes and raw.ndim == 2 and raw.shape[1] != len(self.classes):
+            raise ValueError(
+                f"Expected {len(self.classes)} columns, one per name in `classes`, but the model "
+                f"returned {raw.shape[1]}; it must return as many for any rows."
+            )
 
     def _rows(self, x: Tensor) -> Any:
         """What the model is given for a tensor, in memory of its own."""

@@ -97,7 +97,7 @@ def inferred(raw: Float[Tensor, "batch outputs"]) -> str:
 
 def check_shape(raw: Tensor, rows: int, returns: str | None) -> None:
     """Raise ValueError unless there is a row of outputs for every row, one for every class."""
-    if raw.ndim != 2 or raw.shape[0] != rows:
+    if raw.ndim != 2 or raw.shape[0] != rows or raw.shape[1] == 0:
         raise ValueError(
             "Expected the model to return a column for every class, of shape "
             f"({rows}, classes) for {rows} rows but got {tuple(raw.shape)}; for a regression, pass "

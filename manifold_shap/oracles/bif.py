@@ -52,6 +52,10 @@ def read_bif(path: str | Path) -> tuple[Variable, ...]:
         text = (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode()
         return check_network(_Reader(text).network())
     except (EOFError, OSError, zlib.error, UnicodeDecodeError) as error:
+        if isinstance(error, FileNotFoundError):
+            raise FileNotFoundError(
+                f"Expected a network at {path} but no file is there; correct `path`."
+            ) from error
         if isinstance(error, OSError) and not isinstance(error, gzip.BadGzipFile):
             raise
         raise ValueError(

@@ -167,7 +167,7 @@ def distance_to_true_shapley(
     for name, each in (("explanation", explanation), ("truth", truth)):
         if not isinstance(each, Explanation):
             raise TypeError(f"Expected `{name}` to be an explanation but got {each!r:.100}.")
-    _check_comparable(explanation, truth)
+    explanation = _comparable(explanation, truth)
     chosen = slice(None)
     if output is not None:
         position = output_position("output", output, truth.outputs)
@@ -194,8 +194,9 @@ def distance_to_true_shapley(
     )
 
 
-def _check_comparable(explanation: Explanation, truth: Explanation) -> None:
-    from manifold_shap.tables.features import other_rows
+def _comparable(explanation: Explanation, truth: Explanation) -> Explanation:
+    """The explanation with its players in the order of the truth's."""
+    from manifold_shap.tables.features import in_order, other_rows
 
     if explanation.phi.shape != truth.phi.shape:
         shapes = [tuple(each.phi.shape) for each in (truth, explanation)]
@@ -204,7 +205,7 @@ def _check_comparable(explanation: Explanation, truth: Explanation) -> None:
             f"{shapes[1]}; explain the same `x` with both."
         )
     for name, of_truth, found in (
-        ("players", truth.players.names, explanation.players.names),
+        ("players", _names(truth), _names(explanation)),
         ("outputs", truth.outputs, explanation.outputs),
     ):
         if of_truth != found:
@@ -212,8 +213,14 @@ def _check_comparable(explanation: Explanation, truth: Explanation) -> None:
                 f"Expected Shapley values of the truth's {name}, {shown(of_truth, 5)}, but got "
                 f"{shown(found, 5)}; give both value functions the same {name}."
             )
+    explanation = in_order(explanation, truth.players.names)
     if other_rows(explanation, truth):
         raise ValueError(
             "Expected Shapley values of the truth's rows but the `x` of the two differ; explain "
             "the same `x` with both, in the same order."
         )
+    return explanation
+
+
+def _names(explanation: Explanation) -> tuple[str, ...]:
+    return tuple(sorted(explanation.players.names))

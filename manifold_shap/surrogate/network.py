@@ -66,7 +66,7 @@ class SurrogateNetwork(nn.Module, ABC):
         self.game, owners = game, game.players.index
         self.register_buffer("x_mean", torch.zeros(owners.shape))
         self.register_buffer("x_scale", torch.ones(owners.shape))
-        self.register_buffer("index", owners, persistent=False)
+        self.register_buffer("index", owners.to(self.x_mean.device), persistent=False)
         self.players = len(game.players)
         by_channel = owners.flatten(1) if owners.ndim > 1 else owners[:, None]
         # Channels that come and go together share one channel of the mask.

@@ -134,7 +134,8 @@ class _Tokens(nn.Module):
         self, network: Transformer, x: Float[Tensor, "batch length"], mask: Tensor
     ) -> Float[Tensor, "pairs length width"]:
         known = self.vocabulary
-        if bool((x < 0).any()) or bool((x >= known).any()) or bool((x != x.round()).any()):
+        # One question, for which the host waits once.
+        if bool(((x < 0) | (x >= known) | (x != x.round())).any()):
             raise ValueError(
                 f"Expected tokens from 0 to {known - 1}, whole numbers, but got "
                 f"{x.amin().item():g} to {x.amax().item():g}; train the surrogate with as many "

@@ -92,14 +92,21 @@ class SurrogateValue(ModelValue):
         Half precision is faster where the hardware has it: `bf16-mixed` on processors with AMX or
         AVX-512 and on accelerators, `16-mixed` on CUDA only. It moves single values by about 0.3 %
         of their range, which is far less than what is drawn by tens of permutations leaves open;
-        sums over players are exact all the same: the anchors stay in single precision.
+        sums over players are exact all the same: the anchors stay in single precision. Explanations
+        say in which one they were made (`made_by["precision"]`), unless it is single precision.
+
+        Args:
+            precision: one of `PRECISIONS`, or `auto`: `bf16-mixed` where the hardware multiplies in
+                it, else `32-true`.
 
         Raises:
             ValueError: `precision` is not known, or the device has no products in it.
         """
+        if precision == "auto":
+            precision = "bf16-mixed" if _multiplies_in_bfloat16(self.device) else "32-true"
         if precision not in PRECISIONS:
             raise ValueError(
-                f"Expected `precision` to be one of {tuple(PRECISIONS)} but got {precision!r}."
+                f"Expected `precision` to be one of {(*PRECISIONS, 'auto')} but got {precision!r}."
             )
         if precision == "16-mixed" and self.device.type != "cuda":
             raise ValueError(
@@ -124,6 +131,9 @@ class SurrogateValue(ModelValue):
         none = torch.zeros(1, 1, len(self.players), dtype=torch.bool, device=self.device)
         found = [self.surrogate(some, none.expand(len(some), -1, -1))[:, 0] for some in parts]
         return torch.cat(found).float()
+
+    def in_full_precision(self) -> "SurrogateValue":
+        return self if self.precision == "32-true" else self.in_precision("32-true")
 
     def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
         with self.products():
@@ -158,3 +168,12 @@ class SurrogateValue(ModelValue):
                 return self.surrogate.linearized(encoded(x, self.schema), mask, chosen).float()
 
         return None if cost is None else Linearized(cost, around)
+
+
+def _multiplies_in_bfloat16(device: torch.device) -> bool:
+    """Whether the hardware has instructions for it: others emulate them, more slowly."""
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    if device.type != "cpu":
+        return False
+    return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())

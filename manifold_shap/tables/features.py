@@ -3,6 +3,7 @@
 import datetime
 import numbers
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -106,6 +107,31 @@ def other_rows(one: "Explanation", two: "Explanation") -> bool:
     if one.schema is None or two.schema is None or frames[0] is None or frames[1] is None:
         return False
     return any(_differ(frames[0][name], frames[1][name]) for name in one.players.names)
+
+
+def in_order(explanation: "Explanation", names: tuple[str, ...]) -> "Explanation":
+    """The same explanation with its players in the order of `names`, which are theirs.
+
+    Constant columns come behind the others: learned from other rows, which has no such column, a
+    value function has the same players in another order.
+
+        >>> from manifold_shap import as_value_function, exact_shapley
+        >>> x, players = torch.tensor([[1.0, 2.0]]), Players.of_elements((2,), ["a", "b"])
+        >>> def value(x, mask):
+        ...     return (x[:, None] * mask).sum(-1, keepdim=True)
+        >>> turned = in_order(exact_shapley(as_value_function(value, x, players), x), ("b", "a"))
+        >>> turned.players.names, turned.phi.flatten().tolist()
+        (('b', 'a'), [2.0, 1.0])
+    """
+    players = explanation.players
+    if players.names == names:
+        return explanation
+    order = torch.tensor([players.names.index(name) for name in names])
+    place = order.argsort()[players.index.clamp(min=0)].where(players.index >= 0, players.index)
+    by_player = ("phi", "standard_error", "model_error", "covariance")
+    found = {name: getattr(explanation, name) for name in by_player}
+    taken: Any = {name: each[:, order] for name, each in found.items() if each is not None}
+    return replace(explanation, players=Players(names, place, players.padding), **taken)
 
 
 def _differ(one: pd.Series, two: pd.Series) -> bool:

@@ -11,7 +11,7 @@ from jaxtyping import Int64
 from torch import Tensor
 
 from manifold_shap._checks import check_distinct, check_whole, to_tensor
-from manifold_shap._messages import check_flag, warn
+from manifold_shap._messages import check_flag, check_text, warn
 from manifold_shap.io.files import write_whole
 from manifold_shap.players import Players
 from manifold_shap.text.tokens import check_texts, ends_sentence, is_word, normalized, tokens_of
@@ -213,12 +213,18 @@ class Vocabulary:
             FileNotFoundError: no file is there.
             ValueError: it is damaged, or something else.
         """
+        path = Path(check_text("path", path))
+        if not path.is_file():
+            raise FileNotFoundError(
+                f"Expected a vocabulary at {path} but no file is there; `vocabulary.save` writes "
+                "one."
+            )
         try:
-            plain = json.loads(Path(path).read_text(encoding="utf-8"))
+            plain = json.loads(path.read_text(encoding="utf-8"))
             if plain["format"] != _FORMAT:
                 raise ValueError(f"its format is {plain['format']!r:.50}")
             return cls(plain["tokens"], plain["lowercase"])
-        except (AttributeError, LookupError, TypeError, ValueError) as error:
+        except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
             raise ValueError(
                 f"Expected a vocabulary in {path} but it is damaged, or something else "
                 f"({type(error).__name__}: {str(error).splitlines()[0]:.200}); write it again by "

@@ -202,12 +202,9 @@ def fit_classifier(
     Raises:
         TypeError: `recipe` is none of these, or does not suit the task.
     """
-    import skops.io
-    from sklearn.base import BaseEstimator, is_regressor
-
     directory = Path(directory)
     is_regression = data.task == "regression"
-    if is_regression and not (isinstance(recipe, BaseEstimator) and is_regressor(recipe)):
+    if is_regression and not _is_regressor(recipe):
         raise TypeError(
             f"Expected `classifier` to be a scikit-learn regressor for {data.name}, which is a "
             f"regression, but got {type(recipe).__name__}; choose for example "
@@ -223,6 +220,9 @@ def fit_classifier(
             f"`fit` and `predict_proba`, but got {type(recipe).__name__}; set `probability=True` "
             "where the class has that option."
         ) from error
+    # Networks are not kept by it, and it imports all of scikit-learn.
+    import skops.io
+
     start = time.perf_counter()
     x_train, _ = _encoded(data)
     if isinstance(x_train, StoredRows):
@@ -234,6 +234,12 @@ def fit_classifier(
     fit(x_train.flatten(1).numpy(), data.y_train.numpy())
     write_whole(directory / _ESTIMATOR, lambda beside: skops.io.dump(recipe, beside))
     return time.perf_counter() - start
+
+
+def _is_regressor(recipe: Any) -> bool:
+    from sklearn.base import BaseEstimator, is_regressor
+
+    return isinstance(recipe, BaseEstimator) and is_regressor(recipe)
 
 
 def load_classifier(directory: str | Path, data: "TensorDataModule") -> Model:
@@ -294,8 +300,9 @@ def _fit_network(
         task.network.standardise(some)
         held_out = x_validation, data.y_validation
         record = train(task, (x_train, data.y_train), held_out, options)
-    (directory / "best.ckpt").replace(directory / "model.ckpt")
+    # In this order: a training that is cut off in between begins anew, and misses no checkpoint.
     (directory / "last.ckpt").unlink()
+    (directory / "best.ckpt").replace(directory / "model.ckpt")
     return record["train_seconds"]
 
 

@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from filelock import Timeout
 
+from manifold_shap.io.files import locked, remove
 from manifold_shap.training.batches import Parts
+from manifold_shap.training.devices import is_first
 from manifold_shap.training.task import Task
 
 
@@ -41,6 +44,7 @@ def train(
     Raises:
         ValueError: the loss is not finite; settings that Lightning or this machine refuses; the
             directory holds another training, or not for all processes the same.
+        FileExistsError: another training is at work in the directory.
         OSError: no space for the checkpoints, or a process ended; the earlier ones stay.
         MemoryError: a batch takes more memory than there is; the earlier checkpoints stay.
         KeyboardInterrupt: on Ctrl-C; the best checkpoint so far stays in the directory.
@@ -49,10 +53,36 @@ def train(
 
     with tempfile.TemporaryDirectory() as scratch:
         directory = Path(options["directory"] or scratch)
-        kept, epochs, seconds = fit(task, rows, validation, directory, options)
+        with _only_one_in(directory):
+            kept, epochs, seconds = fit(task, rows, validation, directory, options)
     task.load_state_dict(kept["state_dict"])
     task.eval().cpu()
     return {"epochs": epochs, "train_seconds": seconds, "validation": kept["validation"]}
+
+
+@contextmanager
+def _only_one_in(directory: Path) -> Iterator[None]:
+    """Keep other trainings out of a directory; of several processes, the first one does.
+
+    Raises:
+        FileExistsError: another training is at work there.
+    """
+    if not is_first():
+        yield
+        return
+    path = directory / "lock"
+    try:
+        lock = locked(path)
+    except Timeout as error:
+        raise FileExistsError(
+            f"Expected to be the only training in {directory} but another one is at work in it; "
+            "wait until that is done, or choose another `directory`."
+        ) from error
+    try:
+        yield
+    finally:
+        remove(path)
+        lock.release()
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 import copy
 import logging
+import os
 import re
 import time
 import warnings
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import lightning as L
+from lightning.fabric.plugins import TorchCheckpointIO
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import (
     Callback,
@@ -25,7 +27,7 @@ from torch.optim.swa_utils import get_ema_multi_avg_fn
 from manifold_shap._memory import lacks_memory
 from manifold_shap._progress import progress_bar
 from manifold_shap._stored import reraise_worker_errors
-from manifold_shap.io.files import load_checkpoint
+from manifold_shap.io.files import load_checkpoint, save_checkpoint
 from manifold_shap.training.batches import Parts
 from manifold_shap.training.devices import broadcast_from_first, on_devices
 from manifold_shap.training.shell import Batches, Shell
@@ -129,7 +131,8 @@ def _translate_errors(directory: Path, size: int) -> Iterator[None]:
 def _unwritten(error: OSError, directory: Path) -> str:
     return (
         f"Could not write the checkpoints of the training to {directory} "
-        f"({error.strerror or error}); free some space or choose another place. The same call "
+        f"({os.strerror(error.errno) if error.errno else error}); free some space or choose "
+        "another place. The same call "
         "continues from the last one that was written."
     )
 
@@ -179,12 +182,24 @@ def _runner(
     try:
         # Batches are cut into the parts of several processes by their own sampler.
         always = {"num_sanity_val_steps": 0, **own, "use_distributed_sampler": False}
-        return L.Trainer(**{**silent, **usual, **always})
+        runner = L.Trainer(**{**silent, **usual, **always})
     except (MisconfigurationException, ImportError, RuntimeError, ValueError, TypeError) as error:
         raise ValueError(
             "Expected `trainer` settings that Lightning and this machine can run but got "
             f"{own}: {error}"
         ) from error
+    if type(runner.strategy.checkpoint_io) is TorchCheckpointIO:
+        runner.strategy.checkpoint_io = _WholeFiles()
+    return runner
+
+
+class _WholeFiles(TorchCheckpointIO):
+    """Writes a checkpoint beside its place; Lightning does in `/tmp`, often on another disk."""
+
+    def save_checkpoint(
+        self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None
+    ) -> None:
+        save_checkpoint(path, checkpoint)
 
 
 def _processes_to_start(runner: L.Trainer) -> int:

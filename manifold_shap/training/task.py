@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -11,9 +12,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.optim import lr_scheduler
+from torch.overrides import TorchFunctionMode
 
 from manifold_shap._checks import check_known, check_number, check_seed, check_whole
-from manifold_shap._messages import check_choice
+from manifold_shap._messages import check_choice, check_text
 from manifold_shap.io.files import load_checkpoint
 from manifold_shap.players import Players
 
@@ -120,6 +122,8 @@ def training_options(
     chosen["seed"] = check_seed(chosen["seed"])
     if chosen["patience"] is not None:
         chosen["patience"] = check_whole("patience", chosen["patience"])
+    if chosen["directory"] is not None:
+        check_text("directory", chosen["directory"])
     if chosen["weight_averaging"] is not None:
         decay = check_number("weight_averaging", chosen["weight_averaging"], low=0, below=1)
         chosen["weight_averaging"] = decay
@@ -233,6 +237,36 @@ def _plain(value: Any) -> Any:
 AnyTask = TypeVar("AnyTask", bound=Task)
 
 
+class _NoLargerThan(TorchFunctionMode):
+    """Refuses to make tensors of more elements: a few bytes of settings could ask for any size."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.most = most
+
+    def __torch_function__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        size = args[0] if args and isinstance(args[0], tuple | list) else args
+        if function is torch.empty and math.prod(size) > self.most:
+            raise ValueError(
+                f"its settings ask for a layer of shape {tuple(size)}, its weights do not"
+            )
+        return function(*args, **(kwargs or {}))
+
+
+def rebuilt(make: Callable[[], AnyTask], weights: Mapping[str, Tensor]) -> AnyTask:
+    """A task with the weights of a file; none of its layers may be larger than the largest weight.
+
+    Raises:
+        AttributeError, LookupError, TypeError, RuntimeError, ValueError: they do not fit together.
+    """
+    with _NoLargerThan(max((each.numel() for each in weights.values()), default=0)):
+        task = make()
+    task.load_state_dict(weights)
+    return task
+
+
 def load_task(
     path: str | Path,
     of: type[AnyTask],
@@ -258,8 +292,7 @@ def load_task(
     settings = checkpoint["hyper_parameters"]
     others = [] if more is None else more(settings)
     try:
-        task = of(settings, *others)
-        task.load_state_dict(checkpoint["state_dict"])
+        task = rebuilt(lambda: of(settings, *others), checkpoint["state_dict"])
     except (AttributeError, LookupError, TypeError, RuntimeError, ValueError) as error:
         reason = (str(error) or type(error).__name__).splitlines()[0]
         raise ValueError(

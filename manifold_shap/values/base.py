@@ -111,10 +111,8 @@ class ValueFunction(ABC):
         space: OutputSpace | None = None,
         classes: Sequence[str] = (),
     ) -> None:
-        self.players = players
-        self.outputs = tuple(outputs)
-        self.space = space or Identity()
-        self.classes = tuple(classes)
+        self.players, self.space = players, space or Identity()
+        self.outputs, self.classes = tuple(outputs), tuple(classes)
 
     def __repr__(self) -> str:
         drawn = f", {self.draws} draws" if self.draws > 1 else ""
@@ -173,10 +171,7 @@ class ValueFunction(ABC):
         return self.players.owners(x)
 
     def sampled_values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Estimate:
-        """Values of any coalitions, with what their draws leave open.
-
-        What it gives for empty and full ones is not used.
-        """
+        """Values of any coalitions (of empty and full ones unused), and what draws leave open."""
         proper = is_proper(mask)
         # A coalition that is asked for anyway stands in where the value is known.
         values = self.values(x, torch.where(proper[..., None], mask, mask[proper][0]), keys)
@@ -190,6 +185,10 @@ class ValueFunction(ABC):
 
     def to(self, device: torch.device | str) -> "ValueFunction":
         """Move the value function, its model included."""
+        return self
+
+    def in_full_precision(self) -> "ValueFunction":
+        """The same value function, computed without products in half precision."""
         return self
 
     @property

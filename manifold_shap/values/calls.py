@@ -61,7 +61,7 @@ def around(
     size = places.sum(-1)
     # The caller knows these values, and any proper coalition may stand in.
     first = torch.arange(players, device=mask.device) == 0
-    places[(size == 0) | (size == players)] = first
+    places = torch.where((size % players == 0)[..., None], first, places)
     flat, own = places.flatten(1, 2), keys.repeat_interleave(players + 1, 1)
     found = _in_calls(values, x, lambda start, stop: flat[:, start:stop], own, most)
     return found.unflatten(1, (-1, players + 1))

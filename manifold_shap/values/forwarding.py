@@ -1,5 +1,6 @@
 """Value functions that change something about another one, and leave the rest as it is."""
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -58,6 +59,11 @@ class ForwardingValue(ValueFunction):
         self.value.to(device)
         self.batch_size = self.value.batch_size
         return self
+
+    def in_full_precision(self) -> "ForwardingValue":
+        other = copy.copy(self)
+        other.value = self.value.in_full_precision()
+        return other
 
     @property
     def provenance(self) -> dict[str, Any]:

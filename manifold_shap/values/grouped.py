@@ -97,6 +97,12 @@ class GroupedValue(ForwardingValue):
     def provenance(self) -> dict[str, Any]:
         return {**super().provenance, "groups": len(self.players)}
 
+    def to(self, device: torch.device | str) -> "GroupedValue":
+        super().to(device)
+        if self._member is not None:
+            self._member = self._member.to(self.device)
+        return self
+
     def owners(self, x: Tensor) -> Int64[Tensor, "batch *event"]:
         if self._labels is None:
             return super().owners(x)

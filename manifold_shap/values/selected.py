@@ -97,6 +97,11 @@ class SelectedValue(ForwardingValue):
     def linearized(self, chosen: Int64[Tensor, " chosen"] | None = None) -> Linearized | None:
         return self.value.linearized(self.chosen if chosen is None else self.chosen[chosen])
 
+    def to(self, device: torch.device | str) -> "SelectedValue":
+        super().to(device)
+        self.chosen = self.chosen.to(self.device)
+        return self
+
     def _of(self, values: Float[Tensor, "*batch all"]) -> Float[Tensor, "*batch outputs"]:
         return values[..., self.chosen.to(values.device)]
 

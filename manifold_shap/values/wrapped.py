@@ -54,6 +54,11 @@ class CallableValue(ValueFunction):
                 f"rows with {m} coalitions each but got {tuple(values.shape)}; a single output is "
                 "`values[..., None]`."
             )
+        if values.shape[2] == 0:
+            raise ValueError(
+                f"Expected the value function to return at least one output but got shape "
+                f"{tuple(values.shape)}; a single output is `values[..., None]`."
+            )
         return values if values.is_floating_point() else values.float()
 
     def prediction(self, x: Tensor) -> Tensor:
@@ -124,7 +129,9 @@ def as_value_function(
 def _check_takes_coalitions(value: Any) -> None:
     """Raise TypeError unless it can be called with rows and a mask: a model takes rows alone."""
     what, reason = type(value).__name__, "cannot be called"
-    if callable(value):
+    # Of a module that is no network, such as an imputer, `forward` is the one of every module.
+    is_none = isinstance(value, nn.Module) and type(value).forward is nn.Module.forward
+    if callable(value) and not is_none:
         what = f"{value!r:.100}"
         try:
             known = inspect.signature(value.forward if isinstance(value, nn.Module) else value)

@@ -205,8 +205,9 @@ def test_what_is_not_there_is_refused_before_anything_runs(
     assert not list(tmp_path.iterdir())
 
 
-# Experiments whose results were not measured in full yet, or are in `benchmarks/README.md` alone.
-NOT_STORED = ("along", "vignettes")
+# Experiments whose results were not measured in full yet, or are in `benchmarks/README.md` alone;
+# "accelerator" is stored where there is a GPU.
+NOT_STORED = ("along", "vignettes", "accelerator")
 
 
 @pytest.mark.parametrize("name", reproduce.NAMES)

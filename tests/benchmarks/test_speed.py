@@ -19,8 +19,11 @@ from benchmarks.speed import (
     along,
     amortized,
     budget,
+    everyday,
     frames,
     imputers,
+    matched,
+    million,
     one_call,
     peers,
     rows,
@@ -104,6 +107,37 @@ def test_budget_in_small(
     assert (tmp_path / "budget.md").read_text().count("| digits, permutation, ") == 2
 
 
+def _two_classes(x: Tensor) -> Tensor:
+    return x[:, :2].softmax(-1)
+
+
+def test_a_million_rows_in_small(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = torch.randn(60, 4, generator=torch.Generator().manual_seed(0))
+    few: Any = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 3}}
+
+    def train(place: Path, **_: int) -> dict[str, float]:
+        value = ms.fit_surrogate(_two_classes, x, hidden=[16], **few)
+        explainer = ms.fit_amortized(value, x, hidden=[8], **few)
+        place.mkdir()
+        torch.save((value, explainer, ms.MarginalImputer(x), x[:1]), place / "trained.pt")
+        return {"surrogate": 1.0}
+
+    monkeypatch.setattr(million, "train", train)
+    monkeypatch.setattr(million, "in_own_process", lambda work, *given: work(*given))
+    sizes: dict[str, Any] = {"rows": 300, "receipt": 100, "others": 70, "block": 64}
+    found = run("speed/million", **sizes, parts=str(tmp_path / "parts"))
+    receipt, others = found["stream"]["receipt"], found["others"]
+    assert 90 <= receipt["rows"] <= 110
+    assert others["rows"] == 70
+    assert receipt["interval"][0] < 2 * others["relative_error"]
+    assert others["interval"][0] < 2 * receipt["relative_error"]
+    drawn = np.load(tmp_path / "parts" / "rows.npy")
+    assert len(np.unique(drawn, axis=0)) > 50
+    # Finished parts are not measured again.
+    monkeypatch.setattr(million, "stream", None)
+    assert run("speed/million", **sizes, parts=str(tmp_path / "parts")) == found
+
+
 @pytest.mark.parametrize("way", [scaling.ALONG, scaling.BY_MASKS])
 def test_a_point_counts_what_it_has_done(way: str) -> None:
     fixed = {"players": 6, "classes": 3, "rows": 2, "permutations": 4}
@@ -168,7 +202,7 @@ def test_training_in_small(run: Run, tmp_path: Path) -> None:
 def test_the_fewest_epochs_are_those_that_serve_every_seed(
     goal: float, epochs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def finished(own: Any, epochs: int, precision: str, seed: int) -> dict:
+    def finished(own: Any, epochs: int, precision: str, seed: int, rate: float) -> dict:
         return {"seconds": float(epochs), "mse": (1 + 0.2 * (seed == 1)) / epochs}
 
     monkeypatch.setattr(training, "finished", finished)
@@ -257,6 +291,26 @@ def test_rows_in_small(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert [(one["rows"], one["processes"]) for one in found["runs"]] == [(40, 1), (40, 2), (80, 2)]
     assert found["same_bytes"]
     assert "| same bytes | yes |" in (tmp_path / "rows.md").read_text()
+
+
+@pytest.mark.usefixtures("short_trainings")
+def test_engines_in_small(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engines = pytest.importorskip("benchmarks.speed.engines")
+    monkeypatch.setattr(
+        engines, "brief_surrogate", lambda _, epochs: trained.brief_surrogate("iris", 1)
+    )
+    # Workers in this process, of which none can be killed.
+    few = {
+        "processes": False,
+        "n_workers": 2,
+        "threads_per_worker": 1,
+        "dashboard_address": "127.0.0.1:0",
+    }
+    monkeypatch.setattr(engines, "cluster", lambda: engines.LocalCluster(**few))
+    found = run("speed/engines", rows=40, block=8, pairs=1, kills=0)
+    assert [one["workers"] for one in found["runs"]] == [1, 2]
+    assert found["same_bytes"]
+    assert "| kills | 0 |" in (tmp_path / "engines.md").read_text()
 
 
 def test_a_changed_byte_or_a_missing_file_is_seen(tmp_path: Path) -> None:
@@ -419,3 +473,38 @@ def test_abalone_is_tested_in_two_disjoint_parts(monkeypatch: pytest.MonkeyPatch
         assert len(x.unique(dim=0)) == 100
     sizes = [schema.decode(x)["size"][60:].round().tolist() for x, _, schema in parts]
     assert not set(sizes[0]) & set(sizes[1])
+
+
+def test_everyday_commands_are_timed_over_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[str]] = []
+
+    def python(words: list[str], place: Path, **settings: str) -> float:
+        asked.append(words)
+        return 2.0 if words == ["-c", everyday.TORCH] else 1.0 + len(words)
+
+    monkeypatch.setattr(everyday, "python", python)
+    monkeypatch.setattr(everyday, "steps_per_second", lambda spins, *_: float(spins) / 1000)
+    found = everyday.run(repeats=2)
+    assert found["starts"]["seconds"] == {"here": 2.0}
+    assert found["starts"]["train.py --help"] == {"here": 1.5}
+    # With results in a folder that is gone afterwards, and shown nowhere.
+    trained = [words for words in asked if words[0] == "train.py" and len(words) > 2]
+    assert trained
+    assert all(words[-1] == "progress=false" for words in trained)
+    assert found["demo"]["here"].keys() == {"alone", "busy"}
+    *_, threads = everyday.tables(found)
+    assert "0.0033" in str(threads.rows)
+
+
+def test_the_demo_that_is_timed_is_that_of_the_makefile() -> None:
+    first, second = everyday.demo_commands(everyday.HERE)
+    assert (first[0], second) == ("train.py", ["explain.py"])
+
+
+def test_auto_is_timed_at_the_error_of_permutations() -> None:
+    few: dict[str, Any] = {"rows": 30, "checked": 10, "budgets": [64, 8190], "threads": 1}
+    found = matched.measure(**few, precision="32-true")
+    assert found["error"] <= found["error of 64 pairs"]
+    assert found["rows per second"] > 0 < found["of 64 pairs"]
+    (table,) = matched.tables({"here": found, "there": found})
+    assert table.rows[0][-2] == 1.0

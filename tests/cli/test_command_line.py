@@ -176,6 +176,16 @@ def test_explaining_waits_for_nothing_that_only_trainings_need(digits: Path, cop
     assert not {"lightning", "sklearn", "skops", "torchvision"} & set(imported)
 
 
+def test_training_networks_imports_no_files_of_estimators(tmp_path: Path) -> None:
+    """These import all of scikit-learn, which takes longer than the training."""
+    code = "import runpy, sys; runpy.run_path('train.py', run_name='__main__'); print(*sys.modules)"
+    done = command("-c", code, f"runs_dir={tmp_path}", *QUICK, *SHORT)
+    assert done.returncode == 0, done.stderr
+    imported = done.stdout.splitlines()[-1].split()
+    assert "lightning" in imported
+    assert not {"skops", "sklearn.ensemble"} & set(imported)
+
+
 @pytest.mark.filterwarnings("default")
 def test_warnings_are_one_line(
     irises: Path, copied: Copy, typed: Callable[..., None], capsys: pytest.CaptureFixture[str]
@@ -217,6 +227,29 @@ for word in {["--help", *wrong]}:
     status, *said = shown.stderr.splitlines()
     assert (status, len(said)) == ("0", len(wrong))
     assert all("but got" in line for line in said)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="torch has another OpenMP there")
+@pytest.mark.parametrize(
+    ("given", "spins"),
+    [({}, "1000"), ({"GOMP_SPINCOUNT": "77"}, "77"), ({"OMP_WAIT_POLICY": "passive"}, "0")],
+)
+def test_threads_that_wait_leave_the_cores_to_others(
+    given: dict[str, str], spins: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As OpenMP has understood it, which it says when torch is imported."""
+    monkeypatch.delenv("GOMP_SPINCOUNT", raising=False)  # As a command in this process has set it.
+    code = """
+import sys
+from manifold_shap import cli
+sys.argv = ["train.py", "--help"]
+try:
+    cli.main_train()
+except SystemExit:
+    import torch
+"""
+    said = command("-c", code, **{"OMP_DISPLAY_ENV": "VERBOSE", **given}).stderr
+    assert f"GOMP_SPINCOUNT = '{spins}'" in said
 
 
 @pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -269,3 +302,43 @@ def test_an_installed_package_has_the_commands(digits: Path, tmp_path: Path) -> 
     assert composed.returncode == 0
     assert "name: surrogate" in composed.stdout
     assert not list(empty.iterdir())
+
+
+@pytest.mark.parametrize(
+    "at", ["manifold_shap.cli._check_typed", "hydra.main", "manifold_shap.cli._given"]
+)
+@pytest.mark.parametrize("masked", [False, True])
+def test_an_interruption_is_one_line_wherever_it_comes(
+    typed: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    at: str,
+    masked: bool,
+) -> None:
+    """Even where a library's way of ending raises an error of its own."""
+
+    def interrupt(*_: object, **__: object) -> None:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            if masked:
+                raise UnboundLocalError("f")
+
+    monkeypatch.setattr(at, interrupt)
+    with pytest.raises(SystemExit) as exit:
+        typed("explain")
+    assert exit.value.code == 130
+    assert capsys.readouterr().out == "Interrupted.\n"
+
+
+def test_a_full_disk_says_what_to_do(
+    failed: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device", "a/place")
+
+    monkeypatch.setattr("manifold_shap.cli.run.Run.__init__", full)
+    said = failed("explain", f"runs_dir={tmp_path}")
+    assert said.startswith(
+        "OSError: [Errno 28] No space left on device: 'a/place'; free some space"
+    )

@@ -239,8 +239,10 @@ def test_names_are_of_one_directory(tmp_path: Path, group: str, name: str) -> No
         ("compare=[gausian]", "did you mean 'gaussian'"),
         ("block=null", "`block` to be a whole number of at least 1 but got None"),
         ("block=0", "`block` to be a whole number of at least 1 but got 0"),
-        ("workers=0", "`workers` to be a whole number of at least 1 but got 0"),
-        ("workers=two", "`workers`"),
+        ("engine.workers=0", "`engine.workers` to be a whole number of at least 1 but got 0"),
+        ("engine.workers=two", "`engine.workers`"),
+        ("+engine.seconds=0", "`engine.seconds` to be a finite number above 0"),
+        ("+engine.address=5", r"`engine.address` to be text but got 5 \(int\)"),
         ("resume=no", "`resume` to be true or false but got 'no'"),
         ("asymmetric=no", "`asymmetric` to be true or false"),
         ("log_ratio_of_mean=no", "`log_ratio_of_mean` to be true or false"),
@@ -746,21 +748,42 @@ def test_an_interrupted_stream_is_gone_on_with(
     assert 0 < summary["instances_resumed"] < 40
 
 
+def test_a_stream_that_was_all_but_done_is_ended(
+    digits: Path, copied: Copy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No row is left to explain, and so no speed to be measured."""
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    place, words = copied(digits), ["instances=4", "block=2", "resume=true"]
+    with monkeypatch.context() as patched:
+        patched.setattr("manifold_shap.io.streaming._join", interrupt)
+        with pytest.raises(KeyboardInterrupt, match="4 of 4 rows"):
+            explain_digits(place, *words)
+    summary = explain_digits(place, *words, "compare=[marginal]")
+    assert summary["instances_resumed"] == 4
+    compared = read(place, "digits", "surrogate", "summary.json")["compared"]
+    assert compared["surrogate"]["seconds"] is None
+    assert compared["marginal"]["seconds"] > 0
+
+
 def contents(store: Path) -> dict[str, bytes]:
     """Every file of a directory, by its name in it."""
     files = [path for path in sorted(store.rglob("*")) if path.is_file()]
     return {str(path.relative_to(store)): path.read_bytes() for path in files}
 
 
-# Starts two interpreters; the law itself is tested where rows are streamed.
+# Start two interpreters each; the law itself is tested where rows are streamed.
 @pytest.mark.slow
-def test_two_workers_write_what_one_process_does(digits: Path, copied: Copy) -> None:
+@pytest.mark.parametrize("engine", ["processes", "dask"])
+def test_two_workers_write_what_one_process_does(digits: Path, copied: Copy, engine: str) -> None:
     place = copied(digits)
     store = place / "digits" / "surrogate" / "explanations.zarr"
     explain_digits(place, "instances=40", "block=8")
     before = contents(store)
     shutil.rmtree(store)
-    explain_digits(place, "instances=40", "block=8", "workers=2")
+    explain_digits(place, "instances=40", "block=8", f"engine={engine}", "engine.workers=2")
     assert contents(store) == before
 
 
@@ -768,8 +791,9 @@ def test_settings_without_effect_on_few_rows_are_named(
     digits: Path, copied: Copy, capsys: Said
 ) -> None:
     place = copied(digits)
-    explain_digits(place, "workers=2", "resume=true")
-    said = "No effect of resume=true and workers=2: 2 rows fit one block of 1024"
+    explain_digits(place, "engine.workers=2", "resume=true")
+    words = "resume=true and engine=processes engine.workers=2"
+    said = f"No effect of {words}: 2 rows fit one block of 1024"
     assert said in capsys.readouterr().out
     explain_digits(place)
     assert "No effect" not in capsys.readouterr().out

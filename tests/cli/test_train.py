@@ -263,6 +263,41 @@ def test_no_space_in_mid_training_says_so(
     train(place, *QUICK, *SHORT)
 
 
+def test_a_classifier_that_was_all_but_done_is_trained_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kill right after its checkpoint has got its name leaves no training to be continued."""
+    replace = Path.replace
+
+    def cut_off(self: Path, target: Path) -> Path:
+        replace(self, target)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", cut_off)
+        with pytest.raises(KeyboardInterrupt):
+            train_classifier(tmp_path, "data=iris")
+    train_classifier(tmp_path, "data=iris")
+
+
+def test_results_that_a_killed_command_was_replacing_are_back(tmp_path: Path) -> None:
+    number = "0" * 32
+    directory = Directory(tmp_path / "run")
+    (tmp_path / f".run.{number}.old" / "explanations.zarr").mkdir(parents=True)
+    with directory.locked():
+        assert (tmp_path / "run" / "explanations.zarr").exists()
+    # Explanations that needed no training are kept where the new results are in place already.
+    (tmp_path / "run").rename(tmp_path / f".run.{number}.old")
+    (tmp_path / "run" / "plots").mkdir(parents=True)
+    (tmp_path / "run" / "plots" / f".bar.png.{number}").touch()
+    write_json(tmp_path / "run" / "config.json", {"seed": 0})
+    with directory.locked():
+        found = {path.name for path in (tmp_path / "run").iterdir()}
+        assert found == {"explanations.zarr", "config.json", "plots"}
+        assert not list((tmp_path / "run" / "plots").iterdir())
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["run"]
+
+
 def test_runs_that_cannot_be_written_say_so(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(OSError, match=r"cannot.*runs_dir="):
@@ -463,6 +498,22 @@ def test_an_amortised_explainer_is_trained_once_and_used(amortized: Path, capsys
     found = explained(amortized, data="iris")
     assert found.efficiency_gap < 1e-5
     assert found.made_by["relative_error"] == pytest.approx(record["relative_error"])
+
+
+def test_streamed_amortised_values_come_with_a_receipt(amortized: Path, capsys: Said) -> None:
+    words = ["data=iris", "estimator=amortized", "instances=all", "compare=[]", "block=8"]
+    summary = explain(amortized, *words)
+    receipt = explained(amortized, data="iris").receipt
+    assert receipt is not None
+    assert summary["receipt"] == receipt.summary
+    # All of them, as there are fewer than 200.
+    assert receipt.rows == summary["instances"]
+    assert receipt.reference == "exact"
+    assert repr(receipt) in capsys.readouterr().out
+    summary = explain(amortized, *words, "receipt=0", "precision=auto")
+    assert "receipt" not in summary
+    with pytest.raises(ValueError, match="`receipt` to be a whole number of at least 0"):
+        explain(amortized, *words, "receipt=-1")
 
 
 def test_an_amortised_explainer_is_read_once_for_all_blocks(

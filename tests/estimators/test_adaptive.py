@@ -85,6 +85,13 @@ def test_players_who_do_not_vary_are_sampled_alike() -> None:
     assert more.tolist() == [[2, 5, 3]]
 
 
+def test_players_who_vary_alike_get_no_more_than_there_is() -> None:
+    # The gain 0.7267/(m(m + 1)) is rounded, and solved for m a little more than m comes out.
+    for number in torch.linspace(0.1, 1, 200, dtype=torch.float64):
+        trace, counts = number.expand(3, 10), torch.tensor([[2], [4], [6]]).expand(3, 10)
+        assert allocate(trace, counts, 4).sum(1).tolist() == [4, 4, 4]
+
+
 def random_covariance(rows: int, players: int, outputs: int, seed: int) -> Tensor:
     generator = torch.Generator().manual_seed(seed)
     root = torch.randn(rows, players, outputs, outputs, generator=generator, dtype=torch.float64)

@@ -29,7 +29,9 @@ def test_of_what_is_drawn_errors_are_known(
 ) -> None:
     explanation = ms.auto_shapley(*drawn(players), evaluations=evaluations)
     assert explanation.made_by["estimator"] == estimator
-    assert explanation.made_by["evaluations"] <= 2 * (evaluations or 256 * (players + 1))
+    # Each value is the mean over 64 model rows: 64 orders take long enough.
+    usual = (64 if estimator == "permutation" else 256) * (players + 1)
+    assert explanation.made_by["evaluations"] <= 2 * (evaluations or usual)
     assert (explanation.standard_error > 0).all()
 
 

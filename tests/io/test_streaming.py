@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from concurrent.futures import ThreadPoolExecutor as Threads
@@ -25,7 +26,7 @@ from torch import Tensor
 from torch.utils.data import TensorDataset
 
 import manifold_shap as ms
-from manifold_shap.io import files, streaming, transfer
+from manifold_shap.io import files, joined, places, streaming, transfer
 from manifold_shap.io import zarr as storage
 from manifold_shap.io.streaming import explain_rows
 from manifold_shap.tables.schema import Schema
@@ -351,9 +352,9 @@ def swap_and_stop(new: Path, path: Path) -> None:
 @pytest.mark.parametrize(
     ("module", "name", "stop"),
     [
-        (storage, "join", Stops(0)),
-        (streaming, "swap_in", Stops(0)),
-        (streaming, "swap_in", swap_and_stop),
+        (joined, "join", Stops(0)),
+        (places, "swap_in", Stops(0)),
+        (places, "swap_in", swap_and_stop),
     ],
 )
 def test_all_done_but_for_the_end(
@@ -440,6 +441,27 @@ def test_a_process_that_outlives_its_call_changes_nothing_of_a_later_one(
     with pytest.warns(UserWarning, match="Removed"):
         assert run(path, estimator=estimator) == len(ROWS)
     assert contents(path) == whole
+
+
+def test_a_call_that_is_cut_off_in_its_last_moment_is_resumed(
+    path: Path, whole: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its record goes whole: what is left of it would be called damaged."""
+
+    def cut_off(place: Path, **_: Any) -> None:
+        first = next(each for each in sorted(place.rglob("*")) if each.is_file())
+        first.unlink()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("shutil.rmtree", cut_off)
+        with pytest.raises(KeyboardInterrupt):
+            run(path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        run(path, resume=True)
+    assert contents(path) == whole
+    assert list(path.parent.iterdir()) == [path]
 
 
 def test_what_is_lost_in_mid_work_is_not_joined(path: Path, whole: dict[str, bytes]) -> None:

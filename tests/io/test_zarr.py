@@ -16,6 +16,7 @@ import zarr
 
 import manifold_shap as ms
 from manifold_shap.io import zarr as storage
+from manifold_shap.io.joined import join
 
 ROWS = torch.randn(10, 4, generator=torch.Generator().manual_seed(1))
 
@@ -93,7 +94,7 @@ def test_parts_are_joined_without_loss(tmp_path: Path, saved: Path, block: int) 
     for start, part in zip(range(0, 10, block), parts, strict=True):
         explanation[start : start + block].save(part)
     made_by = {"evaluations": explanation.made_by["evaluations"]}
-    storage.join(parts, tmp_path / "joined.zarr", made_by)
+    join(parts, tmp_path / "joined.zarr", made_by)
     joined, whole = (storage.load(path) for path in (tmp_path / "joined.zarr", saved))
     assert joined.identical(whole)
     assert (tmp_path / "joined.zarr" / "phi" / "0.0.0").exists()
@@ -113,7 +114,7 @@ def test_a_store_that_does_not_hold_what_was_written_is_not_finished(
     write = xr.Dataset.to_zarr
     monkeypatch.setattr(xr.Dataset, "to_zarr", torn)
     with pytest.raises(ValueError, match=r"to read what was written to .* but it differs"):
-        storage.join([store], tmp_path / "joined.zarr", {})
+        join([store], tmp_path / "joined.zarr", {})
 
 
 def test_differences_are_named(saved: Path) -> None:
@@ -132,6 +133,16 @@ def test_differences_are_named(saved: Path) -> None:
 
 
 TABLE = pd.DataFrame({"age": [1.5, 2.0, np.nan, 4.0] * 5, "town": [*"abcd"] * 5})
+
+
+def test_some_rows_are_read_without_the_labels_of_all(store: Path, tmp_path: Path) -> None:
+    parts = [store, Path(shutil.copytree(store, tmp_path / "more.zarr"))]
+    join(parts, tmp_path / "whole.zarr", {})
+    (tmp_path / "whole.zarr" / "instances" / "1").write_bytes(b"torn")
+    few = ms.Explanation.load(tmp_path / "whole.zarr", slice(2, 5))
+    assert few.instances == (2, 3, 4)
+    with pytest.raises(ValueError, match="cannot be read"):
+        ms.Explanation.load(tmp_path / "whole.zarr")
 
 
 def of_table(rows: slice, frame: Any = TABLE) -> ms.Explanation:
@@ -167,7 +178,7 @@ def test_blocks_of_a_frame_are_joined(tmp_path: Path) -> None:
     for start in (0, 2, 4):
         parts.append(tmp_path / f"{start}.zarr")
         of_table(slice(start, start + 2)).save(parts[-1])
-    storage.join(parts, tmp_path / "whole.zarr", {})
+    join(parts, tmp_path / "whole.zarr", {})
     found, whole = ms.Explanation.load(tmp_path / "whole.zarr"), of_table(slice(0, 6))
     assert found.features().equals(whole.features())
     assert torch.equal(found.phi, whole.phi)

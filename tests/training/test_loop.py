@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+from manifold_shap.io.files import locked
 from manifold_shap.training.loop import seeded
 from manifold_shap.training.shell import Shell
 from tests.training.test_task import fit, line
@@ -89,3 +90,73 @@ def test_the_global_generator_is_left_alone() -> None:
         torch.rand(4)
     fit()
     assert torch.equal(torch.random.get_rng_state(), state)
+
+
+def test_a_directory_is_of_one_training_at_a_time(tmp_path: Path) -> None:
+    lock = locked(tmp_path / "lock")
+    with pytest.raises(FileExistsError, match=r"only training in .* choose another `directory`"):
+        fit(directory=tmp_path)
+    lock.release()
+    # What is left of one that was killed is in no way.
+    assert torch.equal(line(fit(directory=tmp_path)), line(fit()))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["best.ckpt", "last.ckpt"]
+
+
+def test_checkpoints_are_not_written_elsewhere_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From another disk they would be moved byte by byte, and a kill would leave them cut off."""
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("tempfile.mkstemp", refuse)
+    fit(directory=tmp_path)
+    assert (tmp_path / "last.ckpt").exists()
+
+
+def test_a_full_disk_is_told_in_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, write: Any) -> None:
+        raise OSError(28, f"Could not write {path} (No space left on device); free some space.")
+
+    monkeypatch.setattr("manifold_shap.io.files.write_whole", full)
+    with pytest.raises(OSError, match=r"the checkpoints .* free some space") as raised:
+        fit(directory=tmp_path)
+    assert str(raised.value).count("free some space") == 1
+
+
+def test_steps_leave_nothing_behind_in_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each call of `torch.manual_seed` is kept, with its traceback, until CUDA is first used."""
+    counts = []
+    for epochs in (1, 3):
+        calls: list[int] = []
+        with monkeypatch.context() as patched:
+            patched.setattr(torch, "manual_seed", calls.append)
+            fit(max_epochs=epochs)
+        counts.append(len(calls))
+    assert counts[0] == counts[1]
+
+
+def test_a_layer_that_draws_gets_numbers_by_the_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[float] = []
+    plain = Shell.training_step
+
+    def noting(self: Shell, batch: Any, batch_idx: int) -> Any:
+        def loss(batch: Any, generator: torch.Generator) -> torch.Tensor:
+            drawn.append(torch.rand(()).item())
+            return own(batch, generator)
+
+        own = self.task.loss
+        monkeypatch.setattr(self.task, "loss", loss)
+        return plain(self, batch, batch_idx)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Shell, "training_step", noting)
+        fit(max_epochs=1)
+        first = len(drawn)
+        torch.rand(3)
+        fit(max_epochs=1)
+    assert drawn[:first] == drawn[first:]
+    assert len(set(drawn)) == first > 3

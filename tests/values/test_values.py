@@ -452,6 +452,16 @@ def test_precisions_that_there_are(make_value: MakeValue) -> None:
         value.in_precision("16-mixed")
 
 
+@pytest.mark.parametrize("supported", [True, False])
+def test_the_hardware_decides_on_the_precision(
+    make_value: MakeValue, monkeypatch: pytest.MonkeyPatch, supported: bool
+) -> None:
+    for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"):
+        monkeypatch.setattr(torch.cpu, name, lambda: supported)
+    value = make_value("surrogate").in_precision("auto")
+    assert value.precision == ("bf16-mixed" if supported else "32-true")
+
+
 def test_an_imputed_value_may_know_the_table_of_its_rows() -> None:
     frame = pd.DataFrame({"age": [30.0, 40, 50, 20], "colour": ["red", "blue", "green", "red"]})
     schema = ms.Schema.fit(frame)

@@ -1,0 +1,312 @@
+"""On CUDA everything gives the numbers that it gives on the CPU."""
+
+import copy
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.testing import assert_close
+
+import manifold_shap as ms
+from manifold_shap.coalitions import nested, toggled
+from manifold_shap.imputers.base import Completions
+from manifold_shap.surrogate.convolution import Convolution
+from manifold_shap.surrogate.game import GameShape
+from manifold_shap.surrogate.network import SurrogateNetwork
+from manifold_shap.surrogate.perceptron import Perceptron
+from manifold_shap.surrogate.transformer import Transformer
+from manifold_shap.values.model import model_for, reference_outputs
+from tests.examples import (
+    ESTIMATORS,
+    IMPUTERS,
+    REMOVERS,
+    VALUES,
+    Estimator,
+    Linear,
+    Made,
+    amortized,
+    imputed,
+    normal,
+)
+
+Cuda = Callable[[], AbstractContextManager[Any]]
+
+
+def there(given: Any) -> Any:
+    """A copy of a tensor on CUDA; all else as it is."""
+    return given.to("cuda") if isinstance(given, Tensor) else given
+
+
+def compare(cuda: Cuda, here: Any, moved: Any, *given: Any, tolerance: float = 2e-3) -> None:
+    """The same call here and there: a tensor that lies there, with the same numbers."""
+    expected = here(*given)
+    with cuda():
+        found = moved(*map(there, given))
+        assert found.device.type == "cuda"
+        found = found.cpu()
+    assert_close(found, expected, rtol=tolerance, atol=tolerance)
+
+
+# -- value functions ---------------------------------------------------------------------------
+
+
+def asked(made: Made) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Rows with equally many players, coalitions, orders, and keys of three of each."""
+    counts = made.value.counts(made.x)
+    x, players = made.x[counts == counts[0]], int(counts[0])
+    generator = torch.Generator().manual_seed(0)
+    mask = torch.rand(len(x), 3, players, generator=generator) < 0.5
+    mask[..., 0], mask[..., 1] = True, False
+    orders = torch.rand(len(x), 3, players, generator=generator).argsort(-1)
+    return x, mask, orders, torch.arange(3 * len(x)).reshape(len(x), 3)
+
+
+@pytest.mark.parametrize("name", VALUES)
+@torch.no_grad()
+def test_values(name: str, cuda: Cuda) -> None:
+    made = VALUES[name]()
+    here, moved = made.value, copy.deepcopy(made.value)
+    with cuda():
+        moved.to("cuda")
+        assert moved.device.type == ("cuda" if made.moves else "cpu")
+    x, mask, orders, keys = asked(made)
+    compare(cuda, here.prediction, moved.prediction, x)
+    compare(cuda, here.base, moved.base, x)
+    compare(cuda, here.values, moved.values, x, mask, keys)
+    compare(cuda, here.values_along, moved.values_along, x, orders, keys)
+    compare(cuda, lambda *of: _around(here, *of), lambda *of: _around(moved, *of), x, mask, keys)
+    if linear := here.linearized():
+        with cuda():
+            other = moved.linearized()
+        assert other is not None
+        compare(cuda, linear.values_around, other.values_around, x, mask, keys)
+
+
+def _around(value: ms.ValueFunction, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+    """Values of a coalition, and of those around it that are neither empty nor full."""
+    proper = toggled(mask).sum(-1, keepdim=True) % mask.shape[2] != 0
+    return torch.where(proper, value.values_around(x, mask, keys), 0.0)
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_a_value_function_takes_rows_of_any_device(name: str, cuda: Cuda) -> None:
+    made = VALUES[name]()
+    moved, players = copy.deepcopy(made.value), len(made.value.players)
+    mask = torch.eye(players, dtype=torch.bool).expand(len(made.x), -1, -1)
+    mask = torch.cat((mask, mask[:, :1] | True, mask[:, :1] & False), 1)
+    expected = made.value.estimate(made.x, mask)
+    for move in (there, lambda x: x):
+        with cuda():
+            found = moved.to("cuda").estimate(move(made.x), move(mask))
+            home = [part.cpu() for part in found]
+        for part, known in zip(home, expected, strict=True):
+            assert_close(part, known, rtol=2e-3, atol=2e-3, equal_nan=True)
+
+
+# -- imputers ----------------------------------------------------------------------------------
+
+
+def rows_of(completed: Completions) -> Tensor:
+    """Rows beside weights, effective draws and corrections, where there are any."""
+    parts = [completed.rows.flatten(1).double()]
+    for part in completed[1:4]:
+        if part is not None:
+            parts.append(part.flatten(1).exp().double())
+    return torch.cat(parts, 1)
+
+
+def all_of(parts: Iterator[Completions]) -> Tensor:
+    return torch.cat([rows_of(part) for part in parts], 1)
+
+
+@pytest.mark.parametrize("name", [*IMPUTERS, *REMOVERS])
+@torch.no_grad()
+def test_completions(name: str, cuda: Cuda) -> None:
+    here = {**IMPUTERS, **REMOVERS}[name]()
+    moved, players = copy.deepcopy(here), len(here.players)
+    with cuda():
+        moved.to("cuda")
+        assert moved.device.type == "cuda"
+    x = here.reference[:2].expand(2, *here.players.event).clone()
+    mask = (torch.arange(players) < torch.tensor([0, players, 1, players // 2])[:, None]).expand(
+        2, -1, -1
+    )
+    keys = torch.arange(8).reshape(2, 4)
+    compare(
+        cuda,
+        lambda *of: rows_of(here.impute(*of)),
+        lambda *of: rows_of(moved.impute(*of)),
+        *(x, mask, range(3), keys),
+    )
+    compare(cuda, here.sample, moved.sample, x, mask, range(3), keys)
+    orders = torch.rand(2, 2, players, generator=torch.Generator().manual_seed(0)).argsort(-1)
+    run = nested(orders.argsort(-1), 0, 2 * (players - 1)).unflatten(1, (2, -1))
+    for most in (3, 1000):
+        compare(
+            cuda,
+            lambda *of: all_of(here.impute_nested(*of)),
+            lambda *of: all_of(moved.impute_nested(*of)),
+            *(x, run, range(3), keys[:, :2], most),
+        )
+        compare(
+            cuda,
+            lambda *of: all_of(here.impute_around(*of)),
+            lambda *of: all_of(moved.impute_around(*of)),
+            *(x, mask[:, 2:], range(3), keys[:, 2:], most),
+        )
+
+
+# -- estimators --------------------------------------------------------------------------------
+
+
+def surrogate_of_nine() -> Made:
+    """A surrogate of so many players that estimators draw coalitions."""
+    reference, space = normal(20, 9), ms.ILR()
+    model = model_for(Linear(9, 3), reference, space)
+    target = reference_outputs(model, space, reference)
+    torch.manual_seed(0)
+    network = Perceptron(GameShape((9,), range(9), 2, False), hidden=(16, 8))
+    network.standardise(reference, target)
+    players = ms.Players.of_elements((9,))
+    return Made(ms.SurrogateValue(network, model, players, space, target.mean(0)), normal(3, 9, 1))
+
+
+# With a linearization, with draws, and with players that differ from row to row.
+GAMES: dict[str, Callable[[], Made]] = {
+    "surrogate of nine players": surrogate_of_nine,
+    "imputed": lambda: imputed(ms.GaussianImputer(normal(60, 9)), "ilr"),
+    "ragged": VALUES["grouped by row"],
+}
+
+
+def explain_there(estimator: Estimator, made: Made, cuda: Cuda) -> None:
+    """The same explanation, but for rounding where it decides what is drawn next."""
+    settings = {**estimator.few, **estimator.fewest}
+    expected = estimator.estimate(made.value, made.x, **settings)
+    moved = copy.deepcopy(made.value)
+    with cuda():
+        found = estimator.estimate(moved.to("cuda"), there(made.x), **settings)
+        parts = (found.phi, found.standard_error, found.base, found.prediction, found.x)
+        assert {part.device.type for part in parts} == {"cpu"}
+    slack = 0.0 if estimator.linear else 8 * expected.standard_error.nan_to_num().max().item()
+    assert_close(found.phi, expected.phi, rtol=2e-3, atol=2e-3 + slack, equal_nan=True)
+    assert found.made_by["evaluations"] == pytest.approx(expected.made_by["evaluations"], rel=0.2)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("game", GAMES)
+def test_estimators(game: str, name: str, cuda: Cuda) -> None:
+    explain_there(ESTIMATORS[name], GAMES[game](), cuda)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("of", VALUES)
+def test_every_estimator_of_every_value_function(of: str, name: str, cuda: Cuda) -> None:
+    explain_there(ESTIMATORS[name], VALUES[of](), cuda)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("of", [name for name in IMPUTERS if "table" not in name])
+def test_every_estimator_of_every_imputer(of: str, name: str, cuda: Cuda) -> None:
+    explain_there(ESTIMATORS[name], imputed(IMPUTERS[of]()), cuda)
+
+
+@pytest.mark.parametrize("index", ["SII", "k-SII"])
+@pytest.mark.parametrize("evaluations", [None, 180])
+def test_interactions(index: str, evaluations: int | None, cuda: Cuda) -> None:
+    value, x, *_ = surrogate_of_nine()
+    moved = copy.deepcopy(value)
+    expected = ms.shapley_interactions(value, x, index=index, evaluations=evaluations)
+    with cuda():
+        found = ms.shapley_interactions(
+            moved.to("cuda"), there(x), index=index, evaluations=evaluations
+        )
+    assert_close(found.values, expected.values, rtol=2e-3, atol=2e-3)
+
+
+def test_an_amortised_explainer(cuda: Cuda) -> None:
+    _, known = amortized()
+    moved, x = copy.deepcopy(known), normal(5, 4, 2)
+    expected = known(x)
+    with cuda():
+        moved.value.to("cuda")
+        found = moved(there(x))
+        assert found.device.type == "cuda"
+        explained = moved.explain(x, batch_size=2)
+        assert_close(found.cpu(), expected, rtol=2e-3, atol=2e-3)
+    assert_close(explained.phi, expected, rtol=2e-3, atol=2e-3)
+
+
+PICTURE = GameShape.of(ms.Players.patches((2, 8, 6), 4), 3, True)
+NETWORKS: dict[str, Callable[[], SurrogateNetwork]] = {
+    "perceptron": lambda: Perceptron(GameShape((4,), range(4), 3, True), hidden=(16, 8)),
+    "convolution": lambda: Convolution(PICTURE, [4, 8]),
+    "transformer": lambda: Transformer(PICTURE, [32], patch=3),
+}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_networks_are_made_where_torch_makes_its_tensors(name: str, cuda: Cuda) -> None:
+    with cuda():
+        with torch.device("cuda"):
+            network = NETWORKS[name]()
+        assert {each.device.type for each in (*network.parameters(), *network.buffers())} == {
+            "cuda"
+        }
+        x = torch.zeros(5, *network.game.event, device="cuda")
+        mask = torch.ones(5, 3, network.players, dtype=torch.bool, device="cuda")
+        assert network(x, mask).device.type == "cuda"
+
+
+def test_players_of_labels_on_the_device(cuda: Cuda) -> None:
+    index = torch.tensor([0, 1, 1, 2])
+    players = ms.Players("abc", index)
+    with cuda():
+        made = ms.Players("abc", there(index))
+        assert made.index.device.type == "cpu"
+        assert made.same_as(players)
+        padded = ms.Players("ab", there(torch.tensor([0, 0, 1])), padding=0)
+        assert padded.owned(there(torch.tensor([[3.0, 0, 0]]))).tolist() == [[True, False]]
+
+
+@pytest.mark.parametrize("wrapped", ["selected", "grouped"])
+def test_wrappers_move_what_they_hold(wrapped: str, cuda: Cuda) -> None:
+    value = copy.deepcopy(VALUES[wrapped]().value)
+    with cuda():
+        value.to("cuda")
+        own = [each for each in vars(value).values() if isinstance(each, Tensor)]
+        assert [each.device.type for each in own] == ["cuda"]
+        chosen = torch.tensor([0], device="cuda")
+        twice = value.linearized(chosen)
+        assert (twice is None) == (wrapped == "grouped")
+
+
+def test_a_tensor_left_behind_is_found(cuda: Cuda) -> None:
+    class LeftBehind(ms.MarginalImputer):
+        """An imputer whose background data does not move."""
+
+        def _apply(self, fn: Any, recurse: bool = True) -> Any:
+            return self
+
+    imputer, keys = LeftBehind(normal(20, 4)), torch.zeros(1, 1, dtype=torch.int64)
+    x, mask = normal(1, 4), torch.tensor([[[True, False, True, False]]])
+    assert rows_of(imputer.impute(x, mask, range(3), keys)).isfinite().all()
+    with cuda(), pytest.raises(RuntimeError, match="on the same device"):
+        imputer.to("cuda").impute(there(x), there(mask), range(3), there(keys))
+
+
+def test_errors_and_leakage(cuda: Cuda) -> None:
+    value, x, *_ = imputed(ms.GaussianImputer(normal(60, 9)))
+    moved = copy.deepcopy(value)
+    mask = torch.eye(9, dtype=torch.bool).expand(len(x), -1, -1)
+    expected = ms.mean_squared_error(value, x, mask), ms.leakage(value, x, mask)
+    with cuda():
+        moved.to("cuda")
+        found = ms.mean_squared_error(moved, there(x), there(mask)), ms.leakage(moved, x, mask)
+    assert found[0].mse == pytest.approx(expected[0].mse, rel=2e-3)
+    assert found[1] == pytest.approx(expected[1], rel=2e-3)

@@ -1,0 +1,145 @@
+"""The pretended CUDA device: what it lets pass, what it refuses, and that numbers stay."""
+
+import copy
+import logging
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch._subclasses import FakeTensorMode
+
+from tests.devices.pretended import CPU, CUDA, PretendedCuda
+
+# What is done with a matrix here, one there, and indices here; whether CUDA allows it.
+MIXED: dict[str, tuple[Callable[[Tensor, Tensor, Tensor], Tensor], bool]] = {
+    "sum": (lambda here, there, index: here + there, False),
+    "number": (lambda here, there, index: here[0, 0] * there, True),
+    "number within": (lambda here, there, index: there.masked_fill(there > 0, here[0, 0]), True),
+    "choice": (lambda here, there, index: torch.where(there > 0, there, here), False),
+    "product": (lambda here, there, index: there @ here, False),
+    "joined": (lambda here, there, index: torch.cat((there, here)), False),
+    "index here": (lambda here, there, index: there[index], True),
+    "index there": (lambda here, there, index: here[index.to("cuda")], False),
+    "gathered": (lambda here, there, index: there.gather(1, index.expand(3, -1)), False),
+    "selected": (lambda here, there, index: there.index_select(0, index), False),
+    "looked up": (lambda here, there, index: nn.functional.embedding(index, there), False),
+    "put": (lambda here, there, index: there.index_put((index,), here), False),
+    "copied": (lambda here, there, index: there.copy_(here), True),
+    "moved": (lambda here, there, index: here.to(there) + there, True),
+    "made alike": (lambda here, there, index: torch.zeros_like(there) + there.new_ones(3), True),
+    "made here": (lambda here, there, index: torch.zeros(3) + there, False),
+    "made there": (lambda here, there, index: torch.arange(3, device=there.device) + there, True),
+}
+
+
+@pytest.fixture
+def cuda() -> Iterator[PretendedCuda]:
+    """The device, pretended."""
+    with PretendedCuda()() as pretended:
+        yield pretended
+
+
+def matrices() -> tuple[Tensor, Tensor, Tensor]:
+    """A matrix here, one there, and indices here."""
+    rows = torch.arange(9.0).reshape(3, 3)
+    return rows, (rows + 1).to("cuda"), torch.tensor([0, 2, 2])
+
+
+def allowed(does: Callable[[Tensor, Tensor, Tensor], Tensor]) -> bool:
+    """Whether it is done, with a result there."""
+    given = matrices()
+    try:
+        found = does(*given)
+    except RuntimeError as error:
+        if "device" not in str(error).lower():
+            raise
+        return False
+    assert found.device == CUDA
+    return True
+
+
+@pytest.mark.parametrize("name", MIXED)
+@pytest.mark.parametrize("kind", ["pretended", "fake", pytest.param("real", marks=pytest.mark.gpu)])
+def test_tensors_of_two_devices_meet_where_cuda_allows_it(
+    name: str, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.CRITICAL)
+    does, expected = MIXED[name]
+    if kind == "real":
+        assert allowed(does) == expected
+        return
+    if (name, kind) == ("index there", "fake"):
+        pytest.skip("fake tensors let pass what CUDA refuses")
+    with PretendedCuda()() if kind == "pretended" else FakeTensorMode():
+        assert allowed(does) == expected
+
+
+@pytest.mark.usefixtures("cuda")
+def test_views_and_results_lie_where_their_memory_does() -> None:
+    here, there, _ = matrices()
+    for made in (there[0], there.T, there.detach(), there.sum(), there.expand(2, 3, 3), 2 * there):
+        assert made.device == CUDA
+    for made in (here, there.cpu(), there.to("cpu"), torch.zeros(3), there.to(here)):
+        assert made.device == CPU
+    assert copy.deepcopy(there).device == CUDA
+    assert there.to("cuda") is there
+    assert here.to("cpu") is here
+    assert there.is_cuda
+    assert not here.is_cuda
+
+
+@pytest.mark.usefixtures("cuda")
+def test_a_move_is_a_copy_with_the_same_numbers() -> None:
+    here, _, _ = matrices()
+    there = here.to("cuda", torch.float64)
+    there += 1
+    assert torch.equal(here, torch.arange(9.0).reshape(3, 3))
+    assert torch.equal(there.cpu(), here.double() + 1)
+
+
+@pytest.mark.usefixtures("cuda")
+def test_modules_move_and_have_gradients_there() -> None:
+    network = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4)).to("cuda")
+    assert all(each.device == CUDA for each in (*network.parameters(), *network.buffers()))
+    network(matrices()[1]).square().sum().backward()
+    for parameter in network.parameters():
+        assert parameter.grad is not None
+        assert parameter.grad.device == CUDA
+
+
+def test_the_host_waits_where_it_needs_a_number(
+    cuda: PretendedCuda, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, there, _ = matrices()
+    waited: list[str] = []
+    monkeypatch.setattr(cuda, "wait", lambda: waited.append("once"))
+    for asks in (
+        lambda: bool((there > 0).any()),
+        lambda: there[0, 0].item(),
+        lambda: there.unique(),
+        lambda: there[there > 3],
+        lambda: there.nonzero(),
+        lambda: there.tolist(),
+        lambda: there.cpu(),
+        lambda: torch.equal(there, there),
+    ):
+        waited.clear()
+        asks()
+        assert waited == ["once"]
+    waited.clear()
+    torch.where(there > 3, there @ there, 0.0).sum(0).sort()
+    assert not waited
+
+
+@pytest.mark.usefixtures("cuda")
+def test_what_cuda_cannot_do_raises_an_error() -> None:
+    _, there, _ = matrices()
+    with pytest.raises(TypeError, match="can't convert cuda:0 device type tensor to numpy"):
+        there.numpy()
+    with pytest.raises(NotImplementedError, match=r"mm.* not implemented for torch.int64"):
+        there.long() @ there.long()
+    with pytest.raises(RuntimeError, match="Expected a 'cuda' device type for generator"):
+        torch.rand(3, generator=torch.Generator(), device="cuda")
+    with pytest.raises(RuntimeError, match="Expected a 'cuda' device type for generator"):
+        torch.bernoulli(there / 9, generator=torch.Generator())

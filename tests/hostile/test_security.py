@@ -1,0 +1,391 @@
+"""No file runs code: for each format, one that would leave a trace if it did, and its error."""
+
+import importlib.metadata
+import json
+import os
+import pickle
+import re
+import shutil
+import tomllib
+import warnings
+import zipfile
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numcodecs
+import numpy as np
+import pytest
+import skops.io
+import torch
+from omegaconf import OmegaConf
+from onnx import TensorProto, helper
+from packaging.requirements import Requirement
+from packaging.version import Version
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+import manifold_shap as ms
+from manifold_shap.cli import registry
+from manifold_shap.data import SeriesFile
+from manifold_shap.io.files import load_checkpoint
+from tests.hostile.inputs import commands, files, sources
+from tests.hostile.inputs.things import ROWS, explanation, model
+
+pytestmark = pytest.mark.usefixtures("any_type")
+
+Load = Callable[[Path], object]
+ROOT = Path(__file__).parents[2]
+
+
+class RunsCode:
+    """What unpickles to a call of `Path.touch`."""
+
+    def __init__(self, trace: Path) -> None:
+        self.trace = trace
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.trace,)
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    """The file that a payload makes when it runs."""
+    return tmp_path / "trace"
+
+
+def refused(load: Load, path: Path, trace: Path, says: str) -> None:
+    """Loading raises an error of this package, and has run nothing."""
+    with pytest.raises((ValueError, TypeError), match=says) as raised:
+        load(path)
+    assert "weights_only" not in str(raised.value)
+    assert not trace.exists()
+
+
+def test_the_payload_runs_where_it_is_let(trace: Path) -> None:
+    pickle.loads(pickle.dumps(RunsCode(trace)))
+    assert trace.exists()
+
+
+CHECKPOINTS: dict[str, Load] = {
+    "surrogate": lambda path: ms.load_surrogate(path, model),
+    "vae": lambda path: ms.load_imputer(path, ROWS),
+    "explainer": lambda path: ms.load_amortized(path, files.trained()),
+    "classifier": lambda path: load_checkpoint(path, "classifier"),
+    "task": lambda path: load_checkpoint(path, "task"),
+}
+
+
+@pytest.mark.parametrize("kind", CHECKPOINTS)
+def test_a_checkpoint_that_names_code(kind: str, tmp_path: Path, trace: Path) -> None:
+    path = tmp_path / "evil.ckpt"
+    whole = {"kind": kind, "hyper_parameters": {"a": RunsCode(trace)}, "state_dict": {}}
+    torch.save(whole, path)
+    refused(CHECKPOINTS[kind], path, trace, r"Refused to load .* code from a file is never run")
+
+
+@pytest.mark.parametrize("legacy", [True, False])
+def test_a_bare_pickle_as_a_checkpoint(legacy: bool, tmp_path: Path, trace: Path) -> None:
+    path = tmp_path / "evil.ckpt"
+    if legacy:
+        path.write_bytes(pickle.dumps(RunsCode(trace)))
+    else:
+        torch.save(RunsCode(trace), path, _use_new_zipfile_serialization=False)
+    refused(CHECKPOINTS["surrogate"], path, trace, "damaged or of another format")
+
+
+def test_a_training_is_not_resumed_from_code(tmp_path: Path, trace: Path) -> None:
+    settings: Any = {"hidden": [4], "max_epochs": 1, "progress": False, "directory": tmp_path}
+    torch.save({"kind": "surrogate", "state_dict": RunsCode(trace)}, tmp_path / "last.ckpt")
+    with suppress(ValueError):
+        ms.fit_surrogate(model, ROWS.repeat(10, 1), **settings)
+    assert not trace.exists()
+
+
+@pytest.mark.parametrize("ending", ["pkl", "pickle", "joblib", "pt", "pth", "ckpt", "pt2", "dill"])
+def test_a_pickled_model(ending: str, tmp_path: Path, trace: Path) -> None:
+    path = tmp_path / f"m.{ending}"
+    (joblib.dump if ending == "joblib" else _dump)(RunsCode(trace), path)
+    refused(ms.load_model, path, trace, r"Refused to load .* or load the file in your own code")
+
+
+def _dump(thing: Any, path: Path) -> None:
+    path.write_bytes(pickle.dumps(thing))
+
+
+@pytest.mark.parametrize("ending", ["onnx", "skops", "ubj", "json", "txt", "cbm"])
+def test_a_pickle_under_another_name(ending: str, tmp_path: Path, trace: Path) -> None:
+    path = tmp_path / f"m.{ending}"
+    _dump(RunsCode(trace), path)
+    refused(ms.load_model, path, trace, "is damaged or of another format")
+
+
+def test_a_function_of_another_module_in_a_skops_file(tmp_path: Path, trace: Path) -> None:
+    path = tmp_path / "m.skops"
+    skops.io.dump(make_pipeline(FunctionTransformer(os.system), LogisticRegression()), path)
+    refused(ms.load_model, path, trace, r"Refused to load .* names types .*posix.system")
+
+
+def test_a_skops_file_that_was_rewritten(tmp_path: Path, trace: Path) -> None:
+    """Every node names `os.system`, and those of trusted kinds among them do not help it."""
+    path = tmp_path / "m.skops"
+    for loader in ("ObjectNode", "FunctionNode", "TypeNode", "OperatorFuncNode", "MethodNode"):
+        skops.io.dump(LogisticRegression(), path)
+        with zipfile.ZipFile(path) as archive:
+            schema = json.loads(archive.read("schema.json"))
+        evil = {"__class__": "system", "__module__": "posix", "__loader__": loader}
+        evil |= {"content": {"module_path": "posix", "function": "system"}}
+        schema["content"] = {**evil, "__id__": 1}
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("schema.json", json.dumps(schema))
+        refused(ms.load_model, path, trace, r"Refused to load|is damaged or of another format")
+
+
+def test_a_class_that_a_module_of_scikit_learn_imports(tmp_path: Path, trace: Path) -> None:
+    path = tmp_path / "m.skops"
+    skops.io.dump(LogisticRegression(), path)
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    schema = json.loads(parts["schema.json"])
+    schema |= {"__class__": "Path", "__module__": "sklearn.datasets._base"}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, part in {**parts, "schema.json": json.dumps(schema)}.items():
+            archive.writestr(name, part)
+    refused(ms.load_model, path, trace, "Refused to load .*sklearn.datasets._base.Path")
+
+
+# What decodes an array: alone, and behind one that zarr takes for the kind of the array.
+CODECS: dict[str, dict[str, Any]] = {
+    "filter": {"filters": [{"id": "pickle", "protocol": 5}]},
+    "compressor": {"compressor": {"id": "pickle", "protocol": 5}},
+    "second filter": {
+        "dtype": "|O",
+        "fill_value": "",
+        "filters": [{"id": "vlen-utf8"}, {"id": "pickle", "protocol": 5}],
+    },
+    "both": {
+        "dtype": "|O",
+        "fill_value": "",
+        "filters": [{"id": "vlen-utf8"}],
+        "compressor": {"id": "pickle", "protocol": 5},
+    },
+}
+
+
+@pytest.fixture
+def unpickling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in versions of numcodecs that unpickle whatever a store holds."""
+    monkeypatch.setattr(
+        numcodecs.Pickle, "decode", lambda self, content, out=None: pickle.loads(content)
+    )
+
+
+@pytest.mark.usefixtures("unpickling")
+@pytest.mark.parametrize("how", CODECS)
+@pytest.mark.parametrize("array", ["players", "phi"])
+def test_a_store_that_is_to_be_unpickled(array: str, how: str, tmp_path: Path, trace: Path) -> None:
+    path = tmp_path / "evil.zarr"
+    explanation().save(path)
+    for name in (f"{array}/.zarray", ".zmetadata"):
+        content = json.loads((path / name).read_text())
+        where = content if array in name else content["metadata"][f"{array}/.zarray"]
+        where.update({"filters": None, "compressor": None, **CODECS[how]})
+        (path / name).write_text(json.dumps(content))
+    chunk = next(each for each in (path / array).iterdir() if each.name[0].isdigit())
+    _dump(np.array([RunsCode(trace)] * 2, dtype=object), chunk)
+    refused(ms.Explanation.load, path, trace, r"Refused to open .* pickle|cannot be read")
+
+
+def test_a_store_of_a_later_format(tmp_path: Path) -> None:
+    path = tmp_path / "later.zarr"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # It has no text yet.
+        explanation().to_xarray().to_zarr(path, zarr_format=3, consolidated=False)
+    with pytest.raises(ValueError, match="Expected a complete explanation store"):
+        ms.Explanation.load(path)
+
+
+def test_arrays_of_objects(tmp_path: Path, trace: Path) -> None:
+    path = tmp_path / "evil.npz"
+    np.savez(path, x=np.array([RunsCode(trace)] * 4, dtype=object), y=np.arange(4))
+    load: Load = lambda path: SeriesFile(path=str(path)).setup()  # noqa: E731
+    refused(load, path, trace, "pickled objects are refused")
+
+
+@pytest.mark.parametrize("group", ["data", "classifier", "value_function"])
+def test_a_run_directory_that_names_code(group: str, tmp_path: Path, trace: Path) -> None:
+    """By `_target_`, as the group itself and as any of its settings."""
+    touch = {"_target_": "pathlib.Path.touch", "_args_": [str(trace)], "self": str(trace)}
+    for number, changes in enumerate((touch, {"seed": touch}, {"_load_": "pathlib.Path.touch"})):
+        place = tmp_path / str(number)
+        place.mkdir()
+        with suppress(SystemExit):
+            commands.tampered(commands.recorded(**{group: changes}))(place)
+        assert not trace.exists()
+
+
+def test_a_classifier_of_a_run_that_is_a_pickle(tmp_path: Path, trace: Path) -> None:
+    def plant(place: Path) -> None:
+        torch.save({"kind": "classifier", "state_dict": RunsCode(trace)}, place / "model.ckpt")
+        (place / "classifier" / "model.skops").unlink()
+        shutil.copy(place / "model.ckpt", place / "classifier" / "model.ckpt")
+
+    with pytest.raises(SystemExit, match="Refused to load"):
+        commands.tampered(plant)(tmp_path)
+    assert not trace.exists()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "a: !!python/object/apply:pathlib.Path.touch [{trace}]",
+        "a: !!python/object/new:pathlib.Path [{trace}]",
+        "!!python/object/apply:os.system ['touch {trace}']",
+    ],
+)
+def test_yaml_that_names_code(content: str, tmp_path: Path, trace: Path) -> None:
+    path = tmp_path / "evil.yaml"
+    path.write_text(content.format(trace=trace))
+    with pytest.raises(Exception, match="python/object"):
+        OmegaConf.load(path)
+    assert not trace.exists()
+
+
+def test_words_on_the_command_line_are_no_python(tmp_path: Path, trace: Path) -> None:
+    word = f"data.name=${{eval:open('{trace}','w')}}"
+    with suppress(SystemExit):
+        commands.typed("train", word.replace("{", "{{").replace("}", "}}"))(tmp_path)
+    assert not trace.exists()
+    with pytest.raises(ValueError, match="Expected the name of a class or a function"):
+        registry.code(f"__import__('os').system('touch {trace}')")
+    assert not trace.exists()
+
+
+def stored_elsewhere(location: str) -> TensorProto:
+    """Four numbers that lie in another file."""
+    tensor = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[4])
+    tensor.data_location = TensorProto.EXTERNAL
+    for key, entry in {"location": location, "offset": "0", "length": "16"}.items():
+        tensor.external_data.add(key=key, value=entry)
+    return tensor
+
+
+def onnx_file(path: Path, form: str, location: str) -> Path:
+    """A model that adds these numbers to its input; `form` is how it refers to them."""
+    one, many = (helper.make_tensor_value_info(n, TensorProto.FLOAT, [None, 4]) for n in "xy")
+    nodes, more = [helper.make_node("Add", ["x", "w"], ["y"])], dict[str, Any]()
+    tensor = stored_elsewhere(location)
+    places = helper.make_tensor("places", TensorProto.INT64, [4], [0, 1, 2, 3])
+    sparse = helper.make_sparse_tensor(tensor, places, [4])
+    if form == "initializer":
+        more["initializer"] = [tensor]
+    elif form == "sparse initializer":
+        more["sparse_initializer"] = [sparse]
+    else:
+        own = {"value": tensor} if form == "constant" else {"sparse_value": sparse}
+        nodes.insert(0, helper.make_node("Constant", [], ["w"], **own))
+    graph = helper.make_graph(nodes, "graph", [one], [many], **more)
+    whole = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    whole.ir_version = 8
+    path.write_bytes(whole.SerializeToString())
+    return path
+
+
+FORMS = ("initializer", "sparse initializer", "constant", "sparse constant")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_onnx_file_reads_no_file_of_others(form: str, tmp_path: Path) -> None:
+    inside = tmp_path / "models"
+    inside.mkdir()
+    np.arange(4, dtype=np.float32).tofile(tmp_path / "secret.bin")
+    (inside / "link.bin").symlink_to(tmp_path / "secret.bin")
+    np.arange(4, dtype=np.float32).tofile(inside / "own.bin")
+    for location in (
+        "../secret.bin",
+        str(tmp_path / "secret.bin"),
+        "link.bin",
+        "a/../../secret.bin",
+    ):
+        path = onnx_file(inside / "m.onnx", form, location)
+        with pytest.raises(ValueError, match="is damaged or of another format"):
+            ms.load_model(path)
+    assert ms.load_model(onnx_file(inside / "m.onnx", form, "own.bin"))
+
+
+def test_an_onnx_file_with_operators_of_its_own(tmp_path: Path) -> None:
+    one, many = (helper.make_tensor_value_info(n, TensorProto.FLOAT, [None, 4]) for n in "xy")
+    node = helper.make_node("RunShell", ["x"], ["y"], domain="evil", command="touch trace")
+    graph = helper.make_graph([node], "graph", [one], [many])
+    domains = [helper.make_opsetid("", 17), helper.make_opsetid("evil", 1)]
+    path = tmp_path / "m.onnx"
+    path.write_bytes(helper.make_model(graph, opset_imports=domains).SerializeToString())
+    with pytest.raises(ValueError, match=r"is damaged or of another format .*RunShell"):
+        ms.load_model(path)
+
+
+def test_a_folder_of_an_explainer_with_an_odd_header(tmp_path: Path) -> None:
+    header = json.dumps({"__metadata__": {"format": "__import__('os')"}, "probe": {"dtype": "PY"}})
+    content = len(header).to_bytes(8, "little") + header.encode()
+    with pytest.raises(ValueError, match="it is damaged"):
+        files.explainer(tmp_path, files.written("tensors.safetensors", content))
+
+
+def test_postscript_is_given_to_no_program(
+    tmp_path: Path, trace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pillow gives it to Ghostscript, which is a program here that leaves a trace."""
+    (tmp_path / "gs").write_text(f"#!/bin/sh\ntouch {trace}\n")
+    (tmp_path / "gs").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr("PIL.EpsImagePlugin.gs_binary", None)
+    (tmp_path / "in").mkdir()
+    with pytest.raises(ValueError, match="cannot identify image file"):
+        sources.pictures(lambda place: sources.disguised(place / "cat/0.png"))(tmp_path / "in")
+    assert not trace.exists()
+
+
+# The least version of each dependency in which no known hole can be reached from here.
+LEAST = {
+    "torch": "2.10",
+    "lightning": "2.6.1",
+    "skops": "0.13",
+    "numcodecs": "0.16.6",
+    "filelock": "3.20.3",
+    "scikit-learn": "1.5",
+    "pillow": "12.2",
+    "onnxruntime": "1.27",
+    "pyarrow": "23.0.1",
+    "lightgbm": "4.6",
+    "onnx": "1.21",
+}
+# Published with foreign code in them.
+WITHDRAWN = {"lightning": ("2.6.2", "2.6.3")}
+
+
+def requirements() -> Sequence[Requirement]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = [each for own in project["optional-dependencies"].values() for each in own]
+    return [Requirement(each) for each in (*project["dependencies"], *extras)]
+
+
+@pytest.mark.parametrize("name", LEAST)
+def test_no_version_with_a_known_hole_is_let_in(name: str) -> None:
+    found = [each for each in requirements() if each.name.lower() == name]
+    assert found
+    for each in found:
+        bounds = [Version(part.version) for part in each.specifier if part.operator == ">="]
+        assert bounds
+        assert bounds[0] >= Version(LEAST[name]), each
+        assert not any(each.specifier.contains(version) for version in WITHDRAWN.get(name, ()))
+    assert Version(importlib.metadata.version(name)) >= Version(LEAST[name])
+
+
+def test_what_is_safe_to_open_is_said() -> None:
+    text = (ROOT / "SECURITY.md").read_text()
+    for word in (".ckpt", ".zarr", ".skops", ".onnx", ".npz", "model=python", "_target_"):
+        assert word in text, word
+    assert re.search(r"[Rr]eport", text)

@@ -184,7 +184,11 @@ def test_many_rows_of_a_frame_keep_names_and_labels(index: Any, tmp_path: Path) 
         ([[1, None]], TypeError, "but got a list of other things"),
         (model, TypeError, "got function; a model comes first, then the rows"),
         (LinearRegression(), TypeError, "got LinearRegression; a model comes first"),
-        (PANDAS.set_axis(["a", "b", "b"], axis=1), ValueError, "unique column names"),
+        (
+            PANDAS.set_axis(["a", "b", "b"], axis=1),
+            ValueError,
+            "distinct column names in `x` but got",
+        ),
     ],
     ids=["text", "holes", "nullable", "lazy", "ragged", "none", "model", "estimator", "twice"],
 )

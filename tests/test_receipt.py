@@ -196,6 +196,15 @@ def test_an_audited_estimator_gives_the_same_values() -> None:
     assert found.made_by["estimator"] == "hasty"
 
 
+def test_evaluations_and_the_batch_size_are_those_of_the_estimator() -> None:
+    audited = partial(ms.audited_shapley, estimator=ms.permutation_shapley, share=0.1)
+    found = audited(game, ROWS, evaluations=24, batch_size=50)
+    assert found.made_by["evaluations"] == 24 * len(ROWS)
+    assert torch.equal(found.phi, ms.permutation_shapley(game, ROWS, evaluations=24).phi)
+    with pytest.raises(TypeError, match="evaluations"):
+        ms.audited_shapley(game, ROWS, estimator=hasty, share=0.1, evaluations=24)
+
+
 def test_shares_of_a_row_are_right_in_the_mean() -> None:
     counts = [_count(10, 0.125, seed) for seed in range(400)]
     assert set(counts) == {1, 2}

@@ -38,7 +38,9 @@ def audited_shapley(
     estimator: Estimator,
     share: float,
     reference: Estimator | None = None,
+    evaluations: int | None = None,
     seed: int = 0,
+    batch_size: int | None = None,
     progress: bool | None = None,
 ) -> Explanation:
     """Shapley values by another estimator, with a receipt: their error, measured on some rows.
@@ -57,7 +59,9 @@ def audited_shapley(
         estimator: of all rows; for its settings see `functools.partial`.
         share: of the rows, those that are estimated again.
         reference: see `audit`.
+        evaluations: of the estimator; by default, what it takes by itself.
         seed: of the estimator; the rows of the receipt and their estimates have others, made of it.
+        batch_size: of the estimator, and of the reference.
         progress: see `permutation_shapley`.
 
     Returns:
@@ -68,14 +72,17 @@ def audited_shapley(
     """
     check_number("share", share, 0, 1)
     seed = check_seed(seed)
-    settings = {"seed": seed, "progress": progress}
-    found = estimator(value, x, **accepted(estimator, settings))
+    given = {"evaluations": evaluations, "batch_size": batch_size}
+    own = {name: setting for name, setting in given.items() if setting is not None}
+    own |= accepted(estimator, {"seed": seed, "progress": progress})
+    found = estimator(value, x, **own)
     made_by = {**found.made_by, "audited_share": share}
     value = as_value_function(value, x)
     rows = _chosen(len(found.phi), _count(len(found.phi), share, seed), seed)
     if rows:
         few = value.rows(x)[rows]
-        made_by["receipt"] = _receipt(found[rows], value, few, reference, seed, progress).to_dict()
+        settings = {"batch_size": batch_size, "progress": progress}
+        made_by["receipt"] = _receipt(found[rows], value, few, reference, seed, settings).to_dict()
     return replace(found, made_by=made_by)
 
 
@@ -115,7 +122,7 @@ def audit(
     # The codes of a store are its own.
     x: Any = few.x if codebook is None else codebook.frame(few.x)
     value = as_value_function(value, x)
-    return _receipt(few, value, value.rows(x), reference, seed, progress)
+    return _receipt(few, value, value.rows(x), reference, seed, {"progress": progress})
 
 
 def accepted(estimator: Callable[..., Any], settings: dict[str, Any]) -> dict[str, Any]:
@@ -168,7 +175,7 @@ def _receipt(
     x: Tensor,
     reference: Estimator | None,
     seed: int,
-    progress: bool | None,
+    settings: dict[str, Any],
 ) -> Receipt:
     """From the explanation of some rows, and these rows."""
     if found.outputs != value.outputs and set(found.outputs) <= set(value.outputs):
@@ -176,7 +183,7 @@ def _receipt(
     # Errors of the reference have to be independent of those of the estimator.
     other = int(_random.fold(torch.tensor(seed), 2)) & (2**63 - 1)
     reference = reference or usual_reference(value)
-    settings = accepted(reference, {"seed": other, "progress": progress})
+    settings = accepted(reference, {"seed": other, **settings})
     again = reference(value.in_full_precision(), x, **settings)
     _check(found, again)
     name = again.made_by["estimator"]

@@ -76,7 +76,7 @@ class FrameExplainer:
         >>> frame = pd.DataFrame({"id": ["a", "b"], "age": [1.0, 2.0], "size": [5.0, 7.0]})
         >>> rows = frame[["age", "size"]]
         >>> model = LinearRegression().fit(rows.to_numpy(), [11.0, 16.0])
-        >>> value = ms.imputed_value(model, ms.MarginalImputer(rows), draws=2)
+        >>> value = ms.imputed_value(model, ms.MarginalImputer(rows), "identity", draws=2)
         >>> place = tempfile.TemporaryDirectory()
         >>> file = Path(place.name) / "value.ckpt"
         >>> explain_frame = FrameExplainer(file, value, ms.exact_shapley, keep=["id"])

@@ -393,7 +393,14 @@ def test_auto_fits_networks_where_a_quarter_of_all_coalitions_is_taken(
     assert found.made_by["estimator"] == expected
 
 
-@pytest.mark.parametrize(("players", "evaluations"), [(14, 640), (16, 1632), (18, 8192)])
+@pytest.mark.parametrize(
+    ("players", "evaluations"),
+    [
+        (14, 640),
+        pytest.param(16, 1632, marks=pytest.mark.slow),
+        pytest.param(18, 8192, marks=pytest.mark.slow),
+    ],
+)
 def test_what_auto_fits_errs_less_than_contributions_would(players: int, evaluations: int) -> None:
     game, x = Polynomial(players), uniform(5, players)
     # A regression on all coalitions is exact, for more players than `exact_shapley` takes.

@@ -194,7 +194,7 @@ FAULTS = (
     Fault(
         "an absent player in the first layer",
         "nn.py",
-        "inputs = torch.cat((x[:, None] * present[..., self.index], present), dim=-1)",
+        "inputs = torch.cat((x[:, None] * by_element, present), dim=-1)",
         "inputs = torch.cat((x[:, None].expand(-1, mask.shape[1], -1), present), dim=-1)",
         ("tests/test_nn.py",),
     ),

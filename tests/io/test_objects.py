@@ -160,7 +160,7 @@ def test_killed_at_any_request_it_is_resumed_once_its_claim_is_removed(
     few: Any = {"x": ROWS[:6], "block": 3}
     run(tmp_path / "rows.zarr", **few)
     earlier, moment = ms.exact_shapley(game, ROWS[:2]), 0
-    step = 1 if folder.startswith("memory") else 6
+    step = 3 if folder.startswith("memory") else 6
     for moment in range(0, 200, step):
         url, work = f"{folder}/{moment}.zarr", place_of(f"{folder}/.{moment}.zarr.partial")
         earlier.save(url)

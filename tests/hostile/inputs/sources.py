@@ -182,7 +182,7 @@ INPUTS = [
         "a table in a home that there is not",
         lambda here: table("~nobody-at-all/t.csv"),
         FileNotFoundError,
-        "Expected the file '~nobody-at-all/t.csv' but found none at .../~nobody-at-all/t.csv, .../~nobody-at-all/t.csv; nor is there one at .../~nobody-at-all/t.csv: correct `path`.",
+        "Expected the file '~nobody-at-all/t.csv' but found none at .../~nobody-at-all/t.csv; nor is there one at .../~nobody-at-all/t.csv: correct `path`.",
     ),
     Input(
         "an empty table",

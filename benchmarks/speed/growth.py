@@ -68,7 +68,7 @@ class Nothing:
         phi = x[..., None].expand(*x.shape, OUTPUTS).contiguous()
         names = tuple(f"class {k}" for k in range(OUTPUTS))
         return ms.Explanation(
-            phi, torch.zeros_like(phi), torch.zeros(OUTPUTS), phi.sum(1), x,
+            phi, torch.zeros_like(phi), torch.zeros(len(x), OUTPUTS), phi.sum(1), x,
             ms.Players.of_elements(x.shape[1:]), names, ms.Identity(),
             made_by={"estimator": "nothing", "evaluations": 0},
         )  # fmt: skip

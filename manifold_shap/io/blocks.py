@@ -89,7 +89,8 @@ class Blocks:
     def fingerprint(self) -> str:
         """A checksum of rows and labels, after a check of every row."""
         players = Players.of_elements(np.shape(self.x)[1:])
-        parts = map(self.where, self.numbers)
+        parts = [self.where(number) for number in self.numbers]
         rows = (check_rows(self.x[k], players, first_row=k.start) for k in parts)
-        labels = map(str, self.labels)
-        return digest((each.cpu().numpy() for each in rows), "\n".join(labels))
+        # A block at a time: the text of all labels is longer than many a table.
+        labels = ("".join(f"{label}\n" for label in self.labels[k]).encode() for k in parts)
+        return digest((each.cpu().numpy() for each in rows), labels)

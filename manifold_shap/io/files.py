@@ -32,8 +32,8 @@ def digest(*parts: Any) -> str:
 
     Args:
         parts: tensors, arrays of numbers, bytes, or anything that JSON can hold. An iterator over
-            arrays counts as these joined along their first axis, wherever they are cut, and is
-            read one piece at a time. All NaNs are the same number.
+            these is read one piece at a time; arrays count as joined along their first axis,
+            wherever they are cut. All NaNs are the same number.
 
     Raises:
         TypeError: a part is none of these.

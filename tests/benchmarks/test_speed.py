@@ -508,3 +508,24 @@ def test_auto_is_timed_at_the_error_of_permutations() -> None:
     assert found["rows per second"] > 0 < found["of 64 pairs"]
     (table,) = matched.tables({"here": found, "there": found})
     assert table.rows[0][-2] == 1.0
+
+
+def test_a_billion_rows_take_as_long_as_their_work_and_no_less_than_serving_them() -> None:
+    growth = pytest.importorskip("benchmarks.speed.growth")
+    rate, block = 10.0, 4096
+    alone = 10**9 / rate / 3600
+    assert growth.hours(rate, block, 1, 0.0) == pytest.approx(alone, rel=0.02)
+    assert growth.hours(rate, block, 64, 0.0) == pytest.approx(alone / 64, rel=0.08)
+    # Where a block is served in a hundredth of its work, 256 workers wait for their turn.
+    serve = block / rate / 100
+    assert growth.hours(rate, block, 256, serve) == pytest.approx(alone / 100, rel=0.05)
+    assert growth.exponent([1, 10, 100], [2.0, 20.0, 200.0]) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("rows", [10, 33])
+def test_streamed_rows_are_counted(rows: int) -> None:
+    growth = pytest.importorskip("benchmarks.speed.growth")
+    point = growth.streamed(rows, 8)
+    assert point["rows"] == rows
+    assert point["blocks"] == -(-rows // 8)
+    assert point["disk_megabytes"] > rows * 13 * 2 * 4 * 0.5 / 2**20

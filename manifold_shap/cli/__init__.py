@@ -1,7 +1,9 @@
 """Runs the commands `train` and `explain`: composes settings, words errors, sets exit statuses."""
 
+import atexit
 import errno
 import functools
+import gc
 import multiprocessing
 import os
 import re
@@ -93,6 +95,8 @@ def command(name: str) -> Callable[[Callable[[Any], Any]], Callable[[], None]]:
         def main() -> None:
             signal.signal(signal.SIGTERM, _terminate)
             _share_cores()
+            # Python would otherwise look for garbage among all that was imported, for a second.
+            atexit.register(gc.freeze)
             # Hydra then raises its errors instead of printing them over several lines.
             os.environ.setdefault("HYDRA_FULL_ERROR", "1")
             try:

@@ -142,3 +142,14 @@ def test_running_sums_in_half_precision_err_as_their_rounding_does(players: int)
     assert (found.float() - exact).square().mean().sqrt() < 3 * rounding
     # No drift towards the end, and none away from zero.
     assert (found.float() - exact)[:, :, -1].mean().abs() < 2 * rounding
+
+
+@pytest.mark.parametrize("index", [[0, 0, 1, 2, 2, 2], [2, 0, 1, 2, 0, 0], [1, 0, 2], [0, 1, 2]])
+def test_terms_are_what_players_add_and_their_squares_are_summed(index: list[int]) -> None:
+    layer = MaskedLinear(index, players=3, outputs=5)
+    x = torch.randn(4, len(index))
+    alone = torch.eye(3, dtype=torch.bool).expand(4, -1, -1)
+    terms = layer(x, alone) - layer.bias
+    torch.testing.assert_close(layer.terms(x), terms)
+    torch.testing.assert_close(layer.sum_of_squared_terms(x), terms.square().sum(1))
+    torch.testing.assert_close(layer.sum_of_terms(x), terms.sum(1))

@@ -114,7 +114,7 @@ def _misses_of_end(kill: Kill, status: int, took: float, said: str) -> list[str]
         misses.append(f"ended after {took:.1f} more seconds of computing")
     is_command = kill.what in ("train", "explain") and not kill.fresh
     if is_command and "Traceback" in said:
-        misses.append(f"a traceback: {said[-800:]}")
+        misses.append(f"a traceback: {said[said.index('Traceback') :][:1500]}")
     return misses
 
 

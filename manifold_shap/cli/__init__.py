@@ -1,5 +1,6 @@
 """Runs the commands `train` and `explain`: composes settings, words errors, sets exit statuses."""
 
+import _thread
 import atexit
 import errno
 import functools
@@ -9,6 +10,7 @@ import os
 import re
 import signal
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor
@@ -35,6 +37,8 @@ CONF = next(path for path in (_PACKAGE / "conf", _PACKAGE.parent / "conf") if pa
 _OPEN = ("classifier.", "trainer.")
 _TABLE = "manifold_shap.data.TableFile"
 _INTERRUPTED, _TERMINATED = 130, 143
+# Seconds after which Ctrl-C comes again, where it was swallowed.
+_SOON = 0.05
 # How often a thread looks whether the others are done before it sleeps: some microseconds.
 _SPINS = "1000"
 
@@ -94,6 +98,7 @@ def command(name: str) -> Callable[[Callable[[Any], Any]], Callable[[], None]]:
         @functools.wraps(task)
         def main() -> None:
             signal.signal(signal.SIGTERM, _terminate)
+            _hear_interrupts()
             _share_cores()
             # Python would otherwise look for garbage among all that was imported, for a second.
             atexit.register(gc.freeze)
@@ -111,6 +116,20 @@ def command(name: str) -> Callable[[Callable[[Any], Any]], Callable[[], None]]:
         return main
 
     return decorate
+
+
+def _hear_interrupts() -> None:
+    """Interrupt again where Ctrl-C came in a finaliser, whose exceptions Python swallows."""
+    report = sys.unraisablehook
+
+    def hook(unraisable: Any) -> None:
+        if issubclass(unraisable.exc_type, KeyboardInterrupt):
+            # By then the finaliser has ended.
+            threading.Timer(_SOON, _thread.interrupt_main).start()
+        else:
+            report(unraisable)
+
+    sys.unraisablehook = hook
 
 
 def _share_cores() -> None:

@@ -252,6 +252,29 @@ except SystemExit:
     assert f"GOMP_SPINCOUNT = '{spins}'" in said
 
 
+def test_ctrl_c_is_heard_in_a_finaliser() -> None:
+    """Python swallows what is raised there."""
+    code = """
+import signal, time
+from manifold_shap.cli import command
+
+class Finalised:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+def task(config):
+    Finalised()
+    time.sleep(30)
+    print("not heard")
+
+command("explain")(task)()
+"""
+    done = command("-c", code)
+    assert done.returncode == 130
+    assert done.stdout == "Interrupted.\n"
+    assert "KeyboardInterrupt" not in done.stderr
+
+
 @pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_a_training_at_once(
     digits: Path, copied: Copy, sent: signal.Signals, status: int

@@ -100,8 +100,7 @@ def command(name: str) -> Callable[[Callable[[Any], Any]], Callable[[], None]]:
             signal.signal(signal.SIGTERM, _terminate)
             _hear_interrupts()
             _share_cores()
-            # Python would otherwise look for garbage among all that was imported, for a second.
-            atexit.register(gc.freeze)
+            atexit.register(_end_soon)
             # Hydra then raises its errors instead of printing them over several lines.
             os.environ.setdefault("HYDRA_FULL_ERROR", "1")
             try:
@@ -116,6 +115,13 @@ def command(name: str) -> Callable[[Callable[[Any], Any]], Callable[[], None]]:
         return main
 
     return decorate
+
+
+def _end_soon() -> None:
+    """Keep Python from looking for garbage among all that was imported, for a second."""
+    # Triton's bindings would call all that is not freed a leak.
+    if "triton" not in sys.modules:
+        gc.freeze()
 
 
 def _hear_interrupts() -> None:

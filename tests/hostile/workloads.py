@@ -140,7 +140,7 @@ def _content(path: Path) -> str:
         return "an empty directory"
     if path.name == "metrics.json":
         recorded = json.loads(path.read_text()).get("checkpoint")
-        beside = path.with_name(f"{path.parent.name}.ckpt")
+        beside = path.with_name(f"{path.parent.name.removesuffix('.partial')}.ckpt")
         if recorded and recorded != digest(beside.read_bytes()):
             return "the checksum of another checkpoint"
     if path.suffix == ".json":

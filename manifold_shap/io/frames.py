@@ -1,6 +1,5 @@
 """Explains data frames part by part, as engines of tables hand them out: frame in, frame out."""
 
-import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import product
@@ -15,6 +14,7 @@ from manifold_shap import _random
 from manifold_shap._arrays import is_frame
 from manifold_shap._checks import check_distinct, check_seed
 from manifold_shap._messages import check_text, shown
+from manifold_shap.estimators.audited import accepted
 from manifold_shap.estimators.auto import auto_shapley
 from manifold_shap.explanation import Explanation
 from manifold_shap.io import transfer
@@ -212,11 +212,7 @@ def _depends_on_others(
 def _explain(
     value: ValueFunction, estimator: Callable[..., Explanation], x: Tensor, seed: int
 ) -> Explanation:
-    known = inspect.signature(estimator).parameters
-    every = any(each.kind is each.VAR_KEYWORD for each in known.values())
-    settings = {"seed": seed, "progress": False}
-    taken = {name: entry for name, entry in settings.items() if every or name in known}
-    return estimator(value, x, **taken)
+    return estimator(value, x, **accepted(estimator, {"seed": seed, "progress": False}))
 
 
 def _seeds(x: Float[Tensor, "rows *event"], seed: int) -> list[int]:

@@ -163,7 +163,8 @@ def _train_value(run: Run, recipe: Any) -> dict[str, Any]:
             made.save(work / checkpoint.name)
         metrics["checkpoint"] = _digest(work / checkpoint.name)
         write_json(work / METRICS, metrics)
-        for left in (BEST, "last.ckpt", "teacher.ckpt"):
+        # Without the last checkpoint a training begins anew; with it, it needs the best one.
+        for left in ("last.ckpt", "teacher.ckpt", BEST):
             remove(work / left)
     directory.finish(config)
     print(f"{name}: {_metrics_text(metrics)}; in {directory.path}")

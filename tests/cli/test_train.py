@@ -10,7 +10,7 @@ import torch
 
 import manifold_shap as ms
 from manifold_shap.cli.directory import Directory, write_json
-from manifold_shap.io.files import load_checkpoint, save_checkpoint
+from manifold_shap.io.files import digest, load_checkpoint, remove, save_checkpoint
 from tests.cli.commands import (
     CLASSIFIER,
     FOREST,
@@ -331,6 +331,30 @@ def test_an_interrupted_training_serves_and_goes_on(
     assert read(directory, "metrics.json")["epochs"] == 4
     assert not (directory / "explanations.zarr").exists()
     assert {path.name for path in (directory / "plots").iterdir()} == {"mse_by_size.png"}
+
+
+@pytest.mark.parametrize("left", ["last.ckpt", "teacher.ckpt", "best.ckpt"])
+def test_an_interruption_while_it_tidies_up_blocks_no_training(
+    left: str, digits: Path, copied: Copy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = copied(digits, "classifier")
+
+    def stops(path: Path) -> None:
+        if path.name == left:
+            raise KeyboardInterrupt
+        remove(path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("manifold_shap.cli.train.remove", stops)
+        with pytest.raises(KeyboardInterrupt):
+            train(place, *QUICK, *SHORT)
+    train(place, *QUICK, *SHORT)
+    here = place / "digits" / "surrogate"
+    assert read(here, "metrics.json")["checkpoint"] == digest(
+        (here / "surrogate.ckpt").read_bytes()
+    )
+    assert not {"best.ckpt", "last.ckpt"} & {path.name for path in here.iterdir()}
+    assert not Directory(here).work.exists()
 
 
 QUICK_ORDERS = ["estimator=permutation", "estimator.permutations=4"]

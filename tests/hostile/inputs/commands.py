@@ -477,10 +477,10 @@ INPUTS = [
         slow=True,
     ),
     Input(
-        "explain: workers=-1",
-        explain("workers=-1"),
+        "explain: engine.workers=-1",
+        explain("engine.workers=-1"),
         SystemExit,
-        "ValueError: Expected `workers` to be a whole number of at least 1 but got -1.",
+        "ValueError: Expected `engine.workers` to be a whole number of at least 1 but got -1.",
         slow=True,
     ),
     Input(

@@ -294,7 +294,7 @@ INPUTS = [
         "a directory that is a file",
         lambda here: (here / "f").touch() or fitted(directory=here / "f", max_epochs=1),
         FileExistsError,
-        "[Errno 17] Could not write the checkpoints of the training to ... (File exists); free some space or choose another place. The same call continues from the last one that was written.",
+        "[Errno 17] Could not write ... (File exists); free some space or choose another place. Nothing there was changed.",
         slow=True,
     ),
     Input(

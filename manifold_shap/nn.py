@@ -224,7 +224,7 @@ class MaskedLinear(nn.Module):
         if not self._one_element_each:
             return torch.stack(list(self._each_term(x)), 1)
         weight, presence = self.weight.split([len(self.index), self.players], dim=1)
-        by_element = x[..., None] * weight.T
+        by_element = x[..., None] * weight.T.contiguous()
         return by_element + presence.T.to(by_element.dtype)
 
     def _each_term(

@@ -118,17 +118,16 @@ class Perceptron(SurrogateNetwork):
         """
         terms, first, change = self._around(x, mask)
         activation, behind = self.rest[0], self.rest[1:]
-        # Players last: products and softmax then run along the longest axis.
-        columns = terms.mT.contiguous()[:, None]
+        terms, change = terms[:, None], change[..., None]
         active = activation(first.clone())
         if isinstance(activation, nn.ReLU):
             # max(a + d, 0) - max(a, 0) = max(min(a, 0) + d, -max(a, 0)): less memory is read, and
             # in half precision the step of an active unit is not rounded with the unit.
-            toggled = torch.addcmul(first.clamp(max=0)[..., None], change[:, :, None], columns)
-            toggled.clamp_(min=-active[..., None])
+            toggled = torch.addcmul(first.clamp(max=0)[:, :, None], change, terms)
+            toggled.clamp_(min=-active[:, :, None])
         else:
-            toggled = activation(torch.addcmul(first[..., None], change[:, :, None], columns))
-            toggled.sub_(active[..., None])
+            toggled = activation(torch.addcmul(first[:, :, None], change, terms))
+            toggled.sub_(active[:, :, None])
         out, slope = value_and_slope(behind, active)
         # Small changes of large numbers: in single precision.
         out = out.to(torch.promote_types(out.dtype, torch.float32))
@@ -136,7 +135,7 @@ class Perceptron(SurrogateNetwork):
             slope = slopes_of_log_odds(out, chosen).to(slope.dtype) @ slope
         elif chosen is not None:
             slope = slope[..., chosen, :]
-        score, moved = self.scores(out, chosen)[..., None], slope.to(terms.dtype) @ toggled
+        score, moved = self.scores(out, chosen)[..., None], slope.to(terms.dtype) @ toggled.mT
         return self.of_scores(torch.cat((score, score + moved), dim=-1).mT, chosen)
 
     def linearized_cost(self, outputs: int) -> float:

@@ -385,8 +385,8 @@ def test_auto_fits_interactions_to_so_many_coalitions_and_no_more(
     assert (found.standard_error == 0).all() == (taken == 2**17 - 2)
 
 
-@pytest.mark.parametrize(("players", "expected"), [(14, "kernel"), (16, "coalition")])
-def test_auto_fits_networks_where_a_quarter_of_all_coalitions_is_taken(
+@pytest.mark.parametrize(("players", "expected"), [(16, "kernel"), (17, "coalition")])
+def test_auto_fits_networks_where_an_eighth_of_all_coalitions_is_taken(
     players: int, expected: str
 ) -> None:
     found = ms.auto_shapley(network(players), uniform(1, players))

@@ -37,7 +37,10 @@ def kills(own: Campaign, quick: bool, only: list[str]) -> dict[str, Any]:
     outcomes, wrong = [], 0
     for kill in planned(quick):
         if kill.what in only:
-            outcomes.append(killed(own, kill))
+            try:
+                outcomes.append(killed(own, kill))
+            except TimeoutError as error:
+                raise TimeoutError(f"{kill}: {error}") from error
             wrong += say(outcomes[-1].misses, kill)
     return {"wrong": wrong, "table": table(outcomes), "outcomes": list(map(asdict, outcomes))}
 

@@ -55,6 +55,7 @@ def _serve(record: Path) -> None:
         with cluster.get_client() as client:
             client.run(__import__, "tests.hostile.workloads")
         while True:
+            cluster.scale(2)  # A worker that is away for long is given up, nanny and all.
             workers = [
                 nanny.process.pid for nanny in cluster.workers.values() if nanny.process is not None
             ]

@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install demo test faults hostile notebooks lint clean
+.PHONY: install demo test faults hostile notebooks docs lint clean
 
 install: .venv/installed
 
@@ -36,10 +36,15 @@ hostile: install
 notebooks: install
 	$(BIN)/python -m pytest --numprocesses 2 -m notebook
 
+# The site, in build/site: every example is run, and a warning is an error.
+docs: install
+	$(BIN)/python -m sphinx -W --keep-going -q -c docs -b html . build/site
+	$(BIN)/python docs/check_site.py build/site
+
 lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
 clean:
-	rm -rf .venv runs
+	rm -rf .venv runs build docs/gallery docs/api/generated

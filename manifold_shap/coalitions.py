@@ -22,6 +22,9 @@ def _log_binomial(n: int, k: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]
 class CoalitionLaw(ABC):
     """A probability law over coalitions; a subclass defines `sample`, and `log_prob` if it can.
 
+    >>> SizeUniform(3).sample((2, 4), torch.Generator().manual_seed(0)).shape
+    torch.Size([2, 4, 3])
+
     Attributes:
         name: as in the errors under several laws.
         players: how many there are.
@@ -39,17 +42,13 @@ class CoalitionLaw(ABC):
         Args:
             shape: of the block of coalitions.
             generator: the only source of random numbers.
-            counts: how many players there are for each coalition, int64 that broadcasts to `shape`:
-                rows of differing length have the first of the players. By default all of them.
+            counts: int64 that broadcasts to `shape`: of the players, the first so many take part.
         """
 
     def sample_antithetic(
         self, shape: Sequence[int], generator: torch.Generator, counts: Tensor | None = None
     ) -> Tensor:
-        """Pairs `[*shape, 2, players]`, each half by the law, whose errors cancel where they can.
-
-        Arguments as for `sample`.
-        """
+        """Pairs `[*shape, 2, players]`, each half as of `sample`, whose errors partly cancel."""
         counts = None if counts is None else counts[..., None]
         return self.sample((*shape, 2), generator, counts)
 

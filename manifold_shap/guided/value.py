@@ -27,6 +27,15 @@ class GuidedValue(ModelValue):
 
     `fit_guided` makes one.
 
+    >>> import manifold_shap as ms
+    >>> x = torch.randn(64, 3, generator=torch.Generator().manual_seed(0))
+    >>> few = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 5}}
+    >>> vae = ms.fit_imputer(x, latent=2, hidden=[8], temper=1.0, bank_size=64, **few)
+    >>> teacher = ms.imputed_value(lambda x: x[:, :2].softmax(-1), vae, draws=8)
+    >>> value = ms.fit_guided(teacher, teacher_pairs=100, codes=32, hidden=[8], **few)
+    >>> value.name, value.draws
+    ('guided_surrogate', 1)
+
     Attributes:
         guide: the codes.
         network: gives the weights, and g.

@@ -38,6 +38,13 @@ class TableImputer(Imputer):
     cell: whole numbers stay whole, and categories valid. Draws that are reference rows are these
     rows themselves. Present cells are the row's own. `table_imputer` makes one.
 
+    >>> import pandas as pd
+    >>> import manifold_shap as ms
+    >>> frame = pd.DataFrame({"age": [30, 20, 40, 30], "town": ["Oslo", None, "Rome", "Rome"]})
+    >>> imputer = ms.table_imputer(ms.GaussianImputer, ms.Codebook.fit(frame), frame)
+    >>> type(imputer).__name__, imputer.name
+    ('TableImputer', 'gaussian')
+
     Attributes:
         inner: the imputer of encoded rows.
         checkpoint: what `save` writes, where the inner imputer was trained.

@@ -1,4 +1,10 @@
-"""Knows the law of the data: exact conditional draws, posteriors and value functions."""
+"""Knows the law of the data: exact conditional draws, posteriors and value functions.
+
+>>> from manifold_shap import oracles
+>>> law = oracles.GaussianMixture.random(elements=5, components=3, seed=0)
+>>> law.sample(1000, seed=1).x.shape
+torch.Size([1000, 5])
+"""
 
 from manifold_shap.oracles.base import ConditionalLaw, Drawn
 from manifold_shap.oracles.bif import read_bif

@@ -37,6 +37,13 @@ class TrueValue(ModelValue):
     joint states, and means over `draws` exact draws for others; `estimate` gives their variance,
     which is 0 where they are exact.
 
+        >>> import manifold_shap as ms
+        >>> law = ms.oracles.GaussianMixture([1.0], [[0.0, 0.0]], [[[1.0, 0.9], [0.9, 1.0]]])
+        >>> truth = true_value(lambda x: x[:, :1], law, "identity", draws=10_000)
+        >>> x, mask = torch.tensor([[0.0, 2.0]]), torch.tensor([[[False, True]]])
+        >>> round(truth(x, mask).item(), 1)  # E[X0 | X1 = 2]
+        1.8
+
     Attributes:
         law: see `ConditionalLaw`.
         most: joint states that are summed, at most.

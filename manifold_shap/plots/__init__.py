@@ -1,5 +1,12 @@
 """Draws explanations and scores.
 
+    >>> import torch
+    >>> import manifold_shap as ms
+    >>> x = torch.tensor([[1.0, -2.0]])
+    >>> explanation = ms.exact_shapley(lambda x, mask: (x[:, None] * mask).sum(-1, True), x)
+    >>> ms.plots.waterfall(explanation, 0) is not None
+    True
+
     axes = ms.plots.waterfall(explanation, row=0)  # or explanation.plot.waterfall(0)
     axes.figure.savefig("waterfall.pdf")
 

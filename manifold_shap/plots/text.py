@@ -63,6 +63,13 @@ class ColouredText:
 
     A notebook shows it as HTML; `print` writes it for a terminal.
 
+        >>> import torch
+        >>> import manifold_shap as ms
+        >>> x = torch.tensor([[1.0, -2.0]])
+        >>> explanation = ms.exact_shapley(lambda x, mask: (x[:, None] * mask).sum(-1, True), x)
+        >>> "good" in ms.plots.text(explanation, [["good", "grief"]]).html
+        True
+
     Attributes:
         html: a part of a page, complete in itself. Its words have the colour of the page around
             it, light or dark; a pointer over a word shows its value.

@@ -1,4 +1,10 @@
-"""Computes on the simplex: Aitchison geometry, partitions of the classes, compositions."""
+"""Computes on the simplex: Aitchison geometry, partitions of the classes, compositions.
+
+>>> import torch
+>>> from manifold_shap import simplex
+>>> simplex.ilr_inv(simplex.ilr(torch.tensor([0.2, 0.3, 0.5]).log())).exp()
+tensor([0.2000, 0.3000, 0.5000])
+"""
 
 from manifold_shap.simplex.geometry import (
     class_compositions,

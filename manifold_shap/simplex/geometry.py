@@ -201,7 +201,11 @@ def ilr(
 def coordinates(
     log_p: Float[Tensor, "*batch classes"], basis: Float[Tensor, "balances classes"] | None = None
 ) -> Float[Tensor, "*batch balances"]:
-    """`ilr` without its checks, for inner loops."""
+    """`ilr` without its checks, for inner loops.
+
+    >>> coordinates(torch.zeros(3))
+    tensor([0., 0.])
+    """
     basis = gram_schmidt_basis(log_p.shape[-1]) if basis is None else basis
     # Centred first: a common offset of logits would leave its rounding error in the products.
     return _centred(log_p) @ basis.to(log_p).T

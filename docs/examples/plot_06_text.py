@@ -1,0 +1,34 @@
+"""
+Words of a text
+===============
+
+Absent words become a mask token; each word is coloured by its share of the prediction. The model
+counts words here.
+"""
+
+import torch
+
+import manifold_shap as ms
+
+texts = [
+    "a dull film with a brilliant cast",
+    "brilliant and moving",
+    "not brilliant and rather dull",
+]
+vocabulary = ms.Vocabulary.fit(texts)
+x = vocabulary.encode(texts, length=8)
+opinions = {"brilliant": 2.0, "moving": 1.0, "dull": -2.0, "not": -1.5}
+weights = torch.tensor([opinions.get(token, 0.0) for token in vocabulary.tokens])
+
+
+def model(ids):
+    good = torch.sigmoid(weights[ids.long()].sum(1))
+    return torch.stack((1 - good, good), 1)
+
+
+players = ms.Players.tokens(8, padding=0)
+unknown = 1  # the number of tokens that the model does not know
+masked = ms.MaskTokenImputer(unknown, players)
+value = ms.imputed_value(ms.as_model(model, x, classes=["bad", "good"]), masked)
+explanation = ms.exact_shapley(value, x)
+explanation.plot.text(vocabulary.decode(x), output="good")

@@ -1,0 +1,34 @@
+"""
+Shapley compositions of three classes
+=====================================
+
+In log-ratio coordinates the shares of all classes are one vector: a composition of the simplex,
+drawn as an arrow.
+"""
+
+from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression
+
+import manifold_shap as ms
+
+iris = load_iris()
+model = LogisticRegression(max_iter=1000).fit(iris.data, iris.target)
+players = ms.Players.of_elements((4,), iris.feature_names)
+value = ms.imputed_value(
+    ms.as_model(model, iris.data, classes=iris.target_names),
+    ms.GaussianImputer(iris.data, players),
+    output="ilr",
+    draws=64,
+)
+explanation = ms.exact_shapley(value, iris.data[[60, 90, 120]])
+ms.plots.ilr_plane(explanation)
+
+# %%
+# Norms, projections on the classes and angles, as numbers:
+
+explanation.summarize(0)
+
+# %%
+# The compositions themselves, which multiply the base to the prediction:
+
+ms.plots.compositions(explanation)

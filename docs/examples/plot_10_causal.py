@@ -1,0 +1,29 @@
+"""
+Causes before effects
+=====================
+
+Rain wets the grass. Symmetric values share the credit between both; with the causal order, the
+cause gets it, and values by intervention give the effect what it tells beyond its cause.
+"""
+
+import torch
+
+import manifold_shap as ms
+
+generator = torch.Generator().manual_seed(0)
+rain = torch.randn(2000, generator=generator)
+grass = rain + 0.5 * torch.randn(2000, generator=generator)
+x = torch.stack((rain, grass), 1)
+players = ms.Players.of_elements((2,), ["rain", "wet grass"])
+model = ms.as_model(lambda x: x[:, 1:], x, returns="values")
+gaussian = ms.GaussianImputer(x, players)
+order = [["rain"], ["wet grass"]]
+
+value = ms.imputed_value(model, gaussian, "identity", draws=64)
+causal = ms.imputed_value(model, ms.CausalImputer(gaussian, order), "identity", draws=64)
+explanations = {
+    "symmetric": ms.exact_shapley(value, x[:40]),
+    "asymmetric": ms.exact_shapley(value, x[:40], ordering=order),
+    "causal": ms.exact_shapley(causal, x[:40]),
+}
+ms.plots.bar(explanations)

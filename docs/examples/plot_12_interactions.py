@@ -1,0 +1,33 @@
+"""
+Interactions of pairs
+=====================
+
+What two columns add together beyond what each adds alone: redundant pairs are negative, synergy
+is positive.
+"""
+
+import torch
+
+import manifold_shap as ms
+
+generator = torch.Generator().manual_seed(0)
+x = torch.randn(500, 5, generator=generator)
+x[:, 1] = x[:, 0] + 0.2 * x[:, 1]
+names = ["a", "copy of a", "b", "c", "d"]
+players = ms.Players.of_elements((5,), names)
+
+
+def model(x):
+    return (x[:, :1] + x[:, 1:2]) / 2 + x[:, 2:3] * x[:, 3:4] + 0.2 * x[:, 4:]
+
+
+value = ms.imputed_value(
+    ms.as_model(model, x, returns="values"), ms.GaussianImputer(x, players), "identity", draws=64
+)
+interactions = ms.shapley_interactions(value, x[:20])
+ms.plots.interaction_map(interactions)
+
+# %%
+# The same as a network, for one row:
+
+ms.plots.interaction_network(interactions, 0)

@@ -1,0 +1,63 @@
+"""The site's reference has every public name, each with an example, and a gallery."""
+
+import inspect
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import manifold_shap as ms
+
+DOCS = Path(__file__).parent.parent / "docs"
+MODULES = ("oracles", "plots", "simplex")
+
+
+def public() -> dict[str, Any]:
+    """All public names, those of the three public modules behind the name of these."""
+    found = {name: getattr(ms, name) for name in ms.__all__ if name != "__version__"}
+    for module in MODULES:
+        inner = found.pop(module)
+        found |= {f"{module}.{name}": getattr(inner, name) for name in inner.__all__}
+    return found
+
+
+def listed() -> list[str]:
+    """The names on the pages of the reference."""
+    pages = [page.read_text() for page in sorted((DOCS / "api").glob("*.rst"))]
+    blocks = re.findall(r":toctree: generated\n\n((?:   \S+\n)+)", "\n".join(pages))
+    return [name for block in blocks for name in block.split()]
+
+
+def test_every_public_name_is_in_the_reference_once() -> None:
+    # The only name that two modules have is that of the same class.
+    assert sorted(listed()) == sorted(public().keys() - {"simplex.Partition"})
+    assert ms.simplex.Partition is ms.Partition
+
+
+def test_every_public_name_has_an_example() -> None:
+    without = [name for name, each in public().items() if ">>>" not in (inspect.getdoc(each) or "")]
+    assert without == []
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_public_modules_have_an_example(name: str) -> None:
+    module: ModuleType = getattr(ms, name)
+    assert ">>>" in (module.__doc__ or "")
+
+
+def test_the_gallery_has_examples_of_every_kind() -> None:
+    examples = sorted((DOCS / "examples").glob("plot_*.py"))
+    assert len(examples) >= 16
+    titles = [re.match(r'"""\n(.+)\n=+\n', example.read_text()) for example in examples]
+    assert all(titles)
+    assert len({title[1] for title in titles if title}) == len(examples)
+
+
+def test_pages_are_all_in_the_navigation() -> None:
+    """A page that no other one leads to is never found."""
+    pages = [*DOCS.glob("*.md"), DOCS.parent / "README.md"]
+    linked = "\n".join(page.read_text() for page in pages)
+    alone = [page.stem for page in DOCS.glob("*.md") if page.stem not in linked]
+    assert alone == []

@@ -64,6 +64,7 @@ autodoc_typehints = "none"
 autodoc_preserve_defaults = True
 default_role = "code"  # what stands in backticks in a docstring is code
 napoleon_numpy_docstring = False
+napoleon_attr_annotations = False  # shapes are in the text
 napoleon_use_rtype = False
 templates_path = ["_templates"]
 
@@ -79,8 +80,8 @@ copybutton_prompt_is_regexp = True
 pygments_style, pygments_dark_style = "friendly", "github-dark"
 
 sphinx_gallery_conf = {
-    "examples_dirs": "examples",
-    "gallery_dirs": "gallery",
+    "examples_dirs": "docs/examples",
+    "gallery_dirs": "docs/gallery",
     "filename_pattern": r"\.py$",
     "within_subsection_order": "FileNameSortKey",
     "abort_on_example_error": True,

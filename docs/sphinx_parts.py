@@ -1,7 +1,9 @@
 """Parts of the site that Sphinx has no setting for: figures of examples, and plain docstrings."""
 
 import re
+import textwrap
 from collections.abc import Iterable
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +12,14 @@ from matplotlib.figure import Figure
 from sphinx.application import Sphinx
 from sphinx_gallery.scrapers import figure_rst
 
-_SECTION = re.compile(
-    r"(Args|Attributes|Raises|Returns|Yields|Example|Examples|Note|References|Keyword Args):\s*$"
-)
-_CODE = re.compile(r"``.*?``|`[^`]*`")
+_SECTION = re.compile(r"(Args|Attributes|Raises|Returns|Yields):\s*$", re.MULTILINE)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Called by Sphinx."""
     # Before napoleon, which makes lists of the sections.
     app.connect("autodoc-process-docstring", _as_restructured_text, priority=100)
+    app.connect("autodoc-skip-member", _unnamed)
     return {"parallel_read_safe": True}
 
 
@@ -54,44 +54,33 @@ def _as_restructured_text(
 
     An indented part outside of a section is code, with or without prompts.
     """
+    parts = [
+        "\n".join(part) for gap, part in groupby(lines, lambda line: not line.strip()) if not gap
+    ]
     found: list[str] = []
-    in_section, in_code = False, False
-    for line in lines:
-        bare = line.strip()
-        indented = line.startswith("    ")
-        if bare and not indented:
-            in_section, in_code = bool(_SECTION.match(line)), False
-        if indented and not in_section and not in_code and not bare.startswith((">>>", "...")):
-            in_code = not found or not found[-1].strip()
-            if in_code and not _follows_prompt(found):
-                found += ["::", ""]
-        prompt = bare.startswith((">>>", "...")) or _follows_prompt(found)
-        if indented and not in_section and prompt:
-            found.append(line[4:])
-        elif in_code or (prompt and bare):
-            found.append(line)
+    in_section = in_code = False
+    for part in parts:
+        if not part.startswith(" "):
+            in_section, in_code = bool(_SECTION.match(part)), False
+        if part.lstrip().startswith(">>>"):
+            found += textwrap.dedent(part).splitlines()
+        elif part.startswith("    ") and not in_section:
+            found += [] if in_code else ["::", ""]
+            in_code = True
+            found += part.splitlines()
         else:
-            found.append(_escaped(line))
+            found += _escaped(part).splitlines()
+        found.append("")
     lines[:] = found
 
 
-def _follows_prompt(lines: list[str]) -> bool:
-    """Whether the next line is of the output of an example."""
-    for line in reversed(lines):
-        if not line.strip():
-            return False
-        if line.lstrip().startswith(">>>"):
-            return True
-    return False
+def _escaped(part: str) -> str:
+    """Stars and bars outside of backticks are themselves, and a list begins after an empty line."""
+    pieces = re.split(r"(`[^`]*`)", part)
+    pieces[::2] = [re.sub(r"([*|])", r"\\\1", piece) for piece in pieces[::2]]
+    return re.sub(r"(?m)^( *)([^-\n ].*)\n(?=\1? *- )", r"\1\2\n\n", "".join(pieces))
 
 
-def _escaped(line: str) -> str:
-    parts, end = [], 0
-    for code in _CODE.finditer(line):
-        parts += [re.sub(r"([*|])", r"\\\1", line[end : code.start()]), code.group()]
-        end = code.end()
-    bullet = re.match(r"\s*\* ", line)
-    rest = re.sub(r"([*|])", r"\\\1", line[end:])
-    text = "".join([*parts, rest])
-    # A trailing underscore would be a link.
-    return text if bullet is None else text.replace(r"\* ", "* ", 1)
+def _unnamed(app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
+    """Fields of a named tuple are described with the class."""
+    return True if type(obj).__name__ == "_tuplegetter" else None

@@ -127,7 +127,6 @@ class Codebook:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the columns that play, as text."""
         return self.schema.names
 
     @property
@@ -137,7 +136,6 @@ class Codebook:
 
     @property
     def constants(self) -> dict[str, Any]:
-        """The value of each column that has but one, by its name."""
         held = ((name, own) for name, own in self._held.items() if name not in self.left_out)
         return {str(name): self._form.cells(own).iloc[0] for name, own in held}
 

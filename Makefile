@@ -38,6 +38,7 @@ notebooks: install
 
 # The site, in build/site: every example is run, and a warning is an error.
 docs: install
+	rm -rf build/site docs/api/generated
 	$(BIN)/python -m sphinx -W --keep-going -q -c docs -b html . build/site
 	$(BIN)/python docs/check_site.py build/site
 

@@ -45,7 +45,6 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
-    "sphinx.ext.mathjax",
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "sphinx_design",
@@ -66,8 +65,9 @@ default_role = "code"  # what stands in backticks in a docstring is code
 napoleon_numpy_docstring = False
 napoleon_attr_annotations = False  # shapes are in the text
 napoleon_use_rtype = False
-templates_path = ["_templates"]
+templates_path = ["docs/_templates"]
 
+html_math_renderer = "mathml"  # of `sphinx_parts`: a page needs no script from elsewhere
 html_theme = "furo"
 html_title = "manifold_shap"
 html_static_path = ["_static"]

@@ -1,4 +1,4 @@
-"""Parts of the site that Sphinx has no setting for: figures of examples, and plain docstrings."""
+"""Parts of the site that Sphinx has no setting for: figures of examples, docstrings, formulas."""
 
 import re
 import textwrap
@@ -6,20 +6,29 @@ from collections.abc import Iterable
 from itertools import groupby
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
+from docutils import nodes
+from latex2mathml.converter import convert
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from sphinx.application import Sphinx
+from sphinx.ext import autosummary
 from sphinx_gallery.scrapers import figure_rst
 
+# A block without a last value still has that of the one before.
+_SAVED: WeakSet[Figure] = WeakSet()
 _SECTION = re.compile(r"(Args|Attributes|Raises|Returns|Yields):\s*$", re.MULTILINE)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Called by Sphinx."""
+    # A summary is a first sentence, which does not end there.
+    autosummary.WELL_KNOWN_ABBREVIATIONS += ("Eq.", "Eqs.")
     # Before napoleon, which makes lists of the sections.
     app.connect("autodoc-process-docstring", _as_restructured_text, priority=100)
     app.connect("autodoc-skip-member", _unnamed)
+    app.add_html_math_renderer("mathml", (_inline_formula, None), (_formula, None))
     return {"parallel_read_safe": True}
 
 
@@ -30,11 +39,12 @@ def drawn(block: tuple[Any, ...], variables: dict[str, Any], settings: dict[str,
     """
     last = variables["example_globals"].get("___")
     paths = []
-    for figure in _figures(last if isinstance(last, list | tuple) else [last]):
+    figures = _figures(last if isinstance(last, list | tuple) else [last])
+    for figure in (figure for figure in figures if figure not in _SAVED):
+        _SAVED.add(figure)
         path = next(variables["image_path_iterator"])
         figure.savefig(path, dpi=120, bbox_inches="tight")
         paths.append(path)
-    variables["example_globals"]["___"] = None
     return figure_rst(paths, str(Path(settings["src_dir"])))
 
 
@@ -84,3 +94,18 @@ def _escaped(part: str) -> str:
 def _unnamed(app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
     """Fields of a named tuple are described with the class."""
     return True if type(obj).__name__ == "_tuplegetter" else None
+
+
+def _inline_formula(writer: Any, node: nodes.math) -> None:
+    """A formula in a line, as MathML, which browsers draw and screen readers read."""
+    writer.body.append(convert(node.astext()))
+    raise nodes.SkipNode
+
+
+def _formula(writer: Any, node: nodes.math_block) -> None:
+    """A formula of its own, with its number."""
+    formula = convert(node.astext(), display="block")
+    place = f' id="{node["ids"][0]}"' if node["ids"] else ""
+    number = f'<span class="eqno">({node["number"]})</span>' if node["number"] else ""
+    writer.body.append(f'<div class="math formula"{place}>{number}{formula}</div>')
+    raise nodes.SkipNode

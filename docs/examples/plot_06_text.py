@@ -31,4 +31,10 @@ unknown = 1  # the number of tokens that the model does not know
 masked = ms.MaskTokenImputer(unknown, players)
 value = ms.imputed_value(ms.as_model(model, x, classes=["bad", "good"]), masked)
 explanation = ms.exact_shapley(value, x)
-explanation.plot.text(vocabulary.decode(x), output="good")
+coloured = explanation.plot.text(vocabulary.decode(x), output="good")
+coloured
+
+# %%
+# The same as a figure:
+
+coloured.draw()

@@ -2,8 +2,9 @@
 Interactions of pairs
 =====================
 
-What two columns add together beyond what each adds alone: redundant pairs are negative, synergy
-is positive.
+What two columns add together beyond what each adds alone. In these rows *a* is large: it raises
+the score, its copy tells the same again, and the interaction of this redundant pair is negative.
+That of *b* and *c*, whose product is in the score, has the sign of the product.
 """
 
 import torch
@@ -24,7 +25,7 @@ def model(x):
 value = ms.imputed_value(
     ms.as_model(model, x, returns="values"), ms.GaussianImputer(x, players), "identity", draws=64
 )
-interactions = ms.shapley_interactions(value, x[:20])
+interactions = ms.shapley_interactions(value, x[x[:, 0] > 1][:20])
 ms.plots.interaction_map(interactions)
 
 # %%

@@ -28,3 +28,8 @@ with tempfile.TemporaryDirectory() as folder:
     ms.explain_rows(store, value, x, estimator, block=50)
     explanation = ms.Explanation.load(store)
 explanation.receipt
+
+# %%
+# The rows themselves, as of any explanation:
+
+explanation.plot.beeswarm(output="2")

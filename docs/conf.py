@@ -87,7 +87,7 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
     "image_scrapers": ("sphinx_parts.drawn",),
     "capture_repr": ("_repr_html_", "__repr__"),
-    "ignore_repr_types": r"matplotlib|Axes|list|tuple|numpy",
+    "ignore_repr_types": r"manifold_shap\.plots\.canvas|matplotlib|list|tuple",
     "remove_config_comments": True,
     "show_memory": False,
     "show_signature": False,

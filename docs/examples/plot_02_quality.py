@@ -6,7 +6,7 @@ The error of v(S) on held-out rows, by the size of the coalition: what is known 
 serves little until nearly all columns are known.
 """
 
-from sklearn.datasets import load_breast_cancer
+from sklearn.datasets import load_wine
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
@@ -14,17 +14,17 @@ from sklearn.preprocessing import StandardScaler
 
 import manifold_shap as ms
 
-data = load_breast_cancer()
+data = load_wine()
 train, test, target, _ = train_test_split(data.data, data.target, random_state=0)
 model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=500)).fit(train, target)
 
-players = ms.Players.of_elements((30,), data.feature_names)
+players = ms.Players.of_elements((13,), data.feature_names)
 mask = ms.shapley_pairs(len(test), len(players), least=3000)
 errors = {}
 for imputer in (
     ms.MarginalImputer(train, players),
-    ms.GaussianImputer(train, players, regularisation=0.01),
-    ms.EmpiricalImputer(train, players, 0.5, regularisation=0.01),
+    ms.GaussianImputer(train, players),
+    ms.EmpiricalImputer(train, players, 0.5),
 ):
     value = ms.imputed_value(model, imputer, draws=8)
     errors[imputer.name] = ms.mean_squared_error(value, test, mask)

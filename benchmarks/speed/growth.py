@@ -38,13 +38,13 @@ def run(
     blocks: Sequence[int] = (8, 32, 128, 512),  # of `few` rows
     few: int = 8192,
     block: int = 4096,
-    on_dask: int = 512,  # blocks
+    on_dask: int = 128,  # blocks of `block` rows
     cores: Sequence[int] = (2, 16, 64, 256, 1024),
 ) -> dict[str, Any]:
     """Points, exponents, seconds per block, and hours to a billion rows by cores."""
     by_rows = [in_own_process(streamed, count, block) for count in rows]
     by_blocks = [in_own_process(streamed, few, few // count) for count in blocks]
-    dask = shared(on_dask)
+    dask = shared(on_dask, block)
     slope, _ = np.polyfit(blocks, [one["seconds"] for one in by_blocks], 1)
     return {
         "rows": by_rows,
@@ -102,8 +102,8 @@ def streamed(rows: int, block: int) -> dict[str, float]:
     return point
 
 
-def shared(blocks: int, size: int = 16) -> float:
-    """Seconds per block on Dask."""
+def shared(blocks: int, size: int) -> float:
+    """Seconds per block of so many rows on Dask."""
     x = torch.randn(blocks * size, PLAYERS)
     value = ms.as_value_function(game, x[:1])
     with tempfile.TemporaryDirectory() as scratch, cluster() as machines, Client(machines) as one:

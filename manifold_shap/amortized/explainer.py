@@ -21,7 +21,7 @@ from manifold_shap.surrogate.value import SurrogateValue
 from manifold_shap.tables.rows import encoded
 from manifold_shap.training.task import load_task
 from manifold_shap.values import ValueFunction
-from manifold_shap.values.selected import Outputs
+from manifold_shap.values.selected import Outputs, SelectedValue
 
 # On two cores any from 256 to 768 is equally fast.
 _BATCH_SIZE = 512
@@ -267,6 +267,8 @@ def amortized_shapley(
     >>> amortized_shapley(value, x[:2], explainer=explainer).phi.shape
     torch.Size([2, 3, 2])
     """
+    while isinstance(value, SelectedValue):  # The pass gives all outputs.
+        outputs, value = list(value.select(outputs, x).outputs), value.value
     surrogate_of(value)
     if not isinstance(explainer, AmortizedExplainer):
         explainer = load_amortized(explainer, value)

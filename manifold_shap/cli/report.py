@@ -240,6 +240,7 @@ def announce(run: "Run", rows: Sequence[int]) -> dict[str, dict[str, Any]]:
         listed = f"{few}, ..." if len(str(before)) > 100 else before
         print(f"Replacing the explanation of rows {listed} in {run.directory.path / STORE}")
     idle = ["resume=true"] if settings["resume"] else []
+    idle += [f"receipt={settings['receipt']}"] if settings["receipt"] else []
     idle += engines.typed(settings)
     if idle and len(rows) <= settings["block"]:
         print(

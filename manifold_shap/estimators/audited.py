@@ -75,7 +75,7 @@ def audited_shapley(
     given = {"evaluations": evaluations, "batch_size": batch_size}
     own = {name: setting for name, setting in given.items() if setting is not None}
     own |= accepted(estimator, {"seed": seed, "progress": progress})
-    found = estimator(value, x, **own)
+    found = check_explained(estimator(value, x, **own))
     made_by = {**found.made_by, "audited_share": share}
     value = as_value_function(value, x)
     rows = _chosen(len(found.phi), _count(len(found.phi), share, seed), seed)
@@ -113,9 +113,15 @@ def audit(
         progress: see `permutation_shapley`.
 
     Raises:
+        TypeError: `explanation` is none.
         ValueError: the value function has other players or outputs than the explanation, or gives
             its rows other predictions; a reference with a bias, or with unknown standard errors.
     """
+    if not isinstance(explanation, Explanation):
+        raise TypeError(
+            f"Expected an `Explanation` to audit but got {type(explanation).__name__}; give what "
+            "an estimator returned."
+        )
     count = min(check_whole("rows", rows), len(explanation.phi))
     few = explanation[_chosen(len(explanation.phi), count, check_seed(seed))]
     codebook = codebook_of(few.schema)
@@ -125,12 +131,27 @@ def audit(
     return _receipt(few, value, value.rows(x), reference, seed, {"progress": progress})
 
 
+def check_explained(found: Any, name: str = "estimator") -> Explanation:
+    """What an estimator returned; TypeError if it is no explanation."""
+    if not isinstance(found, Explanation):
+        raise TypeError(
+            f"Expected `{name}` to return an `Explanation` but got {type(found).__name__}; "
+            "`ms.permutation_shapley` does, and a function of your own may end with a call of it."
+        )
+    return found
+
+
 def accepted(estimator: Callable[..., Any], settings: dict[str, Any]) -> dict[str, Any]:
     """Those of the settings that an estimator takes.
 
     Raises:
+        TypeError: it is no function.
         ValueError: a `partial` has given it settings that it does not take.
     """
+    if not callable(estimator):
+        raise TypeError(
+            f"Expected an estimator, such as `ms.permutation_shapley`, but got {estimator!r:.100}."
+        )
     try:
         known = inspect.signature(estimator).parameters
     except ValueError as error:
@@ -184,7 +205,7 @@ def _receipt(
     other = int(_random.fold(torch.tensor(seed), 2)) & (2**63 - 1)
     reference = reference or usual_reference(value)
     settings = accepted(reference, {"seed": other, **settings})
-    again = reference(value.in_full_precision(), x, **settings)
+    again = check_explained(reference(value.in_full_precision(), x, **settings), "reference")
     _check(found, again)
     name = again.made_by["estimator"]
     return Receipt.of(

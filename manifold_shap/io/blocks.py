@@ -13,16 +13,6 @@ from manifold_shap.io.files import digest
 from manifold_shap.players import Players
 
 
-def check_explained(found: Any) -> Any:
-    """What an estimator returned; TypeError if it is no explanation."""
-    if "with_labels" not in dir(found):
-        raise TypeError(
-            f"Expected `estimator` to return an `Explanation` but got {type(found).__name__}; "
-            "`ms.permutation_shapley` does, and a function of your own may end with a call of it."
-        )
-    return found
-
-
 class Blocks:
     """Rows to explain, split into blocks of equally many; the last may have fewer.
 

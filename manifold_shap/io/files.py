@@ -1,6 +1,7 @@
 """Writes files and directories whole or not at all, and reads checkpoints without running code."""
 
 import errno
+import glob
 import hashlib
 import io
 import json
@@ -118,6 +119,12 @@ def swap_in(new: Path, path: Path) -> Path | None:
             old.rename(path)
         raise
     return old
+
+
+def set_aside(path: Path) -> Path | None:
+    """Where what stood at a path is, if a process was killed while it replaced that."""
+    beside = path.parent.glob(f".{glob.escape(path.name)}.*.old")
+    return next((each for each in beside if _BESIDE.fullmatch(each.name)), None)
 
 
 def _unwritten(path: Path, error: OSError) -> OSError:

@@ -13,11 +13,12 @@ from torch import Tensor
 from manifold_shap import _random
 from manifold_shap._arrays import is_frame
 from manifold_shap._checks import check_distinct, check_seed
-from manifold_shap._messages import check_text, shown
+from manifold_shap._messages import check_names, shown
 from manifold_shap.estimators.audited import accepted
 from manifold_shap.estimators.auto import auto_shapley
 from manifold_shap.explanation import Explanation
 from manifold_shap.io import transfer
+from manifold_shap.io.places import LocalPlace, place_of
 from manifold_shap.players import Players
 from manifold_shap.values.base import ValueFunction
 from manifold_shap.values.selected import Outputs
@@ -106,7 +107,7 @@ class FrameExplainer:
     Raises:
         TypeError: a bare callable in place of a value function; what cannot be pickled.
         ValueError: rows that have players of their own, and so no columns in common; names that
-            make the same column twice.
+            make the same column twice; a `path` in an object store.
         OSError: no space or no permission.
     """
 
@@ -120,12 +121,17 @@ class FrameExplainer:
         keep: Sequence[str] = (),
         seed: int = 0,
     ) -> None:
-        path = Path(check_text("path", path, "it comes first, then the value function")).absolute()
+        place = place_of(path, fix="it comes first, then the value function")
+        if not isinstance(place, LocalPlace):
+            raise ValueError(
+                f"Expected `path` to be on a file system that all processes share but got {place}; "
+                "an object store cannot hold this file."
+            )
         value = _checked(value).select(outputs)
-        self._seed, self.keep = check_seed(seed), tuple(keep)
+        self._seed, self.keep = check_seed(seed), check_names("keep", keep)
         self.columns = _columns(value.players, value.outputs)
         check_distinct([*self.keep, *self.columns], "names of columns that are kept or made")
-        self._reference = transfer.refer((value, estimator), path)
+        self._reference = transfer.refer((value, estimator), place.path)
 
     def __call__(self, frame: "pd.DataFrame") -> "pd.DataFrame":
         """The explanation of the rows of a frame, under its index.

@@ -183,7 +183,7 @@ class UrlPlace(Place):
         finally:
             with suppress(OSError):
                 if owner.read() == content:
-                    if (work / keep).find() is None:  # There is nothing to resume.
+                    if not (work / keep).stands():  # There is nothing to resume.
                         work._empty({_OWNER})
                     owner.remove()
 

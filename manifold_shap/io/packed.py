@@ -2,7 +2,10 @@
 
 import io
 import zipfile
+import zlib
 from pathlib import Path
+
+_DAMAGED = (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, RuntimeError)
 
 
 def pack(folder: Path) -> bytes:
@@ -25,5 +28,5 @@ def unpack(folder: Path) -> None:
             with zipfile.ZipFile(io.BytesIO(path.read_bytes())) as archive:
                 path.unlink()
                 archive.extractall(path)
-        except (zipfile.BadZipFile, NotImplementedError, EOFError, RuntimeError) as error:
+        except _DAMAGED as error:
             raise ValueError(f"Expected a complete block at {path} but it is damaged.") from error

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from filelock import Timeout
 
 from manifold_shap._messages import check_text
-from manifold_shap.io.files import locked, recover, remove, swap_in, write_whole
+from manifold_shap.io.files import locked, recover, remove, set_aside, swap_in, write_whole
 
 # Names the folder beside it in which a result stands, where a store knows no rename.
 MANIFEST = "_manifest.json"
@@ -89,6 +89,13 @@ class Place(ABC):
             ValueError: its manifest is damaged.
         """
 
+    def stands(self) -> bool:
+        """Whether something stands here, be it damaged."""
+        try:
+            return self.find() is not None
+        except ValueError:
+            return True
+
     @abstractmethod
     def is_free(self) -> bool:
         """Whether nothing is here, but for what writers of this package have not finished."""
@@ -156,10 +163,12 @@ class LocalPlace(Place):
         return LocalPlace(self.path / name)
 
     def find(self) -> Content | None:
-        if not self.path.exists():
+        path = self.path if self.path.exists() else set_aside(self.path)
+        if path is None:
             return None
-        manifest = (self / MANIFEST).read()
-        return Content(self, {}) if manifest is None else by_manifest(self, manifest)
+        place = LocalPlace(path)
+        manifest = (place / MANIFEST).read()
+        return Content(place, {}) if manifest is None else by_manifest(place, manifest)
 
     def is_free(self) -> bool:
         try:

@@ -9,8 +9,9 @@ from typing import Any
 
 from torch import Tensor
 
-from manifold_shap._messages import check_choice, shown
+from manifold_shap._messages import check_choice, check_names, check_text, shown
 from manifold_shap.io.places import Place, place_of
+from manifold_shap.io.stores import check_decoders
 
 _LIBRARIES = ("pandas", "polars", "pyarrow")
 _SUFFIXES = (".parquet", ".parq", ".pq")
@@ -141,6 +142,8 @@ def read_rows(
     >>> place.cleanup()
     """
     check_choice("library", library, _LIBRARIES)
+    columns = None if columns is None else check_names("columns", columns)
+    labels = None if labels is None else check_text("labels", labels)
     place = place_of(path)
     if any((place / name).read() is not None for name in (".zarray", ".zgroup", "zarr.json")):
         if columns is not None or labels is not None:
@@ -168,7 +171,8 @@ def read_rows(
     except pa.ArrowException as error:  # Some are no ValueErrors.
         raise ValueError(
             f"Expected Parquet files with the same columns at {place} but they cannot be read: "
-            f"{error}"
+            f"{str(error).splitlines()[0]} Tables of other formats become one by "
+            "`frame.to_parquet(...)`."
         ) from error
 
 
@@ -214,6 +218,12 @@ def _array(place: Place) -> Any:
             f"Expected one zarr array at {place} but it is a group of {shown(names, 10)}; name one "
             f"of them, as in '{place}/{names[0] if names else 'x'}'."
         )
+    if found.dtype.kind not in "biuf":  # Objects could be pickles.
+        raise ValueError(
+            f"Expected an array of numbers at {place} but it has the type {found.dtype}; tables "
+            "with text are read from Parquet files."
+        )
+    check_decoders(found, str(place))
     return found
 
 

@@ -27,11 +27,11 @@ from manifold_shap._checks import check_seed
 from manifold_shap._messages import check_flag, warn
 from manifold_shap._progress import progress_bar
 from manifold_shap._stored import stored
-from manifold_shap.estimators.audited import accepted
+from manifold_shap.estimators.audited import accepted, check_explained
 from manifold_shap.explanation import Explanation
 from manifold_shap.io import joined, parquet, transfer
 from manifold_shap.io import zarr as storage
-from manifold_shap.io.blocks import Blocks, check_explained
+from manifold_shap.io.blocks import Blocks
 from manifold_shap.io.places import Claim, Place, place_of
 from manifold_shap.io.reading import Encoded, TableRows, read_rows
 from manifold_shap.io.sent import Send, sender
@@ -256,11 +256,11 @@ def _begin(task: _Task, blocks: Blocks, claim: Claim, resume: bool) -> Place:
     }
     first = replace(first, made_by={**first.made_by, **settings})
     record, left = claim.work / _RECORD, claim.work.glob("*/[0-9]*.zarr")
-    if resume and record.find() is not None:
+    if resume and record.stands():
         _check_same(record, first, len(left), claim.work)
         _remove_damaged(left, blocks)
     else:
-        if record.find() is not None:
+        if record.stands():
             message = (
                 f"Removed what an interrupted call had left in {claim.work}: {len(left)} blocks. "
                 "With resume=True it would have been continued."

@@ -19,7 +19,7 @@ import torch
 from tests.hostile.campaign import Campaign, campaign
 from tests.hostile.hazards import READ_ONLY, clock, memory, read_only
 from tests.hostile.kills import killed, planned, table
-from tests.hostile.steps import How, steps_of, stopped
+from tests.hostile.steps import How, is_set_aside, steps_of, stopped
 from tests.hostile.twos import PAIRS, SHARES, at_once, trainings_at_once
 
 PARTS = ("kills", "steps", "twos", "hazards")
@@ -46,11 +46,14 @@ def kills(own: Campaign, quick: bool, only: list[str]) -> dict[str, Any]:
 
 
 def steps(own: Campaign, most: int, only: list[str]) -> dict[str, Any]:
-    """Stops at steps on the disk, spread evenly."""
+    """Stops at steps on the disk, spread evenly, and in the middle of each replacement."""
     rows = []
     for what in (what for what in only if what != "dask"):
-        count = steps_of(own, what)
-        tried = sorted({k * (count - 1) // max(1, most - 1) for k in range(most)})
+        taken = steps_of(own, what)
+        count = len(taken)
+        # And those behind a rename of what stood there before, of which there are few.
+        aside = (k + 1 for k, step in enumerate(taken[:-1]) if is_set_aside(step))
+        tried = sorted({k * (count - 1) // max(1, most - 1) for k in range(most)} | {*aside})
         for how in get_args(How):
             wrong = [say(stopped(own, what, step, how), what, how, step) for step in tried]
             row = {"what": what, "how": how, "steps": count, "tried": len(tried)}

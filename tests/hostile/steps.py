@@ -35,7 +35,7 @@ def watched(
         step: number of the step; None to let all of them happen.
         how: `killed`: the process ends there, with a file that it was to write cut off; `full`:
             there is no space from there on.
-        counted: a file that receives the number of steps.
+        counted: a file that receives the steps, a line for each.
     """
     steps: list[str] = []
     ended: list[bool] = []
@@ -43,7 +43,7 @@ def watched(
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
         if ended or not _is_change(event, arguments, place):
             return
-        steps.append(event)
+        steps.append(f"{event} {Path(os.fsdecode(arguments[0])).name}")
         if step is None or len(steps) <= step:
             return
         if how == "full" and event in _TAKES_SPACE:
@@ -72,12 +72,18 @@ def _is_change(event: str, arguments: tuple[Any, ...], place: Path) -> bool:
     return bool(changes) and (not os.path.isabs(path) or os.fsdecode(path).startswith(f"{place}/"))
 
 
-def steps_of(own: Campaign, what: str) -> int:
-    """How many steps a run takes that nothing disturbs."""
+def steps_of(own: Campaign, what: str) -> list[str]:
+    """The steps of a run that nothing disturbs: the event, and the name of the file."""
     place = own.prepared(what)
     child, counted = _stopped(own, what, place, None, "killed")
     assert child.wait() == 0, child.said.read_text()
-    return len(counted.read_text().splitlines())
+    return counted.read_text().splitlines()
+
+
+def is_set_aside(step: str) -> bool:
+    """Whether it renames something that had its own name."""
+    event, _, name = step.partition(" ")
+    return event == "os.rename" and not name.startswith(".")
 
 
 def stopped(own: Campaign, what: str, step: int, how: How) -> list[str]:

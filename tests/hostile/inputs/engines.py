@@ -10,7 +10,7 @@ import torch
 
 import manifold_shap as ms
 from tests.hostile.inputs.table import Input
-from tests.hostile.inputs.things import ROWS, frame, value
+from tests.hostile.inputs.things import ROWS, frame, imputed, value
 
 FEW = partial(ms.permutation_shapley, permutations=2)
 
@@ -18,6 +18,12 @@ FEW = partial(ms.permutation_shapley, permutations=2)
 def streamed(here: Path, **changes: Any) -> object:
     call = {"value": value, "x": ROWS, "estimator": FEW, "block": 2, "progress": False}
     return ms.explain_rows(**{"path": here / "s.zarr", **call, **changes})
+
+
+def tabled(here: Path, **settings: Any) -> object:
+    """Rows of a Parquet file."""
+    frame().to_parquet(here / "rows.parquet")
+    return ms.read_rows(here / "rows.parquet", **settings)
 
 
 class Lost:
@@ -191,6 +197,62 @@ INPUTS = [
         lambda here: streamed(here, x="rows.npy"),
         FileNotFoundError,
         "Expected rows at .../rows.npy, in Parquet files (names that end with .parquet, of a folder) or a zarr array, but none are there; see whether the path is right.",
+    ),
+    Input(
+        "a file of a frame explainer in an object store",
+        lambda here: ms.FrameExplainer("memory://x/v.ckpt", imputed()),
+        ValueError,
+        "Expected `path` to be on a file system that all processes share but got memory://x/v.ckpt; an object store cannot hold this file.",
+    ),
+    Input(
+        "columns to keep that are one name",
+        lambda here: ms.FrameExplainer(here / "v.ckpt", imputed(), keep="id"),
+        TypeError,
+        "Expected `keep` to list names but got 'id'; give them as in ['id'].",
+    ),
+    Input(
+        "columns to keep that are a number",
+        lambda here: ms.FrameExplainer(here / "v.ckpt", imputed(), keep=3),
+        TypeError,
+        "Expected `keep` to list names but got 3; give them as in ['id'].",
+    ),
+    Input(
+        "columns of rows that are one name",
+        lambda here: tabled(here, columns="age"),
+        TypeError,
+        "Expected `columns` to list names but got 'age'; give them as in ['id'].",
+    ),
+    Input(
+        "labels of rows that are a number",
+        lambda here: tabled(here, labels=3),
+        TypeError,
+        "Expected `labels` to be text but got 3 (int).",
+    ),
+    Input(
+        "rows in a CSV file",
+        lambda here: frame().to_csv(here / "a.csv") or ms.read_rows(here / "a.csv"),
+        ValueError,
+        "Expected Parquet files with the same columns at ... but they cannot be read: ... Tables of other formats become one by `frame.to_parquet(...)`.",
+    ),
+    Input(
+        "an audit of a number",
+        lambda here: ms.audit(3, value),
+        TypeError,
+        "Expected an `Explanation` to audit but got int; give what an estimator returned.",
+    ),
+    Input(
+        "an audited estimator that is a number",
+        lambda here: ms.audited_shapley(value, ROWS, estimator=3, share=0.5),
+        TypeError,
+        "Expected an estimator, such as `ms.permutation_shapley`, but got 3.",
+    ),
+    Input(
+        "a reference that returns a number",
+        lambda here: ms.audited_shapley(
+            value, ROWS, estimator=FEW, share=1.0, reference=lambda game, x: 3
+        ),
+        TypeError,
+        "Expected `reference` to return an `Explanation` but got int; `ms.permutation_shapley` does, and a function of your own may end with a call of it.",
     ),
     Input(
         "rows with a length and no rows",

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from manifold_shap._messages import check_choice, check_names, check_text, shown
 from manifold_shap.io.places import Place, place_of
-from manifold_shap.io.stores import check_decoders
 
 _LIBRARIES = ("pandas", "polars", "pyarrow")
 _SUFFIXES = (".parquet", ".parq", ".pq")
@@ -218,12 +217,11 @@ def _array(place: Place) -> Any:
             f"Expected one zarr array at {place} but it is a group of {shown(names, 10)}; name one "
             f"of them, as in '{place}/{names[0] if names else 'x'}'."
         )
-    if found.dtype.kind not in "biuf":  # Objects could be pickles.
+    if found.dtype.kind not in "biuf":  # Objects could be pickles; zarr refuses them as numbers.
         raise ValueError(
             f"Expected an array of numbers at {place} but it has the type {found.dtype}; tables "
             "with text are read from Parquet files."
         )
-    check_decoders(found, str(place))
     return found
 
 

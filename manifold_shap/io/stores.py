@@ -5,8 +5,6 @@ from typing import Any
 FORMAT = "manifold_shap explanation"
 # What decodes the arrays of a store that this package writes: numbers and text, no objects.
 _CODECS = {"blosc", "vlen-utf8", "zstd", "zlib", "gzip", "lz4"}
-# Of numcodecs: what makes objects of what is stored.
-_OBJECT_CODECS = {"pickle", "msgpack2", "json2", "vlen-array", "vlen-bytes", "vlen-utf8"}
 
 
 class UnsafeStoreError(ValueError):
@@ -37,22 +35,3 @@ def check_codecs(files: Any, name: str) -> None:
                 f"{', '.join(sorted(found))}, which no explanation needs and which can run code; "
                 "make it again with `explain.py` or `Explanation.save`."
             )
-
-
-def check_decoders(array: Any, name: str) -> None:
-    """Raise UnsafeStoreError if an array of rows is decoded by a codec for objects.
-
-    Args:
-        array: of zarr, in either version of its format.
-        name: of the array, for the error.
-    """
-    named = (
-        str(getattr(codec, "codec_id", None) or codec.to_dict()["name"])
-        for codec in (*array.filters, *array.compressors)
-    )
-    found = {each.removeprefix("numcodecs.") for each in named} & _OBJECT_CODECS
-    if found:
-        raise UnsafeStoreError(
-            f"Refused to open {name}: it is to be decoded by {', '.join(sorted(found))}, which "
-            "numbers do not need and which can run code; write it again."
-        )

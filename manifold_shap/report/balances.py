@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from manifold_shap import simplex
 from manifold_shap.explanation import Explanation
 from manifold_shap.plots import style
 from manifold_shap.plots.arrows import class_colour
@@ -37,8 +38,6 @@ def classes_of(explanation: Explanation) -> list[dict[str, Any]]:
 
 
 def _means(explanation: Explanation) -> torch.Tensor:
-    from manifold_shap import simplex
-
     return simplex.ilr_inv(explanation.prediction, explanation.basis).exp().mean(0)
 
 
@@ -83,10 +82,14 @@ def figures(explanation: Explanation, rows: Sequence[int]) -> list[dict[str, Any
         figure = interactive(explanation, row, most=_STEPS).to_plotly_json()
         # Five sixths of it: the same for all, and set by the script.
         figure["layout"].pop("template", None)
-        found.append({"data": [_listed(each) for each in figure["data"]], "layout": figure["layout"]})
+        found.append(
+            {"data": [_listed(each) for each in figure["data"]], "layout": figure["layout"]}
+        )
     return found
 
 
 def _listed(trace: dict[str, Any]) -> dict[str, Any]:
     """A trace with numbers as lists, which are as long when they are compressed."""
-    return {key: each.tolist() if isinstance(each, np.ndarray) else each for key, each in trace.items()}
+    return {
+        key: each.tolist() if isinstance(each, np.ndarray) else each for key, each in trace.items()
+    }

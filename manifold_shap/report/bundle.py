@@ -58,7 +58,7 @@ def as_json(content: Any) -> str:
 
 
 def plain(content: Any) -> Any:
-    """Data of which JSON can be made: numbers of four digits, null for those that are not finite."""
+    """Data that JSON can hold: numbers of four digits, null for those that are not finite."""
     if isinstance(content, Mapping):
         return {str(key): plain(entry) for key, entry in content.items()}
     if isinstance(content, list | tuple):

@@ -23,7 +23,9 @@ def quality_of(explanation: Explanation) -> dict[str, Any]:
     if chosen is None or errors.get(chosen) is None:
         return {"sentence": "", "lines": []}
     error, off = errors[chosen], errors.get(OFF_MANIFOLD)
-    where = f"On {style.count(known['rows'], 'held-out row')}" if "rows" in known else "On test rows"
+    where = (
+        f"On {style.count(known['rows'], 'held-out row')}" if "rows" in known else "On test rows"
+    )
     sentence = f"{where}, the mean squared error of {chosen} is {style.number(error)}"
     if off is not None and chosen != OFF_MANIFOLD and off > 0:
         sentence += (

@@ -83,7 +83,9 @@ def _swarm(some: Explanation, output: int, shown: Tensor) -> dict[str, Any] | No
         jitter(phi),
         strict=True,
     ):
-        place = ranks.rank(ranks.of_player(own).numbers) if own.shape[1] else np.full(len(phi), np.nan)
+        place = (
+            ranks.rank(ranks.of_player(own).numbers) if own.shape[1] else np.full(len(phi), np.nan)
+        )
         across = (values - low) / (high - low) * _ACROSS
         lines.append({"name": name, "paths": _paths(across, offsets, place)})
     ticks = [
@@ -105,7 +107,9 @@ def _paths(
     place: Float[np.ndarray, " rows"],
 ) -> list[dict[str, Any]]:
     """Points as strokes without length; colours are counted from 0, COLOURS is that of none."""
-    colour = np.where(np.isnan(place), COLOURS, np.minimum(np.nan_to_num(place) * COLOURS, COLOURS - 1))
+    colour = np.where(
+        np.isnan(place), COLOURS, np.minimum(np.nan_to_num(place) * COLOURS, COLOURS - 1)
+    )
     found: dict[int, list[str]] = defaultdict(list)
     for x, offset, k in zip(across, offsets, colour.astype(int), strict=True):
         found[int(k)].append(f"M{x:.0f} {_LINE * (0.5 + offset):.0f}h0")
@@ -159,15 +163,16 @@ def of_words(found: Rows, output: int) -> list[dict[str, Any]]:
     means = {word: float(np.mean(own)) for word, own in (often or values).items()}
     largest = sorted(means, key=lambda word: (-abs(means[word]), word))[:_WORDS]
     reach = max((abs(means[word]) for word in largest), default=0.0) or 1.0
+    numbers = style.signed([means[word] for word in largest])
     return [
         {
             "name": short(word),
             "count": len(values[word]),
-            "said": f"{means[word]:+.3g}".replace("-", "−"),
+            "said": said,
             "raises": means[word] >= 0,
             "width": _percent(abs(means[word]) / reach),
         }
-        for word in largest
+        for word, said in zip(largest, numbers, strict=True)
     ]
 
 

@@ -119,11 +119,15 @@ def _page(given: Given, most: int) -> str:
         some = given.interactions
         for k, row in enumerate(chosen):
             own = [each["output"] for each in found.data[k]["outputs"]]
-            found.data[k]["pairs"] = rows.pairs_of_row(some.values[row], some.standard_error[row], own)
+            found.data[k]["pairs"] = rows.pairs_of_row(
+                some.values[row], some.standard_error[row], own
+            )
     drawn = []
     if explanation.partition is not None:
         data["classes"] = balances.classes_of(explanation)
-        for row, path in zip(found.data, balances.of_rows(explanation, chosen, data["classes"]), strict=True):
+        for row, path in zip(
+            found.data, balances.of_rows(explanation, chosen, data["classes"]), strict=True
+        ):
             row["path"] = path
         drawn = balances.figures(explanation, chosen[: balances.FIGURES])
     return _rendered(given, shown, chosen, found, data, drawn, scale)
@@ -166,7 +170,7 @@ def _rendered(
     return environment.get_template("report.html").render(
         title=given.title or _title(explanation, shown),
         explanation=explanation,
-        counts=[style.count(len(each), what) for each, what in _sizes(explanation)],
+        counts=_counts(explanation),
         shown=len(chosen),
         sums=sums,
         script=script,
@@ -194,19 +198,22 @@ def _rendered(
 
 
 def _title(explanation: Explanation, shown: Shown) -> str:
-    what = [selection.quantity(explanation, j) for j in shown.outputs[:1]]
     if explanation.partition is not None:
-        what = ["compositions of " + ", ".join(explanation.classes)]
-    elif len(explanation.outputs) > 1:
-        what = [", ".join(explanation.outputs)]
-    return rows.short(f"Shapley values: {what[0]}", 100)
+        what = "compositions of " + ", ".join(explanation.classes)
+    elif explanation.space.on_simplex:
+        many = "probability" if len(explanation.outputs) == 1 else "probabilities"
+        what = f"the {many} of " + ", ".join(explanation.outputs)
+    else:
+        what = ", ".join(selection.quantity(explanation, j) for j in sorted(shown.outputs))
+    return rows.short(f"Shapley values of {what}", 100)
 
 
-def _sizes(explanation: Explanation) -> list[tuple[Sequence[Any], str]]:
+def _counts(explanation: Explanation) -> list[str]:
+    players = style.count(len(explanation.players), "feature")
     return [
-        (explanation.instances, "row"),
-        (explanation.players.names, "feature"),
-        (explanation.outputs, "output"),
+        style.count(len(explanation.phi), "row"),
+        f"at most {players} in a row" if explanation.players.by_row else players,
+        style.count(len(explanation.outputs), "output"),
     ]
 
 

@@ -27,7 +27,12 @@ def are_pictures(explanation: Explanation, images: Any) -> bool:
     event = explanation.players.event
     if images is not None:
         return True
-    return explanation.schema is None and len(event) == 3 and event[0] in (1, 3, 4) and min(event[1:]) > 1
+    return (
+        explanation.schema is None
+        and len(event) == 3
+        and event[0] in (1, 3, 4)
+        and min(event[1:]) > 1
+    )
 
 
 def of_rows(explanation: Explanation, rows: Sequence[int], images: Any) -> list[str]:
@@ -76,9 +81,13 @@ def _url(image: Image.Image) -> str:
     if max(image.size) > _LARGEST:
         scale = _LARGEST / max(image.size)
         size = tuple(max(1, round(scale * side)) for side in image.size)
-        image = image.resize(size, Image.Resampling.NEAREST if nearest else Image.Resampling.LANCZOS)
+        image = image.resize(
+            size, Image.Resampling.NEAREST if nearest else Image.Resampling.LANCZOS
+        )
     file = io.BytesIO()
     photo = max(image.size) > _PHOTO and image.mode in ("L", "RGB")
-    image.save(file, "JPEG" if photo else "PNG", **({"quality": 85} if photo else {"optimize": True}))
+    image.save(
+        file, "JPEG" if photo else "PNG", **({"quality": 85} if photo else {"optimize": True})
+    )
     kind = "jpeg" if photo else "png"
     return f"data:image/{kind};base64,{base64.b64encode(file.getvalue()).decode()}"

@@ -8,12 +8,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from manifold_shap import simplex
 from manifold_shap.explanation import Explanation
 from manifold_shap.learning_error import total_error
 from manifold_shap.plots import selection, style
+from manifold_shap.plots.text_layout import Word, owners_of_tokens, words_of
 from manifold_shap.report.shown import Shown
 from manifold_shap.tables.features import as_text, row_text
-from manifold_shap.plots.text_layout import Word, owners_of_tokens, words_of
 
 # Players of a row whose values are in the page; all of texts, whose words are coloured.
 _KEPT = 40
@@ -172,13 +173,16 @@ def _of_composition(
     some: Explanation, k: int, numbers: list[float]
 ) -> tuple[str, str, str, list[float]]:
     """The most probable class, its probability and that at the base."""
-    from manifold_shap import simplex
-
     states = torch.stack((some.prediction[k], some.base[k])).double()
     after, before = simplex.ilr_inv(states, some.basis).exp()
     top = int(after.argmax())
     said = [f"{float(each[top]):.2f}" for each in (after, before)]
-    return short(some.classes[top]), said[0], said[1], [float(after[top]), float(before[top]), *numbers[2:]]
+    return (
+        short(some.classes[top]),
+        said[0],
+        said[1],
+        [float(after[top]), float(before[top]), *numbers[2:]],
+    )
 
 
 def _passage(words: Sequence[Sequence[Any]]) -> str:

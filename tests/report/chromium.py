@@ -146,7 +146,9 @@ class Browser:
 
     def pdf(self, path: Path) -> None:
         """The page as it is printed."""
-        printed = self.call("Page.printToPDF", printBackground=False, paperWidth=8.27, paperHeight=11.69)
+        printed = self.call(
+            "Page.printToPDF", printBackground=False, paperWidth=8.27, paperHeight=11.69
+        )
         path.write_bytes(base64.b64decode(printed["data"]))
 
     def close(self) -> None:

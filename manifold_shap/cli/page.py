@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from manifold_shap.cli.directory import REPORT
 from manifold_shap.explanation import Explanation
@@ -49,7 +49,7 @@ def place(run: "Run", explanation: Explanation, scores: Mapping[str, Score]) -> 
 def _global_values(run: "Run", explanation: Explanation) -> GlobalValues | None:
     """Global values, where rows are enough, labels are known and all rows have the same players."""
     data, space = run.data, explanation.space
-    where = {number: k for k, number in enumerate(data.test_numbers)}
+    where: dict[Any, int] = {number: k for k, number in enumerate(data.test_numbers)}
     if (
         len(explanation.phi) < _FEWEST
         or explanation.players.by_row

@@ -80,7 +80,7 @@ def figures(explanation: Explanation, rows: Sequence[int]) -> list[dict[str, Any
     found = []
     for row in rows:
         figure = interactive(explanation, row, most=_STEPS).to_plotly_json()
-        # Five sixths of it: the same for all, and set by the script.
+        # Half of a figure; the script has colours of its own, for light and for dark.
         figure["layout"].pop("template", None)
         found.append(
             {"data": [_listed(each) for each in figure["data"]], "layout": figure["layout"]}

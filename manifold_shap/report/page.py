@@ -8,7 +8,6 @@ from typing import Any
 from matplotlib import colormaps
 from matplotlib.colors import to_hex
 
-from manifold_shap._messages import check_text
 from manifold_shap.explanation import Explanation
 from manifold_shap.global_values import GlobalValues
 from manifold_shap.interactions import Interactions
@@ -29,19 +28,20 @@ class Given:
 
     Attributes:
         explanation, title, tokens, images, global_values, interactions: see `Explanation.report`.
+
+    Raises:
+        TypeError, ValueError: what is given is something else, or of other rows or players.
     """
 
     explanation: Explanation
-    title: str | None
-    tokens: Sequence[Sequence[str]] | None
+    title: Any
+    tokens: Any
     images: Any
-    global_values: GlobalValues | None
-    interactions: Interactions | None
+    global_values: Any
+    interactions: Any
 
     def __post_init__(self) -> None:
         selection.one(self.explanation)
-        if self.title is not None:
-            check_text("title", self.title)
         rows, players = len(self.explanation.phi), self.explanation.players.names
         if self.tokens is not None and (isinstance(self.tokens, str) or len(self.tokens) != rows):
             raise ValueError(
@@ -56,8 +56,8 @@ class Given:
                 )
             if self.global_values.players != players:
                 raise ValueError(
-                    f"Expected `global_values` of the {len(players)} players of the explanation but "
-                    f"got those of {len(self.global_values.players)} other ones."
+                    f"Expected `global_values` of the {len(players)} players of the explanation "
+                    f"but got those of {len(self.global_values.players)} other ones."
                 )
         if self.interactions is not None:
             self._check_interactions(self.interactions)
@@ -116,18 +116,14 @@ def _page(given: Given, most: int) -> str:
         "rows": found.data,
     }
     if given.interactions is not None:
-        some = given.interactions
-        for k, row in enumerate(chosen):
-            own = [each["output"] for each in found.data[k]["outputs"]]
-            found.data[k]["pairs"] = rows.pairs_of_row(
-                some.values[row], some.standard_error[row], own
-            )
-    drawn = []
+        for position, row in zip(chosen, found.data, strict=True):
+            own = [each["output"] for each in row["outputs"]]
+            row["pairs"] = rows.pairs_of_row(given.interactions, position, own)
+    drawn: list[dict[str, Any]] = []
     if explanation.partition is not None:
         data["classes"] = balances.classes_of(explanation)
-        for row, path in zip(
-            found.data, balances.of_rows(explanation, chosen, data["classes"]), strict=True
-        ):
+        paths = balances.of_rows(explanation, chosen, data["classes"])
+        for row, path in zip(found.data, paths, strict=True):
             row["path"] = path
         drawn = balances.figures(explanation, chosen[: balances.FIGURES])
     return _rendered(given, shown, chosen, found, data, drawn, scale)

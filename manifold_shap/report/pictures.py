@@ -77,17 +77,13 @@ def _map_url(shares: Float[np.ndarray, "height width"]) -> str:
 
 def _url(image: Image.Image) -> str:
     """A photo as JPEG, anything small or of few colours as PNG."""
-    nearest = image.mode == "P"
     if max(image.size) > _LARGEST:
         scale = _LARGEST / max(image.size)
-        size = tuple(max(1, round(scale * side)) for side in image.size)
-        image = image.resize(
-            size, Image.Resampling.NEAREST if nearest else Image.Resampling.LANCZOS
-        )
+        width, height = (max(1, round(scale * side)) for side in image.size)
+        smooth = image.mode != "P"
+        how = Image.Resampling.LANCZOS if smooth else Image.Resampling.NEAREST
+        image = image.resize((width, height), how)
     file = io.BytesIO()
-    photo = max(image.size) > _PHOTO and image.mode in ("L", "RGB")
-    image.save(
-        file, "JPEG" if photo else "PNG", **({"quality": 85} if photo else {"optimize": True})
-    )
-    kind = "jpeg" if photo else "png"
+    kind = "jpeg" if max(image.size) > _PHOTO and image.mode in ("L", "RGB") else "png"
+    image.save(file, kind, quality=85, optimize=True)
     return f"data:image/{kind};base64,{base64.b64encode(file.getvalue()).decode()}"

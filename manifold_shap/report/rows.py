@@ -5,15 +5,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap import simplex
 from manifold_shap.explanation import Explanation
+from manifold_shap.interactions import Interactions
 from manifold_shap.learning_error import total_error
 from manifold_shap.plots import selection, style
 from manifold_shap.plots.text_layout import Word, owners_of_tokens, words_of
 from manifold_shap.report.shown import Shown
+from manifold_shap.spaces import Probability
 from manifold_shap.tables.features import as_text, row_text
 
 # Players of a row whose values are in the page; all of texts, whose words are coloured.
@@ -176,13 +177,9 @@ def _of_composition(
     states = torch.stack((some.prediction[k], some.base[k])).double()
     after, before = simplex.ilr_inv(states, some.basis).exp()
     top = int(after.argmax())
-    said = [f"{float(each[top]):.2f}" for each in (after, before)]
-    return (
-        short(some.classes[top]),
-        said[0],
-        said[1],
-        [float(after[top]), float(before[top]), *numbers[2:]],
-    )
+    shares = [float(after[top]), float(before[top])]
+    said = [Probability().amount(share) for share in shares]
+    return short(some.classes[top]), said[0], said[1], [*shares, *numbers[2:]]
 
 
 def _passage(words: Sequence[Sequence[Any]]) -> str:
@@ -191,11 +188,10 @@ def _passage(words: Sequence[Sequence[Any]]) -> str:
 
 
 def pairs_of_row(
-    values: Float[Tensor, "players players outputs"],
-    errors: Float[Tensor, "players players outputs"],
-    outputs: Sequence[int],
+    interactions: Interactions, row: int, outputs: Sequence[int]
 ) -> list[list[list[Any]]]:
-    """Of a row's interactions the largest pairs of each output: `[one, other, value, error]`."""
+    """Of a row, by position, the largest pairs of outputs: `[one, other, value, error]`."""
+    values, errors = interactions.values[row], interactions.standard_error[row]
     first, second = torch.triu_indices(len(values), len(values), 1)
     found = []
     for j in outputs:

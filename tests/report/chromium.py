@@ -6,6 +6,7 @@ import os
 import select
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,11 +16,20 @@ from typing import Any
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 # No network, and graphics without a graphics card.
 _SETTINGS = (
-    "--headless=new", "--no-sandbox", "--disable-gpu", "--enable-unsafe-swiftshader", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-extensions", "--disable-sync",
-    "--host-resolver-rules=MAP * ~NOTFOUND", "--hide-scrollbars", "--remote-debugging-pipe",
+    "--headless=new", "--no-sandbox", "--disable-gpu", "--enable-unsafe-swiftshader",
+    "--no-first-run", "--disable-background-networking", "--disable-component-update",
+    "--disable-extensions", "--disable-sync", "--host-resolver-rules=MAP * ~NOTFOUND",
+    "--hide-scrollbars", "--remote-debugging-pipe",
 )  # fmt: skip
 _SECONDS = 60.0
+# It reads from 3 and writes to 4.
+_START = """
+import fcntl, os, sys
+ends = [fcntl.fcntl(int(each), fcntl.F_DUPFD, 10) for each in sys.argv[1:3]]
+for place, end in zip((3, 4), ends):
+    os.dup2(end, place)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
 
 
 def installed() -> str | None:
@@ -38,10 +48,9 @@ class Browser:
     def __init__(self, program: str, folder: Path) -> None:
         read_here, write_there = os.pipe()
         read_there, write_here = os.pipe()
-        # It reads from 3 and writes to 4.
-        call = f'exec "$0" "$@" 3<&{read_there} 4>&{write_there}'
+        ends = [str(read_there), str(write_there)]
         self._process = subprocess.Popen(
-            ["/bin/sh", "-c", call, program, *_SETTINGS, f"--user-data-dir={folder}"],
+            [sys.executable, "-c", _START, *ends, program, *_SETTINGS, f"--user-data-dir={folder}"],
             pass_fds=(read_there, write_there),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -52,6 +61,9 @@ class Browser:
         self._buffer, self._number, self._session = b"", 0, ""
         self._loaded = False
         self.trouble: list[str] = []
+
+    def attach(self) -> None:
+        """Open a page, and hear what it says."""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
         self._session = attached["sessionId"]
@@ -170,6 +182,7 @@ def browser(program: str, folder: Path) -> Iterator[Browser]:
     """A browser, which is closed in the end."""
     found = Browser(program, folder)
     try:
+        found.attach()
         yield found
     finally:
         found.close()

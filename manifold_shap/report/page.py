@@ -110,7 +110,6 @@ def _page(given: Given, most: int) -> str:
     found = rows.rows_of(shown, chosen, tokens, are_pictures)
     scale = _add_pictures(given, chosen, found) if are_pictures else None
     data: dict[str, Any] = {
-        "players": [rows.short(name) for name in explanation.players.names],
         "outputs": [rows.short(selection.quantity(explanation, j)) for j in _all(explanation)],
         "unit": explanation.unit,
         "rows": found.data,
@@ -126,6 +125,8 @@ def _page(given: Given, most: int) -> str:
         for row, path in zip(found.data, paths, strict=True):
             row["path"] = path
         drawn = balances.figures(explanation, chosen[: balances.FIGURES])
+    named = sorted(set().union(*map(rows.players_of, found.data)))
+    data["players"] = {i: rows.short(explanation.players.names[i]) for i in named}
     return _rendered(given, shown, chosen, found, data, drawn, scale)
 
 

@@ -44,7 +44,7 @@ class Rows:
     """Data of some rows, for the script of a page, and lines for its table.
 
     Attributes:
-        data: of each row; see `_row`.
+        data: of each row; see `_row`. `words` are those of a text, `values` what players were.
         lines: of the table.
     """
 
@@ -67,19 +67,15 @@ def rows_of(
     kept = len(some.players) if tokens is not None else _KEPT_OF_PICTURES if pictures else _KEPT
     errors = total_error(some)
     outputs = Shown(some, (), ()).outputs_of_rows
-    told = _values(some) if tokens is None and not pictures else None
-    owners = selection.owners(some) if tokens is not None else None
-    data, lines = [], []
-    for k, row in enumerate(rows):
-        words = _words(tokens[row], owners[k], row) if tokens and owners is not None else []
-        data.append(_row(some, k, outputs[k], errors, kept) | {"words": words})
-        shares = data[-1]["outputs"][0]["steps"]
-        players = sorted({step[0] for each in data[-1]["outputs"] for step in each["steps"]})
-        named = _named_by_words(words) if tokens is not None else {}
-        said = {i: told[i][k] for i in players if told[i][k]} if told is not None else named
-        data[-1]["values"] = said
-        lines.append(_line(some, k, data[-1], shares, said))
-    return Rows(data, lines)
+    data = [_row(some, k, outputs[k], errors, kept) for k in range(len(rows))]
+    if tokens is not None:
+        owners = selection.owners(some)
+        for k, row in enumerate(rows):
+            data[k]["words"] = _words(tokens[row], owners[k], row)
+            data[k]["values"] = _named_by_words(data[k]["words"])
+    elif not pictures:
+        _add_values(some, data)
+    return Rows(data, [_line(some, k, row) for k, row in enumerate(data)])
 
 
 def _row(
@@ -108,20 +104,26 @@ def _row(
                 "rest": [others, rest if others else 0.0],
             }
         )
-    return {"label": short(as_text(some.instances[k])), "outputs": found}
+    label = short(as_text(some.instances[k]))
+    return {"label": label, "outputs": found, "words": [], "values": {}}
 
 
-def _values(some: Explanation) -> list[list[str]]:
-    """What each player was in each row, as text; empty where it cannot be said."""
-    said = []
-    for columns in selection.features(some, selection.every(some)):
-        if columns.shape[1] == 0:
-            said.append([""] * len(some.phi))
-        elif columns.shape[1] == 1:
-            said.append([short(style.feature_value(cell)) for cell in columns.iloc[:, 0]])
-        else:
-            said.append([short(row_text(columns, row)) for row in range(len(columns))])
-    return said
+def players_of(row: Mapping[str, Any]) -> set[int]:
+    """Players that are named in the data of a row."""
+    found = {step[0] for each in row["outputs"] for step in each["steps"]}
+    found |= {step["player"] for step in row.get("path", []) if "player" in step}
+    return found | {i for each in row.get("pairs", []) for pair in each for i in pair[:2]}
+
+
+def _add_values(some: Explanation, data: Sequence[dict[str, Any]]) -> None:
+    """Add what players were in each row, as text, where it can be said."""
+    needed = sorted(set().union(*map(players_of, data)))
+    for player, columns in zip(needed, selection.features(some, torch.tensor(needed)), strict=True):
+        for k, row in enumerate(data):
+            if columns.shape[1] == 1:
+                row["values"][player] = short(style.feature_value(columns.iloc[k, 0]))
+            elif columns.shape[1] > 1:
+                row["values"][player] = short(row_text(columns, k))
 
 
 def _words(tokens: Sequence[str], owners: Tensor, row: int) -> list[list[Any]]:
@@ -140,15 +142,10 @@ def _named_by_words(words: Sequence[Sequence[Any]]) -> dict[int, str]:
     return {player: short(text) for player, text in found.items()}
 
 
-def _line(
-    some: Explanation,
-    k: int,
-    row: Mapping[str, Any],
-    steps: Sequence[Sequence[Any]],
-    said: Mapping[int, str],
-) -> dict[str, Any]:
+def _line(some: Explanation, k: int, row: Mapping[str, Any]) -> dict[str, Any]:
     """Of the table: the predicted output, its prediction and base, and the largest values."""
-    main = row["outputs"][0]
+    main, said = row["outputs"][0], row["values"]
+    steps = main["steps"]
     largest = []
     for player, phi, _ in steps[:_LISTED]:
         value = f" = {short(said[player], 30)}" if said.get(player) else ""

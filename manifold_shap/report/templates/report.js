@@ -105,8 +105,8 @@
 
   function drawPath(row) {
     if (!data.classes) return;
-    const line = (step) => make("tr", { class: step.norm === undefined ? "end" : "" },
-      make("th", { scope: "row" }, step.player === undefined ? step.name : player(row, step.player),
+    const line = (step, number) => make("tr", { class: step.norm === undefined ? "end" : "" },
+      make("th", { scope: "row" }, step.norm === undefined ? step.name : `${number}: ${step.player === undefined ? step.name : player(row, step.player)}`,
         make("span", { class: "hidden" }, ": " + step.shares.map((share, k) => `${data.classes[k].name} ${share.toFixed(2)}`).join(", "))),
       make("td", { class: "bar", "aria-hidden": "true" }, make("div", { class: "stack" },
         ...step.shares.map((share, k) => make("i", { title: `${data.classes[k].name}: ${share.toFixed(3)}`, style: { width: percent(share), background: data.classes[k].colour } })))),
@@ -222,7 +222,10 @@
       legend: narrow ? { orientation: "h", y: -0.12, font: { size: 10 } } : { font: { size: 12 } },
     };
     if (own.scene) {
-      for (const name of ["xaxis", "yaxis", "zaxis"]) layout.scene[name] = { ...layout.scene[name], ...axis };
+      for (const name of ["xaxis", "yaxis", "zaxis"]) {
+        const title = { text: layout.scene[name].title?.text ?? layout.scene[name].title, font: { size: narrow ? 9 : 12 } };
+        layout.scene[name] = { ...layout.scene[name], ...axis, title };
+      }
     } else {
       for (const name of ["xaxis", "yaxis"]) layout[name] = { ...layout[name], ...axis, automargin: true };
     }
@@ -232,13 +235,24 @@
     const traces = inked(figure.data, ink).map((trace) => (trace.text ? { ...trace, textfont: { color: ink } } : trace));
     await Plotly.react(place, traces, layout, { displayModeBar: false, scrollZoom: false, responsive: true });
     $("turn").hidden = !own.scene;
+    keepForPrint();
+    // On paper, light ink needs the ground that it was drawn for.
+    place.dataset.dark = dark.matches;
     place.dataset.drawn = current;
+  }
+  // What is drawn by a graphics card is not printed; an image of it is.
+  function keepForPrint() {
+    const scene = $("figure")._fullLayout.scene?._scene;
+    if (!scene) return;
+    const image = scene.container.querySelector("img") ?? make("img", { class: "printed", alt: "" });
+    image.src = scene.toImage("png");
+    scene.container.append(image);
   }
   for (const button of document.querySelectorAll("[data-turn]")) {
     button.addEventListener("click", () => {
       const { x, y, z } = $("figure")._fullLayout.scene.camera.eye, turn = 0.3 * Number(button.dataset.turn);
       const eye = { x: x * Math.cos(turn) - y * Math.sin(turn), y: x * Math.sin(turn) + y * Math.cos(turn), z };
-      Plotly.relayout("figure", { "scene.camera.eye": eye });
+      Plotly.relayout("figure", { "scene.camera.eye": eye }).then(keepForPrint);
     });
   }
   async function start() {

@@ -18,7 +18,7 @@ from manifold_shap.report.rows import short
 # Players that have a step of their own, and classes that have a colour of their own.
 _STEPS, _CLASSES = 8, 8
 # Rows that have a figure, if they are not too many to fit.
-FIGURES = 60
+FIGURES = 30
 
 
 def classes_of(explanation: Explanation) -> list[dict[str, Any]]:

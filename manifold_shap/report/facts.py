@@ -56,7 +56,9 @@ def warnings_of(explanation: Explanation) -> list[str]:
     for hint in explanation.made_by.get("hints", []):
         if not any(str(hint).startswith(each) for each in found):
             found.append(str(hint))
-    if not explanation.efficiency_gap <= _GAP:
+    if not bool(explanation.phi[explanation.present].isfinite().all()):
+        found.append("some Shapley values are not known")
+    elif explanation.efficiency_gap > _GAP:
         found.append(
             "Shapley values do not add up to prediction - base: they are off by up to "
             f"{explanation.efficiency_gap:.1%} of the largest difference"

@@ -34,9 +34,10 @@ def of_output(explanation: Explanation, rows: Sequence[int], output: int) -> dic
     phi = explanation.phi[..., output].double()
     sizes = phi.abs()
     shown = selection.largest(sizes.nanmean(0), _PLAYERS)
-    count = len(phi)
-    mean = sizes[:, shown].mean(0)
-    error = sizes[:, shown].std(0) / math.sqrt(count) if count > 1 else mean * torch.nan
+    own = sizes[:, shown]
+    count, mean = own.isfinite().sum(0), own.nanmean(0)
+    # Of a single row there is no error: 0 / 0.
+    error = ((own - mean).square().nansum(0) / (count - 1) / count).sqrt()
     reach = float((mean + error.nan_to_num(0)).max()) or 1.0
     bars = [
         {
@@ -72,7 +73,7 @@ def _swarm(some: Explanation, output: int, shown: Tensor) -> dict[str, Any] | No
     phi = some.phi[:, shown, output].double().numpy()
     if len(phi) < 2:
         return None
-    low, high = min(float(phi.min()), 0.0), max(float(phi.max()), 0.0)
+    low, high = min(float(np.nanmin(phi)), 0.0), max(float(np.nanmax(phi)), 0.0)
     border = 0.03 * (high - low) or 1.0
     low, high = low - border, high + border
     lines = []
@@ -112,6 +113,8 @@ def _paths(
     )
     found: dict[int, list[str]] = defaultdict(list)
     for x, offset, k in zip(across, offsets, colour.astype(int), strict=True):
+        if not np.isfinite(x):
+            continue
         found[int(k)].append(f"M{x:.0f} {_LINE * (0.5 + offset):.0f}h0")
     return [{"colour": k, "points": "".join(found[k])} for k in sorted(found)]
 

@@ -114,10 +114,13 @@ def test_values_are_in_the_users_own_units(written) -> None:
 
 
 def test_many_players_are_summed(written) -> None:
-    explanation = rows(3, players=60)
-    (of, _) = written(explanation).data["rows"][1]["outputs"]
+    explanation = rows(2, players=90)
+    page = written(explanation)
+    (of, _) = page.data["rows"][1]["outputs"]
     assert len(of["steps"]) == 40
-    assert of["rest"][0] == 20
+    assert 40 <= len(page.data["players"]) < 90
+    assert page.data["players"][str(of["steps"][0][0])] == f"x{of['steps'][0][0]}"
+    assert of["rest"][0] == 50
     total = sum(step[1] for step in of["steps"]) + of["rest"][1]
     assert total == pytest.approx(of["prediction"] - of["base"], abs=1e-2)
 
@@ -179,6 +182,23 @@ def test_values_that_do_not_add_up_are_cautioned_of(written) -> None:
     explanation = helpers.table()
     page = written(replace(explanation, prediction=explanation.prediction + 1.0))
     assert "Shapley values do not add up to prediction - base" in page.text
+
+
+def test_values_that_are_not_known_are_left_out_and_said(written) -> None:
+    explanation = helpers.table()
+    phi = explanation.phi.clone()
+    phi[1, 2], phi[:, 4] = math.nan, math.inf
+    page = written(replace(explanation, phi=phi))
+    assert "Some Shapley values are not known." in page.text
+    first, second = (row["outputs"][0]["steps"] for row in page.data["rows"][:2])
+    assert [len(first), len(second)] == [4, 3]
+    assert "nan" not in page.source.lower().split("<main")[1].split("</main")[0]
+
+
+def test_a_single_row_has_no_errors_of_a_mean(written) -> None:
+    page = written(helpers.table()[:1])
+    assert "±" not in page.text[: page.text.index("One row")]
+    assert "Every row a point" not in page.text
 
 
 def test_global_values_stand_with_their_errors(written) -> None:

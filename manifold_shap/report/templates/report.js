@@ -21,6 +21,12 @@
   };
   const signed = (value, decimals) =>
     (value < 0 ? MINUS : "+") + Math.abs(value).toFixed(decimals);
+  // Both to two digits of the error, if it is known and not zero.
+  const withError = (value, error) => {
+    if (!(error > 0)) return value.toPrecision(3);
+    const decimals = Math.min(20, Math.max(0, 1 - Math.floor(Math.log10(error))));
+    return `${value.toFixed(decimals)} ± ${error.toFixed(decimals)}`;
+  };
   const said = (error) => (error === null ? "unknown" : error === 0 ? "exact" : error.toPrecision(2));
 
   // -- one row ---------------------------------------------------------------------------------
@@ -110,7 +116,7 @@
         make("span", { class: "hidden" }, ": " + step.shares.map((share, k) => `${data.classes[k].name} ${share.toFixed(2)}`).join(", "))),
       make("td", { class: "bar", "aria-hidden": "true" }, make("div", { class: "stack" },
         ...step.shares.map((share, k) => make("i", { title: `${data.classes[k].name}: ${share.toFixed(3)}`, style: { width: percent(share), background: data.classes[k].colour } })))),
-      make("td", { class: "number" }, step.norm === undefined ? "" : step.norm.toPrecision(3) + (step.error > 0 ? ` ± ${step.error.toPrecision(2)}` : "")),
+      make("td", { class: "number" }, step.norm === undefined ? "" : withError(step.norm, step.error)),
       make("td", { class: "towards" }, step.towards || ""));
     $("path").tBodies[0].replaceChildren(...row.path.map(line).reverse());
   }

@@ -53,8 +53,7 @@ def as_json(content: Any) -> str:
     text = json.dumps(plain(content), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
-    # Halves of characters, which UTF-8 cannot hold.
-    return text.encode("utf-8", "replace").decode()
+    return text
 
 
 def plain(content: Any) -> Any:

@@ -164,7 +164,7 @@ def _rendered(
         {"index": j, "name": data["outputs"][j], **_overall(given, chosen, found, j, scale)}
         for j in shown.outputs
     ]
-    return environment.get_template("report.html").render(
+    text = environment.get_template("report.html").render(
         title=given.title or _title(explanation, shown),
         explanation=explanation,
         counts=_counts(explanation),
@@ -192,6 +192,8 @@ def _rendered(
         plotly=bundle.packed_plotly() if drawn else "",
         figure_count=len(drawn),
     )
+    # Halves of characters, which UTF-8 cannot hold.
+    return text.encode("utf-8", "replace").decode()
 
 
 def _title(explanation: Explanation, shown: Shown) -> str:

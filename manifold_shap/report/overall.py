@@ -19,6 +19,7 @@ from manifold_shap.plots.beeswarm import jitter
 from manifold_shap.report.rows import Rows, short
 
 _PLAYERS = 12
+_GLOBAL = 15
 _PAIRED = 10
 _WORDS = 12
 # Points of a swarm, in all of its lines; more of them hide each other.
@@ -121,7 +122,7 @@ def _paths(
 
 def known(values: GlobalValues) -> dict[str, Any]:
     """Bars of global values, with their errors."""
-    order = values.phi.abs().argsort(descending=True, stable=True)[: 2 * _PLAYERS]
+    order = values.phi.abs().argsort(descending=True, stable=True)[:_GLOBAL]
     phi, error = values.phi[order].double(), values.standard_error[order].double()
     around = 2 * error.nan_to_num(0)
     low, high = min(float((phi - around).min()), 0.0), max(float((phi + around).max()), 0.0)

@@ -368,12 +368,12 @@ def test_a_thousand_classes(written) -> None:
 
 def test_what_is_too_large_has_fewer_rows(written) -> None:
     generator = torch.Generator().manual_seed(0)
-    x = torch.rand(300, 3, 120, 120, generator=generator)
-    players = ms.Players.patches((3, 120, 120), 20)
-    page = written(helpers.explained(x, players, tuple("abcdefgh")))
+    x = torch.rand(220, 3, 144, 144, generator=generator)
+    players = ms.Players.patches((3, 144, 144), 48)
+    page = written(helpers.explained(x, players, ("a", "b")))
     assert 0.6 * LARGEST < len(page.source.encode()) <= LARGEST
-    assert 50 < len(page.data["rows"]) < 300
-    assert f"{len(page.data['rows'])} of 300 rows are listed" in page.text
+    assert 50 < len(page.data["rows"]) < 220
+    assert f"{len(page.data['rows'])} of 220 rows are listed" in page.text
 
 
 def test_the_same_explanation_is_the_same_page(written) -> None:

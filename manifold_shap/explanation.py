@@ -11,7 +11,8 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from manifold_shap._arrays import Label, as_instances
-from manifold_shap._messages import check_choice, named_outputs
+from manifold_shap._messages import check_choice
+from manifold_shap.display import Displayed
 from manifold_shap.io import zarr as storage
 from manifold_shap.learning_error import half_width
 from manifold_shap.players import Players
@@ -26,12 +27,11 @@ if TYPE_CHECKING:
     import shap
     import xarray as xr
 
-    from manifold_shap.plots.accessor import Plots
     from manifold_shap.tables.codebook import Codebook
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Explanation(OnSimplex):
+class Explanation(OnSimplex, Displayed):
     """Shapley values of a model's outputs for some rows, and how they were made.
 
     `phi` sums over players to `prediction - base`, for every row and output.
@@ -170,13 +170,6 @@ class Explanation(OnSimplex):
         """Of `phi`, `base` and `prediction`."""
         return self.space.unit
 
-    @property
-    def plot(self) -> "Plots":
-        """Its plots, such as `.waterfall(0)` and `.text(tokens)`; see `manifold_shap.plots`."""
-        from manifold_shap.plots.accessor import Plots
-
-        return Plots(self)
-
     def interval(
         self, level: float = 0.95
     ) -> tuple[
@@ -192,24 +185,6 @@ class Explanation(OnSimplex):
         """
         half = half_width(self, level)
         return self.phi - half, self.phi + half
-
-    def __repr__(self) -> str:
-        from manifold_shap import summary
-
-        return summary.text(self, self._title)
-
-    def _repr_html_(self) -> str:
-        from manifold_shap import summary
-
-        return summary.html(self, self._title)
-
-    @property
-    def _title(self) -> str:
-        made = self.made_by.get("estimator", "unknown estimator")
-        return (
-            f"Explanation({len(self.phi)} instances, {len(self.players)} players, "
-            f"{named_outputs(self.outputs)} in {self.space.name!r}, by {made!r})"
-        )
 
     def __getitem__(self, index: int | np.integer | slice | Sequence[int]) -> "Explanation":
         """Some of the instances."""

@@ -20,7 +20,7 @@ from manifold_shap.io import files
 from manifold_shap.io.files import recover, remove, swap_in, write_whole
 
 CONFIG, METRICS, SUMMARY = "config.json", "metrics.json", "summary.json"
-STORE, PLOTS = "explanations.zarr", "plots"
+STORE, PLOTS, REPORT = "explanations.zarr", "plots", "report.html"
 # The one figure that a training draws.
 CURVE = "mse_by_size.png"
 # What an interrupted training leaves.
@@ -157,7 +157,7 @@ class Directory:
         """Keep explanations that needed no training, and are not outdated by this one."""
         if (old / CONFIG).exists():
             return
-        for path in [*old.glob(f"{PLOTS}/*"), old / STORE, old / SUMMARY]:
+        for path in [*old.glob(f"{PLOTS}/*"), *(old / name for name in (STORE, REPORT, SUMMARY))]:
             place = self.path / path.relative_to(old)
             if path.exists() and not place.exists():
                 place.parent.mkdir(exist_ok=True)
@@ -179,7 +179,7 @@ class Directory:
 
     def _check_no_other_files(self) -> None:
         """Raise if replacing the directory would delete what no run wrote."""
-        ours = {CONFIG, METRICS, SUMMARY, STORE, f".{STORE}.partial", PLOTS}
+        ours = {CONFIG, METRICS, SUMMARY, STORE, f".{STORE}.partial", PLOTS, REPORT}
         ours |= {f"{PLOTS}/{name}" for name in (*self.drawn, CURVE)}
         paths = [path for each in ("*", f"{PLOTS}/*") for path in self.path.glob(each)]
         names = [str(path.relative_to(self.path)) for path in paths]

@@ -98,7 +98,7 @@ def check_settings(settings: Settings) -> None:
     engines.check(settings["engine"])
     if settings["receipt"] is not None:
         check_whole("receipt", settings["receipt"], 0, fix="0 for none")
-    for flag in ("resume", "asymmetric", "log_ratio_of_mean"):
+    for flag in ("resume", "report", "asymmetric", "log_ratio_of_mean"):
         check_flag(flag, settings[flag])
     if settings["checkpoint"] is not None:
         check_text("checkpoint", settings["checkpoint"])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from manifold_shap import plots, simplex
-from manifold_shap.cli import engines
+from manifold_shap.cli import engines, page
 from manifold_shap.cli.directory import METRICS, PLOTS, STORE, SUMMARY, read_json, write_json
 from manifold_shap.data.base import TensorDataModule
 from manifold_shap.explanation import Explanation
@@ -332,6 +332,7 @@ def write(
     run.place(PLOTS, partial(save_figures, drawings))
     for name in stale:
         (run.directory.path / PLOTS / name).unlink(missing_ok=True)
+    page.place(run, main, scores)
     run.place(SUMMARY, partial(write_json, content=summary))
     if half_trained:
         print(f"half-trained: {', '.join(half_trained)}")

@@ -177,6 +177,10 @@ class TensorDataModule(ABC):
         """
         return figures.of_columns(explanations, main, notes)
 
+    def report_settings(self, explanation: Explanation) -> dict[str, Any]:
+        """What `explanation.report` is to be given for rows of this kind, such as tokens."""
+        return {}
+
     @property
     def groupings(self) -> Mapping[str, Grouping]:
         """Ways to put the players of each row together, by name."""

@@ -99,6 +99,9 @@ class TextFile(TensorDataModule):
         tokens = self.vocabulary.decode(explanations[main].x)
         return figures.of_texts(explanations, notes, tokens)
 
+    def report_settings(self, explanation: Explanation) -> dict[str, Any]:
+        return {"tokens": self.vocabulary.decode(explanation.x)}
+
     @property
     def groupings(self) -> Mapping[str, Grouping]:
         def grouping(labels: Callable[[Tensor], Tensor]) -> Grouping:

@@ -194,7 +194,7 @@ class UrlPlace(Place):
             OSError: no permission, or the store cannot be reached.
         """
         if self.packed:
-            self._write(pack(local))
+            self.write(pack(local))
             return
         files = sorted(path for path in local.rglob("*") if path.is_file())
         names = [path.relative_to(local).as_posix() for path in files]
@@ -215,7 +215,7 @@ class UrlPlace(Place):
         for name in {*self._names()} - keep:
             (self / name).remove()
 
-    def _write(self, content: bytes) -> None:
+    def write(self, content: bytes) -> None:
         with self._reaching("write"):
             self._fs.pipe_file(self._path, content)
 
@@ -241,7 +241,7 @@ class UrlPlace(Place):
         except BaseException:
             folder.remove()
             raise
-        (self / MANIFEST)._write(json.dumps(manifest).encode())
+        (self / MANIFEST).write(json.dumps(manifest).encode())
         if before is not None and before.place != self:
             before.place.remove()
         elif before is not None:  # A folder that was copied here.

@@ -121,6 +121,14 @@ class Place(ABC):
         """The bytes of a file; None where there is none."""
 
     @abstractmethod
+    def write(self, content: bytes) -> None:
+        """Put one file here, whole; an earlier one stays until then.
+
+        Raises:
+            OSError: no space, no permission or no such store; what stood here is left as it was.
+        """
+
+    @abstractmethod
     def put(self, write: Write) -> None:
         """Put here what `write` makes, whole; an earlier one stays until then.
 
@@ -199,6 +207,9 @@ class LocalPlace(Place):
 
     def read(self) -> bytes | None:
         return self.path.read_bytes() if self.path.is_file() else None
+
+    def write(self, content: bytes) -> None:
+        write_whole(self.path, lambda beside: beside.write_bytes(content))
 
     def put(self, write: Write) -> None:
         write_whole(self.path, write)

@@ -146,7 +146,7 @@ def _draw(
     axes.axvline(0, color=style.NEUTRAL, linewidth=0.8, zorder=1)
     axes.scatter(
         phi.T.ravel(),
-        np.concatenate([line + offsets for line, offsets in enumerate(_jitter(phi))]),
+        np.concatenate([line + offsets for line, offsets in enumerate(jitter(phi))]),
         c=colours.T.ravel(),
         s=float(np.clip(14 - 3.5 * np.log10(len(phi)), 2, 10)),
         cmap=style.SEQUENTIAL.with_extremes(bad=style.NEUTRAL),
@@ -159,7 +159,7 @@ def _draw(
     )
 
 
-def _jitter(phi: Float[np.ndarray, "rows lines"]) -> Iterator[Float[np.ndarray, " rows"]]:
+def jitter(phi: Float[np.ndarray, "rows lines"]) -> Iterator[Float[np.ndarray, " rows"]]:
     """Offsets within ±0.4, wider where there are more points; the same for the same values."""
     low, high = np.nanmin(phi), np.nanmax(phi)
     apart = np.arange(_BINS)[:, None] - np.arange(_BINS)

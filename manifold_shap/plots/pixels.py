@@ -97,7 +97,7 @@ def pixel_maps(
     chosen = [selection.row_index(first, int(row), "rows") for row in rows]
     shown = images_of(first.x, images, chosen)
     of_row = of_row[chosen]
-    maps = torch.cat([_maps(e, chosen, of_row) for e in by_name.values()], dim=1).numpy()
+    maps = torch.cat([maps_of(e, chosen, of_row) for e in by_name.values()], dim=1).numpy()
     # A few extreme pixels would leave all others pale; pointed ends of the colour bar show them.
     largest = float(np.abs(maps).max())
     limit = float(np.quantile(np.abs(maps), 0.995)) or largest or 1.0
@@ -133,9 +133,10 @@ def _check_images(explanation: Explanation) -> None:
         )
 
 
-def _maps(
+def maps_of(
     explanation: Explanation, rows: list[int], outputs: Tensor
 ) -> Float[Tensor, "rows outputs height width"]:
+    """Of rows by position: the value of a player is spread evenly, channels are summed."""
     owners = selection.owners(explanation)[rows]
     owned = (owners >= 0).flatten(1)
     player = owners.flatten(1).clamp(min=0)

@@ -66,6 +66,7 @@ def _blank_figures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
         return
     for name in set(plots.__all__) - {"Plots", "kinds"}:
         monkeypatch.setattr(plots, name, _blank(inspect.signature(getattr(plots, name))))
+    monkeypatch.setattr("manifold_shap.report.page.page", lambda given: "")
 
 
 @pytest.fixture(scope="session")

@@ -351,7 +351,10 @@ def test_a_failed_explanation_leaves_the_earlier_one(digits: Path, copied: Copy)
 @pytest.mark.parametrize(
     ("at", "told"),
     [
-        ("manifold_shap.cli.report.table", "explanations.zarr and plots and summary.json are new"),
+        (
+            "manifold_shap.cli.report.table",
+            "explanations.zarr and plots and report.html and summary.json are new",
+        ),
         ("manifold_shap.cli.report.save_figures", "explanations.zarr are new already"),
         ("manifold_shap.cli.explain.facts_of", "explanations.zarr are new already"),
         ("manifold_shap.cli.explain.rows_of", "Earlier results in .* are as they were"),

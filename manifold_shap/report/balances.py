@@ -1,0 +1,95 @@
+"""Gathers what a page says of compositions: tables of their norms, and figures to turn."""
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import torch
+
+from manifold_shap import simplex
+from manifold_shap.explanation import Explanation
+from manifold_shap.plots import style
+from manifold_shap.plots.arrows import class_colour
+from manifold_shap.plots.interactive import interactive
+from manifold_shap.plots.path import Path
+from manifold_shap.report.rows import short
+
+# Players that have a step of their own, and classes that have a colour of their own.
+_STEPS, _CLASSES = 8, 8
+# Rows that have a figure, if they are not too many to fit.
+FIGURES = 30
+
+
+def classes_of(explanation: Explanation) -> list[dict[str, Any]]:
+    """Classes with a colour of their own, and one for all others: the largest in the mean first."""
+    names, count = explanation.classes, len(explanation.classes)
+    shown = list(range(count))
+    if count > _CLASSES:
+        shown = _means(explanation).argsort(descending=True, stable=True)[: _CLASSES - 1].tolist()
+    found = [
+        {"name": short(names[k]), "colour": class_colour(place), "class": k}
+        for place, k in enumerate(shown)
+    ]
+    if count > len(shown):
+        others = {"name": f"{count - len(shown)} other classes", "colour": style.NEUTRAL}
+        found.append({**others, "class": None})
+    return found
+
+
+def _means(explanation: Explanation) -> torch.Tensor:
+    return simplex.ilr_inv(explanation.prediction, explanation.basis).exp().mean(0)
+
+
+def of_rows(
+    explanation: Explanation, rows: Sequence[int], classes: Sequence[dict[str, Any]]
+) -> list[list[dict[str, Any]]]:
+    """Of each row the steps of its path: from the base by players to the prediction."""
+    chosen = [each["class"] for each in classes if each["class"] is not None]
+    found = []
+    for row in rows:
+        path = Path.of_row(explanation, row, _STEPS)
+        towards = explanation.projections()[row].argmax(-1)
+        norms = path.phi.norm(dim=1).tolist()
+        lines = [_state("base", path.states[0], chosen)]
+        for step, state in enumerate(path.states[1:]):
+            line = _state("", state, chosen)
+            line["norm"] = norms[step]
+            line["error"] = float(path.norm_errors[step])
+            if step < len(path.shown):
+                player = int(path.shown[step])
+                line |= {"player": player, "towards": short(explanation.classes[towards[player]])}
+            else:
+                line["name"] = f"{int(explanation.counts[row]) - len(path.shown)} others"
+            lines.append(line)
+        found.append([*lines, _state("prediction", path.prediction, chosen)])
+    return found
+
+
+def _state(name: str, parts: torch.Tensor, chosen: Sequence[int]) -> dict[str, Any]:
+    shares = [float(parts[k]) for k in chosen]
+    if len(chosen) < len(parts):
+        shares.append(max(0.0, 1.0 - sum(shares)))
+    return {"name": name, "shares": shares}
+
+
+def figures(explanation: Explanation, rows: Sequence[int]) -> list[dict[str, Any]]:
+    """Figures of plotly, of rows by position; none of two classes, or where it is not installed."""
+    if len(explanation.classes) < 3 or find_spec("plotly") is None:
+        return []
+    found = []
+    for row in rows:
+        figure = interactive(explanation, row, most=_STEPS).to_plotly_json()
+        # Half of a figure; the script has colours of its own, for light and for dark.
+        figure["layout"].pop("template", None)
+        found.append(
+            {"data": [_listed(each) for each in figure["data"]], "layout": figure["layout"]}
+        )
+    return found
+
+
+def _listed(trace: dict[str, Any]) -> dict[str, Any]:
+    """A trace with numbers as lists, which are as long when they are compressed."""
+    return {
+        key: each.tolist() if isinstance(each, np.ndarray) else each for key, each in trace.items()
+    }

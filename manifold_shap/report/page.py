@@ -1,0 +1,256 @@
+"""Puts a page together, and writes it whole."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from matplotlib import colormaps
+from matplotlib.colors import to_hex
+
+from manifold_shap.explanation import Explanation
+from manifold_shap.global_values import GlobalValues
+from manifold_shap.interactions import Interactions
+from manifold_shap.io.places import place_of
+from manifold_shap.plots import selection, style
+from manifold_shap.report import balances, bundle, facts, overall, pictures, rows
+from manifold_shap.report.shown import MOST_ROWS, Shown
+
+# Of a page, and what its style, its script and its words take.
+LARGEST = 3_000_000
+_AROUND = 60_000
+_ENDS = (".html", ".htm")
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a page is made of.
+
+    Attributes:
+        explanation, title, tokens, images, global_values, interactions: see `Explanation.report`.
+
+    Raises:
+        TypeError, ValueError: what is given is something else, or of other rows or players.
+    """
+
+    explanation: Explanation
+    title: Any
+    tokens: Any
+    images: Any
+    global_values: Any
+    interactions: Any
+
+    def __post_init__(self) -> None:
+        selection.one(self.explanation)
+        rows, players = len(self.explanation.phi), self.explanation.players.names
+        if self.tokens is not None and (isinstance(self.tokens, str) or len(self.tokens) != rows):
+            raise ValueError(
+                f"Expected `tokens` to hold a list for each of {style.count(rows, 'row')} but got "
+                f"{len(self.tokens)}; give `vocabulary.decode(explanation.x)`."
+            )
+        if self.global_values is not None:
+            if not isinstance(self.global_values, GlobalValues):
+                raise TypeError(
+                    "Expected `global_values` as `ms.global_values(explanation, y)` returns them "
+                    f"but got {type(self.global_values).__name__}."
+                )
+            if self.global_values.players != players:
+                raise ValueError(
+                    f"Expected `global_values` of the {len(players)} players of the explanation "
+                    f"but got those of {len(self.global_values.players)} other ones."
+                )
+        if self.interactions is not None:
+            self._check_interactions(self.interactions)
+
+    def _check_interactions(self, given: Any) -> None:
+        if not isinstance(given, Interactions):
+            raise TypeError(
+                "Expected `interactions` as `ms.shapley_interactions(value, x)` returns them but "
+                f"got {type(given).__name__}."
+            )
+        own = self.explanation
+        for name, here, there in (
+            ("rows", own.instances, given.instances),
+            ("players", own.players.names, given.players.names),
+            ("outputs", own.outputs, given.outputs),
+        ):
+            if here != there:
+                raise ValueError(
+                    f"Expected `interactions` of the {name} of the explanation but they differ; "
+                    "write the report of `interactions.shapley`, or explain the same rows."
+                )
+
+
+def write(explanation: Explanation, path: str | Path, **given: Any) -> None:
+    """Write a page; see `Explanation.report`."""
+    place = place_of(path)
+    if Path(str(path)).suffix.lower() not in _ENDS:
+        raise ValueError(f"Expected `path` to end in '.html' but got {str(path)!r}.")
+    place.write(page(Given(explanation, **given)).encode())
+
+
+def page(given: Given) -> str:
+    """The text of a page, which has fewer rows where many would make it too large."""
+    most = MOST_ROWS
+    while True:
+        text = _page(given, most)
+        shown, size = min(most, len(given.explanation.phi)), len(text.encode())
+        if size <= LARGEST or shown == 1:
+            return text
+        # What is the same for any number of rows does not shrink.
+        fixed = _AROUND + (len(bundle.packed_plotly()) if given.explanation.partition else 0)
+        most = max(1, min(shown - 1, int(0.95 * shown * (LARGEST - fixed) / max(size - fixed, 1))))
+
+
+def _page(given: Given, most: int) -> str:
+    explanation, tokens = given.explanation, given.tokens
+    shown = Shown.of(explanation)
+    chosen = shown.rows(most)
+    are_pictures = pictures.are_pictures(explanation, given.images)
+    found = rows.rows_of(shown, chosen, tokens, are_pictures)
+    scale = _add_pictures(given, chosen, found) if are_pictures else None
+    data: dict[str, Any] = {
+        "outputs": [rows.short(selection.quantity(explanation, j)) for j in _all(explanation)],
+        "unit": explanation.unit,
+        "rows": found.data,
+    }
+    if given.interactions is not None:
+        for position, row in zip(chosen, found.data, strict=True):
+            own = [each["output"] for each in row["outputs"]]
+            row["pairs"] = rows.pairs_of_row(given.interactions, position, own)
+    drawn: list[dict[str, Any]] = []
+    if explanation.partition is not None:
+        data["classes"] = balances.classes_of(explanation)
+        paths = balances.of_rows(explanation, chosen, data["classes"])
+        for row, path in zip(found.data, paths, strict=True):
+            row["path"] = path
+        drawn = balances.figures(explanation, chosen[: balances.FIGURES])
+    named = sorted(set().union(*map(rows.players_of, found.data)))
+    data["players"] = {i: rows.short(explanation.players.names[i]) for i in named}
+    return _rendered(given, shown, chosen, found, data, drawn, scale)
+
+
+def _all(explanation: Explanation) -> range:
+    return range(len(explanation.outputs))
+
+
+def _add_pictures(given: Given, chosen: Sequence[int], found: rows.Rows) -> str:
+    """Give rows their pictures and maps; return what the end of the colours' scale is."""
+    explanation = given.explanation
+    outputs = [[each["output"] for each in row["outputs"]] for row in found.data]
+    urls, limit = pictures.maps(explanation, chosen, outputs)
+    shown = pictures.of_rows(explanation, chosen, given.images)
+    for row, line, url, maps in zip(found.data, found.lines, shown, urls, strict=True):
+        row["maps"] = maps
+        line["picture"] = url
+    return style.signed([limit])[0].lstrip("+")
+
+
+def _rendered(
+    given: Given,
+    shown: Shown,
+    chosen: Sequence[int],
+    found: rows.Rows,
+    data: dict[str, Any],
+    drawn: Sequence[dict[str, Any]],
+    scale: str | None,
+) -> str:
+    explanation = given.explanation
+    environment = _environment()
+    script = environment.get_template("report.js").render(style=style).strip()
+    plotly = bundle.plotly_script() if drawn else None
+    sums = [bundle.checksum(each) for each in (script, plotly) if each is not None]
+    of_outputs = [
+        {"index": j, "name": data["outputs"][j], **_overall(given, chosen, found, j, scale)}
+        for j in shown.outputs
+    ]
+    text = environment.get_template("report.html").render(
+        title=given.title or _title(explanation, shown),
+        explanation=explanation,
+        counts=_counts(explanation),
+        shown=len(chosen),
+        sums=sums,
+        script=script,
+        style=style,
+        colours=_colours(),
+        outputs=of_outputs,
+        unit=explanation.unit,
+        kinds=selection.kinds(explanation),
+        lines=found.lines,
+        scale=scale,
+        quality=facts.quality_of(explanation),
+        warnings=facts.warnings_of(explanation),
+        receipt=facts.receipt_of(explanation),
+        made_by=facts.made_by(explanation),
+        global_values=None if given.global_values is None else overall.known(given.global_values),
+        interactions=given.interactions,
+        index="" if given.interactions is None else given.interactions.index,
+        classes=data.get("classes", []),
+        texts=given.tokens is not None,
+        data=bundle.as_json(data),
+        figures=bundle.packed(bundle.as_json(drawn)) if drawn else "",
+        plotly=bundle.packed_plotly() if drawn else "",
+        figure_count=len(drawn),
+    )
+    # Halves of characters, which UTF-8 cannot hold.
+    return text.encode("utf-8", "replace").decode()
+
+
+def _title(explanation: Explanation, shown: Shown) -> str:
+    if explanation.partition is not None:
+        what = "compositions of " + ", ".join(explanation.classes)
+    elif explanation.space.on_simplex:
+        many = "probability" if len(explanation.outputs) == 1 else "probabilities"
+        what = f"the {many} of " + ", ".join(explanation.outputs)
+    else:
+        what = ", ".join(selection.quantity(explanation, j) for j in sorted(shown.outputs))
+    return rows.short(f"Shapley values of {what}", 100)
+
+
+def _counts(explanation: Explanation) -> list[str]:
+    players = style.count(len(explanation.players), "feature")
+    return [
+        style.count(len(explanation.phi), "row"),
+        f"at most {players} in a row" if explanation.players.by_row else players,
+        style.count(len(explanation.outputs), "output"),
+    ]
+
+
+def _overall(
+    given: Given, chosen: Sequence[int], found: rows.Rows, output: int, scale: str | None
+) -> dict[str, Any]:
+    """What is said of all rows together, for one output."""
+    own: dict[str, Any] = {}
+    if given.tokens is not None:
+        own["words"] = overall.of_words(found, output)
+    elif scale is not None:
+        own["map"] = pictures.mean_map(given.explanation, chosen, output)
+    elif not given.explanation.players.by_row:
+        own |= overall.of_output(given.explanation, chosen, output)
+    if given.interactions is not None and not given.explanation.players.by_row:
+        own["pairs"] = overall.paired(given.interactions, output)
+    return own
+
+
+def _colours() -> list[dict[str, str]]:
+    """Of points from low to high values: on light ground, and lighter ones on dark ground."""
+    steps = [k / (overall.COLOURS - 1) for k in range(overall.COLOURS)]
+    light = [to_hex(style.SEQUENTIAL(each)) for each in steps]
+    dark = [to_hex(colormaps["plasma"](0.3 + 0.7 * each)) for each in steps]
+    return [{"light": one, "dark": other} for one, other in zip(light, dark, strict=True)]
+
+
+def _environment() -> Any:
+    try:
+        import jinja2
+    except ImportError as error:
+        raise ImportError(
+            "Explanation.report needs the package jinja2: pip install 'manifold_shap[report]'."
+        ) from error
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("manifold_shap.report"),
+        autoescape=lambda name: name is not None and name.endswith(".html"),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )

@@ -1,0 +1,202 @@
+"""Gathers what a page says of each of its rows, as plain data and lines of a table."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from manifold_shap import simplex
+from manifold_shap.explanation import Explanation
+from manifold_shap.interactions import Interactions
+from manifold_shap.learning_error import total_error
+from manifold_shap.plots import selection, style
+from manifold_shap.plots.text_layout import Word, owners_of_tokens, words_of
+from manifold_shap.report.shown import Shown
+from manifold_shap.spaces import Probability
+from manifold_shap.tables.features import as_text, row_text
+
+# Players of a row whose values are in the page; all of texts, whose words are coloured.
+_KEPT = 40
+_KEPT_OF_PICTURES = 15
+# Characters of a name or a value, and of the text in a line of the table.
+LONGEST = 80
+_LISTED = 3
+_PAIRS = 6
+
+
+def short(text: str, longest: int = LONGEST) -> str:
+    """Text on one line, cut in its middle: long names tend to differ at their ends.
+
+    >>> short("a  very long name", 9)
+    'a ver…ame'
+    """
+    text = " ".join(text.split())
+    if len(text) <= longest:
+        return text
+    head = 2 * longest // 3 - 1
+    return f"{text[:head].rstrip()}…{text[len(text) - (longest - head - 1) :].lstrip()}"
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Data of some rows, for the script of a page, and lines for its table.
+
+    Attributes:
+        data: of each row; see `_row`. `words` are those of a text, `values` what players were.
+        lines: of the table.
+    """
+
+    data: list[dict[str, Any]]
+    lines: list[dict[str, Any]]
+
+
+def rows_of(
+    shown: Shown, rows: Sequence[int], tokens: Sequence[Sequence[str]] | None, pictures: bool
+) -> Rows:
+    """Data of rows, by position.
+
+    Args:
+        shown: what is shown of the explanation.
+        rows: positions.
+        tokens: of rows that are texts.
+        pictures: whether rows are pictures.
+    """
+    some = shown.explanation[list(rows)]
+    kept = len(some.players) if tokens is not None else _KEPT_OF_PICTURES if pictures else _KEPT
+    errors = total_error(some)
+    outputs = Shown(some, (), ()).outputs_of_rows
+    data = [_row(some, k, outputs[k], errors, kept) for k in range(len(rows))]
+    if tokens is not None:
+        owners = selection.owners(some)
+        for k, row in enumerate(rows):
+            data[k]["words"] = _words(tokens[row], owners[k], row)
+            data[k]["values"] = _named_by_words(data[k]["words"])
+    elif not pictures:
+        _add_values(some, data)
+    return Rows(data, [_line(some, k, row) for k, row in enumerate(data)])
+
+
+def _row(
+    some: Explanation, k: int, outputs: Sequence[int], errors: Tensor, kept: int
+) -> dict[str, Any]:
+    """Of a row: its label, and for each of its outputs the base, the prediction and the steps.
+
+    A step is `[player, value, standard error]`, the largest first; `rest` is how many players
+    follow, and the sum of their values.
+    """
+    found = []
+    for j in outputs:
+        phi = some.phi[k, :, j].double()
+        order = selection.largest(phi.abs(), kept)
+        steps = [[i, float(phi[i]), float(errors[k, i, j])] for i in order.tolist()]
+        others = int(phi.isfinite().sum()) - len(order)
+        rest = float(phi.nansum() - phi[order].sum())
+        base, prediction = (float(each[k, j]) for each in (some.base, some.prediction))
+        found.append(
+            {
+                "output": j,
+                "base": base,
+                "prediction": prediction,
+                "said": [selection.amount(some, base), selection.amount(some, prediction)],
+                "steps": steps,
+                "rest": [others, rest if others else 0.0],
+            }
+        )
+    label = short(as_text(some.instances[k]))
+    return {"label": label, "outputs": found, "words": [], "values": {}}
+
+
+def players_of(row: Mapping[str, Any]) -> set[int]:
+    """Players that are named in the data of a row."""
+    found = {step[0] for each in row["outputs"] for step in each["steps"]}
+    found |= {step["player"] for step in row.get("path", []) if "player" in step}
+    return found | {i for each in row.get("pairs", []) for pair in each for i in pair[:2]}
+
+
+def _add_values(some: Explanation, data: Sequence[dict[str, Any]]) -> None:
+    """Add what players were in each row, as text, where it can be said."""
+    needed = sorted(set().union(*map(players_of, data)))
+    for player, columns in zip(needed, selection.features(some, torch.tensor(needed)), strict=True):
+        for k, row in enumerate(data):
+            if columns.shape[1] == 1:
+                row["values"][player] = short(style.feature_value(columns.iloc[k, 0]))
+            elif columns.shape[1] > 1:
+                row["values"][player] = short(row_text(columns, k))
+
+
+def _words(tokens: Sequence[str], owners: Tensor, row: int) -> list[list[Any]]:
+    """`[what stands before it, text, player]` of each word."""
+    found: list[Word] = words_of(tokens, owners_of_tokens(tokens, owners, row), None)
+    return [[word.before, word.text, word.player] for word in found]
+
+
+def _named_by_words(words: Sequence[Sequence[Any]]) -> dict[int, str]:
+    """What the players of a text were: their words."""
+    found: dict[int, str] = {}
+    for before, text, player in words:
+        if player >= 0:
+            gap = " " if before else ""
+            found[player] = f"{found[player]}{gap}{text}" if player in found else text
+    return {player: short(text) for player, text in found.items()}
+
+
+def _line(some: Explanation, k: int, row: Mapping[str, Any]) -> dict[str, Any]:
+    """Of the table: the predicted output, its prediction and base, and the largest values."""
+    main, said = row["outputs"][0], row["values"]
+    steps = main["steps"]
+    largest = []
+    for player, phi, _ in steps[:_LISTED]:
+        value = f" = {short(said[player], 30)}" if said.get(player) else ""
+        name = short(some.players.names[player], 40)
+        largest.append((name + value, style.signed([phi])[0]))
+    base, prediction = main["said"]
+    output = short(some.outputs[main["output"]])
+    numbers = [main["prediction"], main["base"], steps[0][1] if steps else 0.0]
+    if some.partition is not None:
+        output, prediction, base, numbers = _of_composition(some, k, numbers)
+    return {
+        "label": row["label"],
+        "output": output,
+        "prediction": prediction,
+        "base": base,
+        "largest": largest,
+        "numbers": numbers,
+        "text": _passage(row["words"]),
+    }
+
+
+def _of_composition(
+    some: Explanation, k: int, numbers: list[float]
+) -> tuple[str, str, str, list[float]]:
+    """The most probable class, its probability and that at the base."""
+    states = torch.stack((some.prediction[k], some.base[k])).double()
+    after, before = simplex.ilr_inv(states, some.basis).exp()
+    top = int(after.argmax())
+    shares = [float(after[top]), float(before[top])]
+    said = [Probability().amount(share) for share in shares]
+    return short(some.classes[top]), said[0], said[1], [*shares, *numbers[2:]]
+
+
+def _passage(words: Sequence[Sequence[Any]]) -> str:
+    """The start of a text."""
+    return short("".join(f"{' ' if before else ''}{text}" for before, text, _ in words), 120)
+
+
+def pairs_of_row(
+    interactions: Interactions, row: int, outputs: Sequence[int]
+) -> list[list[list[Any]]]:
+    """Of a row, by position, the largest pairs of outputs: `[one, other, value, error]`."""
+    values, errors = interactions.values[row], interactions.standard_error[row]
+    first, second = torch.triu_indices(len(values), len(values), 1)
+    found = []
+    for j in outputs:
+        each = values[first, second, j]
+        order = each.abs().nan_to_num(-1).argsort(descending=True, stable=True)[:_PAIRS]
+        order = order[each[order].isfinite()]
+        error = errors[first, second, j]
+        found.append(
+            [[int(first[p]), int(second[p]), float(each[p]), float(error[p])] for p in order]
+        )
+    return found

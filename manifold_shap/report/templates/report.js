@@ -1,0 +1,279 @@
+"use strict";
+(() => {
+  const $ = (id) => document.getElementById(id);
+  const data = JSON.parse($("data").textContent);
+  const MINUS = "\u2212", MOST = 12;
+
+  // Text is always set as text, never as HTML.
+  const make = (tag, props = {}, ...inside) => {
+    const element = document.createElement(tag);
+    for (const [name, value] of Object.entries(props)) {
+      if (name === "style") Object.assign(element.style, value);
+      else element.setAttribute(name, value);
+    }
+    element.append(...inside);
+    return element;
+  };
+  const percent = (share) => `${(100 * Math.min(Math.max(share, 0), 1)).toFixed(2)}%`;
+  const places = (values) => {
+    const largest = Math.max(0, ...values.map((value) => Math.abs(value)));
+    return Math.max(0, Math.min(6, largest > 0 ? 2 - Math.floor(Math.log10(largest)) : 0));
+  };
+  const signed = (value, decimals) =>
+    (value < 0 ? MINUS : "+") + Math.abs(value).toFixed(decimals);
+  // Both to two digits of the error, if it is known and not zero.
+  const withError = (value, error) => {
+    if (!(error > 0)) return value.toPrecision(3);
+    const decimals = Math.min(20, Math.max(0, 1 - Math.floor(Math.log10(error))));
+    return `${value.toFixed(decimals)} ± ${error.toFixed(decimals)}`;
+  };
+  const said = (error) => (error === null ? "unknown" : error === 0 ? "exact" : error.toPrecision(2));
+
+  // -- one row ---------------------------------------------------------------------------------
+  const player = (row, number) => {
+    const value = row.values[number];
+    return value ? `${data.players[number]} = ${value}` : data.players[number];
+  };
+  const cell = (...inside) => make("td", { class: "bar", "aria-hidden": "true" }, make("div", { class: "track" }, ...inside));
+
+  function lines(row, of) {
+    const shown = of.steps.length + of.rest[0] <= MOST + 1 ? of.steps : of.steps.slice(0, MOST);
+    const found = shown.map(([number, value, error]) => ({ name: player(row, number), value, error, rest: false }));
+    const count = of.steps.length - shown.length + of.rest[0];
+    const hidden = of.steps.slice(shown.length).reduce((sum, step) => sum + step[1], of.rest[1]);
+    if (count > 0) found.push({ name: `${count} other feature${count > 1 ? "s" : ""}`, value: hidden, error: null, rest: true });
+    return found;
+  }
+
+  function drawSteps(row, of) {
+    const steps = lines(row, of);
+    let end = of.base;
+    for (const step of [...steps].reverse()) {
+      step.from = end;
+      end += step.value;
+      step.to = end;
+    }
+    const reach = steps.flatMap((step) => [step.from, step.to, step.to - 2 * (step.error || 0), step.to + 2 * (step.error || 0)]);
+    const low = Math.min(of.base, ...reach), high = Math.max(of.base, ...reach);
+    const at = (value) => (high > low ? 0.01 + 0.98 * (value - low) / (high - low) : 0.5);
+    const decimals = places(steps.map((step) => step.value));
+    const mark = (name, value, words) => make("tr", { class: "end" }, make("th", { scope: "row" }, name),
+      cell(make("span", { class: "mark", style: { left: percent(at(value)) } })),
+      make("td", { class: "number" }, words), make("td", { class: "number" }));
+    const body = $("steps").tBodies[0];
+    body.replaceChildren(mark("prediction", end, of.said[1]));
+    for (const step of steps) {
+      const left = Math.min(at(step.from), at(step.to)), width = Math.abs(at(step.to) - at(step.from));
+      const kind = step.rest ? "rest" : step.value >= 0 ? "plus" : "";
+      const bars = [make("u", { style: { left: percent(at(of.base)) } }), make("i", { class: kind, style: { left: percent(left), width: percent(width) } })];
+      if (step.error > 0) {
+        const [one, other] = [at(step.to - 2 * step.error), at(step.to + 2 * step.error)];
+        bars.push(make("b", { style: { left: percent(one), width: percent(other - one) } }));
+      }
+      body.append(make("tr", {}, make("th", { scope: "row" }, step.name), cell(...bars),
+        make("td", { class: `number ${step.rest ? "" : step.value >= 0 ? "raise" : "lower"}` }, signed(step.value, decimals)),
+        make("td", { class: "number" }, step.rest ? "" : said(step.error))));
+    }
+    body.append(mark("base", of.base, of.said[0]));
+  }
+
+  function drawPairs(row, k) {
+    if (!$("pairs")) return;
+    const found = row.pairs[k], largest = Math.max(1e-300, ...found.map((pair) => Math.abs(pair[2])));
+    const decimals = places(found.map((pair) => pair[2]));
+    $("pairs").tBodies[0].replaceChildren(...found.map(([one, other, value, error]) =>
+      make("tr", {}, make("th", { scope: "row" }, `${data.players[one]} × ${data.players[other]}`),
+        cell(make("i", { class: value >= 0 ? "plus" : "", style: { left: 0, width: percent(Math.abs(value) / largest) } })),
+        make("td", { class: `number ${value >= 0 ? "raise" : "lower"}` }, signed(value, decimals)),
+        make("td", { class: "number" }, said(error)))));
+  }
+
+  function drawWords(row, of) {
+    const place = $("passage");
+    if (!place) return;
+    const values = new Map(of.steps.map((step) => [step[0], step[1]]));
+    const limit = Math.max(1e-300, ...of.steps.map((step) => Math.abs(step[1])));
+    const decimals = places([limit]);
+    place.replaceChildren();
+    for (const [before, text, number] of row.words) {
+      place.append(before);
+      const value = values.get(number);
+      if (value === undefined) place.append(text);
+      else {
+        const colour = value >= 0 ? "194,59,60" : "47,121,181";
+        const share = (0.75 * Math.abs(value) / limit).toFixed(3);
+        place.append(make("span", { title: signed(value, decimals), style: { background: `rgba(${colour},${share})` } }, text));
+      }
+    }
+    $("low").textContent = signed(-limit, decimals);
+    $("high").textContent = signed(limit, decimals);
+  }
+
+  function drawPath(row) {
+    if (!data.classes) return;
+    const line = (step, number) => make("tr", { class: step.norm === undefined ? "end" : "" },
+      make("th", { scope: "row" }, step.norm === undefined ? step.name : `${number}: ${step.player === undefined ? step.name : player(row, step.player)}`,
+        make("span", { class: "hidden" }, ": " + step.shares.map((share, k) => `${data.classes[k].name} ${share.toFixed(2)}`).join(", "))),
+      make("td", { class: "bar", "aria-hidden": "true" }, make("div", { class: "stack" },
+        ...step.shares.map((share, k) => make("i", { title: `${data.classes[k].name}: ${share.toFixed(3)}`, style: { width: percent(share), background: data.classes[k].colour } })))),
+      make("td", { class: "number" }, step.norm === undefined ? "" : withError(step.norm, step.error)),
+      make("td", { class: "towards" }, step.towards || ""));
+    $("path").tBodies[0].replaceChildren(...row.path.map(line).reverse());
+  }
+
+  let current = -1;
+  function drawOutput() {
+    const row = data.rows[current], k = Math.max(0, $("row-output").selectedIndex), of = row.outputs[k];
+    const name = data.outputs[of.output];
+    $("sentence").textContent = `Predicted ${name}: ${of.said[1]}. The base, the average prediction, is ${of.said[0]}; the values below share out the difference.`;
+    drawSteps(row, of);
+    drawPairs(row, k);
+    drawWords(row, of);
+    if ($("map")) {
+      const label = row.label;
+      $("picture").src = document.querySelector(`#rows tr[data-row="${current}"] img`).src;
+      $("picture").alt = `Picture of row ${label}`;
+      $("map").src = row.maps[k];
+      $("map").alt = `Map of the Shapley values of row ${label} for ${name}: red pixels raise it, blue ones lower it`;
+    }
+  }
+
+  function choose(number, told) {
+    current = number;
+    const row = data.rows[number];
+    $("detail").hidden = false;
+    for (const line of $("rows").tBodies[0].rows) {
+      const chosen = Number(line.dataset.row) === number;
+      line.toggleAttribute("data-chosen", chosen);
+      line.querySelector("button").setAttribute("aria-pressed", chosen);
+    }
+    $("chosen").textContent = `Row ${row.label}`;
+    $("row-output").replaceChildren(...row.outputs.map((of) => make("option", {}, data.outputs[of.output])));
+    drawOutput();
+    drawPath(row);
+    drawFigure();
+    if (told) $("status").textContent = `Row ${row.label} is chosen; its values follow below the table.`;
+  }
+
+  // -- the table of rows -----------------------------------------------------------------------
+  const body = $("rows").tBodies[0];
+  body.addEventListener("click", (event) => {
+    const line = event.target.closest("tr");
+    if (line) choose(Number(line.dataset.row), true);
+  });
+  $("row-output").addEventListener("change", drawOutput);
+  $("search").addEventListener("input", () => {
+    const wanted = $("search").value.trim().replace(/\s+/g, " ").toLowerCase();
+    let count = 0;
+    for (const line of body.rows) {
+      const row = data.rows[Number(line.dataset.row)];
+      row.found ??= (line.textContent.replace(/\s+/g, " ") + " " + Object.entries(row.values).map(([k, value]) => `${data.players[k]} = ${value}`).join(" ")).toLowerCase();
+      line.hidden = !row.found.includes(wanted);
+      count += line.hidden ? 0 : 1;
+    }
+    $("status").textContent = wanted ? `${count} of ${data.rows.length} rows match.` : "";
+  });
+  for (const button of document.querySelectorAll("#rows [data-sort]")) {
+    button.addEventListener("click", () => {
+      const head = button.closest("th"), up = head.getAttribute("aria-sort") !== "ascending", by = button.dataset.sort;
+      for (const other of document.querySelectorAll("#rows [aria-sort]")) other.setAttribute("aria-sort", "none");
+      head.setAttribute("aria-sort", up ? "ascending" : "descending");
+      const compare = new Intl.Collator("en", { numeric: true }).compare;
+      const key = (line) => by === "label" ? line.cells[0].textContent.trim()
+        : by === "output" ? line.cells[head.cellIndex].textContent.trim() : Number(line.dataset.numbers.split(" ")[by]);
+      const numeric = !Number.isNaN(Number(by));
+      const order = [...body.rows].sort((one, other) => {
+        const [a, b] = [key(one), key(other)];
+        return (numeric ? a - b : compare(a, b)) * (up ? 1 : -1) || one.dataset.row - other.dataset.row;
+      });
+      body.append(...order);
+      $("status").textContent = `Sorted by ${button.textContent}, ${up ? "the smallest" : "the largest"} first.`;
+    });
+  }
+
+  // -- all rows together -----------------------------------------------------------------------
+  $("output")?.addEventListener("change", (event) => {
+    for (const part of document.querySelectorAll("[data-output]")) part.hidden = part.dataset.output !== event.target.value;
+  });
+
+  // -- figures of plotly, which is unpacked when the page is shown -------------------------------
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const unpacked = async (id) => {
+    const bytes = Uint8Array.from(atob($(id).textContent), (each) => each.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return new Response(stream).text();
+  };
+  let figures = null;
+
+  // Ink is dark on light ground, and light on dark ground.
+  const inked = (part, ink) => Array.isArray(part) ? part.map((each) => inked(each, ink))
+    : part && typeof part === "object" ? Object.fromEntries(Object.entries(part).map(([key, own]) => [key, inked(own, ink)]))
+    : part === "{{ style.INK }}" ? ink : part;
+
+  async function drawFigure() {
+    if (!figures) return;
+    const place = $("figure"), figure = figures[current];
+    $("turnable").hidden = !figure;
+    $("no-figure").hidden = Boolean(figure);
+    if (!figure) return;
+    const css = getComputedStyle(document.documentElement);
+    const [ink, line, soft] = ["--ink", "--line", "--soft"].map((name) => css.getPropertyValue(name).trim());
+    const { title, ...own } = inked(figure.layout, ink);
+    const narrow = place.clientWidth < 600;
+    const axis = { gridcolor: line, zerolinecolor: soft, linecolor: line, tickfont: { color: soft }, backgroundcolor: "rgba(0,0,0,0)", showbackground: false };
+    const layout = {
+      ...own, autosize: true, height: place.clientHeight, width: place.clientWidth,
+      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: ink, family: "system-ui, sans-serif", size: narrow ? 11 : 13 },
+      margin: { l: 10, r: 10, t: 10, b: 10 },
+      legend: narrow ? { orientation: "h", y: -0.12, font: { size: 10 } } : { font: { size: 12 } },
+    };
+    if (own.scene) {
+      for (const name of ["xaxis", "yaxis", "zaxis"]) {
+        const title = { text: layout.scene[name].title?.text ?? layout.scene[name].title, font: { size: narrow ? 9 : 12 } };
+        layout.scene[name] = { ...layout.scene[name], ...axis, title };
+      }
+    } else {
+      for (const name of ["xaxis", "yaxis"]) layout[name] = { ...layout[name], ...axis, automargin: true };
+    }
+    const words = new DOMParser().parseFromString(String(title.text ?? title).replaceAll("<br>", ". ").replace(/<\/?sup>/g, ""), "text/html");
+    $("figure-says").textContent = words.body.textContent + ".";
+    // Words are in ink: most colours of classes are too faint for text.
+    const traces = inked(figure.data, ink).map((trace) => (trace.text ? { ...trace, textfont: { color: ink } } : trace));
+    await Plotly.react(place, traces, layout, { displayModeBar: false, scrollZoom: false, responsive: true });
+    $("turn").hidden = !own.scene;
+    keepForPrint();
+    // On paper, light ink needs the ground that it was drawn for.
+    place.dataset.dark = dark.matches;
+    place.dataset.drawn = current;
+  }
+  // What is drawn by a graphics card is not printed; an image of it is.
+  function keepForPrint() {
+    const scene = $("figure")._fullLayout.scene?._scene;
+    if (!scene) return;
+    const image = scene.container.querySelector("img") ?? make("img", { class: "printed", alt: "" });
+    image.src = scene.toImage("png");
+    scene.container.append(image);
+  }
+  for (const button of document.querySelectorAll("[data-turn]")) {
+    button.addEventListener("click", () => {
+      const { x, y, z } = $("figure")._fullLayout.scene.camera.eye, turn = 0.3 * Number(button.dataset.turn);
+      const eye = { x: x * Math.cos(turn) - y * Math.sin(turn), y: x * Math.sin(turn) + y * Math.cos(turn), z };
+      Plotly.relayout("figure", { "scene.camera.eye": eye }).then(keepForPrint);
+    });
+  }
+  async function start() {
+    const [text, own] = [await unpacked("plotly"), await unpacked("figures")];
+    const script = document.createElement("script");
+    script.textContent = text;
+    document.head.append(script);
+    figures = JSON.parse(own);
+    await drawFigure();
+    // Where plotly measures text; there is nothing to be read.
+    $("js-plotly-tester")?.setAttribute("aria-hidden", "true");
+    dark.addEventListener("change", drawFigure);
+    addEventListener("resize", drawFigure);
+  }
+
+  choose(0, false);
+  if ($("plotly")) (window.requestIdleCallback ?? setTimeout)(() => setTimeout(start));
+})();

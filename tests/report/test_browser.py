@@ -1,0 +1,292 @@
+"""The page in a real browser: drawn, searched, sorted, chosen, read aloud and printed."""
+
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+import manifold_shap as ms
+from tests.plots import helpers
+from tests.report.chromium import Browser
+from tests.report.test_report import HOSTILE, rows
+
+# Contrast of every text with what is behind it (WCAG 2), the least first.
+CONTRAST = """
+(() => {
+  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const read = (colour) => {
+    canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1);
+    const [r, g, b, a] = canvas.getImageData(0, 0, 1, 1).data;
+    return [r, g, b, a / 255];
+  };
+  const over = (top, below) => below.map((each, k) => top[3] * top[k] + (1 - top[3]) * each);
+  const light = (colour) => {
+    const [r, g, b] = colour.map((each) => each / 255).map(
+      (each) => each <= 0.04045 ? each / 12.92 : ((each + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const ground = (element) => {
+    const layers = [];
+    for (let each = element; each; each = each.parentElement)
+      layers.push(read(getComputedStyle(each).backgroundColor));
+    return layers.reverse().reduce((below, top) => over(top, below), [255, 255, 255]);
+  };
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), found = [];
+  while (walker.nextNode()) {
+    const text = walker.currentNode.textContent.trim(), element = walker.currentNode.parentElement;
+    if (!text || element.closest("script, style, noscript, .hidden")) continue;
+    if (!element.checkVisibility() || element.getBoundingClientRect().width < 2) continue;
+    const style = getComputedStyle(element), behind = ground(element);
+    const own = over(read(element.closest("svg") ? style.fill : style.color), behind);
+    const [a, b] = [light(own), light(behind)].sort((x, y) => y - x);
+    found.push([(a + 0.05) / (b + 0.05), text.slice(0, 60), element.tagName]);
+  }
+  return found.sort((x, y) => x[0] - y[0]);
+})()
+"""
+
+# What is wrong for those who do not see the page, or use no mouse.
+FAULTS = """
+(() => {
+  const found = [], all = (query) => [...document.querySelectorAll(query)];
+  const seen = (query) => all(query).filter((each) => each.checkVisibility());
+  const start = (element) => element.outerHTML.slice(0, 80);
+  const scrolls = (style) => ["auto", "scroll"].includes(style.overflowX);
+  const ids = all("[id]").map((each) => each.id).filter((id) => !id.startsWith("clip"));
+  if (new Set(ids).size < ids.length) found.push("an id occurs twice");
+  if (document.documentElement.lang !== "en") found.push("no language");
+  if (!document.title.trim()) found.push("no title");
+  for (const mark of ["header", "nav", "main", "footer", "h1"])
+    if (all(mark).length !== 1) found.push(`${all(mark).length} of ${mark}`);
+  let level = 0;
+  for (const head of seen("h1, h2, h3, h4, h5, h6")) {
+    const own = Number(head.tagName[1]);
+    if (own > level + 1) found.push(`heading ${head.textContent} skips a level`);
+    if (!head.textContent.trim()) found.push("an empty heading");
+    level = own;
+  }
+  for (const image of seen("img"))
+    if (!image.alt.trim()) found.push(`no alt text: ${start(image)}`);
+  for (const part of all("svg").filter((each) => !each.closest("[role=img]")))
+    if (part.getAttribute("aria-hidden") !== "true") found.push("a drawing without a name");
+  for (const control of all("input, select, button, [role=region], section, nav, [role=img]")) {
+    const by = control.getAttribute("aria-labelledby");
+    const name = control.getAttribute("aria-label")
+      || (by && document.getElementById(by)?.textContent)
+      || [...(control.labels ?? [])].map((each) => each.textContent).join("")
+      || (control.tagName === "BUTTON" && control.textContent);
+    if (!name || !name.trim()) found.push(`no name: ${start(control)}`);
+  }
+  for (const control of seen("input, select, button")) {
+    const box = control.getBoundingClientRect();
+    if (box.width < 24 || box.height < 24) found.push(`too small to touch: ${start(control)}`);
+    if (control.tabIndex < 0) found.push("not reached by keyboard");
+  }
+  for (const link of all("a[href^='#']"))
+    if (!document.getElementById(link.hash.slice(1))) found.push(`a dead link: ${link.hash}`);
+  for (const table of all("table")) {
+    if (!table.caption?.textContent.trim()) found.push("a table without a caption");
+    if ([...table.querySelectorAll("th")].some((head) => !head.scope)) found.push("no scope");
+  }
+  for (const each of all("*")) {
+    const more = each.scrollWidth > each.clientWidth + 1 && scrolls(getComputedStyle(each));
+    if (more && each.tabIndex < 0) found.push(`scrolled by no key: ${start(each)}`);
+  }
+  if (document.documentElement.scrollWidth > innerWidth) found.push("wider than the screen");
+  return found;
+})()
+"""
+DRAWN = "!document.getElementById('plotly') || document.getElementById('figure').dataset.drawn"
+
+
+def interacting() -> ms.Interactions:
+    x = torch.randn(12, 4, generator=torch.Generator().manual_seed(0))
+    return ms.shapley_interactions(
+        lambda x, mask: torch.where(mask, x[:, None], 0.0).prod(-1, keepdim=True) + mask[..., :1], x
+    )
+
+
+def texts() -> tuple[ms.Explanation, list[list[str]]]:
+    x = torch.tensor([[4.0, 2.0, 3.0], [2.0, 5.0, 0.0]])
+    players = ms.Players.tokens(3, padding=0)
+    value = ms.imputed_value(lambda x: x.sum(1, True), ms.MarginalImputer(x, players), "identity")
+    return ms.exact_shapley(value, x), [["it", "is", "good"], ["is", "bad"]]
+
+
+KINDS = ("table", "pictures", "text", "three classes", "four classes", "many classes", "hostile")
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("pages")
+    found = {kind: folder / f"{kind}.html" for kind in KINDS}
+    interactions = interacting()
+    known = {"chosen": "vae", "mse": {"marginal": 0.04, "vae": 0.01}, "rows": 500, "warning": "no"}
+    table = replace(interactions.shapley, made_by={"quality": known})
+    table.report(found["table"], interactions=interactions)
+    helpers.digits().report(found["pictures"])
+    explanation, tokens = texts()
+    explanation.report(found["text"], tokens=tokens)
+    helpers.composed(5, 3, rows=3).report(found["three classes"])
+    helpers.composed(5, 4, rows=3).report(found["four classes"])
+    rows(30, players=20, outputs=40).report(found["many classes"])
+    names = (f"{HOSTILE} a", f"{HOSTILE} b", f"{HOSTILE} c")
+    hostile = helpers.composed(3, names, names=names)
+    replace(hostile, instances=(HOSTILE, "two")).report(found["hostile"], title=HOSTILE)
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_a_page_is_drawn_without_trouble_and_can_be_read(
+    chromium: Browser, pages: dict[str, Path], kind: str, dark: bool
+) -> None:
+    for width in (1280, 390):
+        chromium.open(pages[kind], width=width, dark=dark)
+        chromium.wait(DRAWN)
+        # Drivers without a graphics card say that they are slow.
+        assert not [
+            each for each in chromium.trouble if "ReadPixels" not in each and "readback" not in each
+        ]
+        assert chromium.run("document.getElementById('steps').tBodies[0].rows.length") > 2
+        assert chromium.run(FAULTS) == []
+        contrast = chromium.run(CONTRAST)
+        assert len(contrast) > 40
+        assert contrast[0][0] >= 4.5, contrast[:5]
+
+
+def test_the_audits_find_faults(chromium: Browser, pages: dict[str, Path]) -> None:
+    chromium.open(pages["table"])
+    assert chromium.run(CONTRAST)[0][0] >= 4.5
+    chromium.run("document.querySelector('h1').style.color = '#999'")
+    assert chromium.run(CONTRAST)[0][0] < 3
+    chromium.run("document.querySelector('label').remove()")
+    chromium.run("document.querySelector('h2').outerHTML = '<h4>x</h4>'")
+    assert {"heading x skips a level"} < set(chromium.run(FAULTS))
+
+
+def chosen(chromium: Browser) -> str:
+    return chromium.run("document.getElementById('chosen').textContent")
+
+
+def test_rows_are_chosen_searched_and_sorted_by_mouse(
+    chromium: Browser, pages: dict[str, Path]
+) -> None:
+    chromium.open(pages["many classes"])
+    assert chosen(chromium) == "Row 0"
+    shown = "[...document.getElementById('steps').tBodies[0].rows].map((row) => row.textContent)"
+    before = chromium.run(shown)
+    chromium.run("document.querySelector('tr[data-row=\"7\"] td').click()")
+    assert chosen(chromium) == "Row 7"
+    assert chromium.run(shown) != before
+    assert "Row 7 is chosen" in chromium.run("document.getElementById('status').textContent")
+
+    chromium.run("document.querySelector('[data-sort=\"0\"]').click()")
+    lines = "[...document.getElementById('rows').tBodies[0].rows]"
+    numbers = f"{lines}.map((row) => Number(row.dataset.numbers.split(' ')[0]))"
+    up = chromium.run(numbers)
+    assert up == sorted(up)
+    assert chromium.run("document.querySelectorAll('[aria-sort=ascending]').length") == 1
+    chromium.run("document.querySelector('[data-sort=\"0\"]').click()")
+    assert chromium.run(numbers) == sorted(up, reverse=True)
+
+    search = "document.getElementById('search')"
+    chromium.run(f"{search}.value = 'x0 = 40'; {search}.dispatchEvent(new Event('input'))")
+    seen = f"{lines}.filter((row) => row.checkVisibility())"
+    left = f"{seen}.map((row) => row.cells[0].textContent.trim())"
+    assert chromium.run(left) == ["20", "2"]
+    assert chromium.run("document.getElementById('status').textContent") == "2 of 30 rows match."
+
+
+def test_another_output_is_chosen(chromium: Browser, pages: dict[str, Path]) -> None:
+    chromium.open(pages["pictures"])
+    source = "document.getElementById('map').src"
+    before = chromium.run(source)
+    change = "e.selectedIndex = 1; e.dispatchEvent(new Event('change', { bubbles: true }))"
+    chromium.run(f"(() => {{ const e = document.getElementById('row-output'); {change} }})()")
+    assert chromium.run(source) != before
+    chromium.run(f"(() => {{ const e = document.getElementById('output'); {change} }})()")
+    parts = "[...document.querySelectorAll('[data-output]')].map((each) => each.checkVisibility())"
+    assert chromium.run(parts) == [False, True, False]
+
+
+def test_everything_is_reached_by_keyboard(chromium: Browser, pages: dict[str, Path]) -> None:
+    chromium.open(pages["table"])
+    wanted = chromium.run(
+        "[...document.querySelectorAll('a, input, select, button, [tabindex=\"0\"]')]"
+        ".filter((each) => each.checkVisibility()).length"
+    )
+    seen = set()
+    for _ in range(wanted):
+        chromium.press("Tab", 9)
+        place = "[...document.querySelectorAll('*')].indexOf(document.activeElement)"
+        seen.add(chromium.run(place))
+        style = chromium.run("getComputedStyle(document.activeElement).outlineStyle")
+        assert style != "none"
+    assert len(seen) == wanted
+
+    chromium.run("document.getElementById('search').focus()")
+    chromium.write("x0 =")
+    assert chromium.run("document.getElementById('status').textContent") == "12 of 12 rows match."
+    chromium.run("document.querySelector('tr[data-row=\"3\"] button').focus()")
+    chromium.press("Enter", 13, "\r")
+    assert chosen(chromium) == "Row 3"
+
+
+@pytest.mark.parametrize("kind", ["three classes", "four classes"])
+def test_figures_of_compositions_follow_the_row_and_turn(
+    chromium: Browser, pages: dict[str, Path], kind: str
+) -> None:
+    chromium.open(pages[kind])
+    chromium.wait(DRAWN)
+    assert chromium.run("document.querySelectorAll('#figure .main-svg').length") > 0
+    chromium.run("document.querySelector('tr[data-row=\"2\"] button').click()")
+    chromium.wait("document.getElementById('figure').dataset.drawn === '2'")
+    assert "row 2" in chromium.run("document.getElementById('figure-says').textContent")
+    if kind == "four classes":
+        eye = "document.getElementById('figure')._fullLayout.scene.camera.eye.x"
+        before = chromium.run(eye)
+        chromium.run("document.querySelector('[data-turn]').click()")
+        chromium.wait(f"{eye} !== {before}")
+
+
+def test_nothing_of_anyone_elses_runs(chromium: Browser, pages: dict[str, Path]) -> None:
+    chromium.open(pages["hostile"])
+    chromium.wait(DRAWN)
+    assert chromium.run("document.querySelectorAll('img[src=x]').length") == 0
+    assert chromium.run("document.title").startswith("</script><script>alert(1)")
+    # And if it were in the page, the policy would not let it.
+    script = "Object.assign(document.createElement('script'), { textContent: 'window.ran = 1' })"
+    chromium.run(f"document.body.append({script})")
+    assert chromium.run("window.ran") is None
+    assert any("Content Security Policy" in each for each in chromium.trouble)
+
+
+def test_a_page_opens_soon(chromium: Browser, pages: dict[str, Path]) -> None:
+    """A quiet core takes a tenth of it; the target is a second."""
+    chromium.open(pages["four classes"])
+    entry = "performance.getEntriesByType('navigation')[0]"
+    milliseconds = min(_opened(chromium, pages["four classes"], entry) for _ in range(3))
+    assert 0 < milliseconds < 1000
+
+
+def _opened(chromium: Browser, path: Path, entry: str) -> float:
+    chromium.open(path)
+    chromium.wait(f"{entry}.loadEventEnd > 0")
+    return chromium.run(f"{entry}.loadEventEnd")
+
+
+def test_a_page_is_printed(chromium: Browser, pages: dict[str, Path], tmp_path: Path) -> None:
+    if shutil.which("pdftotext") is None:
+        pytest.skip("no pdftotext is installed: apt-get install poppler-utils")
+    chromium.open(pages["three classes"], dark=True)
+    chromium.wait(DRAWN)
+    chromium.pdf(tmp_path / "page.pdf")
+    subprocess.run(["pdftotext", tmp_path / "page.pdf", tmp_path / "page.txt"], check=True)
+    text = (tmp_path / "page.txt").read_text()
+    for said in ("How good the value function is", "Row 0", "Its composition", "How it was made"):
+        assert said in text
+    assert "Search the rows" not in text

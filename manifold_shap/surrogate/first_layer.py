@@ -191,7 +191,7 @@ class AbsenceWeights(nn.Module):
     def hook(self, layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any], found: Tensor) -> Any:
         """What the layer gives; of a call that sees no rows, as it is."""
         self.calls += 1
-        if self.calls != self.call + 1 or not len(self.absent):
+        if self.calls != self.call + 1 or self.absent.shape[0] == 0:
             return None
         given = dict(zip(("input", "offsets", "per_sample_weights"), args, strict=False)) | kwargs
         inputs = given["input"]

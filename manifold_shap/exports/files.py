@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.export import Dim, ExportedProgram
 
 from manifold_shap._checks import check_whole
@@ -96,6 +97,10 @@ def _traced(graph: Graph) -> ExportedProgram:
     for node in program.graph.nodes:
         node.meta.pop("stack_trace", None)
     program.example_inputs = None
+    # No part of another tensor, as archives want them.
+    for name, constant in program.constants.items():
+        if isinstance(constant, Tensor):
+            program.constants[name] = constant.clone(memory_format=torch.contiguous_format)
     return program
 
 

@@ -5,7 +5,7 @@ the checks of rows and masks, which raise errors, and in single precision.
 """
 
 import copy
-from abc import abstractmethod
+import json
 from typing import Any, NamedTuple
 
 import torch
@@ -174,6 +174,8 @@ def _told(value: Any) -> str:
 def _graph(value: SurrogateValue, module: nn.Module, output: str, outputs: Any) -> Graph:
     # A copy: the value function stays where it is, and trainable where it was.
     module = copy.deepcopy(module).cpu().eval().requires_grad_(False)
+    for each in (*module.parameters(), *module.buffers()):
+        each.data = each.data.clone(memory_format=torch.contiguous_format)
     prediction = PredictionGraph(value.model, value.space)
     # Two of each: of one row an exporter would take the axis to be of this length always.
     x = torch.zeros(2, *value.players.event)
@@ -185,8 +187,8 @@ def _graph(value: SurrogateValue, module: nn.Module, output: str, outputs: Any) 
     if not prediction.inside:
         inputs[PREDICTION] = torch.full((2, len(value.model.classes)), 1 / len(value.model.classes))
     about = {
-        "players": "\n".join(value.players.names),
-        "outputs": "\n".join(outputs),
+        "players": json.dumps(value.players.names, ensure_ascii=False),
+        "outputs": json.dumps(list(outputs), ensure_ascii=False),
         "output_space": value.space.name,
         "model": "inside" if prediction.inside else f"input: {value.model.returns}",
     }

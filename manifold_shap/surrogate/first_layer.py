@@ -182,11 +182,12 @@ class AbsenceWeights(nn.Module):
     @contextmanager
     def of(self, absent: Float[Tensor, "rows *event"]) -> Iterator[None]:
         """The context of one call of the model, on rows that lack these elements (1)."""
+        nothing = self.absent
         self.calls, self.absent = 0, absent
         try:
             yield
         finally:
-            self.absent = torch.zeros(0)  # With its graph it could not be copied.
+            self.absent = nothing  # With its graph it could not be copied.
 
     def hook(self, layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any], found: Tensor) -> Any:
         """What the layer gives; of a call that sees no rows, as it is."""

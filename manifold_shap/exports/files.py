@@ -153,12 +153,10 @@ def _onnx(graph: Graph, program: ExportedProgram, opset: int | None) -> bytes:
 
 def _name_axes(graph: Any) -> None:
     """Give axes of any length the names that this package uses, in place of torch's own."""
-    named = {}
+    named: dict[str, str] = {}
     for each in (*graph.input, *graph.output):
         sides = each.type.tensor_type.shape.dim
-        named |= {
-            side.dim_param: name for side, name in zip(sides, _AXES[each.name], strict=False)
-        }
+        named |= {side.dim_param: name for side, name in zip(sides, _AXES[each.name], strict=False)}
     for each in (*graph.input, *graph.output, *graph.value_info):
         for side in each.type.tensor_type.shape.dim:
             if side.dim_param in named:

@@ -6,6 +6,7 @@ import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,12 @@ from tests.amortized import test_networks as networks
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:onnx")
 Run = Callable[[dict[str, Tensor]], Tensor]
 MASKED: dict[str, Callable[[], examples.Made]] = {
-    **{f"mlp, {T}": lambda T=T: examples.surrogate(T) for T in ("probability", "log_odds", "ilr")},
     **{
-        kind: lambda kind=kind: examples.of_network(kind, "ilr")
+        f"mlp, {space}": partial(examples.surrogate, space)
+        for space in ("probability", "log_odds", "ilr")
+    },
+    **{
+        kind: partial(examples.of_network, kind, "ilr")
         for kind in ("convolution", "patches", "tokens", "model")
     },
 }
@@ -100,9 +104,7 @@ def test_an_archive_gives_the_same_values_in_any_batch(kind: str, tmp_path: Path
 
 @pytest.mark.parametrize("kind", ["mlp, ilr", "convolution", *OTHERS])
 @pytest.mark.parametrize("suffix", [".onnx", ".pt2"])
-def test_amortized_values_are_the_same_in_any_batch(
-    kind: str, suffix: str, tmp_path: Path
-) -> None:
+def test_amortized_values_are_the_same_in_any_batch(kind: str, suffix: str, tmp_path: Path) -> None:
     if suffix == ".pt2" and kind in OTHERS[1:]:
         pytest.skip("one of each kind of network is enough")
     value, x = made(kind)
@@ -144,8 +146,7 @@ def test_a_model_of_another_library_is_an_input_and_its_zeros_are_replaced(
 
     def model(some: pd.DataFrame) -> np.ndarray:
         wide = np.column_stack([some["size"], *(some["town"] == town for town in "abc")])
-        p = trained.predict_proba(wide.astype(float)).round(1)  # Some are 0.
-        return p
+        return trained.predict_proba(wide.astype(float)).round(1)  # Some are 0.
 
     few: Any = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 3}}
     value = ms.fit_surrogate(model, frame, output=space, hidden=[8], **few)

@@ -115,7 +115,7 @@ def _worded(name: str) -> Iterator[None]:
             f"Expected to reach the repository {name!r} on the Hugging Face hub, or to find it in "
             f"the cache, but could not ({_first(error)}); {_OFFLINE}."
         ) from error
-    except OSError as error:
+    except (OSError, errors.HTTPError) as error:
         raise ConnectionError(
             f"Expected the Hugging Face hub to serve {name!r} but it failed ({_first(error)}); log "
             f"in by `hf auth login`, or {_OFFLINE}."

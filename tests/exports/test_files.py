@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 import manifold_shap as ms
 from manifold_shap.exports.graphs import PREDICTION, PredictionGraph
+from manifold_shap.tables.rows import EncodedRows
 from tests import examples
 from tests.amortized import test_networks as networks
 
@@ -171,6 +172,18 @@ def test_numbers_of_a_regression_and_whole_numbers_go_to_the_model_as_they_are(
     value.export(tmp_path / "v.onnx")
     assert [each.name for each in onnx.load(tmp_path / "v.onnx").graph.input] == ["x", "mask"]
     check(value, x.float(), onnx_run(tmp_path / "v.onnx"), value)
+
+
+def test_a_network_of_encoded_rows_is_inside_with_its_codebook(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"size": [float(k % 9) for k in range(60)], "town": ["a", "b", "c"] * 20})
+    codebook = ms.Codebook.fit(frame)
+    module = nn.Sequential(nn.Linear(4, 3), nn.Softmax(-1))
+    model = ms.as_model(module, EncodedRows(codebook))
+    few: Any = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 3}}
+    value = ms.fit_surrogate(model, frame, hidden=[8], **few)
+    value.export(tmp_path / "v.onnx")
+    assert [each.name for each in onnx.load(tmp_path / "v.onnx").graph.input] == ["x", "mask"]
+    check(value, value.rows(frame), onnx_run(tmp_path / "v.onnx"), value)
 
 
 def test_some_outputs_of_a_surrogate_and_of_an_explainer(tmp_path: Path) -> None:

@@ -13,10 +13,11 @@ from tests.exports.conftest import FRAME
 
 mlflow = pytest.importorskip("mlflow")
 MODULE = "manifold_shap.exports.mlflow"
-pytestmark = pytest.mark.filterwarnings(
-    # What is tried are folders as they are, without example rows and with whole numbers.
-    "ignore:.*(integer column|type hint|input example):UserWarning",
-)
+# What is tried are folders as they are, without example rows and with whole numbers.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*(integer column|type hint|input example):UserWarning"),
+    pytest.mark.filterwarnings("ignore:The filesystem tracking backend:FutureWarning"),
+]
 
 
 @pytest.fixture

@@ -55,9 +55,10 @@ Loading runs no code from this folder, and checks that the model predicts what i
 
 ## What it holds
 
-The settings and the values of the training frame's cells (`explainer.json`), and the weights of a
-network or the rows that an imputer draws from (`tensors.safetensors`). **It is as confidential as
-that frame.** Shapley values explain the model, not the world.
+The settings and the values of the training frame's cells (`explainer.json`), the weights of a
+network or the rows that an imputer draws from, and a few rows to recognise the model by
+(`tensors.safetensors`). **It is as confidential as that frame.** Shapley values explain the model,
+not the world.
 
 No license is stated: whoever publishes this adds a `license:` to the lines at the top.
 """

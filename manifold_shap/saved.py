@@ -33,9 +33,9 @@ class SavedExplainer:
     def save(self, folder: str | Path, *, model_file: str | Path | None = None) -> None:
         """Write all but the model to a folder, whole or not at all; `load` reads it.
 
-        It holds the configuration, the values of the frame's cells and, where an imputer was
-        chosen, the rows that it draws from: it is as confidential as the frame. Its `README.md` is
-        a model card of the measured quality.
+        It holds the configuration, the values of the frame's cells, a few rows to recognise the
+        model by and, where an imputer was chosen, all rows that it draws from: it is as
+        confidential as the frame. Its `README.md` is a model card of the measured quality.
 
         Args:
             folder: to be made; one that an explainer was saved to is replaced, all of it.
@@ -150,7 +150,7 @@ class SavedExplainer:
             repo_id: its name, `user/name`.
             model_file: see `save`.
             private: whether the repository has to be private, as what it holds is: the values of
-                the frame's cells, and maybe rows of it. `False` publishes them.
+                the frame's cells, and rows of it. `False` publishes them.
             token: of the hub; by default that of `hf auth login`.
             commit_message: of the upload.
 

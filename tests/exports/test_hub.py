@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import re
+import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ from huggingface_hub import constants
 from sklearn.linear_model import LogisticRegression
 
 import manifold_shap as ms
+from manifold_shap.folder import read_model
+from manifold_shap.io.files import digest
 from manifold_shap.model_card import model_card
 from manifold_shap.quality import Quality
 from tests.exports.conftest import FRAME, MODEL
@@ -297,6 +300,19 @@ def test_a_damaged_file_of_the_model_is_an_error(
     explainer.save(folder)
     with pytest.raises(ValueError, match=r"Expected a model but got none"):
         ms.Explainer.load(folder)
+
+
+@pytest.mark.parametrize("name", ["../model.skops", "/model.skops", ".", "model.pkl"])
+def test_no_file_beyond_the_folder_is_opened(name: str, model_file: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for place in (tmp_path / "model.skops", folder / "model.pkl"):
+        shutil.copy(model_file, place)
+    known = digest(model_file.read_bytes())
+    with pytest.raises(ValueError, match="missing or damaged|Refused to load"):
+        read_model(folder, {"name": name, "digest": known})
+    shutil.copy(model_file, folder / "model.skops")
+    assert hasattr(read_model(folder, {"name": "model.skops", "digest": known}), "predict_proba")
 
 
 def test_a_missing_package_is_named(

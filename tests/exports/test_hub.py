@@ -309,7 +309,7 @@ def test_no_file_beyond_the_folder_is_opened(name: str, model_file: Path, tmp_pa
     for place in (tmp_path / "model.skops", folder / "model.pkl"):
         shutil.copy(model_file, place)
     known = digest(model_file.read_bytes())
-    with pytest.raises(ValueError, match="missing or damaged|Refused to load"):
+    with pytest.raises(ValueError, match=r"missing or damaged|Refused to load"):
         read_model(folder, {"name": name, "digest": known})
     shutil.copy(model_file, folder / "model.skops")
     assert hasattr(read_model(folder, {"name": "model.skops", "digest": known}), "predict_proba")

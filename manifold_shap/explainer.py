@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,9 +13,9 @@ from manifold_shap._messages import shown, warn
 from manifold_shap.candidates import CANDIDATES, Fitted, Game, fit_candidates
 from manifold_shap.estimators.auto import auto_shapley
 from manifold_shap.explanation import Explanation
-from manifold_shap.folder import read, save, value_from
 from manifold_shap.models import FunctionPredictor, Model, as_model
 from manifold_shap.quality import Quality, best, report
+from manifold_shap.saved import SavedExplainer
 from manifold_shap.spaces import Identity, OutputSpace, as_space
 from manifold_shap.tables.codebook import Codebook
 from manifold_shap.tables.identifiers import unused_identifiers, warn_of_ignored
@@ -32,7 +31,7 @@ _PROBE_ROWS = 32
 _CHECKED_ROWS = 64
 
 
-class Explainer:
+class Explainer(SavedExplainer):
     """Explains a model's predictions on the rows of a data frame.
 
     It numbers the frame's cells (`Codebook`), fits several value functions v(S) = E[T(f(X)) | x_S],
@@ -161,50 +160,6 @@ class Explainer:
         x = self.codebook.rows(frame)
         found = estimator(self.value, x, seed=seed, progress=progress, **settings)
         return found.with_labels(row_labels(frame))
-
-    def save(self, folder: str | Path) -> None:
-        """Write all but the model to a folder, whole or not at all; `load` reads it.
-
-        It holds the configuration, the values of the frame's cells and, where an imputer was
-        chosen, the rows that it draws from: it is as confidential as the frame.
-
-        Raises:
-            FileExistsError: something else stands at `folder`.
-            OSError: no space or no permission; what stood there is left as it was.
-        """
-        about = {
-            "seed": self.seed,
-            "quality": self.quality.to_dict(),
-            "model": {"classes": list(self.model.classes), "returns": self.model.returns},
-        }
-        save(folder, self.value, self._probe, about)
-
-    @classmethod
-    def load(
-        cls, folder: str | Path, model: Any, *, model_batch_size: int | None = None
-    ) -> "Explainer":
-        """The explainer that `save` wrote.
-
-        Args:
-            folder: where it was saved; no code in it is run.
-            model: the model that it was made for.
-            model_batch_size: most rows in one call of the model.
-
-        Raises:
-            FileNotFoundError: no such folder.
-            ValueError: it is damaged, or was made for another model or table.
-        """
-        plain, tensors = read(folder)
-        self = cls.__new__(cls)
-        self.seed, self.quality = plain["seed"], Quality(**plain["quality"])
-        self.codebook = Codebook.from_dict(plain["codebook"])
-        names, returns = plain["model"]["classes"], plain["model"]["returns"]
-        self._probe = tensors["probe"]
-        self.model = as_model(model, self._probe, names, returns, model_batch_size, self.codebook)
-        self.value = value_from(plain, tensors, self.model, self.codebook)
-        self.value.quality = self.quality.to_dict()
-        self.candidates = {self.quality.chosen: self.value}
-        return self
 
     def __repr__(self) -> str:
         return (

@@ -1,8 +1,9 @@
 """Writes a value function of a table to a folder, and reads it: plain configuration and tensors.
 
 `explainer.json` has the configuration, the codebook and the quality; `tensors.safetensors` the
-weights of a network, the rows that an imputer draws from, and rows to recognise the model by. No
-code and nothing pickled is in it, and the model itself is not.
+weights of a network, the rows that an imputer draws from, and rows to recognise the model by.
+`README.md` is for people. The model is there only where a file of it was given. No code and nothing
+pickled is in it.
 """
 
 import json
@@ -28,6 +29,7 @@ from manifold_shap.imputers import (
 )
 from manifold_shap.io.files import digest, write_whole
 from manifold_shap.models import Model
+from manifold_shap.models.files import load_model
 from manifold_shap.spaces import as_space
 from manifold_shap.surrogate import SurrogateValue
 from manifold_shap.surrogate.distillation import disagreement
@@ -42,12 +44,20 @@ from manifold_shap.values.model import ModelValue
 
 _FORMAT = "manifold_shap explainer"
 _CONFIGURATION, _TENSORS = "explainer.json", "tensors.safetensors"
+# What a folder is made of; a file of the model has any suffix that `load_model` reads.
+FILES = (_CONFIGURATION, _TENSORS, "README.md", "model.*")
 _CLASSICAL = {
     kind.name: kind for kind in (MarginalImputer, GaussianImputer, CopulaImputer, EmpiricalImputer)
 }
 
 
-def save(folder: str | Path, value: ModelValue, probe: Tensor, about: Mapping[str, Any]) -> None:
+def save(
+    folder: str | Path,
+    value: ModelValue,
+    probe: Tensor,
+    about: Mapping[str, Any],
+    files: Mapping[str, bytes],
+) -> None:
     """Write a value function whole, or nothing at all.
 
     Args:
@@ -55,6 +65,7 @@ def save(folder: str | Path, value: ModelValue, probe: Tensor, about: Mapping[st
         value: by a surrogate or an imputer, with a codebook.
         probe: codes of rows to recognise the model by.
         about: plain data to be kept beside it.
+        files: further ones, by name.
 
     Raises:
         FileExistsError: something else stands at `folder`.
@@ -83,6 +94,8 @@ def save(folder: str | Path, value: ModelValue, probe: Tensor, about: Mapping[st
 
     def write(beside: Path) -> None:
         beside.mkdir()
+        for name, content in files.items():
+            (beside / name).write_bytes(content)
         save_file(tensors, beside / _TENSORS)
         text = json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False)
         (beside / _CONFIGURATION).write_text(text, encoding="utf-8")
@@ -115,6 +128,32 @@ def read(folder: str | Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     if plain.pop("digest", None) != _digest(plain, tensors):
         raise ValueError(damaged)
     return plain, tensors
+
+
+def read_model(folder: str | Path, described: Mapping[str, str] | None) -> Any:
+    """The model whose file a folder has, as `load_model` reads it.
+
+    Args:
+        folder: where an explainer was saved.
+        described: name and checksum of the file, from the configuration; None where it has none.
+
+    Raises:
+        ValueError: there is no model, or it is damaged.
+    """
+    if described is None:
+        raise ValueError(
+            f"Expected a model but got none, and the explainer in {folder} was saved without one; "
+            'pass the model, or save the explainer with `model_file="model.skops"`.'
+        )
+    name = described["name"]
+    file = Path(folder) / name
+    inside = Path(name).name == name and file.is_file()
+    if not inside or digest(file.read_bytes()) != described["digest"]:
+        raise ValueError(
+            f"Expected the model's file {name!r} in {folder} as it was saved but it is missing or "
+            "damaged; save the explainer again, or pass the model."
+        )
+    return load_model(file)
 
 
 def value_from(

@@ -164,7 +164,8 @@ class MaskedLinear(nn.Module):
     def forward(
         self, x: Float[Tensor, "batch elements"], mask: Bool[Tensor, "batch m players"]
     ) -> Float[Tensor, "batch m outputs"]:
-        if mask.shape[1] < _FOLD_FROM:
+        # A graph has one way for any number of coalitions: that with a row's memory for each.
+        if torch.compiler.is_exporting() or mask.shape[1] < _FOLD_FROM:
             # In the precision of the product from the start, and each array made once: in training
             # this would take as long as the product otherwise.
             x, absent = x.to(product_dtype(x)), self.players - mask.shape[2]

@@ -269,7 +269,7 @@ class Players:
     def lengths(self, x: Tensor) -> Int64[Tensor, " batch"]:
         """How many positions of the last axis of each row come before its padding."""
         if self.padding is None:
-            return torch.full((len(x),), self.event[-1], device=x.device)
+            return torch.full(x.shape[:1], self.event[-1], device=x.device)
         used = x.ne(self.padding)[:, None].flatten(1, -2).any(1)
         return (used * torch.arange(1, used.shape[1] + 1, device=x.device)).amax(1)
 
@@ -284,13 +284,13 @@ class Players:
         Raises:
             ValueError: players that differ from row to row, which a value function alone knows.
         """
-        own = self.index.to(x.device).expand(len(x), *self.event)
+        own = self.index.to(x.device).expand(x.shape[0], *self.event)
         if self.padding is None:
             check_same_players(self, "their owners")
             return own
         place = torch.arange(self.event[-1], device=x.device)
         inside = place < self.lengths(x)[:, None]
-        return own.where(inside.reshape(len(x), *(1,) * (len(self.event) - 1), -1), -1)
+        return own.where(inside.reshape(-1, *(1,) * (len(self.event) - 1), len(place)), -1)
 
     def expand(self, mask: Tensor) -> Tensor:
         """A mask over players `[..., players]` as a mask over input elements `[..., *event]`.

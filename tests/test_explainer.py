@@ -390,6 +390,7 @@ def test_candidates_that_are_late_are_left_out() -> None:
 def test_it_is_saved_and_loaded(explainer: ms.Explainer, tmp_path: Path) -> None:
     explainer.save(tmp_path / "folder")
     assert {path.name for path in tmp_path.rglob("*") if path.is_file()} == {
+        "README.md",
         "explainer.json",
         "tensors.safetensors",
     }

@@ -21,13 +21,14 @@ from manifold_shap.surrogate.value import SurrogateValue
 from manifold_shap.tables.rows import encoded
 from manifold_shap.training.task import load_task
 from manifold_shap.values import ValueFunction
+from manifold_shap.values.exportable import Exportable
 from manifold_shap.values.selected import Outputs, SelectedValue
 
 # On two cores any from 256 to 768 is equally fast.
 _BATCH_SIZE = 512
 
 
-class AmortizedExplainer:
+class AmortizedExplainer(Exportable):
     """Shapley values of rows by one pass of a network, with its measured error.
 
         >>> import manifold_shap as ms

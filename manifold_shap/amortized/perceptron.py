@@ -226,7 +226,7 @@ class _Reach(NamedTuple):
         first = surrogate.first
         if surrogate.game.padding is None:
             return cls(first.bias, first.sum_of_terms(rows), first.sum_of_squared_terms(rows))
-        bias = surrogate.with_length(x, first.bias.expand(len(x), 1, -1))
+        bias = surrogate.with_length(x, first.bias.expand(x.shape[0], 1, -1))
         terms = surrogate.terms(x, rows)
         return cls(bias, terms.sum(1), terms.square().sum(1))
 

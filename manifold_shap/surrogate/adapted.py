@@ -161,7 +161,7 @@ class AdaptedModel(_OfOutputs):
     def raw(
         self, x: Float[Tensor, "batch *event"], mask: Shaped[Tensor, "batch m players"]
     ) -> Float[Tensor, "batch m raw"]:
-        rows = x.repeat_interleave(mask.shape[1], 0)
+        rows = x[:, None].expand(-1, mask.shape[1], *x.shape[1:]).flatten(0, 1)
         absent = (self.used(x)[:, None] * (1 - self.present(mask).to(x.dtype))).flatten(0, 1)
         if self.instead is None:
             rows = torch.where(absent > 0, self.any_token, rows).long()
@@ -169,7 +169,7 @@ class AdaptedModel(_OfOutputs):
             rows = (1 - absent) * rows + absent * self.instead
         with self.absence.of(absent):
             found, _ = as_outputs(self.module(rows))
-        return found.reshape(len(rows), -1).unflatten(0, mask.shape[:2])
+        return found.reshape(rows.shape[0], -1).unflatten(0, mask.shape[:2])
 
     def finished(self, raw: Float[Tensor, "*batch raw"]) -> Float[Tensor, "*batch outputs"]:
         flat = converted(raw.flatten(0, -2), self.returns, self.space.takes)

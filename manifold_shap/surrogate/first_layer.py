@@ -182,16 +182,17 @@ class AbsenceWeights(nn.Module):
     @contextmanager
     def of(self, absent: Float[Tensor, "rows *event"]) -> Iterator[None]:
         """The context of one call of the model, on rows that lack these elements (1)."""
+        nothing = self.absent
         self.calls, self.absent = 0, absent
         try:
             yield
         finally:
-            self.absent = torch.zeros(0)  # With its graph it could not be copied.
+            self.absent = nothing  # With its graph it could not be copied.
 
     def hook(self, layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any], found: Tensor) -> Any:
         """What the layer gives; of a call that sees no rows, as it is."""
         self.calls += 1
-        if self.calls != self.call + 1 or not len(self.absent):
+        if self.calls != self.call + 1 or self.absent.shape[0] == 0:
             return None
         given = dict(zip(("input", "offsets", "per_sample_weights"), args, strict=False)) | kwargs
         inputs = given["input"]

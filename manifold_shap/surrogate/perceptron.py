@@ -180,7 +180,7 @@ class Perceptron(SurrogateNetwork):
             return first
         place = torch.arange(x.shape[-1], device=x.device)
         own = self.of_length((place < self.game.players.lengths(x)[:, None]).to(x.dtype))
-        return first + own.reshape(len(x), *(1,) * (first.ndim - 2), -1)
+        return first + own.reshape(-1, *(1,) * (first.ndim - 2), own.shape[1])
 
     def _around(
         self, x: Float[Tensor, "batch *event"], mask: Bool[Tensor, "batch m players"]

@@ -106,10 +106,12 @@ class Transformer(SurrogateNetwork):
         if self.game.padding is not None:
             # What is padding in all rows takes no time.
             used = -(-self.game.players.lengths(x) // self.span)
-            h = h[:, : int(used.max())]
+            if not torch.compiler.is_exporting():
+                h = h[:, : int(used.max())]
             place = torch.arange(-1, h.shape[1], device=x.device)
-            attended = (place < used[:, None]).repeat_interleave(mask.shape[1], 0)[:, None, None]
-        first = reader.to(h.dtype).expand(len(h), -1)[:, None]
+            own = (place < used[:, None])[:, None].expand(-1, mask.shape[1], -1)
+            attended = own.flatten(0, 1)[:, None, None]
+        first = reader.to(h.dtype).expand(h.shape[0], -1)[:, None]
         h = torch.cat((first, h), dim=1)
         for layer in self.layers:
             h = layer(h, attended)
@@ -134,8 +136,10 @@ class _Tokens(nn.Module):
         self, network: Transformer, x: Float[Tensor, "batch length"], mask: Tensor
     ) -> Float[Tensor, "pairs length width"]:
         known = self.vocabulary
-        # One question, for which the host waits once.
-        if bool(((x < 0) | (x >= known) | (x != x.round())).any()):
+        # One question, for which the host waits once; a graph asks none.
+        if not torch.compiler.is_exporting() and bool(
+            ((x < 0) | (x >= known) | (x != x.round())).any()
+        ):
             raise ValueError(
                 f"Expected tokens from 0 to {known - 1}, whole numbers, but got "
                 f"{x.amin().item():g} to {x.amax().item():g}; train the surrogate with as many "

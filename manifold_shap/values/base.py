@@ -21,6 +21,7 @@ from manifold_shap.spaces import Identity, OutputSpace
 from manifold_shap.tables.rows import codebook_of
 from manifold_shap.tables.schema import Schema
 from manifold_shap.values.calls import along, around
+from manifold_shap.values.exportable import Exportable
 from manifold_shap.values.seen import Seen
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class Linearized(NamedTuple):
     values_around: Callable[..., Tensor]
 
 
-class ValueFunction(ABC):
+class ValueFunction(Exportable, ABC):
     """A game for every row: `value(x, mask)` gives v(S) for coalitions S of the players.
 
     A subclass defines `values`, `prediction` and `base`. It overrides `values_along`,

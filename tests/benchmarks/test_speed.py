@@ -20,6 +20,7 @@ from benchmarks.speed import (
     amortized,
     budget,
     everyday,
+    exports,
     frames,
     imputers,
     matched,
@@ -340,6 +341,27 @@ def test_amortized_in_small(
     assert errors["256 pairs"] < errors["8 pairs"] < 1
     assert 0 < errors["amortized"] < 2
     assert all(each > 0 for each in found["milliseconds_per_row"].values())
+
+
+def test_exports_in_small(
+    run: Run, value: ms.SurrogateValue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    brief = partial(ms.fit_amortized, hidden=[32], batch_size=8)
+    monkeypatch.setattr(exports.ms, "fit_amortized", brief)
+    generator = torch.Generator().manual_seed(0)
+    parts = {
+        name: torch.randn(size, 8, generator=generator)
+        for name, size in {"x_train": 512, "x_test": 64}.items()
+    }
+    made = (value, SimpleNamespace(**parts))
+    monkeypatch.setattr(exports, "brief_surrogate", lambda *_: made)
+    found = run("speed/exports", rows=[1, 8], coalitions=4, repeats=2)["digits"]
+    assert found.pop("model") == "an input"
+    assert len(found) == 3
+    for measured in found.values():
+        times = [measured[f"ms per row, {side}"] for side in (exports.ONNX, exports.TORCH)]
+        assert measured["of torch"] == pytest.approx(times[0] / times[1])
+        assert 0 <= measured["largest difference"] < 1e-4
 
 
 @pytest.mark.usefixtures("short_trainings")

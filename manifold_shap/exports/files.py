@@ -1,0 +1,179 @@
+"""Writes graphs to files: ONNX for any runtime, or an archive of `torch.export`."""
+
+import importlib
+import io
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.export import Dim, ExportedProgram
+
+from manifold_shap._checks import check_whole
+from manifold_shap._messages import check_text
+from manifold_shap._version import __version__
+from manifold_shap.exports.graphs import PREDICTION, Graph, graph_of
+from manifold_shap.io.files import write_whole
+
+ONNX, TORCH = ".onnx", ".pt2"
+# The first version of the operators that torch writes by itself: to earlier ones it would convert.
+_FIRST_OPSET = 18
+_PACKAGES = ("onnx", "onnxscript")
+# Axes that may have any length.
+_AXES = {"x": ("batch",), "mask": ("batch", "m"), PREDICTION: ("batch",)}
+_AXES |= {"v": ("batch", "m"), "phi": ("batch",)}
+
+
+def export(what: Any, path: str | Path, opset: int | None = None) -> None:
+    """Write a value function or an amortised explainer as a graph; see `Exportable.export`.
+
+    Raises:
+        ImportError, TypeError, ValueError, OSError: see there.
+    """
+    file = Path(check_text("path", path))
+    suffix = file.suffix.lower()
+    if suffix not in (ONNX, TORCH):
+        raise ValueError(
+            f"Expected a path that ends in {ONNX!r} or {TORCH!r} but got {str(path)!r}; the suffix "
+            "says what is written."
+        )
+    if suffix == TORCH and opset is not None:
+        raise ValueError(
+            f"Expected `opset` with {ONNX!r} only but got {opset!r} for {str(path)!r}; leave it "
+            "out."
+        )
+    if suffix == ONNX:
+        _check_packages()
+        opset = None if opset is None else _check_opset(opset)
+    graph = graph_of(what)
+    program = _traced(graph)
+    content = _archive(graph, program) if suffix == TORCH else _onnx(graph, program, opset)
+    write_whole(file, lambda beside: beside.write_bytes(content))
+
+
+def _check_packages() -> None:
+    for name in _PACKAGES:
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            raise ImportError(
+                f"Expected {name}, which makes ONNX files, to be installed; "
+                "`pip install 'manifold_shap[export]'`."
+            ) from error
+
+
+def _check_opset(opset: Any) -> int:
+    import onnx
+
+    last = onnx.defs.onnx_opset_version()
+    fix = "leave it out for the one that torch prefers, or install another version of onnx"
+    return check_whole("opset", opset, _FIRST_OPSET, last, fix)
+
+
+def _traced(graph: Graph) -> ExportedProgram:
+    """The graph as torch traces it, for any number of rows and of coalitions.
+
+    Raises:
+        ValueError: it cannot be traced.
+    """
+    axes = {name: dict.fromkeys(range(len(_AXES[name])), Dim.DYNAMIC) for name in graph.inputs}
+    try:
+        with torch.no_grad():
+            program = torch.export.export(
+                graph.module, (), dict(graph.inputs), dynamic_shapes=axes, strict=False
+            )
+    except Exception as error:  # Modules of the user's may fail in any way.
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise ValueError(
+            f"Expected networks that `torch.export` can trace but it failed ({reason:.500}). Where "
+            "that is the model to explain, make the value function of a plain function of it, "
+            "`lambda x: model(x)`: then the model's outputs are an input of the graph."
+        ) from error
+    # Lines of the source, with the names of folders, and rows that would be pickled.
+    for node in program.graph.nodes:
+        node.meta.pop("stack_trace", None)
+    program.example_inputs = None
+    # No part of another tensor, as archives want them.
+    for name, constant in program.constants.items():
+        if isinstance(constant, Tensor):
+            program.constants[name] = constant.clone(memory_format=torch.contiguous_format)
+    return program
+
+
+def _archive(graph: Graph, program: ExportedProgram) -> bytes:
+    buffer = io.BytesIO()
+    about = {"manifold_shap.json": json.dumps(_about(graph), ensure_ascii=False)}
+    torch.export.save(program, buffer, extra_files=about)
+    return buffer.getvalue()
+
+
+def _onnx(graph: Graph, program: ExportedProgram, opset: int | None) -> bytes:
+    """A model of ONNX, with weights inside.
+
+    Raises:
+        ValueError: operators that are not ONNX's own, or not of this version.
+    """
+    names: Any = {"input_names": list(graph.inputs), "output_names": [graph.output]}
+    try:
+        with _quietly():
+            made = torch.onnx.export(
+                program, (), dynamo=True, opset_version=opset, verbose=False, **names
+            )
+            assert made is not None
+            model = made.model_proto
+    except Exception as error:  # Operators of the user's modules may have no translation.
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        raise ValueError(
+            f"Expected networks of which ONNX can be made but it failed ({lines[-1]:.500}); write "
+            "'.pt2' instead."
+        ) from error
+    versions = {each.domain: each.version for each in model.opset_import}
+    others = sorted(name for name in versions if name not in ("", "ai.onnx"))
+    if others:
+        raise ValueError(
+            f"Expected networks of ONNX's standard operators but some are of {others}; write "
+            "'.pt2' instead, or replace these layers."
+        )
+    if opset is not None and versions[""] != opset:
+        raise ValueError(
+            f"Expected operators of ONNX that are there in opset {opset} but the graph needs "
+            f"others; leave `opset` out, which gives {versions['']}."
+        )
+    _name_axes(model.graph)
+    for node in model.graph.node:
+        del node.metadata_props[:]
+    for key, text in _about(graph).items():
+        model.metadata_props.add(key=key, value=text)
+    return model.SerializeToString()
+
+
+def _name_axes(graph: Any) -> None:
+    """Give axes of any length the names that this package uses, in place of torch's own."""
+    named: dict[str, str] = {}
+    for each in (*graph.input, *graph.output):
+        sides = each.type.tensor_type.shape.dim
+        named |= {side.dim_param: name for side, name in zip(sides, _AXES[each.name], strict=False)}
+    for each in (*graph.input, *graph.output, *graph.value_info):
+        for side in each.type.tensor_type.shape.dim:
+            if side.dim_param in named:
+                side.dim_param = named[side.dim_param]
+
+
+def _about(graph: Graph) -> dict[str, str]:
+    return {"made_by": f"manifold_shap {__version__}", **graph.about}
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """The context in which the optimiser does not log what it leaves as it is."""
+    logger = logging.getLogger("onnxscript")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)

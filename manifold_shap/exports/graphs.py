@@ -1,0 +1,195 @@
+"""Networks, anchors and output space as one module each, from which an exporter makes a graph.
+
+A graph computes what a value function or an amortised explainer gives, by tensors alone: without
+the checks of rows and masks, which raise errors, and in single precision.
+"""
+
+import copy
+import json
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from manifold_shap.amortized import AmortizedExplainer
+from manifold_shap.models import Model
+from manifold_shap.models.network import NetworkPredictor
+from manifold_shap.models.outputs import converted
+from manifold_shap.spaces import OutputSpace
+from manifold_shap.surrogate import SurrogateValue
+from manifold_shap.tables.rows import EncodedRows, encoded
+from manifold_shap.values.base import ValueFunction
+from manifold_shap.values.selected import SelectedValue
+
+# What a third input is called, where the model is not in the graph.
+PREDICTION = "prediction"
+_INSTEAD = (
+    "Surrogates (`ms.fit_surrogate`) and amortised explainers (`ms.fit_amortized`) can be "
+    "exported, and selections of a surrogate's outputs"
+)
+
+
+class Graph(NamedTuple):
+    """A module to be exported, and what belongs to its inputs.
+
+    Attributes:
+        module: on the CPU, in evaluation mode; its arguments are named in `inputs`.
+        inputs: example inputs by name, of two rows and three coalitions.
+        output: the name of what it gives: `v` or `phi`.
+        about: texts that say what it is, for whoever has the file alone.
+    """
+
+    module: nn.Module
+    inputs: dict[str, Tensor]
+    output: str
+    about: dict[str, str]
+
+
+class PredictionGraph(nn.Module):
+    """v(N) = T(f(x)): by the model where it is a torch module, else from what it has returned.
+
+    Attributes:
+        inside: whether the model is in the graph.
+
+    Args:
+        model: f.
+        space: T.
+    """
+
+    def __init__(self, model: Model, space: OutputSpace) -> None:
+        super().__init__()
+        codes = model.codebook
+        self.inside = isinstance(model.predictor, NetworkPredictor) and (
+            codes is None or isinstance(codes, EncodedRows)
+        )
+        self.predictor = model.predictor if self.inside else None
+        self.module = model.predictor.model if self.inside else None
+        self.codebook = codes if self.inside else None
+        self.dtype, self.returns, self.space = model.dtype, model.returns, space
+
+    def forward(
+        self, x: Float[Tensor, "batch *event"], prediction: Tensor | None
+    ) -> Float[Tensor, "batch outputs"]:
+        raw = prediction
+        if self.predictor is not None:
+            rows: Any = x if self.dtype is None else x.round().to(self.dtype)
+            rows = rows if self.codebook is None else self.codebook.frame(rows)
+            raw = self.predictor.ask(rows)
+        assert raw is not None
+        raw = raw[:, None] if raw.ndim == 1 else raw
+        return self.space(converted(raw, self.returns, self.space.takes)).float()
+
+
+class _ValueGraph(nn.Module):
+    """x, mask -> v(S) of a surrogate, anchors included."""
+
+    def __init__(self, value: SurrogateValue) -> None:
+        super().__init__()
+        self.surrogate, self.players = value.surrogate, value.players
+        self.schema = value.schema
+        self.grand = PredictionGraph(value.model, value.space)
+        self.register_buffer("expectation", value.expectation.float())
+
+    def forward(
+        self,
+        x: Float[Tensor, "batch *event"],
+        mask: Bool[Tensor, "batch m players"],
+        prediction: Tensor | None = None,
+    ) -> Float[Tensor, "batch m outputs"]:
+        seen = encoded(x, self.schema)
+        own = self.players.owned(x)[:, None]
+        mask = mask & own
+        values = self.surrogate(seen, mask).float()
+        empty, full = ~mask.any(-1, keepdim=True), (mask | ~own).all(-1, keepdim=True)
+        values = torch.where(empty, self.base(x, seen)[:, None], values)
+        return torch.where(full, self.grand(x, prediction)[:, None], values)
+
+    def base(self, x: Tensor, seen: Tensor) -> Float[Tensor, "batch outputs"]:
+        """v(empty coalition), as `SurrogateValue.base`."""
+        if self.players.padding is None:
+            return self.get_buffer("expectation").expand(x.shape[0], -1)
+        none = torch.zeros_like(self.players.owned(x))[:, None]
+        return self.surrogate(seen, none)[:, 0].float()
+
+
+class _SelectedGraph(nn.Module):
+    """Some of the outputs of another graph."""
+
+    def __init__(self, whole: nn.Module, chosen: Tensor) -> None:
+        super().__init__()
+        self.whole = whole
+        self.register_buffer("chosen", chosen)
+
+    def forward(self, x: Tensor, mask: Tensor, prediction: Tensor | None = None) -> Tensor:
+        return self.whole(x, mask, prediction)[..., self.get_buffer("chosen")]
+
+
+class _AmortizedGraph(nn.Module):
+    """x -> phi of an amortised explainer."""
+
+    def __init__(self, explainer: AmortizedExplainer) -> None:
+        super().__init__()
+        self.values, self.network = _ValueGraph(explainer.value), explainer.network
+
+    def forward(
+        self, x: Float[Tensor, "batch *event"], prediction: Tensor | None = None
+    ) -> Float[Tensor, "batch players outputs"]:
+        seen = encoded(x, self.values.schema)
+        change = self.values.grand(x, prediction) - self.values.base(x, seen)
+        chosen = self.network.chosen
+        change = change if chosen is None else change[:, chosen]
+        return self.network(self.values.surrogate, seen, change)
+
+
+def graph_of(what: Any) -> Graph:
+    """What is exported of a value function or an amortised explainer.
+
+    Raises:
+        TypeError: of this kind nothing can be exported; what to do instead.
+    """
+    if isinstance(what, AmortizedExplainer):
+        return _graph(what.value, _AmortizedGraph(what), "phi", what.game.outputs)
+    value, chosen = what, None
+    while isinstance(value, SelectedValue):
+        chosen = value.chosen if chosen is None else value.chosen[chosen]
+        value = value.value
+    if not isinstance(value, SurrogateValue):
+        raise TypeError(f"Expected a value function that is one network {_told(value)}")
+    module: nn.Module = _ValueGraph(value)
+    module = module if chosen is None else _SelectedGraph(module, chosen)
+    return _graph(value, module, "v", what.outputs)
+
+
+def _told(value: Any) -> str:
+    name = f"{type(value).__name__}"
+    if isinstance(value, ValueFunction):
+        name += f" ({value.name!r})"
+    return (
+        f"but got {name}, whose values take draws, other rows, or calls of the model in between. "
+        f"{_INSTEAD}; `ms.fit_surrogate(model, x, teacher=value)` makes a surrogate of it."
+    )
+
+
+def _graph(value: SurrogateValue, module: nn.Module, output: str, outputs: Any) -> Graph:
+    # A copy: the value function stays where it is, and trainable where it was.
+    module = copy.deepcopy(module).cpu().eval().requires_grad_(False)
+    for each in (*module.parameters(), *module.buffers()):
+        each.data = each.data.clone(memory_format=torch.contiguous_format)
+    prediction = PredictionGraph(value.model, value.space)
+    # Two of each: of one row an exporter would take the axis to be of this length always.
+    x = torch.zeros(2, *value.players.event)
+    if value.schema is None and value.players.padding is not None:
+        x += 1  # No padding.
+    inputs = {"x": x}
+    if output == "v":
+        inputs["mask"] = torch.ones(2, 3, len(value.players), dtype=torch.bool)
+    if not prediction.inside:
+        inputs[PREDICTION] = torch.full((2, len(value.model.classes)), 1 / len(value.model.classes))
+    about = {
+        "players": json.dumps(value.players.names, ensure_ascii=False),
+        "outputs": json.dumps(list(outputs), ensure_ascii=False),
+        "output_space": value.space.name,
+        "model": "inside" if prediction.inside else f"input: {value.model.returns}",
+    }
+    return Graph(module, inputs, output, about)

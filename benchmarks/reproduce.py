@@ -20,7 +20,8 @@ from benchmarks import report
 
 PAPERS = {
     "Frye et al. (2021)": (
-        "table1", "suppressed", "retraining", "outliers", "negative", "pixels"
+        "table1", "fewer_evaluations", "suppressed", "retraining", "splices", "one_outlier",
+        "outliers", "negative", "pixels",
     ),
     "Carballo's thesis, and Heskes et al. (2020)": ("seven_ways",),
     "Lemaire et al. (2023)": ("naive_bayes",),

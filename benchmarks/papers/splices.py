@@ -46,7 +46,7 @@ def run(
     x, y = data.x_test[:rows], data.y_test[:rows]
     nearest = data.x_train[:references].flatten(1)
     sizes = [round(share * len(data.players)) for share in shares]
-    masks = coalitions(len(x), sizes, seed)
+    masks = coalitions(len(x), sizes, len(data.players), seed)
     found: dict[str, Any] = {"shares": list(shares), "distance": {}, "certainty": {}}
     found["distance"][REAL] = [spread(apart(x, nearest).tolist(), of_mean=True)]
     for name, imputer in imputers.items():
@@ -60,7 +60,7 @@ def run(
         found["certainty"][name] = [spread(each.tolist(), of_mean=True) for each in sure]
         found["distance"][name] = [spread(each.tolist(), of_mean=True) for each in far]
     own = data.x_test[digit : digit + 1]
-    mask = coalitions(digit + 1, [round(HALF * len(data.players))], seed)[digit:]
+    mask = coalitions(digit + 1, [round(HALF * len(data.players))], len(data.players), seed)[digit:]
     key = torch.full((1, 1), digit)
     found["shown"] = {"digit": own[0].flatten(), "mask": mask[0, 0].int()}
     for name, imputer in imputers.items():
@@ -68,9 +68,11 @@ def run(
     return found
 
 
-def coalitions(rows: int, sizes: Sequence[int], seed: int) -> Bool[Tensor, "rows sizes pixels"]:
+def coalitions(
+    rows: int, sizes: Sequence[int], pixels: int, seed: int
+) -> Bool[Tensor, "rows sizes pixels"]:
     """Nested ones of these sizes, along one random order of the pixels for each row."""
-    order = sample_orders((rows,), 28 * 28, torch.Generator().manual_seed(seed))
+    order = sample_orders((rows,), pixels, torch.Generator().manual_seed(seed))
     return order.argsort(1)[:, None] < torch.tensor(sizes)[:, None]
 
 
@@ -116,11 +118,12 @@ def figures(found: Found) -> dict[str, Figure]:
     grid = figure.subplots(2, SHOWN + 2)
     shown = found["shown"]
     digit, mask = torch.tensor(shown["digit"]), torch.tensor(shown["mask"])
+    side = round(len(digit) ** 0.5)
     # Absent pixels are half grey, between the black of paper and the white of ink.
     known = torch.where(mask > 0, digit, torch.tensor(0.5))
     for axes, name in zip(grid, (OFF, ON), strict=True):
         for one, image in zip(axes, (digit, known, *map(torch.tensor, shown[name])), strict=True):
-            one.imshow(image.reshape(28, 28), cmap="gray", vmin=0, vmax=1)
+            one.imshow(image.reshape(side, side), cmap="gray", vmin=0, vmax=1)
             one.set_axis_off()
         axes[0].set_title("digit", **WORDS)
         axes[1].set_title("coalition", **WORDS)

@@ -5,6 +5,7 @@ the pixels that are there.
 """
 
 from collections.abc import Sequence
+from itertools import cycle
 from typing import Any
 
 import torch
@@ -123,17 +124,21 @@ def figures(found: Found) -> dict[str, Figure]:
     known = torch.where(mask > 0, digit, torch.tensor(0.5))
     for axes, name in zip(grid, (OFF, ON), strict=True):
         for one, image in zip(axes, (digit, known, *map(torch.tensor, shown[name])), strict=True):
-            one.imshow(image.reshape(side, side), cmap="gray", vmin=0, vmax=1)
+            one.imshow(image.reshape(side, side).numpy(), cmap="gray", vmin=0, vmax=1)
             one.set_axis_off()
         axes[0].set_title("digit", **WORDS)
         axes[1].set_title("coalition", **WORDS)
         axes[2].set_title(name, loc="left", **WORDS)
-    panels = [
-        Panel("", "share of the pixels known", label,
-              {n: [(s, f[0]) for s, f in zip(found["shares"], fs, strict=True)]
-               for n, fs in found[by].items() if n != REAL},
-              {REAL: found["distance"][REAL][0][0]} if by == "distance" else {}, log="")
-        for label, by in (("probability of the digit", "certainty"),
-                          ("distance from the nearest digit", "distance"))
-    ]  # fmt: skip
+    panels = []
+    for label, by in (
+        ("probability of the digit", "certainty"),
+        ("distance from the nearest digit", "distance"),
+    ):
+        # Actual digits have one figure, for all shares.
+        points = {
+            name: zip(found["shares"], (middle for middle, _ in cycle(few)), strict=False)
+            for name, few in found[by].items()
+        }
+        curves_of = {name: list(pairs) for name, pairs in points.items()}
+        panels.append(Panel("", "share of the pixels known", label, curves_of, log=""))
     return {"": figure, "curves": curves(panels)}

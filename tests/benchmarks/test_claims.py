@@ -12,7 +12,7 @@ import torch
 
 import manifold_shap as ms
 from benchmarks import report, reproduce
-from benchmarks.papers import fewer_evaluations, naive_bayes, one_against_rest, pixels
+from benchmarks.papers import fewer_evaluations, naive_bayes, one_against_rest, pixels, splices
 from benchmarks.support import scores
 from benchmarks.support.bike import AICC, OF_MARGINAL
 from benchmarks.support.forests import EVEN, INLIER, OFF, ON, ORDERS, OUTLIER
@@ -68,8 +68,8 @@ def score(law: str, kind: str, what: str, game: str, figure: float) -> Change:
 
 
 def evaluations(kind: str, ratio: float) -> Change:
-    """Another ratio on one of the data sets."""
-    return put("drug", kind, to=[ratio, 0.1])
+    """Another ratio on all data sets."""
+    return lambda found: [of.update({kind: [ratio, 0.1]}) for of in found.values()]
 
 
 def like(other: str, *ways: str) -> Change:
@@ -144,12 +144,15 @@ CASES: list[tuple[str, list[int], Sequence[Change]]] = [
     ("one_outlier", [0], [put("lead", to=[1.0, 2.9])]),
     ("one_outlier", [1], [put("phi", OFF, 9, to=1.0)]),
     ("one_outlier", [2], [put("phi", ON, 9, to=1.0)]),
-    ("fewer_evaluations", [0], [evaluations(fewer_evaluations.LOCAL, 25.0)]),
-    ("fewer_evaluations", [0, 1], [evaluations(fewer_evaluations.LOCAL, 0.9)]),
-    ("fewer_evaluations", [2], [evaluations(fewer_evaluations.GLOBAL, 25.0)]),
-    ("fewer_evaluations", [2, 3], [evaluations(fewer_evaluations.GLOBAL, 0.9)]),
-    ("fewer_evaluations", [4], [evaluations(fewer_evaluations.SHARED, 25.0)]),
-    ("fewer_evaluations", [4, 5], [evaluations(fewer_evaluations.SHARED, 0.9)]),
+    ("fewer_evaluations", [0], [evaluations(fewer_evaluations.LOCAL, 10.0)]),
+    ("fewer_evaluations", [1], [evaluations(fewer_evaluations.LOCAL, 0.9)]),
+    ("fewer_evaluations", [2], [evaluations(fewer_evaluations.GLOBAL, 10.0)]),
+    ("fewer_evaluations", [3], [evaluations(fewer_evaluations.GLOBAL, 0.9)]),
+    ("fewer_evaluations", [4], [evaluations(fewer_evaluations.SHARED, 10.0)]),
+    ("fewer_evaluations", [5], [evaluations(fewer_evaluations.SHARED, 0.9)]),
+    ("splices", [0], [put("distance", splices.OFF, 2, to=[7.0, 0.1])]),
+    ("splices", [1], [put("distance", splices.ON, 2, to=[8.0, 0.1])]),
+    ("splices", [2], [put("certainty", splices.OFF, 2, to=[0.8, 0.1])]),
     ("one_against_rest", [0], [put("lowest", one_against_rest.APART, to=[0.1, 0.0])]),
     ("one_against_rest", [1], [put("lowest", one_against_rest.TOGETHER, to=[0.1, -0.1])]),
     ("one_against_rest", [2], [put("phi", one_against_rest.APART, 2, 2, to=0.01)]),

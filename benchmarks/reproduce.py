@@ -26,6 +26,7 @@ PAPERS = {
     "Carballo's thesis, and Heskes et al. (2020)": ("seven_ways",),
     "Lemaire et al. (2023)": ("naive_bayes",),
     "Noé et al. (2024)": ("compositions", "one_against_rest"),
+    "Molnar, Interpretable Machine Learning": ("two_forests",),
 }  # fmt: skip
 EXPERIMENTS = tuple(name for names in PAPERS.values() for name in names)
 SPEED: tuple[str, ...] = ("peers", "budget", "scaling", "rows", "training", "amortized", "imputers")

@@ -12,7 +12,14 @@ import torch
 
 import manifold_shap as ms
 from benchmarks import report, reproduce
-from benchmarks.papers import fewer_evaluations, naive_bayes, one_against_rest, pixels, splices
+from benchmarks.papers import (
+    fewer_evaluations,
+    naive_bayes,
+    one_against_rest,
+    pixels,
+    splices,
+    two_forests,
+)
 from benchmarks.support import scores
 from benchmarks.support.bike import AICC, OF_MARGINAL
 from benchmarks.support.forests import EVEN, INLIER, OFF, ON, ORDERS, OUTLIER
@@ -156,6 +163,10 @@ CASES: list[tuple[str, list[int], Sequence[Change]]] = [
     ("one_against_rest", [0], [put("lowest", one_against_rest.APART, to=[0.1, 0.0])]),
     ("one_against_rest", [1], [put("lowest", one_against_rest.TOGETHER, to=[0.1, -0.1])]),
     ("one_against_rest", [2], [put("phi", one_against_rest.APART, 2, 2, to=0.01)]),
+    ("two_forests", [0], [put("forests", two_forests.BIKES, "prediction", to=0.0)]),
+    ("two_forests", [1], [lambda found: found["forests"][two_forests.BIKES].update(
+        without=found["forests"][two_forests.BIKES]["phi"])]),
+    ("two_forests", [2], [put("gap", to=0.01)]),
     ("negative", [0], [put(*TREE, 1, to=0.02)]),
     ("negative", [0], [put(*TREE, 1, to=-0.001)]),  # Two standard errors.
     ("negative", [1], [put("decision tree", "on manifold", "phi", 1, to=-0.04)]),

@@ -1,4 +1,4 @@
-"""One outlier, splices, and evaluations for equal errors: oracles, and runs in small."""
+"""One outlier, splices, evaluations for equal errors, one class at a time, forests: in small."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ import manifold_shap as ms
 from benchmarks.papers import fewer_evaluations, one_outlier, splices
 from manifold_shap import _random
 from tests.benchmarks.conftest import Run
-from tests.benchmarks.test_papers import Small
+from tests.benchmarks.test_papers import DRUG, Small
 
 
 class Noisy(ms.ValueFunction):
@@ -97,3 +97,12 @@ def test_partial_sums_of_one_class_at_a_time(run: Run) -> None:
     found = run("papers/one_against_rest", flowers=2)
     assert all(abs(sum(row)) < 1e-5 for row in found["phi"]["one class at a time"])
     assert found["sums"]["compositions"] < 1e-6
+
+
+@pytest.mark.skipif(not DRUG.exists(), reason="needs MANIFOLD_SHAP_DATA")
+def test_two_forests_in_small(run: Run) -> None:
+    found = run("papers/two_forests", trees=3, permutations=4)
+    bikes = found["forests"]["bicycles"]
+    assert sum(bikes["phi"]) == pytest.approx(bikes["prediction"] - bikes["base"], rel=1e-4)
+    assert len(bikes["without"]) == len(bikes["features"]) == 10
+    assert found["gap"] < 1e-4

@@ -33,6 +33,11 @@ def checked_graph(
                 f"Expected the causes of {effect!r} in `ordering` to be a list of names but got "
                 f"{causes!r}; a single one is ['name']."
             )
+        if odd := [name for name in causes if not isinstance(name, Hashable)]:
+            raise TypeError(
+                f"Expected the causes of {effect!r} in `ordering` to be names of players but got "
+                f"{shown(odd, 3)}; as in {{'c': ['a', 'b']}}."
+            )
         check_distinct(causes, f"causes of {effect!r} in `ordering`")
     named = [*parents, *(name for causes in parents.values() for name in causes)]
     check_known(dict.fromkeys(named), [*players.names, *constants], "players in `ordering`")

@@ -158,7 +158,7 @@ def global_bars(
         axes.set_yticks(range(len(names)), [style.plain(name) if shown else "" for name in names])
         axes.invert_yaxis()
         axes.axvline(0, color=style.INK, linewidth=0.8)
-        label_axes(axes, title, "global Shapley value")
+        label_axes(axes, title, "global Shapley value (probability)")
         axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
         if shown or found.keys() != next(iter(panels.values())).keys():
             axes.legend(**LEGEND)

@@ -20,11 +20,13 @@ from benchmarks import report
 
 PAPERS = {
     "Frye et al. (2021)": (
-        "table1", "suppressed", "retraining", "outliers", "negative", "pixels"
+        "table1", "fewer_evaluations", "suppressed", "retraining", "splices", "one_outlier",
+        "outliers", "negative", "pixels",
     ),
     "Carballo's thesis, and Heskes et al. (2020)": ("seven_ways",),
     "Lemaire et al. (2023)": ("naive_bayes",),
-    "Noé et al. (2024)": ("compositions",),
+    "Noé et al. (2024)": ("compositions", "one_against_rest"),
+    "Molnar, Interpretable Machine Learning": ("two_forests",),
 }  # fmt: skip
 EXPERIMENTS = tuple(name for names in PAPERS.values() for name in names)
 SPEED: tuple[str, ...] = ("peers", "budget", "scaling", "rows", "training", "amortized", "imputers")

@@ -1,39 +1,64 @@
-"""Represents partial orders of the players: components that join one after the other."""
+"""Represents partial orders of the players: who joins (or causes) before whom."""
 
 import math
-from collections.abc import Collection, Hashable, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import torch
-from jaxtyping import Bool, Int64
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-from manifold_shap._checks import check_distinct, check_known
-from manifold_shap._messages import shown
-from manifold_shap.coalitions import all_coalitions, all_orders, sample_orders
+from manifold_shap.coalitions import sample_orders
 from manifold_shap.players import Players
+from manifold_shap.posets import (
+    Lattice,
+    Part,
+    closure,
+    in_series,
+    linear_extensions,
+    orders_of,
+)
+from manifold_shap.relations import check_components, checked_graph, linear_order
+
+# More coalitions of one component are not enumerated.
+MOST_COALITIONS = 2**16
+
+
+# How a partial order may be given: components, the causes of each player, or an `Ordering`.
+Relations = Any
+
+
+class Step(NamedTuple):
+    """Players that a causal order draws together, and those whose values they depend on."""
+
+    own: Bool[Tensor, " players"]
+    given: Bool[Tensor, " players"]
 
 
 class Ordering:
-    """Components of players: earlier ones join (or cause) first, inside one there is no order.
+    """A partial order of the players, by components that follow each other or by any causal graph.
 
-    It allows the orders that go through component after component, each in any order of its own.
-    Shapley values that average over these orders only are asymmetric: an effect that two players
-    share is attributed to the earlier one (Frye, Rowat & Feige 2020).
+    As a list of components, as in `[["a", "b"], ["c"]]`, earlier ones join (or cause) first, and
+    inside one there is no order. As a directed acyclic graph, given by the causes of each player,
+    as in `{"c": ["a"], "d": ["a", "b"]}`, every player joins after all of its causes, theirs
+    included; players that are not named have none. Shapley values that average over these orders
+    only are asymmetric: an effect that two players share is attributed to the earlier one (Frye,
+    Rowat & Feige 2020).
 
     Args:
-        components: names of the players in each component, as in `[["a", "b"], ["c"]]`.
-        players: all players of the game; each is in one component.
-        constants: names that components may hold besides, and that are dropped: `constant_players`.
+        relations: names of the players in each component, or of the causes of each player.
+        players: all players of the game; components name each of them once.
+        constants: names that may occur besides, and that are dropped: `constant_players`.
 
     Attributes:
         players: as given.
-        component: number of each player's component, int64 `[players]`.
-        members: numbers of the players in each component.
+        component: number of each player's component, int64 `[players]`; None of a graph.
 
     Raises:
-        TypeError: `components` is no list, or one of them not a list of names.
-        ValueError: an empty component, or a player that is unknown, named twice or left out.
+        TypeError: `relations` is neither a list of lists of names nor a mapping of names to those.
+        ValueError: an empty component; a player that is unknown or named twice, or that components
+            leave out; causes that are effects of their own effects.
 
     >>> ordering = Ordering([["a", "b"], ["c"]], Players.of_elements((3,), ["a", "b", "c"]))
     >>> ordering.coalitions().int()
@@ -42,18 +67,27 @@ class Ordering:
             [0, 1, 0],
             [1, 1, 0],
             [1, 1, 1]], dtype=torch.int32)
+    >>> graph = Ordering({"b": ["a"]}, ordering.players)
+    >>> graph.orders, graph.coalitions_count
+    (3, 6)
     """
 
-    def __init__(self, components: Any, players: Players, constants: Collection[str] = ()) -> None:
-        _check_components(components, players, constants)
-        varying = [[name for name in names if name not in constants] for names in components]
-        components = [names for names in varying if names]
+    component: Tensor | None
+    weighted = False
+
+    def __init__(self, relations: Any, players: Players, constants: Collection[str] = ()) -> None:
         self.players = players
-        number = {name: k for k, names in enumerate(components) for name in names}
+        self._parents: dict[str, list[str]] | None = None
+        self.component = None
+        if isinstance(relations, Mapping):
+            self._parents = checked_graph(relations, players, constants)
+            return
+        check_components(relations, players, constants)
+        varying = [[name for name in names if name not in constants] for names in relations]
+        number = {
+            name: k for k, names in enumerate(names for names in varying if names) for name in names
+        }
         self.component = torch.tensor([number[name] for name in players.names])
-        self.members = [(self.component == k).nonzero()[:, 0] for k in range(len(components))]
-        places = torch.arange(len(players)).split([len(members) for members in self.members])
-        self._mirrored = torch.cat([place.flip(0) for place in places])
 
     @classmethod
     def of(cls, ordering: Any, players: Players, constants: Collection[str] = ()) -> "Ordering":
@@ -64,8 +98,35 @@ class Ordering:
         """
         if ordering is None:
             return cls([players.names], players)
-        components = ordering.names if isinstance(ordering, Ordering) else ordering
-        return cls(components, players, constants)
+        if isinstance(ordering, Ordering):
+            return ordering.of_players(players, constants)
+        return cls(ordering, players, constants)
+
+    @classmethod
+    def of_edges(cls, edges: Any, players: Players, constants: Collection[str] = ()) -> "Ordering":
+        """The partial order of a directed acyclic graph by its edges (cause, effect).
+
+        >>> players = Players.of_elements((3,), ["a", "b", "c"])
+        >>> Ordering.of_edges([("a", "c"), ("b", "c")], players).names
+        {'c': ['a', 'b']}
+
+        Raises:
+            TypeError: edges that are no pairs of names.
+            ValueError: as for the class.
+        """
+        parents: dict[Any, list[Any]] = {}
+        for edge in edges:
+            if isinstance(edge, str) or not isinstance(edge, Sequence) or len(edge) != 2:
+                raise TypeError(
+                    "Expected each edge of `ordering` to be a pair (cause, effect) of names but "
+                    f"got {edge!r}."
+                )
+            parents.setdefault(edge[1], []).append(edge[0])
+        return cls(parents, players, constants)
+
+    def of_players(self, players: Players, constants: Collection[str] = ()) -> "Ordering":
+        """The same order by name, of players that may stand in another order."""
+        return Ordering(self.names, players, constants)
 
     def among(self, players: Players) -> "Ordering":
         """The same order among some of the players.
@@ -74,6 +135,13 @@ class Ordering:
         >>> ordering.among(Players.of_elements((2,), ["b", "c"])).names
         [['b', 'c']]
         """
+        if self._parents is not None:
+            own = {name: k for k, name in enumerate(self.players.names)}
+            before = {
+                name: [cause for cause in players.names if self.before[own[cause], own[name]]]
+                for name in players.names
+            }
+            return Ordering({name: causes for name, causes in before.items() if causes}, players)
         some = [[name for name in names if name in players.names] for names in self.names]
         return Ordering([names for names in some if names], players)
 
@@ -81,98 +149,142 @@ class Ordering:
         return len(self.members)
 
     @property
-    def names(self) -> list[list[str]]:
-        """The components by name, as plain data."""
+    def restricts(self) -> bool:
+        """Whether it allows fewer than all orders."""
+        return len(self) > 1 or (self._parents is not None and len(self._parents) > 0)
+
+    @property
+    def names(self) -> Any:
+        """The components, or the causes of each player that has any, by name, as plain data."""
+        if self._parents is not None:
+            return self._parents
         return [[self.players.names[player] for player in members] for members in self.members]
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """What an explanation records: the components, or nothing if there is only one."""
-        return {"ordering": self.names} if len(self) > 1 else {}
+        """What an explanation records: the relations, or nothing if there are none."""
+        return {"ordering": self.names} if self.restricts else {}
+
+    @cached_property
+    def before(self) -> Bool[Tensor, "players players"]:
+        """Entry [i, j] is whether player i joins before player j in every allowed order."""
+        if self.component is not None:
+            return self.component[:, None] < self.component
+        return closure(self._direct)
+
+    @cached_property
+    def steps(self) -> list[Step]:
+        """Who depends on whom, in causal order: whole components, or the players of a graph."""
+        if self.component is not None:
+            component = self.component
+            return [Step(component == k, component < k) for k in range(len(self))]
+        own = torch.eye(len(self.players), dtype=torch.bool)
+        order = linear_order(self._direct)
+        return [Step(own[player], self._direct[:, player]) for player in order]
 
     @property
-    def orders(self) -> int:
-        """Number of orders that it allows."""
-        return math.prod(math.factorial(len(members)) for members in self.members)
+    def orders(self) -> int | float:
+        """Number of orders that it allows; infinity where it is not known."""
+        if self.component is not None:
+            return math.prod(math.factorial(len(members)) for members in self.members)
+        return self._extensions.count
 
     @property
-    def largest(self) -> int:
-        """Size of the largest component."""
-        return max(len(members) for members in self.members)
+    def largest(self) -> int | float:
+        """Number of coalitions of the component with the most of them; infinity if uncounted."""
+        return max(self._coalitions)
 
     @property
-    def coalitions_count(self) -> int:
-        """Number of coalitions along the orders that it allows."""
-        return 1 + sum(2 ** len(members) - 1 for members in self.members)
+    def coalitions_count(self) -> int | float:
+        """Number of coalitions along the orders that it allows; infinity where it is not known."""
+        return 1 + sum(count - 1 for count in self._coalitions)
+
+    @cached_property
+    def parts(self) -> list[Part]:
+        """The components that come one after the other, with what their coalitions count for.
+
+        Raises:
+            OverflowError: more than `MOST_COALITIONS` in one that has an order inside.
+        """
+        return [self._part(members) for members in self.members]
 
     def sample_pairs(
         self, shape: Sequence[int], generator: torch.Generator
     ) -> Int64[Tensor, "*shape 2 players"]:
-        """Uniformly drawn allowed orders, each with its reverse: antithetic pairs."""
-        component = self.component.to(generator.device)
-        return self._with_reverse(sample_orders(shape, component, generator))
+        """Drawn allowed orders, each with one of opposite numbers: its reverse where that can be.
 
-    def all_pairs(self) -> Int64[Tensor, "pairs 2 players"]:
-        """Every allowed order once, in pairs with its reverse; a single one is its own reverse."""
-        orders = torch.zeros(1, 0, dtype=torch.int64)
-        for members in self.members:
-            own = members[all_orders(len(members))]
-            before = orders.repeat_interleave(len(own), 0)
-            orders = torch.cat((before, own.repeat(len(orders), 1)), dim=1)
-        pairs = self._with_reverse(orders)
-        # Of each two equal pairs, the one whose largest component begins with the smaller number.
-        largest = max(range(len(self)), key=lambda k: len(self.members[k]))
-        begin = sum(len(members) for members in self.members[:largest])
-        return pairs[pairs[:, 0, begin] <= pairs[:, 1, begin]]
+        Uniform, except where `log_weights` are not zero.
+        """
+        if self.component is not None:
+            orders = sample_orders(shape, self.component.to(generator.device), generator)
+            return torch.stack((orders, orders[..., self._mirrored.to(orders.device)]), dim=-2)
+        return self._extensions.draw(math.prod(shape), generator).unflatten(0, tuple(shape))
+
+    def log_weights(
+        self, orders: Int64[Tensor, "*shape players"]
+    ) -> Float[Tensor, "*shape"] | None:
+        """What drawn orders count for, as logarithms up to a constant; None if all are alike."""
+        if self.component is not None or self._extensions.uniform:
+            return None
+        weights = self._extensions.log_weights(orders.reshape(-1, orders.shape[-1]))
+        return weights.reshape(orders.shape[:-1])
+
+    def all_orders(self) -> tuple[Int64[Tensor, "orders players"], Float[Tensor, " orders"]]:
+        """Every allowed order once, and its probability."""
+        orders = linear_extensions(self.before)
+        return orders, torch.full((len(orders),), 1 / len(orders), dtype=torch.float64)
 
     def coalitions(self) -> Bool[Tensor, "coalitions players"]:
         """All coalitions along the allowed orders: whole components, then a part of the next one.
 
-        From the empty to the grand coalition, component by component. The 2^k coalitions of a
-        component of k players are adjacent, as in `all_coalitions`; the last of them is the first
-        one of the next component.
+        From the empty to the grand coalition, component by component, as in `parts`. The last
+        coalition of a component is the first one of the next component.
         """
         blocks = [torch.zeros(1, len(self.players), dtype=torch.bool)]
-        for members in self.members:
-            block = blocks[-1][-1:].repeat(2 ** len(members), 1)
-            block[:, members] = all_coalitions(len(members))
+        for part in self.parts:
+            masks = part.masks()
+            block = blocks[-1][-1:].repeat(len(masks), 1)
+            block[:, part.members] = masks
             blocks.append(block[1:])
         return torch.cat(blocks)
 
-    def _with_reverse(self, orders: Int64[Tensor, "*shape players"]) -> Tensor:
+    @cached_property
+    def _direct(self) -> Bool[Tensor, "players players"]:
+        """The edges of the graph: from each cause to its effects."""
+        number = {name: k for k, name in enumerate(self.players.names)}
+        direct = torch.zeros(len(number), len(number), dtype=torch.bool)
+        for effect, causes in (self._parents or {}).items():
+            direct[[number[cause] for cause in causes], number[effect]] = True
+        return direct
+
+    @cached_property
+    def members(self) -> list[Int64[Tensor, " own"]]:
+        """Numbers of the players in each component; of a graph, the finest ones in a row."""
+        if self.component is None:
+            return in_series(self.before)
+        return [(self.component == k).nonzero()[:, 0] for k in range(int(self.component.max()) + 1)]
+
+    @cached_property
+    def _mirrored(self) -> Int64[Tensor, " players"]:
         # Reversed inside each component, so that the reverse is allowed, too.
-        return torch.stack((orders, orders[..., self._mirrored.to(orders.device)]), dim=-2)
+        places = torch.arange(len(self.players)).split([len(own) for own in self.members])
+        return torch.cat([place.flip(0) for place in places])
 
+    @cached_property
+    def _extensions(self) -> Any:
+        return orders_of(self.before)
 
-def _check_components(components: Any, players: Players, constants: Collection[str]) -> None:
-    if isinstance(components, str) or not isinstance(components, Sequence):
-        raise TypeError(
-            "Expected `ordering` to be a list of lists of names, as in [['a', 'b'], ['c']], but "
-            f"got {components!r}."
-        )
-    for component in components:
-        if isinstance(component, str) or not isinstance(component, Sequence):
-            raise TypeError(
-                f"Expected each component of `ordering` to be a list of names but got "
-                f"{component!r}; a component of one player is ['name']."
-            )
-        if len(component) == 0:
-            raise ValueError(
-                "Expected at least one player in each component of `ordering` but got "
-                f"{[list(names) for names in components]}; leave the empty one out."
-            )
-    named = [name for component in components for name in component]
-    if odd := [name for name in named if not isinstance(name, Hashable)]:
-        raise TypeError(
-            "Expected the components of `ordering` to list names of players but got "
-            f"{shown(odd, 3)}; lists stand in no other list than `ordering` itself."
-        )
-    check_known(named, [*players.names, *constants], "players in `ordering`")
-    check_distinct(named, "players in `ordering`", "put each of them into one component")
-    there = set(named)
-    left_out = [name for name in players.names if name not in there]
-    if left_out:
-        raise ValueError(
-            f"Expected `ordering` to name every player but it leaves out {shown(left_out)}; "
-            "players without an order among them share a component."
-        )
+    @cached_property
+    def _coalitions(self) -> list[int | float]:
+        if self.component is not None:
+            return [2 ** len(members) for members in self.members]
+        try:
+            return [part.coalitions for part in self.parts]
+        except OverflowError:
+            return [math.inf]
+
+    def _part(self, members: Int64[Tensor, " own"]) -> Part:
+        if self.component is not None or len(members) == 1:
+            return Part(members)
+        before = self.before[members][:, members]
+        return Part(members, Lattice(before, MOST_COALITIONS) if before.any() else None)

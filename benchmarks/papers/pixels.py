@@ -158,7 +158,9 @@ def figures(found: Found) -> dict[str, Figure]:
         n: list(zip(middle.tolist(), c["slope"], strict=True)) for n, c in found["curves"].items()
     }
     words = "pixels (dashed: half of the prediction)"
-    panel = Panel("", words, "mean marginal contribution", lines, marks=halves(found), log="")
+    panel = Panel(
+        "", words, "mean marginal contribution (probability)", lines, marks=halves(found), log=""
+    )
     shown = {name: explanation(found, name) for name in GAMES}
     return {"": curves([panel]), "maps": ms.plots.pixel_maps(shown).figure}
 

@@ -146,16 +146,18 @@ def on_simplex(value: ValueFunction, settings: Settings) -> ValueFunction:
 
 
 def ordering_of(settings: Settings) -> Any:
-    """The components of players; a number stands for the name that reads so."""
+    """The components of players, or their causes; a number stands for the name that reads so."""
+
+    def named(entry: Any) -> Any:
+        return str(entry) if type(entry) in (int, float) else entry
+
+    def listed(entry: Any) -> Any:
+        return [named(name) for name in entry] if isinstance(entry, list) else entry
+
     ordering = settings["ordering"]
-    if not isinstance(ordering, list):
-        return ordering
-    return [
-        [str(name) if type(name) in (int, float) else name for name in component]
-        if isinstance(component, list)
-        else component
-        for component in ordering
-    ]
+    if isinstance(ordering, dict):
+        return {named(effect): listed(causes) for effect, causes in ordering.items()}
+    return [listed(each) for each in ordering] if isinstance(ordering, list) else ordering
 
 
 def basis_of(run: Run, value: ValueFunction) -> Partition | None:

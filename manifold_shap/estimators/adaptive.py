@@ -96,11 +96,16 @@ def adaptive_shapley(
     Raises:
         ValueError: `least` below 2; `samples` below `least` for every player, or `evaluations`
             beside them; a `target_error` that is not positive; an `ordering` that does not name
-            every player once.
+            every player once, or is a causal graph or of weighted orders.
         TypeError: `samples` or `least` is no whole number; an `ordering` that is no list of lists.
     """
     game = Evaluator(value, x, batch_size, progress)
     order, players = Ordering.of(ordering, game.players), len(game.players)
+    if order.component is None or order.weighted:
+        raise ValueError(
+            "Expected an `ordering` by components for `adaptive_shapley`, as in [['a', 'b'], "
+            "['c']], but got a causal graph or weighted orders; use `permutation_shapley`."
+        )
     if evaluations is not None:
         check_one_budget("samples", samples, evaluations)
         samples = check_whole("evaluations", evaluations, 2) // 2
@@ -117,7 +122,7 @@ def adaptive_shapley(
     made_by = {"estimator": "adaptive", "least": least, "seed": seed, **order.provenance}
     if players == 1:  # Its contribution is known.
         return game.explanation(game.total.double()[:, None], {**made_by, "samples": 0})
-    sampler = _Contributions(game, order, target_error, seed, least)
+    sampler = _Contributions(game, order.component, target_error, seed, least)
     for rows, numbers, bar in sampler.rounds(_rounds(players, first, most), most):
         sampler.take(rows, numbers, bar)
     sampler.warn()
@@ -142,13 +147,13 @@ class _Contributions(Sampler):
     unit = "samples"
 
     def __init__(
-        self, game: Evaluator, order: Ordering, target_error: float | None, seed: int, least: int
+        self, game: Evaluator, component: Tensor, target_error: float | None, seed: int, least: int
     ) -> None:
         super().__init__(game, target_error)
         self.least = least
         self.moments = Moments(game.shape, game.device, game.crossed)
         self.spread = self.moments.spread
-        self._component = order.component.double().to(game.device)
+        self._component = component.double().to(game.device)
         self._keys = game.keys(seed).to(game.device)
 
     def take(self, rows: Tensor, numbers: range, bar: tqdm) -> None:

@@ -1,6 +1,5 @@
 """Chooses the estimator that suits a game: by its players, outputs and costs."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +16,7 @@ from manifold_shap.estimators.odd import odd_shapley
 from manifold_shap.estimators.permutation import permutation_shapley
 from manifold_shap.estimators.ragged import by_player_count
 from manifold_shap.explanation import Explanation
-from manifold_shap.ordering import Ordering
+from manifold_shap.ordering import Ordering, Relations
 from manifold_shap.values.selected import Outputs
 
 # Evaluations per player, in general, of large rows, of drawn values and of regressions with
@@ -50,7 +49,7 @@ def auto_shapley(
     *,
     evaluations: int | None = None,
     target_error: float | None = None,
-    ordering: Ordering | Sequence[Sequence[str]] | None = None,
+    ordering: Relations = None,
     outputs: Outputs = None,
     seed: int = 0,
     batch_size: int | None = None,
@@ -115,7 +114,7 @@ def auto_shapley(
 
     Raises:
         ValueError: `evaluations` below 1, or arguments that the chosen estimator refuses.
-        TypeError: an `ordering` that is no list of lists, `evaluations` that are no whole number.
+        TypeError: an `ordering` that `Ordering` refuses, `evaluations` that are no whole number.
     """
     game = Evaluator(value, value.rows(x)[:1], batch_size)
     order = Ordering.of(ordering, game.players)
@@ -126,7 +125,7 @@ def auto_shapley(
         common["evaluations"] = budget
         found = exact_shapley(value, x, ordering=ordering, **common)
         return _with_choice(found, f"exact: all {order.coalitions_count} coalitions")
-    if len(order) == 1 and target_error is None:
+    if not order.restricts and target_error is None:
         why = f"a regression of {players} players on pairs of coalitions"
         if _suits_regression(game, budget):
             found = kernel_shapley(value, x, evaluations=budget // 2 * 2, **common)
@@ -136,15 +135,15 @@ def auto_shapley(
             return _with_choice(found, f"odd: {why}, with interactions")
     common["target_error"] = target_error
     common["evaluations"] = budget if evaluations or target_error is None else None
-    if len(order) == 1 and not game.sampled and affordable(game, budget) >= _FEWEST_COALITIONS:
+    if not order.restricts and not game.sampled and affordable(game, budget) >= _FEWEST_COALITIONS:
         found = coalition_shapley(value, x, **common)
         kind = "linearized and corrected" if found.made_by["linearized"] else "exact"
         why = f"contributions of all {players} players at once, {kind}"
         return _with_choice(found, f"coalition: {why}")
     found = permutation_shapley(value, x, ordering=ordering, **common)
     why = "there are few evaluations"
-    if game.sampled or len(order) > 1:
-        why = "values are drawn" if len(order) == 1 else "an ordering restricts them"
+    if game.sampled or order.restricts:
+        why = "values are drawn" if not order.restricts else "an ordering restricts them"
     return _with_choice(found, f"permutation: orders of {players} players, since {why}")
 
 
@@ -164,8 +163,8 @@ def _suits_enumeration(
     """Whether all coalitions can be paid for and, where they are drawn for, tell their errors."""
     needed = order.coalitions_count - 2
     if not game.sampled or len(game.players) == 1:
-        return needed <= budget and order.largest <= MAX_PLAYERS
-    return target_error is None and 2 * needed <= budget and order.largest <= _MOST_DRAWN
+        return needed <= budget and order.largest <= 2**MAX_PLAYERS
+    return target_error is None and 2 * needed <= budget and order.largest <= 2**_MOST_DRAWN
 
 
 def _suits_regression(game: Evaluator, budget: int) -> bool:

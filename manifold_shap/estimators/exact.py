@@ -1,19 +1,16 @@
 """Computes exact Shapley values by enumeration of all coalitions that an ordering allows."""
 
-import math
-from collections.abc import Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
-from manifold_shap.coalitions import all_coalitions
 from manifold_shap.estimators.enumeration import enumerated_sums
 from manifold_shap.estimators.evaluator import Evaluator
 from manifold_shap.estimators.ragged import by_player_count
 from manifold_shap.explanation import Explanation
-from manifold_shap.ordering import Ordering
+from manifold_shap.ordering import Ordering, Relations
 from manifold_shap.values.selected import Outputs
 
 MAX_PLAYERS = 16
@@ -25,7 +22,7 @@ def exact_shapley(
     x: Any,
     *,
     evaluations: int | None = None,
-    ordering: Ordering | Sequence[Sequence[str]] | None = None,
+    ordering: Relations = None,
     outputs: Outputs = None,
     seed: int = 0,
     batch_size: int | None = None,
@@ -39,7 +36,8 @@ def exact_shapley(
 
     With an ordering the values are asymmetric (Frye, Rowat & Feige 2020): those of the game that
     each component plays among its own players, with all earlier components present and no later
-    one. This takes 2^k coalitions for a component of k players.
+    one. This takes 2^k coalitions for a component of k players. Of a causal graph, these are the
+    coalitions that hold all causes of their players, each weighted by the orders through it.
 
     A sampled value function has draws of its own for each coalition. As φ is a weighted sum of
     independent values of v, its error follows from theirs: Var φ = Σ w(S)² Var v(S), where each
@@ -51,8 +49,9 @@ def exact_shapley(
         evaluations: the most values of v per row; by default as many as it takes. A sampled value
             function is evaluated at every coalition as often as they allow, each time with new
             draws.
-        ordering: names of the players, component after component, as in `[["a", "b"], ["c"]]`:
-            only orders in which earlier components come first count. By default all do.
+        ordering: names of the players, component after component, as in `[["a", "b"], ["c"]]`, or
+            the causes of each player, as in `{"c": ["a"]}`: only orders in which earlier components
+            or causes come first count. Or a `WeightedOrdering`. By default all orders count.
         outputs: those to explain: names or positions, or how many of those with the largest mean
             predictions; by default all. See `ValueFunction.select`.
         seed: of the draws of a sampled value function. Same seed, same answer.
@@ -66,8 +65,8 @@ def exact_shapley(
     Raises:
         ValueError: more coalitions than `evaluations`; more than `MAX_PLAYERS` = 16 players (65,536
             coalitions per row) in all or, with an ordering, in one component; an `ordering` that
-            does not name every player once.
-        TypeError: an `ordering` that is no list of lists.
+            `Ordering` refuses.
+        TypeError: an `ordering` that is no list of lists, mapping or `Ordering`.
     """
     game = Evaluator(value, x, batch_size, progress)
     order = Ordering.of(ordering, game.players)
@@ -77,16 +76,9 @@ def exact_shapley(
             f"Expected `evaluations` of at least {needed}, which all coalitions take, but got "
             f"{evaluations}; `ms.auto_shapley` chooses an estimator that suits a budget."
         )
-    if order.largest > MAX_PLAYERS:
-        where = " in one component of `ordering`" if len(order) > 1 else ""
-        raise ValueError(
-            f"Expected at most {MAX_PLAYERS} players for exact enumeration (2^n coalitions per "
-            f"row) but got {order.largest}{where}; use `coalition_shapley`, or "
-            "`permutation_shapley` with an ordering, or group features into fewer players."
-        )
-    weights = [
-        shapley_weights(all_coalitions(len(members))).to(game.device) for members in order.members
-    ]
+    if order.largest > 2**MAX_PLAYERS:
+        raise ValueError(_too_many(order))
+    weights = [part.weights().to(game.device) for part in order.parts]
 
     def weighted(values: Tensor, power: int) -> Tensor:
         return _by_component(values, order, [each**power for each in weights])
@@ -104,24 +96,24 @@ def _by_component(
     """Sums of what coalitions have, weighted for each player, component after component."""
     phi = values.new_empty(len(values), len(order.players), values.shape[2])
     first = 0
-    for members, weight in zip(order.members, weights, strict=True):
+    for part, weight in zip(order.parts, weights, strict=True):
         own = values[:, first : first + len(weight)]
-        phi[:, members] = torch.einsum("bso,sn->bno", own, weight)
+        phi[:, part.members] = torch.einsum("bso,sn->bno", own, weight)
         first += len(weight) - 1
     return phi
 
 
-def shapley_weights(
-    masks: Bool[Tensor, "coalitions players"],
-) -> Float[Tensor, "coalitions players"]:
-    """Weight of v(S) for player i: |S-i|!|N-S|!/n! with i inside, -|S|!(n-|S|-1)!/n! without."""
-    players = masks.shape[1]
-    orders = math.factorial(players)
-    share = torch.tensor(
-        [math.factorial(s) * math.factorial(players - s - 1) / orders for s in range(players)],
-        dtype=torch.float64,
-        device=masks.device,
+def _too_many(order: Ordering) -> str:
+    if order.component is None:
+        return (
+            f"Expected an `ordering` with at most {2**MAX_PLAYERS} coalitions along its orders for "
+            "exact enumeration but this one has more; use `permutation_shapley`, or group features "
+            "into fewer players."
+        )
+    size = int(order.component.bincount().max())
+    where = " in one component of `ordering`" if len(order) > 1 else ""
+    return (
+        f"Expected at most {MAX_PLAYERS} players for exact enumeration (2^n coalitions per row) "
+        f"but got {size}{where}; use `coalition_shapley`, or `permutation_shapley` with an "
+        "ordering, or group features into fewer players."
     )
-    size = masks.sum(1, keepdim=True)
-    joined, without = share[(size - 1).clamp(min=0)], share[size.clamp(max=players - 1)]
-    return torch.where(masks, joined, -without)

@@ -23,11 +23,12 @@ from manifold_shap._messages import check_choice
 from manifold_shap.coalitions import all_coalitions
 from manifold_shap.estimators.enumeration import enumerated_sums
 from manifold_shap.estimators.evaluator import Evaluator, diagonal
-from manifold_shap.estimators.exact import MAX_PLAYERS, shapley_weights
+from manifold_shap.estimators.exact import MAX_PLAYERS
 from manifold_shap.estimators.ragged import joined_rows, rows_by_count
 from manifold_shap.estimators.sampled_pairs import REPEATS, SampledPairs
 from manifold_shap.explanation import Explanation
 from manifold_shap.interactions import INDICES, Interactions
+from manifold_shap.posets import shapley_weights
 from manifold_shap.values.base import ValueFunction
 from manifold_shap.values.selected import Outputs
 from manifold_shap.values.wrapped import as_value_function

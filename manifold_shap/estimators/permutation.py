@@ -3,13 +3,14 @@
 A Shapley value is a player's expected marginal contribution when the players arrive in uniformly
 random order; an asymmetric one, when they do so in an order that a partial order allows (Frye,
 Rowat & Feige 2020). An order is evaluated together with its reverse, inside each component of
-the partial order; the mean of the two is one sample, and standard errors are over these pairs.
+the partial order; the mean of the two is one sample, and standard errors are over these pairs. If a
+causal graph allows no reverse, the second order is drawn by the opposite random numbers.
 Along one order the marginal contributions telescope, so they sum to v(N) - v(∅) whatever the number
 of permutations.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -18,12 +19,13 @@ from tqdm import tqdm
 
 from manifold_shap import _random
 from manifold_shap._checks import check_whole
+from manifold_shap._messages import warn
 from manifold_shap.estimators.evaluator import Evaluator, check_one_budget
-from manifold_shap.estimators.moments import Moments
+from manifold_shap.estimators.moments import Moments, WeightedMoments
 from manifold_shap.estimators.ragged import by_player_count
 from manifold_shap.estimators.sampling import Sampler
 from manifold_shap.explanation import Explanation
-from manifold_shap.ordering import Ordering
+from manifold_shap.ordering import Ordering, Relations
 from manifold_shap.values.selected import Outputs
 
 DEFAULT_PERMUTATIONS = 64
@@ -32,6 +34,8 @@ MAX_PERMUTATIONS = 2**16
 _MOST_ORDERS = math.factorial(9)
 _PAIRS_PER_ROUND = 32
 _FIRST_ROUND = 8
+# With fewer effective orders than these, self-normalised means are warned of.
+_FEW_EFFECTIVE = 16
 
 
 @by_player_count
@@ -42,7 +46,7 @@ def permutation_shapley(
     evaluations: int | None = None,
     permutations: int | None = None,
     target_error: float | None = None,
-    ordering: Ordering | Sequence[Sequence[str]] | None = None,
+    ordering: Relations = None,
     outputs: Outputs = None,
     seed: int = 0,
     batch_size: int | None = None,
@@ -66,8 +70,9 @@ def permutation_shapley(
             range of v on that row; `permutations` is then the most that a row may take (by
             default 65,536). Where orders are few all of them are taken instead, unless the value
             function is sampled: the error of its draws has to meet the target, too.
-        ordering: names of the players, component after component, as in `[["a", "b"], ["c"]]`:
-            only orders in which earlier components come first are taken. By default all are.
+        ordering: names of the players, component after component, as in `[["a", "b"], ["c"]]`, or
+            the causes of each player, as in `{"c": ["a"]}`: only orders in which earlier components
+            or causes come first are taken. Or a `WeightedOrdering`. By default all are.
         outputs: those to explain: names or positions, or how many of those with the largest mean
             predictions; by default all. See `ValueFunction.select`.
         seed: of the orders. Same seed, same answer, for any `batch_size` and device.
@@ -77,12 +82,14 @@ def permutation_shapley(
 
     Returns:
         An explanation with standard errors over pairs, from orders and draws; NaN (unknown) for a
-        single pair, or where all orders share the draws of a sampled value function.
+        single pair, or where all orders share the draws of a sampled value function. Where orders
+        cannot be drawn by their weights, as in a causal graph of many players, `made_by` has the
+        `effective_permutations`, of the row with the fewest.
 
     Raises:
         ValueError: an odd or non-positive `permutations`, or `evaluations` beside it; a
-            `target_error` that is not positive; an `ordering` that does not name every player once.
-        TypeError: an `ordering` that is no list of lists.
+            `target_error` that is not positive; an `ordering` that `Ordering` refuses.
+        TypeError: an `ordering` that is no list of lists, mapping or `Ordering`.
     """
     game = Evaluator(value, x, batch_size, progress)
     if evaluations is not None:
@@ -113,7 +120,7 @@ def permutation_shapley(
         return _Orders(game, order, target_error, seed).enumerated()
     sampler.warn()
     made_by = {"estimator": "permutation", "seed": seed, **order.provenance}
-    return sampler.explanation(made_by, sampler.moments.counts.amin(1).cpu() - 1.0)
+    return sampler.explanation(*sampler.freedom(made_by))
 
 
 class _Orders(Sampler):
@@ -126,46 +133,90 @@ class _Orders(Sampler):
     ) -> None:
         super().__init__(game, target_error)
         self.order = order
-        self.moments = Moments(game.shape, game.device, game.crossed)
-        self.spread = self.moments.spread
+        self.plain = Moments(game.shape, game.device, game.crossed)
+        self.weighted: WeightedMoments | None = None  # Where orders have importance weights.
+        self.spread = self.plain.spread
         self.generator = torch.Generator().manual_seed(seed)
         self.keys = game.keys(seed)[:, None]
-        self.every: Tensor | None = None  # All pairs, where they are enumerated.
 
     def take(self, rows: Tensor, numbers: range, bar: tqdm) -> None:
-        # Draws are fresh for every pair, so that standard errors are of these, too; where all
-        # orders share their draws, the values are exact for these.
-        game, count, every = self.game, len(numbers), self.every
-        if every is None:
-            keys = _random.fold(self.keys, torch.tensor(numbers))
-        else:
-            keys = game.keys()[:, None].expand(-1, count)
+        # Draws are fresh for every pair, so that standard errors are of these, too.
+        game, count = self.game, len(numbers)
+        keys = _random.fold(self.keys, torch.tensor(numbers))
         # As many rows at a time as fit one batch.
         for some in rows.split(game.rows_per_batch(2 * count * max(1, len(game.players) - 1))):
-            if every is None:
-                pairs = self.order.sample_pairs((len(some), count), self.generator)
-            else:
-                pairs = every.expand(len(some), -1, -1, -1)
-            orders = pairs.to(game.device).flatten(1, 2)
+            pairs = self.order.sample_pairs((len(some), count), self.generator)
             # An order and its reverse share their draws (common random numbers).
-            values = game.along(some, orders, keys[some].repeat_interleave(2, 1))
-            rank = orders.argsort(-1)[..., None].expand(-1, -1, -1, values.shape[-1])
-            by_player = values.diff(dim=2).gather(2, rank)
-            samples = by_player.unflatten(1, (-1, 2)).mean(2)
-            self.moments.add(some, samples, values.amax((1, 2)) - values.amin((1, 2)))
+            samples, spread = self._contributions(
+                some, pairs.flatten(1, 2), keys[some].repeat_interleave(2, 1)
+            )
+            samples = samples.unflatten(1, (-1, 2))
+            logs = self.order.log_weights(pairs)
+            if logs is None:
+                self.plain.add(some, samples.mean(2), spread)
+            else:
+                self._add_weighted(some, samples, logs.to(game.device), spread)
             bar.update(len(some) * count)
 
+    def _contributions(self, rows: Tensor, orders: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
+        """Marginal contributions along orders, by player, and the range of v on each row."""
+        orders = orders.to(self.game.device)
+        values = self.game.along(rows, orders, keys)
+        rank = orders.argsort(-1)[..., None].expand(-1, -1, -1, values.shape[-1])
+        by_player = values.diff(dim=2).gather(2, rank)
+        return by_player, values.amax((1, 2)) - values.amin((1, 2))
+
+    def _add_weighted(self, rows: Tensor, samples: Tensor, logs: Tensor, spread: Tensor) -> None:
+        """Add pairs, each by the weights of its halves: their mean, and the sum of both."""
+        if self.weighted is None:
+            self.weighted = WeightedMoments(self.game.shape, self.game.device, self.game.crossed)
+            self.spread = self.weighted.spread
+        share = logs.softmax(-1).nan_to_num(nan=0.5)[..., None, None]
+        self.weighted.add(rows, (share * samples).sum(2), logs.logsumexp(-1), spread)
+
     def estimate(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        return self.moments.mean[rows.to(self.game.device)], self.moments.variance(rows)
+        moments = self.weighted or self.plain
+        return moments.mean[rows.to(self.game.device)], moments.variance(rows)
+
+    def freedom(self, made_by: dict[str, Any]) -> tuple[dict[str, Any], Tensor]:
+        """What is recorded, with effective orders where they are weighted; degrees of freedom.
+
+        Raises:
+            ValueError: all orders that were drawn have weight zero.
+        """
+        if self.weighted is None:
+            return made_by, self.plain.counts.amin(1).cpu() - 1.0
+        effective = self.weighted.effective().cpu()
+        least = float(2 * effective.min())
+        if least == 0:
+            raise ValueError(
+                "Expected `weights` that are not zero for some of the orders drawn but all are; "
+                "restrict the orders by `relations`, or give a table of those that count."
+            )
+        if least < _FEW_EFFECTIVE:
+            warn(
+                f"{2 * self.taken} weighted orders are worth only {least:.1f} for some row; errors "
+                "may be larger than they are reported. Give more `permutations`, or weights that "
+                "differ less."
+            )
+        return {**made_by, "effective_permutations": least}, (effective - 1).clamp(min=1)
 
     def enumerated(self) -> Explanation:
-        """The result of all orders, each taken once."""
-        self.every, rows = self.order.all_pairs(), torch.arange(len(self.game.x))
-        pairs = len(self.every)
-        with self.game.bar(len(rows) * pairs, self.unit, "step") as bar:
-            self.take(rows, range(pairs), bar)
-        made_by = {"estimator": "permutation", "permutations": 2 * pairs}
-        return self.game.explanation(self.moments.mean, {**made_by, **self.order.provenance})
+        """The result of all orders, each taken once, with the same draws: exact for these."""
+        game = self.game
+        orders, probability = self.order.all_orders()
+        count, rows = len(orders), torch.arange(len(game.x))
+        probability = probability.to(game.device)
+        phi = torch.empty_like(self.plain.mean)
+        with game.bar(len(rows) * count, self.unit, "order") as bar:
+            for some in rows.split(game.rows_per_batch(count * max(1, len(game.players) - 1))):
+                every = orders.expand(len(some), -1, -1)
+                keys = game.keys()[some, None].expand(-1, count)
+                samples = self._contributions(some, every, keys)[0].double()
+                phi[some.to(game.device)] = torch.einsum("s,bspo->bpo", probability, samples)
+                bar.update(len(some) * count)
+        made_by = {"estimator": "permutation", "permutations": count}
+        return game.explanation(phi, {**made_by, **self.order.provenance})
 
 
 def _rounds(pairs: int, target_error: float | None) -> Iterator[range]:

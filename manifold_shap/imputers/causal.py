@@ -7,7 +7,8 @@ For components τ in causal order (Heskes et al. 2020, Theorem 1)
 
 so that an intervention affects later components, and never earlier ones. Inside a component that
 is not confounded (its players cause each other) it affects the others as conditioning does; inside
-a confounded one (they share hidden causes) it does not affect them at all.
+a confounded one (they share hidden causes) it does not affect them at all. Of a causal graph every
+player is a component, given its own causes: p(x_S̄ | do(x_S)) = Π_j p(x_j | causes of j), j ∈ S̄.
 """
 
 from collections.abc import Iterator, Sequence
@@ -48,14 +49,16 @@ class CausalImputer(Imputer):
     Args:
         imputer: draws from p(x' | x_S), for all players.
         ordering: names of the players, component after component in causal order, as in
-            `[["a", "b"], ["c"]]`, or an `Ordering`.
+            `[["a", "b"], ["c"]]`; or the direct causes of each player, as in `{"c": ["a", "b"]}`;
+            or an `Ordering`. A graph has all direct causes: given these, a player depends on
+            nothing else but its effects.
         confounding: for each component, whether its players share hidden causes; by default none
-            do.
+            do. Of a graph there are none.
 
     Raises:
         TypeError: a component is not a list of names, or `confounding` no list of bools.
         ValueError: an `ordering` that does not name every player once, or another number of flags
-            than of components.
+            than of components, or flags beside a graph; weighted orders.
 
     >>> from manifold_shap import GaussianImputer, Players
     >>> players = Players.of_elements((3,), ["a", "b", "c"])
@@ -64,7 +67,9 @@ class CausalImputer(Imputer):
     [['a'], ['b', 'c']]
     """
 
-    component: Tensor
+    own: Tensor  # Whom each component draws,
+    before: Tensor  # given whom,
+    above: Tensor  # and who comes before these in turn.
 
     def __init__(self, imputer: Imputer, ordering: Any, confounding: Any = None) -> None:
         # Not Imputer's: the reference rows are those of the inner imputer, and are not copied.
@@ -74,13 +79,18 @@ class CausalImputer(Imputer):
         self.dtype, self.given = imputer.dtype, imputer.given
         self.name = f"causal {imputer.name}"
         self.ordering = Ordering.of(ordering, imputer.players)
-        self.confounding = _checked_confounding(confounding, len(self.ordering))
+        steps = self.ordering.steps
+        self.confounding = _checked_confounding(confounding, self.ordering)
         # Draws of several random components never repeat.
-        fresh = len(self.ordering) > 1 and imputer.left_out(1) > 0
+        fresh = len(steps) > 1 and imputer.left_out(1) > 0
         self.support = None if fresh else imputer.support
-        self.register_buffer(
-            "component", self.ordering.component.to(imputer.device), persistent=False
-        )
+        masks = {
+            "own": [step.own for step in steps],
+            "before": [step.given for step in steps],
+            "above": [self.ordering.before[:, step.own].any(1) for step in steps],
+        }
+        for name, each in masks.items():
+            self.register_buffer(name, torch.stack(each).to(imputer.device), persistent=False)
 
     @property
     def reference(self) -> Tensor:  # type: ignore[override]
@@ -99,17 +109,17 @@ class CausalImputer(Imputer):
     @property
     def _conditional(self) -> bool:
         """Whether interventions are conditions: a single component, not confounded."""
-        return len(self.ordering) == 1 and not self.confounding[0]
+        return len(self.own) == 1 and not self.confounding[0]
 
     @torch.no_grad()
     def impute(self, x: Rows, mask: Mask, draws: range, keys: Keys) -> Completions:
         """Complete m coalitions of every row; only a single component has weighted draws."""
-        if len(self.ordering) == 1:
+        if len(self.own) == 1:
             completed = self.imputer.impute(x, self._given(mask, 0), draws, keys)
             return completed._replace(rows=self.splice(x, mask, completed.rows))
         shape = (*mask.shape[:2], len(draws), *self.players.event)
         rows = x[:, None, None].expand(shape).clone()
-        for component in range(len(self.ordering)):
+        for component in range(len(self.own)):
             self._draw(rows, mask, component, draws, keys)
         return Completions(rows)
 
@@ -132,7 +142,7 @@ class CausalImputer(Imputer):
     @torch.no_grad()
     def sample(self, x: Rows, mask: Mask, draws: range, keys: Keys) -> CompletedRows:
         """Equally weighted draws; of a single component, those that the inner imputer samples."""
-        if len(self.ordering) > 1:
+        if len(self.own) > 1:
             return self.impute(x, mask, draws, keys).rows
         return self.splice(x, mask, self.imputer.sample(x, self._given(mask, 0), draws, keys))
 
@@ -140,22 +150,23 @@ class CausalImputer(Imputer):
         self, mask: Bool[Tensor, "*shape players"], component: int
     ) -> Bool[Tensor, "*shape players"]:
         """Players that the draws of this component are conditioned on."""
-        earlier = (self.component < component).expand_as(mask)
+        before = self.before[component].expand_as(mask)
         if self.confounding[component]:
-            return earlier
-        return earlier | mask & (self.component == component)
+            return before
+        return before | mask & self.own[component]
 
     def _draw(
         self, rows: CompletedRows, mask: Mask, component: int, draws: range, keys: Keys
     ) -> None:
-        """Draw the absent players of a component into `rows`, which hold the earlier components."""
-        absent = ~mask & (self.component == component)
+        """Draw the absent players of a component into `rows`, which hold what it depends on."""
+        absent = ~mask & self.own[component]
         where = absent.any(-1).nonzero(as_tuple=True)
         if len(where[0]) == 0:
             return
         given, own = self._given(mask[where], component), keys[where]
         # Coalitions of a row with equal conditions and equal keys share their draws.
-        chosen, position = _distinct(where[0], own, given & mask[where])
+        known = (given | self.above[component]) & mask[where]
+        chosen, position = _distinct(where[0], own, known)
         before = rows[where[0][chosen], where[1][chosen]]
         drawn = self._sample(before, given[chosen], component, draws, own[chosen])
         mine = self.players.expand(absent[where])[:, None]
@@ -169,8 +180,9 @@ class CausalImputer(Imputer):
         draws: range,
         keys: Int64[Tensor, " some"],
     ) -> Float[Tensor, "some draws *event"]:
-        """One draw given each draw of earlier components; the first component has the row alone."""
-        if component == 0:
+        """One draw given each draw of what it depends on; if nothing, draws given the row alone."""
+        if not self.before[component].any():
+            keys = _random.fold(keys, _STREAM - component) if component else keys
             return self.imputer.sample(before[:, 0], given[:, None], draws, keys[:, None])[:, 0]
         numbers = torch.arange(draws.start, draws.stop, device=keys.device)
         single = _random.fold(_random.fold(keys, _STREAM - component)[:, None], numbers)
@@ -197,9 +209,21 @@ def _distinct(
     return torch.empty_like(distinct).scatter_(0, position, places), position
 
 
-def _checked_confounding(confounding: Any, components: int) -> tuple[bool, ...]:
+def _checked_confounding(confounding: Any, ordering: Ordering) -> tuple[bool, ...]:
+    if ordering.weighted:
+        raise ValueError(
+            "Expected an `ordering` that says who causes whom but got weighted orders; give the "
+            "`Ordering` alone here, and the weights to the estimator."
+        )
+    components = len(ordering.steps)
     if confounding is None:
         return (False,) * components
+    if ordering.component is None:
+        raise ValueError(
+            "Expected no `confounding` beside a causal graph, whose players are drawn one by one "
+            f"given their causes, but got {confounding!r}; put players that share hidden causes "
+            "into one component of a list."
+        )
     listed = isinstance(confounding, Sequence)
     if not listed or not all(isinstance(flag, bool) for flag in confounding):
         raise TypeError(

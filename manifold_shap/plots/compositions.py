@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from matplotlib.axes import Axes
+from matplotlib.transforms import ScaledTranslation
 from torch import Tensor
 
 from manifold_shap.explanation import Explanation
@@ -19,9 +20,9 @@ from manifold_shap.spaces import Probability
 # Points.
 _CLASS = 80.0
 _BETWEEN = 8.0
-# Points, of the lines: a line of text, leaders and their gaps.
+# Points, of the lines: a line of text, markers beside labels and their gaps.
 _LINE = 10.5
-_LEADER = 14.0
+_MARKER = 8.0
 _GAP = 3.0
 
 
@@ -175,8 +176,8 @@ def parallel_coordinates(
     labels = ["base", *(f"+ {label}" for label in path.labels(110.0))]
     names = [style.shorten(name, _CLASS) for name in explanation.classes]
     ends = [f"{name}  {Probability().amount(p)}" for name, p in zip(names, states[-1], strict=True)]
-    # Beside the panel: the scale on the left, leaders and labels on the right.
-    sides = 45.0 + _LEADER + 2 * _GAP + max(map(style.text_width, ends)) + style.MARGIN
+    # Beside the panel: the scale on the left, markers and labels on the right.
+    sides = 45.0 + _MARKER + 2 * _GAP + max(map(style.text_width, ends)) + style.MARGIN
     width = max(style.WIDTH, (sides + _LINE * len(labels)) / 72)
     room = 72 * width - sides if ax is None else canvas.width_of(ax)
     settings, below = style.below_axis(labels, room)
@@ -216,23 +217,25 @@ def _label_ends(
     labels: list[str],
     looks: list[dict[str, Any]],
 ) -> None:
-    """Labels beside the last points, in the colours of the lines.
+    """Labels beside the last points, with the colours and markers of the lines.
 
-    Thin dotted leaders, unlike any line of the data, show which label had to give way to others.
+    No line leads from a point to a label that had to give way to others: it would look like data.
     """
     low, high = axes.get_ylim()
     # Points of type in a unit of probability.
     unit = 72 / axes.figure.dpi * axes.bbox.height / (high - low)
     places = _spread(ends, _LINE / unit, low, high)
     for end, place, label, look in zip(ends, places, labels, looks, strict=True):
+        beside, up = axes.get_yaxis_transform(), (place - end) * unit
         axes.annotate(
-            style.plain(label), (1, end), (_GAP + _LEADER, (place - end) * unit),
-            fontsize=style.TEXT, xycoords=axes.get_yaxis_transform(), textcoords="offset points",
-            color=look["color"], va="center", annotation_clip=False,
-            arrowprops={
-                "arrowstyle": "-", "color": style.NEUTRAL, "linewidth": 0.4, "shrinkA": 1,
-                "linestyle": ":", "shrinkB": _GAP, "relpos": (0, 0.5),
-            },
+            style.plain(label), (1, end), (2 * _GAP + _MARKER, up), fontsize=style.TEXT,
+            xycoords=beside, textcoords="offset points", color=look["color"], va="center",
+            annotation_clip=False,
+        )  # fmt: skip
+        away = ScaledTranslation((_GAP + _MARKER / 2) / 72, up / 72, axes.figure.dpi_scale_trans)
+        axes.scatter(
+            [1], [end], s=look["markersize"] ** 2, marker=look["marker"], color=look["color"],
+            transform=beside + away, clip_on=False, linewidths=0,
         )  # fmt: skip
 
 

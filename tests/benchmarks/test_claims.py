@@ -12,7 +12,14 @@ import torch
 
 import manifold_shap as ms
 from benchmarks import report, reproduce
-from benchmarks.papers import naive_bayes, pixels
+from benchmarks.papers import (
+    fewer_evaluations,
+    naive_bayes,
+    one_against_rest,
+    pixels,
+    splices,
+    two_forests,
+)
 from benchmarks.support import scores
 from benchmarks.support.bike import AICC, OF_MARGINAL
 from benchmarks.support.forests import EVEN, INLIER, OFF, ON, ORDERS, OUTLIER
@@ -65,6 +72,11 @@ def wrong(forest: int, game: str, *shares: float) -> Change:
 
 def score(law: str, kind: str, what: str, game: str, figure: float) -> Change:
     return put("scores", law, kind, what, game, to=figure)
+
+
+def evaluations(kind: str, ratio: float) -> Change:
+    """Another ratio on all data sets."""
+    return lambda found: [of.update({kind: [ratio, 0.1]}) for of in found.values()]
 
 
 def like(other: str, *ways: str) -> Change:
@@ -136,6 +148,25 @@ CASES: list[tuple[str, list[int], Sequence[Change]]] = [
     ("outliers", [11], [score(ORDERS, INLIER, "mistaken", OFF, 0.0)]),
     ("outliers", [12], [score(ORDERS, INLIER, "mistaken", ON, 1.0)]),
     ("outliers", [13], [score(ORDERS, OUTLIER, "distance", ON, 0.02)]),
+    ("one_outlier", [0], [put("lead", to=[1.0, 2.9])]),
+    ("one_outlier", [1], [put("phi", OFF, 9, to=1.0)]),
+    ("one_outlier", [2], [put("phi", ON, 9, to=1.0)]),
+    ("fewer_evaluations", [0], [evaluations(fewer_evaluations.LOCAL, 10.0)]),
+    ("fewer_evaluations", [1], [evaluations(fewer_evaluations.LOCAL, 0.9)]),
+    ("fewer_evaluations", [2], [evaluations(fewer_evaluations.GLOBAL, 10.0)]),
+    ("fewer_evaluations", [3], [evaluations(fewer_evaluations.GLOBAL, 0.9)]),
+    ("fewer_evaluations", [4], [evaluations(fewer_evaluations.SHARED, 10.0)]),
+    ("fewer_evaluations", [5], [evaluations(fewer_evaluations.SHARED, 0.9)]),
+    ("splices", [0], [put("distance", splices.OFF, 2, to=[7.0, 0.1])]),
+    ("splices", [1], [put("distance", splices.ON, 2, to=[8.0, 0.1])]),
+    ("splices", [2], [put("certainty", splices.OFF, 2, to=[0.8, 0.1])]),
+    ("one_against_rest", [0], [put("lowest", one_against_rest.APART, to=[0.1, 0.0])]),
+    ("one_against_rest", [1], [put("lowest", one_against_rest.TOGETHER, to=[0.1, -0.1])]),
+    ("one_against_rest", [2], [put("phi", one_against_rest.APART, 2, 2, to=0.01)]),
+    ("two_forests", [0], [put("forests", two_forests.BIKES, "prediction", to=0.0)]),
+    ("two_forests", [1], [lambda found: found["forests"][two_forests.BIKES].update(
+        without=found["forests"][two_forests.BIKES]["phi"])]),
+    ("two_forests", [2], [put("gap", to=0.01)]),
     ("negative", [0], [put(*TREE, 1, to=0.02)]),
     ("negative", [0], [put(*TREE, 1, to=-0.001)]),  # Two standard errors.
     ("negative", [1], [put("decision tree", "on manifold", "phi", 1, to=-0.04)]),

@@ -587,6 +587,7 @@ def test_players_may_be_named_by_numbers() -> None:
     found = games.causal(value, settings)
     assert found.provenance["causal_ordering"] == [["2"], ["1"]]
     assert games.ordering_of({"ordering": [[1, "a"], "2"]}) == [["1", "a"], "2"]
+    assert games.ordering_of({"ordering": {1: [2.5, "a"]}}) == {"1": ["2.5", "a"]}
 
 
 def test_causal_draws_are_not_capped_by_the_rows_of_the_imputer(

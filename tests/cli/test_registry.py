@@ -1,6 +1,7 @@
 """Every configuration composes and names code that takes its settings."""
 
 import inspect
+import re
 import shlex
 from typing import Any
 
@@ -127,6 +128,20 @@ def test_the_vae_of_the_paper_changes_settings_that_there_are() -> None:
     settings = composed("train", "experiment=paper_vae").value_function
     assert (settings.name, settings.posterior, settings.fill) == ("vae", "encoder", -1)
     assert set(settings) == set(OmegaConf.load(CONF / "value_function" / "vae.yaml"))
+
+
+@pytest.mark.parametrize(("name", "jobs"), [("paper_grid", 6), ("paper_vae_grid", 192)])
+def test_the_grids_of_the_paper(name: str, jobs: int) -> None:
+    grid = OmegaConf.load(CONF / "experiment" / f"{name}.yaml")
+    params = {str(key): str(choices) for key, choices in grid.hydra.sweeper.params.items()}
+    found = 1
+    for key, choices in params.items():
+        assert OmegaConf.select(composed("train", f"experiment={name}"), key) is not None
+        values = re.findall(r"\[[^]]*\]|[^,]+", choices)
+        found *= len(values)
+        for value in values:
+            composed("train", f"experiment={name}", f"{key}={value}")
+    assert found == jobs
 
 
 def test_a_setting_without_a_default_is_named_when_it_is_missing() -> None:

@@ -32,7 +32,7 @@ class Fault:
 FAULTS = (
     Fault(
         "a wrong Shapley weight",
-        "estimators/exact.py",
+        "posets.py",
         "math.factorial(s) * math.factorial(players - s - 1) / orders",
         "math.factorial(s) * math.factorial(players - s) / orders / players",
         (ESTIMATORS,),
@@ -96,8 +96,8 @@ FAULTS = (
     Fault(
         "standard errors over permutations, not over pairs",
         "estimators/permutation.py",
-        "by_player.unflatten(1, (-1, 2)).mean(2)",
-        "by_player.unflatten(1, (-1, 2))[:, :, 0]",
+        "self.plain.add(some, samples.mean(2), spread)",
+        "self.plain.add(some, samples[:, :, 0], spread)",
         ("tests/estimators/test_permutation.py",),
     ),
     Fault(
@@ -106,6 +106,20 @@ FAULTS = (
         "keys = _random.fold(self.keys, torch.tensor(numbers))",
         "keys = self.keys.expand(-1, len(numbers))",
         ("tests/estimators/test_permutation.py",),
+    ),
+    Fault(
+        "orders of a graph that are not drawn uniformly",
+        "posets.py",
+        "until = (self._after[target] / self._after[source]).cumsum(0)",
+        "until = (1 / (source[:, None] == source).sum(1)).double().cumsum(0)",
+        ("tests/test_causal_graphs.py",),
+    ),
+    Fault(
+        "draws shared by coalitions whose earlier causes differ",
+        "imputers/causal.py",
+        "(given | self.above[component]) & mask[where]",
+        "given & mask[where]",
+        ("tests/test_causal_graphs.py",),
     ),
     Fault(
         "the base of the first row for all",

@@ -214,9 +214,10 @@ def test_labels_of_classes_that_end_together_do_not_collide() -> None:
     assert overlapping(axes.texts) == []
     for line, text in zip(axes.lines, axes.texts, strict=True):
         assert text.xy == (1, line.get_ydata()[-1])
-        # What leads to a label is no line of data.
-        assert to_hex(text.arrow_patch.get_edgecolor()) == style.NEUTRAL
-        assert text.arrow_patch.get_linewidth() < line.get_linewidth()
+        # A line to the label would look like data.
+        assert text.arrow_patch is None
+    markers = [to_hex(one.get_facecolor()[0]) for one in axes.collections]
+    assert markers == [to_hex(line.get_color()) for line in axes.lines]
 
 
 def test_of_many_classes_those_large_at_an_end_stand_out() -> None:

@@ -455,7 +455,7 @@ INPUTS = [
         "an ordering of text",
         lambda _: explained(ROWS, ordering="abc"),
         TypeError,
-        "Expected `ordering` to be a list of lists of names, as in [['a', 'b'], ['c']], but got 'abc'.",
+        "Expected `ordering` to be a list of lists of names, as in [['a', 'b'], ['c']], or the causes of each player, as in {'c': ['a', 'b']}, but got 'abc'.",
     ),
     Input(
         "an ordering of unknown players",
@@ -494,10 +494,22 @@ INPUTS = [
         "Expected the components of `ordering` to list names of players but got [['x0']]; lists stand in no other list than `ordering` itself.",
     ),
     Input(
-        "an ordering that is a dict",
+        "causes that are a number",
         lambda _: explained(ROWS, ordering={"x0": 1}),
         TypeError,
-        "Expected `ordering` to be a list of lists of names, as in [['a', 'b'], ['c']], but got {'x0': 1}.",
+        "Expected the causes of 'x0' in `ordering` to be a list of names but got 1; a single one is ['name'].",
+    ),
+    Input(
+        "causes of lists",
+        lambda _: explained(ROWS, ordering={"x0": [["x1"]]}),
+        TypeError,
+        "Expected the causes of 'x0' in `ordering` to be names of players but got [['x1']]; as in {'c': ['a', 'b']}.",
+    ),
+    Input(
+        "causes in a circle",
+        lambda _: explained(ROWS, ordering={"x0": ["x1"], "x1": ["x0"]}),
+        ValueError,
+        "Expected causes in `ordering` to come before their effects but got the circle x0 -> x1 -> x0; take one of these relations out.",
     ),
     Input(
         "confounding of two for one component",

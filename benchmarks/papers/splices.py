@@ -1,0 +1,144 @@
+"""A digit, a coalition of its pixels and their completions (Frye et al. 2021, Fig. 1, Section 4.2).
+
+Off the manifold, absent pixels are those of another digit: a splice. On it, they are imputed given
+the pixels that are there.
+"""
+
+from collections.abc import Sequence
+from itertools import cycle
+from typing import Any
+
+import torch
+from jaxtyping import Bool
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from benchmarks.plots import WORDS, Panel, curves
+from benchmarks.report import Claim, Found, Table, number, records, spread
+from benchmarks.support.trained import Trained, of_paper, shorter
+from manifold_shap.coalitions import sample_orders
+from manifold_shap.plots import canvas
+
+TITLE = "What completed digits look like, and what the model says of them"
+SOURCE = "Frye et al. (2021), Fig. 1 and Section 4.2"
+ERRORS = "standard errors over test digits"
+QUICK = {"rows": 200, "references": 2000, "epochs": 1}
+OFF, ON, REAL = "off manifold (splices)", "on manifold (VAE)", "actual digits"
+SHOWN = 5  # As in Fig. 1.
+HALF = 0.5
+BLOCK = 100  # Rows at a time.
+# Ours for "far from the data", as a share of what completions are, and for "informative".
+FARTHER, SURER = 1.25, 0.2
+
+
+def run(
+    digit: int = 3,  # position of the test digit that is shown
+    shares: Sequence[float] = (0.1, 0.25, 0.5, 0.75, 0.9),  # of the pixels that are known
+    rows: int = 1000,  # test digits, each with one coalition of each size
+    references: int = 10_000,  # training digits, among which the nearest is sought
+    epochs: int | None = 8,  # of the VAE; None: those of the command
+    seed: int = 0,  # of everything
+) -> dict[str, Any]:
+    """Completions of one digit; distances and predictions of completions of many."""
+    trained = Trained("mnist", seed, of_paper("mnist", seed))
+    vae = trained.vae(1, **shorter(epochs))
+    imputers = {OFF: trained.off_manifold(1).imputer, ON: vae.imputer}
+    data = trained.data
+    x, y = data.x_test[:rows], data.y_test[:rows]
+    nearest = data.x_train[:references].flatten(1)
+    sizes = [round(share * len(data.players)) for share in shares]
+    masks = coalitions(len(x), sizes, len(data.players), seed)
+    found: dict[str, Any] = {"shares": list(shares), "distance": {}, "certainty": {}}
+    found["distance"][REAL] = [spread(apart(x, nearest).tolist(), of_mean=True)]
+    for name, imputer in imputers.items():
+        completed = torch.cat([
+            imputer.sample(x[k], masks[k], range(1), k[:, None].expand(-1, len(sizes)))[:, :, 0]
+            for k in torch.arange(len(x)).split(BLOCK)
+        ])  # fmt: skip
+        sure = torch.stack([trained.model(part)[torch.arange(len(x)), y].exp()
+                            for part in completed.unbind(1)])  # fmt: skip
+        far = [apart(part, nearest) for part in completed.unbind(1)]
+        found["certainty"][name] = [spread(each.tolist(), of_mean=True) for each in sure]
+        found["distance"][name] = [spread(each.tolist(), of_mean=True) for each in far]
+    own = data.x_test[digit : digit + 1]
+    mask = coalitions(digit + 1, [round(HALF * len(data.players))], len(data.players), seed)[digit:]
+    key = torch.full((1, 1), digit)
+    found["shown"] = {"digit": own[0].flatten(), "mask": mask[0, 0].int()}
+    for name, imputer in imputers.items():
+        found["shown"][name] = imputer.sample(own, mask, range(SHOWN), key)[0, 0].flatten(1)
+    return found
+
+
+def coalitions(
+    rows: int, sizes: Sequence[int], pixels: int, seed: int
+) -> Bool[Tensor, "rows sizes pixels"]:
+    """Nested ones of these sizes, along one random order of the pixels for each row."""
+    order = sample_orders((rows,), pixels, torch.Generator().manual_seed(seed))
+    return order.argsort(1)[:, None] < torch.tensor(sizes)[:, None]
+
+
+def apart(x: Tensor, references: Tensor) -> Tensor:
+    """Distance of binary digits from the nearest reference."""
+    return torch.cdist(x.flatten(1), references).amin(1)
+
+
+def claims(found: Found) -> list[Claim]:
+    middle = found["shares"].index(HALF)
+    far = {name: found["distance"][name][-1 if name == REAL else middle][0]
+           for name in (REAL, OFF, ON)}  # fmt: skip
+    sure = {name: found["certainty"][name][middle][0] for name in (OFF, ON)}
+    return [
+        Claim("splices of half of the pixels are farther from the nearest training digit than "
+              "actual digits are, by a quarter or more", "Fig. 1",
+              f"{number(far[OFF])} against {number(far[REAL])}", far[OFF] > FARTHER * far[REAL]),
+        Claim("completions on the manifold are not", "Section 2.1",
+              f"{number(far[ON])} against {number(far[REAL])}", far[ON] <= FARTHER * far[REAL]),
+        Claim("of half of the pixels the model is surer of the digit on the manifold, by 0.2 or "
+              "more", "Section 4.2 (the output is less informative off it)",
+              f"{number(sure[ON])} against {number(sure[OFF])}", sure[ON] > sure[OFF] + SURER),
+    ]  # fmt: skip
+
+
+def tables(found: Found) -> list[Table]:
+    lines = {
+        f"{share:.0%} of the pixels": {
+            f"{what}: {name}": tuple(figures[k])
+            for what, by in (("probability of the digit", "certainty"), ("distance", "distance"))
+            for name, figures in found[by].items()
+            if name != REAL
+        }
+        for k, share in enumerate(found["shares"])
+    }
+    real = {"distance": tuple(found["distance"][REAL][0])}
+    return [records("known", lines), records("", {REAL: real})]
+
+
+def figures(found: Found) -> dict[str, Figure]:
+    """Two rows of completions, and curves over the share of the pixels."""
+    figure = canvas.laid_out(2.5, 6.4)
+    grid = figure.subplots(2, SHOWN + 2)
+    shown = found["shown"]
+    digit, mask = torch.tensor(shown["digit"]), torch.tensor(shown["mask"])
+    side = round(len(digit) ** 0.5)
+    # Absent pixels are half grey, between the black of paper and the white of ink.
+    known = torch.where(mask > 0, digit, torch.tensor(0.5))
+    for axes, name in zip(grid, (OFF, ON), strict=True):
+        for one, image in zip(axes, (digit, known, *map(torch.tensor, shown[name])), strict=True):
+            one.imshow(image.reshape(side, side).numpy(), cmap="gray", vmin=0, vmax=1)
+            one.set_axis_off()
+        axes[0].set_title("digit", **WORDS)
+        axes[1].set_title("coalition", **WORDS)
+        axes[2].set_title(name, loc="left", **WORDS)
+    panels = []
+    for label, by in (
+        ("probability of the digit", "certainty"),
+        ("distance from the nearest digit", "distance"),
+    ):
+        # Actual digits have one figure, for all shares.
+        points = {
+            name: zip(found["shares"], (middle for middle, _ in cycle(few)), strict=False)
+            for name, few in found[by].items()
+        }
+        curves_of = {name: list(pairs) for name, pairs in points.items()}
+        panels.append(Panel("", "share of the pixels known", label, curves_of, log=""))
+    return {"": figure, "curves": curves(panels)}

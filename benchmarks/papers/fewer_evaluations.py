@@ -100,7 +100,7 @@ def claims(found: Found) -> list[Claim]:
     for kind, why in (
         (
             LOCAL,
-            "measurements of abalone tell of each other, so that draws vary less than orders do",
+            "of abalone, draws vary less than orders do; why was not measured",
         ),
         (GLOBAL, "the rows differ by themselves, for both methods alike"),
         (SHARED, "what draws have in common cancels in a contribution"),

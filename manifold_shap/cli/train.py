@@ -1,6 +1,7 @@
 """Trains a classifier and a value function into a run directory, or reuses what is there."""
 
 import os
+import shutil
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -18,8 +19,10 @@ from manifold_shap._stored import sample_of
 from manifold_shap.amortized.fit import fit_amortized
 from manifold_shap.cli import CONF, registry, report
 from manifold_shap.cli.directory import (
+    AMORTIZED_LOGS,
     BEST,
     CURVE,
+    LOGS,
     METRICS,
     PLOTS,
     STORE,
@@ -34,7 +37,7 @@ from manifold_shap.cli.model import model_of, quality_of
 from manifold_shap.cli.registry import Source
 from manifold_shap.cli.run import Run
 from manifold_shap.estimators import auto_shapley
-from manifold_shap.io.files import digest, remove
+from manifold_shap.io.files import digest, remove, swap_in
 from manifold_shap.metrics import errors_by_law, mean_squared_error, shapley_pairs
 from manifold_shap.surrogate.fit import load_surrogate
 from manifold_shap.surrogate.value import SurrogateValue
@@ -146,6 +149,9 @@ def _train_value(run: Run, recipe: Any) -> dict[str, Any]:
             serves = f"the training in {directory.path} serves these settings, too"
             print(f"{name}: {serves}; scored again")
             made = run.made(Source(source.settings, checkpoint), source.space)
+            for logs in (LOGS, AMORTIZED_LOGS):
+                if (directory.path / logs).exists():
+                    shutil.copytree(directory.path / logs, work / logs, dirs_exist_ok=True)
             record: Settings = metrics
         elif source.is_trained:
             if (work / "last.ckpt").exists():
@@ -303,6 +309,8 @@ def _train_amortized(run: Run, own: Settings, metrics: Settings) -> dict[str, An
         explainer.save(path)
         metrics = others | {"amortized": record}
         write_json(place / METRICS, metrics)
+        if (work / LOGS).exists():
+            remove(swap_in(work / LOGS, place / AMORTIZED_LOGS))
         # Last, so that until then an interruption loses no training.
         remove(work)
     print(

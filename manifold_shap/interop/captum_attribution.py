@@ -104,8 +104,8 @@ def _only(name: str, given: Any) -> Tensor:
     if isinstance(given, tuple):
         if len(given) != 1:
             raise ValueError(
-                f"Expected one tensor in `{name}` but got {len(given)}; rows of a value function are "
-                "one tensor: join several by torch.cat, and take them apart in the model."
+                f"Expected one tensor in `{name}` but got {len(given)}; rows of a value function "
+                "are one tensor: join several by torch.cat, and take them apart in the model."
             )
         (given,) = given
     if not isinstance(given, Tensor):

@@ -43,7 +43,7 @@ def to_shapiq(
         ImportError: shapiq is not installed.
         ValueError: not one row, or no such output.
     """
-    base_class = imported("to_shapiq").Game
+    base_class: Any = imported("to_shapiq").Game
     value, seed = as_value_function(value, x), check_seed(seed)
     chosen = value.outputs[output_position("output", output, value.outputs)]
     game = Evaluator(value.select([chosen]), x, batch_size, progress=False)

@@ -178,7 +178,8 @@ def _quiet() -> Iterator[None]:
 def _runner(
     directory: Path, epochs: int, callbacks: list[Callback], options: Mapping[str, Any], kind: str
 ) -> L.Trainer:
-    own = dict(options["trainer"] or {})
+    given = dict(options["trainer"] or {})
+    own = dict(given)
     if isinstance(name := own.get("logger"), str):
         if options["directory"] is None:
             raise ValueError(
@@ -196,7 +197,7 @@ def _runner(
     except (MisconfigurationException, ImportError, RuntimeError, ValueError, TypeError) as error:
         raise ValueError(
             "Expected `trainer` settings that Lightning and this machine can run but got "
-            f"{options['trainer']}: {error}"
+            f"{given}: {error}"
         ) from error
     if type(runner.strategy.checkpoint_io) is TorchCheckpointIO:
         runner.strategy.checkpoint_io = _WholeFiles()

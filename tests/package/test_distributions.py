@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 import tarfile
-import venv
 import zipfile
 from pathlib import Path
 from typing import NamedTuple
@@ -83,7 +82,9 @@ def place(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Place:
     home = tmp_path_factory.mktemp("installed")
     folder = home / "empty"
     folder.mkdir()
-    venv.create(home / "environment", with_pip=True)
+    # Another version of Python can be named.
+    python = os.environ.get("PACKAGE_PYTHON", sys.executable)
+    subprocess.run([python, "-m", "venv", home / "environment"], check=True)
     made = Place(home / "environment" / "bin", folder)
     before = made.run("python", "-m", "pip", "list", "--format=freeze")
     assert "torch" not in before

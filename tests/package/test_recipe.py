@@ -1,4 +1,4 @@
-"""Files beside the package that repeat what it says: the recipe, the citation, pages about extras."""
+"""Files beside the package that repeat what it says: recipe, citation, issue forms, extras."""
 
 import re
 import tomllib

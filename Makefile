@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install demo test faults hostile notebooks docs lint clean
+.PHONY: install demo test faults hostile notebooks docs lint dist lowest clean
 
 install: .venv/installed
 
@@ -47,5 +47,19 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# The wheel and the archive of sources, in dist/.
+dist: install
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+
+# The tests with the lowest versions that pyproject.toml allows, in an environment of their own.
+# Old packages warn of newer ones that they need, so that warnings are no errors there.
+lowest: install
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python .venv-lowest
+	$(BIN)/uv pip install --quiet --python .venv-lowest/bin/python \
+		--resolution lowest-direct --editable '.[dev]'
+	.venv-lowest/bin/python -m pytest --numprocesses 2 --dist loadfile -W default
+
 clean:
-	rm -rf .venv runs build docs/gallery docs/api/generated
+	rm -rf .venv .venv-lowest dist runs build docs/gallery docs/api/generated

@@ -23,7 +23,6 @@ from .estimators import odd_shapley as odd_shapley
 from .estimators import permutation_shapley as permutation_shapley
 from .estimators import sample_reuse_shapley as sample_reuse_shapley
 from .estimators import shapley_interactions as shapley_interactions
-from .estimators import to_shapiq as to_shapiq
 from .explainer import Explainer as Explainer
 from .explanation import Explanation as Explanation
 from .global_values import GlobalValues as GlobalValues
@@ -46,6 +45,8 @@ from .imputers import PaddingImputer as PaddingImputer
 from .imputers import TableImputer as TableImputer
 from .imputers import table_imputer as table_imputer
 from .interactions import Interactions as Interactions
+from .interop import CaptumAttribution as CaptumAttribution
+from .interop import to_shapiq as to_shapiq
 from .io.frames import FrameExplainer as FrameExplainer
 from .io.frames import wide_frame as wide_frame
 from .io.reading import read_rows as read_rows

@@ -19,12 +19,13 @@ from manifold_shap.players import Players
 from manifold_shap.receipt import Receipt
 from manifold_shap.simplex.compositions import OnSimplex
 from manifold_shap.simplex.partition import Partition
-from manifold_shap.spaces import OutputSpace, Probability
+from manifold_shap.spaces import OutputSpace, Probability, check_partition
 from manifold_shap.tables.schema import Schema
 
 if TYPE_CHECKING:
     import pandas as pd
     import shap
+    import shapiq
     import xarray as xr
 
     from manifold_shap.tables.codebook import Codebook
@@ -125,7 +126,7 @@ class Explanation(OnSimplex, Displayed):
                 "Expected `owners` where rows have players of their own, and there only, but got "
                 f"{'none' if self.owners is None else 'some'} for {self.players}."
             )
-        _check_partition(self.partition, self.space, self.outputs)
+        check_partition(self.partition, self.space, self.outputs)
 
     @property
     def efficiency_gap(self) -> float:
@@ -287,40 +288,35 @@ class Explanation(OnSimplex, Displayed):
         there = self.present[..., None].expand_as(self.phi).flatten().numpy()
         return frame[there].reset_index(drop=True)
 
-    def to_shap(self) -> "shap.Explanation":
+    def to_shap(
+        self, data: "Sequence[Any] | None" = None, elements: bool = False
+    ) -> "shap.Explanation":
         """A `shap.Explanation`, for the plots of shap (install `manifold_shap[shap]`).
+
+        Its axes are `(instances, players, outputs)`: of several outputs, most of these plots draw
+        one, as in `to_shap()[:, :, "yes"]`.
+
+        Args:
+            data: what each player was, `[instances, players]`, such as words; by default
+                `features()`, with text for what is no number, or nothing where that is None.
+            elements: whether every element of `x` has its share of its player's value, as
+                `shap.plots.image` wants pictures, of which channels then come last.
 
         Raises:
             ImportError: shap is not installed.
+            ValueError: `data` of other rows or players, or with `elements`.
         """
-        try:
-            import shap
-        except ImportError as error:
-            raise ImportError(
-                "Explanation.to_shap needs the package shap: pip install 'manifold_shap[shap]'."
-            ) from error
-        features = self.features()
-        return shap.Explanation(
-            values=self.phi.numpy().copy(),
-            base_values=self.base.numpy().copy(),
-            data=None if features is None else features.to_numpy(),
-            feature_names=list(self.players.names),
-            output_names=list(self.outputs),
-            error_std=self.standard_error.numpy().copy(),
-        )
+        from manifold_shap.interop import shap_explanation
 
+        return shap_explanation.to_shap(self, data, elements)
 
-def _check_partition(
-    partition: Partition | None, space: OutputSpace, outputs: tuple[str, ...]
-) -> None:
-    wanted = space.partition(partition.classes if partition else ("a", "b")) is not None
-    if (partition is not None) != wanted:
-        raise ValueError(
-            "Expected a `partition` where outputs are log-ratio coordinates, and there only, but "
-            f"got {'none' if partition is None else 'one'} in {space.name!r}."
-        )
-    if partition is not None and partition.names != outputs:
-        raise ValueError(
-            f"Expected the balances of `partition` as `outputs`, {partition.names}, but got "
-            f"{outputs}."
-        )
+    def to_shapiq(self, row: int, output: str | int) -> "shapiq.InteractionValues":
+        """The Shapley values of a row and an output for shapiq (`manifold_shap[shapiq]`).
+
+        Raises:
+            ImportError: shapiq is not installed.
+            ValueError: no such row or output.
+        """
+        from manifold_shap.interop import shapiq_values
+
+        return shapiq_values.of_explanation(self, row, output)

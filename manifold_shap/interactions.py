@@ -18,6 +18,7 @@ from manifold_shap.spaces import OutputSpace
 
 if TYPE_CHECKING:
     import pandas as pd
+    import shapiq
 
 INDICES = ("SII", "k-SII")
 # Pairs of a row in its text.
@@ -171,6 +172,17 @@ class Interactions:
         there = self.shapley.present
         both = (there[:, first] & there[:, second])[..., None].expand(-1, -1, len(self.outputs))
         return frame[both.flatten().numpy()].reset_index(drop=True)
+
+    def to_shapiq(self, row: int, output: str | int) -> "shapiq.InteractionValues":
+        """The interactions of a row and an output for shapiq (`manifold_shap[shapiq]`).
+
+        Raises:
+            ImportError: shapiq is not installed.
+            ValueError: no such row or output.
+        """
+        from manifold_shap.interop import shapiq_values
+
+        return shapiq_values.of_interactions(self, row, output)
 
     def __repr__(self) -> str:
         count, name = len(self.values), "instance" if len(self.values) == 1 else "instances"

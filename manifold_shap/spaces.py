@@ -276,3 +276,24 @@ def as_space(
     if zero_replacement is None or not named().takes_logarithms:
         return named()
     return named(zero_replacement)
+
+
+def check_partition(
+    partition: Partition | None, space: OutputSpace, outputs: tuple[str, ...]
+) -> None:
+    """Check that outputs have the partition that makes coordinates of them, if they are such.
+
+    Raises:
+        ValueError: a partition that is missing, not wanted, or of other outputs.
+    """
+    wanted = space.partition(partition.classes if partition else ("a", "b")) is not None
+    if (partition is not None) != wanted:
+        raise ValueError(
+            "Expected a `partition` where outputs are log-ratio coordinates, and there only, but "
+            f"got {'none' if partition is None else 'one'} in {space.name!r}."
+        )
+    if partition is not None and partition.names != outputs:
+        raise ValueError(
+            f"Expected the balances of `partition` as `outputs`, {partition.names}, but got "
+            f"{outputs}."
+        )

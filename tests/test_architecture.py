@@ -44,6 +44,7 @@ LAYERS = (
     ("explanation",),
     ("simplex.dendrogram", "interactions", "global_values", "metrics", "leakage", "naive_bayes"),
     ("estimators",),
+    ("interop",),
     ("oracles",),
     ("training",),
     ("surrogate", "vae", "amortized"),
@@ -59,7 +60,7 @@ LAYERS = (
 
 # Packages that only some modules import, anywhere in them.
 RESERVED = {
-    "lightning": ("training.shell", "training.runner"),
+    "lightning": ("training.shell", "training.runner", "training.loggers"),
     "narwhals": ("_arrays", "tables", "models"),
     "hydra": ("cli",),
     "omegaconf": ("cli",),
@@ -123,8 +124,8 @@ DEFERRED = {
     ("display", "report"): "`explanation.report` is a convenience for `report`",
     ("display", "summary"): FRAMES,
     ("explanation", "pandas"): FRAMES,
-    ("estimators.shapiq_game", "shapiq"): "an optional dependency",
-    ("explanation", "shap"): "an optional dependency",
+    ("explanation", "interop.shap_explanation"): "`to_shap` is a convenience for it",
+    ("explanation", "interop.shapiq_values"): "`to_shapiq` is a convenience for it",
     ("global_values", "pandas"): FRAMES,
     ("explanation", "tables.features"): FRAMES,
     ("oracles.shapley", "tables.features"): FRAMES,
@@ -134,7 +135,10 @@ DEFERRED = {
     ("exports.hub", "huggingface_hub.utils"): "an optional dependency",
     ("folder", "safetensors"): "only saving needs it",
     ("folder", "safetensors.torch"): "only saving needs it",
+    ("interactions", "interop.shapiq_values"): "`to_shapiq` is a convenience for it",
     ("interactions", "pandas"): FRAMES,
+    ("interop.shap_explanation", "shap"): "an optional dependency",
+    ("interop.shapiq_values", "shapiq"): "an optional dependency",
     ("learning_error", "explanation"): "an explanation's intervals are of `learning_error`",
     ("learning_error", "scipy"): SLOW,
     ("learning_error", "tables.features"): FRAMES,

@@ -5,6 +5,7 @@ import atexit
 import errno
 import functools
 import gc
+import hashlib
 import multiprocessing
 import os
 import re
@@ -39,6 +40,8 @@ _TABLE = "manifold_shap.data.TableFile"
 _INTERRUPTED, _TERMINATED = 130, 143
 # Seconds after which Ctrl-C comes again, where it was swallowed.
 _SOON = 0.05
+# Bytes, of 255 that most disks take: names beside the directory have more in them.
+_LONGEST_NAME = 180
 # How often a thread looks whether the others are done before it sleeps: some microseconds.
 _SPINS = "1000"
 
@@ -73,13 +76,19 @@ def _sweep_dir(runs_dir: Any, data: Any, value_function: Any) -> str:
     return str(home(runs_dir, data) / f"{name}-sweep")
 
 
+def _job_name(settings: str) -> str:
+    """A name for the directory of a job of a sweep: its settings, or as many as a name can hold."""
+    name = re.sub(r"[/\\]", "_", settings).encode()
+    if len(name) <= _LONGEST_NAME:
+        return name.decode()
+    return f"{name[:_LONGEST_NAME].decode(errors='ignore')}-{hashlib.sha256(name).hexdigest()[:8]}"
+
+
 OmegaConf.register_new_resolver(
     "stem", lambda path: Path(str(path).removesuffix(".gz")).stem, replace=True
 )
 OmegaConf.register_new_resolver("sweep_dir", _sweep_dir, replace=True)
-OmegaConf.register_new_resolver(
-    "without_slashes", lambda text: re.sub(r"[/\\]", "_", text), replace=True
-)
+OmegaConf.register_new_resolver("job_name", _job_name, replace=True)
 
 
 def choices(group: str) -> list[str]:
@@ -322,15 +331,16 @@ def _read_first(cfg: Any) -> None:
 
 @command("train")
 def main_train(cfg: Any) -> float:
-    """`train.py`: the test MSE is what a sweeper minimises."""
+    """`train.py`: the MSE on validation rows is what a sweeper minimises."""
     job = HydraConfig.get()
     sweep = Path(job.runtime.output_dir) if job.mode == RunMode.MULTIRUN else None
     with reported() as given:
         _read_first(cfg)
         # Here, so that --help and a misspelled setting need not wait for it.
-        from manifold_shap.cli.train import train
+        from manifold_shap.cli.train import OBJECTIVE, train
 
-        return train(cfg, sweep, given)["mse"]
+        metrics = train(cfg, sweep, given)
+        return metrics["mse" if sweep is None else OBJECTIVE]
 
 
 @command("explain")

@@ -1,6 +1,7 @@
 """Trains a classifier and a value function into a run directory, or reuses what is there."""
 
 import os
+import shutil
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -10,7 +11,9 @@ from typing import Any
 
 from hydra.errors import InstantiationException
 from hydra.utils import instantiate
+from jaxtyping import Bool
 from omegaconf import OmegaConf
+from torch import Tensor
 
 from manifold_shap import plots
 from manifold_shap._messages import check_flag
@@ -18,8 +21,10 @@ from manifold_shap._stored import sample_of
 from manifold_shap.amortized.fit import fit_amortized
 from manifold_shap.cli import CONF, registry, report
 from manifold_shap.cli.directory import (
+    AMORTIZED_LOGS,
     BEST,
     CURVE,
+    LOGS,
     METRICS,
     PLOTS,
     STORE,
@@ -34,13 +39,15 @@ from manifold_shap.cli.model import model_of, quality_of
 from manifold_shap.cli.registry import Source
 from manifold_shap.cli.run import Run
 from manifold_shap.estimators import auto_shapley
-from manifold_shap.io.files import digest, remove
+from manifold_shap.io.files import digest, remove, swap_in
 from manifold_shap.metrics import errors_by_law, mean_squared_error, shapley_pairs
 from manifold_shap.surrogate.fit import load_surrogate
 from manifold_shap.surrogate.value import SurrogateValue
 from manifold_shap.values import ValueFunction
 
 Settings = Mapping[str, Any]
+# Among the metrics of a job of a sweep, what is to be made small.
+OBJECTIVE = "mse_validation"
 # Draws behind the figure off the manifold.
 _DRAWS = 64
 # Test pairs of each law of coalitions.
@@ -146,6 +153,9 @@ def _train_value(run: Run, recipe: Any) -> dict[str, Any]:
             serves = f"the training in {directory.path} serves these settings, too"
             print(f"{name}: {serves}; scored again")
             made = run.made(Source(source.settings, checkpoint), source.space)
+            for logs in (LOGS, AMORTIZED_LOGS):
+                if (directory.path / logs).exists():
+                    shutil.copytree(directory.path / logs, work / logs, dirs_exist_ok=True)
             record: Settings = metrics
         elif source.is_trained:
             if (work / "last.ckpt").exists():
@@ -204,8 +214,7 @@ def _digest(path: Path | None) -> str | None:
 def _evaluate(value: ValueFunction, run: Run, training: Settings, place: Path) -> dict[str, Any]:
     """Score a value function and one off the manifold on the same test pairs, and draw both."""
     data, x = run.data, sample_of(run.data.x_test)
-    counts = value.counts(x) if value.players.by_row else None
-    mask = shapley_pairs(len(x), len(data.players), counts=counts)
+    mask = _pairs(value, x)
     with warnings.catch_warnings():
         # Warnings about the model's outputs were given when `value` was made.
         warnings.simplefilter("ignore")
@@ -225,11 +234,25 @@ def _evaluate(value: ValueFunction, run: Run, training: Settings, place: Path) -
             "off_manifold": asdict(score_off.by_size),
         },
         **_by_law(value, run),
+        **(_of_choices(value, run) if run.is_sweep else {}),
         "hints": report.hints(value, score, off, score_off),
         **quality_of(run),
         "train_seconds": training.get("train_seconds", 0.0),
         "epochs": training.get("epochs", 0),
     }
+
+
+def _pairs(value: ValueFunction, x: Tensor) -> Bool[Tensor, "rows m players"]:
+    """Coalitions of the rows that an error is measured on."""
+    counts = value.counts(x) if value.players.by_row else None
+    return shapley_pairs(len(x), len(value.players), counts=counts)
+
+
+def _of_choices(value: ValueFunction, run: Run) -> dict[str, float]:
+    """The error on validation rows, by which a sweep chooses: test rows are for what is chosen."""
+    x = sample_of(run.data.x_validation)
+    found = mean_squared_error(value, x, _pairs(value, x), progress=run.progress)
+    return {OBJECTIVE: found.mse}
 
 
 def _by_law(value: ValueFunction, run: Run) -> dict[str, Any]:
@@ -303,6 +326,8 @@ def _train_amortized(run: Run, own: Settings, metrics: Settings) -> dict[str, An
         explainer.save(path)
         metrics = others | {"amortized": record}
         write_json(place / METRICS, metrics)
+        if (work / LOGS).exists():
+            remove(swap_in(work / LOGS, place / AMORTIZED_LOGS))
         # Last, so that until then an interruption loses no training.
         remove(work)
     print(

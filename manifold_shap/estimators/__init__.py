@@ -9,7 +9,6 @@ from manifold_shap.estimators.interactions import shapley_interactions
 from manifold_shap.estimators.kernel import kernel_shapley, sample_reuse_shapley
 from manifold_shap.estimators.odd import odd_shapley
 from manifold_shap.estimators.permutation import permutation_shapley
-from manifold_shap.estimators.shapiq_game import to_shapiq
 
 __all__ = [
     "adaptive_shapley",
@@ -23,5 +22,4 @@ __all__ = [
     "permutation_shapley",
     "sample_reuse_shapley",
     "shapley_interactions",
-    "to_shapiq",
 ]

@@ -30,6 +30,7 @@ from manifold_shap._stored import reraise_worker_errors
 from manifold_shap.io.files import load_checkpoint, save_checkpoint
 from manifold_shap.training.batches import Parts
 from manifold_shap.training.devices import broadcast_from_first, on_devices
+from manifold_shap.training.loggers import named_logger
 from manifold_shap.training.shell import Batches, Shell
 from manifold_shap.training.task import Task
 
@@ -50,7 +51,7 @@ def fit(
         The checkpoint that was kept; epochs and seconds, those before an interruption included.
     """
     with _quiet():
-        runner = _runner(directory, options["max_epochs"], [], options)
+        runner = _runner(directory, options["max_epochs"], [], options, task.kind)
     count = _processes_to_start(runner)
     if count == 1:
         return _fit(task, rows, validation, directory, options)
@@ -88,7 +89,8 @@ def _fit(
     shell = Shell(task, about, started, options["progress"])
     batches = Batches(rows, validation, options["batch_size"], options["seed"])
     with _quiet(), reraise_worker_errors(), _translate_errors(directory, options["batch_size"]):
-        runner = _runner(directory, epochs, _callbacks(directory, options), options)
+        callbacks = _callbacks(directory, options)
+        runner = _runner(directory, epochs, callbacks, options, task.kind)
         try:
             resumed = last if before else None
             runner.fit(shell, datamodule=batches, ckpt_path=resumed, weights_only=True)
@@ -174,9 +176,18 @@ def _quiet() -> Iterator[None]:
 
 
 def _runner(
-    directory: Path, epochs: int, callbacks: list[Callback], options: Mapping[str, Any]
+    directory: Path, epochs: int, callbacks: list[Callback], options: Mapping[str, Any], kind: str
 ) -> L.Trainer:
-    own = dict(options["trainer"] or {})
+    given = dict(options["trainer"] or {})
+    own = dict(given)
+    if isinstance(name := own.get("logger"), str):
+        if options["directory"] is None:
+            raise ValueError(
+                f"Expected a `directory` for the curves of trainer={{'logger': {name!r}}} but got "
+                "none; they are written to its folder `logs`."
+            )
+        # An epoch may have fewer steps than Lightning expects between two points of a curve.
+        own |= {"logger": named_logger(name, kind, directory), "log_every_n_steps": 1}
     silent = dict.fromkeys(("logger", "enable_model_summary", "enable_progress_bar"), False)
     usual = {"callbacks": callbacks, "default_root_dir": directory, "max_epochs": epochs}
     try:
@@ -186,7 +197,7 @@ def _runner(
     except (MisconfigurationException, ImportError, RuntimeError, ValueError, TypeError) as error:
         raise ValueError(
             "Expected `trainer` settings that Lightning and this machine can run but got "
-            f"{own}: {error}"
+            f"{given}: {error}"
         ) from error
     if type(runner.strategy.checkpoint_io) is TorchCheckpointIO:
         runner.strategy.checkpoint_io = _WholeFiles()

@@ -71,7 +71,9 @@ class Shell(L.LightningModule):
         # Lightning takes the mean over processes; their parts of a batch may differ by a row.
         loss = loss * (own * self.trainer.world_size / every)
         if batch_idx % _EVERY == 0:
-            self._check_finite(self.trainer.strategy.reduce(loss.detach()), "training")
+            found = self._finite(self.trainer.strategy.reduce(loss.detach()), "training")
+            for logger in self.loggers:
+                logger.log_metrics({"training": found}, self.global_step)
         return loss
 
     def on_train_batch_end(self, *_: Any) -> None:
@@ -96,7 +98,7 @@ class Shell(L.LightningModule):
         strategy = self.trainer.strategy
         every = strategy.reduce(torch.tensor(len(losses), device=self.device), reduce_op="sum")
         validation = strategy.reduce(mean * (len(losses) / every), reduce_op="sum")
-        self._check_finite(validation, "validation")
+        self._finite(validation, "validation")
         self.log("validation", validation, sync_dist=True)
         shown = {"epoch": self.current_epoch + 1, "validation": f"{validation:.4g}"}
         self.bar.set_postfix(shown, refresh=False)
@@ -143,7 +145,7 @@ class Shell(L.LightningModule):
             seed = int(np.random.SeedSequence([seed, self.global_rank]).generate_state(1)[0])
         return torch.Generator(self.device).manual_seed(seed)
 
-    def _check_finite(self, loss: Tensor, part: str) -> None:
+    def _finite(self, loss: Tensor, part: str) -> float:
         found = loss.item()
         if not math.isfinite(found):
             rate = self.task.settings["learning_rate"]
@@ -153,6 +155,7 @@ class Shell(L.LightningModule):
                 f"Choose a smaller `learning_rate` (it is {rate:g}), or clip gradients by "
                 "trainer={'gradient_clip_val': 1.0}."
             )
+        return found
 
 
 def _counts(batches: Any, number: int) -> tuple[int, int]:

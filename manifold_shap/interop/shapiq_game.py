@@ -7,6 +7,7 @@ import torch
 
 from manifold_shap._checks import check_seed
 from manifold_shap.estimators.evaluator import Evaluator
+from manifold_shap.interop.shapiq_values import imported
 from manifold_shap.values.selected import output_position
 from manifold_shap.values.wrapped import as_value_function
 
@@ -42,12 +43,7 @@ def to_shapiq(
         ImportError: shapiq is not installed.
         ValueError: not one row, or no such output.
     """
-    try:
-        import shapiq
-    except ImportError as error:
-        raise ImportError(
-            "to_shapiq needs the package shapiq: pip install 'manifold_shap[shapiq]'."
-        ) from error
+    base_class: Any = imported("to_shapiq").Game
     value, seed = as_value_function(value, x), check_seed(seed)
     chosen = value.outputs[output_position("output", output, value.outputs)]
     game = Evaluator(value.select([chosen]), x, batch_size, progress=False)
@@ -58,7 +54,7 @@ def to_shapiq(
         )
     keys, (base, prediction) = game.keys(seed)[:, None], (game.base[0, 0], game.prediction[0, 0])
 
-    class RowGame(shapiq.Game):
+    class RowGame(base_class):
         def value_function(self, coalitions: np.ndarray) -> np.ndarray:
             mask = torch.tensor(np.array(coalitions, dtype=bool), device=game.device)
             size = mask.sum(1)

@@ -1,0 +1,169 @@
+"""Gives estimators of Shapley values the interface of captum's attribution methods."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from manifold_shap._checks import check_whole
+from manifold_shap._messages import check_flag
+from manifold_shap.estimators import auto_shapley
+from manifold_shap.estimators.audited import accepted
+from manifold_shap.explanation import Explanation
+from manifold_shap.interop.elements import by_element
+from manifold_shap.segmentation import label_maps
+from manifold_shap.values.base import ValueFunction
+from manifold_shap.values.wrapped import as_value_function
+
+Inputs = TypeVar("Inputs", Tensor, tuple[Tensor, ...])
+# A class for all rows, or one for each.
+Target = int | Tensor | Sequence[int] | tuple[int, ...] | Sequence[tuple[int, ...]] | None
+
+
+class CaptumAttribution:
+    """An estimator of Shapley values with the `attribute` of captum's attribution methods.
+
+    It takes the place of `captum.attr.ShapleyValueSampling(model)` and the like in code that is
+    written for them: `attribute(inputs, target=..., feature_mask=...)` returns values of the shape
+    of `inputs`. The value function knows the model and what stands for absent features, so that
+    there are no `baselines`; captum is not needed.
+
+        >>> import manifold_shap as ms
+        >>> model, x = torch.nn.Linear(3, 2), torch.tensor([[1.0, 2.0, -1.0]])
+        >>> value = ms.imputed_value(model, ms.BaselineImputer(torch.zeros(3)), "identity")
+        >>> found = CaptumAttribution(value).attribute(x, target=1)
+        >>> torch.allclose(found, x * model.weight[1])
+        True
+
+    Args:
+        value: a `ValueFunction`, or a callable; see `as_value_function`.
+        estimator: `auto_shapley` or another one, with its settings as in
+            `partial(ms.permutation_shapley, permutations=64)`.
+    """
+
+    def __init__(self, value: Any, estimator: Callable[..., Explanation] = auto_shapley) -> None:
+        self.value, self.estimator = value, estimator
+
+    def attribute(
+        self,
+        inputs: Inputs,
+        *,
+        target: Target = None,
+        feature_mask: Tensor | tuple[Tensor, ...] | None = None,
+        show_progress: bool = False,
+    ) -> Inputs:
+        """For every element of the inputs the Shapley value of its player for the target class.
+
+        Elements of one player, such as those of a superpixel, have all of its value each, as in
+        captum; padding has zero.
+
+        Args:
+            inputs: rows `[batch, *event]`, or a tuple of one such tensor.
+            target: position of the output, as a number, a tensor of one or a tuple of one; for
+                each row its own as a list or a tensor `[batch]`, or a list of tuples. It may be
+                left out where there is one output.
+            feature_mask: whole numbers; elements of equal numbers are one player. It has the shape
+                of `inputs`, or one that is broadcast to it: with one row, the same players serve
+                all rows.
+            show_progress: whether a bar is shown.
+
+        Returns:
+            Values of the shape of `inputs` and where these are, in a tuple if they came in one.
+
+        Raises:
+            TypeError: numbers that are not whole, or inputs that are no tensor.
+            ValueError: several tensors of inputs, a target that is missing or that there is not, or
+                a mask that does not fit the inputs or the players.
+        """
+        x = _only("inputs", inputs).detach()
+        value = as_value_function(self.value, x)
+        chosen = _targets(target, len(x), len(value.outputs))
+        if feature_mask is not None:
+            value = _grouped(value, x, _only("feature_mask", feature_mask))
+        value, chosen = _of_targets(value, chosen)
+        shown = None if check_flag("show_progress", show_progress) else False
+        explanation = self.estimator(value, x, **accepted(self.estimator, {"progress": shown}))
+        phi = by_element(explanation, shared=False).movedim(-1, 1)
+        found = phi[torch.arange(len(x)), chosen].to(x.device)
+        return (found,) if isinstance(inputs, tuple) else found
+
+    def __repr__(self) -> str:
+        made = self.estimator.func if isinstance(self.estimator, partial) else self.estimator
+        return f"CaptumAttribution({self.value!r:.100}, {getattr(made, '__name__', made)})"
+
+
+def _only(name: str, given: Any) -> Tensor:
+    """The tensor that is given, alone or in a tuple.
+
+    Raises:
+        TypeError, ValueError: it is none, or one of several.
+    """
+    if isinstance(given, tuple):
+        if len(given) != 1:
+            raise ValueError(
+                f"Expected one tensor in `{name}` but got {len(given)}; rows of a value function "
+                "are one tensor: join several by torch.cat, and take them apart in the model."
+            )
+        (given,) = given
+    if not isinstance(given, Tensor):
+        raise TypeError(f"Expected `{name}` to be a tensor but got {type(given).__name__}.")
+    return given
+
+
+def _targets(target: Target, rows: int, outputs: int) -> Int64[Tensor, " rows"]:
+    """The output of each row, by position."""
+    if target is None:
+        if outputs > 1:
+            raise ValueError(
+                f"Expected `target`, one of {outputs} outputs by its position, but got none."
+            )
+        target = 0
+    given: Any = target.tolist() if isinstance(target, Tensor) else target
+    if not isinstance(given, list):
+        given = [given]
+    numbers = [
+        check_whole("target", each[0] if _is_one(each) else each, -outputs, outputs - 1) % outputs
+        for each in given
+    ]
+    if len(numbers) not in (1, rows):
+        raise ValueError(
+            f"Expected `target` to be one output or a list of {rows}, one for each row, but got "
+            f"{len(numbers)}."
+        )
+    return torch.tensor(numbers).expand(rows)
+
+
+def _is_one(entry: Any) -> bool:
+    return isinstance(entry, tuple | list) and len(entry) == 1
+
+
+def _of_targets(
+    value: ValueFunction, chosen: Int64[Tensor, " rows"]
+) -> tuple[ValueFunction, Int64[Tensor, " rows"]]:
+    """The value function of the targets alone, where it can be had, and their positions in it."""
+    some, places = chosen.unique(return_inverse=True)
+    if len(some) == len(value.outputs) or value.space.partition(value.classes) is not None:
+        return value, chosen
+    return value.select([value.outputs[k] for k in some.tolist()]), places
+
+
+def _grouped(value: ValueFunction, x: Float[Tensor, "rows *event"], mask: Tensor) -> ValueFunction:
+    """The value function with the parts of a mask as players, of each row its own or of all."""
+    if mask.is_floating_point() or mask.dtype == torch.bool:
+        raise TypeError(f"Expected `feature_mask` to hold whole numbers but got {mask.dtype}.")
+    try:
+        labels = mask.expand(x.shape)
+    except RuntimeError as error:
+        raise ValueError(
+            f"Expected `feature_mask` of shape {tuple(x.shape)}, or one that is broadcast to it, "
+            f"but got {tuple(mask.shape)}."
+        ) from error
+    # Numbers may have gaps, which label maps may not.
+    if mask.ndim < x.ndim or len(mask) == 1:
+        return value.grouped(labels[0].unique(return_inverse=True)[1])
+    each = [row.unique(return_inverse=True)[1] for row in labels]
+    maps = torch.stack(each)
+    return value.grouped(label_maps(x, maps), int(maps.max()) + 1)

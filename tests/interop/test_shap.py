@@ -1,0 +1,244 @@
+"""What shap is given, and each of its plots of it."""
+
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch import Tensor
+
+import manifold_shap as ms
+from tests.examples import Padded, Ragged, table, uniform
+
+ROWS = 40
+DATES = pd.date_range("2024-01-01", periods=ROWS)
+
+
+@pytest.fixture
+def shap() -> Any:
+    return pytest.importorskip("shap")
+
+
+@pytest.fixture(autouse=True)
+def _closed() -> Iterator[None]:
+    yield
+    plt.close("all")
+
+
+@cache
+def people() -> tuple[ms.ValueFunction, pd.DataFrame]:
+    """Numbers, text with missing cells, and dates; two classes."""
+    draw = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "age": draw.integers(20, 70, ROWS).astype(float),
+            "height": draw.normal(1.7, 0.1, ROWS),
+            "colour": draw.choice(["red", "grün", None], ROWS),
+            "day": DATES,
+        }
+    )
+    codebook = ms.Codebook.fit(frame)
+
+    def model(rows: pd.DataFrame) -> np.ndarray:
+        red = (rows["colour"] == "red").to_numpy()
+        score = rows["age"].to_numpy() / 50 + rows["height"].to_numpy() + red * 0.5 - 2.5
+        return np.stack([1 / (1 + np.exp(score)), 1 / (1 + np.exp(-score))], 1)
+
+    imputer = ms.table_imputer(ms.MarginalImputer, codebook, frame)
+    return ms.imputed_value(ms.as_model(model, codebook), imputer), frame
+
+
+@cache
+def explained(groups: bool = False) -> ms.Explanation:
+    value, frame = people()
+    if groups:
+        value = value.grouped({"size": ["age", "height"], "look": ["colour", "day"]})
+    return ms.exact_shapley(value, frame, progress=False)
+
+
+def test_columns_are_numbers_or_text(shap: Any) -> None:
+    data, (_, frame) = explained().to_shap().data, people()
+    assert data.shape == (ROWS, 4)
+    np.testing.assert_allclose(data[:, 0].astype(float), frame["age"])
+    assert data[:, 2].tolist() == frame["colour"].fillna("missing").tolist()
+    assert data[:, 3].tolist() == [day.date().isoformat() for day in DATES]
+
+
+def test_groups_have_the_values_of_all_their_columns(shap: Any) -> None:
+    theirs = explained(groups=True).to_shap()
+    assert theirs.feature_names == ["size", "look"]
+    row = people()[1].iloc[3]
+    assert theirs.data[3, 0] == f"age = {row['age']:.0f}, height = {row['height']:.4g}"
+    assert theirs.data[3, 1] == f"colour = {row['colour'] or 'missing'}, day = 2024-01-04"
+
+
+def test_numbers_stay_an_array_of_numbers(shap: Any) -> None:
+    theirs = ms.exact_shapley(table(3), uniform(4, 3)).to_shap()
+    assert theirs.data.dtype == np.float32
+    np.testing.assert_array_equal(theirs.data, uniform(4, 3).numpy())
+
+
+def test_an_output_is_chosen_by_its_name(shap: Any) -> None:
+    explanation = explained()
+    one = explanation.to_shap()[:, :, "1"]
+    np.testing.assert_array_equal(one.values, explanation.phi[..., 1])
+    np.testing.assert_array_equal(one.base_values, explanation.base[..., 1])
+
+
+PLOTS: dict[str, Callable[[Any, Any], Any]] = {
+    "bar": lambda plots, e: plots.bar(e, show=False),
+    "bar of a row": lambda plots, e: plots.bar(e[0], show=False),
+    "beeswarm": lambda plots, e: plots.beeswarm(e, show=False),
+    "waterfall": lambda plots, e: plots.waterfall(e[0], show=False),
+    "heatmap": lambda plots, e: plots.heatmap(e, show=False),
+    "scatter": lambda plots, e: plots.scatter(e[:, 0], show=False),
+    "violin": lambda plots, e: plots.violin(e.values, feature_names=e.feature_names, show=False),
+    "decision": lambda plots, e: plots.decision(
+        e.base_values[0], e.values, feature_names=e.feature_names, show=False
+    ),
+    "force": lambda plots, e: plots.force(e[0], matplotlib=True, show=False),
+    "group_difference": lambda plots, e: plots.group_difference(
+        e.values, np.arange(len(e.values)) % 2 > 0, feature_names=e.feature_names, show=False
+    ),
+}
+
+
+@pytest.mark.parametrize("groups", [False, True], ids=["columns", "groups"])
+@pytest.mark.parametrize("name", PLOTS)
+@pytest.mark.filterwarnings("ignore")  # Of the plots of shap, under newer versions of others.
+def test_each_plot_draws_the_players(shap: Any, name: str, groups: bool) -> None:
+    explanation = explained(groups)
+    PLOTS[name](shap.plots, explanation.to_shap()[:, :, "1"])
+    figure = plt.gcf()
+    figure.canvas.draw()
+    told = " ".join(
+        text.get_text()
+        for axes in figure.axes
+        for text in (
+            *axes.get_xticklabels(),
+            *axes.get_yticklabels(),
+            *axes.texts,
+            axes.xaxis.label,
+        )
+    )
+    drawn = explanation.players.names[:1] if name == "scatter" else explanation.players.names
+    # A force plot leaves out players that hardly matter.
+    drawn = drawn[:1] if name == "force" else drawn
+    assert all(player in told for player in drawn), told
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_scatter_plot_is_coloured_by_another_player(shap: Any) -> None:
+    one = explained().to_shap()[:, :, "1"]
+    shap.plots.scatter(one[:, "age"], color=one[:, "height"], show=False)
+    bars = [image.colorbar for axes in plt.gcf().axes for image in axes.collections]
+    assert "height" in [bar.ax.yaxis.label.get_text() for bar in bars if bar is not None]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["bar", "beeswarm", "waterfall", "heatmap", "violin", "decision"])
+def test_players_without_values_are_drawn(shap: Any, name: str) -> None:
+    theirs = patches()[1].to_shap()[:, :, "0"]
+    assert theirs.data is None
+    PLOTS[name](shap.plots, theirs)
+    assert plt.gcf().axes
+
+
+@cache
+def patches() -> tuple[Tensor, ms.Explanation]:
+    """Pictures of two channels, 4 high and 6 wide, in patches of 2, whose sums are explained."""
+    x, players = uniform(3, 48).reshape(3, 2, 4, 6), ms.Players.patches((2, 4, 6), 2)
+
+    def value(x: Tensor, mask: Tensor) -> Tensor:
+        total = (x[:, None] * players.expand(mask)).flatten(2).sum(-1, keepdim=True)
+        return total * torch.tensor([1.0, -1.0])
+
+    return x, ms.exact_shapley(ms.as_value_function(value, x, players), x, progress=False)
+
+
+def test_elements_share_the_value_of_their_player(shap: Any) -> None:
+    x, explanation = patches()
+    theirs = explanation.to_shap(elements=True)
+    assert theirs.values.shape == (3, 4, 6, 2, 2)
+    np.testing.assert_array_equal(theirs.data, x.movedim(1, -1))
+    np.testing.assert_allclose(
+        theirs.values.sum((1, 2, 3)) + theirs.base_values, explanation.prediction, rtol=1e-4
+    )
+    mean = x[0, :, :2, :2].mean()
+    np.testing.assert_allclose(theirs.values[0, :2, :2, :, 0], mean, rtol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_pictures_are_drawn(shap: Any) -> None:
+    _, explanation = patches()
+    grey = explanation.to_shap(elements=True)
+    shap.plots.image(grey.values[..., 0], grey.data.mean(-1), show=False)
+    maps = [image for axes in plt.gcf().axes for image in axes.get_images()]
+    # The picture, and over a grey copy the values of both channels together.
+    shown = np.asarray(maps[2].get_array())
+    np.testing.assert_allclose(shown, grey.values[0, ..., 0].sum(-1), rtol=1e-4)
+
+
+def test_words_are_drawn_on_their_values(shap: Any) -> None:
+    pytest.importorskip("IPython")
+    x = Padded.some_rows()
+    explanation = ms.exact_shapley(Padded(), x)
+    words = [[f"word{k}", *("and" for _ in range(5))] for k in range(len(x))]
+    theirs = explanation.to_shap(data=words)
+    assert [len(row) for row in theirs.values] == [3, 1, 6, 3, 2]
+    assert [len(row) for row in theirs.data] == [3, 1, 6, 3, 2]
+    html = shap.plots.text(theirs[2][:, "tanh"], display=False)
+    assert "word2" in html
+    assert html.count("and") >= 5
+
+
+def test_rows_have_the_players_that_they_have(shap: Any) -> None:
+    explanation = ms.exact_shapley(Ragged(), Ragged.some_rows())
+    theirs = explanation.to_shap()
+    for row, count in enumerate((3, 1, 4, 3, 2)):
+        assert theirs.values[row].shape == theirs.error_std[row].shape == (count, 2)
+        assert np.isfinite(theirs.values[row]).all()
+        assert len(theirs.feature_names[row]) == count
+    assert [len(row) for row in theirs.data] == [3, 1, 4, 3, 2]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        shap.plots.waterfall(theirs[0][:, 0], show=False)
+    assert plt.gcf().axes
+
+
+def test_data_stands_for_features(shap: Any) -> None:
+    words = [["a", "b", "c"], ["d", "e", "f"]]
+    theirs = ms.exact_shapley(table(3), uniform(2, 3)).to_shap(data=words)
+    assert theirs.data.tolist() == words
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"data": [["a", "b", "c"]]}, "`data` of 2 rows"),
+        ({"data": [["a", "b"]] * 2}, r"3 players in every row but got shape \(2, 2\)"),
+        ({"data": [["a", "b", "c"]] * 2, "elements": True}, "or `elements=True`"),
+    ],
+)
+def test_bad_input(shap: Any, settings: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        ms.exact_shapley(table(3), uniform(2, 3)).to_shap(**settings)
+
+
+def test_bad_words(shap: Any) -> None:
+    explanation = ms.exact_shapley(Padded(), Padded.some_rows())
+    with pytest.raises(ValueError, match="row 2 has 3 for 6 players"):
+        explanation.to_shap(data=[["a", "b", "c"]] * 5)
+
+
+def test_without_shap(monkeypatch: pytest.MonkeyPatch) -> None:
+    explanation = ms.exact_shapley(table(3), uniform(2, 3))
+    monkeypatch.setitem(sys.modules, "shap", None)
+    with pytest.raises(ImportError, match=r"pip install 'manifold_shap\[shap\]'"):
+        explanation.to_shap()

@@ -1,0 +1,129 @@
+"""Shapley values and interactions as shapiq's, and its plots of them."""
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import torch
+
+import manifold_shap as ms
+from tests.examples import Ragged, table, uniform
+
+
+@pytest.fixture(autouse=True)
+def _closed() -> Iterator[None]:
+    yield
+    plt.close("all")
+
+
+@pytest.fixture
+def shapiq() -> Any:
+    return pytest.importorskip("shapiq")
+
+
+def test_shapley_values_are_those_of_its_own_computation(shapiq: Any) -> None:
+    x = uniform(3, 5)
+    ours = ms.exact_shapley(table(5), x).to_shapiq(-1, "1")
+    theirs = ms.to_shapiq(table(5), x[2:], output="1").exact_values("SV", 1)
+    np.testing.assert_allclose(
+        ours.get_n_order_values(1), theirs.get_n_order_values(1), rtol=1e-4, atol=1e-5
+    )
+    assert ours.index == theirs.index == "SV"
+    assert (ours.n_players, ours.min_order, ours.max_order) == (5, 0, 1)
+    assert ours.baseline_value == pytest.approx(theirs.baseline_value, abs=1e-5)
+    assert not ours.estimated
+
+
+@pytest.mark.parametrize("index", ["SII", "k-SII"])
+def test_interactions_are_those_of_its_own_computation(shapiq: Any, index: str) -> None:
+    x = uniform(2, 5)
+    ours = ms.shapley_interactions(table(5), x, index=index).to_shapiq(1, 0)
+    theirs = ms.to_shapiq(table(5), x[1:], output=0).exact_values(index, 2)
+    assert ours.index == theirs.index == index
+    for order in (1, 2):
+        np.testing.assert_allclose(
+            ours.get_n_order_values(order),
+            theirs.get_n_order_values(order),
+            rtol=1e-4,
+            atol=1e-5,
+        )
+
+
+def test_all_parts_sum_to_the_prediction(shapiq: Any) -> None:
+    x = uniform(1, 5)
+    found = ms.shapley_interactions(table(5), x, index="k-SII")
+    total = sum(found.to_shapiq(0, 1).dict_values.values())
+    assert total == pytest.approx(found.shapley.prediction[0, 1].item(), abs=1e-5)
+
+
+def test_what_is_sampled_is_called_estimated(shapiq: Any) -> None:
+    sampled = ms.permutation_shapley(table(6), uniform(1, 6), permutations=8)
+    assert sampled.to_shapiq(0, 0).estimated
+    assert sampled.to_shapiq(0, 0).estimation_budget == sampled.made_by["evaluations"]
+
+
+def test_players_are_those_of_the_row(shapiq: Any) -> None:
+    explanation = ms.exact_shapley(Ragged(), Ragged.some_rows())
+    counts = [explanation.to_shapiq(row, "tanh").n_players for row in range(5)]
+    assert counts == [3, 1, 4, 3, 2]
+    pairs = ms.shapley_interactions(Ragged(), Ragged.some_rows())
+    assert [pairs.to_shapiq(row, "tanh").n_players for row in range(5)] == counts
+
+
+@pytest.mark.parametrize(
+    ("draw", "axes"),
+    [
+        (lambda values, names: values.plot_waterfall(names, show=False), 1),
+        (lambda values, names: values.plot_force(names, show=False), 1),
+        (lambda values, names: values.plot_network(feature_names=names, show=False), 1),
+        (lambda values, names: values.plot_si_graph(feature_names=names, show=False), 1),
+        (lambda values, names: values.plot_stacked_bar(feature_names=names, show=False), 1),
+        (lambda values, names: values.plot_upset(feature_names=names, show=False), 2),
+    ],
+    ids=["waterfall", "force", "network", "si_graph", "stacked_bar", "upset"],
+)
+@pytest.mark.filterwarnings("ignore")  # Of these plots.
+def test_its_plots_draw_interactions(shapiq: Any, draw: Callable[..., Any], axes: int) -> None:
+    found = ms.shapley_interactions(table(4), uniform(1, 4), index="k-SII")
+    draw(found.to_shapiq(0, 0), list(found.players.names))
+    drawn = plt.gcf()
+    assert len(drawn.axes) >= axes
+    assert any(each.has_data() or each.texts or each.patches for each in drawn.axes)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_its_plots_draw_shapley_values_of_rows(shapiq: Any) -> None:
+    explanation = ms.exact_shapley(table(4), uniform(3, 4))
+    rows = [explanation.to_shapiq(row, 0) for row in range(3)]
+    names = list(explanation.players.names)
+    rows[0].plot_waterfall(names, show=False)
+    shapiq.bar_plot(rows, feature_names=names, show=False)
+    told = " ".join(text.get_text() for text in plt.gca().get_yticklabels())
+    assert all(name in told for name in names)
+    explanation.to_shapiq(0, 0).plot_sentence(["a", "b", "c", "d"], show=False)
+
+
+def test_bad_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    explanation = ms.exact_shapley(table(3), uniform(2, 3))
+    pairs = ms.shapley_interactions(table(3), uniform(2, 3))
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "shapiq", None)
+        for made, name in ((explanation, "Explanation"), (pairs, "Interactions")):
+            with pytest.raises(ImportError, match=rf"{name}.to_shapiq .*manifold_shap\[shapiq\]"):
+                made.to_shapiq(0, 0)
+    pytest.importorskip("shapiq")
+    for made in (explanation, pairs):
+        with pytest.raises(ValueError, match="`row`"):
+            made.to_shapiq(2, 0)
+        with pytest.raises(ValueError, match="`output`"):
+            made.to_shapiq(0, "no")
+
+
+def test_errors_that_are_not_known_are_not_zero(shapiq: Any) -> None:
+    explanation = ms.exact_shapley(table(3), uniform(1, 3))
+    unknown = torch.full_like(explanation.standard_error, torch.nan)
+    object.__setattr__(explanation, "standard_error", unknown)
+    assert explanation.to_shapiq(0, 0).estimated

@@ -24,6 +24,7 @@ DATA = {
     "seven_ways": "bike",
     "suppressed": "census",
     "table1": "drug",
+    "two_forests": "bike",
 }
 FOLDER = os.environ.get("MANIFOLD_SHAP_DATA")
 PICTURE = "image/png"

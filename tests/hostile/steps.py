@@ -43,7 +43,9 @@ def watched(
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
         if ended or not _is_change(event, arguments, place):
             return
-        steps.append(f"{event} {Path(os.fsdecode(arguments[0])).name}")
+        # Of a rename, what it is called then.
+        path = arguments[1 if event == "os.rename" else 0]
+        steps.append(f"{event} {Path(os.fsdecode(path)).name}")
         if step is None or len(steps) <= step:
             return
         if how == "full" and event in _TAKES_SPACE:
@@ -81,9 +83,8 @@ def steps_of(own: Campaign, what: str) -> list[str]:
 
 
 def is_set_aside(step: str) -> bool:
-    """Whether it renames something that had its own name."""
-    event, _, name = step.partition(" ")
-    return event == "os.rename" and not name.startswith(".")
+    """Whether it makes room for what is about to come to a path."""
+    return step.startswith("os.rename ") and step.endswith(".old")
 
 
 def stopped(own: Campaign, what: str, step: int, how: How) -> list[str]:

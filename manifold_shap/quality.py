@@ -107,13 +107,11 @@ def report(chosen: str, scores: Mapping[str, Score], **further: Any) -> Quality:
     ahead = gaps[OFF_MANIFOLD].mean().item()
     warning = ""
     if not ahead > _CLEARLY * spread[OFF_MANIFOLD]:
-        worse = ahead < -_CLEARLY * spread[OFF_MANIFOLD]
-        found = "every value function is worse" if worse else "no value function is clearly better"
         warning = (
-            f"{found} than off the manifold: the error of {chosen!r} "
+            f"no value function is clearly better than off the manifold: the error of {chosen!r} "
             f"is {scores[chosen].debiased:.3g}, there {scores[OFF_MANIFOLD].debiased:.3g} "
             f"(difference {ahead:.2g}, standard error {spread[OFF_MANIFOLD]:.2g}); features may "
-            "be independent, or the rows too few; other `candidates` may do better"
+            "be independent, or the rows too few"
         )
     mse = {name: score.debiased for name, score in scores.items()}
     return Quality(chosen, mse, spread, rows, warning=warning, **further)

@@ -197,7 +197,7 @@ def table_of(kind: str, frame: pd.DataFrame) -> Any:
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "array"])
 @pytest.mark.parametrize("name", KINDS)
-@pytest.mark.filterwarnings("ignore:Of the candidates (no|every) value function is")
+@pytest.mark.filterwarnings("ignore:Of the candidates no value function is clearly better")
 def test_a_model_and_its_table_need_nothing_else(
     name: str, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -213,6 +213,8 @@ class LocalPlace(Place):
 
     def put(self, write: Write) -> None:
         write_whole(self.path, write)
+        # Else it would be read again, were this removed one day.
+        remove(set_aside(self.path))
 
     def remove(self) -> None:
         remove(self.path)

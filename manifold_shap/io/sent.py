@@ -65,8 +65,6 @@ def _fetched(folder: Place, checksum: str) -> Path:
             "is seen by one process alone, and the results go there, too."
         )
     path = Path(_directory().name, f"{checksum}.ckpt")
-    for earlier in path.parent.iterdir():  # Of calls that have ended.
-        earlier.unlink()
     with content.place.fetched() as files:
         path.write_bytes((files / _FILE).read_bytes())
     return path

@@ -10,7 +10,7 @@ import torch
 import zarr
 
 import manifold_shap as ms
-from manifold_shap.io.files import swap_in
+from manifold_shap.io.files import remove, swap_in
 
 ROWS = torch.arange(12.0).reshape(6, 2)
 
@@ -48,6 +48,9 @@ def test_an_explanation_that_was_being_replaced_is_still_read(
     later = ms.exact_shapley(game, ROWS + 1)
     later.save(path)
     assert torch.equal(ms.Explanation.load(path).phi, later.phi)
+    remove(path)
+    with pytest.raises(FileNotFoundError):  # What was replaced long ago does not come back.
+        ms.Explanation.load(path)
 
 
 @pytest.mark.parametrize("resume", [True, False])

@@ -155,7 +155,7 @@ INPUTS = [
         "a model of other columns",
         lambda _: asked(lambda x: x @ torch.ones(5, 2)),
         RuntimeError,
-        "Expected the model to take a tensor of 4 rows but the function '<lambda>' failed with RuntimeError: mm: mat1 and mat2 shapes cannot be multiplied (4x3 and 5x2)",
+        "Expected the model to take a tensor of 4 rows but the function '<lambda>' failed with RuntimeError: ...mat1 and mat2 shapes cannot be multiplied (4x3 and 5x2)",
     ),
     Input(
         "a model whose outputs grow with the rows",
@@ -299,7 +299,7 @@ INPUTS = [
         "an imputer of other columns",
         lambda _: ms.imputed_value(model, ms.MarginalImputer(torch.zeros(3, 5))),
         RuntimeError,
-        "Expected the model to take a tensor of 3 rows but the function 'model' failed with RuntimeError: mm: mat1 and mat2 ... as whole numbers, `x.long()`, or let the model make them: `lambda x: model(x.long())`",
+        "Expected the model to take a tensor of 3 rows but the function 'model' failed with RuntimeError: ...mat1 and mat2 ... as whole numbers, `x.long()`, or let the model make them: `lambda x: model(x.long())`",
     ),
     Input(
         "no player",

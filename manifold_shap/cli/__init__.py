@@ -1,17 +1,13 @@
 """Runs the commands `train` and `explain`: composes settings, words errors, sets exit statuses."""
 
-import _thread
 import atexit
 import errno
 import functools
 import gc
 import hashlib
-import multiprocessing
 import os
 import re
-import signal
 import sys
-import threading
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor
@@ -29,6 +25,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from manifold_shap._messages import check_text, closest
+from manifold_shap.cli.signals import INTERRUPTED, hear_signals
 from manifold_shap.data.findings import TableError
 
 # In a wheel the files of settings lie in the package, in a checkout beside it.
@@ -37,9 +34,6 @@ CONF = next(path for path in (_PACKAGE / "conf", _PACKAGE.parent / "conf") if pa
 # Groups whose settings are arguments of other packages: any more of them can be added.
 _OPEN = ("classifier.", "trainer.")
 _TABLE = "manifold_shap.data.TableFile"
-_INTERRUPTED, _TERMINATED = 130, 143
-# Seconds after which Ctrl-C comes again, where it was swallowed.
-_SOON = 0.05
 # Bytes, of 255 that most disks take: names beside the directory have more in them.
 _LONGEST_NAME = 180
 # How often a thread looks whether the others are done before it sleeps: some microseconds.
@@ -106,8 +100,7 @@ def command(name: str) -> Callable[[Callable[[Any], Any]], Callable[[], None]]:
     def decorate(task: Callable[[Any], Any]) -> Callable[[], None]:
         @functools.wraps(task)
         def main() -> None:
-            signal.signal(signal.SIGTERM, _terminate)
-            _hear_interrupts()
+            hear_signals()
             _share_cores()
             atexit.register(_end_soon)
             # Hydra then raises its errors instead of printing them over several lines.
@@ -133,20 +126,6 @@ def _end_soon() -> None:
         gc.freeze()
 
 
-def _hear_interrupts() -> None:
-    """Interrupt again where Ctrl-C came in a finaliser, whose exceptions Python swallows."""
-    report = sys.unraisablehook
-
-    def hook(unraisable: Any) -> None:
-        if issubclass(unraisable.exc_type, KeyboardInterrupt):
-            # By then the finaliser has ended.
-            threading.Timer(_SOON, _thread.interrupt_main).start()
-        else:
-            report(unraisable)
-
-    sys.unraisablehook = hook
-
-
 def _share_cores() -> None:
     """Let threads that wait for each other sleep soon; before torch is imported, which reads it.
 
@@ -164,7 +143,7 @@ def _exit_if_interrupted(error: BaseException) -> None:
     while cause is not None:
         if isinstance(cause, KeyboardInterrupt):
             print(f"Interrupted. {_one_line(cause)}".strip())
-            sys.exit(_INTERRUPTED)
+            sys.exit(INTERRUPTED)
         cause = cause.__context__
 
 
@@ -300,14 +279,6 @@ def _show_warning(
 def _one_line(message: object) -> str:
     """A message in one line, with flags as they are typed here."""
     return " ".join(str(message).split()).replace("resume=True", "resume=true")
-
-
-def _terminate(*_: Any) -> None:
-    """End this process and those that it started; nothing in between can delay or swallow it."""
-    for child in multiprocessing.active_children():
-        child.kill()
-    sys.stdout.flush()
-    os._exit(_TERMINATED)
 
 
 def _read_first(cfg: Any) -> None:

@@ -170,6 +170,7 @@ def dots(
     names: Mapping[str, str],
     measure: str,
     zero: bool = False,
+    apart: float = 0.0,
 ) -> Figure:
     """Figures with whiskers, a line for each name; the paper's are open diamonds over the others.
 
@@ -178,24 +179,29 @@ def dots(
         names: labels of the lines, by name.
         measure: what the figures are.
         zero: whether axes begin there.
+        apart: distance of the sides on a line, so that none hides another, in lines.
     """
     figure = canvas.laid_out(0.28 * len(names) + 1.2, 1.2 + 2.0 * len(panels))
     grid = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     for axes, (title, sides) in zip(grid, panels.items(), strict=True):
         style.strip(axes, grid="x")
         colours = iter(style.SERIES)
-        for side, found in sides.items():
-            where = [list(names).index(name) for name in found]
+        for k, (side, found) in enumerate(sides.items()):
+            up = apart * (k - (len(sides) - 1) / 2)
+            where = [list(names).index(name) + up for name in found]
             middle, errors = zip(*found.values(), strict=True) if found else ((), ())
             look: dict[str, Any] = {"fmt": "o", "markersize": 4, "elinewidth": 0.8, "label": side}
             if side == "paper":
                 look |= {"fmt": "D", "color": style.INK, "fillstyle": "none", "zorder": 5}
             else:
                 look["color"] = next(colours)
-            axes.errorbar(middle, where, xerr=[error or 0.0 for error in errors], **look)
+            whiskers = [error or 0.0 for error in errors] if any(errors) else None
+            axes.errorbar(middle, where, xerr=whiskers, **look)
         label_axes(axes, title, measure)
         if zero:
             axes.set_xlim(left=0)
+        for line in range(1, len(names)) if apart else ():
+            axes.axhline(line - 0.5, color=style.GRID, linewidth=0.6)
     grid[0].set_yticks(range(len(names)), [style.plain(label) for label in names.values()])
     grid[0].set_ylim(len(names) - 0.5, -0.5)
     handles = dict(

@@ -167,19 +167,30 @@ def figures(found: Found) -> dict[str, Figure]:
     """Fig. 3, of Twonorm if it is among them, and Tables 2 and 3."""
     name = "twonorm" if "twonorm" in found else next(iter(found))
     shares = found[name][NEAREST]["shares"]
-    axes: Any = canvas.one_panel(None, 2.6, grid="y", width=6.5)
+    axes: Any = canvas.one_panel(None, 2.8, grid="y", width=7.0)
     for k, (method, share) in enumerate(shares.items()):
-        where = [m + 0.4 * (k - 0.5) for m in range(len(share))]
-        axes.bar(where, share, 0.36, color=style.SERIES[k], label=method)
+        where = [m + 0.42 * (k - 0.5) for m in range(len(share))]
+        percent = [100 * each for each in share]
+        bars = axes.bar(where, percent, 0.38, color=style.SERIES[k], label=method)
+        small: Any = {"fontsize": style.SMALL, "color": style.INK}
+        axes.bar_label(bars, fmt="%.1f", rotation=90, padding=3, **small)
     axes.set_xticks(range(len(share)), [str(m + 1) for m in range(len(share))])
-    title = "Share in the sum of mean |phi|"
-    label_axes(axes, title, f"variable of {PAPER[name]['label']}, {NEAREST}")
-    axes.legend(ncols=2, **LEGEND)
-    axes.set_ylim(0, 1.25 * max(map(max, shares.values())))
-    titles = ("Evidence: Kendall in a row", "KernelSHAP: Pearson", "KernelSHAP: Kendall")
+    label_axes(axes, "", f"variable of {PAPER[name]['label']} ({NEAREST})",
+               "share of the sum of mean |phi| (%)")  # fmt: skip
+    axes.set_xlim(-0.7, len(share) - 0.3)
+    axes.margins(y=0.15)
+    axes.figure.legend(
+        *axes.get_legend_handles_labels(), loc="outside upper right", ncols=2, **LEGEND
+    )
+    titles = (
+        "Table 2: evidence, Kendall",
+        "Table 3: KernelSHAP, Pearson",
+        "Table 3: KernelSHAP, Kendall",
+    )
     panels: dict[str, dict[str, dict[str, Any]]] = {}
     for measure, title in zip(MEASURES, titles, strict=True):
         sides = {k: {n: of[k][measure] for n, of in found.items()} for k in shown(found)}
         paper = {n: (PAPER[n][measure], None) for n in found}
         panels[title] = {**sides, "paper": paper}
-    return {"": axes.figure, "tables": dots(panels, {n: PAPER[n]["label"] for n in found}, "")}
+    labels = {n: PAPER[n]["label"] for n in found}
+    return {"": axes.figure, "tables": dots(panels, labels, "correlation", apart=0.22)}

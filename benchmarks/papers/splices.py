@@ -36,7 +36,7 @@ def run(
     shares: Sequence[float] = (0.1, 0.25, 0.5, 0.75, 0.9),  # of the pixels that are known
     rows: int = 1000,  # test digits, each with one coalition of each size
     references: int = 10_000,  # training digits, among which the nearest is sought
-    epochs: int | None = 8,  # of the VAE; None: those of the command
+    epochs: int | None = None,  # of the VAE; None: those of the command
     seed: int = 0,  # of everything
 ) -> dict[str, Any]:
     """Completions of one digit; distances and predictions of completions of many."""
@@ -115,7 +115,7 @@ def tables(found: Found) -> list[Table]:
 
 def figures(found: Found) -> dict[str, Figure]:
     """Two rows of completions, and curves over the share of the pixels."""
-    figure = canvas.laid_out(2.5, 6.4)
+    figure = canvas.laid_out(2.35, 6.4)
     grid = figure.subplots(2, SHOWN + 2)
     shown = found["shown"]
     digit, mask = torch.tensor(shown["digit"]), torch.tensor(shown["mask"])
@@ -127,12 +127,15 @@ def figures(found: Found) -> dict[str, Figure]:
             one.imshow(image.reshape(side, side).numpy(), cmap="gray", vmin=0, vmax=1)
             one.set_axis_off()
         axes[0].set_title("digit", **WORDS)
-        axes[1].set_title("coalition", **WORDS)
-        axes[2].set_title(name, loc="left", **WORDS)
+        axes[1].set_title("known half", **WORDS)
+        # Not a title: it runs on over the next picture, for which the layout would make room.
+        above: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
+        axes[2].annotate(f"completed {name}", (0, 1), (0, 6), in_layout=False, **above, **WORDS)
+    canvas.write_below(figure, ["Grey: not known. All five of a row complete the same half."])
     panels = []
-    for label, by in (
-        ("probability of the digit", "certainty"),
-        ("distance from the nearest digit", "distance"),
+    for title, unit, by in (
+        ("Probability of the digit", "probability", "certainty"),
+        ("Distance from the nearest training digit", "root of the pixels that differ", "distance"),
     ):
         # Actual digits have one figure, for all shares.
         points = {
@@ -140,5 +143,5 @@ def figures(found: Found) -> dict[str, Figure]:
             for name, few in found[by].items()
         }
         curves_of = {name: list(pairs) for name, pairs in points.items()}
-        panels.append(Panel("", "share of the pixels known", label, curves_of, log=""))
+        panels.append(Panel(title, "share of the pixels known", unit, curves_of, log=""))
     return {"": figure, "curves": curves(panels)}

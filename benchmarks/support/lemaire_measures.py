@@ -2,7 +2,8 @@
 
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
 import manifold_shap as ms
+from benchmarks.report import spread
 from benchmarks.support.modl import Discretised
 from benchmarks.timing import timed
 
@@ -71,7 +73,7 @@ def compare(bayes: Discretised, rows: int, donors: int, packaged: int, seed: int
     odds = values.prediction[:, 0].numpy()
     tau = kendall_by_row(phi, added)
     tau = tau[~tau.isnan()]
-    spread = tau.std().item()
+    deviation = tau.std().item()
     generator = torch.Generator().manual_seed(seed)
     explained, background = (
         added[torch.randperm(len(added), generator=generator)[:count]] for count in (rows, donors)
@@ -88,8 +90,8 @@ def compare(bayes: Discretised, rows: int, donors: int, packaged: int, seed: int
         "accuracy": float(((odds > 0) == bayes.y).mean()),
         "auc": float(roc_auc_score(bayes.y, odds)),
         "seconds": {"exact": of_exact, "evidence": of_evidence},
-        "tau": (tau.mean().item(), spread / len(tau) ** 0.5),
-        "spread": spread,
+        "tau": (tau.mean().item(), deviation / len(tau) ** 0.5),
+        "spread": deviation,
         "offset": (added.mean(0).abs().sum() / exact.sum()).item(),
         "pearson": _with_error(pearson, exact, kernel, seed),
         "kendall": _with_error(kendall, exact, kernel, seed),
@@ -173,24 +175,12 @@ def _packaged(
     game: AdditiveOdds, x: Tensor, kernel: Tensor, exact: Tensor, seed: int
 ) -> dict[str, float]:
     """The same rows by the package shap."""
-    import shap
 
     def model(added: np.ndarray) -> np.ndarray:
         return special.expit(game.prior + added.sum(1))
 
-    # It warns of more than 100 donors.
-    logging.getLogger("shap").setLevel(logging.ERROR)
-    explainer = shap.KernelExplainer(model, game.donors.numpy())
-    # Its default before version 0.47: variables are selected where coalitions are few of all.
-    few = _coalitions(x.shape[1]) < 0.2 * (2 ** x.shape[1] - 2)
-    settings = {"l1_reg": "aic" if few else False, "silent": True}
-    before = np.random.get_state()  # The global one, which shap draws from.
-    np.random.seed(seed)
-    try:
-        found, seconds = timed(lambda: explainer.shap_values(x.numpy(), **settings))
-    finally:
-        np.random.set_state(before)
-    found, kernel = torch.from_numpy(found), kernel[: len(x)]
+    values, seconds = timed(lambda: by_shap(model, game.donors.numpy(), x.numpy(), seed))
+    found, kernel = torch.from_numpy(values), kernel[: len(x)]
     theirs, ours = found.abs().mean(0), kernel.abs().mean(0)
     return {
         "pearson": pearson(exact, theirs),
@@ -200,3 +190,77 @@ def _packaged(
         "apart": ((found - kernel).norm() / found.norm()).item(),
         "seconds": seconds / len(found),
     }
+
+
+def by_shap(
+    model: Callable[[np.ndarray], np.ndarray],
+    donors: Float[np.ndarray, "donors variables"],
+    x: Float[np.ndarray, "rows variables"],
+    seed: int,
+) -> Float[np.ndarray, "rows variables"]:
+    """Values of rows by KernelSHAP of the package shap, with its defaults before version 0.47."""
+    import shap
+
+    # It warns of more than 100 donors.
+    logging.getLogger("shap").setLevel(logging.ERROR)
+    # Variables are selected where coalitions are few of all.
+    few = _coalitions(x.shape[1]) < 0.2 * (2 ** x.shape[1] - 2)
+    settings = {"l1_reg": "aic" if few else False, "silent": True}
+    before = np.random.get_state()  # The global one, which shap draws from.
+    np.random.seed(seed)
+    try:
+        return shap.KernelExplainer(model, donors).shap_values(x, **settings)
+    finally:
+        np.random.set_state(before)
+
+
+def rows_near(bayes: Discretised, probabilities: Sequence[float], within: float) -> dict[str, Any]:
+    """Of the rows nearest to these probabilities, of all rows near these, and what all obey."""
+    x, weights = bayes.x, bayes.weights
+    explained = ms.naive_bayes_shapley(bayes.model, x, x, weights=weights)
+    phi, odds = explained.phi[..., 0].double(), explained.prediction[:, 0].double()
+    turned = Discretised.of(x, 1 - bayes.y, bayes.names, weights)
+    of_other = ms.naive_bayes_shapley(turned.model, x, x, weights=weights).phi[..., 0]
+    constant = odds - phi.sum(1)
+    gaps = {
+        "mean of a variable's values (Section 3: zero)": phi.mean(0).abs().max(),
+        "log-odds less the sum of values (Eq. 12: a constant)": constant.max() - constant.min(),
+        "values for both classes, added (Section 3: zero)": (phi + of_other).abs().max(),
+    }
+    rows = {}
+    for probability in probabilities:
+        apart = (odds.sigmoid() - probability).abs()
+        # The nearest row itself in any case.
+        near, row = apart <= max(within, apart.min().item()), apart.argmin()
+        shares = phi[near] / phi[near].sum(1, keepdim=True)
+        rows[str(probability)] = {
+            "probability": odds[row].sigmoid(),
+            "phi": phi[row],
+            "near": near.sum(),
+            "phi of near rows": [spread(column.tolist(), of_mean=True) for column in phi[near].T],
+            "shares of near rows": [spread(column.tolist(), of_mean=True) for column in shares.T],
+        }
+    sizes = {"variables": bayes.names, "mean |phi|": phi.abs().mean(0)}
+    return {**sizes, "rows": rows, "gaps": {k: gap / phi.abs().max() for k, gap in gaps.items()}}
+
+
+def rows_asked(bayes: Discretised, sizes: Sequence[int], seed: int) -> dict[str, Any]:
+    """Rows that shap asks of the classifier to explain one row, and seconds, by background."""
+    order = np.random.default_rng(seed).permutation(len(bayes.x))
+    counts: list[int] = []
+
+    def model(rows: np.ndarray) -> np.ndarray:
+        counts.append(len(rows))
+        return bayes.model.predict_proba(rows.astype(np.int64))[:, 1]
+
+    table, seconds = [], []
+    by_shap(model, bayes.x[:2], bayes.x[:1], seed)  # The first time takes longer.
+    for size in sizes:
+        counts.clear()
+        donors, x = bayes.x[order[:size]], bayes.x[order[:1]]
+        seconds.append(timed(partial(by_shap, model, donors, x, seed))[1])
+        # The background and the row itself come first.
+        table.append(sum(counts) - size - 1)
+    exact = timed(lambda: ms.naive_bayes_shapley(bayes.model, bayes.x, bayes.x))[1]
+    of_all = {"rows": len(bayes.x), "variables": bayes.x.shape[1], "exact seconds": exact}
+    return {"sizes": list(sizes), "table": table, "seconds": seconds, **of_all}

@@ -55,7 +55,16 @@ def test_fewer_evaluations_in_small(run: Run, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(fewer_evaluations, "Trained", Small)
     found = run("papers/fewer_evaluations", data=["abalone"], rows=20, orders=4, epochs=1)
     # Here both value functions draw from the same table: one row, and eight.
-    assert all(1 < ratio < 8 for ratio, _ in found["abalone"].values())
+    kinds = (fewer_evaluations.LOCAL, fewer_evaluations.SHARED, fewer_evaluations.GLOBAL)
+    assert all(1 < found["abalone"][kind][0] < 8 for kind in kinds)
+
+
+def test_how_far_features_determine_each_other() -> None:
+    noise = torch.randn(20_000, 3, generator=torch.Generator().manual_seed(0))
+    x = torch.stack((noise[:, 0], noise[:, 0] + noise[:, 1], noise[:, 2]), 1)
+    players = ms.Players.of_elements((3,))
+    # Half of the second feature is the first, which half of the second is; the third is alone.
+    assert fewer_evaluations.determined(x, players) == pytest.approx((0.5 + 0.5 + 0) / 3, abs=0.01)
 
 
 def test_an_outlier_is_wrong_beyond_doubt_by_standard_errors() -> None:

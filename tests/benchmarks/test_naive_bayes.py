@@ -25,6 +25,8 @@ from benchmarks.support.lemaire_measures import (
     kendall,
     kendall_by_row,
     pearson,
+    rows_asked,
+    rows_near,
 )
 from benchmarks.support.modl import cells, equally_frequent, most_probable, most_probable_parts
 from manifold_shap.data import sources
@@ -236,6 +238,45 @@ def test_the_package_shap_gives_what_our_regression_gives() -> None:
     package = compare(equally_frequent(small_table(60), 3), 5, 20, 3, 0)["package"]
     assert package["apart"] < 1e-4
     assert package["pearson"] == pytest.approx(package["ours_pearson"])
+
+
+def test_rows_near_a_probability_and_what_values_obey() -> None:
+    bayes = equally_frequent(small_table(), 3)
+    wanted = (0.9, 0.01, 0.3)
+    found = rows_near(bayes, wanted, within=0.05)
+    odds = ms.naive_bayes_shapley(bayes.model, bayes.x, bayes.x).prediction[:, 0]
+    probability = bayes.model.predict_proba(bayes.x)[:, 1]
+    assert odds.sigmoid().numpy() == pytest.approx(probability, abs=1e-5)
+    for each, one in zip(wanted, found["rows"].values(), strict=True):
+        apart = np.abs(probability - each)
+        assert one["near"] == (apart <= max(0.05, apart.min() + 1e-6)).sum()
+        assert abs(one["probability"] - each) == pytest.approx(apart.min(), abs=1e-5)
+        # Eq. 12: a row's values add up to its log-odds, less the mean of all rows.
+        (row, *_) = np.flatnonzero(apart == apart.min())
+        assert one["phi"].sum() == pytest.approx((odds[row] - odds.mean()).item(), abs=1e-5)
+        assert sum(mean for mean, _ in one["shares of near rows"]) == pytest.approx(1)
+    assert all(gap < 1e-5 for gap in found["gaps"].values())
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_table_of_a_row_has_each_coalition_with_each_example() -> None:
+    pytest.importorskip("shap")
+    found = rows_asked(equally_frequent(small_table(), 3), [10, 40], seed=0)
+    assert found["table"] == [10 * (2**4 - 2), 40 * (2**4 - 2)]
+    assert all(second > 0 for second in found["seconds"])
+    assert (found["rows"], found["variables"]) == (400, 4)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_figures_beside_the_paper(run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("shap")
+    for name in ("adult", "crx"):
+        table(name)
+    found = run("papers/naive_bayes_figures", sizes=[50, 100])
+    assert found["crx"]["table"] == [50 * 2078, 100 * 2078]
+    assert list(found["adult"]["rows"]) == ["0.99", "0.5", "0.01"]
+    plots = {path.name for path in tmp_path.glob("*.png")}
+    assert plots == {"naive_bayes_figures.png", "naive_bayes_figures_table.png"}
 
 
 def test_a_run_beside_the_paper(run: Run, tmp_path: Path) -> None:

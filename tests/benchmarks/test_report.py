@@ -275,6 +275,14 @@ def test_the_papers_dots_lie_on_top_and_have_whiskers_of_their_errors() -> None:
     assert [tick.get_text() for tick in axes.get_yticklabels()] == ["A", "B"]
 
 
+def test_dots_that_are_apart_hide_no_other() -> None:
+    same = {"a": (0.5, None), "b": (0.5, None)}
+    sides = {"ours": same, "others": same, "paper": same}
+    axes = plots.dots({"one": sides}, {"a": "A", "b": "B"}, "error", apart=0.25).axes[0]
+    where = [container.lines[0].get_ydata() for container in axes.containers]
+    assert [list(each) for each in where] == [[-0.25, 0.75], [0.0, 1.0], [0.25, 1.25]]
+
+
 def test_bars_of_the_same_players_share_names_and_of_the_same_methods_a_legend() -> None:
     one = {"players": ["a", "b"], "phi": [1.0, -1.0], "standard_error": [0.1, None]}
     both = plots.global_bars({"left": {"m": one}, "right": {"m": one}}, 2.0, (2.0, 2.0))

@@ -29,7 +29,7 @@ def sweep(place: Path, *words: str) -> list[Path]:
     )
     assert done.returncode == 0, done.stderr
     assert {path.name for path in place.iterdir()} == {"runs"}
-    return sorted(path.parent for path in place.glob("runs/iris/surrogate-sweep/*/metrics.json"))
+    return sorted(path.parent for path in place.glob("runs/iris/*-sweep/*/metrics.json"))
 
 
 def metrics(job: Path) -> dict[str, Any]:
@@ -65,6 +65,25 @@ def test_jobs_of_many_settings_have_names_that_disks_take() -> None:
     assert all(len(name.encode()) < 200 and name.startswith(settings[0]) for name in found)
     made = OmegaConf.create({"typed": "data.path-../a\\b.csv", "name": "${job_name:${typed}}"})
     assert made.name == "data.path-.._a_b.csv"
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "swept"),
+    [
+        ("paper_grid", [], {"learning_rate": [1e-4, 1e-3]}),
+        ("paper_vae_grid", ["beta=0.5", "components=1,2", "latent=2", "learning_rate=1e-3"],
+         {"components": [1, 2]}),
+    ],
+)  # fmt: skip
+def test_a_grid_of_the_paper_runs_and_settings_replace_parts_of_it(
+    name: str, words: list[str], swept: dict[str, list[Any]], tmp_path: Path
+) -> None:
+    jobs = sweep(tmp_path, f"experiment={name}", *(f"value_function.{word}" for word in words))
+    ((setting, choices),) = swept.items()
+    of_jobs = [json.loads((job / "config.json").read_text())["value_function"] for job in jobs]
+    assert sorted(one[setting] for one in of_jobs) == choices
+    assert all(one["hidden"] == [16] and one["schedule"] == "constant" for one in of_jobs)
+    assert len({metrics(job)["mse_validation"] for job in jobs}) == len(choices)
 
 
 @pytest.mark.slow

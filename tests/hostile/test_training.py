@@ -1,22 +1,38 @@
-"""Trainings on two devices are killed, and continued on as many or on another number."""
+"""Trainings are killed or run out of space, and continued on as many devices or another number.
+
+Their rows are in memory, or in a file that is larger than the memory of a process.
+"""
 
 import os
 import signal
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from tests.hostile.processes import Child, started
+from tests.hostile.training import FILE, TRAININGS, write_rows
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not Path("/proc").is_dir(), reason="processes are found by /proc"),
+]
 
 
-def start(place: Path, devices: int, said: str) -> Child:
+def start(name: str, place: Path, devices: int, said: str, *step: str) -> Child:
     place.mkdir(exist_ok=True)
-    words = ["-m", "tests.hostile.training", str(place), str(devices)]
+    words = ["-m", "tests.hostile.training", name, str(place), str(devices), *step]
     return started(words, place / said)
+
+
+def ended(name: str, place: Path, devices: int, said: str) -> dict[str, Any]:
+    """What a training that nothing disturbs any more has learned."""
+    child = start(name, place, devices, said)
+    assert child.wait() == 0, child.said.read_text()
+    return torch.load(place / "trained.pt")
 
 
 def workers(child: Child) -> list[int]:
@@ -44,21 +60,34 @@ def until_mid_training(place: Path, child: Child) -> None:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> torch.Tensor:
-    """What two devices end with that nothing disturbs."""
-    place = tmp_path_factory.mktemp("whole")
-    child = start(place, 2, "said")
-    assert child.wait() == 0, child.said.read_text()
-    return torch.load(place / "line.pt")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Of trainings, beside the file with the rows of some."""
+    place = tmp_path_factory.mktemp("trainings")
+    write_rows(place / FILE)
+    yield place
+    (place / FILE).unlink()
 
 
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="processes are found by /proc")
+@pytest.fixture(scope="module", params=TRAININGS)
+def name(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def whole(name: str, folder: Path) -> dict[int, dict[str, Any]]:
+    """By the number of devices, what a training ends with that nothing disturbs."""
+    return {
+        devices: ended(name, folder / f"{name} {devices}", devices, "said") for devices in (1, 2)
+    }
+
+
 @pytest.mark.parametrize("victim", ["all", "the first", "the second"])
 def test_two_devices_that_are_killed_end_with_the_same_bytes(
-    victim: str, tmp_path: Path, whole: torch.Tensor
+    victim: str, name: str, folder: Path, whole: dict[int, dict[str, Any]]
 ) -> None:
-    child = start(tmp_path, 2, "said")
-    until_mid_training(tmp_path, child)
+    place = folder / f"{name} {victim}"
+    child = start(name, place, 2, "said")
+    until_mid_training(place, child)
     ranks = sorted(workers(child))
     if victim == "all":
         child.send(signal.SIGKILL)
@@ -68,21 +97,41 @@ def test_two_devices_that_are_killed_end_with_the_same_bytes(
         assert child.wait() == 1
         assert "the same call continues from the last" in " ".join(child.said.read_text().split())
     # At once, while others that outlive the one that started them may still be there.
-    again = start(tmp_path, 2, "again")
-    assert again.wait() == 0, again.said.read_text()
-    assert torch.equal(torch.load(tmp_path / "line.pt"), whole)
-    assert sorted(path.name for path in (tmp_path / "fit").iterdir()) == ["best.ckpt", "last.ckpt"]
+    again = ended(name, place, 2, "again")
+    assert torch.equal(again["weights"], whole[2]["weights"])
+    kept = {path.name for path in (place / "fit").iterdir()}
+    assert kept - {"targets.ckpt"} == {"best.ckpt", "last.ckpt"}
 
 
 @pytest.mark.parametrize(("before", "after"), [(2, 1), (1, 2)])
 def test_a_training_is_continued_on_another_number_of_devices(
-    before: int, after: int, tmp_path: Path, whole: torch.Tensor
+    before: int, after: int, name: str, folder: Path, whole: dict[int, dict[str, Any]]
 ) -> None:
-    child = start(tmp_path, before, "said")
-    until_mid_training(tmp_path, child)
+    place = folder / f"{name} {before} {after}"
+    child = start(name, place, before, "said")
+    until_mid_training(place, child)
     child.send(signal.SIGKILL)
     child.wait()
-    again = start(tmp_path, after, "again")
-    assert again.wait() == 0, again.said.read_text()
-    # Sums over the rows of a batch are made in another order.
-    torch.testing.assert_close(torch.load(tmp_path / "line.pt"), whole, rtol=1e-4, atol=1e-5)
+    again = ended(name, place, after, "again")
+    if name == "line":
+        # Sums over the rows of a batch are made in another order.
+        torch.testing.assert_close(again["weights"], whole[2]["weights"], rtol=1e-4, atol=1e-5)
+    else:
+        # Each process draws coalitions of its own.
+        assert again["loss"] == pytest.approx(whole[after]["loss"], rel=0.1)
+
+
+def test_no_space_for_a_checkpoint(
+    name: str, folder: Path, whole: dict[int, dict[str, Any]]
+) -> None:
+    steps = (folder / f"{name} 1.steps").read_text().splitlines()
+    written = [number for number, step in enumerate(steps) if step.endswith(" last.ckpt")]
+    place = folder / f"{name} full"
+    child = start(name, place, 1, "said", str(written[3]))
+    assert child.wait() == 1
+    said = " ".join(child.said.read_text().split())
+    assert "No space left" in said
+    assert "free some space" in said
+    kept = torch.load(place / "fit" / "last.ckpt", weights_only=True)["epoch"]
+    assert kept == 2
+    assert torch.equal(ended(name, place, 1, "again")["weights"], whole[1]["weights"])

@@ -38,7 +38,6 @@ exclude_patterns = [
     "runs",
     "tests",
     "manifold_shap",
-    "docs/gallery/sg_execution_times.rst",
 ]
 extensions = [
     "myst_nb",
@@ -93,5 +92,6 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "download_all_examples": False,
     "min_reported_time": 1e6,
+    "write_computation_times": False,  # they would go beside the README
     "plot_gallery": "True",
 }

@@ -61,3 +61,8 @@ def test_pages_are_all_in_the_navigation() -> None:
     linked = "\n".join(page.read_text() for page in pages)
     alone = [page.stem for page in DOCS.glob("*.md") if page.stem not in linked]
     assert alone == []
+
+
+def test_the_site_leaves_no_page_beside_the_readme() -> None:
+    """The whole checkout is the source of the site, and sphinx-gallery wrote a table there."""
+    assert list(DOCS.parent.glob("*.rst")) == []

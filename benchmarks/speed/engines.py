@@ -2,10 +2,12 @@
 
 A surrogate for the census data is briefly trained; test rows, repeated until there are enough, are
 then explained into zarr stores by workers of one thread each, which are processes of one cluster on
-this machine. They have read the value function before the time starts. Sides alternate; times are
-medians. Then, again and again, one of two workers is killed by SIGKILL after a third of the blocks
-was begun, its nanny starts another one, and all blocks that were begun are counted: those beyond
-the number of blocks were explained twice.
+this machine. They have read the value function before the time starts. Beside them, what the
+machine itself gives: one process and two that explain as many rows in the same blocks, each for
+itself, without an engine or a store. Sides alternate; times are medians. Then, again and again, one
+of two workers is killed by SIGKILL after a third of the blocks was begun, its nanny starts another
+one, and all blocks that were begun are counted: those beyond the number of blocks were explained
+twice.
 """
 
 import os
@@ -13,7 +15,10 @@ import signal
 import statistics
 import tempfile
 import time
+from collections.abc import Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -65,6 +70,7 @@ def run(
     set_num_threads(1)  # Workers compute with as many as this process.
     with (
         tempfile.TemporaryDirectory() as scratch,
+        ProcessPoolExecutor(2, get_context("spawn"), set_num_threads, (1,)) as pool,
         cluster() as machines,
         Client(machines) as client,
     ):
@@ -76,8 +82,10 @@ def run(
                 some = list(client.scheduler_info(n_workers=-1)["workers"])[:workers]
                 seconds, _ = explain("shared", client.get_executor(workers=some))
                 same.append(same_bytes(place / "alone.zarr", place / "shared.zarr"))
+                parts = (value, x.tensor_split(workers), block, pairs)
+                _, unaided = timed(partial(explain_parts, pool, *parts))
                 if repeat >= 0:
-                    runs.append({"workers": workers, "seconds": seconds})
+                    runs.append({"workers": workers, "seconds": seconds, "unaided": unaided})
         for _ in range(kills):
             machines.scale(2)  # Nannies give up a worker that is away for long.
             client.wait_for_workers(2)
@@ -93,6 +101,18 @@ def cluster() -> LocalCluster:
     """Two workers of one thread."""
     few: dict[str, Any] = {"dashboard_address": "127.0.0.1:0", "memory_limit": None}
     return LocalCluster(n_workers=2, threads_per_worker=1, **few)
+
+
+def explain_parts(
+    pool: Executor, value: ms.ValueFunction, parts: Sequence[Tensor], block: int, pairs: int
+) -> None:
+    """Each part by a process of its own, block by block."""
+    list(pool.map(_explain_part, *zip(*((value, x, block, pairs) for x in parts), strict=True)))
+
+
+def _explain_part(value: ms.ValueFunction, x: Tensor, block: int, pairs: int) -> None:
+    for rows in x.split(block):
+        ms.permutation_shapley(value, rows, permutations=2 * pairs, progress=False)
 
 
 def _explain(
@@ -125,14 +145,20 @@ def _explain(
     return seconds, estimator.begun()
 
 
-def median(found: Found, workers: int) -> float:
-    return statistics.median(o["seconds"] for o in found["runs"] if o["workers"] == workers)
+def ratio(found: Found, what: str) -> float:
+    """How many times as fast two are as one."""
+    one, two = (
+        statistics.median(run[what] for run in found["runs"] if run["workers"] == workers)
+        for workers in (1, 2)
+    )
+    return one / two
 
 
 def tables(found: Found) -> list[Table]:
     lost = found["begun_twice"]
     figures = [
-        ["speed, two workers / one", median(found, 1) / median(found, 2)],
+        ["speed, two workers / one", ratio(found, "seconds")],
+        ["speed, two processes / one, without an engine", ratio(found, "unaided")],
         ["kills", len(lost)],
         ["blocks explained twice per kill, most", max(lost, default=0)],
         ["same bytes", found["same_bytes"]],

@@ -308,8 +308,10 @@ def test_engines_in_small(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         "dashboard_address": "127.0.0.1:0",
     }
     monkeypatch.setattr(engines, "cluster", lambda: engines.LocalCluster(**few))
+    monkeypatch.setattr(engines, "ProcessPoolExecutor", lambda *_: ThreadPoolExecutor(2))
     found = run("speed/engines", rows=40, block=8, pairs=1, kills=0)
     assert [one["workers"] for one in found["runs"]] == [1, 2]
+    assert all(one["unaided"] > 0 for one in found["runs"])
     assert found["same_bytes"]
     assert "| kills | 0 |" in (tmp_path / "engines.md").read_text()
 

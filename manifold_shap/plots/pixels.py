@@ -117,7 +117,7 @@ def pixel_maps(
             if overlay:
                 shown[line].draw_pale(axes, overlay)
             axes.add_collection(
-                LineCollection(list(edges), colors="0.3", linewidths=0.5, alpha=0.7)
+                LineCollection(list(edges), colors=style.SOFT, linewidths=0.5, alpha=0.7)
             )
     canvas.colour_bar(foot.figure, limit, largest > limit, label, cax=foot)
     return canvas.finished(Panels(itertools.chain(*cells)))

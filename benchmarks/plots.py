@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import cycle
+from itertools import cycle, islice
 from typing import Any
 
 import numpy as np
@@ -159,11 +159,13 @@ def global_bars(
     for axes, (title, found), names in zip(grid, panels.items(), players, strict=True):
         style.strip(axes, grid="x")
         thickness = 0.8 / len(found)
+        numbers = iter(style.signed([phi for values in found.values() for phi in values["phi"]]))
         for number, (name, values) in enumerate(found.items()):
             where = np.arange(len(names)) + thickness * (number - (len(found) - 1) / 2)
             errors = values["standard_error"]
-            look = {"height": 0.9 * thickness, "color": colours[name]}
-            handles.setdefault(name, bars(axes, where, values["phi"], errors, style.SMALL, **look))
+            look: dict[str, Any] = {"height": 0.9 * thickness, "color": colours[name]}
+            look |= {"size": style.SMALL, "texts": list(islice(numbers, len(names)))}
+            handles.setdefault(name, bars(axes, where, values["phi"], errors, **look))
         shown = axes is grid[0] or not alike
         axes.set_yticks(range(len(names)), [style.plain(name) if shown else "" for name in names])
         axes.invert_yaxis()
@@ -182,6 +184,7 @@ def bars(
     values: Sequence[float],
     errors: Sequence[float] = (),
     size: float = style.TEXT,
+    texts: Sequence[str] = (),
     **look: Any,
 ) -> Any:
     """Level bars with numbers at their ends, whose first is returned; `make_room` comes after all.
@@ -189,13 +192,14 @@ def bars(
     Args:
         errors: standard errors, two of which are a whisker.
         size: of numbers, in points.
+        texts: the numbers; by default the values.
         look: further settings of `barh`.
     """
     whiskers = 2 * np.nan_to_num(np.array(errors or [0.0] * len(values), dtype=float))
     if whiskers.any():
         look |= {"xerr": whiskers, "error_kw": {"elinewidth": 0.8, "ecolor": style.INK}}
     drawn = axes.barh(lines, values, **look)
-    texts = style.signed(values)
+    texts = texts or style.signed(values)
     bar_ends.write(axes, np.array(lines), np.array(values), texts, whiskers, size)
     return drawn[0]
 

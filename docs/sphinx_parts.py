@@ -11,7 +11,7 @@ from weakref import WeakSet
 
 from docutils import nodes
 from latex2mathml.converter import convert
-from matplotlib import rc_context
+from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from sphinx.application import Sphinx
@@ -47,7 +47,7 @@ def drawn(block: tuple[Any, ...], variables: dict[str, Any], settings: dict[str,
     if not figures:
         return ""
     code = ast.parse(block[1]).body[-1]
-    with rc_context({"figure.facecolor": _DARK}):
+    with style.context(["dark_background", {"figure.facecolor": _DARK, "axes.facecolor": _DARK}]):
         dark = _unsaved(eval(ast.unparse(code), dict(known)))
     light = _saved(figures, variables, settings)
     # A name stands for the figure that there is.
@@ -72,7 +72,7 @@ def _saved(figures: Sequence[Figure], variables: dict[str, Any], settings: dict[
     for figure in figures:
         _SAVED.add(figure)
         paths.append(next(variables["image_path_iterator"]))
-        figure.savefig(paths[-1], dpi=120, bbox_inches="tight")
+        figure.savefig(paths[-1], dpi=120)
     return figure_rst(paths, str(Path(settings["src_dir"])))
 
 

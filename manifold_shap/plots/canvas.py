@@ -201,7 +201,7 @@ def _write_at_foot(figure: Any, text: str, look: dict[str, Any]) -> None:
     height = figure.get_figheight() + room
     figure.set_figheight(height)
     left, low = style.MARGIN / width_of(figure), style.MARGIN / 72 / height
-    figure.text(left, low, text, va="bottom", linespacing=1.3, in_layout=False, **look)
+    figure.text(left, low, text, va="bottom", linespacing=1.3, **look)
     if label := figure.get_supxlabel():
         # Left to itself it would stand at the very foot.
         figure.supxlabel(label, y=room / height, in_layout=False, **style.FONT)

@@ -255,5 +255,5 @@ class _Grid:
             cells[start].annotate(
                 "\n".join(said), (0.5 * width / self._width, 1), (0, 72 * _TITLE),
                 xycoords="axes fraction", textcoords="offset points", ha="center", va="bottom",
-                weight="bold", **style.FONT,
+                **style.FONT,
             )  # fmt: skip

@@ -1,5 +1,6 @@
 """Draws interactions of pairs of players: a map of all pairs, and a network of the largest."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -180,7 +181,7 @@ def interaction_network(
         look: dict[str, Any] = {"color": colour, "alpha": 0.75, "solid_capstyle": "butt"}
         ax.plot(*ends.T, linewidth=width, **look)
     _draw_players(ax, drawn, place)
-    _write_legend(ax, drawn)
+    _write_legend(ax, drawn, [float(size[pair]) for pair in shown])
     some = [f"{style.count(len(shown), 'pair')} of {len(size)} drawn"]
     headline(ax, {"": interactions.shapley}, *drawn.title, *some * (len(shown) < len(size)))
     return canvas.finished(ax)
@@ -207,13 +208,13 @@ def _draw_players(ax: Axes, drawn: _Drawn, place: Float[np.ndarray, "shown xy"])
     ax.set_ylim(-1.25, 1.35)
 
 
-def _write_legend(ax: Axes, drawn: _Drawn) -> None:
-    """What colours and sizes mean, with the unit."""
-    own = float(np.abs(drawn.values.diagonal()).max())
-    line, disc = (style.number(value) for value in (drawn.limit, own))
+def _write_legend(ax: Axes, drawn: _Drawn, sizes: Sequence[float]) -> None:
+    """What colours mean and the sizes of lines and discs, with the unit."""
+    widest = [f"widest line {style.number(max(sizes))}"] if sizes else []
+    largest = f"largest disc {style.number(float(np.abs(drawn.values.diagonal()).max()))}"
     look: dict[str, Any] = {"linewidth": 3.0, "alpha": 0.75}
     handles = [Line2D([], [], color=colour, **look) for colour in (style.RAISES, style.LOWERS)]
-    title = f"widest line {line}, largest disc {disc} ({drawn.unit})"
+    title = f"{', '.join([*widest, largest])} ({drawn.unit})"
     canvas.legend_above(ax, handles, ["raises the output", "lowers it"], title=style.plain(title))
 
 

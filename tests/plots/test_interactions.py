@@ -62,6 +62,11 @@ def test_a_network_says_what_its_colours_and_sizes_mean(found: ms.Interactions) 
     widest = style.number(float((values - values.diagonal().diag()).abs().max()))
     title = f"widest line {widest}, largest disc {own} (model output)"
     assert legend.get_title().get_text() == title
+    alone = ms.shapley_interactions(
+        lambda x, mask: (x[:, None] * mask).sum(-1, True), uniform(1, 3)
+    )
+    none = interaction_network(alone, 0).get_legend()
+    assert none.get_title().get_text().startswith("largest disc")
 
 
 def test_over_rows_it_has_their_mean_and_marks_what_may_be_none() -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import cycle
+from itertools import cycle, islice
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from manifold_shap.plots import canvas, style
+from manifold_shap.plots import bar_ends, canvas, style
 
 PANEL = (3.1, 2.7)  # inches
 WORDS: dict[str, Any] = {"fontsize": style.TEXT, "color": style.INK}
@@ -45,8 +45,15 @@ def curves(panels: Sequence[Panel], columns: int = 3) -> Figure:
     height = -(-len(panels) // columns)
     figure = canvas.laid_out(PANEL[1] * height + 0.6, PANEL[0] * columns)
     names = dict.fromkeys(name for panel in panels for name in (*panel.curves, *panel.marks))
-    # Seven colours and six markers meet in 42 pairs before one comes again.
-    looks = dict(zip(names, zip(cycle(style.SERIES), cycle("osD^vP"), strict=False), strict=False))
+    looks = {
+        # Where colours come again, lines are dashed; markers do so at other places.
+        name: {
+            "color": colour,
+            "marker": "osD^vP"[k % 6],
+            "linestyle": ("-", "--", ":")[k // 7 % 3],
+        }
+        for k, (name, colour) in enumerate(zip(names, cycle(style.SERIES), strict=False))
+    }
     grid = figure.subplots(height, columns, squeeze=False).flatten()
     handles: dict[str, Artist] = {}
     for axes, panel in zip(grid, panels, strict=False):
@@ -61,14 +68,12 @@ def curves(panels: Sequence[Panel], columns: int = 3) -> Figure:
     return figure
 
 
-def _draw(axes: Axes, panel: Panel, looks: Mapping[str, tuple[str, str]]) -> None:
+def _draw(axes: Axes, panel: Panel, looks: Mapping[str, dict[str, Any]]) -> None:
     style.strip(axes, grid="y")
     for name, points in panel.curves.items():
-        colour, marker = looks[name]
-        look: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 3.5}
-        axes.plot(*zip(*points, strict=True), label=name, **look)
+        axes.plot(*zip(*points, strict=True), label=name, markersize=3.5, **looks[name])
     for name, x in panel.marks.items():
-        axes.axvline(x, color=looks[name][0], linestyle="--", linewidth=1, label=name)
+        axes.axvline(x, color=looks[name]["color"], linestyle="--", linewidth=1, label=name)
     for label, y in panel.levels.items():
         axes.axhline(y, color=style.NEUTRAL, linestyle=":", linewidth=1)
         where: Any = ("axes fraction", "data")
@@ -77,13 +82,15 @@ def _draw(axes: Axes, panel: Panel, looks: Mapping[str, tuple[str, str]]) -> Non
         axes.set_xscale("log")
         low, high = axes.get_xlim()
         _sparse(axes.xaxis, steps=(1, 3) if high < 3000 * low else (1,))
+    elif all(float(x).is_integer() for points in panel.curves.values() for x, _ in points):
+        axes.xaxis.set_major_locator(MaxNLocator(6, integer=True, steps=[1, 2, 5, 10]))
     if "y" in panel.log:
         axes.set_yscale("log")
         low, high = axes.get_ylim()
         # At least a power of ten, or noise on a flat curve would look like a slope.
         wider = max(1.0, (10 * low / high) ** 0.5)
         axes.set_ylim(low / wider, high * wider)
-        _sparse(axes.yaxis, steps=(1, 2, 5))
+        _sparse(axes.yaxis, steps=(1, 2, 5) if high < 1000 * low else (1,))
     else:
         seen = [y for points in panel.curves.values() for _, y in points]
         axes.set_ylim(0, 1.1 * max(*seen, *panel.levels.values(), 0.0))
@@ -126,18 +133,21 @@ def ranked(panels: Mapping[str, Mapping[str, float]], measure: str, ours: str) -
 
 
 def global_bars(
-    panels: Mapping[str, Mapping[str, Mapping[str, Any]]], height: float, widths: Sequence[float]
+    panels: Mapping[str, Mapping[str, Mapping[str, Any]]], widths: Sequence[float]
 ) -> Figure:
     """Bars of the global Shapley values of every player, with whiskers of two standard errors.
+
+    The numbers of bars stand beyond their ends.
 
     Panels of the same players share an axis and the players' names.
 
     Args:
         panels: players, phi and standard errors by method, by title; a method has one colour.
-        height: of the figure, in inches.
         widths: of the panels, in inches.
     """
-    figure = canvas.laid_out(height, sum(widths))
+    # Numbers of 6.5 points stand below each other.
+    most = max(len(e) * len(next(iter(e.values()))["players"]) for e in panels.values())
+    figure = canvas.laid_out(0.15 * most + 1.1, sum(widths))
     colours = dict(
         zip(dict.fromkeys(m for p in panels.values() for m in p), style.SERIES, strict=False)
     )
@@ -145,24 +155,68 @@ def global_bars(
     alike = all(names == players[0] for names in players)
     shape: dict[str, Any] = {"width_ratios": widths, "sharex": alike, "squeeze": False}
     grid = figure.subplots(1, len(panels), **shape)[0]
+    handles: dict[str, Artist] = {}
     for axes, (title, found), names in zip(grid, panels.items(), players, strict=True):
         style.strip(axes, grid="x")
         thickness = 0.8 / len(found)
+        numbers = iter(style.signed([phi for values in found.values() for phi in values["phi"]]))
         for number, (name, values) in enumerate(found.items()):
-            where = np.arange(len(values["phi"])) + thickness * (number - (len(found) - 1) / 2)
-            whisker = 2 * np.nan_to_num(np.array(values["standard_error"], dtype=float))
-            look: dict[str, Any] = {"color": colours[name], "label": name}
-            errors: dict[str, Any] = {"xerr": whisker, "error_kw": {"elinewidth": 0.8}}
-            axes.barh(where, values["phi"], 0.9 * thickness, **errors, **look)
+            where = np.arange(len(names)) + thickness * (number - (len(found) - 1) / 2)
+            errors = values["standard_error"]
+            look: dict[str, Any] = {"height": 0.9 * thickness, "color": colours[name]}
+            look |= {"size": style.SMALL, "texts": list(islice(numbers, len(names)))}
+            handles.setdefault(name, bars(axes, where, values["phi"], errors, **look))
         shown = axes is grid[0] or not alike
         axes.set_yticks(range(len(names)), [style.plain(name) if shown else "" for name in names])
         axes.invert_yaxis()
         axes.axvline(0, color=style.INK, linewidth=0.8)
         label_axes(axes, title, "global Shapley value (probability)")
-        axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
-        if shown or found.keys() != next(iter(panels.values())).keys():
-            axes.legend(**LEGEND)
+    below: dict[str, Any] = {"loc": "outside lower center", "ncols": min(3, len(handles))}
+    figure.legend(list(handles.values()), list(handles), **below, **LEGEND)
+    for axes in grid:
+        make_room(axes)
     return figure
+
+
+def bars(
+    axes: Axes,
+    lines: Sequence[float] | np.ndarray,
+    values: Sequence[float],
+    errors: Sequence[float] = (),
+    size: float = style.TEXT,
+    texts: Sequence[str] = (),
+    **look: Any,
+) -> Any:
+    """Level bars with numbers at their ends, whose first is returned; `make_room` comes after all.
+
+    Args:
+        errors: standard errors, two of which are a whisker.
+        size: of numbers, in points.
+        texts: the numbers; by default the values.
+        look: further settings of `barh`.
+    """
+    whiskers = 2 * np.nan_to_num(np.array(errors or [0.0] * len(values), dtype=float))
+    if whiskers.any():
+        look |= {"xerr": whiskers, "error_kw": {"elinewidth": 0.8, "ecolor": style.INK}}
+    drawn = axes.barh(lines, values, **look)
+    texts = texts or style.signed(values)
+    bar_ends.write(axes, np.array(lines), np.array(values), texts, whiskers, size)
+    return drawn[0]
+
+
+def make_room(axes: Axes) -> None:
+    """Limits that leave room for the numbers of bars, once all panels have their places."""
+    canvas.settle(axes)
+    figure: Any = axes.get_figure()
+    together = axes.get_shared_x_axes().get_siblings(axes)
+    room = 72 / figure.dpi * min(each.bbox.width for each in together)
+    numbers = [text for each in together for text in each.texts]
+    low = min(0.0, *(each.dataLim.x0 for each in together))
+    high = max(0.0, *(each.dataLim.x1 for each in together))
+    texts, size = [text.get_text() for text in numbers], float(numbers[0].get_fontsize())
+    bar_ends.reach(axes, low, high, texts, room, size)
+    ticks = style.ticks(room, *axes.get_xlim())
+    axes.xaxis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 5, 10]))
 
 
 def dots(
@@ -185,7 +239,7 @@ def dots(
     grid = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     for axes, (title, sides) in zip(grid, panels.items(), strict=True):
         style.strip(axes, grid="x")
-        colours = iter(style.SERIES)
+        looks = iter(zip(style.SERIES, "os^vPXd", strict=True))
         for k, (side, found) in enumerate(sides.items()):
             up = apart * (k - (len(sides) - 1) / 2)
             where = [list(names).index(name) + up for name in found]
@@ -194,7 +248,7 @@ def dots(
             if side == "paper":
                 look |= {"fmt": "D", "color": style.INK, "fillstyle": "none", "zorder": 5}
             else:
-                look["color"] = next(colours)
+                look["color"], look["fmt"] = next(looks)
             whiskers = [error or 0.0 for error in errors] if any(errors) else None
             axes.errorbar(middle, where, xerr=whiskers, **look)
         label_axes(axes, title, measure)

@@ -1,8 +1,9 @@
 """Parts of the site that Sphinx has no setting for: figures of examples, docstrings, formulas."""
 
+import ast
 import re
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from weakref import WeakSet
 
 from docutils import nodes
 from latex2mathml.converter import convert
+from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from sphinx.application import Sphinx
@@ -18,6 +20,8 @@ from sphinx_gallery.scrapers import figure_rst
 
 # A block without a last value still has that of the one before.
 _SAVED: WeakSet[Figure] = WeakSet()
+# The ground of dark pages under furo.
+_DARK = "#131416"
 _SECTION = re.compile(r"(Args|Attributes|Raises|Returns|Yields):\s*$", re.MULTILINE)
 
 
@@ -35,26 +39,41 @@ def setup(app: Sphinx) -> dict[str, Any]:
 def drawn(block: tuple[Any, ...], variables: dict[str, Any], settings: dict[str, Any]) -> str:
     """Saves the figure that a block of an example ends with, as a notebook shows it.
 
-    The package's plots return axes, or a list of them, and do not pass through pyplot.
+    The package's plots return axes, or a list of them, and do not pass through pyplot. The last
+    expression is evaluated once more on dark ground, for readers of dark pages.
     """
-    last = variables["example_globals"].get("___")
+    known = variables["example_globals"]
+    figures = _unsaved(known.get("___"))
+    if not figures:
+        return ""
+    code = ast.parse(block[1]).body[-1]
+    with style.context(["dark_background", {"figure.facecolor": _DARK, "axes.facecolor": _DARK}]):
+        dark = _unsaved(eval(ast.unparse(code), dict(known)))
+    light = _saved(figures, variables, settings)
+    # A name stands for the figure that there is.
+    dark = [figure for figure in dark if figure not in _SAVED]
+    if not dark:
+        return light
+    return "".join(
+        part.replace("sphx-glr-single-img", f"sphx-glr-single-img only-{ground}")
+        for ground, part in (("light", light), ("dark", _saved(dark, variables, settings)))
+    )
+
+
+def _unsaved(last: Any) -> list[Figure]:
+    shown = last if isinstance(last, list | tuple) else [last]
+    of_axes = [one.figure if isinstance(one, Axes) else one for one in shown]
+    found = {id(each): each for each in of_axes if isinstance(each, Figure)}
+    return [figure for figure in found.values() if figure not in _SAVED]
+
+
+def _saved(figures: Sequence[Figure], variables: dict[str, Any], settings: dict[str, Any]) -> str:
     paths = []
-    figures = _figures(last if isinstance(last, list | tuple) else [last])
-    for figure in (figure for figure in figures if figure not in _SAVED):
+    for figure in figures:
         _SAVED.add(figure)
-        path = next(variables["image_path_iterator"])
-        figure.savefig(path, dpi=120, bbox_inches="tight")
-        paths.append(path)
+        paths.append(next(variables["image_path_iterator"]))
+        figure.savefig(paths[-1], dpi=120)
     return figure_rst(paths, str(Path(settings["src_dir"])))
-
-
-def _figures(shown: Iterable[Any]) -> list[Figure]:
-    found: dict[int, Figure] = {}
-    for one in shown:
-        figure = one.figure if isinstance(one, Axes) else one
-        if isinstance(figure, Figure):
-            found[id(figure)] = figure
-    return list(found.values())
 
 
 def _as_restructured_text(

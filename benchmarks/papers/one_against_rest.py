@@ -6,17 +6,18 @@ the other, they may leave the simplex: a probability below zero or above one. Co
 
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from matplotlib.figure import Figure
 from torch import Tensor
 
 import manifold_shap as ms
-from benchmarks.plots import LEGEND, label_axes
+from benchmarks.plots import LEGEND, bars, label_axes
 from benchmarks.report import Claim, Found, Table, number, records
 from benchmarks.support.coupled import iris
 from manifold_shap.coalitions import all_coalitions
-from manifold_shap.plots import canvas, style
+from manifold_shap.plots import bar_ends, canvas, style
 
 TITLE = "Classes one against the rest, beside compositions"
 SOURCE = "Noé et al. (2024), Section 6.1, Figs. 2 and 3"
@@ -116,18 +117,16 @@ def figures(found: Found) -> dict[str, Figure]:
     for k, (axes, name) in enumerate(zip(panels, classes, strict=False)):
         values = [row[k] for row in found["phi"][APART]]
         colours = [style.RAISES if value > 0 else style.LOWERS for value in values]
-        axes.barh(range(len(features)), values, 0.6, color=colours)
-        for line, (value, text) in enumerate(zip(values, style.signed(values), strict=True)):
-            side: Any = {"ha": "left" if value > 0 else "right", "va": "center"}
-            axes.annotate(text, (value, line), (3 if value > 0 else -3, 0),
-                          textcoords="offset points", fontsize=style.SMALL, **side)  # fmt: skip
+        bars(axes, range(len(features)), values, size=style.SMALL, height=0.6, color=colours)
         axes.set_xlim(-limit, limit)
         label_axes(axes, f"{name}: {found['base'][k]:.2f} to {found['prediction'][k]:.2f}",
-                   "Shapley value")  # fmt: skip
+                   "Shapley value (probability)")  # fmt: skip
     for k, (name, colour) in enumerate(zip(classes, style.SERIES, strict=False)):
         where = [line + 0.24 * (k - 1) for line in range(len(features))]
         parts = [row[k] for row in found["phi"][TOGETHER]]
         panels[-1].barh(where, parts, 0.22, color=colour, label=name)
+        said = [f"{part:.2f}" for part in parts]
+        bar_ends.write(panels[-1], np.array(where), np.array(parts), said, size=style.SMALL)
     panels[-1].axvline(1 / len(classes), color=style.INK, linewidth=0.8, linestyle=":")
     label_axes(panels[-1], "Compositions", "share (dotted: no effect)")
     panels[-1].set_xlim(0, 1)

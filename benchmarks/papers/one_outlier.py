@@ -11,7 +11,7 @@ import torch
 from matplotlib.figure import Figure
 
 import manifold_shap as ms
-from benchmarks.plots import label_axes
+from benchmarks.plots import bars, label_axes, make_room
 from benchmarks.report import Claim, Found, Table, number, records
 from benchmarks.support.forests import BROKEN, GAMES, OFF, ON, Detector, error_rate
 from manifold_shap.plots import canvas, style
@@ -105,15 +105,16 @@ def figures(found: Found) -> dict[str, Figure]:
     names = [f"x{k + 1}" for k in range(len(found["x"]))]
     colours = [style.SERIES[5] if k < BROKEN else style.NEUTRAL for k in range(len(names))]
     panels[0].scatter(found["x"], range(len(names)), c=colours, s=14, zorder=2)
-    label_axes(panels[0], f"Outlier (score {number(found['score'])})", "feature")
+    label_axes(panels[0], f"Outlier (score {number(found['score'])})", "feature value")
     for axes, name in zip(panels[1:], GAMES, strict=True):
-        whiskers = [2 * each for each in found["standard_error"][name]]
-        look: dict[str, Any] = {"color": colours, "error_kw": {"elinewidth": 0.8}}
-        axes.barh(range(len(names)), found["phi"][name], 0.7, xerr=whiskers, **look)
+        values, errors = found["phi"][name], found["standard_error"][name]
+        bars(axes, range(len(names)), values, errors, style.SMALL, height=0.7, color=colours)
         axes.axvline(0, color=style.INK, linewidth=0.8)
         label_axes(axes, f"Explained {name}", "Shapley value (outlier score)")
     for axes in panels:
         style.strip(axes, grid="x")
     style.write_lines(panels[0], names)
+    for axes in panels[1:]:
+        make_room(axes)
     canvas.write_below(figure, ["Orange: the five features that read the opposite of the others."])
     return {"": figure}

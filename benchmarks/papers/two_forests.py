@@ -17,7 +17,7 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LinearRegression
 
 import manifold_shap as ms
-from benchmarks.plots import label_axes
+from benchmarks.plots import bars, label_axes, make_room
 from benchmarks.report import Claim, Found, Table, number, records
 from manifold_shap.plots import canvas, style
 
@@ -147,11 +147,12 @@ def figures(found: Found) -> dict[str, Figure]:
         order = np.argsort(-np.abs(one["phi"]))[:SHOWN]
         phi = [one["phi"][k] for k in order]
         colours = [style.RAISES if value > 0 else style.LOWERS for value in phi]
-        whiskers = [2 * one["standard_error"][k] for k in order]
-        axes.barh(range(len(phi)), phi, 0.7, xerr=whiskers, color=colours,
-                  error_kw={"elinewidth": 0.8})  # fmt: skip
+        errors = [one["standard_error"][k] for k in order]
+        bars(axes, range(len(phi)), phi, errors, height=0.7, color=colours)
         axes.axvline(0, color=style.INK, linewidth=0.8)
         style.write_lines(axes, [one["features"][k] for k in order])
         ends = f"{number(one['base'])} to {number(one['prediction'])}"
         label_axes(axes, f"{name}: {ends}", f"Shapley value ({UNITS[name]})")
+    for axes in figure.axes:
+        make_room(axes)
     return {"": figure}

@@ -22,13 +22,21 @@ def game(x, mask):
 x = torch.randn(8, 12, generator=generator)
 exact = ms.exact_shapley(game, x).phi
 budgets = [128, 256, 512, 1024, 2048]
-axes = Figure(figsize=(6, 4), layout="constrained").subplots()
+errors = {}
 for estimator in (ms.permutation_shapley, ms.kernel_shapley, ms.odd_shapley):
-    errors = []
-    for budget in budgets:
-        phi = estimator(game, x, evaluations=budget).phi
-        errors.append(((phi - exact).norm() / exact.norm()).item())
-    axes.loglog(budgets, errors, marker="o", label=estimator.__name__)
-axes.set(xlabel="evaluations per row", ylabel="relative error")
-axes.legend()
-axes
+    found = [estimator(game, x, evaluations=budget).phi for budget in budgets]
+    errors[estimator.__name__] = [((phi - exact).norm() / exact.norm()).item() for phi in found]
+
+
+def curves():
+    axes = Figure(figsize=(4.5, 3), layout="constrained").subplots()
+    for name, error in errors.items():
+        axes.loglog(budgets, error, marker="o", label=name)
+    axes.set(xlabel="evaluations per row", ylabel="relative error")
+    axes.set_xticks(budgets, budgets)
+    axes.minorticks_off()
+    axes.legend()
+    return axes
+
+
+curves()

@@ -16,6 +16,9 @@ is returned has a `figure`, and a notebook shows it. No new figure passes throug
 opens a window or has to be closed. Only `interactive` returns a figure of plotly, and `text` words
 on coloured ground for a notebook, a page, a terminal or, by its `draw`, axes.
 
+Figures are dark where matplotlib draws on dark ground, `rcParams["figure.facecolor"]`, as under
+`plt.style.use("dark_background")`.
+
 A title says what is drawn, and of how many rows. Small print below says how good the value function
 is, where the explanation knows that (`made_by["quality"]`), and a caution above if it is no better
 than values off the manifold, or half-trained.

@@ -122,7 +122,7 @@ def draw(
         along = start + _ALONG[:, None] * (end - start)
         found.append((str(number + 1), style.INK, along))
     look = {"marker": "o", "markersize": 4, "color": style.INK, "zorder": 5}
-    axes.plot(*points[0][:, None], markerfacecolor="white", **look)
+    axes.plot(*points[0][:, None], markerfacecolor=style.GROUND, **look)
     axes.plot(*points[-1][:, None], **look)
     _write(axes, frame, found, np.concatenate((view.segments, obstacles)))
 
@@ -162,7 +162,7 @@ def _write(
             fontsize=style.TEXT,
             color=colour,
             arrowprops={**leader, "shrinkB": 0.5} if where.leader else None,
-            path_effects=[withStroke(linewidth=1.5, foreground="white")],
+            path_effects=[withStroke(linewidth=1.5, foreground=style.GROUND)],
             zorder=6,
         )
         label.set_in_layout(False)

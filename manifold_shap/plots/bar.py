@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor
 from manifold_shap.explanation import Explanation
 from manifold_shap.global_values import GlobalValues
 from manifold_shap.learning_error import total_error
-from manifold_shap.plots import canvas, selection, style
+from manifold_shap.plots import bar_ends, canvas, selection, style
 from manifold_shap.plots.titles import headline
 
 # Points.
@@ -33,8 +34,9 @@ def bar(
     the prediction. Global values show what each feature adds to the accuracy. Whiskers reach two
     standard errors to each side: over rows those of the mean, of one row those of its estimation.
     Exact values of a row have none, nor has the sum of its other features, whose errors are not
-    independent. Several explanations stand side by side in the order of the first; alone, signed
-    bars are red where they raise the output and blue where they lower it.
+    independent. Numbers stand beyond the ends. Several explanations stand side by side in the order
+    of the first; alone, signed bars are red where they raise the output and blue where they lower
+    it.
 
         >>> import torch
         >>> import manifold_shap as ms
@@ -62,13 +64,13 @@ def bar(
     """
     bars = _bars(explanations, row, output, most, signed)
     several, count = bars.values.shape
-    ax = canvas.one_panel(ax, 0.95 + 0.21 * count * (1 + 0.4 * (several - 1)), grid="x")
-    handles = _draw(ax, bars)
-    ax.axvline(0, color=style.INK, linewidth=0.8)
-    style.write_lines(ax, bars.labels)
+    ax = canvas.one_panel(ax, 0.95 + 0.21 * count * (1 + 0.6 * (several - 1)), grid="x")
     room = canvas.width_of(ax)
     if canvas.is_own(ax):
         room -= max(map(style.text_width, bars.labels)) + 3 * style.MARGIN
+    handles = _draw(ax, bars, room)
+    ax.axvline(0, color=style.INK, linewidth=0.8)
+    style.write_lines(ax, bars.labels)
     style.scale(ax.xaxis, bars.axis, style.ticks(room, *ax.get_xlim()))
     if several > 1:
         canvas.legend_above(ax, handles, bars.names, handlelength=1.5)
@@ -215,12 +217,18 @@ def _named(names: Sequence[str], shown: Int64[Tensor, " shown"], others: int) ->
     return [*labels, style.count(others, "other feature")] if others else labels
 
 
-def _draw(ax: Axes, bars: _Bars) -> list[object]:
-    """A bar for each explanation and line; the first of each explanation is returned."""
+def _draw(ax: Axes, bars: _Bars, room: float) -> list[object]:
+    """A bar for each explanation and line with its number, within so many points of room.
+
+    The first bar of each explanation is returned.
+    """
     several, count = bars.values.shape
     # Exact values have error 0, and one pair of orders gives none: no whisker for either.
     whiskers = np.where(bars.errors > 0, 2 * bars.errors, np.nan)
-    thickness = 0.72 / several
+    size = style.TEXT if several == 1 else style.SMALL
+    texts = style.signed(np.nan_to_num(bars.values).flatten().tolist())
+    numbers = iter(texts if bars.signed else [text.lstrip("+") for text in texts])
+    thickness = (0.72 if several == 1 else 0.8) / several
     handles = []
     for which, (values, whisker) in enumerate(zip(bars.values, whiskers, strict=True)):
         colours = [style.SERIES[which % len(style.SERIES)]] * count
@@ -228,8 +236,9 @@ def _draw(ax: Axes, bars: _Bars) -> list[object]:
             colours = [style.RAISES if value >= 0 else style.LOWERS for value in values]
         if several == 1 and bars.rest:
             colours[-1] = style.NEUTRAL
+        lines = np.arange(count) + thickness * (which - (several - 1) / 2)
         container = ax.barh(
-            np.arange(count) + thickness * (which - (several - 1) / 2),
+            lines,
             values,
             height=0.92 * thickness,
             color=colours,
@@ -237,4 +246,8 @@ def _draw(ax: Axes, bars: _Bars) -> list[object]:
             error_kw={"elinewidth": 0.8, "capsize": 1.5, "ecolor": style.INK},
         )
         handles.append(container[0])
+        said = list(islice(numbers, count))
+        bar_ends.write(ax, lines, values, said, np.nan_to_num(whisker), size)
+    ends = np.nan_to_num(np.stack((bars.values - whiskers, bars.values, bars.values + whiskers)))
+    bar_ends.reach(ax, min(float(ends.min()), 0.0), max(float(ends.max()), 0.0), texts, room, size)
     return handles

@@ -62,7 +62,7 @@ class Panels(list[Axes]):
 
 def laid_out(height: float, width: float = style.WIDTH) -> Figure:
     """An empty figure of this size in inches, outside of pyplot, whose layout keeps text inside."""
-    figure = _Figure(figsize=(width, height), dpi=style.DPI, facecolor="white")
+    figure = _Figure(figsize=(width, height), dpi=style.DPI, facecolor=style.GROUND)
     figure.set_layout_engine("constrained", w_pad=style.MARGIN / 72, h_pad=style.MARGIN / 144)
     return figure
 
@@ -184,7 +184,7 @@ def write_below(place: Axes | FigureBase, lines: Sequence[str]) -> None:
     width = 0.96 * (width_of(place) - 2 * style.MARGIN)
     parts = [part for line in lines for part in style.wrapped(line, width, size)]
     text = "\n".join(map(style.plain, parts))
-    look: dict[str, Any] = {"fontsize": size, "color": style.NEUTRAL}
+    look: dict[str, Any] = {"fontsize": size, "color": style.SOFT}
     if own:
         _write_at_foot(figure, text, look)
     elif isinstance(place, Axes):
@@ -201,7 +201,7 @@ def _write_at_foot(figure: Any, text: str, look: dict[str, Any]) -> None:
     height = figure.get_figheight() + room
     figure.set_figheight(height)
     left, low = style.MARGIN / width_of(figure), style.MARGIN / 72 / height
-    figure.text(left, low, text, va="bottom", linespacing=1.3, in_layout=False, **look)
+    figure.text(left, low, text, va="bottom", linespacing=1.3, **look)
     if label := figure.get_supxlabel():
         # Left to itself it would stand at the very foot.
         figure.supxlabel(label, y=room / height, in_layout=False, **style.FONT)
@@ -231,7 +231,7 @@ def legend_above(
         below = ScaledTranslation(0, -_BELOW / 72, figure.dpi_scale_trans)
         place = {"loc": "upper left", "bbox_to_anchor": (0, 0)}
         place["bbox_transform"] = axes.transAxes + below
-    axes.legend(
+    legend = axes.legend(
         handles,
         # Before matplotlib 3.10, labels that start with "_" are dropped.
         [style.plain(f" {label}" if label.startswith("_") else label) for label in labels],
@@ -246,6 +246,7 @@ def legend_above(
         labelcolor=style.INK,
         **settings,
     )
+    legend.get_title().set_color(style.INK)
 
 
 def colour_bar(figure: Any, limit: float, beyond: bool, label: str, **place: Any) -> None:

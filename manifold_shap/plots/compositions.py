@@ -11,7 +11,7 @@ from matplotlib.transforms import ScaledTranslation
 from torch import Tensor
 
 from manifold_shap.explanation import Explanation
-from manifold_shap.plots import canvas, style
+from manifold_shap.plots import bar_ends, canvas, style
 from manifold_shap.plots.canvas import Panels
 from manifold_shap.plots.path import Path
 from manifold_shap.plots.titles import headline
@@ -62,6 +62,7 @@ def compositions(
     for axes, label, norm in zip(panels, path.labels(room), said, strict=True):
         _set_title(axes, f"{label}\nnorm {norm}")
         axes.axvline(equal, color=style.INK, linewidth=0.8, linestyle=(0, (3, 2)))
+    _write_parts(panels, path.compositions, path.compositions.clamp(min=equal))
     panels.figure.supxlabel("part of the composition", **style.FONT)
     dashed = f"dashed: all parts equal (1/{len(explanation.classes)}), no effect"
     headline(panels.figure, {"": explanation}, *path.headline(dashed))
@@ -104,6 +105,8 @@ def cumulative(
     for axes, before in zip(panels[1:], path.states.numpy(), strict=False):
         places = np.arange(len(before))
         axes.vlines(before, places - 0.4, places + 0.4, color=style.INK, linewidth=1.0)
+    before = torch.cat((path.states[:1], path.states[:-1]))
+    _write_parts(panels, path.states, torch.maximum(path.states, before))
     panels.figure.supxlabel("probability", **style.FONT)
     headline(panels.figure, {"": explanation}, *path.headline("strokes: before the step"))
     return canvas.finished(panels)
@@ -137,8 +140,17 @@ def _grid(
         axes.tick_params(labelleft=number % columns == 0, labelbottom=last)
         axes.barh(range(len(p)), p, height=0.72, color=colours)
     style.write_lines(panels[0], classes)
+    room = room / columns - _BETWEEN
+    bar_ends.reach(panels[0], 0.0, float(parts.max()), ["0.00"], room, style.SMALL)
     style.scale(panels[0].xaxis, "", ticks=3)
-    return panels, room / columns - _BETWEEN
+    return panels, room
+
+
+def _write_parts(panels: Panels, parts: Tensor, ends: Tensor) -> None:
+    """Numbers beyond the ends of bars, or beyond lines that they would stand on."""
+    for axes, p, end in zip(panels, parts.tolist(), ends.numpy(), strict=True):
+        texts = [Probability().amount(part) for part in p]
+        bar_ends.write(axes, np.arange(len(p)), end, texts, size=style.SMALL)
 
 
 def _set_title(axes: Axes, title: str) -> None:

@@ -27,9 +27,7 @@ _AZIMUTHS = [
 ]
 # So many times the size of the box is certainly beyond it.
 _FAR = 10.0
-_RAY: dict[str, Any] = {
-    "color": style.NEUTRAL, "linewidth": 0.8, "linestyle": (0, (5, 3)), "zorder": 2
-}  # fmt: skip
+_RAY: dict[str, Any] = {"linewidth": 0.8, "linestyle": (0, (5, 3)), "zorder": 2}
 
 
 def ilr_plane(
@@ -108,7 +106,7 @@ def _draw_regions(axes: Axes, view: View) -> Float[np.ndarray, "rays 2 2"]:
     directions = far * view.directions
     rays = np.stack((np.zeros_like(directions), -directions), 1)
     for ray in rays:
-        axes.plot(*ray.T, **_RAY)
+        axes.plot(*ray.T, color=style.NEUTRAL, **_RAY)
     for number, ((k,), _) in enumerate(view.class_vectors()):
         left, right = -np.delete(directions, k, axis=0)
         region = np.stack((np.zeros(2), left, 2 * directions[k], right))
@@ -166,7 +164,7 @@ def ilr_space(
         look: dict[str, Any] = {"facecolor": style.NEUTRAL, "alpha": 0.12, "edgecolor": "none"}
         axes.add_collection3d(Poly3DCollection(walls(view, box), zorder=1, **look))
         for ray in rays(view, box):
-            axes.plot(*ray.T, **_RAY)
+            axes.plot(*ray.T, color=style.NEUTRAL, **_RAY)
     arrows.draw(axes, panel.bbox, view, np.zeros((0, 2, 3)))
     return canvas.finished(axes)
 

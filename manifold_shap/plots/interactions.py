@@ -1,15 +1,17 @@
 """Draws interactions of pairs of players: a map of all pairs, and a network of the largest."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 
 from manifold_shap._checks import check_whole
 from manifold_shap.interactions import Interactions
-from manifold_shap.plots import canvas, selection, style
+from manifold_shap.plots import canvas, colours, selection, style
 from manifold_shap.plots.titles import headline
 
 # Points: the most room for names beside and below the map, and what its colour bar takes.
@@ -120,7 +122,7 @@ def _write_cells(
     for (line, column), text in zip(np.argwhere(lower), said, strict=True):
         mark = "×" if drawn.uncertain[line, column] else ""
         colour = style.DIVERGING(0.5 + 0.5 * drawn.values[line, column] / drawn.limit)
-        ink = "white" if style.is_dark(colour) else style.INK if fits else style.NEUTRAL
+        ink = colours.letters_upon(colour) if fits or colours.is_dark(colour) else style.NEUTRAL
         look: dict[str, Any] = {"color": ink, "fontsize": style.TEXT if fits else style.SMALL}
         if words := f"{mark} {text}".strip() if fits else mark:
             ax.text(column, line, words, ha="center", va="center", **look)
@@ -179,6 +181,7 @@ def interaction_network(
         look: dict[str, Any] = {"color": colour, "alpha": 0.75, "solid_capstyle": "butt"}
         ax.plot(*ends.T, linewidth=width, **look)
     _draw_players(ax, drawn, place)
+    _write_legend(ax, drawn, [float(size[pair]) for pair in shown])
     some = [f"{style.count(len(shown), 'pair')} of {len(size)} drawn"]
     headline(ax, {"": interactions.shapley}, *drawn.title, *some * (len(shown) < len(size)))
     return canvas.finished(ax)
@@ -189,16 +192,30 @@ def _draw_players(ax: Axes, drawn: _Drawn, place: Float[np.ndarray, "shown xy"])
     own = drawn.values.diagonal()
     area = _SMALLEST + (_LARGEST - _SMALLEST) * np.abs(own) / (np.abs(own).max() or 1.0)
     colours = [_colour(value) for value in own]
-    look: dict[str, Any] = {"edgecolors": "white", "linewidths": 1.0, "zorder": 3}
+    look: dict[str, Any] = {"edgecolors": style.GROUND, "linewidths": 1.0, "zorder": 3}
     ax.scatter(place[:, 0], place[:, 1], s=area, c=colours, **look)
+    # Half of the width, in points, and then in radii of the circle: names are inside.
+    half, wide = canvas.width_of(ax) / 2 - style.MARGIN, 1.25
     for name, (x, y) in zip(drawn.names, place * _RADIUS, strict=True):
         side = "center" if abs(x) < 0.2 else "left" if x > 0 else "right"
         height = "center" if abs(y) < 0.95 else "bottom" if y > 0 else "top"
-        text = style.plain(style.shorten(name, 0.8 * _LABEL))
-        ax.text(x, y, text, ha=side, va=height, **style.FONT)
-    ax.set_aspect("equal")
-    ax.set_xlim(-1.25, 1.25)
-    ax.set_ylim(-1.25, 1.25)
+        short = style.shorten(name, 0.8 * _LABEL)
+        ax.text(x, y, style.plain(short), ha=side, va=height, **style.FONT)
+        if side != "center":
+            wide = max(wide, half * abs(x) / max(half - style.text_width(short), 0.2 * half))
+    ax.set_aspect("equal", anchor="N")
+    ax.set_xlim(-wide, wide)
+    ax.set_ylim(-1.25, 1.35)
+
+
+def _write_legend(ax: Axes, drawn: _Drawn, sizes: Sequence[float]) -> None:
+    """What colours mean and the sizes of lines and discs, with the unit."""
+    widest = [f"widest line {style.number(max(sizes))}"] if sizes else []
+    largest = f"largest disc {style.number(float(np.abs(drawn.values.diagonal()).max()))}"
+    look: dict[str, Any] = {"linewidth": 3.0, "alpha": 0.75}
+    handles = [Line2D([], [], color=colour, **look) for colour in (style.RAISES, style.LOWERS)]
+    title = f"{', '.join([*widest, largest])} ({drawn.unit})"
+    canvas.legend_above(ax, handles, ["raises the output", "lowers it"], title=style.plain(title))
 
 
 def _colour(value: float) -> str:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from manifold_shap.explanation import Explanation
 from manifold_shap.plots import arrows, style
+from manifold_shap.plots.colours import LIGHT, current
 from manifold_shap.plots.ilr import angles, rays, towards, walls
 from manifold_shap.plots.path import View
 from manifold_shap.plots.titles import cautions, notes
@@ -165,7 +166,7 @@ def _lay_out(figure: "go.Figure", view: View, box: Float[np.ndarray, "2 axes"]) 
     first, *others = map(_plain, lines)
     heading = f"{first}<br><sup>{'; '.join(others)}</sup>"
     margins = {"l": 20, "r": 20, "t": 80, "b": 20}
-    figure.update_layout(template="plotly_white", title=heading, height=600, margin=margins)
+    figure.update_layout(**_ground(), title=heading, height=600, margin=margins)
     if len(titles) == 2:
         figure.update_xaxes(title=titles[0], range=box[:, 0])
         figure.update_yaxes(title=titles[1], range=box[:, 1], scaleanchor="x")
@@ -177,6 +178,11 @@ def _lay_out(figure: "go.Figure", view: View, box: Float[np.ndarray, "2 axes"]) 
     eye = 1.3 * towards(*angles(np.diff(view.points, axis=0)))
     camera = {"projection": {"type": "orthographic"}, "eye": dict(zip("xyz", eye, strict=True))}
     figure.update_layout(scene={**axes, "aspectmode": "data", "camera": camera})
+
+
+def _ground() -> dict[str, Any]:
+    template = "plotly_white" if current() is LIGHT else "plotly_dark"
+    return {"template": template, "paper_bgcolor": style.GROUND, "plot_bgcolor": style.GROUND}
 
 
 def _trace(points: Float[np.ndarray, "points axes"], **settings: Any) -> dict[str, Any]:

@@ -117,7 +117,7 @@ def pixel_maps(
             if overlay:
                 shown[line].draw_pale(axes, overlay)
             axes.add_collection(
-                LineCollection(list(edges), colors="0.3", linewidths=0.5, alpha=0.7)
+                LineCollection(list(edges), colors=style.SOFT, linewidths=0.5, alpha=0.7)
             )
     canvas.colour_bar(foot.figure, limit, largest > limit, label, cax=foot)
     return canvas.finished(Panels(itertools.chain(*cells)))
@@ -255,5 +255,5 @@ class _Grid:
             cells[start].annotate(
                 "\n".join(said), (0.5 * width / self._width, 1), (0, 72 * _TITLE),
                 xycoords="axes fraction", textcoords="offset points", ha="center", va="bottom",
-                weight="bold", **style.FONT,
+                **style.FONT,
             )  # fmt: skip

@@ -197,7 +197,7 @@ def _draw(
     marker = "o" if len(at) == 1 else ""
     (line,) = axes.plot(at, curve, color=style.INK, linewidth=1.0, marker=marker)
     # Upon the darkest colours, too.
-    line.set_path_effects([Stroke(linewidth=2.4, foreground="white", alpha=0.8), Normal()])
+    line.set_path_effects([Stroke(linewidth=2.4, foreground=style.GROUND, alpha=0.8), Normal()])
     axes.set_xlim(ends[0], ends[-1])
     # By the curve alone: its ground reaches from 0 to 1 of the axes' height, whatever that is.
     low, high = float(curve.min()), float(curve.max())
@@ -222,7 +222,7 @@ def _mark_segments(
     """Lines between players of which one at least has several time points."""
     parted = (owners[1:] != owners[:-1]) & (several[1:] | several[:-1])
     for border in _ends(at[: len(owners)])[1:-1][parted]:
-        axes.axvline(border, color="0.3", linewidth=0.6, alpha=0.7, zorder=1)
+        axes.axvline(border, color=style.SOFT, linewidth=0.6, alpha=0.7, zorder=1)
 
 
 def _write_names(panels: Sequence[Axes], names: Sequence[str]) -> None:

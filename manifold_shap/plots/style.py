@@ -1,4 +1,4 @@
-"""Sets the look of all figures: colours, type sizes, numbers, and text that fits its place.
+"""Sets the look of all figures: type sizes, lines, numbers, and text that fits its place.
 
 Sizes are set on each artist rather than in `matplotlib.rcParams`, which are the caller's.
 """
@@ -10,15 +10,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.colors import Colormap, ListedColormap
+from matplotlib.colors import Colormap
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 from matplotlib.ticker import MaxNLocator
 
-from manifold_shap.plots import fonts
+from manifold_shap.plots import colours, fonts
 from manifold_shap.tables.features import as_text
 
 # Inches and points: 8 pt at this width are still 6 pt in a column of 3.4 inches.
@@ -31,35 +30,47 @@ MARGIN = 6.0
 # Degrees, of labels too wide to stand side by side.
 _SLANT = 40
 
-INK = "#222222"
-FONT: dict[str, Any] = {"fontsize": TEXT, "color": INK}
-NEUTRAL = "#8c8c8c"
-GRID = "#e3e3e3"
-# Red and blue of ColorBrewer's RdBu, which every kind of colour vision tells apart.
-DIVERGING = colormaps["RdBu_r"]
-RAISES, LOWERS = "#c23b3c", "#2f79b5"
-# Plasma from dark blue to orange, without its yellow, which is faint on white.
-SEQUENTIAL: Colormap = ListedColormap(colormaps["plasma"](range(206)))
-# Okabe & Ito (2008), less yellow, which is faint on white.
-SERIES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#222222")
+# Of the ground that matplotlib draws on now; see `__getattr__`.
+GROUND: str
+INK: str
+SOFT: str
+NEUTRAL: str
+GRID: str
+RAISES: str
+LOWERS: str
+DIVERGING: Colormap
+SEQUENTIAL: Colormap
+SERIES: tuple[str, ...]
+FONT: dict[str, Any]
+
+
+def __getattr__(name: str) -> Any:
+    """Colours, which are light or dark as the ground is when something is drawn."""
+    now = colours.current()
+    if name == "FONT":
+        return {"fontsize": TEXT, "color": now.ink}
+    if name in colours.NAMES:
+        return vars(now)[name.lower()]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def strip(axes: Axes, grid: str) -> None:
     """Remove the box, and draw small ticks and faint lines across one axis ("x" or "y")."""
-    axes.set_facecolor("white")
+    now = colours.current()
+    axes.set_facecolor(now.ground)
     for side, spine in axes.spines.items():
         spine.set_visible(side == "bottom")
-        spine.set_color(NEUTRAL)
-    axes.tick_params(labelsize=TEXT, labelcolor=INK, color=NEUTRAL, length=3)
+        spine.set_color(now.neutral)
+    axes.tick_params(labelsize=TEXT, labelcolor=now.ink, color=now.neutral, length=3)
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False)
-    axes.grid(visible=True, axis="x" if grid == "x" else "y", color=GRID, linewidth=0.6)
+    axes.grid(visible=True, axis="x" if grid == "x" else "y", color=now.grid, linewidth=0.6)
     axes.set_axisbelow(True)
 
 
 def scale(axis: Axis, label: str, ticks: int | None = None) -> None:
     """Label an axis, and write at most so many round numbers along it."""
-    axis.set_label_text(plain(label), **FONT)
+    axis.set_label_text(plain(label), fontsize=TEXT, color=colours.current().ink)
     if ticks is not None:
         axis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 5, 10]))
 
@@ -131,17 +142,6 @@ def plain(text: str) -> str:
     return fonts.readable(text).replace("$", r"\$")
 
 
-def is_dark(colour: Sequence[float]) -> bool:
-    """Whether white letters are easier to read upon a colour than black ones.
-
-    >>> is_dark((0.4, 0.0, 0.1)), is_dark((1.0, 0.9, 0.9))
-    (True, False)
-    """
-    linear = np.asarray(colour[:3]) ** 2.2
-    # Where the contrasts that WCAG 2 defines are equal.
-    return bool(linear @ [0.2126, 0.7152, 0.0722] < 0.179)
-
-
 def number(value: float) -> str:
     """About three significant digits, and no exponent where none is needed."""
     if not np.isfinite(value):
@@ -160,7 +160,8 @@ def signed(values: Sequence[float]) -> list[str]:
     decimals = 2 - math.floor(math.log10(largest)) if largest > 0 else 0
     if decimals > 6:
         return [f"{value:+.2e}".replace("-", "−") for value in values]
-    return [f"{value:+.{max(decimals, 0)}f}".replace("-", "−") for value in values]
+    # What is zero to these decimals is not negative.
+    return [f"{value:+z.{max(decimals, 0)}f}".replace("-", "−") for value in values]
 
 
 def with_error(value: float, error: float) -> str:

@@ -10,6 +10,7 @@ from matplotlib.collections import PatchCollection
 from matplotlib.patches import Rectangle
 
 from manifold_shap.plots import canvas, style
+from manifold_shap.plots.colours import letters_upon
 from manifold_shap.plots.passages import Coloured, Column
 from manifold_shap.plots.text_layout import Word, words_of, wrapped
 from manifold_shap.plots.titles import headline
@@ -21,7 +22,6 @@ _BAR = 42.0
 # Inches.
 _WIDE = 6.5
 _HIGHEST = 200.0
-_TITLES = (style.INK, style.NEUTRAL)
 # Of a figure of the usual width.
 _MOST_WORDS = 120
 
@@ -72,7 +72,7 @@ def draw(shown: Coloured, ax: Axes | None) -> Axes:
     most = max(0, int((room - _BAR) / _LINE + 0.01))
     if len(lines) > most:
         rest = f"… and {style.count(len(lines) - most + 1, 'more line')}"
-        lines = [*lines[: max(0, most - 1)], [_Part(0, _plain(rest), None, style.NEUTRAL)]]
+        lines = [*lines[: max(0, most - 1)], [_Part(0, _plain(rest), None, style.SOFT)]]
     _write(ax, lines, shown.limit)
     _draw_scale(ax, shown, len(lines) * _LINE)
     return canvas.finished(ax)
@@ -98,14 +98,16 @@ def _lines(shown: Coloured, width: float) -> list[list[_Part]]:
     several = len(shown.passages) > 1
     for number, passage in enumerate(shown.passages):
         lines += [[]] if number else []
-        for said, colour in zip(passage.lines if several else [], _TITLES, strict=False):
+        for said, colour in zip(
+            passage.lines if several else [], (style.INK, style.SOFT), strict=False
+        ):
             broken = wrapped(_plain(said), width, measure)
             lines += [[_Part(0, line, None, colour)] for line in broken]
         body = wrapped(passage.words or _plain("(no words)"), room, measure)
         columns = []
         for left, column in zip(lefts, passage.columns, strict=True):
             heading = wrapped(_plain(column.heading), room, measure)
-            parts = [_Part(left, line, None, style.NEUTRAL) for line in heading]
+            parts = [_Part(left, line, None, style.SOFT) for line in heading]
             columns.append([*parts, *(_Part(left, line, column, style.INK) for line in body)])
         lines += [[part for part in line if part] for line in zip_longest(*columns)]
     return lines
@@ -113,7 +115,7 @@ def _lines(shown: Coloured, width: float) -> list[list[_Part]]:
 
 def _write(ax: Axes, lines: list[list[_Part]], limit: float) -> None:
     measure = cache(style.text_width)
-    grounds, colours = [], []
+    grounds, shades = [], []
     for number, line in enumerate(lines):
         for part in line:
             x, before = part.left, -1
@@ -126,15 +128,15 @@ def _write(ax: Axes, lines: list[list[_Part]], limit: float) -> None:
                     inside = gap if word.player == before else 0.0
                     corner = (x + gap - inside, number * _LINE + 1)
                     grounds.append(Rectangle(corner, inside + width, _LINE - 1.5))
-                    colours.append(style.DIVERGING((1 + value / limit) / 2))
-                    ink = "white" if style.is_dark(colours[-1]) else style.INK
+                    shades.append(style.DIVERGING((1 + value / limit) / 2))
+                    ink = letters_upon(shades[-1])
                 x, before = x + gap, word.player
                 look = {**style.FONT, "color": ink}
                 ax.text(x, number * _LINE + _LETTERS, style.plain(word.text), **look)
                 x += width
     # Between neighbours of one colour there is to be no seam.
     ax.add_collection(
-        PatchCollection(grounds, facecolors=colours, linewidths=0, antialiaseds=False, zorder=1)
+        PatchCollection(grounds, facecolors=shades, linewidths=0, antialiaseds=False, zorder=1)
     )
 
 

@@ -80,5 +80,5 @@ def _draw(
         axes.text(
             middle, level, rf"$\tilde{{p}}_{{{number}}}$", ha="center", va="center", zorder=2,
             **style.FONT,
-            bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none"},
+            bbox={"boxstyle": "round,pad=0.15", "facecolor": style.GROUND, "edgecolor": "none"},
         )  # fmt: skip

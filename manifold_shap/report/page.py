@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from matplotlib import colormaps
+from matplotlib import rc_context
 from matplotlib.colors import to_hex
 
 from manifold_shap.explanation import Explanation
@@ -13,6 +13,7 @@ from manifold_shap.global_values import GlobalValues
 from manifold_shap.interactions import Interactions
 from manifold_shap.io.places import place_of
 from manifold_shap.plots import selection, style
+from manifold_shap.plots.colours import LIGHT, dark
 from manifold_shap.report import balances, bundle, facts, overall, pictures, rows
 from manifold_shap.report.shown import MOST_ROWS, Shown
 
@@ -93,7 +94,9 @@ def page(given: Given) -> str:
     """The text of a page, which has fewer rows where many would make it too large."""
     most = MOST_ROWS
     while True:
-        text = _page(given, most)
+        # A page has both: the colours of dark ground are in its style.
+        with rc_context({"figure.facecolor": LIGHT.ground}):
+            text = _page(given, most)
         shown, size = min(most, len(given.explanation.phi)), len(text.encode())
         if size <= LARGEST or shown == 1:
             return text
@@ -157,7 +160,7 @@ def _rendered(
 ) -> str:
     explanation = given.explanation
     environment = _environment()
-    script = environment.get_template("report.js").render(style=style).strip()
+    script = environment.get_template("report.js").render(light=LIGHT).strip()
     plotly = bundle.plotly_script() if drawn else None
     sums = [bundle.checksum(each) for each in (script, plotly) if each is not None]
     of_outputs = [
@@ -171,8 +174,10 @@ def _rendered(
         shown=len(chosen),
         sums=sums,
         script=script,
-        style=style,
+        light=LIGHT,
+        dark=dark(),
         colours=_colours(),
+        signed=[to_hex(LIGHT.diverging(k / 8)) for k in range(9)],
         outputs=of_outputs,
         unit=explanation.unit,
         kinds=selection.kinds(explanation),
@@ -235,9 +240,9 @@ def _overall(
 def _colours() -> list[dict[str, str]]:
     """Of points from low to high values: on light ground, and lighter ones on dark ground."""
     steps = [k / (overall.COLOURS - 1) for k in range(overall.COLOURS)]
-    light = [to_hex(style.SEQUENTIAL(each)) for each in steps]
-    dark = [to_hex(colormaps["plasma"](0.3 + 0.7 * each)) for each in steps]
-    return [{"light": one, "dark": other} for one, other in zip(light, dark, strict=True)]
+    light = [to_hex(LIGHT.sequential(each)) for each in steps]
+    lighter = [to_hex(dark().sequential(each)) for each in steps]
+    return [{"light": one, "dark": other} for one, other in zip(light, lighter, strict=True)]
 
 
 def _environment() -> Any:

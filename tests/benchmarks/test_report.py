@@ -283,13 +283,19 @@ def test_dots_that_are_apart_hide_no_other() -> None:
     assert [list(each) for each in where] == [[-0.25, 0.75], [0.0, 1.0], [0.25, 1.25]]
 
 
-def test_bars_of_the_same_players_share_names_and_of_the_same_methods_a_legend() -> None:
+def test_bars_of_the_same_players_share_names_and_all_methods_one_legend() -> None:
     one = {"players": ["a", "b"], "phi": [1.0, -1.0], "standard_error": [0.1, None]}
-    both = plots.global_bars({"left": {"m": one}, "right": {"m": one}}, 2.0, (2.0, 2.0))
+    both = plots.global_bars({"left": {"m": one}, "right": {"m": one}}, (2.0, 2.0))
     left, right = both.axes
     assert [tick.get_text() for tick in right.get_yticklabels()] == ["", ""]
-    assert left.get_legend() is not None
-    assert right.get_legend() is None
+    assert [text.get_text() for text in both.legends[0].get_texts()] == ["m"]
+    for axes in (left, right):
+        assert [text.get_text() for text in axes.texts] == ["+1.00", "−1.00"]
+    both.draw_without_rendering()
+    inside = left.get_window_extent()
+    for text in left.texts:
+        assert inside.x0 < text.get_window_extent().x0
+        assert text.get_window_extent().x1 < inside.x1
     other = {**one, "players": ["c", "d"]}
-    apart = plots.global_bars({"left": {"m": one}, "right": {"m": other}}, 2.0, (2.0, 2.0)).axes[1]
+    apart = plots.global_bars({"left": {"m": one}, "right": {"m": other}}, (2.0, 2.0)).axes[1]
     assert [tick.get_text() for tick in apart.get_yticklabels()] == ["c", "d"]

@@ -8,11 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from matplotlib.container import BarContainer
 
 import manifold_shap as ms
 from manifold_shap.plots import bar, style
 from manifold_shap.tables.schema import Schema
-from tests.plots.helpers import explained, ragged, save, tick_labels, written
+from tests.plots.helpers import explained, overlapping, ragged, save, tick_labels, written
 
 
 def with_phi(
@@ -180,3 +181,35 @@ def test_players_that_a_row_lacks_take_no_part_in_the_means() -> None:
     widths = [each.get_width() for each in bar(ragged()).patches]
     np.testing.assert_allclose(widths, [0.25, 0.25, 0.225], rtol=1e-6)
     assert not bar(ragged()[[1]]).collections
+
+
+@pytest.mark.parametrize("settings", [{}, {"signed": True}, {"row": 1}])
+def test_numbers_stand_beyond_the_ends_of_bars(people: ms.Explanation, settings: dict) -> None:
+    for given in (people, {"a": people, "b": people, "c": people}):
+        axes = bar(given, **settings)
+        axes.figure.draw_without_rendering()
+        assert len(axes.texts) == len(axes.patches)
+        inside = axes.get_window_extent()
+        for number, drawn in zip(axes.texts, axes.patches, strict=True):
+            value = float(number.get_text().replace("−", "-"))
+            assert value == pytest.approx(drawn.get_width(), rel=0.02, abs=2e-4)
+            box, end = number.get_window_extent(), drawn.get_window_extent()
+            assert box.x0 > end.x1 if value > 0 else box.x1 < end.x0
+            assert inside.x0 <= box.x0
+            assert box.x1 <= inside.x1
+        assert not overlapping(axes.texts, tolerance=0.3)
+
+
+def test_numbers_stand_beyond_whiskers(people: ms.Explanation) -> None:
+    axes = bar(people, row=0)
+    axes.figure.draw_without_rendering()
+    (drawn,) = [each for each in axes.containers if isinstance(each, BarContainer)]
+    (whiskers,) = drawn.errorbar.lines[2]
+    ends = [axes.transData.transform(segment)[:, 0] for segment in whiskers.get_segments()]
+    for number, (low, high) in zip(axes.texts, ends, strict=True):
+        box = number.get_window_extent()
+        assert box.x0 > high or box.x1 < low
+
+
+def test_what_rounds_to_zero_has_no_minus_sign() -> None:
+    assert style.signed([0.5, -0.0001]) == ["+0.500", "+0.000"]

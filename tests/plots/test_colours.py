@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
-from manifold_shap.plots import style
+from manifold_shap.plots.colours import LIGHT, Colours, dark
 
 # Severe deficiencies in linear RGB (Machado, Oliveira & Fernandes 2009, Table 1).
 DEFICIENCIES = {
@@ -20,6 +20,13 @@ DEFICIENCIES = {
 }  # fmt: skip
 # CIE L*a*b* units: 2.3 is just noticeable side by side; lines and bars stand apart.
 APART = 10.0
+# Of the style "dark_background", of pages of the documentation, of reports, of editors.
+GROUNDS = ("#000000", "#131416", "#15171a", "#1e1e1e")
+
+kinds = pytest.mark.parametrize(
+    "kind", [LIGHT, *map(dark, GROUNDS)], ids=lambda kind: f"on {kind.ground}"
+)
+deficiencies = pytest.mark.parametrize("deficiency", ["none", *DEFICIENCIES])
 
 
 def linear(colour: object) -> np.ndarray:
@@ -47,40 +54,69 @@ def distance(one: object, other: object, deficiency: str) -> float:
     return float(np.linalg.norm(see(one) - see(other)))
 
 
-@pytest.mark.parametrize("deficiency", ["none", *DEFICIENCIES])
-def test_series_are_told_apart(deficiency: str) -> None:
-    for one, other in itertools.combinations(style.SERIES, 2):
+def contrast(one: object, other: object) -> float:
+    """Of WCAG 2, from 1 to 21."""
+    darker, lighter = sorted(float(linear(c) @ [0.2126, 0.7152, 0.0722]) for c in (one, other))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+@kinds
+@deficiencies
+def test_series_are_told_apart(kind: Colours, deficiency: str) -> None:
+    for one, other in itertools.combinations(kind.series, 2):
         assert distance(one, other, deficiency) > APART, (one, other)
 
 
-@pytest.mark.parametrize("deficiency", ["none", *DEFICIENCIES])
-def test_raising_and_lowering_are_told_apart(deficiency: str) -> None:
-    assert distance(style.RAISES, style.LOWERS, deficiency) > 2 * APART
-    for colour in (style.RAISES, style.LOWERS):
-        assert distance(colour, "white", deficiency) > 4 * APART
+@kinds
+@deficiencies
+def test_raising_and_lowering_are_told_apart(kind: Colours, deficiency: str) -> None:
+    assert distance(kind.raises, kind.lowers, deficiency) > 2 * APART
+    for colour in (kind.raises, kind.lowers):
+        assert distance(colour, kind.ground, deficiency) > 4 * APART
 
 
-def test_the_first_series_are_told_apart_in_grey() -> None:
-    lightness = [float(lab(linear(colour))[0]) for colour in style.SERIES[:2]]
+@kinds
+def test_the_first_series_are_told_apart_in_grey(kind: Colours) -> None:
+    lightness = [float(lab(linear(colour))[0]) for colour in kind.series[:2]]
     assert abs(lightness[0] - lightness[1]) > 2 * APART
 
 
-@pytest.mark.parametrize("deficiency", ["none", *DEFICIENCIES])
-def test_the_sequential_map_gets_lighter_all_along(deficiency: str) -> None:
-    lightness = [seen(deficiency)(style.SEQUENTIAL(k)[:3])[0] for k in range(0, 206, 5)]
+@kinds
+@deficiencies
+def test_the_sequential_map_gets_lighter_all_along(kind: Colours, deficiency: str) -> None:
+    count = kind.sequential.N
+    lightness = [seen(deficiency)(kind.sequential(k)[:3])[0] for k in range(0, count, 5)]
     assert (np.diff(lightness) > 0).all()
 
 
-@pytest.mark.parametrize("colour", [*style.SERIES, style.RAISES, style.LOWERS, style.NEUTRAL])
-def test_everything_stands_out_from_white(colour: str) -> None:
-    # 1.8 to 1 is that of the faintest, light blue, which has markers of its own in lines.
-    luminance = float(linear(colour) @ [0.2126, 0.7152, 0.0722])
-    assert 1.05 / (luminance + 0.05) > 1.8
+@kinds
+@deficiencies
+def test_the_diverging_map_leaves_the_ground_on_both_sides(kind: Colours, deficiency: str) -> None:
+    below, above = np.linspace(0.5, 0, 20), np.linspace(0.5, 1, 20)
+    for half in (below, above):
+        lightness = np.array([seen(deficiency)(kind.diverging(k)[:3])[0] for k in half])
+        away = np.abs(lightness - seen(deficiency)(kind.ground)[0])
+        assert (np.diff(away) > 0).all()
+        assert away[-1] > 4 * APART
+    for low, high in zip(below[5:], above[5:], strict=True):
+        ends = kind.diverging(low)[:3], kind.diverging(high)[:3]
+        assert distance(*ends, deficiency) > APART
 
 
-def test_text_can_be_read() -> None:
-    luminance = float(linear(style.INK) @ [0.2126, 0.7152, 0.0722])
-    assert 1.05 / (luminance + 0.05) > 7  # WCAG 2, level AAA.
+@kinds
+def test_everything_stands_out_from_the_ground(kind: Colours) -> None:
+    # 1.8 to 1 on white is that of the faintest, light blue, which has markers of its own in lines.
+    least = 1.8 if kind is LIGHT else 3.0
+    for colour in (*kind.series, kind.raises, kind.lowers, kind.neutral):
+        assert contrast(colour, kind.ground) > least, colour
+    for k in range(0, kind.sequential.N, 5):
+        assert contrast(kind.sequential(k)[:3], kind.ground) > 1.8
+
+
+@kinds
+def test_text_can_be_read(kind: Colours) -> None:
+    assert contrast(kind.ink, kind.ground) > 7  # WCAG 2, level AAA.
+    assert contrast(kind.soft, kind.ground) > 4.5
 
 
 def test_a_simulation_knows_what_looks_alike() -> None:

@@ -52,6 +52,23 @@ def test_a_map_has_the_values_of_a_row(found: ms.Interactions) -> None:
     )
 
 
+def test_a_network_says_what_its_colours_and_sizes_mean(found: ms.Interactions) -> None:
+    legend = interaction_network(found, 0, output=0).get_legend()
+    raising, lowering = legend.get_lines()
+    assert [text.get_text() for text in legend.get_texts()] == ["raises the output", "lowers it"]
+    assert [line.get_color() for line in (raising, lowering)] == [style.RAISES, style.LOWERS]
+    values = found.values[0, ..., 0]
+    own = style.number(float(values.diagonal().abs().max()))
+    widest = style.number(float((values - values.diagonal().diag()).abs().max()))
+    title = f"widest line {widest}, largest disc {own} (model output)"
+    assert legend.get_title().get_text() == title
+    alone = ms.shapley_interactions(
+        lambda x, mask: (x[:, None] * mask).sum(-1, True), uniform(1, 3)
+    )
+    none = interaction_network(alone, 0).get_legend()
+    assert none.get_title().get_text().startswith("largest disc")
+
+
 def test_over_rows_it_has_their_mean_and_marks_what_may_be_none() -> None:
     found = ms.shapley_interactions(table(5), uniform(4, 5))
     signs = torch.tensor([1.0, -1.0, 1.0, -1.0])[:, None, None, None]

@@ -63,7 +63,7 @@ def test_given_axes_have_them_too() -> None:
     figure, ax = plt.subplots(layout="constrained", figsize=(5, 4))
     bar(replace(table(), made_by={"quality": {**QUALITY, "warning": WARNING}}), ax=ax)
     assert WARNING in " ".join(ax.get_title("left").split())
-    (note,) = ax.texts
+    *_, note = ax.texts
     assert " ".join(note.get_text().split()) == NOTE
     assert_nothing_is_cut(figure)
     plt.close(figure)

@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import fsspec
+import matplotlib.pyplot as plt
 import pytest
 import torch
 
 import manifold_shap as ms
+from manifold_shap.plots.colours import LIGHT, dark
 from manifold_shap.report import bundle, facts
 from manifold_shap.report.page import LARGEST
 from tests.plots import helpers
@@ -123,6 +125,20 @@ def test_many_players_are_summed(written) -> None:
     assert of["rest"][0] == 50
     total = sum(step[1] for step in of["steps"]) + of["rest"][1]
     assert total == pytest.approx(of["prediction"] - of["base"], abs=1e-2)
+
+
+@pytest.mark.parametrize(
+    "explanation", [helpers.digits(), helpers.composed()], ids=["pictures", "compositions"]
+)
+def test_a_page_has_light_and_dark_colours_whatever_matplotlib_draws_on(
+    written, explanation: ms.Explanation
+) -> None:
+    light = written(explanation).source
+    with plt.style.context("dark_background"):
+        assert written(explanation).source == light
+    for kind in (LIGHT, dark()):
+        for name in ("ground", "ink", "soft", "raises", "lowers", "neutral"):
+            assert f"--{name}: {vars(kind)[name]};" in light
 
 
 def test_quality_is_said_in_a_sentence(written) -> None:

@@ -208,7 +208,7 @@
   // Ink is dark on light ground, and light on dark ground.
   const inked = (part, ink) => Array.isArray(part) ? part.map((each) => inked(each, ink))
     : part && typeof part === "object" ? Object.fromEntries(Object.entries(part).map(([key, own]) => [key, inked(own, ink)]))
-    : part === "{{ style.INK }}" ? ink : part;
+    : part === "{{ light.ink }}" ? ink : part;
 
   async function drawFigure() {
     if (!figures) return;

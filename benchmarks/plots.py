@@ -224,16 +224,16 @@ def dots(
     names: Mapping[str, str],
     measure: str,
     zero: bool = False,
-    apart: float = 0.0,
 ) -> Figure:
-    """Figures with whiskers, a line for each name; the paper's are open diamonds over the others.
+    """Figures with whiskers, a line for each name; the paper's are open diamonds.
+
+    The sides of a line lie below each other, so that none hides another.
 
     Args:
         panels: figure and error by name, by side ("paper" among them), by title.
         names: labels of the lines, by name.
         measure: what the figures are.
         zero: whether axes begin there.
-        apart: distance of the sides on a line, so that none hides another, in lines.
     """
     figure = canvas.laid_out(0.28 * len(names) + 1.2, 1.2 + 2.0 * len(panels))
     grid = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
@@ -241,7 +241,7 @@ def dots(
         style.strip(axes, grid="x")
         looks = iter(zip(style.SERIES, "os^vPXd", strict=True))
         for k, (side, found) in enumerate(sides.items()):
-            up = apart * (k - (len(sides) - 1) / 2)
+            up = 0.7 * ((k + 0.5) / len(sides) - 0.5)
             where = [list(names).index(name) + up for name in found]
             middle, errors = zip(*found.values(), strict=True) if found else ((), ())
             look: dict[str, Any] = {"fmt": "o", "markersize": 4, "elinewidth": 0.8, "label": side}
@@ -254,7 +254,7 @@ def dots(
         label_axes(axes, title, measure)
         if zero:
             axes.set_xlim(left=0)
-        for line in range(1, len(names)) if apart else ():
+        for line in range(1, len(names)):
             axes.axhline(line - 0.5, color=style.GRID, linewidth=0.6)
     grid[0].set_yticks(range(len(names)), [style.plain(label) for label in names.values()])
     grid[0].set_ylim(len(names) - 0.5, -0.5)

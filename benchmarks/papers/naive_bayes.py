@@ -193,4 +193,4 @@ def figures(found: Found) -> dict[str, Figure]:
         paper = {n: (PAPER[n][measure], None) for n in found}
         panels[title] = {**sides, "paper": paper}
     labels = {n: PAPER[n]["label"] for n in found}
-    return {"": axes.figure, "tables": dots(panels, labels, "correlation", apart=0.22)}
+    return {"": axes.figure, "tables": dots(panels, labels, "correlation")}

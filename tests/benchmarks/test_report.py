@@ -275,12 +275,13 @@ def test_the_papers_dots_lie_on_top_and_have_whiskers_of_their_errors() -> None:
     assert [tick.get_text() for tick in axes.get_yticklabels()] == ["A", "B"]
 
 
-def test_dots_that_are_apart_hide_no_other() -> None:
+def test_dots_of_a_line_hide_no_other() -> None:
     same = {"a": (0.5, None), "b": (0.5, None)}
     sides = {"ours": same, "others": same, "paper": same}
-    axes = plots.dots({"one": sides}, {"a": "A", "b": "B"}, "error", apart=0.25).axes[0]
+    axes = plots.dots({"one": sides}, {"a": "A", "b": "B"}, "error").axes[0]
     where = [container.lines[0].get_ydata() for container in axes.containers]
-    assert [list(each) for each in where] == [[-0.25, 0.75], [0.0, 1.0], [0.25, 1.25]]
+    for line, each in enumerate(zip(*where, strict=True)):
+        assert line - 0.5 < each[0] < each[1] == line < each[2] < line + 0.5
 
 
 def test_bars_of_the_same_players_share_names_and_all_methods_one_legend() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import manifold_shap as ms
+from docs.check_site import broken
 
 DOCS = Path(__file__).parent.parent / "docs"
 MODULES = ("oracles", "plots", "simplex")
@@ -61,3 +62,15 @@ def test_pages_are_all_in_the_navigation() -> None:
     linked = "\n".join(page.read_text() for page in pages)
     alone = [page.stem for page in DOCS.glob("*.md") if page.stem not in linked]
     assert alone == []
+
+
+def test_links_that_lead_nowhere_are_found(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text(
+        '<h1 id="top"></h1><a href="#"></a><a href="#top"></a><a href="b.html#there"></a>'
+        '<a href="https://example.org/x"></a><img src="c.png"><a href="#gone"></a>'
+        '<a href="b.html#gone"></a><a href="d.html"></a>'
+    )
+    (tmp_path / "b.html").write_text('<p id="there">')
+    assert broken(tmp_path) == [
+        f"a.html: {to}" for to in ("#gone", "b.html#gone", "c.png", "d.html")
+    ]

@@ -20,6 +20,8 @@ from manifold_shap.report.shown import MOST_ROWS, Shown
 LARGEST = 3_000_000
 _AROUND = 60_000
 _ENDS = (".html", ".htm")
+# Characters of a channel's name, beside its curve.
+_CHANNEL = 32
 
 
 @dataclass(frozen=True)
@@ -161,7 +163,7 @@ def _add_series(given: Given, chosen: Sequence[int], found: rows.Rows) -> str:
     drawn, limit = curves.of_rows(given.explanation, chosen, _outputs_of(found), channels)
     for row, line, each in zip(found.data, found.lines, drawn, strict=True):
         line["curve"] = each.pop("small")
-        row["curves"] = {**each, "names": [rows.short(name) for name in each["names"]]}
+        row["curves"] = {**each, "names": [rows.short(name, _CHANNEL) for name in each["names"]]}
     return _end(limit)
 
 

@@ -139,9 +139,11 @@
       for (const kind of ["halo", "ink"]) draw("polyline", { points, class: kind, transform: `translate(0 ${100 * k})` });
       if (k > 0) draw("line", { x1: 0, x2: 1000, y1: 100 * k, y2: 100 * k });
     });
-    const at = [...new Set([0, 0.25, 0.5, 0.75, 1].map((share) => Math.round(share * (time - 1))))];
-    place.querySelector(".ticks").replaceChildren(...at.map((point, k) =>
-      make("span", { style: { left: percent((point + 0.5) / time) } }, k ? String(point) : `time ${point}`)));
+    const power = 10 ** Math.max(0, Math.floor(Math.log10(time / 4)));
+    const step = power * [1, 2, 5, 10].find((many) => time <= 6 * many * power);
+    const at = Array.from({ length: Math.ceil(time / step) }, (_, k) => k * step);
+    place.querySelector(".ticks").replaceChildren(...at.map((point) =>
+      make("span", { style: { left: percent((point + 0.5) / time) } }, point ? String(point) : "time 0")));
     $("other-channels").hidden = !others;
     $("other-channels").textContent = `${others} further channels have smaller values.`;
   }

@@ -30,7 +30,7 @@ def broken(site: Path) -> list[str]:
     for path, page in pages.items():
         for link in page.links:
             parts = urlsplit(link)
-            if parts.scheme or parts.netloc or link.startswith("#"):
+            if parts.scheme or parts.netloc or link == "#":
                 continue
             there = (path.parent / unquote(parts.path)).resolve() if parts.path else path
             place = unquote(parts.fragment)

@@ -32,13 +32,7 @@ include_patterns = [
     "benchmarks/README.md",
     "benchmarks/results/*.md",
 ]
-exclude_patterns = [
-    ".*",
-    "build",
-    "runs",
-    "tests",
-    "manifold_shap",
-]
+exclude_patterns = [".*", "build", "runs", "tests", "manifold_shap"]
 extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
@@ -91,7 +85,6 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "show_signature": False,
     "download_all_examples": False,
-    "min_reported_time": 1e6,
-    "write_computation_times": False,  # they would go beside the README
+    "write_computation_times": False,  # a page at the root of the repository
     "plot_gallery": "True",
 }

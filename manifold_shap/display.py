@@ -44,6 +44,7 @@ class Displayed:
         title: str | None = None,
         tokens: Sequence[Sequence[str]] | None = None,
         images: Any = None,
+        series: Any = None,
         global_values: "GlobalValues | None" = None,
         interactions: "Interactions | None" = None,
     ) -> None:
@@ -64,20 +65,24 @@ class Displayed:
             images: what to show of rows that are pictures, as of `plots.pixel_maps`. Rows of shape
                 (channels, height, width) are shown themselves without it; rows of shape (height,
                 width) are taken for pictures only with it.
+            series: what to show of rows that are series: as many rows of the same shape, such as
+                `x * std + mean`, or their channels by name, `{"pressure": x[:, 0], ...}`. Rows of
+                shape (channels, time) are shown themselves without it if players are segments of
+                time or channels; others are taken for series only with it.
             global_values: of these players, see `manifold_shap.global_values`.
             interactions: of the same rows, players and outputs.
 
         Raises:
             ImportError: jinja2 is not installed (`manifold_shap[report]`).
-            TypeError: `global_values`, `interactions` or `tokens` are something else.
-            ValueError: no rows; another ending of `path`; tokens, images, global values or
+            TypeError: `global_values`, `interactions`, `tokens` or `series` are something else.
+            ValueError: no rows; another ending of `path`; tokens, images, series, global values or
                 interactions of other rows or players.
             OSError: no space or no permission; what stood at `path` is left as it was.
         """
         from manifold_shap.report import write
 
         write(
-            self._whole, path, title=title, tokens=tokens, images=images,
+            self._whole, path, title=title, tokens=tokens, images=images, series=series,
             global_values=global_values, interactions=interactions,
         )  # fmt: skip
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import manifold_shap as ms
+from docs.check_site import broken
 
 DOCS = Path(__file__).parent.parent / "docs"
 MODULES = ("oracles", "plots", "simplex")
@@ -66,3 +67,15 @@ def test_pages_are_all_in_the_navigation() -> None:
 def test_the_site_leaves_no_page_beside_the_readme() -> None:
     """The whole checkout is the source of the site, and sphinx-gallery wrote a table there."""
     assert list(DOCS.parent.glob("*.rst")) == []
+
+
+def test_links_that_lead_nowhere_are_found(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text(
+        '<h1 id="top"></h1><a href="#"></a><a href="#top"></a><a href="b.html#there"></a>'
+        '<a href="https://example.org/x"></a><img src="c.png"><a href="#gone"></a>'
+        '<a href="b.html#gone"></a><a href="d.html"></a>'
+    )
+    (tmp_path / "b.html").write_text('<p id="there">')
+    assert broken(tmp_path) == [
+        f"a.html: {to}" for to in ("#gone", "b.html#gone", "c.png", "d.html")
+    ]

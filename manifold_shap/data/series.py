@@ -98,6 +98,9 @@ class SeriesFile(TensorDataModule):
     ) -> dict[str, Any]:
         return figures.of_series(explanations, notes)
 
+    def report_settings(self, explanation: Explanation) -> dict[str, Any]:
+        return {"series": explanation.x}
+
     def _check_test(self, test: SeriesOfFile, train: SeriesOfFile) -> None:
         """Raise ValueError where test series are others than those of the training."""
         channels, own = len(train.series[0]), len(test.series[0])

@@ -14,13 +14,15 @@ from manifold_shap.interactions import Interactions
 from manifold_shap.io.places import place_of
 from manifold_shap.plots import selection, style
 from manifold_shap.plots.colours import LIGHT, dark
-from manifold_shap.report import balances, bundle, facts, overall, pictures, rows
+from manifold_shap.report import balances, bundle, curves, facts, overall, pictures, rows
 from manifold_shap.report.shown import MOST_ROWS, Shown
 
 # Of a page, and what its style, its script and its words take.
 LARGEST = 3_000_000
 _AROUND = 60_000
 _ENDS = (".html", ".htm")
+# Characters of a channel's name, beside its curve.
+_CHANNEL = 32
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,8 @@ class Given:
     """What a page is made of.
 
     Attributes:
-        explanation, title, tokens, images, global_values, interactions: see `Explanation.report`.
+        explanation, title, tokens, images, series, global_values, interactions: see
+            `Explanation.report`.
 
     Raises:
         TypeError, ValueError: what is given is something else, or of other rows or players.
@@ -38,6 +41,7 @@ class Given:
     title: Any
     tokens: Any
     images: Any
+    series: Any
     global_values: Any
     interactions: Any
 
@@ -106,12 +110,11 @@ def page(given: Given) -> str:
 
 
 def _page(given: Given, most: int) -> str:
-    explanation, tokens = given.explanation, given.tokens
+    explanation = given.explanation
     shown = Shown.of(explanation)
     chosen = shown.rows(most)
-    are_pictures = pictures.are_pictures(explanation, given.images)
-    found = rows.rows_of(shown, chosen, tokens, are_pictures)
-    scale = _add_pictures(given, chosen, found) if are_pictures else None
+    found = rows.rows_of(shown, chosen, given.tokens, _kind(given))
+    scale = _ADDED[found.kind](given, chosen, found) if found.kind in _ADDED else None
     data: dict[str, Any] = {
         "outputs": [rows.short(selection.quantity(explanation, j)) for j in _all(explanation)],
         "unit": explanation.unit,
@@ -137,15 +140,44 @@ def _all(explanation: Explanation) -> range:
     return range(len(explanation.outputs))
 
 
+def _kind(given: Given) -> str:
+    """What rows are, see `rows.Rows`."""
+    if given.tokens is not None:
+        return "texts"
+    if given.series is None and pictures.are_pictures(given.explanation, given.images):
+        return "pictures"
+    return "series" if curves.are_series(given.explanation, given.series) else "table"
+
+
 def _add_pictures(given: Given, chosen: Sequence[int], found: rows.Rows) -> str:
     """Give rows their pictures and maps; return what the end of the colours' scale is."""
     explanation = given.explanation
-    outputs = [[each["output"] for each in row["outputs"]] for row in found.data]
-    urls, limit = pictures.maps(explanation, chosen, outputs)
+    urls, limit = pictures.maps(explanation, chosen, _outputs_of(found))
     shown = pictures.of_rows(explanation, chosen, given.images)
     for row, line, url, maps in zip(found.data, found.lines, shown, urls, strict=True):
         row["maps"] = maps
         line["picture"] = url
+    return _end(limit)
+
+
+def _add_series(given: Given, chosen: Sequence[int], found: rows.Rows) -> str:
+    """Give rows their curves; return what the end of the colours' scale is."""
+    channels = curves.channels_of(given.explanation, given.series)
+    drawn, limit = curves.of_rows(given.explanation, chosen, _outputs_of(found), channels)
+    for row, line, each in zip(found.data, found.lines, drawn, strict=True):
+        line["curve"] = each.pop("small")
+        row["curves"] = {**each, "names": [rows.short(name, _CHANNEL) for name in each["names"]]}
+    return _end(limit)
+
+
+_ADDED = {"pictures": _add_pictures, "series": _add_series}
+
+
+def _outputs_of(found: rows.Rows) -> list[list[int]]:
+    return [[each["output"] for each in row["outputs"]] for row in found.data]
+
+
+def _end(limit: float) -> str:
     return style.signed([limit])[0].lstrip("+")
 
 
@@ -164,7 +196,7 @@ def _rendered(
     plotly = bundle.plotly_script() if drawn else None
     sums = [bundle.checksum(each) for each in (script, plotly) if each is not None]
     of_outputs = [
-        {"index": j, "name": data["outputs"][j], **_overall(given, chosen, found, j, scale)}
+        {"index": j, "name": data["outputs"][j], **_overall(given, chosen, found, j)}
         for j in shown.outputs
     ]
     text = environment.get_template("report.html").render(
@@ -191,7 +223,7 @@ def _rendered(
         interactions=given.interactions,
         index="" if given.interactions is None else given.interactions.index,
         classes=data.get("classes", []),
-        texts=given.tokens is not None,
+        kind=found.kind,
         data=bundle.as_json(data),
         figures=bundle.packed(bundle.as_json(drawn)) if drawn else "",
         plotly=bundle.packed_plotly() if drawn else "",
@@ -221,14 +253,12 @@ def _counts(explanation: Explanation) -> list[str]:
     ]
 
 
-def _overall(
-    given: Given, chosen: Sequence[int], found: rows.Rows, output: int, scale: str | None
-) -> dict[str, Any]:
+def _overall(given: Given, chosen: Sequence[int], found: rows.Rows, output: int) -> dict[str, Any]:
     """What is said of all rows together, for one output."""
     own: dict[str, Any] = {}
-    if given.tokens is not None:
+    if found.kind == "texts":
         own["words"] = overall.of_words(found, output)
-    elif scale is not None:
+    elif found.kind == "pictures":
         own["map"] = pictures.mean_map(given.explanation, chosen, output)
     elif not given.explanation.players.by_row:
         own |= overall.of_output(given.explanation, chosen, output)

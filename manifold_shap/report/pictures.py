@@ -57,28 +57,29 @@ def maps(
     """
     values = maps_of(explanation, list(rows), torch.tensor(outputs)).numpy()
     limit = float(np.quantile(np.abs(values), 0.995)) or float(np.abs(values).max()) or 1.0
-    return [[_map_url(each / limit) for each in row] for row in values], limit
+    return [[map_url(each / limit) for each in row] for row in values], limit
 
 
 def mean_map(explanation: Explanation, rows: Sequence[int], output: int) -> str:
     """The mean size of the values of each pixel over some rows, as a `data:` URL."""
     chosen = torch.full((len(rows), 1), output)
     mean = maps_of(explanation, list(rows), chosen).abs().mean((0, 1)).numpy()
-    return _map_url(mean / (float(mean.max()) or 1.0))
+    return map_url(mean / (float(mean.max()) or 1.0))
 
 
-def _map_url(shares: Float[np.ndarray, "height width"]) -> str:
+def map_url(shares: Float[np.ndarray, "height width"], largest: int = _LARGEST) -> str:
+    """A map of numbers from -1 to 1 in colours, as a `data:` URL."""
     shades = ((shares.clip(-1, 1) + 1) / 2 * _SHADES).round().astype(np.uint8)
     image = Image.fromarray(shades, mode="P")
     colours = style.DIVERGING(np.linspace(0, 1, _SHADES + 1))[:, :3]
     image.putpalette((255 * colours).round().astype(np.uint8).flatten().tolist())
-    return _url(image)
+    return _url(image, largest)
 
 
-def _url(image: Image.Image) -> str:
+def _url(image: Image.Image, largest: int = _LARGEST) -> str:
     """A photo as JPEG, anything small or of few colours as PNG."""
-    if max(image.size) > _LARGEST:
-        scale = _LARGEST / max(image.size)
+    if max(image.size) > largest:
+        scale = largest / max(image.size)
         width, height = (max(1, round(scale * side)) for side in image.size)
         smooth = image.mode != "P"
         how = Image.Resampling.LANCZOS if smooth else Image.Resampling.NEAREST

@@ -19,7 +19,7 @@ from manifold_shap.tables.features import as_text, row_text
 
 # Players of a row whose values are in the page; all of texts, whose words are coloured.
 _KEPT = 40
-_KEPT_OF_PICTURES = 15
+_KEPT_OF_DRAWN = 15
 # Characters of a name or a value, and of the text in a line of the table.
 LONGEST = 80
 _LISTED = 3
@@ -44,16 +44,18 @@ class Rows:
     """Data of some rows, for the script of a page, and lines for its table.
 
     Attributes:
+        kind: "table", "pictures", "texts" or "series".
         data: of each row; see `_row`. `words` are those of a text, `values` what players were.
         lines: of the table.
     """
 
+    kind: str
     data: list[dict[str, Any]]
     lines: list[dict[str, Any]]
 
 
 def rows_of(
-    shown: Shown, rows: Sequence[int], tokens: Sequence[Sequence[str]] | None, pictures: bool
+    shown: Shown, rows: Sequence[int], tokens: Sequence[Sequence[str]] | None, kind: str
 ) -> Rows:
     """Data of rows, by position.
 
@@ -61,10 +63,10 @@ def rows_of(
         shown: what is shown of the explanation.
         rows: positions.
         tokens: of rows that are texts.
-        pictures: whether rows are pictures.
+        kind: what rows are, see `Rows`.
     """
     some = shown.explanation[list(rows)]
-    kept = len(some.players) if tokens is not None else _KEPT_OF_PICTURES if pictures else _KEPT
+    kept = {"texts": len(some.players), "table": _KEPT}.get(kind, _KEPT_OF_DRAWN)
     errors = total_error(some)
     outputs = Shown(some, (), ()).outputs_of_rows
     data = [_row(some, k, outputs[k], errors, kept) for k in range(len(rows))]
@@ -73,9 +75,9 @@ def rows_of(
         for k, row in enumerate(rows):
             data[k]["words"] = _words(tokens[row], owners[k], row)
             data[k]["values"] = _named_by_words(data[k]["words"])
-    elif not pictures:
+    elif kind == "table":
         _add_values(some, data)
-    return Rows(data, [_line(some, k, row) for k, row in enumerate(data)])
+    return Rows(kind, data, [_line(some, k, row) for k, row in enumerate(data)])
 
 
 def _row(

@@ -11,7 +11,7 @@ import torch
 import manifold_shap as ms
 from tests.plots import helpers
 from tests.report.chromium import Browser
-from tests.report.test_report import HOSTILE, rows
+from tests.report.test_report import HOSTILE, rows, series
 
 # Contrast of every text with what is behind it (WCAG 2), the least first.
 CONTRAST = """
@@ -95,7 +95,9 @@ FAULTS = """
     const more = each.scrollWidth > each.clientWidth + 1 && scrolls(getComputedStyle(each));
     if (more && each.tabIndex < 0) found.push(`scrolled by no key: ${start(each)}`);
   }
-  if (document.documentElement.scrollWidth > innerWidth) found.push("wider than the screen");
+  // On a phone `innerWidth` grows with what is in the page.
+  const { scrollWidth, clientWidth } = document.documentElement;
+  if (scrollWidth > clientWidth) found.push("wider than the screen");
   return found;
 })()
 """
@@ -116,7 +118,10 @@ def texts() -> tuple[ms.Explanation, list[list[str]]]:
     return ms.exact_shapley(value, x), [["it", "is", "good"], ["is", "bad"]]
 
 
-KINDS = ("table", "pictures", "text", "three classes", "four classes", "many classes", "hostile")
+KINDS = (
+    "table", "pictures", "text", "series", "one channel", "three classes", "four classes",
+    "many classes", "fifty compositions", "hostile",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -130,9 +135,14 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     helpers.digits().report(found["pictures"])
     explanation, tokens = texts()
     explanation.report(found["text"], tokens=tokens)
+    waves = series(channels=3, time=200, length=20)
+    names = ("pressure in the left chamber", "flow", HOSTILE)
+    waves.report(found["series"], series={n: waves.x[:, k] for k, n in enumerate(names)})
+    series(channels=1).report(found["one channel"])
     helpers.composed(5, 3, rows=3).report(found["three classes"])
     helpers.composed(5, 4, rows=3).report(found["four classes"])
     rows(30, players=20, outputs=40).report(found["many classes"])
+    helpers.composed(5, 50, rows=3).report(found["fifty compositions"])
     names = (f"{HOSTILE} a", f"{HOSTILE} b", f"{HOSTILE} c")
     hostile = helpers.composed(3, names, names=names)
     replace(hostile, instances=(HOSTILE, "two")).report(found["hostile"], title=HOSTILE)
@@ -166,6 +176,10 @@ def test_the_audits_find_faults(chromium: Browser, pages: dict[str, Path]) -> No
     chromium.run("document.querySelector('label').remove()")
     chromium.run("document.querySelector('h2').outerHTML = '<h4>x</h4>'")
     assert {"heading x skips a level"} < set(chromium.run(FAULTS))
+    chromium.open(pages["table"], width=390)
+    assert chromium.run(FAULTS) == []
+    chromium.run("document.querySelector('h1').style.width = '500px'")
+    assert chromium.run(FAULTS) == ["wider than the screen"]
 
 
 def chosen(chromium: Browser) -> str:
@@ -211,6 +225,31 @@ def test_another_output_is_chosen(chromium: Browser, pages: dict[str, Path]) -> 
     chromium.run(f"(() => {{ const e = document.getElementById('output'); {change} }})()")
     parts = "[...document.querySelectorAll('[data-output]')].map((each) => each.checkVisibility())"
     assert chromium.run(parts) == [False, True, False]
+
+
+def test_curves_follow_the_row_and_the_output(chromium: Browser, pages: dict[str, Path]) -> None:
+    chromium.open(pages["series"])
+    lines = (
+        "[...document.querySelectorAll('#curves polyline')].map((e) => e.getAttribute('points'))"
+    )
+    source = "document.getElementById('map').src"
+    names = "document.querySelector('#curves .channels').textContent"
+    before, colours = chromium.run(lines), chromium.run(source)
+    assert len(before) == 6
+    assert "pressure in the left chamber" in chromium.run(names)
+    assert "</script><script>al" in chromium.run(names)
+    chromium.run("document.querySelector('tr[data-row=\"2\"] button').click()")
+    assert chromium.run(lines) != before
+    assert chromium.run(source) != colours
+    colours = chromium.run(source)
+    change = "e.selectedIndex = 1; e.dispatchEvent(new Event('change', { bubbles: true }))"
+    chromium.run(f"(() => {{ const e = document.getElementById('row-output'); {change} }})()")
+    assert chromium.run(source) != colours
+    ticks = "[...document.querySelectorAll('#curves .ticks span')].map((e) => e.textContent)"
+    assert chromium.run(ticks) == ["time 0", "50", "100", "150"]
+    high = "document.querySelector('#curves .drawn').getBoundingClientRect().height"
+    assert chromium.run(high) > 200
+    assert chromium.run("document.getElementById('map').naturalWidth") == 200
 
 
 def test_everything_is_reached_by_keyboard(chromium: Browser, pages: dict[str, Path]) -> None:

@@ -2,6 +2,7 @@
 
 import base64
 import gzip
+import io
 import json
 import math
 import re
@@ -15,8 +16,10 @@ from typing import Any
 
 import fsspec
 import matplotlib.pyplot as plt
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 import manifold_shap as ms
 from manifold_shap.plots.colours import LIGHT, dark
@@ -286,6 +289,100 @@ def test_texts_have_words_with_their_values(written) -> None:
     assert [word[1:] for word in page.data["rows"][1]["words"]] == [["is", 0], ["bad", 1]]
     assert page.data["rows"][0]["values"] == {"0": "it", "1": "is", "2": "good"}
     assert "is (2 ×)" in re.sub(r"[+−]\S+ ", "", page.text)
+
+
+def series(rows: int = 3, channels: int = 2, time: int = 12, length: int = 4) -> ms.Explanation:
+    x = torch.randn(rows, channels, time, generator=torch.Generator().manual_seed(0))
+    return helpers.explained(x, ms.Players.segments((channels, time), length), ("a", "b"))
+
+
+def pixels(url: str) -> np.ndarray:
+    """Red, green and blue of a map."""
+    image = Image.open(io.BytesIO(base64.b64decode(url.split(",")[1]))).convert("RGB")
+    return np.asarray(image, dtype=int)
+
+
+def test_series_have_curves_on_the_colours_of_their_segments(written) -> None:
+    explanation = series()
+    page = written(
+        explanation, series={"pressure": explanation.x[:, 0], "<b>": explanation.x[:, 1]}
+    )
+    for k, row in enumerate(page.data["rows"]):
+        drawn = row["curves"]
+        assert (drawn["names"], drawn["time"], drawn["others"]) == (["pressure", "<b>"], 12, 0)
+        for channel, line in enumerate(drawn["lines"]):
+            points = np.array([each.split(",") for each in line.split()], dtype=float)
+            own = explanation.x[k, channel].numpy()
+            assert points[:, 0] == pytest.approx((np.arange(12) + 0.5) / 12 * 1000, abs=0.51)
+            # Upwards is downwards on a screen; a hundredth of the height is lost by rounding.
+            assert -np.corrcoef(points[:, 1], own)[0, 1] > 0.999
+        for place, of in enumerate(row["outputs"]):
+            colours = pixels(drawn["maps"][place])
+            assert colours.shape == (2, 12, 3)
+            phi = explanation.phi[k, :, of["output"]].numpy()
+            red = colours[..., 0] - colours[..., 2]
+            assert (np.sign(red) == np.sign(np.repeat(phi, 4))).all()
+            assert (colours == np.repeat(colours[:1, ::4], 4, axis=1)).all()
+            green = colours[0, ::4, 1]
+            for side in (phi > 0, phi < 0):  # The larger, the less green.
+                assert (np.diff(green[side][np.argsort(np.abs(phi[side]))]) <= 0).all()
+    assert len(page.named("polyline")) == 3
+
+
+def test_what_is_a_series_and_what_is_none(written) -> None:
+    by_channel = helpers.explained(torch.randn(2, 3, 8), ms.Players.channels((3, 8)), ("a", "b"))
+    assert written(by_channel).data["rows"][0]["curves"]["names"] == [
+        f"channel {k}" for k in range(3)
+    ]
+    flat = helpers.explained(torch.randn(2, 8), ms.Players.segments((8,), 2), ("a", "b"))
+    assert "curves" not in written(flat).data["rows"][0]
+    (name,) = written(flat, series=10 * flat.x).data["rows"][0]["curves"]["names"]
+    assert name == ""
+    picture = helpers.explained(torch.rand(2, 4, 6), ms.Players.of_elements((4, 6)), ("a", "b"))
+    assert "curves" not in written(picture).data["rows"][0]
+    assert "curves" not in written(helpers.table()).data["rows"][0]
+
+
+def test_padding_at_the_end_of_a_series_is_not_drawn(written) -> None:
+    x = torch.randn(2, 1, 12)
+    x[1, 0, 8:] = -9.0
+    players = ms.Players.segments((1, 12), 4, padding=-9.0)
+    value = ms.imputed_value(
+        lambda x: x.sum((1, 2))[:, None], ms.MarginalImputer(x, players), "identity"
+    )
+    page = written(ms.exact_shapley(value, x))
+    assert [row["curves"]["time"] for row in page.data["rows"]] == [12, 8]
+    assert [len(row["curves"]["lines"][0].split()) for row in page.data["rows"]] == [12, 8]
+
+
+def test_long_series_keep_their_peaks_and_fit(written) -> None:
+    explanation = series(400, 12, 5000, 500)
+    x = explanation.x.clone()
+    x[:, :, 1234] = 50.0
+    page = written(replace(explanation, x=x))
+    drawn = page.data["rows"][0]["curves"]
+    assert (len(drawn["lines"]), drawn["others"]) == (8, 4)
+    for line in drawn["lines"]:
+        points = [tuple(map(int, each.split(","))) for each in line.split()]
+        assert 120 < len(points) <= 242
+        across, _ = min(points, key=lambda point: point[1])
+        assert across == pytest.approx(1234.5 / 5, abs=1)
+    assert len(page.source.encode()) <= LARGEST
+    assert f"{len(page.data['rows'])} of 400 rows are listed" in page.text
+
+
+def test_series_that_do_not_fit_are_refused(written) -> None:
+    explanation = series()
+    for given in (
+        explanation.x[:2], explanation.x[..., 1:], explanation.x[:, :1],
+        {"a": explanation.x[:, 0]}, {"a": explanation.x, "b": explanation.x},
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=r"Expected `series` as the rows.* but got"):
+            written(explanation, series=given)
+    with pytest.raises(ValueError, match="`series` without NaN"):
+        written(explanation, series=explanation.x / 0)
+    with pytest.raises(TypeError, match="series"):
+        written(explanation, series=["a"])
 
 
 def test_rows_with_players_of_their_own(written) -> None:

@@ -121,6 +121,33 @@
     $("path").tBodies[0].replaceChildren(...row.path.map(line).reverse());
   }
 
+  function drawCurves(row) {
+    if (!row.curves) return;
+    const { names, ends, lines, time, others } = row.curves, place = $("curves"), count = names.length;
+    place.querySelector(".channels").replaceChildren(...names.map((name, k) =>
+      make("div", {}, make("span", {}, ends[k][1]), name, make("span", {}, ends[k][0]))));
+    const svg = place.querySelector("svg");
+    const draw = (tag, props) => {
+      const part = document.createElementNS(svg.namespaceURI, tag);
+      for (const [name, value] of Object.entries(props)) part.setAttribute(name, value);
+      svg.append(part);
+    };
+    svg.replaceChildren();
+    svg.setAttribute("viewBox", `0 0 1000 ${100 * count}`);
+    place.querySelector(".drawn").style.height = `calc(${count} * var(--high))`;
+    lines.forEach((points, k) => {
+      for (const kind of ["halo", "ink"]) draw("polyline", { points, class: kind, transform: `translate(0 ${100 * k})` });
+      if (k > 0) draw("line", { x1: 0, x2: 1000, y1: 100 * k, y2: 100 * k });
+    });
+    const power = 10 ** Math.max(0, Math.floor(Math.log10(time / 4)));
+    const step = power * [1, 2, 5, 10].find((many) => time <= 6 * many * power);
+    const at = Array.from({ length: Math.ceil(time / step) }, (_, k) => k * step);
+    place.querySelector(".ticks").replaceChildren(...at.map((point) =>
+      make("span", { style: { left: percent((point + 0.5) / time) } }, point ? String(point) : "time 0")));
+    $("other-channels").hidden = !others;
+    $("other-channels").textContent = `${others} further channels have smaller values.`;
+  }
+
   let current = -1;
   function drawOutput() {
     const row = data.rows[current], k = Math.max(0, $("row-output").selectedIndex), of = row.outputs[k];
@@ -129,8 +156,11 @@
     drawSteps(row, of);
     drawPairs(row, k);
     drawWords(row, of);
-    if ($("map")) {
-      const label = row.label;
+    const label = row.label;
+    if (row.curves) {
+      $("map").src = row.curves.maps[k];
+      $("map").alt = `Curves of row ${label} on the colours of its Shapley values for ${name}: red stretches raise it, blue ones lower it`;
+    } else if ($("map")) {
       $("picture").src = document.querySelector(`#rows tr[data-row="${current}"] img`).src;
       $("picture").alt = `Picture of row ${label}`;
       $("map").src = row.maps[k];
@@ -151,6 +181,7 @@
     $("row-output").replaceChildren(...row.outputs.map((of) => make("option", {}, data.outputs[of.output])));
     drawOutput();
     drawPath(row);
+    drawCurves(row);
     drawFigure();
     if (told) $("status").textContent = `Row ${row.label} is chosen; its values follow below the table.`;
   }

@@ -126,5 +126,5 @@ def _formula(writer: Any, node: nodes.math_block) -> None:
     formula = convert(node.astext(), display="block")
     place = f' id="{node["ids"][0]}"' if node["ids"] else ""
     number = f'<span class="eqno">({node["number"]})</span>' if node["number"] else ""
-    writer.body.append(f'<div class="math formula"{place}>{number}{formula}</div>')
+    writer.body.append(f'<div class="math formula"{place}><div>{formula}</div>{number}</div>')
     raise nodes.SkipNode

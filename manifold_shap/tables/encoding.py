@@ -87,9 +87,8 @@ def decode_column(block: NDArray[np.float64], column: Column) -> pd.Series:
         if column.kind == "ordered":
             nearest = numbers.round().clip(0, len(column.categories) - 1).astype(int)
             return _labelled(column.categories, np.where(absent, -1, nearest))
-        series = pd.Series(np.where(absent, np.nan, numbers))
-        # Days in single precision are right to some seconds.
-        return pd.to_datetime(series, unit="D").dt.round("min") if column.date else series
+        numbers = np.where(absent, np.nan, numbers)
+        return _dates(numbers) if column.date else pd.Series(numbers)
     codes = block.argmax(axis=1) if column.kind == "categorical" else (block[:, 0] >= 0.5) * 1
     if not column.numeric:
         last = [k for k, label in enumerate(column.categories) if label == MISSING]
@@ -97,6 +96,14 @@ def decode_column(block: NDArray[np.float64], column: Column) -> pd.Series:
     values = np.array([float(label) for label in column.categories])
     whole = values.astype(np.int64) if np.abs(values).max() < 2**53 else values
     return pd.Series((whole if (whole == values).all() else values)[codes])
+
+
+def _dates(days: NDArray[np.float64]) -> pd.Series:
+    """Days since 1970 as moments, to the minute: in single precision they are right to seconds."""
+    present = np.isfinite(days)
+    found = np.full(len(days), np.datetime64("NaT"), "M8[us]")
+    found[present] = np.rint(days[present] * 1440).astype(np.int64).astype("M8[m]")
+    return pd.Series(found)
 
 
 def _with_indicator(

@@ -3,7 +3,7 @@
 import numbers as python_numbers
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pandas.api import types
 
 from manifold_shap._messages import shown
-from manifold_shap.tables.forms.base import Codes, Form
+from manifold_shap.tables.forms.base import Codes, Form, is_time
 
 # Says where cells are that have certain values: "in row 2 (1 of 4 rows)".
 Where = Callable[[NDArray[np.bool_]], str]
@@ -156,7 +156,7 @@ def numbers_of(values: pd.Series) -> NDArray[np.float64] | None:
     if types.is_numeric_dtype(dtype):
         return values.to_numpy(dtype=np.float64, na_value=np.nan)
     if kind in ("datetime", "datetime64", "date", "period"):
-        return _days(values.dt.to_timestamp() if kind == "period" else values)
+        return _days(values, kind)
     if kind in ("timedelta", "timedelta64"):
         return np.asarray(pd.to_timedelta(values).dt.total_seconds(), dtype=np.float64)
     if kind == "string":
@@ -204,7 +204,7 @@ def _order(values: Values) -> Codes:
     return np.append(order, np.flatnonzero(values.missing))
 
 
-def _days(values: pd.Series) -> NDArray[np.float64]:
+def _days(values: pd.Series, kind: str) -> NDArray[np.float64]:
     present = values.dropna() if values.dtype == object else values[:0]
     zones = {str(value.tzinfo) for value in present if isinstance(value, datetime)}
     if len(zones) > 1:
@@ -213,10 +213,22 @@ def _days(values: pd.Series) -> NDArray[np.float64]:
             f"{shown([str(value) for value in present[:2]])}; convert them first, as by "
             "`pd.to_datetime(column, utc=True)`."
         )
-    # In microseconds, so that the year 9999 fits.
-    dates = pd.to_datetime(values, utc=True).dt.tz_localize(None).dt.as_unit("us")
-    since = dates - pd.Timestamp(0).as_unit("us")
-    return np.asarray(since / pd.Timedelta(days=1), dtype=np.float64)
+    # In microseconds, so that the year 9999 fits. Of what has no unit pandas 2 makes nanoseconds.
+    if kind == "period":
+        moments = values.dt.asfreq("us", how="start").array.view("int64").view("M8[us]")
+    elif is_time(values.dtype):
+        moments = values.dt.tz_convert(None) if values.dt.tz is not None else values
+        moments = moments.dt.as_unit("us").to_numpy()
+    else:
+        pairs = zip(values, values.isna(), strict=True)
+        cells = [_moment(None if absent else value) for value, absent in pairs]
+        moments = np.array(cells, "M8[us]")
+    return np.asarray((moments - np.datetime64(0, "us")) / np.timedelta64(1, "D"), np.float64)
+
+
+def _moment(value: Any) -> np.datetime64:
+    zoned = isinstance(value, datetime) and value.tzinfo is not None
+    return np.datetime64(value.astimezone(UTC).replace(tzinfo=None) if zoned else value, "us")
 
 
 def _seconds(value: Any) -> float:

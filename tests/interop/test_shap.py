@@ -142,6 +142,28 @@ def test_a_scatter_plot_is_coloured_by_another_player(shap: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
+def test_an_embedding_is_coloured_by_a_player(shap: Any) -> None:
+    one = explained().to_shap()[:, :, "1"]
+    names = one.feature_names
+    shap.plots.embedding("age", one.values, feature_names=names, show=False)
+    (dots,) = plt.gcf().axes[0].collections
+    assert len(np.asarray(dots.get_offsets())) == ROWS
+    np.testing.assert_allclose(np.asarray(dots.get_array()), one.values[:, 0])
+    assert "age" in plt.gcf().axes[1].yaxis.label.get_text()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_values_are_monitored_over_time(shap: Any) -> None:
+    one = explained().to_shap()[:, :, "1"]
+    # It compares the rows before and after each 50th, of at least 100.
+    values, cells = (np.concatenate([each] * 3) for each in (one.values, one.data))
+    shap.plots.monitoring(1, values, cells, feature_names=one.feature_names, show=False)
+    (dots,) = plt.gcf().axes[0].collections
+    np.testing.assert_allclose(np.asarray(dots.get_offsets())[:, 1], values[:, 1])
+    assert "height" in plt.gcf().axes[0].yaxis.label.get_text()
+
+
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ["bar", "beeswarm", "waterfall", "heatmap", "violin", "decision"])
 def test_players_without_values_are_drawn(shap: Any, name: str) -> None:
     theirs = patches()[1].to_shap()[:, :, "0"]

@@ -191,6 +191,38 @@ def test_cells_of_pandas_come_back(kind: str, data: st.DataObject) -> None:
             Codebook.fit(frame)
 
 
+LATE = [dt.datetime(2300, 1, 1), dt.datetime(9999, 1, 1, 12), None]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series([moment and moment.date() for moment in LATE], dtype=object),
+        pd.Series(LATE, dtype=object),
+        pd.Series([moment and moment.replace(tzinfo=dt.UTC) for moment in LATE], dtype=object),
+        pd.Series(LATE, dtype=arrow(pa.timestamp("us"))),
+        pd.Series(LATE, dtype="datetime64[s]"),
+        pd.Series([pd.Period("2300-01-01", "h"), pd.Period("9999-01-01 12:00", "h"), pd.NaT]),
+    ],
+    ids=["date", "datetime", "datetime of a zone", "arrow", "seconds", "period"],
+)
+def test_dates_beyond_the_nanoseconds_of_pandas(column: pd.Series) -> None:
+    frame = pd.DataFrame({"own": column, "other": range(3)})
+    check_frame(frame)
+    codebook = fitted(frame)
+    found = codebook.schema.decode(codebook.encode(codebook.rows(frame)))["own"]
+    assert found[:2].dt.date.tolist() == [moment.date() for moment in LATE[:2] if moment]
+    assert found.isna().tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize("dtype", [object, pd.StringDtype("python"), pd.StringDtype("pyarrow")])
+def test_texts_that_differ_behind_a_null_character_are_two(dtype: Any) -> None:
+    cells = pd.Series(["a", "a\0", "", "\0", "a"], dtype=dtype)
+    frame = pd.DataFrame({"own": cells, "other": range(5)})
+    check_frame(frame)
+    assert len(fitted(frame).schema.columns[0].categories) == 4
+
+
 @pytest.mark.parametrize("kind", POLARS)
 @settings(max_examples=5, deadline=None)
 @given(data=st.data())

@@ -134,7 +134,15 @@ def _object_keys(column: pd.Series, missing: NDArray[np.int8]) -> Keys:
     if len(absent):
         cells = cells.copy()
         cells[absent] = ""
-    return cells, missing
+    return _told_apart(cells), missing
+
+
+def _told_apart(cells: NDArray[Any]) -> NDArray[Any]:
+    """Text that pandas 2 tells apart beyond a null character, where it ends text otherwise."""
+    if not any("\0" in cell for cell in cells):
+        return cells
+    # It looks into text alone: of bytes among text it compares objects.
+    return np.array([c.encode("utf-8", "surrogatepass") if "\0" in c else c for c in cells], object)
 
 
 def _exactly(cell: Any, name: Any) -> str:

@@ -23,7 +23,7 @@ NUMBERS = ("age", "education-num", "hours-per-week")
 CATEGORIES = ("sex", "race", "relationship", "occupation")
 COLUMNS = ("age", "sex", "race", "education-num", "relationship", "occupation", "hours-per-week")
 OUTPUTS = ["<=50K", ">50K"]
-MORE = 4  # times as many draws where orders are restricted
+MORE = 8  # times as many draws where orders are restricted
 DRAWN = 256  # completions of a row, to compare with the table
 # Of each relationship that tells it, the other sex.
 COUPLES = {"Husband": "Female", "Wife": "Male"}

@@ -34,17 +34,36 @@ def most_apart(found: Found, ways: Sequence[str], columns: Sequence[str]) -> flo
     return max(apart(*two) for two in itertools.combinations(some, 2))
 
 
-def separation(found: Found, way: str, name: str) -> float:
+def separation(found: Found, way: str, name: str, without: int | None = None) -> float:
     """Share of the variance of a column's values that its categories explain (η²).
 
     What draws alone make vary counts neither within categories nor between them.
+
+    Args:
+        without: the number of a person who is left out.
     """
-    k, cells = COLUMNS.index(name), found["people"][name]
-    phi, error = (np.array(found[key][way])[:, k] for key in ("phi", "standard_error"))
-    means = {cell: phi[[each == cell for each in cells]].mean() for cell in set(cells)}
+    k, cells = COLUMNS.index(name), np.array(found["people"][name])
+    kept = np.arange(len(cells)) != without
+    phi, error = (np.array(found[key][way])[kept, k] for key in ("phi", "standard_error"))
+    _, which = np.unique(cells[kept], return_inverse=True)
+    means = np.bincount(which, phi) / np.bincount(which)
     noise = np.mean(error**2)
-    between = np.var([means[cell] for cell in cells]) - noise * len(means) / len(cells)
+    between = np.var(means[which]) - noise * len(means) / len(phi)
     return float(np.clip(between / max(np.var(phi) - noise, 1e-12), 0, 1))
+
+
+def lead(
+    found: Found, ways: Sequence[str], others: Sequence[str], name: str
+) -> tuple[float, float]:
+    """By how much the least η² of some ways exceeds the largest of others; its jackknife error."""
+
+    def of(without: int | None) -> float:
+        one, other = ([separation(found, way, name, without) for way in each]
+                      for each in (ways, others))  # fmt: skip
+        return min(one) - max(other)
+
+    count = len(found["people"][name])
+    return of(None), float(((count - 1) * np.var([of(i) for i in range(count)])) ** 0.5)
 
 
 def by_sex(found: Found, way: str) -> tuple[float, float]:

@@ -59,6 +59,21 @@ def test_noise_of_draws_does_not_bring_categories_together() -> None:
     assert people_measures.separation(found, "noisy", "sex") == pytest.approx(0.8, abs=0.06)
 
 
+def test_one_way_leads_by_its_eta_squared_and_an_error_over_people() -> None:
+    generator = np.random.default_rng(0)
+    sex = ["Female", "Male"] * 50
+    means = np.where(np.array(sex) == "Male", 1.0, -1.0)
+    sharp, blurred = (means + generator.normal(0, spread, 100) for spread in (0.1, 1.0))
+    found = found_of({"sharp": sharp, "blurred": blurred, "twin": blurred}, sex)
+    difference, error = people_measures.lead(found, ("sharp",), ("blurred", "twin"), "sex")
+    each = [people_measures.separation(found, way, "sex") for way in ("sharp", "blurred")]
+    assert difference == pytest.approx(each[0] - each[1])
+    # Of correlations: an error of R² is about 2 R (1 - R²) / √n.
+    expected = 2 * each[1] ** 0.5 * (1 - each[1]) / 10
+    assert expected / 2 < error < 2 * expected
+    assert people_measures.lead(found, ("twin",), ("blurred",), "sex") == (0, 0)
+
+
 def test_values_are_apart_from_alike_to_one() -> None:
     one, other = torch.tensor([[1.0, -2.0]]), torch.tensor([[1.0, 2.0]])
     assert people_measures.apart(one, one) == 0

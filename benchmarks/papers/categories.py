@@ -62,6 +62,10 @@ def run(
     }
 
 
+def sure(difference: tuple[float, float]) -> bool:
+    return difference[0] > SURELY * difference[1]
+
+
 def claims(found: Found) -> list[Claim]:
     four, made = (*SYMMETRIC, *RESTRICTED), []
     moved = [found["tried"][way]["moved by other numbers"] for way in NUMBERED[:2]]
@@ -79,10 +83,11 @@ def claims(found: Found) -> list[Claim]:
     parts = [people_measures.most_apart(found, four, columns) for columns in (CATEGORIES, NUMBERS)]
     made.append(Claim("these four differ more in categories than in numbers", "Fig. 5.6",
                       f"{parts[0]:.0%} against {parts[1]:.0%}", parts[0] > parts[1]))  # fmt: skip
+    few = f"that is less than {SURELY:g} standard errors over {len(found['prediction'])} people"
     ahead = lead(found, (EMPIRICAL,), (MARGINAL,), "race")
     made.append(Claim("empirical values separate the category of several levels that comes first "
                       "(theirs APOE4, ours race) better than marginal ones", "Fig. 5.5",
-                      f"η² is {cell(ahead)} larger", ahead[0] > SURELY * ahead[1]))  # fmt: skip
+                      f"η² larger by {cell(ahead)}", sure(ahead), few))  # fmt: skip
     means = [people_measures.by_sex(found, way) for way in (MARGINAL, EMPIRICAL)]
     made.append(Claim("one sex has negative and the other positive values, marginal and empirical",
                       "Fig. 5.5", " and ".join(f"{w:+.3f}, {m:+.3f}" for w, m in means),
@@ -90,8 +95,8 @@ def claims(found: Found) -> list[Claim]:
     for name in FIRST:
         ahead = lead(found, RESTRICTED, SYMMETRIC, name)
         made.append(Claim(f"both asymmetric ways separate the categories of {name} better than "
-                          "both symmetric ones", "Fig. 5.6", f"η² is at least {cell(ahead)} larger",
-                          ahead[0] > SURELY * ahead[1]))  # fmt: skip
+                          "both symmetric ones", "Fig. 5.6", f"η² larger by {cell(ahead)} or more",
+                          sure(ahead), few))  # fmt: skip
     return made + claims_near_half(found, four)
 
 
@@ -109,10 +114,11 @@ def claims_near_half(found: Found, four: Sequence[str]) -> list[Claim]:
               "Fig. 5.9: FDG", told, len(set(top.values())) == 1
               and all(phi[way][k] > 0 for way, k in top.items())),
         Claim("near .5, next to nothing but that feature counts in the causal way: it has more "
-              "than half of Σ|φ|", "Fig. 5.9", f"{first[CAUSAL]:.0%}", first[CAUSAL] > 0.5),
+              "than half of Σ|φ|", "Fig. 5.9", f"{first[CAUSAL]:.0%}", first[CAUSAL] > 0.5,
+              "age and education count as well here"),
         Claim("near .5, a feature counts in both asymmetric ways and in neither symmetric one, by "
               f"{HARDLY:.0%} of the largest", "Fig. 5.9: PTAU", ", ".join(late) or "none",
-              bool(late)),
+              bool(late), "hours and occupation, which come last, do not stay out of the others"),
     ]  # fmt: skip
 
 
@@ -124,9 +130,8 @@ def tables(found: Found) -> list[Table]:
     for near, who in ((1.0, "all"), (people_measures.NEAR, "those within 0.1 of .5")):
         one, of = people_measures.agreeing(found, near)
         facts[f"people of {who} with one feature first in all seven ways"] = f"{one} of {of}"
-    separated = {
-        way: {name: separation(found, way, name) for name in CATEGORIES} for way in found["phi"]
-    }
+    told = {way: {name: separation(found, way, name) for name in CATEGORIES}
+            for way in found["phi"]}  # fmt: skip
     close = {way: {name: (one[0][k], found["standard_error"][way][0][k])
                   for k, name in enumerate(COLUMNS)}
             for way, one in found["phi"].items()}  # fmt: skip
@@ -136,7 +141,7 @@ def tables(found: Found) -> list[Table]:
     return [
         Table(["", "ours"], list(facts.items())),
         records("what becomes of categories", found["tried"]),
-        records("η², how far categories are apart", separated),
+        records("η², how far categories are apart", told),
         records("Σ|φ| apart", far),
         records(f"φ of the person near .5, {ends}", close),
     ]

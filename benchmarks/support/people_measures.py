@@ -143,7 +143,7 @@ def several(
         colour = style.SERIES[first + k]
         bars(axes, values, where, 0.34, [form.format(one) for one in values], [colour], label=word)
     style.write_lines(axes, names)
-    axes.set_xlim(0, 1.15 * max(max(values) for values in series.values()))
+    axes.set_xlim(0, 1.15 * max(max(values) for values in series.values()) or 1)
     below: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.2), "ncols": 2}
     axes.legend(**below, **LEGEND)
 

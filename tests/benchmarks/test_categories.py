@@ -22,7 +22,7 @@ needs_census = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def bench() -> people.Bench:
-    return people.Bench(rows=4, background=100, draws=4, repeats=2, seed=0)
+    return people.Bench(rows=4, background=500, draws=4, repeats=2, seed=0)
 
 
 def found_of(phi: Any, sex: list[str]) -> dict[str, Any]:
@@ -49,14 +49,14 @@ def test_categories_are_apart_by_the_share_of_variance_between_them() -> None:
 
 def test_noise_of_draws_does_not_bring_categories_together() -> None:
     generator = np.random.default_rng(0)
-    sex = ["Female", "Male"] * 500
+    sex = ["Female", "Male"] * 10_000
     means = np.where(np.array(sex) == "Male", 1.0, -1.0)
-    own, noise = means + generator.normal(0, 0.5, 1000), generator.normal(0, 1, 1000)
+    own, noise = means + generator.normal(0, 0.5, 20_000), generator.normal(0, 1, 20_000)
     found = found_of({"noisy": own + noise}, sex)
     assert people_measures.separation(found, "noisy", "sex") < 0.5
-    found["standard_error"]["noisy"] = np.ones((1000, len(COLUMNS))).tolist()
+    found["standard_error"]["noisy"] = np.ones((20_000, len(COLUMNS))).tolist()
     # Of variances 1 between and 0.25 within.
-    assert people_measures.separation(found, "noisy", "sex") == pytest.approx(0.8, abs=0.06)
+    assert people_measures.separation(found, "noisy", "sex") == pytest.approx(0.8, abs=0.05)
 
 
 def test_one_way_leads_by_its_eta_squared_and_an_error_over_people() -> None:
@@ -146,7 +146,7 @@ def test_cells_of_one_row_contradict_each_other_less(bench: people.Bench) -> Non
 
 @needs_census
 def test_categories_in_small(run: Run, tmp_path: Path) -> None:
-    found = run("papers/categories", rows=3, background=60, draws=4, renumbered=2)
+    found = run("papers/categories", rows=6, background=60, draws=4, renumbered=2)
     assert {"categories.png", "categories_drawn.png"} < {path.name for path in tmp_path.iterdir()}
     for values in found["phi"].values():
         sums = np.array(values).sum(1) + found["base"]

@@ -101,6 +101,10 @@ def column(way: str, name: str, to: Callable[[Any], Any]) -> Change:
     return change
 
 
+def turned(figures: Any) -> Any:
+    return figures[::-1]
+
+
 def everywhere(kind: str, what: str, figure: float) -> Change:
     return lambda found: [of[kind].update({what: [figure, 0.0]}) for of in found.values()]
 
@@ -199,11 +203,12 @@ CASES: list[tuple[str, list[int], Sequence[Change]]] = [
     ("seven_ways", [8, 9], [put("standard_error", "causal", to=scaled(1e4))]),
     ("seven_ways", [], [like("marginal", AICC)]),
     ("categories", [0], [put("tried", "Gaussian", "moved by other numbers", to=0.05)]),
-    ("categories", [1, 4], [like("marginal", *WAYS[1:4])]),
-    ("categories", [2, 3, 6, 7], [like("marginal", "causal", "asymmetric causal", OF_MARGINAL)]),
+    ("categories", [1], [like("marginal", *WAYS[1:4])]),
+    ("categories", [2, 3], [like("marginal", "causal", "asymmetric causal", OF_MARGINAL)]),
     ("categories", [5], [column("marginal", "sex", lambda phi: phi + 0.1)]),
-    ("categories", [6], [column(OF_MARGINAL, "sex", lambda phi: phi[::-1])]),
-    ("categories", [7], [column(OF_MARGINAL, "race", lambda phi: phi[::-1])]),
+    ("categories", [4], [column("marginal", "race", turned)]),
+    ("categories", [6], [column(way, "sex", turned) for way in ("marginal", "causal")]),
+    ("categories", [4, 7], [column(way, "race", turned) for way in ("marginal", "causal")]),
     ("categories", [8], [put("phi", "causal", 0, to=lambda phi: [-one for one in phi])]),
     ("categories", [9], [put("phi", "causal", 0, 4, to=1.0)]),
     ("categories", [10], [put("phi", way, 0, 2, to=0.05) for way in (

@@ -69,10 +69,12 @@ def sure(difference: tuple[float, float]) -> bool:
 def claims(found: Found) -> list[Claim]:
     four, made = (*SYMMETRIC, *RESTRICTED), []
     moved = [found["tried"][way]["moved by other numbers"] for way in NUMBERED[:2]]
+    alone = max(found["tried"][way]["moved by draws alone"] for way in NUMBERED[:2])
     made.append(Claim(
         "categories as whole numbers of a Gaussian or a copula make no sense: other numbers for "
         f"the same categories move more than {HARDLY:.0%} of Σ|φ|", "Section 5.3.1 (left out)",
-        " and ".join(f"{one:.0%}" for one in moved), min(moved) > HARDLY))  # fmt: skip
+        " and ".join(f"{one:.0%}" for one in moved) + f" (draws alone: {alone:.0%})",
+        min(moved) > HARDLY))  # fmt: skip
     for ways, place, names in ((WAYS[:4], "5.5", "marginal, Gaussian, copula and empirical"),
                                (four, "5.6", "marginal, causal and both asymmetric")):  # fmt: skip
         most = people_measures.most_apart(found, ways, NUMBERS)
@@ -80,7 +82,7 @@ def claims(found: Found) -> list[Claim]:
             f"values of numbers hardly differ between {names}: any two by less than {HARDLY:.0%}",
             f"Fig. {place}", f"{most:.0%}", most < HARDLY,
             "relationship and sex go with age and hours here"))  # fmt: skip
-    parts = [people_measures.most_apart(found, four, columns) for columns in (CATEGORIES, NUMBERS)]
+    parts = [people_measures.most_apart(found, four, some) for some in (CATEGORIES, NUMBERS)]
     made.append(Claim("these four differ more in categories than in numbers", "Fig. 5.6",
                       f"{parts[0]:.0%} against {parts[1]:.0%}", parts[0] > parts[1]))  # fmt: skip
     few = f"that is less than {SURELY:g} standard errors over {len(found['prediction'])} people"

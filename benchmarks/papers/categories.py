@@ -49,13 +49,12 @@ def run(
             tried[way]["moved by draws alone"] = (by_chance[..., 1].sum() / size).item()
     tried[CAUSAL] = bench.unlike(bench.causal())
     found = bench.ways()
-    first = found[MARGINAL]
     return {
         "accuracy": bench.accuracy,
         "contradictions": bench.couples,
         "people": {name: bench.people[name].tolist() for name in COLUMNS},
-        "base": first.base[0, 1],
-        "prediction": first.prediction[:, 1],
+        "base": found[MARGINAL].base[0, 1],
+        "prediction": found[MARGINAL].prediction[:, 1],
         "tried": tried,
         "phi": {way: one.phi[..., 1] for way, one in found.items()},
         "standard_error": {way: one.standard_error[..., 1] for way, one in found.items()},
@@ -139,13 +138,12 @@ def tables(found: Found) -> list[Table]:
             for way, one in found["phi"].items()}  # fmt: skip
     far = {way: {other: apart(torch.tensor(one), torch.tensor(found["phi"][other]))
                  for other in (*WAYS, EXACT)} for way, one in found["phi"].items()}  # fmt: skip
-    ends = f"{number(found['base'])} to {number(found['prediction'][0])}"
     return [
         Table(["", "ours"], list(facts.items())),
         records("what becomes of categories", found["tried"]),
         records("η², how far categories are apart", told),
         records("Σ|φ| apart", far),
-        records(f"φ of the person near .5, {ends}", close),
+        records(f"φ of the person near .5, from {number(found['base'])}", close),
     ]
 
 

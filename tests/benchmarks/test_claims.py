@@ -23,6 +23,7 @@ from benchmarks.papers import (
 from benchmarks.support import scores
 from benchmarks.support.bike import AICC, OF_MARGINAL
 from benchmarks.support.forests import EVEN, INLIER, OFF, ON, ORDERS, OUTLIER
+from benchmarks.support.people import COLUMNS, WAYS
 from benchmarks.support.trained import plain
 
 Change = Callable[[dict[str, Any]], object]
@@ -87,6 +88,21 @@ def like(other: str, *ways: str) -> Change:
 def swapped(way: str) -> Change:
     """cosyear and temp have each other's values."""
     return put("phi", way, to=lambda phi: np.array(phi)[:, [0, 3, 2, 1, 4, 5]].tolist())
+
+
+def column(way: str, name: str, to: Callable[[Any], Any]) -> Change:
+    """Other values of one column of the census."""
+
+    def change(found: dict[str, Any]) -> None:
+        phi, k = np.array(found["phi"][way]), COLUMNS.index(name)
+        phi[:, k] = to(phi[:, k])
+        found["phi"][way] = phi.tolist()
+
+    return change
+
+
+def turned(figures: Any) -> Any:
+    return figures[::-1]
 
 
 def everywhere(kind: str, what: str, figure: float) -> Change:
@@ -186,6 +202,17 @@ CASES: list[tuple[str, list[int], Sequence[Change]]] = [
     ("seven_ways", [7], [put("phi", "causal", to=lambda phi: (phi * SEASON).tolist())]),
     ("seven_ways", [8, 9], [put("standard_error", "causal", to=scaled(1e4))]),
     ("seven_ways", [], [like("marginal", AICC)]),
+    ("categories", [0], [put("tried", "Gaussian", "moved by other numbers", to=0.05)]),
+    ("categories", [1], [like("marginal", *WAYS[1:4])]),
+    ("categories", [2, 3], [like("marginal", "causal", "asymmetric causal", OF_MARGINAL)]),
+    ("categories", [5], [column("marginal", "sex", lambda phi: phi + 0.1)]),
+    ("categories", [4], [column("marginal", "race", turned)]),
+    ("categories", [6], [column(way, "sex", turned) for way in ("marginal", "causal")]),
+    ("categories", [4, 7], [column(way, "race", turned) for way in ("marginal", "causal")]),
+    ("categories", [8], [put("phi", "causal", 0, to=lambda phi: [-one for one in phi])]),
+    ("categories", [9], [put("phi", "causal", 0, 4, to=1.0)]),
+    ("categories", [10], [put("phi", way, 0, 2, to=0.05) for way in (
+        "asymmetric causal", OF_MARGINAL)]),
     ("naive_bayes", [0], [everywhere(MODL, "tau", 0.83)]),
     ("naive_bayes", [], [everywhere(MODL, "tau", 0.83), put("spam", MODL, "tau", to=[0.81, 0])]),
     ("naive_bayes", [1, 2], [everywhere(MODL, "pearson", 0.84), everywhere(MODL, "kendall", 0.71)]),

@@ -1,0 +1,162 @@
+"""Measures how far explanations of people agree and tell categories apart, and draws them."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from benchmarks.plots import LEGEND, label_axes
+from benchmarks.report import Found
+from benchmarks.support.people import COLUMNS, EXACT, OF_MARGINAL, WAYS
+from manifold_shap.plots import canvas, style
+
+NEAR = 0.1  # of .5, a prediction
+# Of the second plot: the categories that come first, and the drawn cells that contradict another.
+FIRST = ("sex", "race")
+DRAWN = {"contradictions, sex drawn": "sex drawn",
+         "contradictions, relationship drawn": "relationship drawn"}  # fmt: skip
+
+
+def apart(one: Tensor, other: Tensor) -> float:
+    """How far values differ, as a part of the sizes of both: from 0, alike, to 1."""
+    return ((one - other).abs().sum() / (one.abs() + other.abs()).sum()).item()
+
+
+def most_apart(found: Found, ways: Sequence[str], columns: Sequence[str]) -> float:
+    """Of any two ways, in the values of some columns."""
+    which = [COLUMNS.index(name) for name in columns]
+    some = [torch.tensor(found["phi"][way])[:, which] for way in ways]
+    return max(apart(*two) for two in itertools.combinations(some, 2))
+
+
+def separation(found: Found, way: str, name: str, without: int | None = None) -> float:
+    """Share of the variance of a column's values that its categories explain (η²).
+
+    What draws alone make vary counts neither within categories nor between them.
+
+    Args:
+        without: the number of a person who is left out.
+    """
+    k, cells = COLUMNS.index(name), np.array(found["people"][name])
+    kept = np.arange(len(cells)) != without
+    phi, error = (np.array(found[key][way])[kept, k] for key in ("phi", "standard_error"))
+    _, which = np.unique(cells[kept], return_inverse=True)
+    means = np.bincount(which, phi) / np.bincount(which)
+    noise = np.mean(error**2)
+    between = np.var(means[which]) - noise * len(means) / len(phi)
+    return float(np.clip(between / max(np.var(phi) - noise, 1e-12), 0, 1))
+
+
+def lead(
+    found: Found, ways: Sequence[str], others: Sequence[str], name: str
+) -> tuple[float, float]:
+    """By how much the least η² of some ways exceeds the largest of others; its jackknife error."""
+
+    def of(without: int | None) -> float:
+        one, other = ([separation(found, way, name, without) for way in each]
+                      for each in (ways, others))  # fmt: skip
+        return min(one) - max(other)
+
+    count = len(found["people"][name])
+    return of(None), float(((count - 1) * np.var([of(i) for i in range(count)])) ** 0.5)
+
+
+def by_sex(found: Found, way: str) -> tuple[float, float]:
+    """Mean values of sex, of women and of men."""
+    phi = np.array(found["phi"][way])[:, COLUMNS.index("sex")]
+    women = np.array(found["people"]["sex"]) == "Female"
+    return float(phi[women].mean()), float(phi[~women].mean())
+
+
+def agreeing(found: Found, near: float) -> tuple[int, int]:
+    """How many of those predicted so near .5 have one feature first in all seven ways; of whom."""
+    top = torch.stack([torch.tensor(found["phi"][way]).abs().argmax(1) for way in WAYS])
+    some = (torch.tensor(found["prediction"]) - 0.5).abs() <= near
+    return int(((top == top[0]).all(0) & some).sum()), int(some.sum())
+
+
+def figures(found: Found) -> dict[str, Figure]:
+    return {"": near_half(found), "drawn": told_apart(found)}
+
+
+def near_half(found: Found) -> Figure:
+    """The person nearest to .5, as in Fig. 5.9 of the thesis: a panel of bars for each way."""
+    figure = canvas.laid_out(7.4, 8.2)
+    ways = (*WAYS, EXACT, OF_MARGINAL)
+    cells = [f"{name} = {found['people'][name][0]}" for name in COLUMNS]
+    most = max(abs(value) for way in ways for value in found["phi"][way][0])
+    grid = figure.subplots(3, 3, sharex=True, sharey=True)
+    for axes, way in zip(grid.flatten(), ways, strict=True):
+        values = found["phi"][way][0]
+        colours = [style.RAISES if value > 0 else style.LOWERS for value in values]
+        bars(axes, values, range(len(values)), 0.66, [signed(value) for value in values], colours)
+        axes.axvline(0, color=style.INK, linewidth=0.8)
+        axes.set_xlim(-1.6 * most, 1.6 * most)
+        label_axes(axes, way)
+        style.write_lines(axes, cells)
+    for axes in grid[-1]:
+        axes.set_xlabel("Shapley value (probability)", fontsize=style.TEXT, color=style.INK)
+    error = 2 * max(max(found["standard_error"][way][0]) for way in ways)
+    canvas.write_above(figure, [
+        f"The person nearest to .5: predicted {found['prediction'][0]:.3f} for an income above "
+        f"$50,000, {found['base']:.3f} on average",
+        f"red raises the prediction, blue lowers it; two standard errors are at most {error:.2f}",
+    ])  # fmt: skip
+    return figure
+
+
+def signed(value: float) -> str:
+    return f"{value:+.2f}" if abs(value) >= 0.005 else "0.00"
+
+
+def told_apart(found: Found) -> Figure:
+    """What imputers draw against the table, and how far values tell categories apart."""
+    figure = canvas.laid_out(4.0, 9.4)
+    left, right = figure.subplots(1, 2)
+    tried = found["tried"]
+    drawn = {word: [100 * one[key] for one in tried.values()] for key, word in DRAWN.items()}
+    several(left, list(tried), drawn, "{:.1f}", 0)
+    title = "Husbands who are women, wives who are men"
+    label_axes(left, title, f"% of drawn rows ({100 * found['contradictions']:.2f} in the table)")
+    ways = [*WAYS, EXACT, OF_MARGINAL]
+    told = {name: [separation(found, way, name) for way in ways] for name in FIRST}
+    several(right, ways, told, "{:.2f}", len(DRAWN))
+    label_axes(
+        right,
+        "How far values tell categories apart",
+        "share of variance that categories explain (η²)",
+    )
+    return figure
+
+
+def several(
+    axes: Axes, names: Sequence[str], series: Mapping[str, Sequence[float]], form: str, first: int
+) -> None:
+    """Bars side by side for each name, with a legend, in colours from the `first` on."""
+    for k, (word, values) in enumerate(series.items()):
+        where = np.arange(len(values)) + 0.36 * (k - 0.5)
+        colour = style.SERIES[first + k]
+        bars(axes, values, where, 0.34, [form.format(one) for one in values], [colour], label=word)
+    style.write_lines(axes, names)
+    axes.set_xlim(0, 1.15 * max(max(values) for values in series.values()) or 1)
+    below: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.2), "ncols": 2}
+    axes.legend(**below, **LEGEND)
+
+
+def bars(
+    axes: Axes, values: Sequence[float], where: Any, height: float, texts: Sequence[str],
+    colours: Sequence[str], **look: Any,
+) -> None:  # fmt: skip
+    """Bars with their numbers at the ends."""
+    style.strip(axes, grid="x")
+    axes.barh(where, values, height, color=colours, **look)
+    for line, value, text in zip(where, values, texts, strict=True):
+        side: Any = {"ha": "left" if value >= 0 else "right", "va": "center"}
+        place = (3 if value >= 0 else -3, 0)
+        axes.annotate(text.replace("-", "−"), (value, line), place, textcoords="offset points",
+                      fontsize=style.SMALL, color=style.INK, **side)  # fmt: skip

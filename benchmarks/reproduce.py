@@ -23,7 +23,7 @@ PAPERS = {
         "table1", "fewer_evaluations", "suppressed", "retraining", "splices", "one_outlier",
         "outliers", "negative", "pixels",
     ),
-    "Carballo's thesis, and Heskes et al. (2020)": ("seven_ways",),
+    "Carballo's thesis, and Heskes et al. (2020)": ("seven_ways", "tree_shap", "several_models"),
     "Lemaire et al. (2023)": ("naive_bayes",),
     "Noé et al. (2024)": ("compositions", "one_against_rest"),
     "Molnar, Interpretable Machine Learning": ("two_forests",),

@@ -132,6 +132,44 @@ def ranked(panels: Mapping[str, Mapping[str, float]], measure: str, ours: str) -
     return figure
 
 
+def bars(
+    axes: Axes,
+    series: Mapping[str, Mapping[str, float]],
+    title: str,
+    measure: str,
+    log: bool = False,
+) -> None:
+    """Horizontal bars of figures, all positive, with the numbers at their ends.
+
+    Args:
+        axes: to draw in.
+        series: figures by name, by what a colour stands for; all of them have the same names.
+        title: of the panel.
+        measure: what the figures are.
+        log: whether the axis is logarithmic.
+    """
+    style.strip(axes, grid="x")
+    names = list(next(iter(series.values())))
+    thickness = 0.8 / len(series)
+    for k, (label, figures) in enumerate(series.items()):
+        where = np.arange(len(names)) + thickness * (k - (len(series) - 1) / 2)
+        drawn = axes.barh(where, list(figures.values()), 0.9 * thickness, label=label,
+                          color=style.SERIES[k])  # fmt: skip
+        written = [style.number(each) for each in figures.values()]
+        axes.bar_label(drawn, written, padding=3, fontsize=style.SMALL, color=style.INK)
+    if log:
+        axes.set_xscale("log")
+        _sparse(axes.xaxis, steps=(1,))
+    low, high = axes.get_xlim()
+    if log:
+        # Bars begin at a power of ten.
+        low = 10 ** np.floor(np.log10(min(min(figures.values()) for figures in series.values())))
+    # Room for the numbers.
+    axes.set_xlim(low, high * (high / low) ** 0.15 if log else 1.15 * high)
+    style.write_lines(axes, names)
+    label_axes(axes, title, measure)
+
+
 def global_bars(
     panels: Mapping[str, Mapping[str, Mapping[str, Any]]], widths: Sequence[float]
 ) -> Figure:

@@ -24,7 +24,7 @@ PAPERS = {
         "outliers", "negative", "pixels",
     ),
     "Carballo's thesis, and Heskes et al. (2020)": (
-        "seven_ways", "categories",
+        "seven_ways", "categories", "tree_shap", "several_models",
     ),
     "Lemaire et al. (2023)": ("naive_bayes", "naive_bayes_figures"),
     "Noé et al. (2024)": ("compositions", "one_against_rest"),

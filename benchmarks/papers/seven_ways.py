@@ -6,7 +6,6 @@ is one of bicycles rented per day, and the order of causes is that of Heskes et 
 the season, then the weather.
 """
 
-import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,15 +16,13 @@ from torch import Tensor
 from benchmarks.report import Claim, Found, Table, cell, number, records
 from benchmarks.support import bike
 from benchmarks.support.bike import AICC, DECEMBER, OCTOBER, OF_MARGINAL, WAYS
+from benchmarks.support.differences import HARDLY, apart, gap, shares_apart, sure
 
 TITLE = "Seven ways to explain one model"
 SOURCE = "Carballo, Section 5.3, Figs. 5.5-5.9; Heskes et al. (2020), Section 6"
 ERRORS = "standard errors, of means over days, or of two days from repeats"
 QUICK = {"draws": 32, "repeats": 3, "days": 40}
 ORDERING = (("trend",), ("cosyear", "sinyear"), ("temp", "hum", "windspeed"))
-# Ours: explanations hardly differ if less than this part of Σ|φ| is at other features; and so many
-# standard errors make a difference sure.
-HARDLY, SURELY = 0.1, 3.0
 SIMILAR = {
     "marginal, Gaussian, copula and empirical values are very similar": ("5.5", WAYS[:4]),
     "marginal, causal, asymmetric (marginal game) and asymmetric causal values hardly differ":
@@ -57,29 +54,6 @@ def run(
         "phi": {name: one.phi[..., 0] for name, one in found.items()},
         "standard_error": {name: one.standard_error[..., 0] for name, one in found.items()},
     }
-
-
-def apart(one: Tensor, other: Tensor) -> Float[Tensor, " days"]:
-    """How many bicycles two explanations of a day give to other features."""
-    return (one - other).abs().sum(1) / 2
-
-
-def shares_apart(phi: Sequence[Tensor]) -> list[float]:
-    """Of any two, that over all days as a part of what both share out: from 0, alike, to 1."""
-    return [
-        (apart(a, b).sum() / (a.abs().sum() + b.abs().sum()) * 2).item()
-        for a, b in itertools.combinations(phi, 2)
-    ]
-
-
-def gap(one: Tensor, other: Tensor) -> tuple[float, float]:
-    """Mean difference over days, with its error."""
-    difference = one - other
-    return difference.mean().item(), (difference.std() / len(difference) ** 0.5).item()
-
-
-def sure(difference: tuple[float, float]) -> bool:
-    return difference[0] > SURELY * difference[1]
 
 
 def earlier_share(found: Found, phi: Tensor) -> Float[Tensor, " days"]:

@@ -20,13 +20,14 @@ from benchmarks.papers import (
     splices,
     two_forests,
 )
-from benchmarks.support import scores
+from benchmarks.support import patients, scores, tree_values
 from benchmarks.support.bike import AICC, OF_MARGINAL
 from benchmarks.support.forests import EVEN, INLIER, OFF, ON, ORDERS, OUTLIER
 from benchmarks.support.people import COLUMNS, WAYS
 from benchmarks.support.trained import plain
 
 Change = Callable[[dict[str, Any]], object]
+LOGISTIC, BOOSTED, LAWS = patients.LOGISTIC, patients.BOOSTED, tree_values.CONDITIONAL
 VAE, SURROGATE, MODL, BINS = scores.VAE, scores.SURROGATE, naive_bayes.NEAREST, "10 bins"
 
 
@@ -83,6 +84,27 @@ def evaluations(kind: str, ratio: float) -> Change:
 def like(other: str, *ways: str) -> Change:
     """Some of the seven ways have the values of another one."""
     return lambda found: found["phi"].update(dict.fromkeys(ways, found["phi"][other]))
+
+
+def conditional(ensemble: str) -> Change:
+    """Path-dependent Tree SHAP has the values of all the conditional laws."""
+
+    def change(found: Any) -> None:
+        phi = found["ensembles"][ensemble]["phi"]
+        phi.update(dict.fromkeys(LAWS, phi[LAWS[0]]) | {tree_values.PATH: phi[LAWS[0]]})
+
+    return change
+
+
+def tree(ensemble: str, *path: str, to: Any) -> Change:
+    return put("ensembles", ensemble, *path, to=to)
+
+
+def looks(model: str, *what: str, to: Any, ways: Sequence[str] = patients.OF_THESIS) -> Change:
+    """Another figure of a model in some ways, in every split."""
+    return lambda found: [
+        put("models", way, model, *what, to=to)(split) for split in found["splits"] for way in ways
+    ]
 
 
 def swapped(way: str) -> Change:
@@ -213,6 +235,28 @@ CASES: list[tuple[str, list[int], Sequence[Change]]] = [
     ("categories", [9], [put("phi", "causal", 0, 4, to=1.0)]),
     ("categories", [10], [put("phi", way, 0, 2, to=0.05) for way in (
         "asymmetric causal", OF_MARGINAL)]),
+    # Path-dependent values of a forest start at another base.
+    ("tree_shap", [0, 3], [conditional(tree_values.FOREST)]),
+    ("tree_shap", [1], [conditional(tree_values.BOOSTED)]),
+    ("tree_shap", [2], [conditional(tree_values.BLIND)]),
+    ("tree_shap", [3], [tree(tree_values.FOREST, "base", tree_values.PATH, to=0.0)]),
+    ("tree_shap", [4], [tree(BOOSTED, "phi", tree_values.INTERVENTIONAL, to=scaled(1.01))]),
+    ("tree_shap", [5], [tree(BOOSTED, "seconds", tree_values.PATH, to=1e6)]),
+    ("several_models", [0], [lambda found: [
+        split["between models"]["causal"].update({f"{LOGISTIC}, {BOOSTED}": 0.09})
+        for split in found["splits"]]]),
+    ("several_models", [1], [looks(BOOSTED, patients.RELATED, to=0.95, ways=["causal"])]),
+    ("several_models", [2], [looks(LOGISTIC, patients.SPREAD, to=0.2, ways=["asymmetric"])]),
+    ("several_models", [3], [looks(BOOSTED, "spreads", "age", to=0.2)]),
+    ("several_models", [4], [looks(LOGISTIC, patients.APART, to=0.995)]),
+    ("several_models", [5], [looks(BOOSTED, patients.APART, to=0.7, ways=patients.OF_THESIS[:2]),
+                             looks(BOOSTED, patients.APART, to=0.9, ways=patients.OF_THESIS[2:])]),
+    ("several_models", [6], [looks(LOGISTIC, patients.WITHIN, to=0.05)]),
+    ("several_models", [7], [lambda found: [
+        split["between ways"].update({LOGISTIC: 0.05}) for split in found["splits"]]]),
+    ("several_models", [8], [put("associations", 5, 2, to=-0.6)]),
+    # That with the outcome is none of two features.
+    ("several_models", [], [put("associations", 7, 5, to=0.9)]),
     ("naive_bayes", [0], [everywhere(MODL, "tau", 0.83)]),
     ("naive_bayes", [], [everywhere(MODL, "tau", 0.83), put("spam", MODL, "tau", to=[0.81, 0])]),
     ("naive_bayes", [1, 2], [everywhere(MODL, "pearson", 0.84), everywhere(MODL, "kendall", 0.71)]),

@@ -1,0 +1,34 @@
+"""Measures how far explanations are apart, and whether a mean difference is beyond its noise."""
+
+import itertools
+from collections.abc import Sequence
+
+from jaxtyping import Float
+from torch import Tensor
+
+# Ours: explanations hardly differ if less than this part of Σ|φ| is at other features; and so many
+# standard errors make a difference sure.
+HARDLY, SURELY = 0.1, 3.0
+
+
+def apart(one: Tensor, other: Tensor) -> Float[Tensor, " days"]:
+    """How many bicycles two explanations of a day give to other features."""
+    return (one - other).abs().sum(1) / 2
+
+
+def shares_apart(phi: Sequence[Tensor]) -> list[float]:
+    """Of any two, that over all days as a part of what both share out: from 0, alike, to 1."""
+    return [
+        (apart(a, b).sum() / (a.abs().sum() + b.abs().sum()) * 2).item()
+        for a, b in itertools.combinations(phi, 2)
+    ]
+
+
+def gap(one: Tensor, other: Tensor) -> tuple[float, float]:
+    """Mean difference over days, with its error."""
+    difference = one - other
+    return difference.mean().item(), (difference.std() / len(difference) ** 0.5).item()
+
+
+def sure(difference: tuple[float, float]) -> bool:
+    return difference[0] > SURELY * difference[1]

@@ -132,7 +132,7 @@ def ranked(panels: Mapping[str, Mapping[str, float]], measure: str, ours: str) -
     return figure
 
 
-def bars(
+def grouped_bars(
     axes: Axes,
     series: Mapping[str, Mapping[str, float]],
     title: str,

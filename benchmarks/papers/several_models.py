@@ -13,7 +13,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from benchmarks.plots import LEGEND, bars, label_axes
+from benchmarks.plots import LEGEND, grouped_bars, label_axes
 from benchmarks.report import Claim, Found, Table, number, records, spread
 from benchmarks.support import patients as of
 from benchmarks.support.associations import associations, network
@@ -144,7 +144,7 @@ def figures(found: Found) -> dict[str, Figure]:
         way: {pair: each(found, "between models", way, pair).mean().item() for pair in of.PAIRS}
         for way in ("marginal", CONDITIONAL)
     }
-    bars(right, apart, "How far two models are apart", "share of Σ|φ| at other features")
+    grouped_bars(right, apart, "How far two models are apart", "share of Σ|φ| at other features")
     legend = right.get_legend_handles_labels()
     figure.legend(*legend, loc="outside lower right", ncols=2, **LEGEND)
     return {"": of.swarms(found["first"]), "associations": figure}

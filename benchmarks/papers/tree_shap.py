@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from matplotlib.figure import Figure
 
-from benchmarks.plots import LEGEND, bars
+from benchmarks.plots import LEGEND, grouped_bars
 from benchmarks.report import Claim, Found, Table, number, records
 from benchmarks.support import bike
 from benchmarks.support.differences import apart, gap, sure
@@ -128,7 +128,7 @@ def figures(found: Found) -> dict[str, Figure]:
     figure = canvas.laid_out(3.8, 8.0)
     left, right = figure.subplots(1, 2)
     title = "How far from path-dependent Tree SHAP"
-    bars(left, distances, title, "bicycles at other features, mean over days")
-    bars(right, times, "What each takes", "processor time (ms per day)", log=True)
+    grouped_bars(left, distances, title, "bicycles at other features, mean over days")
+    grouped_bars(right, times, "What each takes", "processor time (ms per day)", log=True)
     figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=2, **LEGEND)
     return {"": figure}

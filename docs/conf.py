@@ -70,7 +70,6 @@ html_copy_source = False
 html_show_sourcelink = False
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
-pygments_style, pygments_dark_style = "friendly", "github-dark"
 
 sphinx_gallery_conf = {
     "examples_dirs": "docs/examples",

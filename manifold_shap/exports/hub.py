@@ -6,6 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from manifold_shap._messages import check_text
 from manifold_shap.folder import FILES
 
 _OFFLINE = "check the connection, or the variable HF_ENDPOINT"
@@ -88,7 +89,7 @@ def _checked(name: Any) -> str:
     from huggingface_hub.utils import validate_repo_id
 
     try:
-        validate_repo_id(name)
+        validate_repo_id(check_text("repo_id", name))
     except ValueError as error:
         raise ValueError(
             "Expected a folder that is there, or the name of a repository on the Hugging Face hub, "

@@ -206,6 +206,16 @@ def test_a_name_that_the_hub_refuses_is_an_error_before_anything_is_sent(
     assert hub.asked == []
 
 
+@pytest.mark.usefixtures("any_type")
+@pytest.mark.parametrize("name", [None, 3])
+def test_a_name_that_is_no_text_is_an_error_before_anything_is_sent(
+    name: Any, hub: Hub, explainer: ms.Explainer
+) -> None:
+    with pytest.raises(TypeError, match="Expected `repo_id` to be text but got"):
+        explainer.push_to_hub(name, token="hf_token")
+    assert hub.asked == []
+
+
 def test_a_file_of_another_model_is_an_error_before_anything_is_sent(
     hub: Hub, explainer: ms.Explainer, tmp_path: Path
 ) -> None:

@@ -77,6 +77,9 @@ class Place(NamedTuple):
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
+    def install(self, what: str) -> None:
+        self.run("python", "-m", "pip", "install", "--quiet", what)
+
 
 @pytest.fixture(scope="module")
 def place(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Place:
@@ -89,7 +92,7 @@ def place(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Place:
     made = Place(home / "environment" / "bin", folder)
     before = made.run("python", "-m", "pip", "list", "--format=freeze")
     assert "torch" not in before
-    made.run("python", "-m", "pip", "install", "--quiet", str(built.wheel))
+    made.install(str(built.wheel))
     return made
 
 
@@ -132,3 +135,43 @@ for use in (found.to_shap, lambda: found.to_shapiq(0, 0)):
     said = place.run("python", "-c", code)
     assert "pip install 'manifold_shap[shap]'" in said
     assert "pip install 'manifold_shap[shapiq]'" in said
+
+
+EXPORT = """
+import torch, manifold_shap as ms
+torch.manual_seed(0)
+x, model = torch.randn(64, 3), torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.Softmax(-1))
+few = {"hidden": [8], "max_epochs": 1, "progress": False}
+value = ms.fit_surrogate(model, x, **few)
+explainer = ms.fit_amortized(value, x, **few)
+"""
+ARCHIVE = """
+explainer.export("phi.pt2")
+found = torch.export.load("phi.pt2").module()(x=x)
+assert (found - explainer(x)).abs().max() < 1e-5
+try:
+    value.export("v.onnx")
+except ImportError as error:
+    print(error)
+"""
+ONNX = """
+import onnxruntime
+value.export("v.onnx")
+explainer.export("phi.onnx")
+mask = torch.rand(64, 5, 3) < 0.5
+cases = {"v": ({"x": x, "mask": mask}, value(x, mask)), "phi": ({"x": x}, explainer(x))}
+for name, (given, expected) in cases.items():
+    session = onnxruntime.InferenceSession(f"{name}.onnx")
+    (found,) = session.run([name], {key: each.numpy() for key, each in given.items()})
+    assert (torch.from_numpy(found) - expected).abs().max() < 1e-5
+    print(name, found.shape)
+"""
+
+
+@pytest.mark.slow
+def test_an_empty_environment_exports(place: Place, built: Built) -> None:
+    assert "pip install 'manifold_shap[export]'" in place.run("python", "-c", EXPORT + ARCHIVE)
+    # Last in this file: this environment is then no longer one without extras.
+    place.install(f"{built.wheel}[export]")
+    said = place.run("python", "-c", EXPORT + ONNX)
+    assert said.splitlines()[-2:] == ["v (64, 5, 2)", "phi (64, 3, 2)"]

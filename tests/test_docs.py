@@ -64,11 +64,6 @@ def test_pages_are_all_in_the_navigation() -> None:
     assert alone == []
 
 
-def test_the_site_leaves_no_page_beside_the_readme() -> None:
-    """The whole checkout is the source of the site, and sphinx-gallery wrote a table there."""
-    assert list(DOCS.parent.glob("*.rst")) == []
-
-
 def test_links_that_lead_nowhere_are_found(tmp_path: Path) -> None:
     (tmp_path / "a.html").write_text(
         '<h1 id="top"></h1><a href="#"></a><a href="#top"></a><a href="b.html#there"></a>'

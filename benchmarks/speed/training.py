@@ -62,14 +62,15 @@ def run(
 
 def throughput(trained: Trained, epochs: int, compiled: bool) -> dict[str, float]:
     """Steps per second of all sides."""
-    x, x_validation = trained.data.x_train, trained.data.x_validation
-    steps, target = epochs * max(100, -(-len(x) // BATCH)), trained.model(x).exp()
+    data = trained.data
+    rows, validation = ((x, trained.model(x).exp()) for x in (data.x_train, data.x_validation))
+    steps = epochs * max(100, -(-len(data.x_train) // BATCH))
     sides: dict[str, Callable[[], Any]] = {
         "ours": lambda: fit(trained, epochs, "32-true", 0),
-        "bare": Bare(x, target, x_validation).loop(steps, epochs),
+        "bare": Bare(rows, validation).loop(steps, epochs),
     }
     if compiled:
-        sides["bare, compiled"] = Bare(x, target, x_validation, compiled).loop(steps, epochs)
+        sides["bare, compiled"] = Bare(rows, validation, compiled).loop(steps, epochs)
     found = {name: steps / timed(side)[1] for name, side in sides.items()}
     print(found, flush=True)
     return {"steps": steps, **found}
@@ -87,15 +88,19 @@ class Bare:
     """A loop without anything else.
 
     Args:
-        x, target, x_validation: what it is trained and validated on.
+        rows, validation: inputs and targets.
         compiled: whether network and loss are one compiled graph, which is made here.
     """
 
     def __init__(
-        self, x: Tensor, target: Tensor, x_validation: Tensor, compiled: bool = False
+        self,
+        rows: tuple[Tensor, Tensor],
+        validation: tuple[Tensor, Tensor],
+        compiled: bool = False,
     ) -> None:
         torch.manual_seed(0)
-        self.x, self.target, self.x_validation = x, target, x_validation
+        (x, target), self.validation = rows, validation
+        self.x, self.target = x, target
         event, players = x.shape[1:], x[0].numel()
         self.surrogate = Perceptron(GameShape(event, range(players), target.shape[1], True))
         self.surrogate.standardise(x, target)
@@ -136,8 +141,9 @@ class Bare:
 
     @torch.no_grad()
     def _validated(self, average: AveragedModel) -> Tensor:
-        mask = self.law.sample_antithetic((len(self.x_validation),), torch.Generator())
-        return average(self.x_validation, mask).square().mean()
+        x, target = self.validation
+        mask = self.law.sample_antithetic((len(x),), torch.Generator())
+        return (average(x, mask) - target[:, None]).square().mean()
 
 
 def finished(

@@ -192,9 +192,13 @@ def test_scaling_in_small(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.usefixtures("short_trainings")
-def test_training_in_small(run: Run, tmp_path: Path) -> None:
-    found = run("speed/training", data="iris", goal=1.0)
+def test_training_in_small(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[Any] = []
+    monkeypatch.setattr(torch, "compile", lambda graph: compiled.append(graph) or graph)
+    found = run("speed/training", data="iris", goal=1.0, compiled=True)
+    assert found["throughput"][0].keys() == {"steps", "ours", "bare", "bare, compiled"}
     assert found["throughput"][0]["steps"] == 100
+    assert len(compiled) == 1
     assert [one["epochs"] for one in found["time_to_error"]["32-true"]] == [1]
     assert "below 1" in (tmp_path / "training.md").read_text()
 
@@ -508,6 +512,7 @@ def test_everyday_commands_are_timed_over_torch(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(everyday, "python", python)
     monkeypatch.setattr(everyday, "steps_per_second", lambda spins, *_: float(spins) / 1000)
+    monkeypatch.setattr(everyday, "scoring", lambda _: {"scoring off the manifold": 0.0125})
     found = everyday.run(repeats=2)
     assert found["starts"]["seconds"] == {"here": 2.0}
     assert found["starts"]["train.py --help"] == {"here": 1.5}
@@ -516,8 +521,16 @@ def test_everyday_commands_are_timed_over_torch(monkeypatch: pytest.MonkeyPatch)
     assert trained
     assert all(words[-1] == "progress=false" for words in trained)
     assert found["demo"]["here"].keys() == {"alone", "busy"}
-    *_, threads = everyday.tables(found)
+    *_, scoring, threads = everyday.tables(found)
+    assert scoring.rows == [["here", 0.0125]]
     assert "0.0033" in str(threads.rows)
+
+
+@pytest.mark.slow
+def test_scoring_and_explaining_are_timed() -> None:
+    found = everyday.scoring(everyday.HERE)
+    assert len(found) == 4
+    assert all(seconds > 0 for seconds in found.values())
 
 
 def test_the_demo_that_is_timed_is_that_of_the_makefile() -> None:

@@ -29,10 +29,20 @@ def start(name: str, place: Path, devices: int, said: str, *step: str) -> Child:
 
 
 def ended(name: str, place: Path, devices: int, said: str) -> dict[str, Any]:
-    """What a training that nothing disturbs any more has learned."""
+    """What a training that nothing disturbs any more has learned; it goes on, and never back."""
+    before = last_epoch(place)
     child = start(name, place, devices, said)
+    while child.poll() is None:
+        assert last_epoch(place) >= before
+        time.sleep(0.01)
     assert child.wait() == 0, child.said.read_text()
     return torch.load(place / "trained.pt")
+
+
+def last_epoch(place: Path) -> int:
+    """That of the last checkpoint; -1 where there is none."""
+    last = place / "fit" / "last.ckpt"
+    return torch.load(last, weights_only=True)["epoch"] if last.exists() else -1
 
 
 def workers(child: Child) -> list[int]:
@@ -51,9 +61,8 @@ def workers(child: Child) -> list[int]:
 
 def until_mid_training(place: Path, child: Child) -> None:
     """Wait for some epochs, of many."""
-    last = place / "fit" / "last.ckpt"
     deadline = time.monotonic() + 200
-    while not last.exists() or torch.load(last, weights_only=True)["epoch"] < 2:
+    while last_epoch(place) < 2:
         assert child.poll() is None, child.said.read_text()
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -132,6 +141,5 @@ def test_no_space_for_a_checkpoint(
     said = " ".join(child.said.read_text().split())
     assert "No space left" in said
     assert "free some space" in said
-    kept = torch.load(place / "fit" / "last.ckpt", weights_only=True)["epoch"]
-    assert kept == 2
+    assert last_epoch(place) == 2
     assert torch.equal(ended(name, place, 1, "again")["weights"], whole[1]["weights"])

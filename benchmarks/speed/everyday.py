@@ -1,12 +1,10 @@
-"""Measures what everyday commands take, here and in another checkout.
+"""Measures what everyday commands take, here and in another checkout: starts, demo, threads.
 
 *Cold starts*: seconds of new processes whose files the machine has in memory, in turn, each over
 those of `python -c "import torch"` in the same turn. *Demo*: the commands of `make demo`, alone and
-with a busy loop on every core. *Scoring*: the two figures of `train.py` on digits, the error of the
-surrogate and that off the manifold, beside the explanation of 8 digits, without starts. *Threads*:
-training steps per second with as many threads as there are cores, alone and with those loops, where
-threads that wait spin as long as OpenMP of GNU has them by default, and as the commands have them.
-To be run on a machine that has nothing else to do:
+with a busy loop on every core. *Threads*: training steps per second with as many threads as there
+are cores, alone and with those loops, where threads that wait spin as long as OpenMP of GNU has
+them by default, and as the commands have them. To be run on a machine that has nothing else to do:
 
     python benchmarks/reproduce.py speed/everyday against=../checkout-of-0.1.0
 """
@@ -39,35 +37,6 @@ STARTS = {
 }
 # How often a thread looks whether others are done: by default of OpenMP, and in the commands.
 SPINS = {"spinning": "300000", "sleeping soon": "1000"}
-# The same public calls in both checkouts; seconds are the medians of five.
-SCORING = """
-import json, statistics, time, torch, manifold_shap as ms
-from sklearn.datasets import load_digits
-x = torch.tensor(load_digits().data, dtype=torch.float32).reshape(-1, 1, 8, 8) / 16
-torch.manual_seed(0)
-layers = [torch.nn.Flatten(), torch.nn.Linear(64, 512), torch.nn.ReLU()]
-layers += [torch.nn.Linear(512, 10), torch.nn.LogSoftmax(-1)]
-model = torch.nn.Sequential(*layers).eval()
-value = ms.fit_surrogate(model, x[:1437], max_epochs=1, trainer={"accelerator": "cpu"})
-off = ms.imputed_value(model, ms.MarginalImputer(x[:1437]), "probability", draws=64)
-x_test = x[1437:]
-mask = ms.shapley_pairs(len(x_test), 64)
-def seconds(work):
-    found = []
-    for _ in range(6):  # The first warms up.
-        start = time.perf_counter()
-        work()
-        found.append(time.perf_counter() - start)
-    return statistics.median(found[1:])
-print(json.dumps({
-    "scoring the surrogate": seconds(lambda: ms.mean_squared_error(value, x_test, mask)),
-    "scoring off the manifold": seconds(lambda: ms.mean_squared_error(off, x_test, mask)),
-    "explaining 8 digits": seconds(lambda: ms.auto_shapley(value, x_test[:8], evaluations=16384)),
-    "explaining 8 digits off the manifold": seconds(
-        lambda: ms.auto_shapley(off, x_test[:8], evaluations=4096)
-    ),
-}))
-"""
 SHORT = ["classifier.max_epochs=1", "value_function.max_epochs=1"]
 
 
@@ -81,7 +50,6 @@ def run(
     places = {"here": HERE} | ({} if against is None else {"there": Path(against).resolve()})
     found: dict[str, Any] = {"starts": starts(places, repeats)}
     found["demo"] = {name: demos(place) for name, place in places.items()} if demo else {}
-    found["scoring"] = {name: scoring(place) for name, place in places.items()}
     found["threads"] = {
         load: {name: steps_per_second(spins, epochs, load) for name, spins in SPINS.items()}
         for load in ("alone", "busy")
@@ -131,17 +99,6 @@ def demo_commands(place: Path) -> list[list[str]]:
     _, _, demo = makefile.partition("\ndemo:")
     recipe = demo.partition("\n\n")[0]
     return [line.split() for line in re.findall(r"^\t\$\(BIN\)/python (.*)$", recipe, re.M)]
-
-
-def scoring(place: Path) -> dict[str, float]:
-    """Seconds of scoring and of explaining by the package of a checkout."""
-    words, environment = [sys.executable, "-c", SCORING], {**os.environ, "PYTHONPATH": str(place)}
-    done = subprocess.run(
-        words, cwd=place, env=environment, stdout=subprocess.PIPE, text=True, check=True
-    )
-    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    print(place, found, flush=True)
-    return found
 
 
 def steps_per_second(spins: str, epochs: int, load: str) -> float:
@@ -199,5 +156,4 @@ def tables(found: Found) -> list[Table]:
     }
     shown = [records("", first), records("over import torch", starts)]
     shown += [records("demo, seconds", found["demo"])] if found["demo"] else []
-    shown += [records("scoring, seconds", found["scoring"])]
     return [*shown, records("training steps per second", threads)]

@@ -512,7 +512,6 @@ def test_everyday_commands_are_timed_over_torch(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(everyday, "python", python)
     monkeypatch.setattr(everyday, "steps_per_second", lambda spins, *_: float(spins) / 1000)
-    monkeypatch.setattr(everyday, "scoring", lambda _: {"scoring off the manifold": 0.0125})
     found = everyday.run(repeats=2)
     assert found["starts"]["seconds"] == {"here": 2.0}
     assert found["starts"]["train.py --help"] == {"here": 1.5}
@@ -521,16 +520,15 @@ def test_everyday_commands_are_timed_over_torch(monkeypatch: pytest.MonkeyPatch)
     assert trained
     assert all(words[-1] == "progress=false" for words in trained)
     assert found["demo"]["here"].keys() == {"alone", "busy"}
-    *_, scoring, threads = everyday.tables(found)
-    assert scoring.rows == [["here", 0.0125]]
+    *_, threads = everyday.tables(found)
     assert "0.0033" in str(threads.rows)
 
 
 @pytest.mark.slow
-def test_scoring_and_explaining_are_timed() -> None:
-    found = everyday.scoring(everyday.HERE)
-    assert len(found) == 4
+def test_scoring_in_small(run: Run, tmp_path: Path) -> None:
+    found = run("speed/scoring")["here"]
     assert all(seconds > 0 for seconds in found.values())
+    assert "| here |" in (tmp_path / "scoring.md").read_text()
 
 
 def test_the_demo_that_is_timed_is_that_of_the_makefile() -> None:

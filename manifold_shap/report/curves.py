@@ -18,7 +18,8 @@ from manifold_shap.report.pictures import map_url
 _POINTS, _FEW = 240, 48
 # Channels of a row: those of the largest values.
 _CHANNELS = 8
-# Units of a drawing, from left to right and of a channel from top to bottom.
+# Units of a drawing, from left to right and of a channel from top to bottom. Maps have at most a
+# pixel for each unit from left to right.
 _ACROSS, _HIGH = 1000, 100
 
 
@@ -74,7 +75,9 @@ def of_rows(
     found, values = [], []
     for row, own in zip(rows, outputs, strict=True):
         length = 1 + int((owners[row] >= 0).any(0).nonzero().max())  # without padding at its end
-        values.append(_values(explanation.phi[row][:, list(own)], owners[row, :, :length]))
+        count = min(length, _ACROSS)
+        at = ((torch.arange(count, dtype=torch.float64) + 0.5) * (length / count)).long()
+        values.append(_values(explanation.phi[row][:, list(own)], owners[row][:, at]))
         size = np.abs(values[-1]).mean((0, 2))
         shown = sorted(np.argsort(-size, kind="stable")[:_CHANNELS].tolist())
         curves = {name: each[row, :length].numpy() for name, each in channels.items()}
@@ -102,7 +105,7 @@ def _values(
 ) -> Float[np.ndarray, "outputs channels time"]:
     """The value of whom each time point belongs to, 0 where that is nobody or not known."""
     known = torch.cat((phi, torch.zeros_like(phi[:1]))).nan_to_num(0.0, 0.0, 0.0)
-    return known[owners].permute(2, 0, 1).double().numpy()
+    return known[owners].permute(2, 0, 1).float().numpy()
 
 
 def _ends(curve: Float[np.ndarray, " time"]) -> list[str]:

@@ -371,6 +371,19 @@ def test_long_series_keep_their_peaks_and_fit(written) -> None:
     assert f"{len(page.data['rows'])} of 400 rows are listed" in page.text
 
 
+def test_maps_of_very_long_series_have_a_pixel_for_each_unit_of_the_drawing(written) -> None:
+    explanation = series(2, 1, 100_000, 10_000)
+    explanation = replace(explanation, phi=explanation.phi.sign())
+    for k, row in enumerate(written(explanation).data["rows"]):
+        assert row["curves"]["time"] == 100_000
+        for url, of in zip(row["curves"]["maps"], row["outputs"], strict=True):
+            colours = pixels(url)
+            assert colours.shape == (1, 1000, 3)
+            assert (colours == np.repeat(colours[:, ::100], 100, axis=1)).all()
+            red = colours[0, ::100, 0] - colours[0, ::100, 2]
+            assert (np.sign(red) == np.sign(explanation.phi[k, :, of["output"]].numpy())).all()
+
+
 def test_series_that_do_not_fit_are_refused(written) -> None:
     explanation = series()
     for given in (

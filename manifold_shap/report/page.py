@@ -21,6 +21,8 @@ from manifold_shap.report.shown import MOST_ROWS, Shown
 LARGEST = 3_000_000
 _AROUND = 60_000
 _ENDS = (".html", ".htm")
+# Of the colour behind the strongest word, of 255: text upon it can be read on light and dark pages.
+_OPACITY = 191
 # Characters of a channel's name, beside its curve.
 _CHANNEL = 32
 
@@ -192,7 +194,7 @@ def _rendered(
 ) -> str:
     explanation = given.explanation
     environment = _environment()
-    script = environment.get_template("report.js").render(light=LIGHT).strip()
+    script = environment.get_template("report.js").render(light=LIGHT, opacity=_OPACITY).strip()
     plotly = bundle.plotly_script() if drawn else None
     sums = [bundle.checksum(each) for each in (script, plotly) if each is not None]
     of_outputs = [
@@ -209,6 +211,7 @@ def _rendered(
         light=LIGHT,
         dark=dark(),
         colours=_colours(),
+        opacity=_OPACITY,
         signed=[to_hex(LIGHT.diverging(k / 8)) for k in range(9)],
         outputs=of_outputs,
         unit=explanation.unit,

@@ -45,8 +45,12 @@ def channels_of(explanation: Explanation, given: Any) -> dict[str, Float[Tensor,
         found = {str(name): to_tensor(own, "series") for name, own in given.items()}
     else:
         own = x if given is None else to_tensor(given, "series")
-        own = own.reshape(len(own), -1, own.shape[-1]) if own.ndim in (2, 3) else own[:, None]
-        found = {f"channel {k}" if own.shape[1] > 1 else "": own[:, k] for k in range(own.shape[1])}
+        if own.ndim in (2, 3):
+            count = math.prod(own.shape[1:-1])
+            own = own.reshape(len(own), count, own.shape[-1])
+            found = {f"channel {k}" if count > 1 else "": own[:, k] for k in range(count)}
+        else:
+            found = {"": own}
     wanted = (math.prod(x.shape[1:-1]), len(x), x.shape[-1])
     if x.ndim not in (2, 3) or any((len(found), *own.shape) != wanted for own in found.values()):
         raise ValueError(

@@ -389,6 +389,7 @@ def test_series_that_do_not_fit_are_refused(written) -> None:
     for given in (
         explanation.x[:2], explanation.x[..., 1:], explanation.x[:, :1],
         {"a": explanation.x[:, 0]}, {"a": explanation.x, "b": explanation.x},
+        torch.tensor(5.0), torch.ones(3), explanation.x[:0], explanation.x[..., None],
     ):  # fmt: skip
         with pytest.raises(ValueError, match=r"Expected `series` as the rows.* but got"):
             written(explanation, series=given)
@@ -396,6 +397,8 @@ def test_series_that_do_not_fit_are_refused(written) -> None:
         written(explanation, series=explanation.x / 0)
     with pytest.raises(TypeError, match="series"):
         written(explanation, series=["a"])
+    with pytest.raises(TypeError, match="series"):
+        written(explanation, series=5.0)
 
 
 def test_rows_with_players_of_their_own(written) -> None:
@@ -552,8 +555,20 @@ def test_nothing_is_fetched_from_anywhere(written) -> None:
 
 
 def test_no_rows_are_refused(written) -> None:
-    with pytest.raises(ValueError, match="at least one row, player and output"):
+    with pytest.raises(ValueError, match=r"at least one row, player and output.*nothing to show"):
         written(helpers.table()[:0])
+
+
+def test_rows_are_shown_as_one_thing(written) -> None:
+    explanation = series()
+    tokens = [["a"]] * 3
+    for given in (
+        {"tokens": tokens, "series": explanation.x}, {"tokens": tokens, "images": explanation.x},
+        {"images": explanation.x, "series": explanation.x},
+    ):  # fmt: skip
+        said = " and ".join(f"`{name}`" for name in given)
+        with pytest.raises(ValueError, match=rf"Expected one of .* but got {said}; rows are"):
+            written(explanation, **given)
 
 
 def test_another_ending_is_refused(tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def page(given: Given) -> str:
     """The text of a page, which has fewer rows where many would make it too large."""
     most = MOST_ROWS
     while True:
-        # A page has both: the colours of dark ground are in its style.
+        # Light colours in the markup; those of dark pages come from the style sheet.
         with rc_context({"figure.facecolor": LIGHT.ground}):
             text = _page(given, most)
         shown, size = min(most, len(given.explanation.phi)), len(text.encode())

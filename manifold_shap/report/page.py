@@ -49,12 +49,12 @@ class Given:
 
     def __post_init__(self) -> None:
         selection.one(self.explanation)
-        shown_as = [n for n in ("tokens", "images", "series") if getattr(self, n) is not None]
-        if len(shown_as) > 1:
+        shown_as = {"tokens": self.tokens, "images": self.images, "series": self.series}
+        names = [f"`{name}`" for name, given in shown_as.items() if given is not None]
+        if len(names) > 1:
             raise ValueError(
                 "Expected one of `tokens`, `images` and `series` at most but got "
-                f"{' and '.join(f'`{name}`' for name in shown_as)}; rows are shown as one of "
-                "them: write a report for each."
+                f"{' and '.join(names)}; rows are shown as one of them: write a report for each."
             )
         rows, players = len(self.explanation.phi), self.explanation.players.names
         if self.tokens is not None and (isinstance(self.tokens, str) or len(self.tokens) != rows):

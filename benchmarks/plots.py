@@ -248,11 +248,7 @@ def make_room(axes: Axes) -> None:
     figure: Any = axes.get_figure()
     together = axes.get_shared_x_axes().get_siblings(axes)
     room = 72 / figure.dpi * min(each.bbox.width for each in together)
-    numbers = [text for each in together for text in each.texts]
-    low = min(0.0, *(each.dataLim.x0 for each in together))
-    high = max(0.0, *(each.dataLim.x1 for each in together))
-    texts, size = [text.get_text() for text in numbers], float(numbers[0].get_fontsize())
-    bar_ends.reach(axes, low, high, texts, room, size)
+    bar_ends.set_limits(axes, room)
     ticks = style.ticks(room, *axes.get_xlim())
     axes.xaxis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 5, 10]))
 

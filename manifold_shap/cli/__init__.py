@@ -25,7 +25,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from manifold_shap._messages import check_text, closest
-from manifold_shap.cli.signals import INTERRUPTED, hear_signals
+from manifold_shap.cli.signals import INTERRUPTED, install_handlers
 from manifold_shap.data.findings import TableError
 
 # In a wheel the files of settings lie in the package, in a checkout beside it.
@@ -100,7 +100,7 @@ def command(name: str) -> Callable[[Callable[[Any], Any]], Callable[[], None]]:
     def decorate(task: Callable[[Any], Any]) -> Callable[[], None]:
         @functools.wraps(task)
         def main() -> None:
-            hear_signals()
+            install_handlers()
             _share_cores()
             atexit.register(_end_soon)
             # Hydra then raises its errors instead of printing them over several lines.

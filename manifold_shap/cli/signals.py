@@ -14,7 +14,7 @@ INTERRUPTED, _TERMINATED = 130, 143
 _SOON = 0.05
 
 
-def hear_signals() -> None:
+def install_handlers() -> None:
     """Let SIGTERM end this process, and Ctrl-C interrupt it even where Python swallows that."""
     signal.signal(signal.SIGTERM, _terminate)
     report = sys.unraisablehook

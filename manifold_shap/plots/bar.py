@@ -248,6 +248,5 @@ def _draw(ax: Axes, bars: _Bars, room: float) -> list[object]:
         handles.append(container[0])
         said = list(islice(numbers, count))
         bar_ends.write(ax, lines, values, said, np.nan_to_num(whisker), size)
-    ends = np.nan_to_num(np.stack((bars.values - whiskers, bars.values, bars.values + whiskers)))
-    bar_ends.reach(ax, min(float(ends.min()), 0.0), max(float(ends.max()), 0.0), texts, room, size)
+    bar_ends.set_limits(ax, room)
     return handles

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float, Real
 from matplotlib.axes import Axes
+from matplotlib.text import Annotation
 
 from manifold_shap.plots import style
 
@@ -39,18 +40,24 @@ def write(
         )  # fmt: skip
 
 
-def reach(
-    axes: Axes, low: float, high: float, texts: Sequence[str], room: float, size: float = style.TEXT
-) -> None:
-    """Limits from the lowest to the highest end of bars, with place for their numbers beyond.
+def set_limits(axes: Axes, room: float) -> None:
+    """Limits that hold all bars, with place for the numbers that `write` put beyond their ends.
+
+    Axes that share theirs with others hold the bars and numbers of all of them.
 
     Args:
-        texts: what is written beyond the ends.
         room: points, how wide the axes will be.
-        size: of numbers, in points.
     """
-    beside = max(style.text_width(text, size) for text in texts) + 2 * _GAP
-    negative = [text.startswith(_MINUS) for text in texts]
-    left, right = beside * any(negative), beside * (not all(negative))
+    together = axes.get_shared_x_axes().get_siblings(axes)
+    low = min(0.0, *(each.dataLim.x0 for each in together))
+    high = max(0.0, *(each.dataLim.x1 for each in together))
+    left = right = 0.0
+    for number in (text for each in together for text in each.texts):
+        if isinstance(number, Annotation):
+            beside = style.text_width(number.get_text(), float(number.get_fontsize())) + 2 * _GAP
+            if number.get_text().startswith(_MINUS):
+                left = max(left, beside)
+            else:
+                right = max(right, beside)
     point = (high - low or 1.0) / max(room - left - right, 0.3 * room)
     axes.set_xlim(low - left * point, high + right * point)

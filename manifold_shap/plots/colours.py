@@ -19,7 +19,7 @@ _BLUES, _REDS = ("#9bd0ff", "#2f86c9"), ("#d6504b", "#ffa79f")
 
 @dataclass(frozen=True)
 class Colours:
-    """Of one ground.
+    """The colours of figures on one background.
 
     Attributes:
         ground: below everything.

@@ -62,7 +62,7 @@ def compositions(
     for axes, label, norm in zip(panels, path.labels(room), said, strict=True):
         _set_title(axes, f"{label}\nnorm {norm}")
         axes.axvline(equal, color=style.INK, linewidth=0.8, linestyle=(0, (3, 2)))
-    _write_parts(panels, path.compositions, path.compositions.clamp(min=equal))
+    _write_parts(panels, path.compositions, path.compositions.clamp(min=equal), room)
     panels.figure.supxlabel("part of the composition", **style.FONT)
     dashed = f"dashed: all parts equal (1/{len(explanation.classes)}), no effect"
     headline(panels.figure, {"": explanation}, *path.headline(dashed))
@@ -106,7 +106,7 @@ def cumulative(
         places = np.arange(len(before))
         axes.vlines(before, places - 0.4, places + 0.4, color=style.INK, linewidth=1.0)
     before = torch.cat((path.states[:1], path.states[:-1]))
-    _write_parts(panels, path.states, torch.maximum(path.states, before))
+    _write_parts(panels, path.states, torch.maximum(path.states, before), room)
     panels.figure.supxlabel("probability", **style.FONT)
     headline(panels.figure, {"": explanation}, *path.headline("strokes: before the step"))
     return canvas.finished(panels)
@@ -141,16 +141,20 @@ def _grid(
         axes.barh(range(len(p)), p, height=0.72, color=colours)
     style.write_lines(panels[0], classes)
     room = room / columns - _BETWEEN
-    bar_ends.reach(panels[0], 0.0, float(parts.max()), ["0.00"], room, style.SMALL)
     style.scale(panels[0].xaxis, "", ticks=3)
     return panels, room
 
 
-def _write_parts(panels: Panels, parts: Tensor, ends: Tensor) -> None:
-    """Numbers beyond the ends of bars, or beyond lines that they would stand on."""
+def _write_parts(panels: Panels, parts: Tensor, ends: Tensor, room: float) -> None:
+    """Numbers beyond the ends of bars, or beyond lines that they would stand on.
+
+    Args:
+        room: points, how wide a panel will be.
+    """
     for axes, p, end in zip(panels, parts.tolist(), ends.numpy(), strict=True):
         texts = [Probability().amount(part) for part in p]
         bar_ends.write(axes, np.arange(len(p)), end, texts, size=style.SMALL)
+    bar_ends.set_limits(panels[0], room)
 
 
 def _set_title(axes: Axes, title: str) -> None:

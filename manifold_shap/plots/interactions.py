@@ -191,9 +191,9 @@ def _draw_players(ax: Axes, drawn: _Drawn, place: Float[np.ndarray, "shown xy"])
     """Discs, and names outside of the circle."""
     own = drawn.values.diagonal()
     area = _SMALLEST + (_LARGEST - _SMALLEST) * np.abs(own) / (np.abs(own).max() or 1.0)
-    colours = [_colour(value) for value in own]
+    fills = [_colour(value) for value in own]
     look: dict[str, Any] = {"edgecolors": style.GROUND, "linewidths": 1.0, "zorder": 3}
-    ax.scatter(place[:, 0], place[:, 1], s=area, c=colours, **look)
+    ax.scatter(place[:, 0], place[:, 1], s=area, c=fills, **look)
     # Half of the width, in points, and then in radii of the circle: names are inside.
     half, wide = canvas.width_of(ax) / 2 - style.MARGIN, 1.25
     for name, (x, y) in zip(drawn.names, place * _RADIUS, strict=True):

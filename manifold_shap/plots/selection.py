@@ -39,7 +39,7 @@ def named(explanations: Any) -> dict[str, Explanation]:
         if explanation.phi.numel() == 0:
             raise ValueError(
                 f"Expected {name!r} to hold at least one row, player and output but its `phi` has "
-                f"shape {tuple(explanation.phi.shape)}; there is nothing to plot."
+                f"shape {tuple(explanation.phi.shape)}; there is nothing to show."
             )
         if difference := _difference(first, explanation):
             raise ValueError(

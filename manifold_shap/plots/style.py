@@ -30,7 +30,7 @@ MARGIN = 6.0
 # Degrees, of labels too wide to stand side by side.
 _SLANT = 40
 
-# Of the ground that matplotlib draws on now; see `__getattr__`.
+# Colours for the current background, looked up at each use by `__getattr__`.
 GROUND: str
 INK: str
 SOFT: str

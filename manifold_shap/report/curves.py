@@ -18,7 +18,8 @@ from manifold_shap.report.pictures import map_url
 _POINTS, _FEW = 240, 48
 # Channels of a row: those of the largest values.
 _CHANNELS = 8
-# Units of a drawing, from left to right and of a channel from top to bottom.
+# Units of a drawing, from left to right and of a channel from top to bottom. Maps have at most a
+# pixel for each unit from left to right.
 _ACROSS, _HIGH = 1000, 100
 
 
@@ -44,8 +45,12 @@ def channels_of(explanation: Explanation, given: Any) -> dict[str, Float[Tensor,
         found = {str(name): to_tensor(own, "series") for name, own in given.items()}
     else:
         own = x if given is None else to_tensor(given, "series")
-        own = own.reshape(len(own), -1, own.shape[-1]) if own.ndim in (2, 3) else own[:, None]
-        found = {f"channel {k}" if own.shape[1] > 1 else "": own[:, k] for k in range(own.shape[1])}
+        if own.ndim in (2, 3):
+            count = math.prod(own.shape[1:-1])
+            own = own.reshape(len(own), count, own.shape[-1])
+            found = {f"channel {k}" if count > 1 else "": own[:, k] for k in range(count)}
+        else:
+            found = {"": own}
     wanted = (math.prod(x.shape[1:-1]), len(x), x.shape[-1])
     if x.ndim not in (2, 3) or any((len(found), *own.shape) != wanted for own in found.values()):
         raise ValueError(
@@ -74,7 +79,9 @@ def of_rows(
     found, values = [], []
     for row, own in zip(rows, outputs, strict=True):
         length = 1 + int((owners[row] >= 0).any(0).nonzero().max())  # without padding at its end
-        values.append(_values(explanation.phi[row][:, list(own)], owners[row, :, :length]))
+        count = min(length, _ACROSS)
+        at = ((torch.arange(count, dtype=torch.float64) + 0.5) * (length / count)).long()
+        values.append(_values(explanation.phi[row][:, list(own)], owners[row][:, at]))
         size = np.abs(values[-1]).mean((0, 2))
         shown = sorted(np.argsort(-size, kind="stable")[:_CHANNELS].tolist())
         curves = {name: each[row, :length].numpy() for name, each in channels.items()}
@@ -102,7 +109,7 @@ def _values(
 ) -> Float[np.ndarray, "outputs channels time"]:
     """The value of whom each time point belongs to, 0 where that is nobody or not known."""
     known = torch.cat((phi, torch.zeros_like(phi[:1]))).nan_to_num(0.0, 0.0, 0.0)
-    return known[owners].permute(2, 0, 1).double().numpy()
+    return known[owners].permute(2, 0, 1).float().numpy()
 
 
 def _ends(curve: Float[np.ndarray, " time"]) -> list[str]:

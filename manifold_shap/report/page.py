@@ -21,6 +21,8 @@ from manifold_shap.report.shown import MOST_ROWS, Shown
 LARGEST = 3_000_000
 _AROUND = 60_000
 _ENDS = (".html", ".htm")
+# Of the colour behind the strongest word, of 255: text upon it can be read on light and dark pages.
+_OPACITY = 191
 # Characters of a channel's name, beside its curve.
 _CHANNEL = 32
 
@@ -47,6 +49,13 @@ class Given:
 
     def __post_init__(self) -> None:
         selection.one(self.explanation)
+        shown_as = {"tokens": self.tokens, "images": self.images, "series": self.series}
+        names = [f"`{name}`" for name, given in shown_as.items() if given is not None]
+        if len(names) > 1:
+            raise ValueError(
+                "Expected one of `tokens`, `images` and `series` at most but got "
+                f"{' and '.join(names)}; rows are shown as one of them: write a report for each."
+            )
         rows, players = len(self.explanation.phi), self.explanation.players.names
         if self.tokens is not None and (isinstance(self.tokens, str) or len(self.tokens) != rows):
             raise ValueError(
@@ -98,7 +107,7 @@ def page(given: Given) -> str:
     """The text of a page, which has fewer rows where many would make it too large."""
     most = MOST_ROWS
     while True:
-        # A page has both: the colours of dark ground are in its style.
+        # Light colours in the markup; those of dark pages come from the style sheet.
         with rc_context({"figure.facecolor": LIGHT.ground}):
             text = _page(given, most)
         shown, size = min(most, len(given.explanation.phi)), len(text.encode())
@@ -192,7 +201,7 @@ def _rendered(
 ) -> str:
     explanation = given.explanation
     environment = _environment()
-    script = environment.get_template("report.js").render(light=LIGHT).strip()
+    script = environment.get_template("report.js").render(light=LIGHT, opacity=_OPACITY).strip()
     plotly = bundle.plotly_script() if drawn else None
     sums = [bundle.checksum(each) for each in (script, plotly) if each is not None]
     of_outputs = [
@@ -209,6 +218,7 @@ def _rendered(
         light=LIGHT,
         dark=dark(),
         colours=_colours(),
+        opacity=_OPACITY,
         signed=[to_hex(LIGHT.diverging(k / 8)) for k in range(9)],
         outputs=of_outputs,
         unit=explanation.unit,

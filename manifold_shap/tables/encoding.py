@@ -19,6 +19,9 @@ MOST_CATEGORIES = 100
 # Text that is written as numbers is taken for numbers where it has as many distinct values.
 _LEAST_NUMERALS = 4
 
+# Minutes from 1970 that 64 bits hold as microseconds: until the year 294246.
+_MOST_MINUTES = np.iinfo(np.int64).max // 60_000_000
+
 
 def fit_column(values: Values, codes: Codes, forced: bool = False) -> Column:
     """The column that these values make, with the mean and scale of these cells.
@@ -99,10 +102,14 @@ def decode_column(block: NDArray[np.float64], column: Column) -> pd.Series:
 
 
 def _dates(days: NDArray[np.float64]) -> pd.Series:
-    """Days since 1970 as moments, to the minute: in single precision they are right to seconds."""
+    """Days since 1970 as moments, to the minute: in single precision they are right to seconds.
+
+    Moments beyond those that pandas can hold are the last or the first of these.
+    """
     present = np.isfinite(days)
     found = np.full(len(days), np.datetime64("NaT"), "M8[us]")
-    found[present] = np.rint(days[present] * 1440).astype(np.int64).astype("M8[m]")
+    minutes = np.rint(days[present] * 1440).clip(-_MOST_MINUTES, _MOST_MINUTES)
+    found[present] = minutes.astype(np.int64).astype("M8[m]")
     return pd.Series(found)
 
 

@@ -213,7 +213,7 @@ def _days(values: pd.Series, kind: str) -> NDArray[np.float64]:
             f"{shown([str(value) for value in present[:2]])}; convert them first, as by "
             "`pd.to_datetime(column, utc=True)`."
         )
-    # In microseconds, so that the year 9999 fits. Of what has no unit pandas 2 makes nanoseconds.
+    # Microseconds, so that the year 9999 fits; pandas 2 would convert objects to nanoseconds.
     if kind == "period":
         moments = values.dt.asfreq("us", how="start").array.view("int64").view("M8[us]")
     elif is_time(values.dtype):

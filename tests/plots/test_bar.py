@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 
 import matplotlib
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -209,6 +210,23 @@ def test_numbers_stand_beyond_whiskers(people: ms.Explanation) -> None:
     for number, (low, high) in zip(axes.texts, ends, strict=True):
         box = number.get_window_extent()
         assert box.x0 > high or box.x1 < low
+
+
+@pytest.mark.parametrize("sizes", [(3.0, 1.0), (1.0, 3.0), (-3.0, 1.0)])
+def test_axes_that_share_limits_hold_the_bars_and_numbers_of_both(
+    people: ms.Explanation, sizes: tuple[float, float]
+) -> None:
+    figure, pair = plt.subplots(1, 2, sharex=True, figsize=(9, 3), layout="constrained")
+    for axes, size in zip(pair, sizes, strict=True):
+        bar(with_phi(people, 0, [size, size / 2, size / 3, 0.1, 0.1], 0), row=0, output=0, ax=axes)
+    figure.draw_without_rendering()
+    for axes in pair:
+        inside = axes.get_window_extent()
+        for drawn in (*axes.texts, *axes.patches):
+            box = drawn.get_window_extent()
+            assert inside.x0 <= box.x0
+            assert box.x1 <= inside.x1
+    plt.close(figure)
 
 
 def test_what_rounds_to_zero_has_no_minus_sign() -> None:

@@ -115,6 +115,20 @@ def test_all_plots_share_their_scale_and_the_classes(plot: Callable[..., Figure]
 
 
 @pytest.mark.parametrize("plot", [compositions, cumulative])
+def test_numbers_stand_inside_of_their_panels(plot: Callable[..., Figure]) -> None:
+    figure = plot(composed(players=8, scale=8.0)).figure
+    figure.draw_without_rendering()
+    written = [text.get_text() for axes in figure.axes for text in axes.texts]
+    assert {"> 0.99", "< 0.01"} <= set(written)
+    for axes in figure.axes:
+        inside = axes.get_window_extent()
+        for number in axes.texts:
+            box = number.get_window_extent()
+            assert inside.x0 <= box.x0
+            assert box.x1 <= inside.x1
+
+
+@pytest.mark.parametrize("plot", [compositions, cumulative])
 def test_the_predicted_class_is_blue_in_every_plot(plot: Callable[..., Figure]) -> None:
     explanation = composed(classes=4)
     predicted = distribution(explanation, explanation.prediction[0]).argmax()

@@ -39,7 +39,7 @@ def test_what_cannot_be_drawn_is_refused(plot: Callable[..., object]) -> None:
         ValueError, match="Expected `most` to be a whole number of at least 1 but got 0"
     ):
         plot(explanation, most=0)
-    with pytest.raises(ValueError, match="nothing to plot"):
+    with pytest.raises(ValueError, match="nothing to show"):
         plot(composed(classes=4, rows=0))
 
 

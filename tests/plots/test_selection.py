@@ -50,7 +50,7 @@ def test_explanations_of_different_things_are_refused(digits: ms.Explanation, pl
 def test_nothing_to_plot_is_refused(digits: ms.Explanation, plot) -> None:
     with pytest.raises(ValueError, match="at least one named explanation but got none"):
         plot({})
-    with pytest.raises(ValueError, match="nothing to plot"):
+    with pytest.raises(ValueError, match="nothing to show"):
         plot(digits[:0])
 
 

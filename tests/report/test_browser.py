@@ -227,6 +227,29 @@ def test_another_output_is_chosen(chromium: Browser, pages: dict[str, Path]) -> 
     assert chromium.run(parts) == [False, True, False]
 
 
+def test_the_scale_of_words_ends_in_the_colours_of_the_strongest(
+    chromium: Browser, tmp_path: Path
+) -> None:
+    explanation, tokens = texts()
+    phi = torch.tensor([1.0, -1.0, 0.5]).reshape(1, 3, 1).repeat(2, 1, 1)
+    replace(explanation, phi=phi).report(tmp_path / "text.html", tokens=tokens)
+    chromium.open(tmp_path / "text.html")
+    words = "[...document.querySelectorAll('#passage span')]"
+    colours = chromium.run(f"{words}.map((each) => getComputedStyle(each).backgroundColor)")
+    scale = "getComputedStyle(document.querySelector('.ramp.words')).backgroundImage"
+    high, low, half = colours
+    assert chromium.run(scale) == f"linear-gradient(90deg, {low}, rgba(0, 0, 0, 0), {high})"
+    assert len({high, low, half}) == 3
+
+
+def test_a_single_further_channel_is_singular(chromium: Browser, tmp_path: Path) -> None:
+    for channels, said in ((9, "1 further channel has"), (10, "2 further channels have")):
+        series(channels=channels).report(tmp_path / "series.html")
+        chromium.open(tmp_path / "series.html")
+        text = chromium.run("document.getElementById('other-channels').textContent")
+        assert text == f"{said} smaller values."
+
+
 def test_curves_follow_the_row_and_the_output(chromium: Browser, pages: dict[str, Path]) -> None:
     chromium.open(pages["series"])
     lines = (

@@ -371,11 +371,25 @@ def test_long_series_keep_their_peaks_and_fit(written) -> None:
     assert f"{len(page.data['rows'])} of 400 rows are listed" in page.text
 
 
+def test_maps_of_very_long_series_have_a_pixel_for_each_unit_of_the_drawing(written) -> None:
+    explanation = series(2, 1, 100_000, 10_000)
+    explanation = replace(explanation, phi=explanation.phi.sign())
+    for k, row in enumerate(written(explanation).data["rows"]):
+        assert row["curves"]["time"] == 100_000
+        for url, of in zip(row["curves"]["maps"], row["outputs"], strict=True):
+            colours = pixels(url)
+            assert colours.shape == (1, 1000, 3)
+            assert (colours == np.repeat(colours[:, ::100], 100, axis=1)).all()
+            red = colours[0, ::100, 0] - colours[0, ::100, 2]
+            assert (np.sign(red) == np.sign(explanation.phi[k, :, of["output"]].numpy())).all()
+
+
 def test_series_that_do_not_fit_are_refused(written) -> None:
     explanation = series()
     for given in (
         explanation.x[:2], explanation.x[..., 1:], explanation.x[:, :1],
         {"a": explanation.x[:, 0]}, {"a": explanation.x, "b": explanation.x},
+        torch.tensor(5.0), torch.ones(3), explanation.x[:0], explanation.x[..., None],
     ):  # fmt: skip
         with pytest.raises(ValueError, match=r"Expected `series` as the rows.* but got"):
             written(explanation, series=given)
@@ -383,6 +397,8 @@ def test_series_that_do_not_fit_are_refused(written) -> None:
         written(explanation, series=explanation.x / 0)
     with pytest.raises(TypeError, match="series"):
         written(explanation, series=["a"])
+    with pytest.raises(TypeError, match="series"):
+        written(explanation, series=5.0)
 
 
 def test_rows_with_players_of_their_own(written) -> None:
@@ -539,8 +555,20 @@ def test_nothing_is_fetched_from_anywhere(written) -> None:
 
 
 def test_no_rows_are_refused(written) -> None:
-    with pytest.raises(ValueError, match="at least one row, player and output"):
+    with pytest.raises(ValueError, match=r"at least one row, player and output.*nothing to show"):
         written(helpers.table()[:0])
+
+
+def test_rows_are_shown_as_one_thing(written) -> None:
+    explanation = series()
+    tokens = [["a"]] * 3
+    for given in (
+        {"tokens": tokens, "series": explanation.x}, {"tokens": tokens, "images": explanation.x},
+        {"images": explanation.x, "series": explanation.x},
+    ):  # fmt: skip
+        said = " and ".join(f"`{name}`" for name in given)
+        with pytest.raises(ValueError, match=rf"Expected one of .* but got {said}; rows are"):
+            written(explanation, **given)
 
 
 def test_another_ending_is_refused(tmp_path: Path) -> None:

@@ -306,6 +306,16 @@ def test_dates_are_days_since_1970() -> None:
     assert schema.decode(schema.encode(frame))["day"].tolist() == frame["day"].tolist()
 
 
+@pytest.mark.parametrize("days", [1e8, 1.1e8, 1e12, 3e38])
+def test_moments_beyond_what_pandas_holds_are_the_last_and_the_first(days: float) -> None:
+    schema = Schema((Column("day", "continuous", date=True),))
+    found = schema.decode(torch.tensor([[-days], [0.0], [days]]))["day"]
+    years = found.to_numpy().astype("M8[Y]").astype(int) + 1970
+    assert years[1] == 1970
+    reached = min(days / 365.2425, 294246 - 1970)
+    assert years[[0, 2]] - 1970 == pytest.approx([-reached, reached], abs=2)
+
+
 def test_ordered_categories_are_their_ranks() -> None:
     sizes = pd.Categorical(["m", "s", "l"], ["s", "m", "l"], ordered=True)
     schema = Schema.fit(pd.DataFrame({"size": sizes}))

@@ -100,9 +100,9 @@
       const value = values.get(number);
       if (value === undefined) place.append(text);
       else {
-        const colour = value >= 0 ? "194,59,60" : "47,121,181";
-        const share = (0.75 * Math.abs(value) / limit).toFixed(3);
-        place.append(make("span", { title: signed(value, decimals), style: { background: `rgba(${colour},${share})` } }, text));
+        const colour = value >= 0 ? "{{ light.raises }}" : "{{ light.lowers }}";
+        const opacity = Math.round({{ opacity }} * Math.abs(value) / limit).toString(16).padStart(2, "0");
+        place.append(make("span", { title: signed(value, decimals), style: { background: colour + opacity } }, text));
       }
     }
     $("low").textContent = signed(-limit, decimals);
@@ -145,7 +145,7 @@
     place.querySelector(".ticks").replaceChildren(...at.map((point) =>
       make("span", { style: { left: percent((point + 0.5) / time) } }, point ? String(point) : "time 0")));
     $("other-channels").hidden = !others;
-    $("other-channels").textContent = `${others} further channels have smaller values.`;
+    $("other-channels").textContent = others === 1 ? "1 further channel has smaller values." : `${others} further channels have smaller values.`;
   }
 
   let current = -1;

@@ -138,7 +138,10 @@ def _object_keys(column: pd.Series, missing: NDArray[np.int8]) -> Keys:
 
 
 def _told_apart(cells: NDArray[Any]) -> NDArray[Any]:
-    """Text that pandas 2 tells apart beyond a null character, where it ends text otherwise."""
+    """Encode strings that hold a null character as bytes.
+
+    pandas 2 compares strings only up to the first null.
+    """
     if not any("\0" in cell for cell in cells):
         return cells
     # It looks into text alone: of bytes among text it compares objects.

@@ -11,8 +11,9 @@ import torch
 
 from benchmarks.report import Claim, Found, Table, cell, number, records
 from benchmarks.support import people, people_measures
+from benchmarks.support.differences import share_apart
 from benchmarks.support.people import CATEGORIES, COLUMNS, EXACT, IMPUTERS, NUMBERS, WAYS
-from benchmarks.support.people_measures import FIRST, apart, lead, separation
+from benchmarks.support.people_measures import FIRST, lead, separation
 
 TITLE = "Categories in the seven ways"
 SOURCE = "Carballo, Section 5.3, Figs. 5.5, 5.6 and 5.9"
@@ -45,7 +46,7 @@ def run(
             one, other = (bench.numbered(way, renumbered, turned) for turned in (False, True))
             by_chance = (2 / torch.pi) ** 0.5 * one.standard_error.hypot(other.standard_error)
             size = (one.phi.abs() + other.phi.abs())[..., 1].sum()
-            tried[way]["moved by other numbers"] = apart(one.phi[..., 1], other.phi[..., 1])
+            tried[way]["moved by other numbers"] = share_apart(one.phi[..., 1], other.phi[..., 1])
             tried[way]["moved by draws alone"] = (by_chance[..., 1].sum() / size).item()
     tried[CAUSAL] = bench.unlike(bench.causal())
     found = bench.ways()
@@ -136,7 +137,7 @@ def tables(found: Found) -> list[Table]:
     close = {way: {name: (one[0][k], found["standard_error"][way][0][k])
                   for k, name in enumerate(COLUMNS)}
             for way, one in found["phi"].items()}  # fmt: skip
-    far = {way: {other: apart(torch.tensor(one), torch.tensor(found["phi"][other]))
+    far = {way: {other: share_apart(torch.tensor(one), torch.tensor(found["phi"][other]))
                  for other in (*WAYS, EXACT)} for way, one in found["phi"].items()}  # fmt: skip
     return [
         Table(["", "ours"], list(facts.items())),

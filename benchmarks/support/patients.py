@@ -19,7 +19,7 @@ from torch import Tensor
 
 import manifold_shap as ms
 from benchmarks.plots import WORDS
-from benchmarks.support.differences import shares_apart
+from benchmarks.support.differences import share_apart, shares_apart
 from manifold_shap.plots import canvas
 
 # Columns of scikit-learn's table: the other three serum measurements are nearly functions of these.
@@ -113,7 +113,7 @@ def described(x: Tensor, phi: dict[str, Tensor]) -> dict[str, Any]:
         of = dict(zip(MODELS, every.unbind(-1), strict=True))
         found["models"][way] = {name: looks(x, one) for name, one in of.items()}
         found["between models"][way] = {
-            pair: shares_apart([of[a], of[b]])[0] for pair, (a, b) in PAIRS.items()
+            pair: share_apart(of[a], of[b]) for pair, (a, b) in PAIRS.items()
         }
     for k, name in enumerate(MODELS):
         own = [phi[way][:, CONTINUOUS, k] for way in OF_THESIS]

@@ -1,6 +1,5 @@
 """Measures how far explanations of people agree and tell categories apart, and draws them."""
 
-import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -8,10 +7,10 @@ import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from torch import Tensor
 
 from benchmarks.plots import LEGEND, label_axes
 from benchmarks.report import Found
+from benchmarks.support.differences import shares_apart
 from benchmarks.support.people import COLUMNS, EXACT, OF_MARGINAL, WAYS
 from manifold_shap.plots import canvas, style
 
@@ -22,16 +21,11 @@ DRAWN = {"contradictions, sex drawn": "sex drawn",
          "contradictions, relationship drawn": "relationship drawn"}  # fmt: skip
 
 
-def apart(one: Tensor, other: Tensor) -> float:
-    """How far values differ, as a part of the sizes of both: from 0, alike, to 1."""
-    return ((one - other).abs().sum() / (one.abs() + other.abs()).sum()).item()
-
-
 def most_apart(found: Found, ways: Sequence[str], columns: Sequence[str]) -> float:
     """Of any two ways, in the values of some columns."""
     which = [COLUMNS.index(name) for name in columns]
     some = [torch.tensor(found["phi"][way])[:, which] for way in ways]
-    return max(apart(*two) for two in itertools.combinations(some, 2))
+    return max(shares_apart(some))
 
 
 def separation(found: Found, way: str, name: str, without: int | None = None) -> float:

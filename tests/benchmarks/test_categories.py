@@ -10,6 +10,7 @@ import torch
 
 from benchmarks.papers import categories
 from benchmarks.support import people, people_measures
+from benchmarks.support.differences import share_apart
 from benchmarks.support.people import COLUMNS, EXACT, IMPUTERS, MARGINAL, OF_MARGINAL, WAYS
 from manifold_shap.data import sources
 from tests.benchmarks.conftest import Run
@@ -76,9 +77,9 @@ def test_one_way_leads_by_its_eta_squared_and_an_error_over_people() -> None:
 
 def test_values_are_apart_from_alike_to_one() -> None:
     one, other = torch.tensor([[1.0, -2.0]]), torch.tensor([[1.0, 2.0]])
-    assert people_measures.apart(one, one) == 0
-    assert people_measures.apart(one, -one) == 1
-    assert people_measures.apart(one, other) == pytest.approx(4 / 6)
+    assert share_apart(one, one) == 0
+    assert share_apart(one, -one) == 1
+    assert share_apart(one, other) == pytest.approx(4 / 6)
     found = found_of({"a": [1, 1], "b": [1, 1], "c": [3, 1]}, ["Female", "Male"])
     assert people_measures.most_apart(found, ("a", "b"), ["sex"]) == 0
     assert people_measures.most_apart(found, ("a", "b", "c"), ["sex"]) == pytest.approx(2 / 6)
@@ -117,7 +118,7 @@ def test_numbers_for_categories_mean_the_same_people(bench: people.Bench) -> Non
         found = bench.numbered(MARGINAL, 3, turned)
         torch.testing.assert_close(found.phi, expected.phi[:3])
     one, other = (bench.numbered(people.GAUSSIAN, 3, turned) for turned in (False, True))
-    assert people_measures.apart(one.phi, other.phi) > 0.01
+    assert share_apart(one.phi[..., 1], other.phi[..., 1]) > 0.01
 
 
 @needs_census

@@ -31,7 +31,7 @@ def most_apart(found: Found, ways: Sequence[str], columns: Sequence[str]) -> flo
 def separation(found: Found, way: str, name: str, without: int | None = None) -> float:
     """Share of the variance of a column's values that its categories explain (η²).
 
-    What draws alone make vary counts neither within categories nor between them.
+    The variance that Monte Carlo draws add is subtracted from both.
 
     Args:
         without: the number of a person who is left out.
@@ -41,9 +41,10 @@ def separation(found: Found, way: str, name: str, without: int | None = None) ->
     phi, error = (np.array(found[key][way])[kept, k] for key in ("phi", "standard_error"))
     _, which = np.unique(cells[kept], return_inverse=True)
     means = np.bincount(which, phi) / np.bincount(which)
-    noise = np.mean(error**2)
-    between = np.var(means[which]) - noise * len(means) / len(phi)
-    return float(np.clip(between / max(np.var(phi) - noise, 1e-12), 0, 1))
+    # Draws add so much to either variance for each of its degrees of freedom.
+    noise = np.mean(error**2) / len(phi)
+    between = np.var(means[which]) - noise * (len(means) - 1)
+    return float(np.clip(between / max(np.var(phi) - noise * (len(phi) - 1), 1e-12), 0, 1))
 
 
 def lead(

@@ -11,7 +11,7 @@ import torch
 
 from benchmarks.report import Claim, Found, Table, cell, number, records
 from benchmarks.support import people, people_measures
-from benchmarks.support.differences import share_apart
+from benchmarks.support.differences import HARDLY, SURELY, share_apart, sure
 from benchmarks.support.people import CATEGORIES, COLUMNS, EXACT, IMPUTERS, NUMBERS, WAYS
 from benchmarks.support.people_measures import FIRST, lead, separation
 
@@ -22,9 +22,6 @@ NUMBERED = people.GAUSSIAN, people.COPULA, EMPIRICAL
 ERRORS = "standard errors, of repeats with other draws; of η², over people"
 QUICK = {"rows": 12, "background": 300, "draws": 8, "repeats": 2, "renumbered": 3}
 SYMMETRIC, RESTRICTED = (MARGINAL, CAUSAL), (people.OF_MARGINAL, people.BOTH)
-# Ours: alike is less than this part of Σ|φ| apart, no influence less than this of the largest |φ|;
-# and so many standard errors over people make a difference of η² sure.
-HARDLY, SURELY = 0.1, 2.0
 
 
 def run(
@@ -62,10 +59,6 @@ def run(
     }
 
 
-def sure(difference: tuple[float, float]) -> bool:
-    return difference[0] > SURELY * difference[1]
-
-
 def claims(found: Found) -> list[Claim]:
     four, made = (*SYMMETRIC, *RESTRICTED), []
     moved = [found["tried"][way]["moved by other numbers"] for way in NUMBERED[:2]]
@@ -97,7 +90,8 @@ def claims(found: Found) -> list[Claim]:
     for name in FIRST:
         ahead = lead(found, RESTRICTED, SYMMETRIC, name)
         made.append(Claim(f"both asymmetric ways separate the categories of {name} better than "
-                          "both symmetric ones", "Fig. 5.6", f"η² larger by {cell(ahead)} or more",
+                          "both symmetric ones", "Fig. 5.6",
+                          f"smallest difference of η²: {cell(ahead)}",
                           sure(ahead), few))  # fmt: skip
     return made + claims_near_half(found, four)
 

@@ -138,6 +138,7 @@ def grouped_bars(
     title: str,
     measure: str,
     log: bool = False,
+    first: int = 0,
 ) -> None:
     """Horizontal bars of figures, all positive, with the numbers at their ends.
 
@@ -147,6 +148,7 @@ def grouped_bars(
         title: of the panel.
         measure: what the figures are.
         log: whether the axis is logarithmic.
+        first: which of the colours comes first.
     """
     style.strip(axes, grid="x")
     names = list(next(iter(series.values())))
@@ -154,7 +156,7 @@ def grouped_bars(
     for k, (label, figures) in enumerate(series.items()):
         where = np.arange(len(names)) + thickness * (k - (len(series) - 1) / 2)
         drawn = axes.barh(where, list(figures.values()), 0.9 * thickness, label=label,
-                          color=style.SERIES[k])  # fmt: skip
+                          color=style.SERIES[first + k])  # fmt: skip
         written = [style.number(each) for each in figures.values()]
         axes.bar_label(drawn, written, padding=3, fontsize=style.SMALL, color=style.INK)
     if log:

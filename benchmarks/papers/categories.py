@@ -11,8 +11,9 @@ import torch
 
 from benchmarks.report import Claim, Found, Table, cell, number, records
 from benchmarks.support import people, people_measures
+from benchmarks.support.differences import HARDLY, SURELY, share_apart, sure
 from benchmarks.support.people import CATEGORIES, COLUMNS, EXACT, IMPUTERS, NUMBERS, WAYS
-from benchmarks.support.people_measures import FIRST, apart, lead, separation
+from benchmarks.support.people_measures import FIRST, lead, separation
 
 TITLE = "Categories in the seven ways"
 SOURCE = "Carballo, Section 5.3, Figs. 5.5, 5.6 and 5.9"
@@ -21,9 +22,6 @@ NUMBERED = people.GAUSSIAN, people.COPULA, EMPIRICAL
 ERRORS = "standard errors, of repeats with other draws; of η², over people"
 QUICK = {"rows": 12, "background": 300, "draws": 8, "repeats": 2, "renumbered": 3}
 SYMMETRIC, RESTRICTED = (MARGINAL, CAUSAL), (people.OF_MARGINAL, people.BOTH)
-# Ours: alike is less than this part of Σ|φ| apart, no influence less than this of the largest |φ|;
-# and so many standard errors over people make a difference of η² sure.
-HARDLY, SURELY = 0.1, 2.0
 
 
 def run(
@@ -45,7 +43,7 @@ def run(
             one, other = (bench.numbered(way, renumbered, turned) for turned in (False, True))
             by_chance = (2 / torch.pi) ** 0.5 * one.standard_error.hypot(other.standard_error)
             size = (one.phi.abs() + other.phi.abs())[..., 1].sum()
-            tried[way]["moved by other numbers"] = apart(one.phi[..., 1], other.phi[..., 1])
+            tried[way]["moved by other numbers"] = share_apart(one.phi[..., 1], other.phi[..., 1])
             tried[way]["moved by draws alone"] = (by_chance[..., 1].sum() / size).item()
     tried[CAUSAL] = bench.unlike(bench.causal())
     found = bench.ways()
@@ -59,10 +57,6 @@ def run(
         "phi": {way: one.phi[..., 1] for way, one in found.items()},
         "standard_error": {way: one.standard_error[..., 1] for way, one in found.items()},
     }
-
-
-def sure(difference: tuple[float, float]) -> bool:
-    return difference[0] > SURELY * difference[1]
 
 
 def claims(found: Found) -> list[Claim]:
@@ -96,7 +90,8 @@ def claims(found: Found) -> list[Claim]:
     for name in FIRST:
         ahead = lead(found, RESTRICTED, SYMMETRIC, name)
         made.append(Claim(f"both asymmetric ways separate the categories of {name} better than "
-                          "both symmetric ones", "Fig. 5.6", f"η² larger by {cell(ahead)} or more",
+                          "both symmetric ones", "Fig. 5.6",
+                          f"smallest difference of η²: {cell(ahead)}",
                           sure(ahead), few))  # fmt: skip
     return made + claims_near_half(found, four)
 
@@ -136,7 +131,7 @@ def tables(found: Found) -> list[Table]:
     close = {way: {name: (one[0][k], found["standard_error"][way][0][k])
                   for k, name in enumerate(COLUMNS)}
             for way, one in found["phi"].items()}  # fmt: skip
-    far = {way: {other: apart(torch.tensor(one), torch.tensor(found["phi"][other]))
+    far = {way: {other: share_apart(torch.tensor(one), torch.tensor(found["phi"][other]))
                  for other in (*WAYS, EXACT)} for way, one in found["phi"].items()}  # fmt: skip
     return [
         Table(["", "ours"], list(facts.items())),

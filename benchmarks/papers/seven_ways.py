@@ -16,7 +16,7 @@ from torch import Tensor
 from benchmarks.report import Claim, Found, Table, cell, number, records
 from benchmarks.support import bike
 from benchmarks.support.bike import AICC, DECEMBER, OCTOBER, OF_MARGINAL, WAYS
-from benchmarks.support.differences import HARDLY, apart, gap, shares_apart, sure
+from benchmarks.support.differences import HARDLY, apart, gap, share_apart, shares_apart, sure
 
 TITLE = "Seven ways to explain one model"
 SOURCE = "Carballo, Section 5.3, Figs. 5.5-5.9; Heskes et al. (2020), Section 6"
@@ -117,7 +117,7 @@ def tables(found: Found) -> list[Table]:
         lines += [[f"bicycles rented on {day}", found["rented"][k]]]
     for how, empirical in (("0.1", "empirical"), ("by AICc", AICC)):
         three = [phi[way] for way in ("Gaussian", "copula", empirical)]
-        least = min(shares_apart([phi["marginal"], one])[0] for one in three)
+        least = min(share_apart(phi["marginal"], one) for one in three)
         said = f"Gaussian, copula and empirical values (bandwidth {how})"
         lines += [
             [f"largest share of Σ|φ| at other features, of two {said}", max(shares_apart(three))]

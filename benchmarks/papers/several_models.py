@@ -15,21 +15,21 @@ from torch import Tensor
 
 from benchmarks.plots import LEGEND, grouped_bars, label_axes
 from benchmarks.report import Claim, Found, Table, number, records, spread
-from benchmarks.support import patients as of
+from benchmarks.support import patients
 from benchmarks.support.associations import associations, network
 from benchmarks.support.differences import HARDLY, gap, sure
-from benchmarks.support.patients import BOOSTED, CONDITIONAL, LOGISTIC, MODELS, NAMES, by_ways, each
+from benchmarks.support.patients import BOOSTED, CONDITIONAL, LOGISTIC, MODELS, by_ways, of_splits
 from manifold_shap.plots import canvas
 
 TITLE = "Several models of the same patients, explained alike"
 SOURCE = "Carballo, Sections 5.2 and 5.4, Figs. 5.3 and 5.11"
-ERRORS = "standard errors of means over splits"
+ERRORS = "standard errors of means over splits, too small because the splits share patients"
 QUICK = {"splits": 2, "rows": 24, "draws": 8}
 # Ours: so strong is a strong association, and so large a clear separation.
 STRONG, CLEARLY = 0.5, 0.99
-COLUMNS, CATEGORICAL = (*NAMES, of.OUTCOME), ("sex", of.OUTCOME)
+COLUMNS, CATEGORICAL = (*patients.NAMES, patients.OUTCOME), ("sex", patients.OUTCOME)
 TOTAL = "sex brings about later what undoes its own effect here, and causal ways count both"
-WAYS = (*of.OF_THESIS, CONDITIONAL)
+WAYS = (*patients.OF_THESIS, CONDITIONAL)
 
 
 def run(
@@ -41,13 +41,13 @@ def run(
     """How the values of all models by all ways look, and how far they are apart."""
     if splits < 2:
         raise ValueError(f"Expected 2 or more `splits` but got {splits}.")
-    x, y = of.patients()
+    x, y = patients.patients()
     columns = dict(zip(COLUMNS, (*x.T.tolist(), y.tolist()), strict=True))
     told = []
     for k in range(seed, seed + splits):
-        split = of.Split(k, rows, draws)
+        split = patients.Split(k, rows, draws)
         phi = {way: one.phi.double() for way, one in split.ways().items()}
-        told.append({"accuracy": split.accuracy} | of.described(split.x, phi))
+        told.append({"accuracy": split.accuracy} | patients.described(split.x, phi))
         if k == seed:
             first = {"x": split.x, "phi": phi[CONDITIONAL]}
     return {"associations": associations(columns, CATEGORICAL), "splits": told, "first": first}
@@ -56,43 +56,46 @@ def run(
 def exceeds(text: str, larger: Sequence[Tensor], smaller: Sequence[Tensor]) -> Claim:
     """Of the same splits, in every one of the ways."""
     holds = all(sure(gap(a, b)) for a, b in zip(larger, smaller, strict=True))
-    ours = f"{of.means(larger)} against {of.means(smaller)}"
+    ours = f"{patients.means(larger)} against {patients.means(smaller)}"
     return Claim(text, "thesis, Fig. 5.11", ours, holds)
 
 
 def claims(found: Found) -> list[Claim]:
     ways, pair = "in all four ways", f"{LOGISTIC}, {BOOSTED}"
-    shares = [each(found, "between models", way, pair) for way in of.OF_THESIS]
-    ratios = of.times_as_spread(found)
+    shares = [of_splits(found, "between models", way, pair) for way in patients.OF_THESIS]
+    ratios = patients.times_as_spread(found)
     age, most = ratios.pop("age"), max(ratios.values())
-    within = by_ways(found, LOGISTIC, of.WITHIN)
-    sexes = by_ways(found, LOGISTIC, of.APART)
-    symmetric, ordered = torch.stack(by_ways(found, BOOSTED, of.APART)).split(2)
-    told = f"{of.means([*ordered])} against {of.means([*symmetric])}"
-    between = each(found, "between ways", LOGISTIC)
+    within = by_ways(found, LOGISTIC, patients.WITHIN)
+    sexes = by_ways(found, LOGISTIC, patients.APART)
+    symmetric, ordered = torch.stack(by_ways(found, BOOSTED, patients.APART)).split(2)
+    told = f"{patients.means([*ordered])} against {patients.means([*symmetric])}"
+    between = of_splits(found, "between ways", LOGISTIC)
     strongest = max(abs(one) for k, row in enumerate(found["associations"][:-1]) for one in row[:k])
     return [
         Claim("explanations change with the model: logistic regression and boosted trees have over "
               f"{HARDLY:.0%} of Σ|φ| at other features, {ways}", "thesis, Chapter 6",
-              of.means(shares, ".0%"), all(sure(gap(one, 0 * one + HARDLY)) for one in shares)),
+              patients.means(shares, ".0%"),
+              all(sure(gap(one, 0 * one + HARDLY)) for one in shares)),
         exceeds("values of continuous features go with the features more closely in logistic "
                 f"regression (rank correlation), {ways}",
-                by_ways(found, LOGISTIC, of.RELATED), by_ways(found, BOOSTED, of.RELATED)),
+                by_ways(found, LOGISTIC, patients.RELATED),
+                by_ways(found, BOOSTED, patients.RELATED)),
         exceeds("values of continuous features are more spread out in boosted trees (standard "
                 f"deviation), {ways}",
-                by_ways(found, BOOSTED, of.SPREAD), by_ways(found, LOGISTIC, of.SPREAD)),
+                by_ways(found, BOOSTED, patients.SPREAD),
+                by_ways(found, LOGISTIC, patients.SPREAD)),
         Claim("of these, most so for age", "thesis, Fig. 5.11", f"{age:.2g} times, others "
               f"up to {most:.2g} times as spread out", bool(age > most),
               "logistic regression hardly uses the glucose"),
         Claim(f"the value of sex clearly tells the sexes apart in logistic regression, {ways}: "
-              f"area under the curve over {CLEARLY}", "thesis, Fig. 5.11", of.means(sexes),
+              f"area under the curve over {CLEARLY}", "thesis, Fig. 5.11", patients.means(sexes),
               all(one.mean() > CLEARLY for one in sexes), TOTAL),
         Claim("in boosted trees it does so better in the two asymmetric ways than in the others",
               "thesis, Figs. 5.6 and 5.11", told,
               sure(gap(ordered.amin(0), symmetric.amax(0))), TOTAL),
         Claim("all of one sex have the same value of it in logistic regression: a standard "
               f"deviation below {HARDLY:.0%} of the gap between the sexes, {ways}",
-              "thesis, Fig. 5.11", of.means(within, ".0%"),
+              "thesis, Fig. 5.11", patients.means(within, ".0%"),
               all(one.mean() < HARDLY for one in within), TOTAL),
         Claim("in logistic regression the four ways hardly differ for continuous features: any two "
               f"have less than {HARDLY:.0%} of Σ|φ| at other features", "thesis, Section 5.4",
@@ -105,11 +108,11 @@ def claims(found: Found) -> list[Claim]:
 
 def tables(found: Found) -> list[Table]:
     def summary(*path: str) -> Any:
-        return spread(each(found, *path).tolist(), of_mean=True)
+        return spread(of_splits(found, *path).tolist(), of_mean=True)
 
-    looks = (of.RELATED, of.SPREAD, of.APART, of.WITHIN)
+    measures = (patients.RELATED, patients.SPREAD, patients.APART, patients.WITHIN)
     models = {
-        f"{name}, {way}": {what: summary("models", way, name, what) for what in looks}
+        f"{name}, {way}": {what: summary("models", way, name, what) for what in measures}
         for name in MODELS for way in WAYS
     }  # fmt: skip
     most = "largest share of Σ|φ| at other features, of two of the four ways, without sex"
@@ -118,12 +121,12 @@ def tables(found: Found) -> list[Table]:
         for name in MODELS
     }
     between = {
-        pair: {way: summary("between models", way, pair) for way in WAYS} for pair in of.PAIRS
+        pair: {way: summary("between models", way, pair) for way in WAYS} for pair in patients.PAIRS
     }
     sizes = {
         name: {model: summary("models", CONDITIONAL, model, "sizes", name) for model in MODELS}
         | {"association with progression": found["associations"][-1][k]}
-        for k, name in enumerate(NAMES)
+        for k, name in enumerate(patients.NAMES)
     }
     return [
         records("", accuracy), records("", models),
@@ -141,10 +144,13 @@ def figures(found: Found) -> dict[str, Figure]:
     network(left, COLUMNS, found["associations"], CATEGORICAL)
     label_axes(left, "Associations: red positive, blue negative, grey without sign")
     apart = {
-        way: {pair: each(found, "between models", way, pair).mean().item() for pair in of.PAIRS}
+        way: {
+            pair: of_splits(found, "between models", way, pair).mean().item()
+            for pair in patients.PAIRS
+        }
         for way in ("marginal", CONDITIONAL)
     }
     grouped_bars(right, apart, "How far two models are apart", "share of Σ|φ| at other features")
     legend = right.get_legend_handles_labels()
     figure.legend(*legend, loc="outside lower right", ncols=2, **LEGEND)
-    return {"": of.swarms(found["first"]), "associations": figure}
+    return {"": patients.swarms(found["first"]), "associations": figure}

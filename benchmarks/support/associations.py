@@ -79,7 +79,7 @@ def network(
         axes.plot(*ends, color=colour, linewidth=12 * abs(strength), alpha=0.7, zorder=1,
                   solid_capstyle="butt")  # fmt: skip
         if abs(strength) >= WRITTEN:
-            box: Any = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
+            box: Any = {"facecolor": style.GROUND, "edgecolor": "none", "pad": 0.8}
             # Not in the middle, where lines cross.
             x, y = ends @ (0.62, 0.38)
             axes.text(x, y, style.number(round(strength, 2)), bbox=box, zorder=2, ha="center",

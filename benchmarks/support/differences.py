@@ -11,21 +11,23 @@ from torch import Tensor
 HARDLY, SURELY = 0.1, 3.0
 
 
-def apart(one: Tensor, other: Tensor) -> Float[Tensor, " days"]:
-    """How many bicycles two explanations of a day give to other features."""
+def apart(one: Tensor, other: Tensor) -> Float[Tensor, " rows"]:
+    """Half of Σ|φ - φ′| of each row."""
     return (one - other).abs().sum(1) / 2
 
 
+def share_apart(one: Tensor, other: Tensor) -> float:
+    """That over all rows as a part of what both share out: from 0, alike, to 1."""
+    return (2 * apart(one, other).sum() / (one.abs() + other.abs()).sum()).item()
+
+
 def shares_apart(phi: Sequence[Tensor]) -> list[float]:
-    """Of any two, that over all days as a part of what both share out: from 0, alike, to 1."""
-    return [
-        (apart(a, b).sum() / (a.abs().sum() + b.abs().sum()) * 2).item()
-        for a, b in itertools.combinations(phi, 2)
-    ]
+    """That of any two."""
+    return [share_apart(*two) for two in itertools.combinations(phi, 2)]
 
 
 def gap(one: Tensor, other: Tensor) -> tuple[float, float]:
-    """Mean difference over days, with its error."""
+    """Mean difference over rows, with its error."""
     difference = one - other
     return difference.mean().item(), (difference.std() / len(difference) ** 0.5).item()
 

@@ -19,7 +19,7 @@ from torch import Tensor
 
 import manifold_shap as ms
 from benchmarks.plots import WORDS
-from benchmarks.support.differences import shares_apart
+from benchmarks.support.differences import share_apart, shares_apart
 from manifold_shap.plots import canvas
 
 # Columns of scikit-learn's table: the other three serum measurements are nearly functions of these.
@@ -111,9 +111,9 @@ def described(x: Tensor, phi: dict[str, Tensor]) -> dict[str, Any]:
     found: dict[str, Any] = {"models": {}, "between models": {}, "between ways": {}}
     for way, every in phi.items():
         of = dict(zip(MODELS, every.unbind(-1), strict=True))
-        found["models"][way] = {name: looks(x, one) for name, one in of.items()}
+        found["models"][way] = {name: described_model(x, one) for name, one in of.items()}
         found["between models"][way] = {
-            pair: shares_apart([of[a], of[b]])[0] for pair, (a, b) in PAIRS.items()
+            pair: share_apart(of[a], of[b]) for pair, (a, b) in PAIRS.items()
         }
     for k, name in enumerate(MODELS):
         own = [phi[way][:, CONTINUOUS, k] for way in OF_THESIS]
@@ -121,7 +121,7 @@ def described(x: Tensor, phi: dict[str, Tensor]) -> dict[str, Any]:
     return found
 
 
-def looks(x: Tensor, phi: Tensor) -> dict[str, Any]:
+def described_model(x: Tensor, phi: Tensor) -> dict[str, Any]:
     """How the values of one model go with the features."""
     related = [abs(spearmanr(x[:, k], phi[:, k]).statistic) for k in CONTINUOUS]
     one, other = (phi[x[:, SEX] == sex, SEX] for sex in x[:, SEX].unique())
@@ -137,7 +137,7 @@ def looks(x: Tensor, phi: Tensor) -> dict[str, Any]:
     }
 
 
-def each(found: Mapping[str, Any], *path: str) -> Tensor:
+def of_splits(found: Mapping[str, Any], *path: str) -> Tensor:
     """One figure of every split."""
     figures: list[Any] = found["splits"]
     for key in path:
@@ -147,7 +147,7 @@ def each(found: Mapping[str, Any], *path: str) -> Tensor:
 
 def by_ways(found: Mapping[str, Any], model: str, *what: str) -> list[Tensor]:
     """One figure of a model, by the four ways of the thesis."""
-    return [each(found, "models", way, model, *what) for way in OF_THESIS]
+    return [of_splits(found, "models", way, model, *what) for way in OF_THESIS]
 
 
 def times_as_spread(found: Mapping[str, Any]) -> dict[str, float]:

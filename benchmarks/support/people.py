@@ -147,7 +147,7 @@ class Bench:
         return self.explain(imputer, model, people)
 
     def drawn(self, imputer: ms.Imputer, x: Tensor, absent: Sequence[str]) -> Tensor:
-        """Completions of everybody's coalition without some columns, equally weighted."""
+        """Rows completed where the given columns are absent."""
         mask = torch.tensor([name not in absent for name in COLUMNS]).expand(len(x), 1, -1)
         keys = torch.arange(len(x))[:, None]
         return imputer.sample(x, mask, range(DRAWN), keys).flatten(0, 2)

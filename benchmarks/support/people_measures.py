@@ -1,17 +1,15 @@
 """Measures how far explanations of people agree and tell categories apart, and draws them."""
 
-import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from torch import Tensor
 
-from benchmarks.plots import LEGEND, label_axes
+from benchmarks.plots import LEGEND, bars, grouped_bars, label_axes, make_room
 from benchmarks.report import Found
+from benchmarks.support.differences import shares_apart
 from benchmarks.support.people import COLUMNS, EXACT, OF_MARGINAL, WAYS
 from manifold_shap.plots import canvas, style
 
@@ -22,22 +20,17 @@ DRAWN = {"contradictions, sex drawn": "sex drawn",
          "contradictions, relationship drawn": "relationship drawn"}  # fmt: skip
 
 
-def apart(one: Tensor, other: Tensor) -> float:
-    """How far values differ, as a part of the sizes of both: from 0, alike, to 1."""
-    return ((one - other).abs().sum() / (one.abs() + other.abs()).sum()).item()
-
-
 def most_apart(found: Found, ways: Sequence[str], columns: Sequence[str]) -> float:
     """Of any two ways, in the values of some columns."""
     which = [COLUMNS.index(name) for name in columns]
     some = [torch.tensor(found["phi"][way])[:, which] for way in ways]
-    return max(apart(*two) for two in itertools.combinations(some, 2))
+    return max(shares_apart(some))
 
 
 def separation(found: Found, way: str, name: str, without: int | None = None) -> float:
     """Share of the variance of a column's values that its categories explain (η²).
 
-    What draws alone make vary counts neither within categories nor between them.
+    The variance that Monte Carlo draws add is subtracted from both.
 
     Args:
         without: the number of a person who is left out.
@@ -47,9 +40,10 @@ def separation(found: Found, way: str, name: str, without: int | None = None) ->
     phi, error = (np.array(found[key][way])[kept, k] for key in ("phi", "standard_error"))
     _, which = np.unique(cells[kept], return_inverse=True)
     means = np.bincount(which, phi) / np.bincount(which)
-    noise = np.mean(error**2)
-    between = np.var(means[which]) - noise * len(means) / len(phi)
-    return float(np.clip(between / max(np.var(phi) - noise, 1e-12), 0, 1))
+    # Draws add so much to either variance for each of its degrees of freedom.
+    noise = np.mean(error**2) / len(phi)
+    between = np.var(means[which]) - noise * (len(means) - 1)
+    return float(np.clip(between / max(np.var(phi) - noise * (len(phi) - 1), 1e-12), 0, 1))
 
 
 def lead(
@@ -89,14 +83,13 @@ def near_half(found: Found) -> Figure:
     figure = canvas.laid_out(7.4, 8.2)
     ways = (*WAYS, EXACT, OF_MARGINAL)
     cells = [f"{name} = {found['people'][name][0]}" for name in COLUMNS]
-    most = max(abs(value) for way in ways for value in found["phi"][way][0])
     grid = figure.subplots(3, 3, sharex=True, sharey=True)
     for axes, way in zip(grid.flatten(), ways, strict=True):
         values = found["phi"][way][0]
         colours = [style.RAISES if value > 0 else style.LOWERS for value in values]
-        bars(axes, values, range(len(values)), 0.66, [signed(value) for value in values], colours)
+        style.strip(axes, grid="x")
+        bars(axes, range(len(values)), values, size=style.SMALL, height=0.66, color=colours)
         axes.axvline(0, color=style.INK, linewidth=0.8)
-        axes.set_xlim(-1.6 * most, 1.6 * most)
         label_axes(axes, way)
         style.write_lines(axes, cells)
     for axes in grid[-1]:
@@ -107,56 +100,23 @@ def near_half(found: Found) -> Figure:
         f"$50,000, {found['base']:.3f} on average",
         f"red raises the prediction, blue lowers it; two standard errors are at most {error:.2f}",
     ])  # fmt: skip
+    make_room(grid[0, 0])
     return figure
-
-
-def signed(value: float) -> str:
-    return f"{value:+.2f}" if abs(value) >= 0.005 else "0.00"
 
 
 def told_apart(found: Found) -> Figure:
     """What imputers draw against the table, and how far values tell categories apart."""
     figure = canvas.laid_out(4.0, 9.4)
     left, right = figure.subplots(1, 2)
-    tried = found["tried"]
-    drawn = {word: [100 * one[key] for one in tried.values()] for key, word in DRAWN.items()}
-    several(left, list(tried), drawn, "{:.1f}", 0)
-    title = "Husbands who are women, wives who are men"
-    label_axes(left, title, f"% of drawn rows ({100 * found['contradictions']:.2f} in the table)")
-    ways = [*WAYS, EXACT, OF_MARGINAL]
-    told = {name: [separation(found, way, name) for way in ways] for name in FIRST}
-    several(right, ways, told, "{:.2f}", len(DRAWN))
-    label_axes(
-        right,
-        "How far values tell categories apart",
-        "share of variance that categories explain (η²)",
-    )
+    told = {word: {way: 100 * one[key] for way, one in found["tried"].items()}
+            for key, word in DRAWN.items()}  # fmt: skip
+    measure = f"% of drawn rows ({100 * found['contradictions']:.2f} in the table)"
+    grouped_bars(left, told, "Husbands who are women, wives who are men", measure)
+    told = {name: {way: separation(found, way, name) for way in (*WAYS, EXACT, OF_MARGINAL)}
+            for name in FIRST}  # fmt: skip
+    measure = "share of variance that categories explain (η²)"
+    grouped_bars(right, told, "How far values tell categories apart", measure, first=len(DRAWN))
+    for axes in (left, right):
+        below: Any = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.2), "ncols": 2}
+        axes.legend(**below, **LEGEND)
     return figure
-
-
-def several(
-    axes: Axes, names: Sequence[str], series: Mapping[str, Sequence[float]], form: str, first: int
-) -> None:
-    """Bars side by side for each name, with a legend, in colours from the `first` on."""
-    for k, (word, values) in enumerate(series.items()):
-        where = np.arange(len(values)) + 0.36 * (k - 0.5)
-        colour = style.SERIES[first + k]
-        bars(axes, values, where, 0.34, [form.format(one) for one in values], [colour], label=word)
-    style.write_lines(axes, names)
-    axes.set_xlim(0, 1.15 * max(max(values) for values in series.values()) or 1)
-    below: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.2), "ncols": 2}
-    axes.legend(**below, **LEGEND)
-
-
-def bars(
-    axes: Axes, values: Sequence[float], where: Any, height: float, texts: Sequence[str],
-    colours: Sequence[str], **look: Any,
-) -> None:  # fmt: skip
-    """Bars with their numbers at the ends."""
-    style.strip(axes, grid="x")
-    axes.barh(where, values, height, color=colours, **look)
-    for line, value, text in zip(where, values, texts, strict=True):
-        side: Any = {"ha": "left" if value >= 0 else "right", "va": "center"}
-        place = (3 if value >= 0 else -3, 0)
-        axes.annotate(text.replace("-", "−"), (value, line), place, textcoords="offset points",
-                      fontsize=style.SMALL, color=style.INK, **side)  # fmt: skip

@@ -115,7 +115,7 @@ def test_what_is_read_from_sina_plots() -> None:
     # All of one sex have one value, and others follow the feature, one of them downwards.
     phi = x.double().clone()
     phi[:, 0] *= -0.5
-    found = patients.looks(x, phi)
+    found = patients.described_model(x, phi)
     assert found[patients.RELATED] == pytest.approx(1)
     assert found[patients.APART] == 1
     assert found[patients.WITHIN] == pytest.approx(0, abs=1e-9)
@@ -123,7 +123,7 @@ def test_what_is_read_from_sina_plots() -> None:
     expected[0] /= 2
     assert found[patients.SPREAD] == pytest.approx(expected.mean().item())
     noise = torch.randn(40, 7, generator=generator, dtype=torch.float64)
-    found = patients.looks(x, noise)
+    found = patients.described_model(x, noise)
     assert found[patients.RELATED] < 0.4
     assert 0.5 <= found[patients.APART] < 0.8
     assert found[patients.WITHIN] > 1

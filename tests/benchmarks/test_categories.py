@@ -10,6 +10,7 @@ import torch
 
 from benchmarks.papers import categories
 from benchmarks.support import people, people_measures
+from benchmarks.support.differences import share_apart
 from benchmarks.support.people import COLUMNS, EXACT, IMPUTERS, MARGINAL, OF_MARGINAL, WAYS
 from manifold_shap.data import sources
 from tests.benchmarks.conftest import Run
@@ -59,6 +60,13 @@ def test_noise_of_draws_does_not_bring_categories_together() -> None:
     assert people_measures.separation(found, "noisy", "sex") == pytest.approx(0.8, abs=0.05)
 
 
+def test_noise_counts_by_degrees_of_freedom() -> None:
+    found = found_of({"one": [0, 2, 2, 4]}, ["Female", "Female", "Male", "Male"])
+    found["standard_error"]["one"] = np.full((4, len(COLUMNS)), 0.4**0.5).tolist()
+    # Of variances 1 between two means, and 2 of four values, 0.4 · 1/4 and 0.4 · 3/4 are noise.
+    assert people_measures.separation(found, "one", "sex") == pytest.approx(0.9 / 1.7)
+
+
 def test_one_way_leads_by_its_eta_squared_and_an_error_over_people() -> None:
     generator = np.random.default_rng(0)
     sex = ["Female", "Male"] * 50
@@ -76,9 +84,9 @@ def test_one_way_leads_by_its_eta_squared_and_an_error_over_people() -> None:
 
 def test_values_are_apart_from_alike_to_one() -> None:
     one, other = torch.tensor([[1.0, -2.0]]), torch.tensor([[1.0, 2.0]])
-    assert people_measures.apart(one, one) == 0
-    assert people_measures.apart(one, -one) == 1
-    assert people_measures.apart(one, other) == pytest.approx(4 / 6)
+    assert share_apart(one, one) == 0
+    assert share_apart(one, -one) == 1
+    assert share_apart(one, other) == pytest.approx(4 / 6)
     found = found_of({"a": [1, 1], "b": [1, 1], "c": [3, 1]}, ["Female", "Male"])
     assert people_measures.most_apart(found, ("a", "b"), ["sex"]) == 0
     assert people_measures.most_apart(found, ("a", "b", "c"), ["sex"]) == pytest.approx(2 / 6)
@@ -117,7 +125,7 @@ def test_numbers_for_categories_mean_the_same_people(bench: people.Bench) -> Non
         found = bench.numbered(MARGINAL, 3, turned)
         torch.testing.assert_close(found.phi, expected.phi[:3])
     one, other = (bench.numbered(people.GAUSSIAN, 3, turned) for turned in (False, True))
-    assert people_measures.apart(one.phi, other.phi) > 0.01
+    assert share_apart(one.phi[..., 1], other.phi[..., 1]) > 0.01
 
 
 @needs_census

@@ -100,7 +100,7 @@ def tree(ensemble: str, *path: str, to: Any) -> Change:
     return put("ensembles", ensemble, *path, to=to)
 
 
-def looks(model: str, *what: str, to: Any, ways: Sequence[str] = patients.OF_THESIS) -> Change:
+def splits(model: str, *what: str, to: Any, ways: Sequence[str] = patients.OF_THESIS) -> Change:
     """Another figure of a model in some ways, in every split."""
     return lambda found: [
         put("models", way, model, *what, to=to)(split) for split in found["splits"] for way in ways
@@ -245,13 +245,13 @@ CASES: list[tuple[str, list[int], Sequence[Change]]] = [
     ("several_models", [0], [lambda found: [
         split["between models"]["causal"].update({f"{LOGISTIC}, {BOOSTED}": 0.09})
         for split in found["splits"]]]),
-    ("several_models", [1], [looks(BOOSTED, patients.RELATED, to=0.95, ways=["causal"])]),
-    ("several_models", [2], [looks(LOGISTIC, patients.SPREAD, to=0.2, ways=["asymmetric"])]),
-    ("several_models", [3], [looks(BOOSTED, "spreads", "age", to=0.2)]),
-    ("several_models", [4], [looks(LOGISTIC, patients.APART, to=0.995)]),
-    ("several_models", [5], [looks(BOOSTED, patients.APART, to=0.7, ways=patients.OF_THESIS[:2]),
-                             looks(BOOSTED, patients.APART, to=0.9, ways=patients.OF_THESIS[2:])]),
-    ("several_models", [6], [looks(LOGISTIC, patients.WITHIN, to=0.05)]),
+    ("several_models", [1], [splits(BOOSTED, patients.RELATED, to=0.95, ways=["causal"])]),
+    ("several_models", [2], [splits(LOGISTIC, patients.SPREAD, to=0.2, ways=["asymmetric"])]),
+    ("several_models", [3], [splits(BOOSTED, "spreads", "age", to=0.2)]),
+    ("several_models", [4], [splits(LOGISTIC, patients.APART, to=0.995)]),
+    ("several_models", [5], [splits(BOOSTED, patients.APART, to=0.7, ways=patients.OF_THESIS[:2]),
+                             splits(BOOSTED, patients.APART, to=0.9, ways=patients.OF_THESIS[2:])]),
+    ("several_models", [6], [splits(LOGISTIC, patients.WITHIN, to=0.05)]),
     ("several_models", [7], [lambda found: [
         split["between ways"].update({LOGISTIC: 0.05}) for split in found["splits"]]]),
     ("several_models", [8], [put("associations", 5, 2, to=-0.6)]),

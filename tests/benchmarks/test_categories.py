@@ -122,9 +122,9 @@ def test_numbers_for_categories_mean_the_same_people(bench: people.Bench) -> Non
     """Cells of the background are drawn as they are, however they are numbered."""
     expected = bench.explain(bench.imputer(MARGINAL))
     for turned in (False, True):
-        found = bench.numbered(MARGINAL, 3, turned)
-        torch.testing.assert_close(found.phi, expected.phi[:3])
-    one, other = (bench.numbered(people.GAUSSIAN, 3, turned) for turned in (False, True))
+        found = bench.numbered(MARGINAL, turned)
+        torch.testing.assert_close(found.phi, expected.phi)
+    one, other = (bench.numbered(people.GAUSSIAN, turned) for turned in (False, True))
     assert share_apart(one.phi[..., 1], other.phi[..., 1]) > 0.01
 
 
@@ -154,7 +154,7 @@ def test_cells_of_one_row_contradict_each_other_less(bench: people.Bench) -> Non
 
 @needs_census
 def test_categories_in_small(run: Run, tmp_path: Path) -> None:
-    found = run("papers/categories", rows=6, background=60, draws=4, renumbered=2)
+    found = run("papers/categories", rows=6, background=60, draws=4)
     assert {"categories.png", "categories_drawn.png"} < {path.name for path in tmp_path.iterdir()}
     for values in found["phi"].values():
         sums = np.array(values).sum(1) + found["base"]

@@ -10,7 +10,7 @@ import torch
 
 from benchmarks.papers import categories
 from benchmarks.support import people, people_measures
-from benchmarks.support.differences import share_apart
+from benchmarks.support.differences import jackknife, share_apart
 from benchmarks.support.people import COLUMNS, EXACT, IMPUTERS, MARGINAL, OF_MARGINAL, WAYS
 from manifold_shap.data import sources
 from tests.benchmarks.conftest import Run
@@ -90,6 +90,13 @@ def test_values_are_apart_from_alike_to_one() -> None:
     found = found_of({"a": [1, 1], "b": [1, 1], "c": [3, 1]}, ["Female", "Male"])
     assert people_measures.most_apart(found, ("a", "b"), ["sex"]) == 0
     assert people_measures.most_apart(found, ("a", "b", "c"), ["sex"]) == pytest.approx(2 / 6)
+
+
+def test_the_jackknife_of_a_mean_has_its_standard_error() -> None:
+    figures = np.array([1.0, 2.0, 4.0, 9.0])
+    mean, error = jackknife(lambda k: float(figures[np.arange(4) != k].mean()), 4)
+    assert mean == 4
+    assert error == pytest.approx(figures.std(ddof=1) / 2)
 
 
 def test_people_agree_if_all_ways_have_one_feature_first() -> None:

@@ -19,8 +19,8 @@ TITLE = "Categories in the seven ways"
 SOURCE = "Carballo, Section 5.3, Figs. 5.5, 5.6 and 5.9"
 MARGINAL, CAUSAL, EMPIRICAL = people.MARGINAL, people.CAUSAL, people.EMPIRICAL
 NUMBERED = people.GAUSSIAN, people.COPULA, EMPIRICAL
-ERRORS = "standard errors, of repeats with other draws; of η², over people"
-QUICK = {"rows": 12, "background": 300, "draws": 8, "repeats": 2, "renumbered": 3}
+ERRORS = "standard errors, of repeats with other draws; of η² and of other numbers, over people"
+QUICK = {"rows": 12, "background": 300, "draws": 8, "repeats": 2}
 SYMMETRIC, RESTRICTED = (MARGINAL, CAUSAL), (people.OF_MARGINAL, people.BOTH)
 
 
@@ -29,7 +29,6 @@ def run(
     background: int = 2000,  # of which imputers are made
     draws: int = 24,  # completions of a coalition in one repeat
     repeats: int = 4,  # with other draws, two or more, for the errors
-    renumbered: int = 12,  # rows explained with whole numbers for categories
     seed: int = 0,
 ) -> dict[str, Any]:
     """Explain the same people in every way, and try what each way does with categories."""
@@ -40,11 +39,8 @@ def run(
     for way in IMPUTERS:
         tried[way] = bench.as_they_are(way) | bench.unlike(bench.imputer(way))
         if way in NUMBERED:
-            one, other = (bench.numbered(way, renumbered, turned) for turned in (False, True))
-            by_chance = (2 / torch.pi) ** 0.5 * one.standard_error.hypot(other.standard_error)
-            size = (one.phi.abs() + other.phi.abs())[..., 1].sum()
-            tried[way]["moved by other numbers"] = share_apart(one.phi[..., 1], other.phi[..., 1])
-            tried[way]["moved by draws alone"] = (by_chance[..., 1].sum() / size).item()
+            both = (bench.numbered(way, turned) for turned in (False, True))
+            tried[way] |= people_measures.moved(*both)
     tried[CAUSAL] = bench.unlike(bench.causal())
     found = bench.ways()
     return {
@@ -63,11 +59,14 @@ def claims(found: Found) -> list[Claim]:
     four, made = (*SYMMETRIC, *RESTRICTED), []
     moved = [found["tried"][way]["moved by other numbers"] for way in NUMBERED[:2]]
     alone = max(found["tried"][way]["moved by draws alone"] for way in NUMBERED[:2])
+    over = f"{SURELY:g} standard errors over {len(found['prediction'])} people"
     made.append(Claim(
         "categories as whole numbers of a Gaussian or a copula make no sense: other numbers for "
         f"the same categories move more than {HARDLY:.0%} of Σ|φ|", "Section 5.3.1 (left out)",
-        " and ".join(f"{one:.0%}" for one in moved) + f" (draws alone: {alone:.0%})",
-        min(moved) > HARDLY))  # fmt: skip
+        " and ".join(f"{share:.1%} ± {error:.1%}" for share, error in moved)
+        + f" (draws alone: {alone:.0%})",
+        all(sure((share - HARDLY, error)) for share, error in moved),
+        f"not both by {over}"))  # fmt: skip
     for ways, place, names in ((WAYS[:4], "5.5", "marginal, Gaussian, copula and empirical"),
                                (four, "5.6", "marginal, causal and both asymmetric")):  # fmt: skip
         most = people_measures.most_apart(found, ways, NUMBERS)
@@ -78,7 +77,7 @@ def claims(found: Found) -> list[Claim]:
     parts = [people_measures.most_apart(found, four, some) for some in (CATEGORIES, NUMBERS)]
     made.append(Claim("these four differ more in categories than in numbers", "Fig. 5.6",
                       f"{parts[0]:.0%} against {parts[1]:.0%}", parts[0] > parts[1]))  # fmt: skip
-    few = f"that is less than {SURELY:g} standard errors over {len(found['prediction'])} people"
+    few = f"that is less than {over}"
     ahead = lead(found, (EMPIRICAL,), (MARGINAL,), "race")
     made.append(Claim("empirical values separate the category of several levels that comes first "
                       "(theirs APOE4, ours race) better than marginal ones", "Fig. 5.5",

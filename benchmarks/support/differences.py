@@ -1,8 +1,9 @@
 """Measures how far explanations are apart, and whether a mean difference is beyond its noise."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -30,6 +31,16 @@ def gap(one: Tensor, other: Tensor) -> tuple[float, float]:
     """Mean difference over rows, with its error."""
     difference = one - other
     return difference.mean().item(), (difference.std() / len(difference) ** 0.5).item()
+
+
+def jackknife(figure: Callable[[int | None], float], count: int) -> tuple[float, float]:
+    """A figure of so many rows, with the error that leaving out each of them tells.
+
+    Args:
+        figure: of all rows but the one of this number, or of all.
+    """
+    without = torch.tensor([figure(k) for k in range(count)], dtype=torch.float64)
+    return figure(None), ((count - 1) * without.var(correction=0)).sqrt().item()
 
 
 def sure(difference: tuple[float, float]) -> bool:

@@ -125,8 +125,8 @@ class Bench:
         found |= {way: self.explain(one, asymmetric=True) for way, one in of.items()}
         return {way: found[way] for way in (*WAYS, EXACT, OF_MARGINAL, OF_EXACT)}
 
-    def numbered(self, way: str, rows: int, turned: bool) -> ms.Explanation:
-        """The first people with whole numbers for categories, in turned order or not."""
+    def numbered(self, way: str, turned: bool) -> ms.Explanation:
+        """Everybody with whole numbers for categories, in turned order or not."""
         labels = {name: self.frame[name].cat.categories for name in CATEGORIES}
         # A cyclic order from the middle, so that what stood at an end has neighbours.
         places = {name: np.roll(np.arange(len(labels[name])), turned * (len(labels[name]) // 2))
@@ -143,7 +143,7 @@ class Bench:
         codebook = ms.Codebook.fit(numbers(self.frame))
         model = ms.as_model(predict, codebook, OUTPUTS, returns="probabilities")
         imputer = ms.table_imputer(IMPUTERS[way], codebook, numbers(self.background))
-        people = codebook.rows(numbers(self.people[:rows]))
+        people = codebook.rows(numbers(self.people))
         return self.explain(imputer, model, people)
 
     def drawn(self, imputer: ms.Imputer, x: Tensor, absent: Sequence[str]) -> Tensor:

@@ -7,9 +7,10 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure
 
+import manifold_shap as ms
 from benchmarks.plots import LEGEND, bars, grouped_bars, label_axes, make_room
 from benchmarks.report import Found
-from benchmarks.support.differences import shares_apart
+from benchmarks.support.differences import jackknife, share_apart, shares_apart
 from benchmarks.support.people import COLUMNS, EXACT, OF_MARGINAL, WAYS
 from manifold_shap.plots import canvas, style
 
@@ -25,6 +26,21 @@ def most_apart(found: Found, ways: Sequence[str], columns: Sequence[str]) -> flo
     which = [COLUMNS.index(name) for name in columns]
     some = [torch.tensor(found["phi"][way])[:, which] for way in ways]
     return max(shares_apart(some))
+
+
+def moved(one: ms.Explanation, other: ms.Explanation) -> dict[str, Any]:
+    """How far other numbers for categories move values, with an error over people, and draws."""
+    a, b = one.phi[..., 1], other.phi[..., 1]
+
+    def share(without: int | None) -> float:
+        kept = np.arange(len(a)) != without
+        return share_apart(a[kept], b[kept])
+
+    by_chance = (2 / np.pi) ** 0.5 * one.standard_error.hypot(other.standard_error)[..., 1]
+    return {
+        "moved by other numbers": jackknife(share, len(a)),
+        "moved by draws alone": (by_chance.sum() / (a.abs() + b.abs()).sum()).item(),
+    }
 
 
 def separation(found: Found, way: str, name: str, without: int | None = None) -> float:
@@ -56,8 +72,7 @@ def lead(
                       for each in (ways, others))  # fmt: skip
         return min(one) - max(other)
 
-    count = len(found["people"][name])
-    return of(None), float(((count - 1) * np.var([of(i) for i in range(count)])) ** 0.5)
+    return jackknife(of, len(found["people"][name]))
 
 
 def by_sex(found: Found, way: str) -> tuple[float, float]:

@@ -224,7 +224,7 @@ CASES: list[tuple[str, list[int], Sequence[Change]]] = [
     ("seven_ways", [7], [put("phi", "causal", to=lambda phi: (phi * SEASON).tolist())]),
     ("seven_ways", [8, 9], [put("standard_error", "causal", to=scaled(1e4))]),
     ("seven_ways", [], [like("marginal", AICC)]),
-    ("categories", [0], [put("tried", "Gaussian", "moved by other numbers", to=0.05)]),
+    ("categories", [0], [put("tried", "copula", "moved by other numbers", to=[0.13, 0.005])]),
     ("categories", [1], [like("marginal", *WAYS[1:4])]),
     ("categories", [2, 3], [like("marginal", "causal", "asymmetric causal", OF_MARGINAL)]),
     ("categories", [5], [column("marginal", "sex", lambda phi: phi + 0.1)]),

@@ -40,8 +40,8 @@ CPU = {"accelerator": "cpu"}
 
 
 def run(
-    epochs: int = 30,  # of the throughput, those of the default configuration
-    repeats: int = 3,  # of the throughput; 0: none is measured
+    epochs: int = 2,  # of the throughput
+    repeats: int = 5,  # of the throughput; 0: none is measured
     compiled: bool = True,  # whether the bare loop is timed with its graph compiled, too
     try_epochs: Sequence[int] = (4, 6, 8, 10, 12, 15, 20, 30),  # until all seeds are below the goal
     seeds: int = 3,  # of each

@@ -103,7 +103,9 @@ class SizeUniform(CoalitionLaw):
         partly cancel.
         """
         arrival, newcomer = self._arrivals(shape, generator, counts)
-        later = (arrival > newcomer) & arrival.isfinite()
+        later = arrival > newcomer
+        if counts is not None:
+            later &= arrival.isfinite()
         return torch.stack((arrival < newcomer, later), dim=-2)
 
     def log_prob(self, mask: Tensor) -> Tensor:

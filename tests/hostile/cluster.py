@@ -38,11 +38,16 @@ def on_loopback(record: Path, none: bool = False) -> Iterator[str | None]:
 
 def kill_worker(record: Path, sent: signal.Signals) -> None:
     """Send a signal to a process that works; a nanny starts another one for it."""
-    try:
-        os.kill(json.loads(record.read_text())["workers"][0], sent)
-    except ProcessLookupError:
-        time.sleep(0.5)
-        os.kill(json.loads(record.read_text())["workers"][0], sent)
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            os.kill(json.loads(record.read_text())["workers"][0], sent)
+            return
+        except ProcessLookupError:
+            # Killed before, and the record is yet to name the one that was started in its place.
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(0.05)
 
 
 def _serve(record: Path) -> None:

@@ -91,6 +91,8 @@ def killed(own: Campaign, kill: Kill) -> Outcome:
     over, before_signal = child.poll() is not None, child.processor_seconds
     if kill.victim == "worker":
         cluster.kill_worker(own.place / "cluster.json", signal.Signals[kill.sent])
+        # A cluster that is slow to replace a worker may have outlasted the run.
+        over = child.poll() is not None
     else:
         child.send(signal.Signals[kill.sent])
     status = child.wait()

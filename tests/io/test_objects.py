@@ -18,17 +18,7 @@ import manifold_shap as ms
 from manifold_shap.io import objects
 from manifold_shap.io.objects import UrlPlace
 from manifold_shap.io.places import MANIFEST, LocalPlace, place_of
-from tests.io.test_streaming import (
-    FEW,
-    ROWS,
-    Elsewhere,
-    Stops,
-    contents,
-    game,
-    processes,
-    run,
-    told,
-)
+from tests.io.test_streaming import FEW, ROWS, Elsewhere, Stops, contents, game, processes, run
 
 
 @pytest.fixture
@@ -58,13 +48,11 @@ def written(url: str) -> dict[str, bytes]:
     folder = json.loads(fs.cat_file(f"{path}/{MANIFEST}"))["folder"]
     found = names(url)
     assert all(name == MANIFEST or name.startswith(f"{folder}/") for name in found)
-    return told(
-        {
-            name.removeprefix(f"{folder}/"): fs.cat_file(f"{path}/{name}")
-            for name in found
-            if name != MANIFEST
-        }
-    )
+    return {
+        name.removeprefix(f"{folder}/"): fs.cat_file(f"{path}/{name}")
+        for name in found
+        if name != MANIFEST
+    }
 
 
 def put(url: str, content: bytes) -> None:

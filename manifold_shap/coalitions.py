@@ -103,10 +103,7 @@ class SizeUniform(CoalitionLaw):
         partly cancel.
         """
         arrival, newcomer = self._arrivals(shape, generator, counts)
-        later = arrival > newcomer
-        if counts is not None:
-            later &= arrival.isfinite()
-        return torch.stack((arrival < newcomer, later), dim=-2)
+        return torch.stack((arrival < newcomer, arrival > newcomer), dim=-2)
 
     def log_prob(self, mask: Tensor) -> Tensor:
         """`-log n - log C(n, |S|)`, and `-inf` for the full coalition; shape `[...]`."""
@@ -128,7 +125,8 @@ class SizeUniform(CoalitionLaw):
             return arrival, arrival.gather(-1, player)
         chosen = torch.rand((*shape, 1), generator=generator, device=device, dtype=torch.float64)
         player = (chosen * counts.to(device)[..., None]).long()
-        arrival = arrival.where(present_players(self.players, counts, device), torch.inf)
+        # Who is not there comes neither before nor after anybody.
+        arrival = arrival.where(present_players(self.players, counts, device), torch.nan)
         return arrival, arrival.gather(-1, player)
 
 

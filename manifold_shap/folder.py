@@ -7,7 +7,7 @@ pickled is in it.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -61,7 +61,7 @@ def save(
     """Write a value function whole, or nothing at all.
 
     Args:
-        folder: to be made; one that `save` wrote is replaced.
+        folder: to be made; one that `save` wrote is replaced, unless other files lie there now.
         value: by a surrogate or an imputer, with a codebook.
         probe: codes of rows to recognise the model by.
         about: plain data to be kept beside it.
@@ -74,11 +74,7 @@ def save(
     from safetensors.torch import save_file
 
     folder = Path(check_text("folder", folder))
-    if folder.exists() and not (folder / _CONFIGURATION).is_file():
-        raise FileExistsError(
-            f"Expected no file or folder at {folder}, or one that an explainer was saved to; name "
-            "another folder."
-        )
+    _check_replaceable(folder)
     described, tensors = _described(value)
     tensors |= {"probe": probe, "probe_outputs": value.prediction(probe)}
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
@@ -110,24 +106,37 @@ def read(folder: str | Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         FileNotFoundError: no such folder.
         ValueError: it is damaged, or of something else.
     """
-    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     folder = Path(check_text("folder", folder))
     expected = f"Expected a folder that an explainer was saved to at {folder} but"
+    if not folder.is_dir():
+        raise FileNotFoundError(f"{expected} there is no folder; correct the path.")
     if not (folder / _CONFIGURATION).is_file():
         raise FileNotFoundError(f"{expected} there is no {_CONFIGURATION}; name the folder.")
-    damaged = f"{expected} it is damaged; save the explainer again."
-    try:
-        plain = json.loads((folder / _CONFIGURATION).read_text(encoding="utf-8"))
-        tensors = load_file(folder / _TENSORS)
-    except (OSError, ValueError, RecursionError, SafetensorError) as error:
-        raise ValueError(damaged) from error
+    plain = _part(folder / _CONFIGURATION, lambda path: json.loads(path.read_text("utf-8")))
     if not isinstance(plain, dict) or plain.get("format") != _FORMAT:
-        raise ValueError(f"{expected} it holds something of another program.")
+        raise ValueError(f"{expected} it holds something of another program; name another.")
+    tensors = _part(folder / _TENSORS, load_file)
     if plain.pop("digest", None) != _digest(plain, tensors):
-        raise ValueError(damaged)
+        raise ValueError(
+            f"{expected} its files are not as they were saved together; save the explainer again."
+        )
     return plain, tensors
+
+
+def _part(path: Path, read_file: Callable[[Path], Any]) -> Any:
+    """What a file of a folder holds."""
+    from safetensors import SafetensorError
+
+    try:
+        return read_file(path)
+    except (OSError, ValueError, RecursionError, SafetensorError) as error:
+        state = "damaged" if path.exists() else "missing"
+        raise ValueError(
+            f"Expected a folder that an explainer was saved to at {path.parent} but its "
+            f"{path.name} is {state}; save the explainer again."
+        ) from error
 
 
 def read_model(folder: str | Path, described: Mapping[str, str] | None) -> Any:
@@ -180,6 +189,26 @@ def value_from(
             "make an explainer for this one."
         )
     return value
+
+
+def _check_replaceable(folder: Path) -> None:
+    """Raise FileExistsError unless a folder holds nothing but what an explainer wrote."""
+    if not folder.exists():
+        return
+    path, reason = folder / _CONFIGURATION, f"there is no {_CONFIGURATION}"
+    if path.is_file():
+        # Of a damaged one, too: the first of its settings says what it is.
+        with path.open("rb") as file:
+            is_own = _FORMAT.encode() in file.read(200)
+        others = (each.name for each in folder.iterdir() if not any(map(each.match, FILES)))
+        other = min(others, default=None)
+        if is_own and other is None:
+            return
+        reason = f"it holds {other!r}" if is_own else f"its {_CONFIGURATION} is of another program"
+    raise FileExistsError(
+        f"Expected no file or folder at {folder}, or one with nothing in it but an explainer that "
+        f"was saved there, which would be replaced, but {reason}; name another folder."
+    )
 
 
 def _digest(plain: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:

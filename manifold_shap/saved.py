@@ -38,7 +38,8 @@ class SavedExplainer:
         confidential as the frame. Its `README.md` is a model card of the measured quality.
 
         Args:
-            folder: to be made; one that an explainer was saved to is replaced, all of it.
+            folder: to be made; one that an explainer was saved to is replaced, its `README.md`
+                included, unless other files lie there now.
             model_file: a file of the model that `load_model` reads, such as `model.skops`, to be
                 copied into the folder: then nobody has to pass the model.
 
@@ -131,6 +132,11 @@ class SavedExplainer:
         from manifold_shap.exports.hub import fetched
 
         found = Path(check_text("name", name))
+        if found.is_file():
+            raise ValueError(
+                f"Expected a folder, or the name of a repository on the Hugging Face hub, but "
+                f"{name} is a file; name the folder that the explainer was saved to."
+            )
         if not found.is_dir():
             found = fetched(str(name), revision, token, cache_dir, local_files_only)
         return cls.load(found, model, model_batch_size=model_batch_size)

@@ -443,7 +443,32 @@ def test_nothing_else_is_overwritten(explainer: ms.Explainer, tmp_path: Path) ->
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(FileExistsError, match="name another folder"):
         explainer.save(tmp_path)
-    assert (tmp_path / "notes.txt").read_text() == "mine"
+    (tmp_path / "explainer.json").write_text('{"tool": "other"}')
+    with pytest.raises(FileExistsError, match=r"its explainer\.json is of another program"):
+        explainer.save(tmp_path)
+    own = tmp_path / "own"
+    explainer.save(own)
+    (own / "notes.txt").write_text("mine")
+    with pytest.raises(FileExistsError, match=r"it holds 'notes\.txt'; name another folder"):
+        explainer.save(own)
+    assert {each.name for each in (*tmp_path.iterdir(), *own.iterdir())} >= {"notes.txt"}
+    assert (tmp_path / "notes.txt").read_text() == (own / "notes.txt").read_text() == "mine"
+
+
+def test_a_damaged_folder_is_saved_to_again(explainer: ms.Explainer, tmp_path: Path) -> None:
+    explainer.save(tmp_path / "folder")
+    file = tmp_path / "folder" / "explainer.json"
+    file.write_text(file.read_text()[:300])
+    with pytest.raises(ValueError, match=r"its explainer\.json is damaged"):
+        ms.Explainer.load(tmp_path / "folder", TREES)
+    explainer.save(tmp_path / "folder")
+    ms.Explainer.load(tmp_path / "folder", TREES)
+
+
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "model.skops").write_text("")
+    with pytest.raises(ValueError, match=r"model\.skops is a file; name the folder"):
+        ms.Explainer.from_pretrained(tmp_path / "model.skops", TREES)
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,8 @@ def _worded(name: str) -> Iterator[None]:
     except errors.LocalEntryNotFoundError as error:
         raise ConnectionError(
             f"Expected to reach the repository {name!r} on the Hugging Face hub, or to find it in "
-            f"the cache, but could not ({_first(error)}); {_OFFLINE}."
+            f"the cache, since there is no folder of that name here, but could not "
+            f"({_first(error)}); correct the name, or {_OFFLINE}."
         ) from error
     except (OSError, errors.HTTPError) as error:
         raise ConnectionError(

@@ -243,7 +243,9 @@ def test_repositories_that_there_are_not_and_foreign_ones(hub: Hub, tmp_path: Pa
     with pytest.raises(FileNotFoundError, match="and the revision asked for"):
         load("someone/other", MODEL, revision="old", token="hf_token")
     hub.repos["someone/broken"] = {"explainer.json": b"{", "tensors.safetensors": b"?"}
-    with pytest.raises(ValueError, match="it is damaged; save the explainer again"):
+    with pytest.raises(
+        ValueError, match=r"its explainer\.json is damaged; save the explainer again"
+    ):
         load("someone/broken", MODEL, token="hf_token")
     with pytest.raises(ValueError, match=r"Expected a folder that is there, or the name of a rep"):
         load(tmp_path / "nosuch", MODEL)

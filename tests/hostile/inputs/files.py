@@ -533,7 +533,7 @@ INPUTS = [
         "no folder of an explainer",
         lambda here: ms.Explainer.load(here / "nosuch", of_frame),
         FileNotFoundError,
-        "Expected a folder that an explainer was saved to at ... but there is no explainer.json; name the folder.",
+        "Expected a folder that an explainer was saved to at ... but there is no folder; correct the path.",
     ),
     Input(
         "an explainer whose folder is a number",
@@ -545,13 +545,13 @@ INPUTS = [
         "an explainer without weights",
         lambda here: explainer(here, lambda p: (p / "tensors.safetensors").unlink()),
         ValueError,
-        "Expected a folder that an explainer was saved to at ... but it is damaged; save the explainer again.",
+        "Expected a folder that an explainer was saved to at ... but its tensors.safetensors is missing; save the explainer again.",
     ),
     Input(
         "an explainer with weights of another program",
         lambda here: explainer(here, written("tensors.safetensors", b"\xff" * 64)),
         ValueError,
-        "Expected a folder that an explainer was saved to at ... but it is damaged; save the explainer again.",
+        "Expected a folder that an explainer was saved to at ... but its tensors.safetensors is damaged; save the explainer again.",
     ),
     Input(
         "an explainer with a header of 10^18 bytes",
@@ -559,31 +559,31 @@ INPUTS = [
             here, written("tensors.safetensors", (10**18).to_bytes(8, "little") + b"{}")
         ),
         ValueError,
-        "Expected a folder that an explainer was saved to at ... but it is damaged; save the explainer again.",
+        "Expected a folder that an explainer was saved to at ... but its tensors.safetensors is damaged; save the explainer again.",
     ),
     Input(
         "an explainer whose record is a list",
         lambda here: explainer(here, written("explainer.json", "[]")),
         ValueError,
-        "Expected a folder that an explainer was saved to at ... but it holds something of another program.",
+        "Expected a folder that an explainer was saved to at ... but it holds something of another program; name another.",
     ),
     Input(
         "an explainer whose record is cut",
         lambda here: explainer(here, written("explainer.json", '{"format": ')),
         ValueError,
-        "Expected a folder that an explainer was saved to at ... but it is damaged; save the explainer again.",
+        "Expected a folder that an explainer was saved to at ... but its explainer.json is damaged; save the explainer again.",
     ),
     Input(
         "an explainer whose record is not text",
         lambda here: explainer(here, written("explainer.json", b"\xff\xfe\x00")),
         ValueError,
-        "Expected a folder that an explainer was saved to at ... but it is damaged; save the explainer again.",
+        "Expected a folder that an explainer was saved to at ... but its explainer.json is damaged; save the explainer again.",
     ),
     Input(
         "an explainer with a changed record",
         lambda here: explainer(here, edited("explainer.json", version="9")),
         ValueError,
-        "Expected a folder that an explainer was saved to at ... but it is damaged; save the explainer again.",
+        "Expected a folder that an explainer was saved to at ... but its files are not as they were saved together; save the explainer again.",
     ),
     Input(
         "an explainer with another value function",
@@ -623,7 +623,7 @@ INPUTS = [
         "saving an explainer where a folder of the user's is",
         lambda here: ms.Explainer.load(folder(), of_frame).save(here),
         FileExistsError,
-        "Expected no file or folder at ..., or one that an explainer was saved to; name another folder.",
+        "Expected no file or folder at ..., or one with nothing in it but an explainer that was saved there, which would be replaced, but there is no explainer.json; name another folder.",
     ),
     Input(
         "an ONNX file that is empty",

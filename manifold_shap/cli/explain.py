@@ -24,6 +24,7 @@ from manifold_shap.estimators.audited import audited_shapley, usual_reference
 from manifold_shap.explanation import Explanation
 from manifold_shap.metrics import Score, mean_squared_error, shapley_pairs
 from manifold_shap.simplex.partition import Partition
+from manifold_shap.surrogate import SurrogateValue
 from manifold_shap.tables.codebook import Codebook
 from manifold_shap.tables.schema import Schema
 from manifold_shap.values import ImputedValue, ValueFunction
@@ -63,8 +64,7 @@ def explain(cfg: Any, given: Sequence[str] = ()) -> dict[str, Any]:
             estimator = partial(estimator, outputs=chosen)
         about = report.announce(run, rows)
         if "explainer" in estimator.keywords:
-            path = estimator.keywords["explainer"]  # Read once for all blocks.
-            estimator = partial(estimator, explainer=load_amortized(path, games[run.name]))
+            estimator = _with_explainer(estimator, games, run.name)
         tree, schema = basis_of(run, games[run.name]), run.data.schema
         streamed = len(rows) > settings["block"]
         few = slice(_SHOWN_ROWS) if streamed else slice(None)
@@ -156,6 +156,24 @@ def estimator_for(run: Run) -> partial[Explanation]:
             "with `confounding`, for causal values over all permutations."
         )
     return partial(estimator, ordering=ordering_of(settings))
+
+
+def _with_explainer(
+    estimator: partial[Explanation], games: Mapping[str, ValueFunction], name: str
+) -> partial[Explanation]:
+    """The estimator with its amortised explainer, which is read once for all blocks.
+
+    Raises:
+        TypeError: other value functions to compare with, which it cannot explain.
+    """
+    others = [which for which, game in games.items() if not isinstance(game, SurrogateValue)]
+    if others and name not in others:
+        raise TypeError(
+            "Expected surrogates alone, which an amortised explainer explains, but `compare` has "
+            f"{others} besides; compare=[] leaves them out."
+        )
+    explainer = load_amortized(estimator.keywords["explainer"], games[name])
+    return partial(estimator, explainer=explainer)
 
 
 def _of_two_players(x: Tensor, mask: Tensor) -> Tensor:

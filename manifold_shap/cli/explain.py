@@ -221,10 +221,14 @@ def score(values: Mapping[str, ValueFunction], run: Run) -> dict[str, Score]:
 
 
 def facts_of(explanation: Explanation, seconds: float) -> dict[str, Any]:
-    """Figures about all rows, for `summary.json`."""
+    """Figures about all rows, for `summary.json`.
+
+    An amortised explainer evaluates no coalition: its evaluations are 0.
+    """
     return {
         "seconds": seconds,
-        "rows_per_second": explanation.made_by["evaluations"] / seconds,
+        "instances_per_second": len(explanation.phi) / seconds,
+        "evaluations_per_second": explanation.made_by["evaluations"] / seconds,
         "largest_standard_error": explanation.standard_error[explanation.present].max().item(),
         "efficiency_gap": explanation.efficiency_gap,
     }
@@ -312,8 +316,8 @@ def stream(
     share = explained / len(rows) / seconds
     return shown, {
         "seconds": seconds,
-        "rows_per_second": shown.made_by["evaluations"] * share,
         "instances_per_second": len(rows) * share,
+        "evaluations_per_second": shown.made_by["evaluations"] * share,
         "instances_resumed": len(rows) - explained,
         "largest_standard_error": torch.stack(errors).max().item(),
         "efficiency_gap": max(gaps),

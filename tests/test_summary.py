@@ -100,7 +100,8 @@ def test_no_rows_of_a_table_or_of_ragged_rows_are_printed(tmp_path: Path) -> Non
     for none in (whole[:0], stored, ms.exact_shapley(Ragged(), Ragged.some_rows())[:0]):
         assert repr(none).splitlines()[1:] == ["no rows"]
         features = none.features()
-        assert features is not None and features.shape == (0, len(none.players))
+        assert features is not None
+        assert features.shape == (0, len(none.players))
 
 
 def test_errors_that_are_not_known_are_said() -> None:

@@ -184,7 +184,7 @@ def _told(value: Any) -> str:
         )
     elif value.players.by_row and value.players.padding is None:
         why = "whose players are found row by row, outside of any network"
-        fix = "`ms.fit_surrogate(model, x)` learns values of single players, to be grouped afterwards"
+        fix = "`ms.fit_surrogate(model, x)` learns values of single players, to be grouped later"
     elif isinstance(whole, SurrogateValue):
         why = "whose players are groups of those that the network was trained with"
         fix = (

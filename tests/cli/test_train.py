@@ -525,7 +525,7 @@ def test_an_amortised_explainer_is_trained_once_and_used(amortized: Path, capsys
 
 
 def test_an_amortised_explainer_compares_surrogates_alone(amortized: Path) -> None:
-    with pytest.raises(TypeError, match=r"`compare` has \['marginal'\] besides; compare=\[\] leaves"):
+    with pytest.raises(TypeError, match=r"`compare` has \['marginal'\] besides; compare=\[\] l"):
         explain(amortized, "data=iris", "estimator=amortized", "instances=3")
 
 

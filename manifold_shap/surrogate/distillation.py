@@ -114,12 +114,13 @@ def with_groups(
     """
     if players is None:
         return teacher, teacher.players
-    if teacher.schema is None or not isinstance(players, Mapping):
+    schema, theirs = teacher.schema, teacher.players
+    if schema is None or not isinstance(players, Mapping):
         return teacher, players
-    if teacher.players.same_as(column_groups({}, teacher.schema)):
-        teacher = teacher.grouped(players)
-        return teacher, teacher.players
-    wanted, theirs = column_groups(players, teacher.schema), teacher.players
+    if theirs.same_as(column_groups({}, schema)):
+        grouped = teacher.grouped(players)
+        return grouped, grouped.players
+    wanted = column_groups(players, schema)
     owners, known = ([p.names[k] for k in p.index.flatten().tolist()] for p in (wanted, theirs))
     # Players in another order are the same.
     return teacher, theirs if owners == known else wanted

@@ -16,13 +16,14 @@ if TYPE_CHECKING:
 _ROWS = 5
 _PLAYERS = 3
 _LONGEST = 40
+_NONE = "no rows"
 
 
 def text(explanation: "Explanation", title: str) -> str:
     """A title, and a table of the first rows."""
+    if len(explanation.phi) == 0:
+        return f"{title}\n{_NONE}"
     table = _table(explanation)
-    if explanation.phi.numel() == 0:
-        return title
     columns = [["", *table.index], *([name, *table[name]] for name in table)]
     padded = [[cell.ljust(max(map(len, column))) for cell in column] for column in columns]
     rows = ["  ".join(cells).rstrip() for cells in zip(*padded, strict=True)]
@@ -31,8 +32,8 @@ def text(explanation: "Explanation", title: str) -> str:
 
 def html(explanation: "Explanation", title: str) -> str:
     """The same for a notebook."""
-    if explanation.phi.numel() == 0:
-        return escape(title)
+    if len(explanation.phi) == 0:
+        return f"<div><p>{escape(title)}</p><p>{_NONE}</p></div>"
     end = "".join(f"<p>{words}</p>" for words in _more(explanation))
     return f"<div><p>{escape(title)}</p>{_table(explanation).to_html()}{end}</div>"
 

@@ -218,8 +218,7 @@ def surrogate_of(value: Any) -> SurrogateNetwork:
     raise TypeError(
         f"Expected `value` to be a surrogate but got {type(value).__name__}; train one by "
         "`ms.fit_surrogate`, of the very players that are to be explained, and explain groups of "
-        "them and other value functions by another estimator (compare=[] leaves them out on the "
-        "command line)."
+        "them and other value functions by another estimator."
     )
 
 

@@ -24,6 +24,7 @@ from manifold_shap.estimators.audited import audited_shapley, usual_reference
 from manifold_shap.explanation import Explanation
 from manifold_shap.metrics import Score, mean_squared_error, shapley_pairs
 from manifold_shap.simplex.partition import Partition
+from manifold_shap.surrogate import SurrogateValue
 from manifold_shap.tables.codebook import Codebook
 from manifold_shap.tables.schema import Schema
 from manifold_shap.values import ImputedValue, ValueFunction
@@ -63,8 +64,7 @@ def explain(cfg: Any, given: Sequence[str] = ()) -> dict[str, Any]:
             estimator = partial(estimator, outputs=chosen)
         about = report.announce(run, rows)
         if "explainer" in estimator.keywords:
-            path = estimator.keywords["explainer"]  # Read once for all blocks.
-            estimator = partial(estimator, explainer=load_amortized(path, games[run.name]))
+            estimator = _with_explainer(estimator, games, run.name)
         tree, schema = basis_of(run, games[run.name]), run.data.schema
         streamed = len(rows) > settings["block"]
         few = slice(_SHOWN_ROWS) if streamed else slice(None)
@@ -158,6 +158,24 @@ def estimator_for(run: Run) -> partial[Explanation]:
     return partial(estimator, ordering=ordering_of(settings))
 
 
+def _with_explainer(
+    estimator: partial[Explanation], games: Mapping[str, ValueFunction], name: str
+) -> partial[Explanation]:
+    """The estimator with its amortised explainer, which is read once for all blocks.
+
+    Raises:
+        TypeError: other value functions to compare with, which it cannot explain.
+    """
+    others = [which for which, game in games.items() if not isinstance(game, SurrogateValue)]
+    if others and name not in others:
+        raise TypeError(
+            "Expected surrogates alone, which an amortised explainer explains, but `compare` has "
+            f"{others} besides; compare=[] leaves them out."
+        )
+    explainer = load_amortized(estimator.keywords["explainer"], games[name])
+    return partial(estimator, explainer=explainer)
+
+
 def _of_two_players(x: Tensor, mask: Tensor) -> Tensor:
     return mask.sum(-1, keepdim=True).float()
 
@@ -203,10 +221,14 @@ def score(values: Mapping[str, ValueFunction], run: Run) -> dict[str, Score]:
 
 
 def facts_of(explanation: Explanation, seconds: float) -> dict[str, Any]:
-    """Figures about all rows, for `summary.json`."""
+    """Figures about all rows, for `summary.json`.
+
+    An amortised explainer evaluates no coalition: its evaluations are 0.
+    """
     return {
         "seconds": seconds,
-        "rows_per_second": explanation.made_by["evaluations"] / seconds,
+        "instances_per_second": len(explanation.phi) / seconds,
+        "evaluations_per_second": explanation.made_by["evaluations"] / seconds,
         "largest_standard_error": explanation.standard_error[explanation.present].max().item(),
         "efficiency_gap": explanation.efficiency_gap,
     }
@@ -294,8 +316,8 @@ def stream(
     share = explained / len(rows) / seconds
     return shown, {
         "seconds": seconds,
-        "rows_per_second": shown.made_by["evaluations"] * share,
         "instances_per_second": len(rows) * share,
+        "evaluations_per_second": shown.made_by["evaluations"] * share,
         "instances_resumed": len(rows) - explained,
         "largest_standard_error": torch.stack(errors).max().item(),
         "efficiency_gap": max(gaps),

@@ -26,7 +26,8 @@ def check_target(series: pd.Series, reader: "TableReader", found: Findings) -> N
     name, distinct = reader.target, series.nunique()
     absent = int(series.isna().sum())
     if absent and distinct:
-        message = f"{absent} of {len(series)} rows lack the target {name!r}"
+        lack = "lacks" if absent == 1 else "lack"
+        message = f"{absent} of {len(series)} rows {lack} the target {name!r}"
         found.problem(message, "missing", "drop_unlabelled", "leaves these rows out")
     if distinct < 2:
         one = f"'{series.dropna().iloc[0]}' in every row" if distinct else "nothing"

@@ -327,12 +327,18 @@ def _whole_rows(frame: pd.DataFrame, reader: TableReader, found: Findings) -> pd
     """The rows that `missing` leaves, without those that hold nothing."""
     kept = frame.dropna(how="all")
     if len(kept) < len(frame):
-        found.remark(f"{len(frame) - len(kept)} rows hold nothing, and are left out")
+        found.remark(_left_out(len(frame) - len(kept), "hold", "nothing"))
     whole, lacked = kept, "a cell"
     if reader.missing == "drop_rows":
         whole = kept.dropna()
     elif reader.missing == "drop_unlabelled" and reader.target in kept:
         whole, lacked = kept.dropna(subset=[reader.target]), f"the target {reader.target!r}"
     if len(whole) < len(kept):
-        found.remark(f"{len(kept) - len(whole)} rows lack {lacked}, and are left out")
+        found.remark(_left_out(len(kept) - len(whole), "lack", lacked))
     return whole
+
+
+def _left_out(rows: int, verb: str, what: str) -> str:
+    if rows == 1:
+        return f"1 row {verb}s {what}, and is left out"
+    return f"{rows} rows {verb} {what}, and are left out"

@@ -57,7 +57,9 @@ def located(root: str | Path | None, path: str, is_folder: bool = False) -> Path
         (each for each in (direct, *(p / path for p in places(root))) if there(each)), None
     )
     if found is None:
-        fix = f"nor is there one at {direct.absolute()}: correct `path`"
+        named = direct.absolute() == Path(path)
+        fix = "" if named else f"nor is there one at {direct.absolute()}: "
+        fix += "correct `path`"
         raise missing(root, path, fix, "folder" if is_folder else "file")
     return found
 

@@ -20,7 +20,10 @@ from manifold_shap.spaces import OutputSpace
 from manifold_shap.surrogate import SurrogateValue
 from manifold_shap.tables.rows import EncodedRows, encoded
 from manifold_shap.values.base import ValueFunction
+from manifold_shap.values.grouped import GroupedValue
+from manifold_shap.values.retrained import RetrainedValue
 from manifold_shap.values.selected import SelectedValue
+from manifold_shap.values.wrapped import CallableValue
 
 # What a third input is called, where the model is not in the graph.
 PREDICTION = "prediction"
@@ -165,10 +168,30 @@ def _told(value: Any) -> str:
     name = f"{type(value).__name__}"
     if isinstance(value, ValueFunction):
         name += f" ({value.name!r})"
-    return (
-        f"but got {name}, whose values take draws, other rows, or calls of the model in between. "
-        f"{_INSTEAD}; `ms.fit_surrogate(model, x, teacher=value)` makes a surrogate of it."
-    )
+    whole = value
+    while isinstance(whole, GroupedValue | SelectedValue):
+        whole = whole.value
+    why = "whose values take draws, other rows, or calls of the model in between"
+    fix = "`ms.fit_surrogate(model, x, teacher=value)` makes a surrogate of it"
+    if isinstance(whole, RetrainedValue):
+        why = "whose values come from a model of each coalition, not from one"
+        fix = "`ms.fit_surrogate(model, x)` learns the values of a single model"
+    elif isinstance(whole, CallableValue):
+        why = "a function of rows and coalitions, which may be anything"
+        fix = (
+            "`ms.fit_surrogate(value.prediction, x, output=value.space, teacher=value)` makes a "
+            "surrogate of it"
+        )
+    elif value.players.by_row and value.players.padding is None:
+        why = "whose players are found row by row, outside of any network"
+        fix = "`ms.fit_surrogate(model, x)` learns values of single players, to be grouped later"
+    elif isinstance(whole, SurrogateValue):
+        why = "whose players are groups of those that the network was trained with"
+        fix = (
+            "`ms.fit_surrogate(model, x, players={...})` trains one with these groups of a frame's "
+            "columns, and `players=value.players` one with those of any rows"
+        )
+    return f"but got {name}, {why}. {_INSTEAD}; {fix}."
 
 
 def _graph(value: SurrogateValue, module: nn.Module, output: str, outputs: Any) -> Graph:

@@ -16,7 +16,7 @@ from manifold_shap.explanation import Explanation
 from manifold_shap.interop.elements import by_element
 from manifold_shap.segmentation import label_maps
 from manifold_shap.values.base import ValueFunction
-from manifold_shap.values.wrapped import as_value_function
+from manifold_shap.values.wrapped import as_value_function, check_takes_coalitions
 
 Inputs = TypeVar("Inputs", Tensor, tuple[Tensor, ...])
 # A class for all rows, or one for each.
@@ -42,9 +42,14 @@ class CaptumAttribution:
         value: a `ValueFunction`, or a callable; see `as_value_function`.
         estimator: `auto_shapley` or another one, with its settings as in
             `partial(ms.permutation_shapley, permutations=64)`.
+
+    Raises:
+        TypeError: `value` is no value function, as a model or an explainer is none.
     """
 
     def __init__(self, value: Any, estimator: Callable[..., Explanation] = auto_shapley) -> None:
+        if not isinstance(value, ValueFunction):
+            check_takes_coalitions(value)
         self.value, self.estimator = value, estimator
 
     def attribute(
@@ -61,7 +66,8 @@ class CaptumAttribution:
         captum; padding has zero.
 
         Args:
-            inputs: rows `[batch, *event]`, or a tuple of one such tensor.
+            inputs: rows `[batch, *event]`, or a tuple of one such tensor; of a frame
+                `value.rows(frame)`.
             target: position of the output, as a number, a tensor of one or a tuple of one; for
                 each row its own as a list or a tensor `[batch]`, or a list of tuples. It may be
                 left out where there is one output.
@@ -86,7 +92,8 @@ class CaptumAttribution:
         value, chosen = _of_targets(value, chosen)
         shown = None if check_flag("show_progress", show_progress) else False
         explanation = self.estimator(value, x, **accepted(self.estimator, {"progress": shown}))
-        phi = by_element(explanation, shared=False).movedim(-1, 1)
+        # Explanations add constant columns behind those of the inputs.
+        phi = by_element(explanation, shared=False)[:, : x.shape[1]].movedim(-1, 1)
         found = phi[torch.arange(len(x)), chosen].to(x.device)
         return (found,) if isinstance(inputs, tuple) else found
 
@@ -109,7 +116,10 @@ def _only(name: str, given: Any) -> Tensor:
             )
         (given,) = given
     if not isinstance(given, Tensor):
-        raise TypeError(f"Expected `{name}` to be a tensor but got {type(given).__name__}.")
+        fix = "value.rows(inputs)" if name == "inputs" else f"torch.as_tensor({name})"
+        raise TypeError(
+            f"Expected `{name}` to be a tensor but got {type(given).__name__}; `{fix}` makes one."
+        )
     return given
 
 

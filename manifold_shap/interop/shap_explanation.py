@@ -41,7 +41,8 @@ def to_shap(
             f"got {len(data)}."
         )
     names = list(explanation.players.names)
-    if explanation.players.by_row:
+    # Of a list of no rows shap cannot tell that it is one.
+    if explanation.players.by_row and len(explanation.phi) > 0:
         counts = explanation.counts.tolist()
         return shap.Explanation(
             values=_ragged(explanation.phi, counts),

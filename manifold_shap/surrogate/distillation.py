@@ -24,7 +24,8 @@ from manifold_shap._progress import progress_bar
 from manifold_shap.coalitions import SizeUniform
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace
-from manifold_shap.values import ImputedValue, ValueFunction
+from manifold_shap.training.rows import column_groups
+from manifold_shap.values import GroupedValue, ImputedValue, ValueFunction
 
 # Model rows in one call of the teacher: changes memory, not the values.
 _ROWS_PER_CALL = 8192
@@ -103,6 +104,28 @@ def check_teacher(teacher: Any, pairs: Any, share: Any) -> None:
     check_number("teacher_share", share, above=0, high=1)
 
 
+def with_groups(
+    teacher: ValueFunction, players: Players | Mapping[str, Any] | None
+) -> tuple[ValueFunction, Players | Mapping[str, Any] | None]:
+    """A teacher and the surrogate's players; of groups of columns a teacher of single ones, too.
+
+    Raises:
+        TypeError, ValueError: groups that are none of the teacher's columns.
+    """
+    if players is None:
+        return teacher, teacher.players
+    schema, theirs = teacher.schema, teacher.players
+    if schema is None or not isinstance(players, Mapping):
+        return teacher, players
+    if theirs.same_as(column_groups({}, schema)):
+        grouped = teacher.grouped(players)
+        return grouped, grouped.players
+    wanted = column_groups(players, schema)
+    owners, known = ([p.names[k] for k in p.index.flatten().tolist()] for p in (wanted, theirs))
+    # Players in another order are the same.
+    return teacher, theirs if owners == known else wanted
+
+
 def check_same_game(
     teacher: ValueFunction,
     players: Players,
@@ -135,6 +158,7 @@ def rows_to_teach(teacher: ValueFunction, x: Tensor, pairs: int, seed: int) -> T
 
     They are twice as many as the pairs: a row whose own prediction teaches costs a single one.
     """
+    teacher = teacher.value if isinstance(teacher, GroupedValue) else teacher
     if pairs <= _MOST_PER_ROW * len(x) or not isinstance(teacher, ImputedValue):
         return None
     return teacher.drawn_rows(2 * pairs, seed)

@@ -19,6 +19,7 @@ from manifold_shap.surrogate.distillation import (
     disagreement,
     evaluate_teacher,
     rows_to_teach,
+    with_groups,
 )
 from manifold_shap.surrogate.kinds import (
     KINDS,
@@ -77,7 +78,8 @@ def fit_surrogate(
         output: output space T, or its name: `probability`, `log_odds`, `ilr` or `identity`.
         x_validation: rows for early stopping; by default a tenth of `x_train`, held out.
         players: see `Players`; by default those of the teacher, the columns of the schema, or every
-            element of a row. Of a frame also groups of columns, `{"size": ["length", "width"]}`.
+            element of a row. Of a frame also groups of columns, `{"size": ["length", "width"]}`,
+            which a teacher of single columns then has, too.
         schema: columns of the table behind `x_train`, or the codebook whose codes its rows are;
             stored with the surrogate. By default that of the teacher or of a `Model`, and a new
             codebook for a frame.
@@ -133,7 +135,7 @@ def fit_surrogate(
     of_network = {name: chosen.pop(name) for name in OF_NETWORK}
     if teacher is not None:
         check_teacher(teacher, teacher_pairs, teacher_share)
-        players, schema = players or teacher.players, schema or teacher.schema
+        (teacher, players), schema = with_groups(teacher, players), schema or teacher.schema
     schema = schema or codebook_behind(model)
     x_train, x_validation = stored(x_train), stored(x_validation, "x_validation")
     rows = training_rows(x_train, x_validation, chosen["seed"], players, schema)

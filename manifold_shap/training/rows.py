@@ -11,6 +11,7 @@ from manifold_shap._arrays import is_frame
 from manifold_shap._checks import check_rows, to_tensor
 from manifold_shap._stored import MappedRows, PartRows, StoredRows
 from manifold_shap.players import Players
+from manifold_shap.tables.groups import named_groups, players_of
 from manifold_shap.tables.rows import codebook_of, elements_of, encoded, rows_of
 from manifold_shap.tables.schema import Schema
 
@@ -75,7 +76,7 @@ def training_rows(
         x_train: rows, a frame, or `StoredRows`.
         x_validation: the same, or None to hold out a tenth of the others by the seed.
         players: by default the columns of the schema, or else the elements of a row. With a frame
-            also groups of its columns by name.
+            or a schema also groups of its columns by name.
         schema: by default none for rows, and a codebook of its cells for a frame.
 
     Raises:
@@ -88,6 +89,8 @@ def training_rows(
 
         schema = Codebook.fit(x_train, players if isinstance(players, Mapping) else None)
         players = None if isinstance(players, Mapping) else players
+    if schema is not None and isinstance(players, Mapping):
+        players = column_groups(players, schema)
     x_train = rows_of(x_train, schema)
     is_stored = isinstance(x_train, StoredRows)
     shape = x_train.shape if is_stored else to_tensor(x_train, "x_train").shape
@@ -106,6 +109,26 @@ def training_rows(
     parts = (order[held_out:], order[:held_out])
     train, validation = (PartRows(x_train, k) if is_stored else x_train[k] for k in parts)
     return TrainingRows(players, train, validation, schema)
+
+
+def column_groups(groups: Mapping[str, Any], schema: "Schema | Codebook") -> Players:
+    """Groups of a table's columns by name, and each of its other columns, as players.
+
+    Raises:
+        ValueError: an unknown column, one that is in two groups, or a group without columns.
+
+    >>> from manifold_shap.tables.schema import Column
+    >>> columns = Column("kind", "categorical", ("a", "b", "c")), Column("size", "continuous")
+    >>> players = column_groups({"all": ["kind", "size"]}, Schema(columns))
+    >>> players.names, players.index.tolist()
+    (('all',), [0, 0, 0, 0])
+    """
+    codebook = codebook_of(schema)
+    columns = schema.names if codebook is None else codebook.columns
+    players = players_of(schema.names, named_groups(groups, columns, columns))
+    if codebook is not None:
+        return players
+    return Players(players.names, players.index[schema.players.index])
 
 
 def seen_rows(rows: Any, schema: "Schema | Codebook | None") -> Any:

@@ -102,7 +102,7 @@ def as_value_function(
     """
     if isinstance(value, ValueFunction):
         return value
-    _check_takes_coalitions(value)
+    check_takes_coalitions(value)
     rows = to_tensor(x)
     players = players or Players.of_columns(x, rows.shape[1:])
     rows = check_rows(rows, players)
@@ -126,7 +126,7 @@ def as_value_function(
     return wrapped
 
 
-def _check_takes_coalitions(value: Any) -> None:
+def check_takes_coalitions(value: Any) -> None:
     """Raise TypeError unless it can be called with rows and a mask: a model takes rows alone."""
     what, reason = type(value).__name__, "cannot be called"
     # Of a module that is no network, such as an imputer, `forward` is the one of every module.
@@ -146,5 +146,6 @@ def _check_takes_coalitions(value: Any) -> None:
     raise TypeError(
         "Expected a value function, or a callable from rows and a mask to values, but "
         f"{what} {reason}; of a model, `ms.imputed_value(model, imputer)` and "
-        "`ms.fit_surrogate(model, x)` make one. It comes first, then the rows."
+        "`ms.fit_surrogate(model, x)` make one; that of an explainer is `explainer.value`. It "
+        "comes first, then the rows."
     )

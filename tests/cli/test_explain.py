@@ -77,7 +77,9 @@ def test_explaining_writes_what_it_promises(digits: Path, copied: Copy) -> None:
     assert summary["rows"] == "0-1"
     assert summary["efficiency_gap"] < 1e-5
     assert summary["largest_standard_error"] > 0
-    assert summary["rows_per_second"] == pytest.approx(2 * 4 * 63 / summary["seconds"])
+    assert summary["instances_per_second"] == pytest.approx(2 / summary["seconds"])
+    assert summary["evaluations_per_second"] == pytest.approx(2 * 4 * 63 / summary["seconds"])
+    assert "rows_per_second" not in summary
     assert (summary["hints"], summary["half_trained"]) == ([], [])
     assert (directory / "plots" / "pixel_maps.png").stat().st_size > 0
     explanation = explained(place)
@@ -719,6 +721,7 @@ def test_many_rows_are_streamed_and_the_first_of_them_shown(
     assert summary["instances"] == 359
     assert summary["instances_resumed"] == 0
     assert summary["instances_per_second"] == pytest.approx(359 / summary["seconds"])
+    assert summary["evaluations_per_second"] == pytest.approx(359 * 4 * 63 / summary["seconds"])
     assert summary["efficiency_gap"] < 1e-5
     assert "349 more rows" in capsys.readouterr().out
     assert set(summary["compared"]) == {"surrogate", "marginal"}

@@ -524,6 +524,11 @@ def test_an_amortised_explainer_is_trained_once_and_used(amortized: Path, capsys
     assert found.made_by["relative_error"] == pytest.approx(record["relative_error"])
 
 
+def test_an_amortised_explainer_compares_surrogates_alone(amortized: Path) -> None:
+    with pytest.raises(TypeError, match=r"`compare` has \['marginal'\] besides; compare=\[\] l"):
+        explain(amortized, "data=iris", "estimator=amortized", "instances=3")
+
+
 def test_streamed_amortised_values_come_with_a_receipt(amortized: Path, capsys: Said) -> None:
     words = ["data=iris", "estimator=amortized", "instances=all", "compare=[]", "block=8"]
     summary = explain(amortized, *words)

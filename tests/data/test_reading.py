@@ -261,11 +261,11 @@ def test_missing_cells_are_values_or_their_rows_left_out(read: Read) -> None:
         "a,y",
         *(f"{'' if i % 5 == 0 else i % 3},{'' if i == 7 else i % 2}" for i in range(40)),
     ]
-    with pytest.raises(TableError, match=r"1 of 40 rows lack the target 'y'; .*=drop_unlabelled"):
+    with pytest.raises(TableError, match=r"1 of 40 rows lacks the target 'y'; .*=drop_unlabelled"):
         read(lines)
     table = read(lines, missing="drop_unlabelled")
     assert (len(table.frame), table.frame["a"].isna().sum()) == (39, 8)
-    assert "1 rows lack the target 'y', and are left out." in table.remarks
+    assert "1 row lacks the target 'y', and is left out." in table.remarks
     assert len(read(lines, missing="drop_rows").frame) == 31
     assert read(lines, na_values=["2"], missing="drop_unlabelled").frame["a"].isna().sum() == 18
 
@@ -364,6 +364,10 @@ def test_files_that_hold_no_table(read: Read, content: bytes, problem: str) -> N
 def test_no_such_file(nowhere: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"'mine.csv' .* nor is there one at /.*mine.csv"):
         TableReader(path="mine.csv").read()
+    path = str(nowhere / "mine.csv")
+    with pytest.raises(FileNotFoundError) as raised:
+        TableReader(path=path).read()
+    assert str(raised.value) == f"Expected the file {path!r} but there is none; correct `path`."
 
 
 def test_a_file_that_has_changed_is_read_again(read: Read) -> None:

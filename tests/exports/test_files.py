@@ -16,7 +16,7 @@ import onnxruntime
 import pandas as pd
 import pytest
 import torch
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from torch import Tensor, nn
 
 import manifold_shap as ms
@@ -278,6 +278,30 @@ def test_what_is_no_network_is_refused_and_told_what_is(name: str, tmp_path: Pat
     with pytest.raises(TypeError, match=r"one network but got .* Surrogates .* can be exported"):
         value.export(tmp_path / "v.onnx")
     assert not list(tmp_path.iterdir())
+
+
+def test_each_that_is_refused_is_told_why_and_what_works(tmp_path: Path) -> None:
+    model, x = nn.Linear(4, 2), examples.normal(40, 4)
+    trainer = {"accelerator": "cpu", "limit_train_batches": 3}
+    few: Any = {"max_epochs": 1, "hidden": [8], "trainer": trainer}
+    retrained = ms.retrained_value(LinearRegression(), x, x.sum(1), output="identity")
+    with pytest.raises(TypeError, match=r"from a model of each coalition.*of a single model\.$"):
+        retrained.grouped({"both": ["x0", "x1"]}).export(tmp_path / "v.onnx")
+    with pytest.raises(TypeError, match=r"take draws.*fit_surrogate\(model, x, teacher=value\)`"):
+        REFUSED["ImputedValue"]().export(tmp_path / "v.onnx")
+    with pytest.raises(TypeError, match=r"found row by row.*fit_surrogate\(model, x\)` learns"):
+        REFUSED["grouped by row"]().export(tmp_path / "v.onnx")
+    bare = REFUSED["callable"]()
+    with pytest.raises(TypeError, match=r"may be anything.*\(value\.prediction, x, output="):
+        bare.export(tmp_path / "v.onnx")
+    taught: Any = {"output": bare.space, "teacher": bare, "teacher_pairs": 100}
+    ms.fit_surrogate(bare.prediction, x, **taught, **few).export(tmp_path / "bare.onnx")
+    grouped = ms.fit_surrogate(model, x, **few).grouped({"both": ["x0", "x1"]})
+    with pytest.raises(TypeError, match=r"groups of those that the .*`players=value\.players`"):
+        grouped.export(tmp_path / "v.onnx")
+    instead = ms.fit_surrogate(model, x, players=grouped.players, **few)
+    instead.export(tmp_path / "v.onnx")
+    assert instead.players.names == ("both", "x2", "x3")
 
 
 class Undecided(nn.Module):

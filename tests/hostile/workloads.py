@@ -39,8 +39,8 @@ EXPLAIN = (
 UNCOMPARED = (
     "train_seconds",
     "seconds",
-    "rows_per_second",
     "instances_per_second",
+    "evaluations_per_second",
     "instances_resumed",
     "checkpoint",  # The checksum of a file with its seconds; checked to be that of the file.
     "dirpath",

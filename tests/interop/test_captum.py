@@ -1,5 +1,6 @@
 """The interface of captum's attribution methods, and the values behind it."""
 
+import warnings
 from functools import partial
 from typing import Any
 
@@ -8,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 import manifold_shap as ms
-from tests.examples import Padded, table, uniform
+from tests.examples import Padded, people, people_model, table, uniform
 
 
 def network() -> nn.Module:
@@ -192,5 +193,33 @@ def test_inputs_are_one_tensor() -> None:
     method, x = of_linear()
     with pytest.raises(ValueError, match="Expected one tensor in `inputs` but got 2"):
         method.attribute((x, x), target=0)
-    with pytest.raises(TypeError, match="`inputs` to be a tensor but got list"):
+    with pytest.raises(TypeError, match=r"tensor but got list; `value\.rows\(inputs\)` makes one"):
         method.attribute(x.tolist(), target=0)
+
+
+@pytest.mark.usefixtures("any_type")
+def test_a_frame_is_given_as_rows_of_the_value_function() -> None:
+    frame = people()
+    imputer = ms.table_imputer(ms.GaussianImputer, ms.Codebook.fit(frame), frame)
+    value = ms.imputed_value(people_model, imputer, draws=2)
+    method = ms.CaptumAttribution(value, ms.exact_shapley)
+    with pytest.raises(TypeError, match=r"tensor but got DataFrame; `value\.rows\(inputs\)` makes"):
+        method.attribute(frame[:3], target=0)
+    found = method.attribute(value.rows(frame[:3]), target=0)
+    torch.testing.assert_close(found, ms.exact_shapley(value, frame[:3]).phi[..., 0])
+
+
+@pytest.mark.usefixtures("any_type")
+def test_explainers_and_models_are_refused_at_once() -> None:
+    frame = people().assign(year=2024)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        explainer = ms.Explainer(people_model, frame, candidates=["gaussian"], progress=False)
+    for given in (explainer, network()):
+        with pytest.raises(TypeError, match=r"that of an explainer is `explainer\.value`"):
+            ms.CaptumAttribution(given)
+    value = explainer.value
+    found = ms.CaptumAttribution(value, ms.exact_shapley).attribute(value.rows(frame[:3]), target=0)
+    explanation = ms.exact_shapley(value, frame[:3])
+    assert explanation.players.names[4:] == ("year",)
+    torch.testing.assert_close(found, explanation.phi[:, :4, 0])

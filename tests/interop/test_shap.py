@@ -84,6 +84,15 @@ def test_numbers_stay_an_array_of_numbers(shap: Any) -> None:
     np.testing.assert_array_equal(theirs.data, uniform(4, 3).numpy())
 
 
+@pytest.mark.parametrize("elements", [False, True])
+def test_no_rows_keep_their_players(shap: Any, elements: bool) -> None:
+    theirs = explained()[:0].to_shap(elements=elements)
+    assert theirs.values.shape == (0, 4, 2)
+    assert theirs.data.shape == (0, 4)
+    ragged = ms.exact_shapley(Ragged(), Ragged.some_rows())[:0].to_shap()
+    assert len(ragged.values) == len(ragged.data) == 0
+
+
 def test_an_output_is_chosen_by_its_name(shap: Any) -> None:
     explanation = explained()
     one = explanation.to_shap()[:, :, "1"]

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import manifold_shap as ms
+from manifold_shap.surrogate.distillation import rows_to_teach
 from tests.examples import people, people_model
 
 FEW: dict[str, Any] = {
@@ -73,6 +74,27 @@ def test_the_codebook_of_a_model_or_of_a_teacher_is_shared() -> None:
     # Imputers that know no codebook take codes, too.
     codes = ms.MarginalImputer(imputer.reference, imputer.players)
     assert ms.imputed_value(other, codes).schema is other.codebook
+
+
+def test_groups_of_columns_by_name_are_those_of_the_teacher_too() -> None:
+    imputer = ms.table_imputer(ms.GaussianImputer, ms.Codebook.fit(FRAME), FRAME)
+    teacher = ms.imputed_value(people_model, imputer, draws=2)
+    groups = {"person": ["age", "member"]}
+
+    def taught(teacher: ms.ValueFunction, pairs: int = 200) -> ms.SurrogateValue:
+        few: dict[str, Any] = {**FEW, "max_epochs": 1, "teacher_pairs": pairs}
+        return ms.fit_surrogate(people_model, FRAME, players=groups, teacher=teacher, **few)
+
+    value = taught(teacher)
+    assert set(value.players.names) == {"person", "income", "town"}
+    again = taught(teacher.grouped(groups))
+    assert torch.equal(ms.exact_shapley(value, SOME).phi, ms.exact_shapley(again, SOME).phi)
+    # Rows are drawn by the imputer of a grouped teacher as by that of any other.
+    whole = teacher.drawn_rows(4000, 0)
+    assert torch.equal(rows_to_teach(teacher.grouped(groups), whole[:300], 2000, 0), whole)
+    other = teacher.grouped({"person": ["age", "town"]})
+    with pytest.raises(ValueError, match="give the same `players` to both"):
+        taught(other)
 
 
 def test_a_missing_cell_is_a_value_that_the_column_reveals() -> None:

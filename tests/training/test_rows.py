@@ -84,6 +84,10 @@ def test_columns_of_a_frame_are_grouped_by_name() -> None:
     rows = training_rows(FRAME, FRAME, 0, {"body": ["age", "size"]})
     assert rows.players.names == ("body", "town")
     assert rows.players.index.tolist() == [0, 1, 0]
+    known = training_rows(FRAME, FRAME, 0, {"body": ["age", "size"]}, ms.Codebook.fit(FRAME))
+    assert known.players.same_as(rows.players)
+    with pytest.raises(ValueError, match="columns of the group 'body'"):
+        training_rows(FRAME, FRAME, 0, {"body": ["nose"]}, ms.Codebook.fit(FRAME))
     with pytest.raises(TypeError, match="groups of columns by name are for a frame"):
         training_rows(X, X, 0, {"body": ["x0"]})
 

@@ -249,7 +249,7 @@ INPUTS = [
         "train: a table that is not there",
         train("data=table", "data.path={here}/no.csv", "data.target=y"),
         SystemExit,
-        "FileNotFoundError: Expected the file '...' but there is none; nor is there one at ...: correct `path`.",
+        "FileNotFoundError: Expected the file '...' but there is none; correct `path`.",
     ),
     Input(
         "train: a table at a URL",
@@ -276,21 +276,21 @@ INPUTS = [
         "train: a folder of pictures that is not there",
         train("data=image_folder", "data.path={here}/no"),
         SystemExit,
-        "FileNotFoundError: Expected the folder '...' but there is none; nor is there one at ...: correct `path`.",
+        "FileNotFoundError: Expected the folder '...' but there is none; correct `path`.",
         slow=True,
     ),
     Input(
         "train: texts that are not there",
         train("data=text", "data.path={here}/no.csv"),
         SystemExit,
-        "FileNotFoundError: Expected the file '...' but there is none; nor is there one at ...: correct `path`.",
+        "FileNotFoundError: Expected the file '...' but there is none; correct `path`.",
         slow=True,
     ),
     Input(
         "train: series that are not there",
         train("data=series", "data.path={here}/no.npz"),
         SystemExit,
-        "FileNotFoundError: Expected the file '...' but there is none; nor is there one at ...: correct `path`.",
+        "FileNotFoundError: Expected the file '...' but there is none; correct `path`.",
         slow=True,
     ),
     Input(

@@ -152,13 +152,13 @@ INPUTS = [
         "no such table",
         lambda here: table(here / "no.csv"),
         FileNotFoundError,
-        "Expected the file '...' but there is none; nor is there one at ...: correct `path`.",
+        "Expected the file '...' but there is none; correct `path`.",
     ),
     Input(
         "a table that is a folder",
         lambda here: table(here),
         FileNotFoundError,
-        "Expected the file '...' but there is none; nor is there one at ...: correct `path`.",
+        "Expected the file '...' but there is none; correct `path`.",
     ),
     Input(
         "a table at a URL",
@@ -176,7 +176,7 @@ INPUTS = [
         "a table that is a link to itself",
         lambda here: link(here, "t.csv") or table(here / "t.csv"),
         FileNotFoundError,
-        "Expected the file '...' but there is none; nor is there one at ...: correct `path`.",
+        "Expected the file '...' but there is none; correct `path`.",
     ),
     Input(
         "a table in a home that there is not",
@@ -428,13 +428,13 @@ INPUTS = [
         "no such folder of pictures",
         lambda here: folder(here / "no"),
         FileNotFoundError,
-        "Expected the folder '...' but there is none; nor is there one at ...: correct `path`.",
+        "Expected the folder '...' but there is none; correct `path`.",
     ),
     Input(
         "a folder of pictures that is a file",
         lambda here: (here / "f").touch() or folder(here / "f"),
         FileNotFoundError,
-        "Expected the folder '...' but there is none; nor is there one at ...: correct `path`.",
+        "Expected the folder '...' but there is none; correct `path`.",
     ),
     Input(
         "a folder without classes",

@@ -1,5 +1,7 @@
 """Exported graphs of frames: right for cells that training had none of, in any process."""
 
+import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -132,3 +134,39 @@ def test_a_file_does_not_depend_on_the_rows_that_were_asked_about(
     sides = onnx.load(tmp_path / "after.onnx").graph.input[0].type.tensor_type.shape.dim
     assert [side.dim_param or side.dim_value for side in sides] == ["batch", 9]
     assert onnxruntime.InferenceSession(tmp_path / "after.onnx").get_inputs()[0].name == ENCODED
+
+
+def elements(column: Mapping[str, Any], cell: Any) -> Iterator[float]:
+    """What docs/exports.md says of the elements of a cell."""
+    labels, missing = column["categories"], bool(pd.isna(cell))
+    if column["kind"] in ("continuous", "ordered"):
+        number = labels.index(cell) if column["kind"] == "ordered" else cell
+        if column["date"]:
+            number = (cell - pd.Timestamp("1970-01-01")) / pd.Timedelta("1D")
+        yield 0.0 if missing else (number - column["mean"]) / column["scale"]
+        if column["missing"]:
+            yield float(missing)
+    elif column["kind"] == "binary":
+        yield labels.index(str(cell)) if str(cell) in labels else 0.5
+    else:
+        yield from (float(("(missing)" if missing else str(cell)) == label) for label in labels)
+
+
+@pytest.mark.filterwarnings("ignore:Cells that training had none of")
+def test_a_file_says_how_cells_are_encoded(trained: Trained, tmp_path: Path) -> None:
+    value, _ = trained.loaded
+    value.export(tmp_path / "v.onnx")
+    about = {each.key: each.value for each in onnx.load(tmp_path / "v.onnx").metadata_props}
+    columns = json.loads(about["columns"])
+    kinds = ["continuous", "continuous", "categorical", "binary", "continuous", "ordered"]
+    assert [column["kind"] for column in columns] == kinds
+    assert columns[1]["missing"]
+    assert columns[4]["date"]
+    new = TABLE.iloc[TRAINED:]
+    assert new["income"].isna().any()
+    assert "Lima" not in columns[2]["categories"]
+    own = [
+        [each for column in columns for each in elements(column, row[column["name"]])]
+        for _, row in new.iterrows()
+    ]
+    torch.testing.assert_close(torch.tensor(own), value.schema.encode(value.schema.rows(new)))

@@ -78,7 +78,7 @@ def _session(what: Any, place: Path) -> Any:
 
 
 def _inside(value: ms.SurrogateValue) -> bool:
-    return PredictionGraph(value.model, value.space).inside
+    return PredictionGraph(value).inside
 
 
 def _inputs(value: ms.SurrogateValue, x: torch.Tensor) -> dict[str, torch.Tensor]:

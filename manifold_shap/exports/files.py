@@ -16,7 +16,7 @@ from torch.export import Dim, ExportedProgram
 from manifold_shap._checks import check_whole
 from manifold_shap._messages import check_text
 from manifold_shap._version import __version__
-from manifold_shap.exports.graphs import PREDICTION, Graph, graph_of
+from manifold_shap.exports.graphs import ENCODED, PREDICTION, Graph, graph_of
 from manifold_shap.io.files import write_whole
 
 ONNX, TORCH = ".onnx", ".pt2"
@@ -24,7 +24,7 @@ ONNX, TORCH = ".onnx", ".pt2"
 _FIRST_OPSET = 18
 _PACKAGES = ("onnx", "onnxscript")
 # Axes that may have any length.
-_AXES = {"x": ("batch",), "mask": ("batch", "m"), PREDICTION: ("batch",)}
+_AXES = {"x": ("batch",), ENCODED: ("batch",), "mask": ("batch", "m"), PREDICTION: ("batch",)}
 _AXES |= {"v": ("batch", "m"), "phi": ("batch",)}
 
 

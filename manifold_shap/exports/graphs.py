@@ -13,18 +13,19 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from manifold_shap.amortized import AmortizedExplainer
-from manifold_shap.models import Model
 from manifold_shap.models.network import NetworkPredictor
 from manifold_shap.models.outputs import converted
-from manifold_shap.spaces import OutputSpace
 from manifold_shap.surrogate import SurrogateValue
-from manifold_shap.tables.rows import EncodedRows, encoded
+from manifold_shap.tables.rows import EncodedRows, codebook_of
 from manifold_shap.values.base import ValueFunction
 from manifold_shap.values.grouped import GroupedValue
 from manifold_shap.values.retrained import RetrainedValue
 from manifold_shap.values.selected import SelectedValue
 from manifold_shap.values.wrapped import CallableValue
 
+# What an input is called that takes the place of `x` where rows are codes: these are numbered anew
+# in every process, so that no graph could tell what they stand for.
+ENCODED = "encoded"
 # What a third input is called, where the model is not in the graph.
 PREDICTION = "prediction"
 _INSTEAD = (
@@ -56,42 +57,38 @@ class PredictionGraph(nn.Module):
         inside: whether the model is in the graph.
 
     Args:
-        model: f.
-        space: T.
+        value: v; of a codebook, a model that takes encoded rows is inside.
     """
 
-    def __init__(self, model: Model, space: OutputSpace) -> None:
+    def __init__(self, value: SurrogateValue) -> None:
         super().__init__()
-        codes = model.codebook
+        model, of_frames = value.model, codebook_of(value.schema) is not None
         self.inside = isinstance(model.predictor, NetworkPredictor) and (
-            codes is None or isinstance(codes, EncodedRows)
+            isinstance(model.codebook, EncodedRows) if of_frames else model.codebook is None
         )
         self.predictor = model.predictor if self.inside else None
         self.module = model.predictor.model if self.inside else None
-        self.codebook = codes if self.inside else None
-        self.dtype, self.returns, self.space = model.dtype, model.returns, space
+        self.dtype = None if of_frames else model.dtype
+        self.returns, self.space = model.returns, value.space
 
     def forward(
         self, x: Float[Tensor, "batch *event"], prediction: Tensor | None
     ) -> Float[Tensor, "batch outputs"]:
         raw = prediction
         if self.predictor is not None:
-            rows: Any = x if self.dtype is None else x.round().to(self.dtype)
-            rows = rows if self.codebook is None else self.codebook.frame(rows)
-            raw = self.predictor.ask(rows)
+            raw = self.predictor.ask(x if self.dtype is None else x.round().to(self.dtype))
         assert raw is not None
         raw = raw[:, None] if raw.ndim == 1 else raw
         return self.space(converted(raw, self.returns, self.space.takes)).float()
 
 
 class _ValueGraph(nn.Module):
-    """x, mask -> v(S) of a surrogate, anchors included."""
+    """x, mask -> v(S) of a surrogate, anchors included; x as the network sees it."""
 
     def __init__(self, value: SurrogateValue) -> None:
         super().__init__()
         self.surrogate, self.players = value.surrogate, value.players
-        self.schema = value.schema
-        self.grand = PredictionGraph(value.model, value.space)
+        self.grand = PredictionGraph(value)
         self.register_buffer("expectation", value.expectation.float())
 
     def forward(
@@ -100,20 +97,19 @@ class _ValueGraph(nn.Module):
         mask: Bool[Tensor, "batch m players"],
         prediction: Tensor | None = None,
     ) -> Float[Tensor, "batch m outputs"]:
-        seen = encoded(x, self.schema)
         own = self.players.owned(x)[:, None]
         mask = mask & own
-        values = self.surrogate(seen, mask).float()
+        values = self.surrogate(x, mask).float()
         empty, full = ~mask.any(-1, keepdim=True), (mask | ~own).all(-1, keepdim=True)
-        values = torch.where(empty, self.base(x, seen)[:, None], values)
+        values = torch.where(empty, self.base(x)[:, None], values)
         return torch.where(full, self.grand(x, prediction)[:, None], values)
 
-    def base(self, x: Tensor, seen: Tensor) -> Float[Tensor, "batch outputs"]:
+    def base(self, x: Tensor) -> Float[Tensor, "batch outputs"]:
         """v(empty coalition), as `SurrogateValue.base`."""
         if self.players.padding is None:
             return self.get_buffer("expectation").expand(x.shape[0], -1)
         none = torch.zeros_like(self.players.owned(x))[:, None]
-        return self.surrogate(seen, none)[:, 0].float()
+        return self.surrogate(x, none)[:, 0].float()
 
 
 class _SelectedGraph(nn.Module):
@@ -138,11 +134,24 @@ class _AmortizedGraph(nn.Module):
     def forward(
         self, x: Float[Tensor, "batch *event"], prediction: Tensor | None = None
     ) -> Float[Tensor, "batch players outputs"]:
-        seen = encoded(x, self.values.schema)
-        change = self.values.grand(x, prediction) - self.values.base(x, seen)
+        change = self.values.grand(x, prediction) - self.values.base(x)
         chosen = self.network.chosen
         change = change if chosen is None else change[:, chosen]
-        return self.network(self.values.surrogate, seen, change)
+        return self.network(self.values.surrogate, x, change)
+
+
+class _FrameGraph(nn.Module):
+    """Another graph, of the rows of a frame: its `x` is called what these are."""
+
+    def __init__(self, whole: nn.Module) -> None:
+        super().__init__()
+        self.whole = whole
+
+    def forward(
+        self, encoded: Tensor, mask: Tensor | None = None, prediction: Tensor | None = None
+    ) -> Tensor:
+        given = (encoded,) if mask is None else (encoded, mask)
+        return self.whole(*given, prediction)
 
 
 def graph_of(what: Any) -> Graph:
@@ -195,24 +204,30 @@ def _told(value: Any) -> str:
 
 
 def _graph(value: SurrogateValue, module: nn.Module, output: str, outputs: Any) -> Graph:
+    codebook = codebook_of(value.schema)
+    module = module if codebook is None else _FrameGraph(module)
     # A copy: the value function stays where it is, and trainable where it was.
     module = copy.deepcopy(module).cpu().eval().requires_grad_(False)
     for each in (*module.parameters(), *module.buffers()):
         each.data = each.data.clone(memory_format=torch.contiguous_format)
-    prediction = PredictionGraph(value.model, value.space)
     # Two of each: of one row an exporter would take the axis to be of this length always.
-    x = torch.zeros(2, *value.players.event)
+    event = value.players.event if codebook is None else (codebook.schema.width,)
+    x = torch.zeros(2, *event)
     if value.schema is None and value.players.padding is not None:
         x += 1  # No padding.
-    inputs = {"x": x}
+    inputs = {"x" if codebook is None else ENCODED: x}
     if output == "v":
         inputs["mask"] = torch.ones(2, 3, len(value.players), dtype=torch.bool)
-    if not prediction.inside:
+    inside = PredictionGraph(value).inside
+    if not inside:
         inputs[PREDICTION] = torch.full((2, len(value.model.classes)), 1 / len(value.model.classes))
     about = {
         "players": json.dumps(value.players.names, ensure_ascii=False),
         "outputs": json.dumps(list(outputs), ensure_ascii=False),
         "output_space": value.space.name,
-        "model": "inside" if prediction.inside else f"input: {value.model.returns}",
+        "model": "inside" if inside else f"input: {value.model.returns}",
     }
+    schema = value.schema if codebook is None else codebook.schema
+    if schema is not None:
+        about["columns"] = json.dumps(schema.to_dict()["columns"], ensure_ascii=False)
     return Graph(module, inputs, output, about)

@@ -17,8 +17,9 @@ class Exportable:
         of any other model are an input besides, `prediction` `[batch, classes]`: what the model
         returns for `x`, such as probabilities, of which the graph makes T.
 
-        Rows are floats as this value function takes them: of a frame the codes that
-        `value.schema.rows(frame)` makes. A graph checks neither rows nor masks.
+        Rows are floats as this value function takes them. Of a frame the input is `encoded`
+        `[batch, elements]` in place of `x`: `value.schema.encode(value.schema.rows(frame))`, by
+        which cells that training had none of are right, too. A graph checks neither rows nor masks.
 
         Args:
             path: the file. Its suffix says what it becomes: `.onnx`, of standard operators alone,

@@ -20,8 +20,8 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from torch import Tensor, nn
 
 import manifold_shap as ms
-from manifold_shap.exports.graphs import PREDICTION, PredictionGraph
-from manifold_shap.tables.rows import EncodedRows
+from manifold_shap.exports.graphs import ENCODED, PREDICTION, PredictionGraph
+from manifold_shap.tables.rows import EncodedRows, codebook_of
 from tests import examples
 from tests.amortized import test_networks as networks
 
@@ -67,10 +67,17 @@ def torch_run(path: Path) -> Run:
 
 def prediction(value: ms.SurrogateValue, x: Tensor) -> dict[str, Tensor]:
     """The third input, where the model is not in the graph: what the model returns."""
-    if PredictionGraph(value.model, value.space).inside:
+    if PredictionGraph(value).inside:
         return {}
     raw = value.model.predictor(value.model._rows(x)).float()
     return {PREDICTION: raw[:, None] if raw.ndim == 1 else raw}
+
+
+def given(value: ms.SurrogateValue, x: Tensor) -> dict[str, Tensor]:
+    """The inputs of a graph for these rows, but for the mask."""
+    codebook = codebook_of(value.schema)
+    rows = {"x": x} if codebook is None else {ENCODED: codebook.encode(x)}
+    return {**rows, **prediction(value, x)}
 
 
 def batches(x: Tensor, players: int) -> Iterator[tuple[Tensor, Tensor]]:
@@ -85,7 +92,7 @@ def batches(x: Tensor, players: int) -> Iterator[tuple[Tensor, Tensor]]:
 
 def check(value: Any, x: Tensor, run: Run, whole: ms.ValueFunction) -> None:
     for rows, mask in batches(x, len(value.players)):
-        found = run({"x": rows, "mask": mask, **prediction(value, rows)})
+        found = run({**given(value, rows), "mask": mask})
         torch.testing.assert_close(found, whole(rows, mask).float(), rtol=1e-5, atol=1e-5)
 
 
@@ -123,7 +130,7 @@ def test_amortized_values_are_the_same_in_any_batch(kind: str, suffix: str, tmp_
     run = onnx_run(path) if suffix == ".onnx" else torch_run(path)
     for count in (1, 2, 5, 33):
         some = x[torch.arange(count) % len(x)]
-        phi = run({"x": some, **prediction(value, some)})
+        phi = run(given(value, some))
         torch.testing.assert_close(phi, explainer(some).float(), rtol=1e-5, atol=1e-5)
         change = (value.prediction(some) - value.base(some)).float()
         torch.testing.assert_close(phi.sum(1), change, rtol=1e-4, atol=1e-5)
@@ -161,7 +168,8 @@ def test_a_model_of_another_library_is_an_input_and_its_zeros_are_replaced(
     run = onnx_run(tmp_path / "v.onnx")
     mask = torch.rand(9, 5, 2, generator=torch.Generator().manual_seed(0)) < 0.5
     mask[:, 0] = True
-    found = run({"x": x, "mask": mask, PREDICTION: returned})
+    encoded = value.schema.encode(x)
+    found = run({ENCODED: encoded, "mask": mask, PREDICTION: returned})
     torch.testing.assert_close(found, value(x, mask).float(), rtol=1e-5, atol=1e-5)
 
 
@@ -177,7 +185,7 @@ def test_numbers_of_a_regression_and_whole_numbers_go_to_the_model_as_they_are(
     check(value, x.float(), onnx_run(tmp_path / "v.onnx"), value)
 
 
-def test_a_network_of_encoded_rows_is_inside_with_its_codebook(tmp_path: Path) -> None:
+def test_a_network_of_encoded_rows_is_inside(tmp_path: Path) -> None:
     frame = pd.DataFrame({"size": [float(k % 9) for k in range(60)], "town": ["a", "b", "c"] * 20})
     codebook = ms.Codebook.fit(frame)
     module = nn.Sequential(nn.Linear(4, 3), nn.Softmax(-1))
@@ -185,8 +193,9 @@ def test_a_network_of_encoded_rows_is_inside_with_its_codebook(tmp_path: Path) -
     few: Any = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 3}}
     value = ms.fit_surrogate(model, frame, hidden=[8], **few)
     value.export(tmp_path / "v.onnx")
-    assert [each.name for each in onnx.load(tmp_path / "v.onnx").graph.input] == ["x", "mask"]
-    check(value, value.rows(frame), onnx_run(tmp_path / "v.onnx"), value)
+    assert [each.name for each in onnx.load(tmp_path / "v.onnx").graph.input] == [ENCODED, "mask"]
+    new = frame.assign(size=frame["size"] + 0.5)
+    check(value, value.rows(new), onnx_run(tmp_path / "v.onnx"), value)
 
 
 def test_some_outputs_of_a_surrogate_and_of_an_explainer(tmp_path: Path) -> None:

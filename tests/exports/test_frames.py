@@ -1,0 +1,172 @@
+"""Exported graphs of frames: right for cells that training had none of, in any process."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnx
+import onnxruntime
+import pandas as pd
+import pytest
+import torch
+from torch import Tensor
+
+import manifold_shap as ms
+from manifold_shap.exports.graphs import ENCODED, PREDICTION
+from tests.exports.test_files import Run, onnx_run, torch_run
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:onnx")
+TRAINED = 80
+FEW: Any = {"max_epochs": 2, "trainer": {"accelerator": "cpu", "limit_train_batches": 5}}
+
+
+def _table() -> pd.DataFrame:
+    generator = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "size": generator.normal(50, 20, 120),
+            "income": generator.normal(1e6, 1e5, 120),
+            "town": generator.choice(["Oslo", "Rome", "Bern"], 120),
+            "fast": generator.choice([True, False], 120),
+            "opened": pd.Timestamp("2020-01-01")
+            + pd.to_timedelta(generator.integers(0, 10**8, 120), "s"),
+            "grade": pd.Categorical(generator.choice(["c", "b", "a"], 120), list("cba"), True),
+        }
+    )
+    frame.loc[generator.choice(120, 30, replace=False), "income"] = np.nan
+    frame.loc[TRAINED + 3, "town"] = "Lima"  # No town of training.
+    return frame
+
+
+TABLE = _table()
+
+
+def model(frame: pd.DataFrame) -> np.ndarray:
+    """A regression that any cell changes."""
+    days = (frame["opened"] - pd.Timestamp("2020-01-01")).dt.total_seconds() / 1e8
+    parts = frame["size"] / 50 + frame["income"].fillna(0) / 1e6 + (frame["town"] == "Rome")
+    return np.asarray(parts + days * frame["fast"] + frame["grade"].cat.codes, dtype=float)
+
+
+class Trained(NamedTuple):
+    """What is exported, after it has numbered other rows, and a copy loaded from its files."""
+
+    exported: tuple[ms.SurrogateValue, ms.AmortizedExplainer]
+    loaded: tuple[ms.SurrogateValue, ms.AmortizedExplainer]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
+    folder = tmp_path_factory.mktemp("trained")
+    train = TABLE.iloc[:TRAINED]
+    value = ms.fit_surrogate(model, train, output="identity", hidden=[16], **FEW)
+    explainer = ms.fit_amortized(value, train, hidden=[16], **FEW)
+    value.save(folder / "v.ckpt")
+    explainer.save(folder / "phi.ckpt")
+    value.rows(TABLE.iloc[110:])
+    again = ms.load_surrogate(folder / "v.ckpt", model)
+    return Trained((value, explainer), (again, ms.load_amortized(folder / "phi.ckpt", again)))
+
+
+@pytest.fixture(scope="module", params=[".onnx", ".pt2"])
+def runs(
+    request: pytest.FixtureRequest, trained: Trained, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Run, Run]:
+    """The graphs of v and of phi."""
+    folder, made = tmp_path_factory.mktemp("graphs"), []
+    for what, name in zip(trained.exported, ("v", "phi"), strict=True):
+        path = folder / f"{name}{request.param}"
+        what.export(path)
+        made.append(onnx_run(path) if request.param == ".onnx" else torch_run(path))
+    return made[0], made[1]
+
+
+def inputs(value: ms.SurrogateValue, rows: pd.DataFrame) -> dict[str, Tensor]:
+    predicted = torch.tensor(model(rows)).float()[:, None]
+    return {ENCODED: value.schema.encode(value.schema.rows(rows)), PREDICTION: predicted}
+
+
+# Cells of training are the same, each row alone, and all rows in another order.
+ROWS = {
+    "seen": TABLE.iloc[:20],
+    "new": TABLE.iloc[TRAINED:110],
+    "reversed": TABLE.iloc[TRAINED:110][::-1],
+    "one": TABLE.iloc[99:100],
+}
+
+
+@pytest.mark.parametrize("kind", ROWS)
+@pytest.mark.filterwarnings("ignore:Cells that training had none of")
+def test_graphs_give_the_same_of_cells_that_are_new_whoever_encodes_them(
+    kind: str, runs: tuple[Run, Run], trained: Trained
+) -> None:
+    rows, (v, phi) = ROWS[kind], runs
+    mask = torch.rand(len(rows), 30, 6, generator=torch.Generator().manual_seed(0)) < 0.6
+    mask[:, 0], mask[:, 1] = True, False
+    for value, explainer in (trained.loaded, trained.exported):
+        given = inputs(value, rows)
+        close: Any = {"rtol": 1e-5, "atol": 1e-5}
+        expected = value(value.rows(rows), mask).float()
+        torch.testing.assert_close(v({**given, "mask": mask}), expected, **close)
+        assert expected[:, 2:].std() > 0.01
+        torch.testing.assert_close(phi(given), explainer(value.rows(rows)).float(), **close)
+
+
+def test_codes_are_no_input(runs: tuple[Run, Run], trained: Trained) -> None:
+    value, _ = trained.exported
+    given = inputs(value, ROWS["seen"])
+    runs[1](given)
+    given["x"] = given.pop(ENCODED)
+    with pytest.raises(ValueError, match=ENCODED):
+        runs[1](given)
+
+
+def test_a_file_does_not_depend_on_the_rows_that_were_asked_about(
+    trained: Trained, tmp_path: Path
+) -> None:
+    value, _ = trained.loaded
+    value.export(tmp_path / "before.onnx")
+    value.rows(TABLE.iloc[TRAINED:].assign(size=lambda frame: frame["size"] + 0.1, town="Rome"))
+    value.export(tmp_path / "after.onnx")
+    assert (tmp_path / "before.onnx").read_bytes() == (tmp_path / "after.onnx").read_bytes()
+    sides = onnx.load(tmp_path / "after.onnx").graph.input[0].type.tensor_type.shape.dim
+    assert [side.dim_param or side.dim_value for side in sides] == ["batch", 9]
+    assert onnxruntime.InferenceSession(tmp_path / "after.onnx").get_inputs()[0].name == ENCODED
+
+
+def elements(column: Mapping[str, Any], cell: Any) -> Iterator[float]:
+    """What docs/exports.md says of the elements of a cell."""
+    labels, missing = column["categories"], bool(pd.isna(cell))
+    if column["kind"] in ("continuous", "ordered"):
+        number = labels.index(cell) if column["kind"] == "ordered" else cell
+        if column["date"]:
+            number = (cell - pd.Timestamp("1970-01-01")) / pd.Timedelta("1D")
+        yield 0.0 if missing else (number - column["mean"]) / column["scale"]
+        if column["missing"]:
+            yield float(missing)
+    elif column["kind"] == "binary":
+        yield labels.index(str(cell)) if str(cell) in labels else 0.5
+    else:
+        yield from (float(("(missing)" if missing else str(cell)) == label) for label in labels)
+
+
+@pytest.mark.filterwarnings("ignore:Cells that training had none of")
+def test_a_file_says_how_cells_are_encoded(trained: Trained, tmp_path: Path) -> None:
+    value, _ = trained.loaded
+    value.export(tmp_path / "v.onnx")
+    about = {each.key: each.value for each in onnx.load(tmp_path / "v.onnx").metadata_props}
+    columns = json.loads(about["columns"])
+    kinds = ["continuous", "continuous", "categorical", "binary", "continuous", "ordered"]
+    assert [column["kind"] for column in columns] == kinds
+    assert columns[1]["missing"]
+    assert columns[4]["date"]
+    new = TABLE.iloc[TRAINED:]
+    assert new["income"].isna().any()
+    assert "Lima" not in columns[2]["categories"]
+    own = [
+        [each for column in columns for each in elements(column, row[column["name"]])]
+        for _, row in new.iterrows()
+    ]
+    torch.testing.assert_close(torch.tensor(own), value.schema.encode(value.schema.rows(new)))

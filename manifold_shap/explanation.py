@@ -132,8 +132,10 @@ class Explanation(OnSimplex, Displayed):
     def efficiency_gap(self) -> float:
         """Largest |Σ phi - (prediction - base)|, relative to the largest |prediction - base|.
 
-        The sum is over the players that a row has.
+        The sum is over the players that a row has. It is 0 where there are no rows.
         """
+        if len(self.phi) == 0:
+            return 0.0
         change = (self.prediction - self.base).double()
         total = self.phi.double().where(self.present[..., None], 0.0).sum(1)
         gap = (total - change).abs().max()

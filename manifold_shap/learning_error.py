@@ -105,7 +105,7 @@ def half_width(
 
     level = check_number("level", level, above=0, below=1)
     error, learned = explanation.standard_error, explanation.model_error
-    if bool(error[explanation.present].isnan().all()):
+    if len(error) and bool(error[explanation.present].isnan().all()):
         raise ValueError(
             "Expected an explanation with standard errors but those of this one are all unknown "
             "(NaN), as of a single pair of orders, or of one draw for each coalition; give more "

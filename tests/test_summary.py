@@ -102,6 +102,8 @@ def test_no_rows_of_a_table_or_of_ragged_rows_are_printed(tmp_path: Path) -> Non
         features = none.features()
         assert features is not None
         assert features.shape == (0, len(none.players))
+        assert none.efficiency_gap == 0.0
+        assert none.interval()[1].shape == none.phi.shape
 
 
 def test_errors_that_are_not_known_are_said() -> None:

@@ -83,7 +83,7 @@ def test_a_pipeline_is_explained_on_its_own_frame_without_a_training(tmp_path: P
     features = found.features()
     assert features is not None
     assert set(features) == {"town", "age", "income", "since"}
-    model = skops.io.load("bought.skops", trusted=["numpy.dtype"])
+    model = skops.io.load("bought.skops", trusted=skops.io.get_untrusted_types(file="bought.skops"))
     frame = table()
     rows = frame.merge(features[["income"]], on="income")
     expected = model.predict_proba(rows.drop(columns=["bought", "paid"]))

@@ -61,8 +61,8 @@ FAULTS = (
     Fault(
         "padding in a coalition",
         "coalitions.py",
-        "later = (arrival > newcomer) & arrival.isfinite()",
-        "later = arrival > newcomer",
+        "present_players(self.players, counts, device), torch.nan)",
+        "present_players(self.players, counts, device), torch.inf)",
         ("tests/test_laws.py",),
     ),
     Fault(

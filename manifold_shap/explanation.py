@@ -216,12 +216,8 @@ class Explanation(OnSimplex, Displayed):
         no table and a player owns several elements, as a superpixel does. Of no rows there is no
         line.
         """
-        import pandas as pd
-
         from manifold_shap.tables.features import player_values
 
-        if len(self.phi) == 0:
-            return pd.DataFrame(columns=list(self.players.names))
         frame = player_values(self.x, self.players, self.schema, self.owners)
         return None if frame is None else frame.set_axis(list(self.instances))
 

@@ -33,7 +33,7 @@ def player_values(
 
     A player of several columns has them all as text, as in "street = Elm, number = 7"; one that a
     row lacks has NaN. None where a player owns several elements of rows that are no table, as a
-    superpixel does.
+    superpixel does. Of no rows there is no line.
 
         >>> player_values(torch.tensor([[1.0, 2.0]]), Players(["a", "b"], [1, 0]))
              a    b
@@ -46,6 +46,8 @@ def player_values(
         owners: the player that owns each element of each row, where rows have players of their
             own; -1 for padding.
     """
+    if len(x) == 0:
+        return pd.DataFrame(columns=list(players.names))
     own = (players.index.expand_as(x) if owners is None else owners).flatten(1)
     if schema is None and torch.equal((own >= 0).sum(1), own.amax(1) + 1):
         return _of_elements(x.flatten(1), own, list(players.names))

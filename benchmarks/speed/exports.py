@@ -1,4 +1,4 @@
-"""Exported graphs in onnxruntime against this package in torch, one thread each.
+"""Exported graphs in onnxruntime against this package in torch.
 
 A surrogate and an amortised explainer are briefly trained, written as ONNX and asked about the same
 test rows on both sides: for Shapley values in batches of several sizes, v(N) of the model included,

@@ -52,6 +52,17 @@ def scaled(by: float) -> Callable[[Any], Any]:
     return lambda figures: (by * np.array(figures)).tolist()
 
 
+def exchanged(one: int, other: int) -> Callable[[Any], Any]:
+    """Two figures of a list in each other's place."""
+
+    def change(figures: list[float]) -> list[float]:
+        places = list(range(len(figures)))
+        places[one], places[other] = other, one
+        return [figures[k] for k in places]
+
+    return change
+
+
 def mse(name: str, method: str, *figures: float) -> Change:
     some = [{"mse": mse, "debiased": mse, "error_over_rows": 0.001} for mse in figures]
     return put(name, "scores", method, to=some)
@@ -149,6 +160,7 @@ FAR, REST = "distance from retraining", f"{TRACK}, without the drug of the large
 WORSE = [mse("drug", VAE, 0.057, 0.058), mse("abalone", VAE, 0.025, 0.026)]
 WORSE += [mse("mnist", VAE, 0.015, 0.016)]
 TREE, ABALONE = ("decision tree", "off manifold", "phi"), ("abalone", "off manifold", "phi")
+WOMAN, DAY = ("forests", two_forests.CANCER), ("forests", two_forests.BIKES)
 SEASON = np.array([1, 1.5, 1, 1, 1, 1])
 TURNED = put("told", "exact", to=lambda told: [
     dict(zip(one, reversed(one.values()), strict=True)) for one in told
@@ -201,10 +213,15 @@ CASES: list[tuple[str, list[int], Sequence[Change]]] = [
     ("one_against_rest", [0], [put("lowest", one_against_rest.APART, to=[0.1, 0.0])]),
     ("one_against_rest", [1], [put("lowest", one_against_rest.TOGETHER, to=[0.1, -0.1])]),
     ("one_against_rest", [2], [put("phi", one_against_rest.APART, 2, 2, to=0.01)]),
-    ("two_forests", [0], [put("forests", two_forests.BIKES, "prediction", to=0.0)]),
-    ("two_forests", [1], [lambda found: found["forests"][two_forests.BIKES].update(
+    ("two_forests", [0, 5], [put(*WOMAN, "prediction", to=0.57), put(*WOMAN, "base", to=0.03)]),
+    ("two_forests", [1], [put(*WOMAN, "phi", to=exchanged(10, 12))]),
+    ("two_forests", [2, 5], [put(*DAY, "prediction", to=0.0)]),
+    ("two_forests", [3], [put(*DAY, "phi", to=exchanged(0, 6))]),
+    ("two_forests", [3, 4], [put(*DAY, "phi", to=exchanged(7, 8))]),
+    ("two_forests", [5], [put(*WOMAN, "phi", to=scaled(1.01))]),
+    ("two_forests", [6], [lambda found: found["forests"][two_forests.BIKES].update(
         without=found["forests"][two_forests.BIKES]["phi"])]),
-    ("two_forests", [2], [put("gap", to=0.01)]),
+    ("two_forests", [7], [put("gap", to=0.01)]),
     ("negative", [0], [put(*TREE, 1, to=0.02)]),
     ("negative", [0], [put(*TREE, 1, to=-0.001)]),  # Two standard errors.
     ("negative", [1], [put("decision tree", "on manifold", "phi", 1, to=-0.04)]),

@@ -110,8 +110,8 @@ def test_partial_sums_of_one_class_at_a_time(run: Run) -> None:
 
 @pytest.mark.skipif(not DRUG.exists(), reason="needs MANIFOLD_SHAP_DATA")
 def test_two_forests_in_small(run: Run) -> None:
-    found = run("papers/two_forests", trees=3, permutations=4)
+    found = run("papers/two_forests", trees=40, permutations=4)
     bikes = found["forests"]["bicycles"]
     assert sum(bikes["phi"]) == pytest.approx(bikes["prediction"] - bikes["base"], rel=1e-4)
-    assert len(bikes["without"]) == len(bikes["features"]) == 10
+    assert len(bikes["without"]) == len(bikes["features"]) == 11
     assert found["gap"] < 1e-4

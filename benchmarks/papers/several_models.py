@@ -13,7 +13,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from benchmarks.plots import LEGEND, grouped_bars, label_axes
+from benchmarks.plots import LEGEND, grouped_bars
 from benchmarks.report import Claim, Found, Table, number, records, spread
 from benchmarks.support import patients
 from benchmarks.support.associations import associations, network
@@ -49,7 +49,7 @@ def run(
         phi = {way: one.phi.double() for way, one in split.ways().items()}
         told.append({"accuracy": split.accuracy} | patients.described(split.x, phi))
         if k == seed:
-            first = {"x": split.x, "phi": phi[CONDITIONAL]}
+            first = {"x": split.x, "phi": phi}
     return {"associations": associations(columns, CATEGORICAL), "splits": told, "first": first}
 
 
@@ -138,11 +138,14 @@ def tables(found: Found) -> list[Table]:
 
 
 def figures(found: Found) -> dict[str, Figure]:
-    """Sina plots of the models; the network of associations beside how far models are apart."""
+    """Sina plots of the models, and of logistic regression by the ways; how all are associated."""
+    first = {way: torch.tensor(phi) for way, phi in found["first"]["phi"].items()}
+    models = dict(zip(MODELS, first[CONDITIONAL].unbind(-1), strict=True))
+    ways = {way: first[way][..., MODELS.index(LOGISTIC)] for way in patients.OF_THESIS}
+    x = torch.tensor(found["first"]["x"])
     figure = canvas.laid_out(4.0, 8.5)
     left, right = figure.subplots(1, 2, width_ratios=(1.6, 1))
     network(left, COLUMNS, found["associations"], CATEGORICAL)
-    label_axes(left, "Associations: red positive, blue negative, grey without sign")
     apart = {
         way: {
             pair: of_splits(found, "between models", way, pair).mean().item()
@@ -153,4 +156,8 @@ def figures(found: Found) -> dict[str, Figure]:
     grouped_bars(right, apart, "How far two models are apart", "share of Σ|φ| at other features")
     legend = right.get_legend_handles_labels()
     figure.legend(*legend, loc="outside lower right", ncols=2, **LEGEND)
-    return {"": patients.swarms(found["first"]), "associations": figure}
+    return {
+        "": patients.swarms(x, models, "four models, conditional values"),
+        "ways": patients.swarms(x, ways, "logistic regression in four ways"),
+        "associations": figure,
+    }

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 from scipy import stats
 
 from manifold_shap.plots import style
@@ -91,3 +92,9 @@ def network(
     axes.set_aspect("equal")
     axes.set(xlim=(-1.85, 1.85), ylim=(-1.25, 1.25))
     axes.axis("off")
+    title = f"Associations from {DRAWN:g} on, in numbers from {WRITTEN:g} on"
+    axes.set_title(title, loc="left", **style.FONT)
+    meaning = {"positive": style.RAISES, "negative": style.LOWERS, "without sign": style.NEUTRAL}
+    lines = [Line2D([], [], color=each, linewidth=4, label=name) for name, each in meaning.items()]
+    axes.legend(handles=lines, loc="upper center", bbox_to_anchor=(0.5, 0.02), ncols=3,
+                frameon=False, fontsize=style.TEXT, labelcolor=style.INK)  # fmt: skip

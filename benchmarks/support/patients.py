@@ -164,17 +164,21 @@ def means(figures: Sequence[Tensor], form: str = ".2g") -> str:
     return ", ".join(f"{one.mean():{form}}" for one in figures)
 
 
-def swarms(first: Mapping[str, Any]) -> Figure:
-    """Sina plots of the models, as in Fig. 5.11 of the thesis, of values and rows of one split."""
-    x, every = (torch.tensor(first[key]) for key in ("x", "phi"))
+def swarms(x: Tensor, values: Mapping[str, Tensor], what: str) -> Figure:
+    """Sina plots side by side, as in Fig. 5.11 of the thesis, of rows of one split.
+
+    Args:
+        x: rows `[rows, features]`.
+        values: Shapley values `[rows, features]` by title.
+        what: what is drawn.
+    """
     base, space = torch.zeros(len(x), 1), ms.as_space("identity")
     shown = {
         name: ms.Explanation(phi, 0 * phi, base, phi.sum(1), x, PLAYERS, (OUTCOME,), space)
-        for name, phi in zip(MODELS, every[..., None, :].unbind(-1), strict=True)
+        for name, phi in ((name, each[..., None]) for name, each in values.items())
     }
     drawn: Any = ms.plots.beeswarm(shown).figure
-    canvas.write_above(
-        drawn, [f"What each feature adds to the risk of {OUTCOME}, {len(x)} patients"]
-    )
+    title = f"What each feature adds to the risk of {OUTCOME}: {what}, {len(x)} patients"
+    canvas.write_above(drawn, [title])
     drawn.supxlabel("Shapley value (probability)", **WORDS)
     return drawn

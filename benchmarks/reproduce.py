@@ -20,7 +20,7 @@ from benchmarks import report
 
 PAPERS = {
     "Frye et al. (2021)": (
-        "table1", "fewer_evaluations", "suppressed", "retraining", "splices", "one_outlier",
+        "table1", "grid", "fewer_evaluations", "suppressed", "retraining", "splices", "one_outlier",
         "outliers", "negative", "pixels",
     ),
     "Carballo's thesis, and Heskes et al. (2020)": (

@@ -1,0 +1,142 @@
+"""The grid of hyperparameters, as a sweep of the command (Frye et al. 2021, App. B, Table 2).
+
+`python train.py -m experiment=paper_grid data=drug` trains a surrogate at each point of the paper's
+grid, and `paper_vae_grid` a VAE. The point with the smallest error on validation rows is chosen, as
+in the paper; here a training ends where this error has stopped falling.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from benchmarks.plots import ranked
+from benchmarks.report import Claim, Found, Table, number, records
+
+ROOT = Path(__file__).parents[2]
+TITLE = "The grid of hyperparameters, as a sweep"
+SOURCE = "Frye et al. (2021), App. B.1, Eqs. (21) and (22), Table 2"
+ERRORS = "standard errors over test rows"
+QUICK = {"epochs": 1, "vae_epochs": 1, "hidden": [128], "latent": [2, 4], "beta": [0.5]}
+SURROGATE, VAE = "surrogate", "VAE"
+NAMES = {"hidden": "hidden", "learning_rate": "rate", "latent": "latent", "components": "modes",
+         "beta": "β"}  # fmt: skip
+OF = {SURROGATE: ("hidden", "learning_rate"), VAE: tuple(NAMES)}
+# What Table 2 has for these data.
+CHOSEN = {
+    SURROGATE: {"hidden": 512, "learning_rate": 1e-3},
+    VAE: {"hidden": 128, "learning_rate": 1e-3, "latent": 4, "components": 1, "beta": 0.5},
+}
+SHOWN = 12
+
+
+def run(
+    epochs: int = 100,  # of a surrogate at most, of 100 batches each
+    patience: int = 10,  # epochs without a smaller error on validation rows
+    vae_epochs: int = 30,
+    vae_patience: int = 5,
+    hidden: Sequence[int] = (128, 256, 512),  # of the surrogates
+    latent: Sequence[int] = (2, 4, 8, 16),
+    beta: Sequence[float] = (0.05, 0.1, 0.5, 1.0),
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Each point of both grids; of the VAE's those with the widths and the rate of Table 2."""
+    best = CHOSEN[VAE]
+    width = f"[{best['hidden']},{best['hidden']}]"
+    of_vae = {
+        "hidden": width, "learning_rate": best["learning_rate"], "max_epochs": vae_epochs,
+        "patience": vae_patience, "latent": listed(latent), "beta": listed(beta),
+    }  # fmt: skip
+    of_surrogate = {
+        "hidden": ",".join(f"[{one},{one}]" for one in hidden),
+        "max_epochs": epochs,
+        "patience": patience,
+    }
+    return {
+        SURROGATE: sweep("paper_grid", of_surrogate, seed),
+        VAE: sweep("paper_vae_grid", of_vae, seed),
+    }
+
+
+def listed(some: Sequence[float]) -> str:
+    return ",".join(map(str, some))
+
+
+def sweep(experiment: str, settings: Mapping[str, Any], seed: int) -> list[dict[str, Any]]:
+    """What every job of a sweep has measured, and with which settings."""
+    with TemporaryDirectory() as place:
+        words = [f"value_function.{name}={value}" for name, value in settings.items()]
+        command = [sys.executable, "train.py", "-m", f"experiment={experiment}", "data=drug"]
+        command += [f"seed={seed}", f"runs_dir={place}", *words]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise RuntimeError(f"{' '.join(command)}:\n{done.stderr[-2000:]}")
+        return [
+            job(path.parent) for path in sorted(Path(place).glob("drug/*-sweep/*/metrics.json"))
+        ]
+
+
+def job(folder: Path) -> dict[str, Any]:
+    settings = json.loads((folder / "config.json").read_text())["value_function"]
+    metrics = json.loads((folder / "metrics.json").read_text())
+    point = {name: settings[name] for name in NAMES if name in settings}
+    measured = ("mse_validation", "mse_debiased", "mse_standard_error", "epochs", "train_seconds")
+    return {**point, "hidden": settings["hidden"][0], **{name: metrics[name] for name in measured}}
+
+
+def claims(found: Found) -> list[Claim]:
+    made = []
+    for name, points in found.items():
+        best, paper = min(points, key=validated), CHOSEN[name]
+        of_paper = [point for point in points if same(point, paper)]
+        behind = validated(of_paper[0]) / validated(best) - 1 if of_paper else float("nan")
+        made.append(
+            Claim(f"the point with the smallest error on validation rows, {name}",
+                  f"{called(name, paper)}, Table 2", called(name, best), same(best, paper),
+                  f"the paper's point has an error {behind:.1%} larger"),
+        )  # fmt: skip
+    return made
+
+
+def validated(point: Mapping[str, Any]) -> float:
+    return float(point["mse_validation"])
+
+
+def same(point: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return all(point[name] == value for name, value in other.items())
+
+
+def called(name: str, point: Mapping[str, Any]) -> str:
+    return ", ".join(f"{NAMES[key]} {point[key]:g}" for key in OF[name])
+
+
+def tables(found: Found) -> list[Table]:
+    return [
+        records(name, {
+            called(name, point): {
+                "error on validation rows": validated(point),
+                "on test rows": (point["mse_debiased"], point["mse_standard_error"]),
+                "epochs": point["epochs"], "seconds": number(point["train_seconds"]),
+            }
+            for point in sorted(points, key=validated)
+        })
+        for name, points in found.items()
+    ]  # fmt: skip
+
+
+def figures(found: Found) -> dict[str, Figure]:
+    """The best points of both, the paper's set off by its colour."""
+    panels = {}
+    for name, points in found.items():
+        best = sorted(points, key=validated)[:SHOWN]
+        title = f"{name}, {len(best)} best of {len(points)} points"
+        panels[title] = {
+            ("paper: " if same(point, CHOSEN[name]) else "") + called(name, point): validated(point)
+            for point in best
+        }
+    return {"": ranked(panels, "mean squared error, validation rows", "paper")}

@@ -45,7 +45,10 @@ INDEX = """# Reproduction of the papers' results
 
 Each line is a claim of a paper, with the paper's figure, ours, and whether the claim holds for \
 ours, or why not. Where a paper states no bound, the bound is ours. The pages under *details* have \
-all figures and plots. Made by `python benchmarks/reproduce.py`.
+all figures and plots. What a paper defines without a claim, as weights of orders (Carballo, \
+Eq. 3.5.1), is shown in the gallery. Made by `python benchmarks/reproduce.py`.
+
+Each page names at its end the version of the package that measured it:
 """
 
 
@@ -94,13 +97,24 @@ def reproduce(
 
 def index(folder: Path) -> str:
     """One table of claims per paper, of the results in a folder, to which the page links."""
-    parts = [INDEX]
+    stored = {
+        name: report.load(folder, name)
+        for names in PAPERS.values()
+        for name in names
+        if (folder / f"{name}.json").exists()
+    }
+    links = {name: f"[{name}]({folder.name}/{name}.md)" for name in stored}
+    by_version: dict[str, list[str]] = {}
+    for name, result in stored.items():
+        by_version.setdefault(result["version"], []).append(links[name])
+    lines = [f"- {version}: {', '.join(by_version[version])}\n" for version in sorted(by_version)]
+    parts = [INDEX, "".join(lines)]
     for paper, names in PAPERS.items():
         rows = [
-            [*claim.cells(), f"[{name}]({folder.name}/{name}.md)"]
+            [*claim.cells(), links[name]]
             for name in names
-            if (folder / f"{name}.json").exists()
-            for claim in experiment(f"papers/{name}").claims(report.load(folder, name)["found"])
+            if name in stored
+            for claim in experiment(f"papers/{name}").claims(stored[name]["found"])
         ]
         if rows:
             parts += [f"## {paper}\n", report.markdown((*report.CLAIMS, "details"), rows)]

@@ -1,6 +1,6 @@
-"""Tree SHAP beside marginal and conditional values (Carballo, Section 3.6.2).
+"""TreeSHAP beside marginal and conditional values (Carballo, Section 3.6.2).
 
-The thesis says that Tree SHAP explains by the conditional expectation. Here are both forms of it
+The thesis says that TreeSHAP explains by the conditional expectation. Here are both forms of it
 that the package shap has, path-dependent and interventional, beside marginal and conditional values
 of the same trees, for bicycles rented per day. One model has never seen the season: what a method
 gives to it nevertheless, it gives because the weather tells it.
@@ -33,7 +33,7 @@ from benchmarks.support.tree_values import (
 )
 from manifold_shap.plots import canvas
 
-TITLE = "Tree SHAP beside marginal and conditional values"
+TITLE = "TreeSHAP beside marginal and conditional values"
 SOURCE = "Carballo, Section 3.6.2; Lundberg et al. (2020)"
 ERRORS = "standard errors of means over days"
 QUICK = {"trees": 10, "draws": 16, "days": 20}
@@ -118,7 +118,7 @@ def tables(found: Found) -> list[Table]:
 
 
 def figures(found: Found) -> dict[str, Figure]:
-    """How far the others are from path-dependent Tree SHAP, and what each takes."""
+    """How far the others are from path-dependent TreeSHAP, and what each takes."""
     distances, times = {}, {}
     for name in (FOREST, BOOSTED):
         phi, took = values(found["ensembles"][name]), found["ensembles"][name]["seconds"]
@@ -127,7 +127,7 @@ def figures(found: Found) -> dict[str, Figure]:
         times[name] = {way: 1000 * each / found["days"] for way, each in took.items()}
     figure = canvas.laid_out(3.8, 8.0)
     left, right = figure.subplots(1, 2)
-    title = "How far from path-dependent Tree SHAP"
+    title = "How far from path-dependent TreeSHAP"
     grouped_bars(left, distances, title, "bicycles at other features, mean over days")
     grouped_bars(right, times, "What each takes", "processor time (ms per day)", log=True)
     figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=2, **LEGEND)

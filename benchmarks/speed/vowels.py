@@ -3,7 +3,7 @@
 Series of 12 channels and 7 to 29 time points, of nine speakers; the model is the convolutional
 classifier of the commands. All value functions are scored on the same test rows and coalitions of
 time points (Frye et al. 2021, Eq. 16). Along time, asymmetric Shapley values are those of orders in
-which earlier time points come first; their sum is compared with v(all) - v(nobody).
+which earlier time points come first; their sum is compared with v(N) - v(∅).
 """
 
 import os

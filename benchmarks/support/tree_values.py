@@ -1,4 +1,4 @@
-"""Explains ensembles of trees by Tree SHAP of the package shap, and by games of this one."""
+"""Explains ensembles of trees by TreeSHAP of the package shap, and by games of this one."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -15,8 +15,8 @@ import manifold_shap as ms
 from benchmarks.support import bike
 
 PATH, INTERVENTIONAL, MARGINAL = (
-    "Tree SHAP, path-dependent",
-    "Tree SHAP, interventional",
+    "TreeSHAP, path-dependent",
+    "TreeSHAP, interventional",
     "marginal",
 )
 CONDITIONAL = ("conditional, Gaussian", "conditional, copula", "conditional, empirical")
@@ -90,7 +90,7 @@ def explained(ensemble: Any, data: bike.Rentals, draws: int, seed: int) -> dict[
 def by_trees(
     ensemble: Any, x: Tensor, background: Tensor | None = None
 ) -> tuple[float, Float[Tensor, "days players"]]:
-    """Base and values by Tree SHAP: interventional over a background, path-dependent without."""
+    """Base and values by TreeSHAP: interventional over a background, path-dependent without."""
     import shap
 
     if background is None:

@@ -2,8 +2,8 @@
 Which value function is nearest?
 ================================
 
-The error of v(S) on held-out rows, by the size of the coalition: what is known off the manifold
-serves little until nearly all columns are known.
+The error of v(S) on held-out rows, by the size of the coalition: off the manifold the error stays
+large until nearly all columns are known.
 """
 
 from sklearn.datasets import load_wine

@@ -2,7 +2,7 @@
 Patches of a picture, and coarser players
 =========================================
 
-Pixels join in patches of two by two; `grouped` joins them further, into rows of the picture.
+Pixels join in patches of two by two; `grouped` joins these further, into halves of the picture.
 """
 
 import torch
@@ -22,7 +22,7 @@ explanation = ms.exact_shapley(value, x[:4])
 explanation.plot.pixel_maps()
 
 # %%
-# Half of the picture each:
+# The upper and the lower half of the picture:
 
 halves = torch.arange(8).div(4, rounding_mode="floor")[:, None].expand(8, 8)
 ms.exact_shapley(value.grouped(halves), x[:4])

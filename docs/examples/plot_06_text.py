@@ -2,7 +2,7 @@
 Words of a text
 ===============
 
-Absent words become a mask token; each word is coloured by its share of the prediction. The model
+Absent words become a mask token; each word is coloured by its Shapley value. The model
 counts words here.
 """
 

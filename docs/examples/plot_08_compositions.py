@@ -2,8 +2,8 @@
 Shapley compositions of three classes
 =====================================
 
-In log-ratio coordinates the shares of all classes are one vector: a composition of the simplex,
-drawn as an arrow.
+In log-ratio coordinates the Shapley values of a column for all classes are one vector: a
+composition of the simplex, drawn as an arrow.
 """
 
 from sklearn.datasets import load_iris

@@ -2,8 +2,9 @@
 Causes before effects
 =====================
 
-Rain wets the grass. Symmetric values share the credit between both; with the causal order, the
-cause gets it, and values by intervention give the effect what it tells beyond its cause.
+Rain wets the grass, and the model adds both. Symmetric values credit each with what it tells of the
+other. In causal order the rain gets all that it brings about, and the grass what it tells beyond
+its cause. By intervention the grass counts in the model, but tells nothing of the rain.
 """
 
 import torch
@@ -15,7 +16,7 @@ rain = torch.randn(2000, generator=generator)
 grass = rain + 0.5 * torch.randn(2000, generator=generator)
 x = torch.stack((rain, grass), 1)
 players = ms.Players.of_elements((2,), ["rain", "wet grass"])
-model = ms.as_model(lambda x: x[:, 1:], x, returns="values")
+model = ms.as_model(lambda x: x.sum(1, keepdim=True), x, returns="values")
 gaussian = ms.GaussianImputer(x, players)
 order = [["rain"], ["wet grass"]]
 

@@ -2,8 +2,8 @@
 Groups of columns
 =================
 
-Columns that belong together join a coalition together: two measures of each leaf become one
-player each.
+Columns that belong together join a coalition together: of irises, the length and the width of each
+leaf, in centimetres, become one player.
 """
 
 from sklearn.datasets import load_iris
@@ -11,12 +11,10 @@ from sklearn.ensemble import RandomForestClassifier
 
 import manifold_shap as ms
 
-frame, target = load_iris(return_X_y=True, as_frame=True)
-model = RandomForestClassifier(50, random_state=0).fit(frame, target)
-leaves = {
-    "sepal": ["sepal length (cm)", "sepal width (cm)"],
-    "petal": ["petal length (cm)", "petal width (cm)"],
-}
+iris = load_iris(as_frame=True)
+frame = iris.data.rename(columns=lambda name: name.removesuffix(" (cm)"))
+model = RandomForestClassifier(50, random_state=0).fit(frame, iris.target_names[iris.target])
+leaves = {leaf: [f"{leaf} length", f"{leaf} width"] for leaf in ("sepal", "petal")}
 explainer = ms.Explainer(model, frame, players=leaves, candidates=["gaussian"])
 explanation = explainer(frame.iloc[[0, 70, 120]])
 explanation.plot.waterfall(1)

@@ -19,5 +19,5 @@ model = make_pipeline(StandardScaler(), LogisticRegression()).fit(wine.data, win
 players = ms.Players.of_elements((13,), wine.feature_names)
 value = ms.imputed_value(model, ms.GaussianImputer(wine.data, players), draws=8)
 explanation = ms.permutation_shapley(value, wine.data[::4], permutations=16)
-shares = ms.global_values(explanation, torch.from_numpy(wine.target[::4]))
-ms.plots.bar(shares)
+values = ms.global_values(explanation, torch.from_numpy(wine.target[::4]))
+ms.plots.bar(values)

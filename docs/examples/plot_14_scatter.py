@@ -1,9 +1,9 @@
 """
-Shares against values
-=====================
+A column and its Shapley values
+===============================
 
-A regression of diabetes, in the unit of its target: how the share of a column depends on its
-value, coloured by another column.
+A regression of diabetes, in the unit of its target: how the Shapley value of a column depends
+on what the column holds, coloured by another one.
 """
 
 from sklearn.datasets import load_diabetes

@@ -17,8 +17,9 @@ import manifold_shap as ms
 
 iris = load_iris()
 x = iris.data.astype("float32")
-model = LogisticRegression(max_iter=1000).fit(iris.data, iris.target)
-value = ms.fit_surrogate(model.predict_proba, x, hidden=[64], max_epochs=10, seed=0)
+model = LogisticRegression(max_iter=1000).fit(x, iris.target_names[iris.target])
+players = ms.Players.of_elements((4,), iris.feature_names)
+value = ms.fit_surrogate(model, x, players=players, hidden=[64], max_epochs=10, seed=0)
 explainer = ms.fit_amortized(value, x, hidden=[64], max_epochs=10)
 
 fast = partial(ms.amortized_shapley, explainer=explainer)
@@ -32,4 +33,4 @@ explanation.receipt
 # %%
 # The rows themselves, as of any explanation:
 
-explanation.plot.beeswarm(output="2")
+explanation.plot.beeswarm(output="virginica")

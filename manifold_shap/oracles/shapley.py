@@ -83,7 +83,7 @@ def true_shapley(
     own = base.square().mean().item()
     if own > error**2 / 2:
         raise ValueError(
-            f"Expected an `error` well above that of v(nobody), which adds {own**0.5:.2g} to every "
+            f"Expected an `error` well above that of v(∅), which adds {own**0.5:.2g} to every "
             f"Shapley value, but got {error:.2g}; make the truth with more `rows`."
         )
     # A regression with interactions has a smaller error for as many evaluations, but takes as long

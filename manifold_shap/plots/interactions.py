@@ -23,7 +23,7 @@ _SMALLEST, _LARGEST = 12.0, 260.0
 _RADIUS = 1.13
 # What is smaller, relative to all terms, counts as rounding error; thinner lines are not seen.
 _ROUNDING, _SEEN = 1e-5, 0.02
-_UNCERTAIN = "×: within two standard errors of 0"
+_UNCERTAIN = "within two standard errors of 0"
 
 
 class _Drawn(NamedTuple):
@@ -62,8 +62,9 @@ def interaction_map(
 
     Red pairs raise the output by more together than alone, blue ones by less. The colours are
     scaled to pairs: first-order terms, on the diagonal, may lie beyond their ends, which are then
-    pointed. A cross marks what is within two standard errors of zero: of one row those of its
-    estimation, over rows those of the mean. Where players are few, numbers stand in their cells.
+    pointed. Where players are few, numbers stand in their cells, in brackets if they are within two
+    standard errors of zero: of one row those of its estimation, over rows those of the mean. Where
+    there are no numbers, a cross marks these.
 
         >>> import torch
         >>> import manifold_shap as ms
@@ -101,31 +102,34 @@ def interaction_map(
     names = [style.shorten(name, _LABEL) for name in drawn.names]
     left = max(map(style.text_width, names)) + _BAR if canvas.is_own(ax) else 0.0
     room = canvas.width_of(ax) - left
-    _write_cells(ax, drawn, lower, room / count)
+    mark = _write_cells(ax, drawn, lower, room / count)
     style.write_lines(ax, names)
     below = [style.shorten(name, _BELOW) for name in drawn.names]
     settings, _ = style.below_axis(below, room)
     ax.set_xticks(range(count), [style.plain(name) for name in below], **settings)
     ax.tick_params(axis="x", length=0)
     ax.spines["bottom"].set_visible(False)
-    marked = [_UNCERTAIN] if (drawn.uncertain & lower).any() else []
+    marked = [f"{mark}: {_UNCERTAIN}"] if (drawn.uncertain & lower).any() else []
     headline(ax, {"": interactions.shapley}, *drawn.title, *marked)
     return canvas.finished(ax)
 
 
 def _write_cells(
     ax: Axes, drawn: _Drawn, lower: Bool[np.ndarray, "shown shown"], room: float
-) -> None:
-    """Numbers, where cells have so many points that they fit, and crosses on uncertain values."""
-    said = style.signed(drawn.values[lower].tolist())
-    fits = max(map(style.text_width, said)) <= room - 2 * style.MARGIN
+) -> str:
+    """Numbers, where cells have so many points that they fit; returns how uncertain ones look."""
+    uncertain = drawn.uncertain[lower]
+    numbers = style.signed(drawn.values[lower].tolist())
+    numbers = [f"({n})" if open_ else n for n, open_ in zip(numbers, uncertain, strict=True)]
+    fits = max(map(style.text_width, numbers)) <= room - 2 * style.MARGIN
+    said = numbers if fits else np.where(uncertain, "×", "").tolist()
     for (line, column), text in zip(np.argwhere(lower), said, strict=True):
-        mark = "×" if drawn.uncertain[line, column] else ""
         colour = style.DIVERGING(0.5 + 0.5 * drawn.values[line, column] / drawn.limit)
         ink = colours.letters_upon(colour) if fits or colours.is_dark(colour) else style.NEUTRAL
         look: dict[str, Any] = {"color": ink, "fontsize": style.TEXT if fits else style.SMALL}
-        if words := f"{mark} {text}".strip() if fits else mark:
-            ax.text(column, line, words, ha="center", va="center", **look)
+        if text:
+            ax.text(column, line, text, ha="center", va="center", **look)
+    return "( )" if fits else "×"
 
 
 def interaction_network(

@@ -1,4 +1,4 @@
-"""Tree SHAP, several models, and associations: the thesis' experiments in small, and oracles."""
+"""TreeSHAP, several models, and associations: the thesis' experiments in small, and oracles."""
 
 from pathlib import Path
 from typing import Any

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import manifold_shap as ms
 from benchmarks import plots, report, reproduce
 from benchmarks.report import Claim, Experiment, Found, Table
 from manifold_shap.plots import canvas
@@ -108,6 +109,7 @@ def test_the_index_has_a_table_of_claims_per_paper(
     monkeypatch.setattr(reproduce, "PAPERS", papers)
     text = reproduce.index(tmp_path / "found")
     assert "| it was | 2 | 3 | **no**: so | [negative](found/negative.md) |" in text
+    assert f"\n- {ms.__version__}: [negative](found/negative.md)\n" in text
     assert text.count("## ") == 1
     assert "outliers" not in text
 

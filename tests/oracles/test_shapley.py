@@ -69,7 +69,7 @@ def test_the_error_of_the_base_is_a_share_of_each_player() -> None:
     least = (truth.base_error / 4).expand_as(found.standard_error)
     assert (found.standard_error >= 0.999 * least).all()
     assert rms(found.standard_error) < 2 * rms(least)
-    with pytest.raises(ValueError, match=r"well above that of v\(nobody\).* more `rows`"):
+    with pytest.raises(ValueError, match=r"well above that of v\(∅\).* more `rows`"):
         true_shapley(truth, law.sample(2).x, error=0.1 * rms(least))
 
 

@@ -75,11 +75,16 @@ def test_over_rows_it_has_their_mean_and_marks_what_may_be_none() -> None:
     steady = torch.full_like(found.values, 0.5)
     steady[:, 0, 1] = steady[:, 1, 0] = signs[:, 0, 0]
     axes = interaction_map(replace(found, values=steady), output=0)
-    crossed = [text.get_text() for text in axes.texts if "×" in text.get_text()]
-    assert crossed == ["× +0.000"]
+    bracketed = [text.get_text() for text in axes.texts if "(" in text.get_text()]
+    assert bracketed == ["(+0.000)"]
     assert len(axes.texts) == 15
     assert "mean of 4 rows" in axes.figure.get_suptitle()
-    assert "two standard errors" in axes.figure.get_suptitle()
+    assert "( ): within two standard errors" in axes.figure.get_suptitle()
+    narrow = plt.figure(figsize=(2, 2)).add_subplot()
+    interaction_map(replace(found, values=steady), output=0, ax=narrow)
+    assert [text.get_text() for text in narrow.texts] == ["×"]
+    assert "×: within" in narrow.get_title("left").replace("\n", " ")
+    plt.close(narrow.figure)
 
 
 def test_a_network_draws_pairs_by_size(found: ms.Interactions) -> None:

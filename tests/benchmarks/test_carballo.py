@@ -89,14 +89,15 @@ def test_one_of_what_errors_are_known_by_is_refused(
 
 def test_several_models_in_small(run: Run, tmp_path: Path) -> None:
     found = run("papers/several_models", splits=2, rows=12, draws=2)
-    assert {"several_models.png", "several_models_associations.png"} < {
-        path.name for path in tmp_path.iterdir()
-    }
+    names = ("several_models", "several_models_ways", "several_models_associations")
+    assert {f"{name}.png" for name in names} < {path.name for path in tmp_path.iterdir()}
     first, second = found["splits"]
     assert first != second
-    assert torch.tensor(found["first"]["phi"]).shape == (12, 7, len(patients.MODELS))
-    panels = several_models.figures(found)[""].axes
-    assert [axes.get_title("left") for axes in panels[:4]] == list(patients.MODELS)
+    for phi in found["first"]["phi"].values():
+        assert torch.tensor(phi).shape == (12, 7, len(patients.MODELS))
+    drawn = several_models.figures(found)
+    for name, titles in (("", patients.MODELS), ("ways", patients.OF_THESIS)):
+        assert [axes.get_title("left") for axes in drawn[name].axes[:4]] == list(titles)
 
 
 def test_one_imputer_serves_every_model() -> None:

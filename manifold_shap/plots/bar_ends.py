@@ -5,12 +5,14 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float, Real
 from matplotlib.axes import Axes
+from matplotlib.patheffects import withStroke
 from matplotlib.text import Annotation
 
 from manifold_shap.plots import style
 
-# Points, before and after a number.
+# Points, before and after a number; and how far the ground around it covers lines.
 _GAP = 3.0
+_HALO = 1.0
 _MINUS = "−"
 
 
@@ -24,11 +26,14 @@ def write(
 ) -> None:
     """Numbers beyond bars and their whiskers: on the left those with a minus sign.
 
+    A halo of the ground keeps them readable upon lines.
+
     Args:
         lines: where bars stand.
         values: where they end.
         size: of numbers, in points.
     """
+    halo = [withStroke(linewidth=2 * _HALO, foreground=style.GROUND)]
     for line, value, text, whisker in zip(
         lines, values, texts, np.broadcast_to(whiskers, values.shape), strict=True
     ):
@@ -36,7 +41,7 @@ def write(
         axes.annotate(
             text, (value + side * whisker, line), (side * _GAP, 0), textcoords="offset points",
             ha="left" if side > 0 else "right", va="center_baseline", fontsize=size,
-            color=style.INK,
+            color=style.INK, path_effects=halo,
         )  # fmt: skip
 
 

@@ -190,6 +190,9 @@ class View(Path):
         factor = self.magnification
         scaled = "" if factor == 1 else f" × {factor:g}"
         seen = f"; {len(self.balances)} of {len(self.explanation.outputs)} balances"
+        k = int(self.prediction.argmax())
+        if all(k not in members for members, _ in self.class_vectors()):
+            seen += f", none with {self.class_label([k], 80.0)}"
         caption = f"dashed: class-compositions{scaled}{'' if self.is_whole else seen}"
         return super().headline(caption, *more)
 

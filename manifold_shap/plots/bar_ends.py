@@ -12,7 +12,7 @@ from manifold_shap.plots import style
 
 # Points, before and after a number; and how far the ground around it covers lines.
 _GAP = 3.0
-_HALO = 1.0
+_HALO = 1.5
 _MINUS = "−"
 
 
@@ -23,17 +23,17 @@ def write(
     texts: Sequence[str],
     whiskers: float | Float[np.ndarray, " bars"] = 0.0,
     size: float = style.TEXT,
+    halo: bool = False,
 ) -> None:
     """Numbers beyond bars and their whiskers: on the left those with a minus sign.
-
-    A halo of the ground keeps them readable upon lines.
 
     Args:
         lines: where bars stand.
         values: where they end.
         size: of numbers, in points.
+        halo: whether they cover the lines that they stand on, for which bars need some distance.
     """
-    halo = [withStroke(linewidth=2 * _HALO, foreground=style.GROUND)]
+    effects = [withStroke(linewidth=2 * _HALO, foreground=style.GROUND)] if halo else None
     for line, value, text, whisker in zip(
         lines, values, texts, np.broadcast_to(whiskers, values.shape), strict=True
     ):
@@ -41,7 +41,7 @@ def write(
         axes.annotate(
             text, (value + side * whisker, line), (side * _GAP, 0), textcoords="offset points",
             ha="left" if side > 0 else "right", va="center_baseline", fontsize=size,
-            color=style.INK, path_effects=halo,
+            color=style.INK, path_effects=effects,
         )  # fmt: skip
 
 

@@ -77,6 +77,9 @@ def test_a_result_has_what_it_depends_on_and_a_page(tmp_path: Path) -> None:
         (None, ""),
         ((4321.0, 123.4), "4,321 ± 100"),
         ((0.5, None), "0.5"),
+        ((0.115, 8e-18), "0.115"),
+        ((0.0, 0.0), "0 ± 0"),
+        ((0.0, 8e-18), "0 ± 8e-18"),
     ],
 )
 def test_figures_in_tables(entry: Any, text: str) -> None:

@@ -83,8 +83,8 @@ def test_a_predicted_class_that_no_shown_balance_has_is_named() -> None:
     named = []
     for row, likeliest in enumerate(ilr_inv(explanation.prediction, explanation.basis).argmax(1)):
         title = ilr_plane(explanation, row, balances=(1, 2)).figure.get_suptitle()
-        named.append(f"none with {'abcde'[likeliest]}" in title)
-        assert named[-1] == ("none with" in title) == (likeliest > 2)
+        named.append(f"no balance shown has {'abcde'[likeliest]}" in title)
+        assert named[-1] == ("no balance shown" in title) == (likeliest > 2)
     assert {True, False} == set(named)
 
 

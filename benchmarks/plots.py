@@ -17,6 +17,8 @@ from manifold_shap.plots import bar_ends, canvas, style
 PANEL = (3.1, 2.7)  # inches
 WORDS: dict[str, Any] = {"fontsize": style.TEXT, "color": style.INK}
 LEGEND: dict[str, Any] = {"frameon": False, "fontsize": style.TEXT, "labelcolor": style.INK}
+# What whiskers are, to either side: so many of the errors, and how that is said.
+TWO_ERRORS = (2, "two standard errors")
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,8 @@ class Panel:
     Attributes:
         curves: points (x, y) by name.
         levels: y of a horizontal line by its label.
-        marks: x of a vertical line by name, in the colour of that name.
+        marks: x of a vertical line by name, in the colour of its curve, or grey without one.
+        marked: what these lines are, said beside the last of them.
         log: which axes are logarithmic.
     """
 
@@ -36,6 +39,7 @@ class Panel:
     curves: Mapping[str, Sequence[Sequence[float]]]
     levels: Mapping[str, float] = field(default_factory=dict)
     marks: Mapping[str, float] = field(default_factory=dict)
+    marked: str = ""
     log: str = "xy"
 
 
@@ -44,7 +48,7 @@ def curves(panels: Sequence[Panel], columns: int = 3) -> Figure:
     columns = min(columns, len(panels))
     height = -(-len(panels) // columns)
     figure = canvas.laid_out(PANEL[1] * height + 0.6, PANEL[0] * columns)
-    names = dict.fromkeys(name for panel in panels for name in (*panel.curves, *panel.marks))
+    names = dict.fromkeys(name for panel in panels for name in panel.curves)
     looks = {
         # Where colours come again, lines are dashed; markers do so at other places.
         name: {
@@ -62,9 +66,7 @@ def curves(panels: Sequence[Panel], columns: int = 3) -> Figure:
             handles.setdefault(name, line)
     for axes in grid[len(panels) :]:
         axes.remove()
-    most = max(1, min(len(handles), 2 * columns))
-    below: dict[str, Any] = {"loc": "outside lower center", "ncols": most}
-    figure.legend(handles.values(), handles.keys(), **below, **LEGEND)
+    legend_below(figure, handles, 2 * columns)
     return figure
 
 
@@ -73,7 +75,12 @@ def _draw(axes: Axes, panel: Panel, looks: Mapping[str, dict[str, Any]]) -> None
     for name, points in panel.curves.items():
         axes.plot(*zip(*points, strict=True), label=name, markersize=3.5, **looks[name])
     for name, x in panel.marks.items():
-        axes.axvline(x, color=looks[name]["color"], linestyle="--", linewidth=1, label=name)
+        colour = looks[name]["color"] if name in looks else style.NEUTRAL
+        axes.axvline(x, color=colour, linestyle="--", linewidth=1)
+    if panel.marked:
+        beside: Any = ("data", "axes fraction")
+        last = max(panel.marks.values())
+        axes.annotate(panel.marked, (last, 1), (3, 0), beside, "offset points", va="top", **WORDS)
     for label, y in panel.levels.items():
         axes.axhline(y, color=style.NEUTRAL, linestyle=":", linewidth=1)
         where: Any = ("axes fraction", "data")
@@ -100,8 +107,15 @@ def _draw(axes: Axes, panel: Panel, looks: Mapping[str, dict[str, Any]]) -> None
 def _sparse(axis: Axis, steps: Sequence[int]) -> None:
     """Few ticks in each power of ten, whose labels are plain numbers."""
     axis.set_major_locator(LogLocator(subs=steps, numticks=8))
-    axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,g}" if x < 1e6 else f"{x:.0e}"))
+    axis.set_major_formatter(FuncFormatter(_written))
     axis.set_minor_locator(NullLocator())
+
+
+def _written(tick: float, _: int) -> str:
+    """Without an exponent, but for the largest numbers."""
+    if tick < 1:
+        return np.format_float_positional(tick, 3, fractional=False, trim="-")
+    return f"{tick:,g}" if tick < 1e6 else f"{tick:.0e}"
 
 
 def label_axes(axes: Axes, title: str, x: str = "", y: str = "") -> None:
@@ -172,50 +186,70 @@ def grouped_bars(
     label_axes(axes, title, measure)
 
 
-def global_bars(
-    panels: Mapping[str, Mapping[str, Mapping[str, Any]]], widths: Sequence[float]
-) -> Figure:
+def global_bars(panels: Mapping[str, Mapping[str, Mapping[str, Any]]], width: float) -> Figure:
     """Bars of the global Shapley values of every player, with whiskers of two standard errors.
 
-    The numbers of bars stand beyond their ends.
-
-    Panels of the same players share an axis and the players' names.
+    Panels share a scale, and the decimals of numbers. Those of the same players stand side by side,
+    others below each other, with bars of one thickness.
 
     Args:
         panels: players, phi and standard errors by method, by title; a method has one colour.
-        widths: of the panels, in inches.
+        width: of the figure, in inches.
     """
-    # Numbers of 6.5 points stand below each other.
-    most = max(len(e) * len(next(iter(e.values()))["players"]) for e in panels.values())
-    figure = canvas.laid_out(0.15 * most + 1.1, sum(widths))
-    colours = dict(
-        zip(dict.fromkeys(m for p in panels.values() for m in p), style.SERIES, strict=False)
-    )
     players = [next(iter(found.values()))["players"] for found in panels.values()]
     alike = all(names == players[0] for names in players)
-    shape: dict[str, Any] = {"width_ratios": widths, "sharex": alike, "squeeze": False}
-    grid = figure.subplots(1, len(panels), **shape)[0]
+    counts = [sum(len(each["phi"]) for each in found.values()) for found in panels.values()]
+    # Numbers of 6.5 points stand below each other.
+    height = 0.15 * max(counts) if alike else 0.15 * sum(counts) + 0.4 * len(counts)
+    figure = canvas.laid_out(height + 1.1, width)
+    shape: dict[str, Any] = {"ncols": len(panels)}
+    if not alike:
+        shape = {"nrows": len(panels), "height_ratios": counts}
+    grid = figure.subplots(sharex=True, squeeze=False, **shape).flatten()
+    methods = dict.fromkeys(method for found in panels.values() for method in found)
+    colours = dict(zip(methods, style.SERIES, strict=False))
+    each = [values for found in panels.values() for values in found.values()]
+    numbers = iter(style.signed([phi for values in each for phi in values["phi"]]))
     handles: dict[str, Artist] = {}
     for axes, (title, found), names in zip(grid, panels.items(), players, strict=True):
         style.strip(axes, grid="x")
         thickness = 0.8 / len(found)
-        numbers = iter(style.signed([phi for values in found.values() for phi in values["phi"]]))
-        for number, (name, values) in enumerate(found.items()):
-            where = np.arange(len(names)) + thickness * (number - (len(found) - 1) / 2)
+        for k, (method, values) in enumerate(found.items()):
+            where = np.arange(len(names)) + thickness * (k - (len(found) - 1) / 2)
             errors = values["standard_error"]
-            look: dict[str, Any] = {"height": 0.9 * thickness, "color": colours[name]}
+            look: dict[str, Any] = {"height": 0.9 * thickness, "color": colours[method]}
             look |= {"size": style.SMALL, "texts": list(islice(numbers, len(names)))}
-            handles.setdefault(name, bars(axes, where, values["phi"], errors, **look))
-        shown = axes is grid[0] or not alike
-        axes.set_yticks(range(len(names)), [style.plain(name) if shown else "" for name in names])
-        axes.invert_yaxis()
+            handles.setdefault(method, bars(axes, where, values["phi"], errors, **look))
+        style.write_lines(axes, names if axes is grid[0] or not alike else [""] * len(names))
         axes.axvline(0, color=style.INK, linewidth=0.8)
-        label_axes(axes, title, "global Shapley value (probability)")
-    below: dict[str, Any] = {"loc": "outside lower center", "ncols": min(3, len(handles))}
-    figure.legend(list(handles.values()), list(handles), **below, **LEGEND)
+        last = alike or axes is grid[-1]
+        label_axes(axes, title, "global Shapley value (probability)" if last else "")
+    legend_below(figure, handles, 4, TWO_ERRORS[1])
     for axes in grid:
         make_room(axes)
     return figure
+
+
+def legend_below(
+    figure: Figure, handles: Mapping[str, Artist], most: int, whiskers: str = ""
+) -> None:
+    """The legend of all panels, below them, in rows of about as many entries.
+
+    Args:
+        handles: what is drawn, by name.
+        most: entries in a row.
+        whiskers: what they are, if there are some.
+    """
+    rows = -(-len(handles) // most)
+    names: Any = (list(handles.values()), list(handles))
+    below: dict[str, Any] = {"loc": "outside lower center", "ncols": -(-len(handles) // rows)}
+    below |= {"title": whiskers and say_whiskers(whiskers), "title_fontsize": style.SMALL}
+    figure.legend(*names, **below, **LEGEND).get_title().set_color(style.SOFT)
+
+
+def say_whiskers(what: str = TWO_ERRORS[1]) -> str:
+    """The small print that says what whiskers are."""
+    return f"Whiskers: {what}."
 
 
 def bars(
@@ -251,7 +285,9 @@ def make_room(axes: Axes) -> None:
     together = axes.get_shared_x_axes().get_siblings(axes)
     room = 72 / figure.dpi * min(each.bbox.width for each in together)
     bar_ends.set_limits(axes, room)
-    ticks = style.ticks(room, *axes.get_xlim())
+    # Ticks are round numbers.
+    largest = float(f"{max(map(abs, axes.get_xlim())):.1g}")
+    ticks = style.ticks(room, -largest)
     axes.xaxis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 5, 10]))
 
 
@@ -260,6 +296,7 @@ def dots(
     names: Mapping[str, str],
     measure: str,
     zero: bool = False,
+    whiskers: tuple[int, str] = TWO_ERRORS,
 ) -> Figure:
     """Figures with whiskers, a line for each name; the paper's are open diamonds.
 
@@ -270,9 +307,11 @@ def dots(
         names: labels of the lines, by name.
         measure: what the figures are.
         zero: whether axes begin there.
+        whiskers: how many errors they have to either side, and what that is called.
     """
     figure = canvas.laid_out(0.28 * len(names) + 1.2, 1.2 + 2.0 * len(panels))
     grid = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    known = False
     for axes, (title, sides) in zip(grid, panels.items(), strict=True):
         style.strip(axes, grid="x")
         looks = iter(zip(style.SERIES, "os^vPXd", strict=True))
@@ -285,8 +324,10 @@ def dots(
                 look |= {"fmt": "D", "color": style.INK, "fillstyle": "none", "zorder": 5}
             else:
                 look["color"], look["fmt"] = next(looks)
-            whiskers = [error or 0.0 for error in errors] if any(errors) else None
-            axes.errorbar(middle, where, xerr=whiskers, **look)
+            some = any(errors)
+            beside = [whiskers[0] * (error or 0.0) for error in errors] if some else None
+            known |= some
+            axes.errorbar(middle, where, xerr=beside, **look)
         label_axes(axes, title, measure)
         if zero:
             axes.set_xlim(left=0)
@@ -299,7 +340,5 @@ def dots(
         for axes in grid
         for pair in zip(*axes.get_legend_handles_labels(), strict=True)
     )
-    figure.legend(
-        list(handles.values()), list(handles), loc="outside lower center", ncols=3, **LEGEND
-    )
+    legend_below(figure, handles, 3, whiskers[1] if known else "")
     return figure

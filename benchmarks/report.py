@@ -26,6 +26,7 @@ from manifold_shap.io.files import write_whole
 
 Found = Mapping[str, Any]
 REMARKS = "\n## Remarks\n"
+ROUNDING = 1e-12  # An error below this part of its figure is none.
 
 
 @dataclass(frozen=True)
@@ -224,7 +225,9 @@ def cell(entry: Any) -> str:
     if not isinstance(entry, (list, tuple)):
         return number(entry).replace("|", r"\|")
     figure, error = entry
-    return number(figure) + ("" if error is None else f" ± {number(float(f'{error:.1g}'))}")
+    if error is None or 0 < error < ROUNDING * abs(figure):
+        return number(figure)
+    return f"{number(figure)} ± {number(float(f'{error:.1g}'))}"
 
 
 def markdown(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
@@ -238,12 +241,14 @@ def page(experiment: Experiment, result: Mapping[str, Any], plots: Sequence[str]
     seconds = result["seconds"] and f", {number(result['seconds'])} s"
     made = f"`{result['command']}`{seconds or ''} on {threads} thread{'s' * (threads > 1)}, "
     made += f"version {result['version']}. {result['note']}".strip()
+    asked = markdown(CLAIMS, [claim.cells() for claim in claims]) if claims else ""
+    tables = [markdown(one.columns, one.rows) for one in experiment.tables(result["found"])]
     parts = [
         f"# {experiment.title}\n",
         f"{experiment.source}.\n" if experiment.source else "",
-        markdown(CLAIMS, [claim.cells() for claim in claims]) if claims else "",
-        f"Figures after ± are {experiment.errors}.\n",
-        *(markdown(table.columns, table.rows) for table in experiment.tables(result["found"])),
+        asked,
+        f"Figures after ± are {experiment.errors}.\n" if "±" in "".join((asked, *tables)) else "",
+        *tables,
         *(f"![{experiment.title}]({plot}.png)\n" for plot in plots),
         f"{made}\n",
     ]

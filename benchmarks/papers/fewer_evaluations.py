@@ -17,7 +17,7 @@ from sklearn.metrics import r2_score
 from torch import Tensor
 
 import manifold_shap as ms
-from benchmarks.plots import LEGEND, WORDS
+from benchmarks.plots import TWO_ERRORS, bars, legend_below, make_room
 from benchmarks.report import Claim, Found, Table, number, records
 from benchmarks.support.trained import Trained, of_paper, shorter
 from manifold_shap.coalitions import sample_orders
@@ -143,16 +143,15 @@ def figures(found: Found) -> dict[str, Figure]:
     for k, (name, by) in enumerate(found.items()):
         where = [line + thickness * (k - (len(found) - 1) / 2) for line in range(len(names))]
         ratios, errors = zip(*(by[kind] for kind in names), strict=True)
-        whiskers: Any = {"xerr": errors, "error_kw": {"elinewidth": 0.8}}
-        look: dict[str, Any] = {"color": style.SERIES[k], "label": name}
-        bars = axes.barh(where, ratios, 0.9 * thickness, **whiskers, **look)
-        axes.bar_label(bars, [number(each) for each in ratios], padding=3, **WORDS)
+        look: dict[str, Any] = {"color": style.SERIES[k], "label": name, "height": 0.9 * thickness}
+        bars(axes, where, ratios, errors, texts=[number(each) for each in ratios], **look)
     axes.axvline(
         PAPER, color=style.INK, linestyle="--", linewidth=1, label=f"paper, roughly {PAPER:g}"
     )
-    axes.margins(x=0.1)
     style.write_lines(axes, list(names.values()))
-    style.scale(axes.xaxis, "evaluations of the unsupervised method for one of the supervised", 6)
-    below: dict[str, Any] = {"loc": "outside lower center", "ncols": len(found) + 1}
-    axes.figure.legend(*axes.get_legend_handles_labels(), **below, **LEGEND)
+    style.scale(axes.xaxis, "evaluations of the unsupervised method for one of the supervised")
+    drawn, labels = axes.get_legend_handles_labels()
+    handles = dict(zip(labels, drawn, strict=True))
+    legend_below(axes.figure, handles, len(handles), TWO_ERRORS[1])
+    make_room(axes)
     return {"": axes.figure}

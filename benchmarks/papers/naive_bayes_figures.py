@@ -84,7 +84,7 @@ def tables(found: Found) -> list[Table]:
     adult, crx = found["adult"], found["crx"]
     made = []
     for k, name in enumerate(adult["variables"]):
-        line: dict[str, Any] = {"mean |phi|": adult["mean |phi|"][k]}
+        line: dict[str, Any] = {"mean |φ|": adult["mean |phi|"][k]}
         for near, of in adult["rows"].items():
             line[f"row of {near}"] = of["phi"][k]
             line[f"{number(of['near'])} rows near {near}"] = of["phi of near rows"][k]

@@ -119,4 +119,4 @@ def tables(found: Found) -> list[Table]:
 
 
 def figures(found: Found) -> dict[str, Figure]:
-    return {"": global_bars({k: found[k] for k in ("decision tree", "abalone")}, (2.4, 4.6))}
+    return {"": global_bars({k: found[k] for k in ("decision tree", "abalone")}, 5.5)}

@@ -21,7 +21,6 @@ from manifold_shap.plots import bar_ends, canvas, style
 
 TITLE = "Classes one against the rest, beside compositions"
 SOURCE = "Noé et al. (2024), Section 6.1, Figs. 2 and 3"
-ERRORS = "none: values are exact"
 QUICK = {"flowers": 5}
 APART, TOGETHER = "one class at a time", "compositions"
 
@@ -109,15 +108,14 @@ def tables(found: Found) -> list[Table]:
 
 
 def figures(found: Found) -> dict[str, Figure]:
-    """A panel of bars for each class, red to the right and blue to the left; and compositions."""
+    """A panel of bars for each class, and compositions; a class has one colour in all of them."""
     classes, features = found["classes"], found["features"]
     figure = canvas.laid_out(2.9, 8.0)
     panels = figure.subplots(1, len(classes) + 1, sharey=True)
     limit = 1.35 * max(abs(v) for row in found["phi"][APART] for v in row)
-    for k, (axes, name) in enumerate(zip(panels, classes, strict=False)):
+    for k, (axes, name, colour) in enumerate(zip(panels, classes, style.SERIES, strict=False)):
         values = [row[k] for row in found["phi"][APART]]
-        colours = [style.RAISES if value > 0 else style.LOWERS for value in values]
-        bars(axes, range(len(features)), values, size=style.SMALL, height=0.6, color=colours)
+        bars(axes, range(len(features)), values, size=style.SMALL, height=0.6, color=colour)
         axes.set_xlim(-limit, limit)
         label_axes(axes, f"{name}: {found['base'][k]:.2f} to {found['prediction'][k]:.2f}",
                    "Shapley value (probability)")  # fmt: skip
@@ -126,7 +124,8 @@ def figures(found: Found) -> dict[str, Figure]:
         parts = [row[k] for row in found["phi"][TOGETHER]]
         panels[-1].barh(where, parts, 0.22, color=colour, label=name)
         said = [f"{part:.2f}" for part in parts]
-        bar_ends.write(panels[-1], np.array(where), np.array(parts), said, size=style.SMALL)
+        look: dict[str, Any] = {"size": style.SMALL, "halo": True}
+        bar_ends.write(panels[-1], np.array(where), np.array(parts), said, **look)
     panels[-1].axvline(1 / len(classes), color=style.INK, linewidth=0.8, linestyle=":")
     label_axes(panels[-1], "Compositions", "share (dotted: no effect)")
     panels[-1].set_xlim(0, 1)

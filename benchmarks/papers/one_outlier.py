@@ -11,7 +11,7 @@ import torch
 from matplotlib.figure import Figure
 
 import manifold_shap as ms
-from benchmarks.plots import bars, label_axes, make_room
+from benchmarks.plots import bars, label_axes, make_room, say_whiskers
 from benchmarks.report import Claim, Found, Table, number, records
 from benchmarks.support.forests import BROKEN, GAMES, OFF, ON, Detector, error_rate
 from manifold_shap.plots import canvas, style
@@ -102,6 +102,7 @@ def figures(found: Found) -> dict[str, Figure]:
     """The outlier, and the Shapley values of its features."""
     figure = canvas.laid_out(3.6, 7.0)
     panels = figure.subplots(1, 3, sharey=True)
+    panels[2].sharex(panels[1])
     names = [f"x{k + 1}" for k in range(len(found["x"]))]
     colours = [style.SERIES[5] if k < BROKEN else style.NEUTRAL for k in range(len(names))]
     panels[0].scatter(found["x"], range(len(names)), c=colours, s=14, zorder=2)
@@ -116,5 +117,6 @@ def figures(found: Found) -> dict[str, Figure]:
     style.write_lines(panels[0], names)
     for axes in panels[1:]:
         make_room(axes)
-    canvas.write_below(figure, ["Orange: the five features that read the opposite of the others."])
+    told = "Orange: the five features that read the opposite of the others."
+    canvas.write_below(figure, [told, say_whiskers()])
     return {"": figure}

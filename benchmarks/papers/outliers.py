@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from benchmarks.plots import LEGEND, label_axes
+from benchmarks.plots import label_axes, legend_below
 from benchmarks.report import Claim, Found, Table, number, records, spread
 from benchmarks.support import forests
 from benchmarks.support.forests import EVEN, GAMES, INLIER, LAWS, OFF, ON, OUTLIER
@@ -140,17 +140,17 @@ def figures(found: Found) -> dict[str, Figure]:
     style.strip(left, grid="y")
     first = first_of(found)
     names = dict.fromkeys(name for one in first for name in one["wrong"])
-    for k, (name, colour) in enumerate(zip(names, style.SERIES, strict=False)):
+    for k, (name, colour, marker) in enumerate(zip(names, style.SERIES, "os^D", strict=False)):
         has = [(one["sigma"], one["wrong"][name]) for one in first if name in one["wrong"]]
         middle = np.array([mean(shares) for _, shares in has])
         ends = np.array([(min(shares), max(shares)) for _, shares in has]).T
         # Methods stand side by side; those at a few scales of the noise have no line.
         where = np.array([sigma for sigma, _ in has]) + 0.003 * (k - len(names) / 2 + 0.5)
         look: dict[str, Any] = {"color": colour, "label": name, "markersize": 3.5}
-        look["fmt"] = "o-" if name in GAMES else "o"
+        look["fmt"] = f"{marker}-" if name in GAMES else marker
         left.errorbar(where, middle, abs(ends - middle), elinewidth=0.8, **look)
     left.set_ylim(-0.02, 1.02)
-    label_axes(left, "Share of wrong explanations", "noise σ (whiskers: range of forests)")
+    label_axes(left, "Share of wrong explanations", "noise σ")
     for axes, (kind, by) in zip(right, found["scores"][EVEN].items(), strict=True):
         style.strip(axes, grid="y")
         for colour, density in zip(
@@ -162,6 +162,7 @@ def figures(found: Found) -> dict[str, Figure]:
             axes, f"Model on {kind} coalitions", f"outlier score, σ = {found['shown']}", "density"
         )
     left.plot([], [], color=style.INK, label="data")
-    handles = left.get_legend_handles_labels()
-    figure.legend(*handles, loc="outside lower center", ncols=len(names) + 1, **LEGEND)
+    drawn, labels = left.get_legend_handles_labels()
+    whiskers = "from the lowest to the highest of the forests"
+    legend_below(figure, dict(zip(labels, drawn, strict=True)), len(labels), whiskers)
     return {"": figure}

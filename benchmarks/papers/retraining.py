@@ -168,4 +168,4 @@ def tables(found: Found) -> list[Table]:
 def figures(found: Found) -> dict[str, Figure]:
     shown = {"Fig. 2(b)": (TABLE, RETRAINED, OFF, TREE), "Fig. 5": ON}
     panels = {title: {n: found["values"][n] for n in names} for title, names in shown.items()}
-    return {"": global_bars(panels, (3.8, 3.2))}
+    return {"": global_bars(panels, 7.0)}

@@ -115,4 +115,4 @@ def tables(found: Found) -> list[Table]:
 
 
 def figures(found: Found) -> dict[str, Figure]:
-    return {"": global_bars(found["values"], (3.4, 2.3, 2.3))}
+    return {"": global_bars(found["values"], 8.0)}

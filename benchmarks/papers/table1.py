@@ -158,6 +158,10 @@ def figures(found: Found) -> dict[str, Figure]:
         shown[name] = {"paper": PAPER.get(name, {}), "ours": ours}
     return {
         "": dots(
-            shown, {method: method for method in scores.METHODS}, "mean squared error", zero=True
+            shown,
+            {method: method for method in scores.METHODS},
+            "mean squared error",
+            zero=True,
+            whiskers=(1, ERRORS),
         )
     }

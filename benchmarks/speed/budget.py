@@ -179,5 +179,8 @@ def figures(found: Found) -> dict[str, Figure]:
         floor = entry["reference"]
         levels = {"error of the reference": floor} if floor else {}
         title = f"{data}, {entry['players']} players"
-        panels.append(Panel(title, "seconds per row", "relative error", sampled, levels, marks))
+        exact = ",\n".join(sorted(marks, key=marks.__getitem__))
+        of_marks = (marks, f"exact values by\n{exact}" if exact else "")
+        axes = title, "seconds per row", "relative error"
+        panels.append(Panel(*axes, sampled, levels, *of_marks))
     return {"": curves(panels)}

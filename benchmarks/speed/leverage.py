@@ -1,4 +1,4 @@
-"""The benchmark of LeverageSHAP (Musco & Witter 2025): error for as many values per player.
+"""The benchmark of LeverageSHAP (Musco & Witter 2025): error for as many evaluations per player.
 
 Needs `.[peers]` and xgboost. Every seed explains another row, from as many values of the game on
 all sides. A figure is |phi - exact| / |exact|, a mean over seeds. Iris, diabetes, census,
@@ -79,7 +79,7 @@ FEW_PLAYERS = {"shapiq, kADD": 20}
 def run(
     data: Sequence[str] = (*PAPER, *MORE),  # some of these
     seeds: Sequence[int] = (100, 40, 20),  # rows and seeds for up to 10, up to 20, more players
-    budgets: Sequence[int] = (5, 10, 20, 40, 80, 160),  # values per player
+    budgets: Sequence[int] = (5, 10, 20, 40, 80, 160),  # evaluations per player
     parts: str = "runs/leverage",  # folder of what is measured for each data set; empty: none
 ) -> dict[str, Any]:
     """Errors of all sides on all data sets."""
@@ -214,7 +214,7 @@ def against(entry: Mapping[str, Any], side: str, other: str, what: str) -> dict[
 
 
 def whole(entry: Mapping[str, Any], budget: int) -> bool:
-    """Whether so many values per player are those of all coalitions: errors are of rounding."""
+    """Whether so many evaluations are those of all coalitions: errors are of rounding."""
     return budget * entry["players"] >= 2 ** entry["players"] - 2
 
 
@@ -260,14 +260,14 @@ def tables(found: Found) -> list[Table]:
         for one in entry["auto"]
     }
     return [
-        records("data, side; values per player", budgets),
-        records("over LeverageSHAP; values per player", ratios),
-        records("data, values per player", choices),
+        records("data, side; evaluations per player", budgets),
+        records("over LeverageSHAP; evaluations per player", ratios),
+        records("data, evaluations per player", choices),
     ]
 
 
 def figures(found: Found) -> dict[str, Figure]:
-    """Error against budget, exact values left out."""
+    """Error of `auto` and of the peers against budget; exact values are left out."""
     panels = []
     for name, entry in found.items():
         drawn = {
@@ -275,9 +275,10 @@ def figures(found: Found) -> dict[str, Figure]:
                 (one["budget"], one["error"]) for one in points if not whole(entry, one["budget"])
             ]
             for side, points in entry["sides"].items()
+            if side not in OURS
         }
         drawn = {side: points for side, points in drawn.items() if points}
-        if drawn:
+        if len(drawn) > 1:
             title = f"{name}, {entry['players']} players"
-            panels.append(Panel(title, "values per player", "relative error", drawn))
+            panels.append(Panel(title, "evaluations per player", "relative error", drawn))
     return {"": curves(panels)} if panels else {}

@@ -16,10 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from matplotlib.figure import Figure
 
 import manifold_shap as ms
-from benchmarks.plots import Panel, curves
 from benchmarks.report import Found, Table, records
 from benchmarks.support.trained import brief_surrogate
 from benchmarks.timing import in_own_process, peak_memory, timed
@@ -87,12 +85,3 @@ def tables(found: Found) -> list[Table]:
     ratios = [["peak memory, many rows / few", peak], ["speed, two processes / one", faster]]
     runs = {f"run {number + 1}": one for number, one in enumerate(found["runs"])}
     return [records("", runs), Table(["", ""], [*ratios, ["same bytes", found["same_bytes"]]])]
-
-
-def figures(found: Found) -> dict[str, Figure]:
-    """Peak memory of one of two processes, medians over repeats."""
-    rows = sorted({one["rows"] for one in found["runs"]})
-    points = [(float(n), median(found, "peak_megabytes", n, 2)) for n in rows]
-    return {
-        "": curves([Panel("two processes", "rows", "peak MB", {"one of them": points}, log="x")])
-    }

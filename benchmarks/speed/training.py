@@ -16,12 +16,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from matplotlib.figure import Figure
 from torch import Tensor
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 import manifold_shap as ms
-from benchmarks.plots import Panel, curves
 from benchmarks.report import Found, Table, records
 from benchmarks.support.trained import Trained
 from benchmarks.timing import timed
@@ -195,24 +193,3 @@ def tables(found: Found) -> list[Table]:
     }
     rates = {f"repeat {k + 1}": one for k, one in enumerate(found["throughput"])}
     return [records("time to an error", tried), records("steps per second", rates)]
-
-
-def figures(found: Found) -> dict[str, Figure]:
-    lines = {
-        precision: [(one["seconds"], one["mse"]) for one in tried]
-        for precision, tried in found["time_to_error"].items()
-    }
-    levels = {f"Frye et al.: {PUBLISHED}": PUBLISHED}
-    axes = ("time to an error", "seconds of the whole training", "mean squared error")
-    panels = [Panel(*axes, lines, levels, log="")]
-    if found["throughput"]:
-        lines = {
-            f"ours / {side}": [
-                (k + 1, one["ours"] / one[side]) for k, one in enumerate(found["throughput"])
-            ]
-            for side in ("bare", "bare, compiled")
-            if side in found["throughput"][0]
-        }
-        axes = ("throughput", "repeat", "ours / a bare loop")
-        panels.append(Panel(*axes, lines, {"equal": 1.0}, log=""))
-    return {"": curves(panels)}

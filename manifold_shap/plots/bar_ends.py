@@ -5,12 +5,14 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float, Real
 from matplotlib.axes import Axes
+from matplotlib.patheffects import withStroke
 from matplotlib.text import Annotation
 
 from manifold_shap.plots import style
 
-# Points, before and after a number.
+# Points, before and after a number; and how far the ground around it covers lines.
 _GAP = 3.0
+_HALO = 1.5
 _MINUS = "−"
 
 
@@ -21,6 +23,7 @@ def write(
     texts: Sequence[str],
     whiskers: float | Float[np.ndarray, " bars"] = 0.0,
     size: float = style.TEXT,
+    halo: bool = False,
 ) -> None:
     """Numbers beyond bars and their whiskers: on the left those with a minus sign.
 
@@ -28,7 +31,9 @@ def write(
         lines: where bars stand.
         values: where they end.
         size: of numbers, in points.
+        halo: whether they cover the lines that they stand on, for which bars need some distance.
     """
+    effects = [withStroke(linewidth=2 * _HALO, foreground=style.GROUND)] if halo else None
     for line, value, text, whisker in zip(
         lines, values, texts, np.broadcast_to(whiskers, values.shape), strict=True
     ):
@@ -36,7 +41,7 @@ def write(
         axes.annotate(
             text, (value + side * whisker, line), (side * _GAP, 0), textcoords="offset points",
             ha="left" if side > 0 else "right", va="center_baseline", fontsize=size,
-            color=style.INK,
+            color=style.INK, path_effects=effects,
         )  # fmt: skip
 
 

@@ -58,8 +58,9 @@ LIGHT = Colours(
     diverging=colormaps["RdBu_r"],
     # From dark blue to orange, without its yellow, which is faint on white.
     sequential=ListedColormap(_PLASMA(range(206))),
-    # Okabe & Ito (2008), less yellow, which is faint on white.
-    series=("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#222222"),
+    # Okabe & Ito (2008), less yellow, which is faint on white, and with the wine of Tol (2021) for
+    # their pink, which is the same grey as their green: neighbours differ in lightness.
+    series=("#0072b2", "#e69f00", "#009e73", "#882255", "#56b4e9", "#d55e00", "#222222"),
 )
 NAMES = tuple(field.name.upper() for field in fields(Colours))
 
@@ -79,7 +80,7 @@ def dark(ground: str = "#15171a") -> Colours:
         diverging=LinearSegmentedColormap.from_list("diverging on dark ground", ends),
         # From purple to yellow, without its dark blue.
         sequential=ListedColormap(_PLASMA(range(77, 256))),
-        series=("#2a82c8", "#f2b233", "#00a878", "#cc79a7", "#8ccbf2", "#e2641e", "#e8e8e8"),
+        series=("#2a82c8", "#f2b233", "#00a878", "#aa4499", "#8ccbf2", "#e2641e", "#e8e8e8"),
     )
 
 

@@ -62,7 +62,7 @@ def compositions(
     for axes, label, norm in zip(panels, path.labels(room), said, strict=True):
         _set_title(axes, f"{label}\nnorm {norm}")
         axes.axvline(equal, color=style.INK, linewidth=0.8, linestyle=(0, (3, 2)))
-    _write_parts(panels, path.compositions, path.compositions.clamp(min=equal), room)
+    _write_parts(panels, path.compositions, path.compositions, room, halo=True)
     panels.figure.supxlabel("part of the composition", **style.FONT)
     dashed = f"dashed: all parts equal (1/{len(explanation.classes)}), no effect"
     headline(panels.figure, {"": explanation}, *path.headline(dashed))
@@ -145,15 +145,17 @@ def _grid(
     return panels, room
 
 
-def _write_parts(panels: Panels, parts: Tensor, ends: Tensor, room: float) -> None:
-    """Numbers beyond the ends of bars, or beyond lines that they would stand on.
+def _write_parts(
+    panels: Panels, parts: Tensor, ends: Tensor, room: float, halo: bool = False
+) -> None:
+    """Numbers beyond the ends of bars, or of strokes that are longer.
 
     Args:
         room: points, how wide a panel will be.
     """
     for axes, p, end in zip(panels, parts.tolist(), ends.numpy(), strict=True):
         texts = [Probability().amount(part) for part in p]
-        bar_ends.write(axes, np.arange(len(p)), end, texts, size=style.SMALL)
+        bar_ends.write(axes, np.arange(len(p)), end, texts, size=style.SMALL, halo=halo)
     bar_ends.set_limits(panels[0], room)
 
 

@@ -186,11 +186,17 @@ class View(Path):
         return style.shorten(kind + ", ".join(names), room)
 
     def headline(self, *more: str) -> list[str]:
-        """That of the path, what the dashed vectors are, and how much of the space is seen."""
+        """That of the path, what the dashed vectors are, and how much of the space is seen.
+
+        A predicted class that is in no balance shown is named: no arrow tells of it.
+        """
         factor = self.magnification
         scaled = "" if factor == 1 else f" × {factor:g}"
         seen = f"; {len(self.balances)} of {len(self.explanation.outputs)} balances"
         caption = f"dashed: class-compositions{scaled}{'' if self.is_whole else seen}"
+        k = int(self.prediction.argmax())
+        if all(k not in members for members, _ in self.class_vectors()):
+            more = f"no balance shown has {self.class_label([k], 80.0)}", *more
         return super().headline(caption, *more)
 
 

@@ -154,11 +154,10 @@ def _label(
     """What is said below the colour bar: its unit, and small print."""
     first, *_ = by_name.values()
     split = len(first.players) < math.prod(first.x.shape[-2:])
-    shown = style.count(len(first.phi), "row")
-    if set(chosen) != set(range(len(first.phi))):
-        shown = f"{len(set(chosen))} of {shown}"
-    over = ["over each map: the output and its prediction"] if outputs > 1 else []
-    lines = [shown, *over, *titles.cautions(by_name), *titles.notes(by_name)]
+    shown, rows = len(set(chosen)), len(first.phi)
+    lines = [] if shown == rows else [f"{shown} of {style.count(rows, 'row')}"]
+    lines += ["over each map: the output and its prediction"] if outputs > 1 else []
+    lines += [*titles.cautions(by_name), *titles.notes(by_name)]
     small = [part for line in lines for part in style.wrapped(line, room)]
     return [selection.shapley_axis(first, per=" per pixel" if split else ""), *small]
 

@@ -153,15 +153,18 @@ def number(value: float) -> str:
 def signed(values: Sequence[float]) -> list[str]:
     """Numbers with their signs and the same decimals, three significant digits of the largest.
 
-    >>> signed([0.0795, -0.00495])
-    ['+0.0795', '−0.0050']
+    What is zero to these decimals has no sign.
+
+    >>> signed([0.0795, -0.00495, -0.00002])
+    ['+0.0795', '−0.0050', '0.0000']
     """
     largest = max((abs(value) for value in values), default=0.0)
     decimals = 2 - math.floor(math.log10(largest)) if largest > 0 else 0
     if decimals > 6:
-        return [f"{value:+.2e}".replace("-", "−") for value in values]
-    # What is zero to these decimals is not negative.
-    return [f"{value:+z.{max(decimals, 0)}f}".replace("-", "−") for value in values]
+        texts = [f"{value:+.2e}" for value in values]
+    else:
+        texts = [f"{value:+.{max(decimals, 0)}f}" for value in values]
+    return [(text if float(text) else text[1:]).replace("-", "−") for text in texts]
 
 
 def with_error(value: float, error: float) -> str:

@@ -13,7 +13,7 @@ import pytest
 import manifold_shap as ms
 from benchmarks import plots, report, reproduce
 from benchmarks.report import Claim, Experiment, Found, Table
-from manifold_shap.plots import canvas
+from manifold_shap.plots import canvas, style
 
 
 def made(title: str = "A title", more: bool = False, **changes: Any) -> Experiment:
@@ -36,7 +36,7 @@ def made(title: str = "A title", more: bool = False, **changes: Any) -> Experime
         "claims": lambda found: said,
         "source": "Who (2021)",
     }
-    return Experiment(title, run, tables=tables, figures=figures, **(own | changes))
+    return Experiment(title, run, **({"tables": tables, "figures": figures} | own | changes))
 
 
 def save(folder: Path, name: str, experiment: Experiment) -> None:
@@ -78,10 +78,21 @@ def test_a_result_has_what_it_depends_on_and_a_page(tmp_path: Path) -> None:
         (None, ""),
         ((4321.0, 123.4), "4,321 ± 100"),
         ((0.5, None), "0.5"),
+        ((0.115, 8e-18), "0.115"),
+        ((0.0, 0.0), "0 ± 0"),
+        ((0.0, 8e-18), "0 ± 8e-18"),
     ],
 )
 def test_figures_in_tables(entry: Any, text: str) -> None:
     assert report.cell(entry) == text
+
+
+def test_a_page_tells_of_errors_only_where_it_has_some(tmp_path: Path) -> None:
+    save(tmp_path, "one", made(errors="of chance"))
+    assert "Figures after ± are of chance." in (tmp_path / "one.md").read_text()
+    bare = made(tables=lambda found: [Table(["kind", ""], [["a", (0.5, None)]])])
+    save(tmp_path, "two", bare)
+    assert "Figures after ±" not in (tmp_path / "two.md").read_text()
 
 
 def test_figures_are_made_again_without_running_anything(
@@ -242,13 +253,18 @@ def test_a_name_looks_the_same_in_all_panels() -> None:
     both = {"one": [(1.0, 1.0), (10.0, 2.0)], "two": [(1.0, 3.0), (10.0, 4.0)]}
     panels = [
         plots.Panel("left", "x", "y", both),
-        plots.Panel("right", "x", "y", {"two": both["two"]}, {"level": 2.0}, {"three": 5.0}),
+        plots.Panel(
+            "right", "x", "y", {"two": both["two"]}, {"level": 2.0}, {"three": 5.0}, "exact: three"
+        ),
     ]
     figure = plots.curves(panels)
     left, right = figure.axes
     colours = {line.get_label(): line.get_color() for line in left.get_lines()}
     assert right.get_lines()[0].get_color() == colours["two"] != colours["one"]
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["one", "two", "three"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["one", "two"]
+    # A line without a curve has no colour that another name has, and is named beside it.
+    assert right.get_lines()[1].get_color() == style.NEUTRAL
+    assert "exact: three" in [text.get_text() for text in right.texts]
 
 
 def test_a_flat_curve_on_a_logarithmic_axis_looks_flat() -> None:
@@ -269,11 +285,19 @@ def test_a_ranking_begins_with_the_best() -> None:
 
 def test_the_papers_dots_lie_on_top_and_have_whiskers_of_their_errors() -> None:
     sides = {"paper": {"a": (0.5, None)}, "ours": {"a": (0.25, 0.125), "b": (0.5, None)}}
-    axes = plots.dots({"one": sides}, {"a": "A", "b": "B"}, "error").axes[0]
+    figure = plots.dots({"one": sides}, {"a": "A", "b": "B"}, "error")
+    axes = figure.axes[0]
     paper, ours = (container.lines[0] for container in axes.containers)
     assert paper.get_zorder() > ours.get_zorder()
     ends = axes.containers[1].lines[2][0].get_segments()[0][:, 0]
+    assert ends.tolist() == [0.0, 0.5]
+    assert figure.legends[0].get_title().get_text() == "Whiskers: two standard errors."
+    one = plots.dots({"one": sides}, {"a": "A", "b": "B"}, "error", whiskers=(1, "ranges"))
+    ends = one.axes[0].containers[1].lines[2][0].get_segments()[0][:, 0]
     assert ends.tolist() == [0.125, 0.375]
+    assert one.legends[0].get_title().get_text() == "Whiskers: ranges."
+    none = {"ours": {"a": (0.5, None)}}
+    assert not plots.dots({"": none}, {"a": "A"}, "error").legends[0].get_title().get_text()
     assert [tick.get_text() for tick in axes.get_yticklabels()] == ["A", "B"]
 
 
@@ -288,8 +312,11 @@ def test_dots_of_a_line_hide_no_other() -> None:
 
 def test_bars_of_the_same_players_share_names_and_all_methods_one_legend() -> None:
     one = {"players": ["a", "b"], "phi": [1.0, -1.0], "standard_error": [0.1, None]}
-    both = plots.global_bars({"left": {"m": one}, "right": {"m": one}}, (2.0, 2.0))
+    both = plots.global_bars({"left": {"m": one}, "right": {"m": one}}, 4.0)
     left, right = both.axes
+    assert left.get_xlim() == right.get_xlim()
+    assert left.bbox.width == pytest.approx(right.bbox.width, rel=1e-3)
+    assert both.legends[0].get_title().get_text() == "Whiskers: two standard errors."
     assert [tick.get_text() for tick in right.get_yticklabels()] == ["", ""]
     assert [text.get_text() for text in both.legends[0].get_texts()] == ["m"]
     for axes in (left, right):
@@ -299,6 +326,16 @@ def test_bars_of_the_same_players_share_names_and_all_methods_one_legend() -> No
     for text in left.texts:
         assert inside.x0 < text.get_window_extent().x0
         assert text.get_window_extent().x1 < inside.x1
-    other = {**one, "players": ["c", "d"]}
-    apart = plots.global_bars({"left": {"m": one}, "right": {"m": other}}, (2.0, 2.0)).axes[1]
-    assert [tick.get_text() for tick in apart.get_yticklabels()] == ["c", "d"]
+
+
+def test_bars_of_other_players_stand_below_and_are_as_thick() -> None:
+    one = {"players": ["a", "b"], "phi": [1.0, -1.0], "standard_error": [0.1, None]}
+    other = {"players": ["c", "d", "e"], "phi": [0.2, 3.0, 0.1], "standard_error": [0.1] * 3}
+    figure = plots.global_bars({"up": {"m": one}, "down": {"m": other, "n": other}}, 4.0)
+    figure.draw_without_rendering()
+    up, down = figure.axes
+    assert [tick.get_text() for tick in down.get_yticklabels()] == ["c", "d", "e"]
+    assert up.bbox.y0 > down.bbox.y1
+    assert up.get_xlim() == down.get_xlim()
+    thick, other_thick = (axes.patches[0].get_window_extent().height for axes in (up, down))
+    assert thick == pytest.approx(other_thick, rel=0.02)

@@ -230,4 +230,4 @@ def test_axes_that_share_limits_hold_the_bars_and_numbers_of_both(
 
 
 def test_what_rounds_to_zero_has_no_minus_sign() -> None:
-    assert style.signed([0.5, -0.0001]) == ["+0.500", "+0.000"]
+    assert style.signed([0.5, -0.0001]) == ["+0.500", "0.000"]

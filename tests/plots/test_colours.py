@@ -82,6 +82,13 @@ def test_the_first_series_are_told_apart_in_grey(kind: Colours) -> None:
 
 
 @kinds
+def test_neighbouring_series_are_told_apart_in_grey(kind: Colours) -> None:
+    lightness = [float(lab(linear(colour))[0]) for colour in kind.series]
+    for k, (one, other) in enumerate(itertools.pairwise([*lightness, lightness[0]])):
+        assert abs(one - other) > APART, kind.series[k]
+
+
+@kinds
 @deficiencies
 def test_the_sequential_map_gets_lighter_all_along(kind: Colours, deficiency: str) -> None:
     count = kind.sequential.N

@@ -78,6 +78,16 @@ def test_two_balances_of_more_show_no_regions_and_say_so() -> None:
     assert {"a, b", "c", "d", "e"} <= set(annotations(axes))
 
 
+def test_a_predicted_class_that_no_shown_balance_has_is_named() -> None:
+    explanation = composed(classes=tuple("abcde"), rows=6)
+    named = []
+    for row, likeliest in enumerate(ilr_inv(explanation.prediction, explanation.basis).argmax(1)):
+        title = ilr_plane(explanation, row, balances=(1, 2)).figure.get_suptitle()
+        named.append(f"no balance shown has {'abcde'[likeliest]}" in title)
+        assert named[-1] == ("no balance shown" in title) == (likeliest > 2)
+    assert {True, False} == set(named)
+
+
 def test_the_rest_is_one_grey_arrow() -> None:
     explanation = composed(60, 4)
     figure = ilr_plane(explanation, most=5).figure

@@ -76,7 +76,7 @@ def test_over_rows_it_has_their_mean_and_marks_what_may_be_none() -> None:
     steady[:, 0, 1] = steady[:, 1, 0] = signs[:, 0, 0]
     axes = interaction_map(replace(found, values=steady), output=0)
     bracketed = [text.get_text() for text in axes.texts if "(" in text.get_text()]
-    assert bracketed == ["(+0.000)"]
+    assert bracketed == ["(0.000)"]
     assert len(axes.texts) == 15
     assert "mean of 4 rows" in axes.figure.get_suptitle()
     assert "( ): within two standard errors" in axes.figure.get_suptitle()

@@ -44,7 +44,7 @@ def test_all_maps_share_one_symmetric_scale_with_red_for_positive(digits: ms.Exp
     ((low, high),) = limits
     assert low == -high
     colour_bar = figure.axes[-1]
-    assert colour_bar.get_xlabel() == "Shapley value (probability)\n5 rows"
+    assert colour_bar.get_xlabel() == "Shapley value (probability)"
     np.testing.assert_allclose(colour_bar.get_xticks()[1], 0)
     cmap = panels(figure)[1].images[0].cmap
     assert cmap(1.0)[0] > cmap(1.0)[2]

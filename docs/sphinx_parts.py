@@ -47,7 +47,8 @@ def drawn(block: tuple[Any, ...], variables: dict[str, Any], settings: dict[str,
     if not figures:
         return ""
     code = ast.parse(block[1]).body[-1]
-    with style.context(["dark_background", {"figure.facecolor": _DARK, "axes.facecolor": _DARK}]):
+    ground = {"figure.facecolor": _DARK, "axes.facecolor": _DARK}
+    with style.context(["manifold_shap.plots.dark", ground]):
         dark = _unsaved(eval(ast.unparse(code), dict(known)))
     light = _saved(figures, variables, settings)
     # A name stands for the figure that there is.

@@ -3,13 +3,17 @@ Error against budget
 ====================
 
 The same game of twelve players by several estimators, against its exact values. It is a product,
-so that interactions of high order count.
+so that interactions of high order count. A style sheet gives a picture of one's own the look of the
+package's.
 """
 
+import matplotlib.pyplot as plt
 import torch
 from matplotlib.figure import Figure
 
 import manifold_shap as ms
+
+plt.style.use("manifold_shap.plots.light")
 
 generator = torch.Generator().manual_seed(0)
 weights = torch.randn(12, 4, generator=generator)
@@ -29,7 +33,7 @@ for estimator in (ms.permutation_shapley, ms.kernel_shapley, ms.odd_shapley):
 
 
 def curves():
-    axes = Figure(figsize=(4.5, 3), layout="constrained").subplots()
+    axes = Figure().subplots()
     for name, error in errors.items():
         axes.loglog(budgets, error, marker="o", label=name)
     axes.set(xlabel="evaluations per row", ylabel="relative error")

@@ -17,7 +17,8 @@ opens a window or has to be closed. Only `interactive` returns a figure of plotl
 on coloured ground for a notebook, a page, a terminal or, by its `draw`, axes.
 
 Figures are dark where matplotlib draws on dark ground, `rcParams["figure.facecolor"]`, as under
-`plt.style.use("dark_background")`.
+`plt.style.use("dark_background")`. `plt.style.use("manifold_shap.plots.light")`, or `.dark`, gives
+pictures of one's own the same type sizes, lines and colours.
 
 A title says what is drawn, and of how many rows. Small print below says how good the value function
 is, where the explanation knows that (`made_by["quality"]`), and a caution above if it is no better

@@ -184,7 +184,7 @@ def _frame(axes: Axes3D, view: View) -> Float[np.ndarray, "2 3"]:
     axes.view_init(*angles(np.diff(view.segments, axis=1)[:, 0]))
     for unseen in (axes.patch, *axes.spines.values()):
         unseen.set_visible(False)
-    axes.tick_params(labelsize=style.TEXT, labelcolor=style.INK, pad=-2)
+    axes.tick_params(labelsize=style.TEXT, labelcolor=style.INK, color=style.NEUTRAL, pad=-2)
     three = (axes.xaxis, axes.yaxis, axes.zaxis)
     for axis, label in zip(three, view.axis_labels(125.0), strict=True):
         style.scale(axis, label, ticks=4)

@@ -235,7 +235,7 @@ class _Grid:
             )
             for axes in cells[-1]:
                 axes.set(xticks=[], yticks=[])
-                axes.spines[:].set(color=style.NEUTRAL, linewidth=0.5)
+                axes.spines[:].set(visible=True, color=style.NEUTRAL, linewidth=0.5)
             if within == 0:
                 self._write_names(cells[-1])
         width = min(whole_width - 0.7, 3.0)

@@ -81,8 +81,9 @@ def scatter(
     if len(phi) <= _WHISKERS and (error > 0).any():
         whiskers = np.where(error > 0, 2 * error, 0.0)
         ax.errorbar(
-            places, phi, whiskers, fmt="none", ecolor=style.NEUTRAL, elinewidth=0.5, zorder=2
-        )
+            places, phi, whiskers, fmt="none", ecolor=style.NEUTRAL, elinewidth=0.5, capsize=0,
+            zorder=2,
+        )  # fmt: skip
     _draw_points(ax, places, phi, hue)
     style.scale(ax.xaxis, style.shorten(x.name, canvas.width_of(ax) - 40))
     owner = explanation.players.names[x.player]

@@ -89,6 +89,7 @@ def _draw_points(
             "fmt": "none",
             "ecolor": style.NEUTRAL,
             "elinewidth": 0.5,
+            "capsize": 0,
             "zorder": 2,
         }
         ax.errorbar(places, heights, upright, across, **look)

@@ -72,7 +72,7 @@ def interaction_map(
         >>> found = ms.shapley_interactions(product, torch.tensor([[2.0, 3.0]]), index="k-SII")
         >>> axes = ms.plots.interaction_map(found)
         >>> [text.get_text() for text in axes.texts]
-        ['+0.00', '+6.00', '+0.00']
+        ['0.00', '+6.00', '0.00']
 
     Args:
         interactions: of any rows.

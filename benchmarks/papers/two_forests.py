@@ -19,7 +19,7 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LinearRegression
 
 import manifold_shap as ms
-from benchmarks.plots import LEGEND, bars, label_axes, make_room
+from benchmarks.plots import TWO_ERRORS, bars, label_axes, legend_below, make_room
 from benchmarks.report import Claim, Found, Table, number, records
 from manifold_shap.plots import canvas, style
 
@@ -224,8 +224,8 @@ def figures(found: Found) -> dict[str, Figure]:
         few = f"{SHOWN} largest of {len(one['phi'])} Shapley values ({UNITS[name]})"
         label_axes(axes, title, few)
     meaning = {"raises the prediction": style.RAISES, "lowers it": style.LOWERS}
-    handles = [Patch(color=colour, label=label) for label, colour in meaning.items()]
-    figure.legend(handles=handles, loc="outside lower center", ncols=2, **LEGEND)
+    handles = {label: Patch(color=colour) for label, colour in meaning.items()}
+    legend_below(figure, handles, 2, TWO_ERRORS[1])
     for axes in figure.axes:
         make_room(axes)
     return {"": figure}

@@ -2,7 +2,7 @@
 
 Frye et al. (2021), Section 3.1, Figs. 2(b) and 5: ten drugs that a person took predict whether they
 took an eleventh. One random forest is explained on the manifold (by the table itself, by the
-surrogate and by the VAE), off the manifold, and by Tree SHAP; beside them are 2^10 forests, one for
+surrogate and by the VAE), off the manifold, and by TreeSHAP; beside them are 2^10 forests, one for
 every coalition, whose accuracies are a game of their own (Eq. 10).
 """
 
@@ -24,7 +24,7 @@ from benchmarks.support.trained import Trained, by_player, of_paper, shorter
 TITLE = "On the manifold, a model is explained as retrained models are"
 SOURCE = "Frye et al. (2021), Sections 3.1 and 4.2, Figs. 2(b) and 5"
 QUICK = {"samples": 2000, "draws": 16, "trees": 20, "epochs": 5}
-RETRAINED, TABLE, TREE, OFF = "model retraining", "on manifold, table", "Tree SHAP", "off manifold"
+RETRAINED, TABLE, TREE, OFF = "model retraining", "on manifold, table", "TreeSHAP", "off manifold"
 SURROGATE, VAE = "on manifold, surrogate", "on manifold, VAE"
 ON = (TABLE, SURROGATE, VAE)
 RESAMPLES = 1000
@@ -101,7 +101,7 @@ def run(
 
 
 def tree_shap(forest: Any, x: Tensor) -> Float[Tensor, "rows players classes"]:
-    """Path-dependent Tree SHAP."""
+    """Path-dependent TreeSHAP."""
     import shap
 
     explainer = shap.TreeExplainer(forest, feature_perturbation="tree_path_dependent")
@@ -136,7 +136,7 @@ def claims(found: Found) -> list[Claim]:
     for what in CORRELATIONS:
         of = {name: figure for name, (figure, _) in found["tracking"][what].items()}
         least, most = min(of[name] for name in ON), max(of[OFF], of[TREE])
-        text = f"{what}: higher for all values on the manifold than off it and for Tree SHAP"
+        text = f"{what}: higher for all values on the manifold than off it and for TreeSHAP"
         ours = f"{number(least)} against {number(most)}"
         made.append(Claim(text, "Fig. 2(b)", ours, least > most))
     far = {name: figure for name, (figure, _) in found["tracking"][DISTANCE].items()}
@@ -146,10 +146,10 @@ def claims(found: Found) -> list[Claim]:
     leans = not smaller[top] and int(smaller.sum()) > (len(off) - 1) / 2
     return [
         *made,
-        Claim(f"values off the manifold and of Tree SHAP are more than {FARTHER} times as far from "
+        Claim(f"values off the manifold and of TreeSHAP are more than {FARTHER} times as far from "
               "those of retrained models as any on the manifold", "Fig. 2(b)",
               f"{number(nearest)} against {number(farthest)}", nearest > FARTHER * farthest),
-        Claim("Tree SHAP gives the drug of the largest value more than off the manifold, and most "
+        Claim("TreeSHAP gives the drug of the largest value more than off the manifold, and most "
               "others less", "Section 3.1", f"{number(tree[top].item())} against "
               f"{number(off[top].item())}; {int(smaller.sum())} less", leans),
     ]  # fmt: skip

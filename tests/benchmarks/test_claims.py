@@ -98,7 +98,7 @@ def like(other: str, *ways: str) -> Change:
 
 
 def conditional(ensemble: str) -> Change:
-    """Path-dependent Tree SHAP has the values of all the conditional laws."""
+    """Path-dependent TreeSHAP has the values of all the conditional laws."""
 
     def change(found: Any) -> None:
         phi = found["ensembles"][ensemble]["phi"]
@@ -179,11 +179,11 @@ CASES: list[tuple[str, list[int], Sequence[Change]]] = [
     ("suppressed", [3], [sex("on manifold, VAE", 0.4)]),
     ("retraining", [0], [put("tracking", TRACK, "off manifold", to=[0.9999, 0.0])]),
     ("retraining", [0], [put("tracking", TRACK, "on manifold, VAE", to=[0.5, 0.0])]),
-    ("retraining", [1], [put("tracking", f"rank {TRACK}", "Tree SHAP", to=[1.0, 0.0])]),
-    ("retraining", [2], [put("tracking", REST, "Tree SHAP", to=[1.0, 0.0])]),
+    ("retraining", [1], [put("tracking", f"rank {TRACK}", "TreeSHAP", to=[1.0, 0.0])]),
+    ("retraining", [2], [put("tracking", REST, "TreeSHAP", to=[1.0, 0.0])]),
     ("retraining", [3], [put("tracking", FAR, "off manifold", to=[0.15, 0.0])]),
-    ("retraining", [4], [put("values", "Tree SHAP", "phi", to=scaled(0.5))]),
-    ("retraining", [4], [put("values", "Tree SHAP", "phi", to=scaled(2.0))]),
+    ("retraining", [4], [put("values", "TreeSHAP", "phi", to=scaled(0.5))]),
+    ("retraining", [4], [put("values", "TreeSHAP", "phi", to=scaled(2.0))]),
     ("outliers", [0], [put("forests", to=lambda some: [one | {"misjudged": 0} for one in some])]),
     ("outliers", [1], [wrong(0, OFF, 0.2, 0.29)]),
     ("outliers", [2], [wrong(7, OFF, 0.65)]),

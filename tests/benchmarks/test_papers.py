@@ -104,7 +104,7 @@ def test_retraining_on_small_data(run: Run, monkeypatch: pytest.MonkeyPatch) -> 
     pytest.importorskip("shap", reason="needs manifold_shap[shap]")
     monkeypatch.setattr(retraining, "Trained", Small)
     found = run("papers/retraining", samples=300, draws=4, trees=3, epochs=1)
-    own = {k: v for k, v in found["values"].items() if k not in ("Tree SHAP", "model retraining")}
+    own = {k: v for k, v in found["values"].items() if k not in ("TreeSHAP", "model retraining")}
     check_sums(own, found["above chance"])
     assert all(0 <= share <= 1 for share in found["ahead"].values())
 

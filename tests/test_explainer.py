@@ -19,6 +19,7 @@ from manifold_shap import candidates
 from manifold_shap._messages import UnfitError
 
 FEW = ("gaussian", "copula")
+SAVED = {"README.md", "explainer.json", "tensors.safetensors"}
 
 
 def table(rows: int = 120, seed: int = 0) -> pd.DataFrame:
@@ -453,6 +454,72 @@ def test_nothing_else_is_overwritten(explainer: ms.Explainer, tmp_path: Path) ->
         explainer.save(own)
     assert {each.name for each in (*tmp_path.iterdir(), *own.iterdir())} >= {"notes.txt"}
     assert (tmp_path / "notes.txt").read_text() == (own / "notes.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    "name", ["model.pkl", "model.ipynb", "model.d/", "model.onnx", "README.md/", "explainer.json~"]
+)
+def test_what_others_put_beside_it_is_left(
+    explainer: ms.Explainer, tmp_path: Path, name: str
+) -> None:
+    explainer.save(tmp_path / "folder")
+    other = tmp_path / "folder" / name.rstrip("/")
+    if name.endswith("/"):
+        other.unlink(missing_ok=True)
+        other.mkdir()
+        other = other / "notes.txt"
+    other.write_text("mine")
+    with pytest.raises(FileExistsError, match=rf"it holds '{name.rstrip('/')}'; name another"):
+        explainer.save(tmp_path / "folder")
+    assert other.read_text() == "mine"
+    assert (tmp_path / "folder" / "explainer.json").is_file()
+
+
+@pytest.mark.parametrize("name", ["model.skops", "notes.txt", "../model.skops", 3, ["model.skops"]])
+def test_a_file_that_the_configuration_names_is_the_models_or_left(
+    explainer: ms.Explainer, tmp_path: Path, name: Any
+) -> None:
+    folder = tmp_path / "folder"
+    explainer.save(folder)
+    plain = json.loads((folder / "explainer.json").read_text())
+    plain["model"]["file"] = {"name": name, "digest": ""}
+    (folder / "explainer.json").write_text(json.dumps(plain))
+    for each in ("model.skops", "notes.txt"):
+        (folder / each).write_text(each)
+    with pytest.raises(FileExistsError, match="it holds '(model.skops|notes.txt)'"):
+        explainer.save(folder)
+    (folder / "notes.txt").unlink()
+    if name == "model.skops":
+        explainer.save(folder)
+        assert {each.name for each in folder.iterdir()} == SAVED
+    else:
+        with pytest.raises(FileExistsError, match=r"it holds 'model\.skops'"):
+            explainer.save(folder)
+
+
+def test_a_link_to_a_folder_is_followed(explainer: ms.Explainer, tmp_path: Path) -> None:
+    folder, link = tmp_path / "there" / "folder", tmp_path / "link"
+    link.symlink_to(folder)
+    explainer.save(link)
+    assert {each.name for each in folder.iterdir()} == SAVED
+    (folder / "README.md").write_text("an earlier one")
+    explainer.save(link)
+    assert link.is_symlink()
+    assert "an earlier one" not in (folder / "README.md").read_text()
+    assert [each.name for each in folder.parent.iterdir()] == ["folder"]
+    ms.Explainer.load(link, TREES)
+
+
+@pytest.mark.parametrize(
+    "url", ["s3://bucket/folder", "memory://folder", Path("gs://bucket/folder"), "file:///folder"]
+)
+def test_a_url_is_no_folder(
+    explainer: ms.Explainer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str | Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=r"`folder` to be .* this machine, then upload what is th"):
+        explainer.save(url)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_damaged_folder_is_saved_to_again(explainer: ms.Explainer, tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
 """The front door: from a model and a frame to explanations, saved and loaded."""
 
 import json
+import re
 import warnings
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,11 +13,13 @@ import pandas as pd
 import polars as pl
 import pytest
 import torch
+from safetensors.torch import load_file
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.linear_model import LinearRegression
 
 import manifold_shap as ms
 from manifold_shap import candidates
+from manifold_shap import folder as folders
 from manifold_shap._messages import UnfitError
 
 FEW = ("gaussian", "copula")
@@ -438,6 +442,57 @@ def test_a_damaged_folder_is_refused(explainer: ms.Explainer, tmp_path: Path, da
         (folder / "explainer.json").write_text(json.dumps({"format": "something"}))
     with pytest.raises(ValueError, match="Expected a folder that an explainer was saved to"):
         ms.Explainer.load(folder, TREES)
+
+
+@pytest.mark.parametrize(
+    ("part", "lost", "besides", "says"),
+    [
+        ("quality", "", "calibration", r"its `quality` has \['calibration'\] besides"),
+        ("quality", "rows", "", r"its `quality` lacks \['rows'\]"),
+        ("quality", "mse", "error", r"lacks \['mse'\] and its `quality` has \['error'\] besides"),
+        ("", "quality", "", r"it lacks \['quality'\]"),
+        ("", "model", "", r"it lacks \['model'\]"),
+        ("", "", "ordering", r"it has \['ordering'\] besides"),
+        ("model", "returns", "", r"its `model` lacks \['returns'\]"),
+        ("model.file", "name", "", r"its `model\.file` lacks \['name'\]"),
+    ],
+)
+def test_what_another_version_wrote_is_told_with_both_versions(
+    explainer: ms.Explainer, tmp_path: Path, part: str, lost: str, besides: str, says: str
+) -> None:
+    def change(plain: dict[str, Any]) -> None:
+        plain["version"] = "9.1"
+        plain["model"]["file"] = {"name": "model.skops", "digest": ""}
+        changed = plain
+        for name in filter(None, part.split(".")):
+            changed = changed[name]
+        changed.pop(lost, None)
+        changed |= {besides: 1} if besides else {}
+
+    explainer.save(tmp_path / "folder")
+    _sealed(tmp_path / "folder", change)
+    versions = rf"{says} \(written by version 9\.1, this is {re.escape(ms.__version__)}\); load it"
+    with pytest.raises(ValueError, match=versions):
+        ms.Explainer.load(tmp_path / "folder", TREES)
+
+
+@pytest.mark.parametrize("part", ["quality", "model"])
+def test_parts_that_are_no_mappings_are_told(
+    explainer: ms.Explainer, tmp_path: Path, part: str
+) -> None:
+    explainer.save(tmp_path / "folder")
+    _sealed(tmp_path / "folder", lambda plain: plain.update({part: [1]}))
+    with pytest.raises(ValueError, match=rf"its `{part}` is no mapping"):
+        ms.Explainer.load(tmp_path / "folder", TREES)
+
+
+def _sealed(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change a configuration, and give it the right checksum again."""
+    plain = json.loads((folder / "explainer.json").read_text())
+    del plain["digest"]
+    change(plain)
+    plain["digest"] = folders._digest(plain, load_file(folder / "tensors.safetensors"))
+    (folder / "explainer.json").write_text(json.dumps(plain))
 
 
 def test_nothing_else_is_overwritten(explainer: ms.Explainer, tmp_path: Path) -> None:

@@ -82,7 +82,9 @@ def _values(
     values: Terms,
     error: Tensor,
 ) -> "shapiq.InteractionValues":
-    base = explanation.base[place].item()
+    base, total = explanation.base[place].item(), explanation.made_by.get("evaluations")
+    # Counted for all rows together, which have as many each only where they have as many players.
+    alike = total is not None and bool((explanation.counts == explanation.counts[0]).all())
     return shapiq.InteractionValues(
         {(): base, **values},
         index=index,
@@ -91,6 +93,6 @@ def _values(
         n_players=sum(len(players) == 1 for players in values),
         # Where errors are not known they are not zero.
         estimated=not bool((error == 0).all()),
-        estimation_budget=explanation.made_by.get("evaluations"),
+        estimation_budget=round(total / len(explanation.phi)) if alike else None,
         baseline_value=base,
     )

@@ -22,8 +22,8 @@ class Exportable:
         which cells that training had none of are right, too. A graph checks neither rows nor masks.
 
         Args:
-            path: the file. Its suffix says what it becomes: `.onnx`, of standard operators alone,
-                or `.pt2`, which `torch.export.load` reads.
+            path: the file, or a URL that fsspec knows. Its suffix says what it becomes: `.onnx`, of
+                standard operators alone, or `.pt2`, which `torch.export.load` reads.
             opset: of ONNX, version of the operators; by default what torch prefers.
 
         Raises:

@@ -541,7 +541,7 @@ def test_a_file_that_the_configuration_names_is_the_models_or_left(
     (folder / "explainer.json").write_text(json.dumps(plain))
     for each in ("model.skops", "notes.txt"):
         (folder / each).write_text(each)
-    with pytest.raises(FileExistsError, match="it holds '(model.skops|notes.txt)'"):
+    with pytest.raises(FileExistsError, match=r"it holds '(model\.skops|notes\.txt)'"):
         explainer.save(folder)
     (folder / "notes.txt").unlink()
     if name == "model.skops":

@@ -131,7 +131,8 @@ def _worded(name: str) -> Iterator[None]:
         ) from error
     except (OSError, errors.HTTPError) as error:
         told = isinstance(error, ConnectionError | TimeoutError | errors.HTTPError)
-        if not told and error.errno is not None:  # Of this machine's own system.
+        if isinstance(error, OSError) and not told and error.errno is not None:
+            # Of this machine's own system.
             raise type(error)(
                 error.errno,
                 f"Could not keep {name!r} of the Hugging Face hub on this machine "

@@ -51,7 +51,11 @@ _ALWAYS = (_CONFIGURATION, _TENSORS, "README.md")
 # What a folder may be made of: a file of the model has a suffix that `load_model` reads.
 FILES = (*_ALWAYS, *(f"model{suffix}" for suffix in SUFFIXES))
 # What the configuration and its parts have to hold, and may hold besides.
-_OPTIONAL = {each.name for each in fields(Quality) if each.default_factory is not MISSING}
+_OPTIONAL = {
+    each.name
+    for each in fields(Quality)
+    if (each.default, each.default_factory) != (MISSING, MISSING)
+}
 _KEYS: Mapping[str, tuple[set[str], set[str]]] = {
     "": ({"format", "version", "space", "value", "codebook", "seed", "quality", "model"}, set()),
     "quality": ({each.name for each in fields(Quality)} - _OPTIONAL, _OPTIONAL),

@@ -184,7 +184,7 @@ class SavedExplainer:
         Raises:
             ValueError: it does not.
         """
-        load_model(path)
+        load_model(path)  # What is wrong with the file itself is told of its own path.
         content = Path(path).read_bytes()
         own, size = self.model, self.model.batch_size
         loaded = _alone(path, content)
@@ -216,5 +216,5 @@ def _alone(path: str | Path, content: bytes) -> Any:
             raise ValueError(
                 f"Expected `model_file` to hold all of the model but {path} needs files beside it, "
                 "as ONNX with external data does; write one file of it by "
-                f"`onnx.save(onnx.load(path), path, save_as_external_data=False)`."
+                "`onnx.save(onnx.load(path), path, save_as_external_data=False)`."
             ) from error

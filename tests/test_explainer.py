@@ -476,6 +476,13 @@ def test_what_another_version_wrote_is_told_with_both_versions(
         ms.Explainer.load(tmp_path / "folder", TREES)
 
 
+def test_what_has_a_default_may_be_missing(explainer: ms.Explainer, tmp_path: Path) -> None:
+    explainer.save(tmp_path / "folder")
+    for name in ("warning", "skipped", "seconds", "selection"):
+        _sealed(tmp_path / "folder", lambda plain, name=name: plain["quality"].pop(name))
+    assert ms.Explainer.load(tmp_path / "folder", TREES).quality.skipped == {}
+
+
 @pytest.mark.parametrize("part", ["quality", "model"])
 def test_parts_that_are_no_mappings_are_told(
     explainer: ms.Explainer, tmp_path: Path, part: str

@@ -27,7 +27,7 @@ class Exportable:
             opset: of ONNX, version of the operators; by default what torch prefers.
 
         Raises:
-            ImportError: for `.onnx`, packages that are not there.
+            ImportError: for `.onnx`, or for the URL, packages that are not there.
             TypeError: values that are not those of one network; the error says which are.
             ValueError: another suffix, an opset that there is not, a network that cannot be traced.
             OSError: no space or no permission; what stood at `path` is left as it was.

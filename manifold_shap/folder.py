@@ -7,7 +7,9 @@ pickled is in it.
 """
 
 import json
+import os
 from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -27,9 +29,10 @@ from manifold_shap.imputers import (
     TableImputer,
     table_imputer,
 )
-from manifold_shap.io.files import digest, write_whole
+from manifold_shap.io.files import digest, local_path, write_whole
 from manifold_shap.models import Model
-from manifold_shap.models.files import load_model
+from manifold_shap.models.files import SUFFIXES, load_model
+from manifold_shap.quality import Quality
 from manifold_shap.spaces import as_space
 from manifold_shap.surrogate import SurrogateValue
 from manifold_shap.surrogate.distillation import disagreement
@@ -44,8 +47,21 @@ from manifold_shap.values.model import ModelValue
 
 _FORMAT = "manifold_shap explainer"
 _CONFIGURATION, _TENSORS = "explainer.json", "tensors.safetensors"
-# What a folder is made of; a file of the model has any suffix that `load_model` reads.
-FILES = (_CONFIGURATION, _TENSORS, "README.md", "model.*")
+_ALWAYS = (_CONFIGURATION, _TENSORS, "README.md")
+# What a folder may be made of: a file of the model has a suffix that `load_model` reads.
+FILES = (*_ALWAYS, *(f"model{suffix}" for suffix in SUFFIXES))
+# What the configuration and its parts have to hold, and may hold besides.
+_OPTIONAL = {
+    each.name
+    for each in fields(Quality)
+    if (each.default, each.default_factory) != (MISSING, MISSING)
+}
+_KEYS: Mapping[str, tuple[set[str], set[str]]] = {
+    "": ({"format", "version", "space", "value", "codebook", "seed", "quality", "model"}, set()),
+    "quality": ({each.name for each in fields(Quality)} - _OPTIONAL, _OPTIONAL),
+    "model": ({"classes", "returns"}, {"file"}),
+    "model.file": ({"name", "digest"}, set()),
+}
 _CLASSICAL = {
     kind.name: kind for kind in (MarginalImputer, GaussianImputer, CopulaImputer, EmpiricalImputer)
 }
@@ -61,7 +77,8 @@ def save(
     """Write a value function whole, or nothing at all.
 
     Args:
-        folder: to be made; one that `save` wrote is replaced, unless other files lie there now.
+        folder: to be made; one that `save` wrote is replaced, unless other files lie there now. A
+            link to a folder stays, and the folder is replaced.
         value: by a surrogate or an imputer, with a codebook.
         probe: codes of rows to recognise the model by.
         about: plain data to be kept beside it.
@@ -69,11 +86,12 @@ def save(
 
     Raises:
         FileExistsError: something else stands at `folder`.
+        ValueError: `folder` is a URL.
         OSError: no space or no permission; what stood there is left as it was.
     """
     from safetensors.torch import save_file
 
-    folder = Path(check_text("folder", folder))
+    folder = local_path("folder", folder)
     _check_replaceable(folder)
     described, tensors = _described(value)
     tensors |= {"probe": probe, "probe_outputs": value.prediction(probe)}
@@ -96,7 +114,7 @@ def save(
         text = json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False)
         (beside / _CONFIGURATION).write_text(text, encoding="utf-8")
 
-    write_whole(folder, write)
+    write_whole(Path(os.path.realpath(folder)), write)
 
 
 def read(folder: str | Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -104,7 +122,7 @@ def read(folder: str | Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
 
     Raises:
         FileNotFoundError: no such folder.
-        ValueError: it is damaged, or of something else.
+        ValueError: it is damaged, of something else, or of a version that writes other parts.
     """
     from safetensors.torch import load_file
 
@@ -122,7 +140,36 @@ def read(folder: str | Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         raise ValueError(
             f"{expected} its files are not as they were saved together; save the explainer again."
         )
+    if wrong := _misfits(plain):
+        raise ValueError(
+            f"Expected what this version of manifold_shap saves at {folder / _CONFIGURATION} but "
+            f"{wrong} ({_versions(plain)}); load it by the version that wrote it, or save the "
+            "explainer again."
+        )
     return plain, tensors
+
+
+def _misfits(plain: Mapping[str, Any]) -> str:
+    """What a configuration lacks, or has that is unknown; empty where it is as it should be."""
+    for place, (needed, optional) in _KEYS.items():
+        part: Any = plain
+        for name in filter(None, place.split(".")):
+            part = part.get(name)
+        where = f"its `{place}`" if place else "it"
+        if part is None and place == "model.file":
+            continue
+        if not isinstance(part, dict):
+            return f"{where} is no mapping"
+        missing, unknown = sorted(needed - set(part)), sorted(set(part) - needed - optional)
+        if missing or unknown:
+            lacks = f"{where} lacks {missing}" if missing else ""
+            has = f"{where} has {unknown} besides" if unknown else ""
+            return " and ".join(filter(None, (lacks, has)))
+    return ""
+
+
+def _versions(plain: Mapping[str, Any]) -> str:
+    return f"written by version {plain.get('version')}, this is {__version__}"
 
 
 def _part(path: Path, read_file: Callable[[Path], Any]) -> Any:
@@ -180,7 +227,7 @@ def value_from(
     except (LookupError, TypeError, AttributeError, RuntimeError) as error:
         raise ValueError(
             f"Expected a complete value function in the folder but it does not fit together "
-            f"({type(error).__name__}: {error}); save the explainer again."
+            f"({type(error).__name__}: {error}; {_versions(plain)}); save the explainer again."
         ) from error
     if gap := disagreement(value.prediction(tensors["probe"]), tensors["probe_outputs"]):
         raise ValueError(
@@ -200,7 +247,10 @@ def _check_replaceable(folder: Path) -> None:
         # Of a damaged one, too: the first of its settings says what it is.
         with path.open("rb") as file:
             is_own = _FORMAT.encode() in file.read(200)
-        others = (each.name for each in folder.iterdir() if not any(map(each.match, FILES)))
+        own = written_with(path)
+        others = (
+            each.name for each in folder.iterdir() if each.name not in own or not each.is_file()
+        )
         other = min(others, default=None)
         if is_own and other is None:
             return
@@ -209,6 +259,19 @@ def _check_replaceable(folder: Path) -> None:
         f"Expected no file or folder at {folder}, or one with nothing in it but an explainer that "
         f"was saved there, which would be replaced, but {reason}; name another folder."
     )
+
+
+def written_with(configuration: Path) -> tuple[str, ...]:
+    """Names of the files that were written together with a configuration.
+
+    A file of a model is among them only if the configuration can be read and names it: any other is
+    its owner's.
+    """
+    try:
+        name = json.loads(configuration.read_text("utf-8"))["model"]["file"]["name"]
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return _ALWAYS
+    return (*_ALWAYS, name) if name in FILES else _ALWAYS
 
 
 def _digest(plain: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:

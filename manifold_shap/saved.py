@@ -1,6 +1,7 @@
 """Saves explainers to folders and to the Hugging Face hub, and loads them."""
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 from torch import Tensor
@@ -38,15 +39,16 @@ class SavedExplainer:
         confidential as the frame. Its `README.md` is a model card of the measured quality.
 
         Args:
-            folder: to be made; one that an explainer was saved to is replaced, its `README.md`
-                included, unless other files lie there now.
+            folder: to be made, on this machine; one that an explainer was saved to is replaced, its
+                `README.md` included, unless other files lie there now. A link is followed.
             model_file: a file of the model that `load_model` reads, such as `model.skops`, to be
                 copied into the folder: then nobody has to pass the model.
 
         Raises:
             FileExistsError: something else stands at `folder`.
             FileNotFoundError: no `model_file` is there.
-            ValueError: it is of a kind that may run code, damaged, or another model.
+            ValueError: it is of a kind that may run code, damaged, another model, or needs files
+                beside it; `folder` is a URL.
             OSError: no space or no permission; what stood there is left as it was.
         """
         about: dict[str, Any] = {
@@ -57,9 +59,8 @@ class SavedExplainer:
         files: dict[str, bytes] = {}
         name = None
         if model_file is not None:
-            self._check_model_file(model_file)
             name = f"model{Path(model_file).suffix.lower()}"
-            files[name] = Path(model_file).read_bytes()
+            files[name] = self._checked_model(model_file)
             about["model"]["file"] = {"name": name, "digest": digest(files[name])}
         files["README.md"] = model_card(self.value, self.quality, name).encode()
         save(folder, self.value, self._probe, about, files)
@@ -156,7 +157,8 @@ class SavedExplainer:
             repo_id: its name, `user/name`.
             model_file: see `save`.
             private: whether the repository has to be private, as what it holds is: the values of
-                the frame's cells, and rows of it. `False` publishes them.
+                the frame's cells, and rows of it. With `False` a repository that is made is public,
+                and one that is there stays as it is.
             token: of the hub; by default that of `hf auth login`.
             commit_message: of the upload.
 
@@ -176,12 +178,17 @@ class SavedExplainer:
 
         return push(write, repo_id, private, token, commit_message)
 
-    def _check_model_file(self, path: str | Path) -> None:
-        """Raise ValueError unless this file holds the model that is explained."""
+    def _checked_model(self, path: str | Path) -> bytes:
+        """What is in a file, which by itself holds the model that is explained.
+
+        Raises:
+            ValueError: it does not.
+        """
+        load_model(path)  # What is wrong with the file itself is told of its own path.
+        content = Path(path).read_bytes()
         own, size = self.model, self.model.batch_size
-        model = as_model(
-            load_model(path), self._probe, own.classes, own.returns, size, self.codebook
-        )
+        loaded = _alone(path, content)
+        model = as_model(loaded, self._probe, own.classes, own.returns, size, self.codebook)
         game: ValueFunction = self.value
         scale = game.space.takes
         found = model(self._probe, scale=scale)
@@ -191,3 +198,23 @@ class SavedExplainer:
                 f"otherwise (by up to {gap:.3g} on the rows kept for that check); write that model "
                 "to the file."
             )
+        return content
+
+
+def _alone(path: str | Path, content: bytes) -> Any:
+    """The model that a file holds without those beside it, in which ONNX may keep weights.
+
+    Raises:
+        ValueError: it needs them.
+    """
+    with TemporaryDirectory() as empty:
+        copy = Path(empty) / Path(path).name
+        copy.write_bytes(content)
+        try:
+            return load_model(copy)
+        except ValueError as error:
+            raise ValueError(
+                f"Expected `model_file` to hold all of the model but {path} needs files beside it, "
+                "as ONNX with external data does; write one file of it by "
+                "`onnx.save(onnx.load(path), path, save_as_external_data=False)`."
+            ) from error

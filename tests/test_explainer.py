@@ -1,7 +1,9 @@
 """The front door: from a model and a frame to explanations, saved and loaded."""
 
 import json
+import re
 import warnings
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,14 +13,17 @@ import pandas as pd
 import polars as pl
 import pytest
 import torch
+from safetensors.torch import load_file
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.linear_model import LinearRegression
 
 import manifold_shap as ms
 from manifold_shap import candidates
+from manifold_shap import folder as folders
 from manifold_shap._messages import UnfitError
 
 FEW = ("gaussian", "copula")
+SAVED = {"README.md", "explainer.json", "tensors.safetensors"}
 
 
 def table(rows: int = 120, seed: int = 0) -> pd.DataFrame:
@@ -439,6 +444,64 @@ def test_a_damaged_folder_is_refused(explainer: ms.Explainer, tmp_path: Path, da
         ms.Explainer.load(folder, TREES)
 
 
+@pytest.mark.parametrize(
+    ("part", "lost", "besides", "says"),
+    [
+        ("quality", "", "calibration", r"its `quality` has \['calibration'\] besides"),
+        ("quality", "rows", "", r"its `quality` lacks \['rows'\]"),
+        ("quality", "mse", "error", r"lacks \['mse'\] and its `quality` has \['error'\] besides"),
+        ("", "quality", "", r"it lacks \['quality'\]"),
+        ("", "model", "", r"it lacks \['model'\]"),
+        ("", "", "ordering", r"it has \['ordering'\] besides"),
+        ("model", "returns", "", r"its `model` lacks \['returns'\]"),
+        ("model.file", "name", "", r"its `model\.file` lacks \['name'\]"),
+    ],
+)
+def test_what_another_version_wrote_is_told_with_both_versions(
+    explainer: ms.Explainer, tmp_path: Path, part: str, lost: str, besides: str, says: str
+) -> None:
+    def change(plain: dict[str, Any]) -> None:
+        plain["version"] = "9.1"
+        plain["model"]["file"] = {"name": "model.skops", "digest": ""}
+        changed = plain
+        for name in filter(None, part.split(".")):
+            changed = changed[name]
+        changed.pop(lost, None)
+        changed |= {besides: 1} if besides else {}
+
+    explainer.save(tmp_path / "folder")
+    _sealed(tmp_path / "folder", change)
+    versions = rf"{says} \(written by version 9\.1, this is {re.escape(ms.__version__)}\); load it"
+    with pytest.raises(ValueError, match=versions):
+        ms.Explainer.load(tmp_path / "folder", TREES)
+
+
+def test_what_has_a_default_may_be_missing(explainer: ms.Explainer, tmp_path: Path) -> None:
+    explainer.save(tmp_path / "folder")
+    for name in ("warning", "skipped", "seconds", "selection"):
+        _sealed(tmp_path / "folder", lambda plain, name=name: plain["quality"].pop(name))
+    assert ms.Explainer.load(tmp_path / "folder", TREES).quality.skipped == {}
+
+
+@pytest.mark.parametrize("part", ["quality", "model"])
+def test_parts_that_are_no_mappings_are_told(
+    explainer: ms.Explainer, tmp_path: Path, part: str
+) -> None:
+    explainer.save(tmp_path / "folder")
+    _sealed(tmp_path / "folder", lambda plain: plain.update({part: [1]}))
+    with pytest.raises(ValueError, match=rf"its `{part}` is no mapping"):
+        ms.Explainer.load(tmp_path / "folder", TREES)
+
+
+def _sealed(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change a configuration, and give it the right checksum again."""
+    plain = json.loads((folder / "explainer.json").read_text())
+    del plain["digest"]
+    change(plain)
+    plain["digest"] = folders._digest(plain, load_file(folder / "tensors.safetensors"))
+    (folder / "explainer.json").write_text(json.dumps(plain))
+
+
 def test_nothing_else_is_overwritten(explainer: ms.Explainer, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(FileExistsError, match="name another folder"):
@@ -453,6 +516,72 @@ def test_nothing_else_is_overwritten(explainer: ms.Explainer, tmp_path: Path) ->
         explainer.save(own)
     assert {each.name for each in (*tmp_path.iterdir(), *own.iterdir())} >= {"notes.txt"}
     assert (tmp_path / "notes.txt").read_text() == (own / "notes.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    "name", ["model.pkl", "model.ipynb", "model.d/", "model.onnx", "README.md/", "explainer.json~"]
+)
+def test_what_others_put_beside_it_is_left(
+    explainer: ms.Explainer, tmp_path: Path, name: str
+) -> None:
+    explainer.save(tmp_path / "folder")
+    other = tmp_path / "folder" / name.rstrip("/")
+    if name.endswith("/"):
+        other.unlink(missing_ok=True)
+        other.mkdir()
+        other = other / "notes.txt"
+    other.write_text("mine")
+    with pytest.raises(FileExistsError, match=rf"it holds '{name.rstrip('/')}'; name another"):
+        explainer.save(tmp_path / "folder")
+    assert other.read_text() == "mine"
+    assert (tmp_path / "folder" / "explainer.json").is_file()
+
+
+@pytest.mark.parametrize("name", ["model.skops", "notes.txt", "../model.skops", 3, ["model.skops"]])
+def test_a_file_that_the_configuration_names_is_the_models_or_left(
+    explainer: ms.Explainer, tmp_path: Path, name: Any
+) -> None:
+    folder = tmp_path / "folder"
+    explainer.save(folder)
+    plain = json.loads((folder / "explainer.json").read_text())
+    plain["model"]["file"] = {"name": name, "digest": ""}
+    (folder / "explainer.json").write_text(json.dumps(plain))
+    for each in ("model.skops", "notes.txt"):
+        (folder / each).write_text(each)
+    with pytest.raises(FileExistsError, match=r"it holds '(model\.skops|notes\.txt)'"):
+        explainer.save(folder)
+    (folder / "notes.txt").unlink()
+    if name == "model.skops":
+        explainer.save(folder)
+        assert {each.name for each in folder.iterdir()} == SAVED
+    else:
+        with pytest.raises(FileExistsError, match=r"it holds 'model\.skops'"):
+            explainer.save(folder)
+
+
+def test_a_link_to_a_folder_is_followed(explainer: ms.Explainer, tmp_path: Path) -> None:
+    folder, link = tmp_path / "there" / "folder", tmp_path / "link"
+    link.symlink_to(folder)
+    explainer.save(link)
+    assert {each.name for each in folder.iterdir()} == SAVED
+    (folder / "README.md").write_text("an earlier one")
+    explainer.save(link)
+    assert link.is_symlink()
+    assert "an earlier one" not in (folder / "README.md").read_text()
+    assert [each.name for each in folder.parent.iterdir()] == ["folder"]
+    ms.Explainer.load(link, TREES)
+
+
+@pytest.mark.parametrize(
+    "url", ["s3://bucket/folder", "memory://folder", Path("gs://bucket/folder"), "file:///folder"]
+)
+def test_a_url_is_no_folder(
+    explainer: ms.Explainer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str | Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=r"`folder` to be .* this machine, then upload what is th"):
+        explainer.save(url)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_damaged_folder_is_saved_to_again(explainer: ms.Explainer, tmp_path: Path) -> None:

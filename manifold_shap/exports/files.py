@@ -14,10 +14,9 @@ from torch import Tensor
 from torch.export import Dim, ExportedProgram
 
 from manifold_shap._checks import check_whole
-from manifold_shap._messages import check_text
 from manifold_shap._version import __version__
 from manifold_shap.exports.graphs import ENCODED, PREDICTION, Graph, graph_of
-from manifold_shap.io.files import write_whole
+from manifold_shap.io.places import place_of
 
 ONNX, TORCH = ".onnx", ".pt2"
 # The first version of the operators that torch writes by itself: to earlier ones it would convert.
@@ -34,8 +33,8 @@ def export(what: Any, path: str | Path, opset: int | None = None) -> None:
     Raises:
         ImportError, TypeError, ValueError, OSError: see there.
     """
-    file = Path(check_text("path", path))
-    suffix = file.suffix.lower()
+    place = place_of(path)
+    suffix = Path(place.name).suffix.lower()
     if suffix not in (ONNX, TORCH):
         raise ValueError(
             f"Expected a path that ends in {ONNX!r} or {TORCH!r} but got {str(path)!r}; the suffix "
@@ -51,8 +50,7 @@ def export(what: Any, path: str | Path, opset: int | None = None) -> None:
         opset = None if opset is None else _check_opset(opset)
     graph = graph_of(what)
     program = _traced(graph)
-    content = _archive(graph, program) if suffix == TORCH else _onnx(graph, program, opset)
-    write_whole(file, lambda beside: beside.write_bytes(content))
+    place.write(_archive(graph, program) if suffix == TORCH else _onnx(graph, program, opset))
 
 
 def _check_packages() -> None:

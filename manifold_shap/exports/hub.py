@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from manifold_shap._messages import check_text
-from manifold_shap.folder import FILES
+from manifold_shap.folder import FILES, written_with
 
 _OFFLINE = "check the connection, or the variable HF_ENDPOINT"
 
@@ -25,7 +25,7 @@ def fetched(
         ImportError, FileNotFoundError, ConnectionError, ValueError: see
             `SavedExplainer.from_pretrained`.
     """
-    hub = _hub()
+    hub = _hub(f"a folder {name!r}, but there is none, or ", "correct the path, or ")
     with _worded(name):
         folder = Path(
             hub.snapshot_download(
@@ -63,7 +63,8 @@ def push(
         with _worded(name):
             repo = api.create_repo(name, private=private, exist_ok=True).repo_id
             # One that was there keeps its visibility.
-            public = private and not api.model_info(repo).private
+            found = api.model_info(repo)
+        public = private and not found.private
         if public:
             raise ValueError(
                 f"Expected a private repository but {name!r} is public, and what an explainer "
@@ -71,16 +72,27 @@ def push(
                 "private=False to publish it."
             )
         with _worded(name):
-            done = api.upload_folder(repo_id=repo, folder_path=folder, commit_message=message)
+            stale = _written_before(api, found, Path(place) / "before")
+            done = api.upload_folder(
+                repo_id=repo, folder_path=folder, commit_message=message, delete_patterns=stale
+            )
     return str(done.commit_url)
 
 
-def _hub() -> Any:
+def _written_before(api: Any, repo: Any, place: Path) -> list[str]:
+    """Names of what an earlier upload has sent to a repository, and nobody else."""
+    if not any(each.rfilename == FILES[0] for each in repo.siblings or ()):
+        return []
+    return list(written_with(Path(api.hf_hub_download(repo.id, FILES[0], local_dir=place))))
+
+
+def _hub(instead: str = "", fix: str = "") -> Any:
     try:
         import huggingface_hub
     except ImportError as error:
         raise ImportError(
-            "Expected huggingface_hub to be installed; `pip install 'manifold_shap[hub]'`."
+            f"Expected {instead}huggingface_hub to be installed; {fix}`pip install "
+            "'manifold_shap[hub]'`."
         ) from error
     return huggingface_hub
 
@@ -118,6 +130,15 @@ def _worded(name: str) -> Iterator[None]:
             f"({_first(error)}); correct the name, or {_OFFLINE}."
         ) from error
     except (OSError, errors.HTTPError) as error:
+        told = isinstance(error, ConnectionError | TimeoutError | errors.HTTPError)
+        if isinstance(error, OSError) and not told and error.errno is not None:
+            # Of this machine's own system.
+            raise type(error)(
+                error.errno,
+                f"Could not keep {name!r} of the Hugging Face hub on this machine "
+                f"({error.strerror}); free some space, or choose another place (`cache_dir`, or "
+                "the variable HF_HOME).",
+            ) from error
         raise ConnectionError(
             f"Expected the Hugging Face hub to serve {name!r} but it failed ({_first(error)}); log "
             f"in by `hf auth login`, or {_OFFLINE}."

@@ -22,14 +22,26 @@ Inputs = TypeVar("Inputs", Tensor, tuple[Tensor, ...])
 # A class for all rows, or one for each.
 Target = int | Tensor | Sequence[int] | tuple[int, ...] | Sequence[tuple[int, ...]] | None
 
+# What takes the place of captum's other arguments.
+_ELSEWHERE = {
+    "baselines": "the value function says what stands for absent features, with "
+    "`ms.BaselineImputer(row)` a baseline",
+    "additional_forward_args": "the value function calls the model with rows alone; bind the rest, "
+    "as by `lambda x: model(x, more)`",
+    "n_samples": "it is a setting of the estimator, as in `CaptumAttribution(value, "
+    "partial(ms.permutation_shapley, permutations=64))`",
+    "perturbations_per_eval": "it is a setting of the estimator, as in `CaptumAttribution(value, "
+    "partial(ms.auto_shapley, batch_size=4096))`",
+}
+
 
 class CaptumAttribution:
     """An estimator of Shapley values with the `attribute` of captum's attribution methods.
 
     It takes the place of `captum.attr.ShapleyValueSampling(model)` and the like in code that is
     written for them: `attribute(inputs, target=..., feature_mask=...)` returns values of the shape
-    of `inputs`. The value function knows the model and what stands for absent features, so that
-    there are no `baselines`; captum is not needed.
+    of `inputs`. Arguments stand in the order of `captum.attr.ShapleyValueSampling`; those that a
+    value function or an estimator has already are refused. Captum is not needed.
 
         >>> import manifold_shap as ms
         >>> model, x = torch.nn.Linear(3, 2), torch.tensor([[1.0, 2.0, -1.0]])
@@ -52,12 +64,17 @@ class CaptumAttribution:
             check_takes_coalitions(value)
         self.value, self.estimator = value, estimator
 
+    # captum's NoiseTunnel calls `attribute.__wrapped__`, which this decorator makes, too.
+    @torch.no_grad()
     def attribute(
         self,
         inputs: Inputs,
-        *,
+        baselines: None = None,
         target: Target = None,
+        additional_forward_args: None = None,
         feature_mask: Tensor | tuple[Tensor, ...] | None = None,
+        n_samples: None = None,
+        perturbations_per_eval: None = None,
         show_progress: bool = False,
     ) -> Inputs:
         """For every element of the inputs the Shapley value of its player for the target class.
@@ -68,23 +85,36 @@ class CaptumAttribution:
         Args:
             inputs: rows `[batch, *event]`, or a tuple of one such tensor; of a frame
                 `value.rows(frame)`.
+            baselines: none, since the value function says what stands for absent features.
             target: position of the output, as a number, a tensor of one or a tuple of one; for
                 each row its own as a list or a tensor `[batch]`, or a list of tuples. It may be
                 left out where there is one output.
+            additional_forward_args: none, since the value function has the model.
             feature_mask: whole numbers; elements of equal numbers are one player. It has the shape
                 of `inputs`, or one that is broadcast to it: with one row, the same players serve
                 all rows.
+            n_samples, perturbations_per_eval: none, since they are settings of the estimator.
             show_progress: whether a bar is shown.
 
         Returns:
             Values of the shape of `inputs` and where these are, in a tuple if they came in one.
 
         Raises:
-            TypeError: numbers that are not whole, or inputs that are no tensor.
-            ValueError: several tensors of inputs, a target that is missing or that there is not, or
-                a mask that does not fit the inputs or the players.
+            TypeError: numbers that are not whole, inputs that are no tensor, or one of the
+                arguments that are none.
+            ValueError: several tensors of inputs, no rows, a target that is missing or that there
+                is not, or a mask that does not fit the inputs or the players.
         """
+        _check_none("baselines", baselines)
+        _check_none("additional_forward_args", additional_forward_args)
+        _check_none("n_samples", n_samples)
+        _check_none("perturbations_per_eval", perturbations_per_eval)
         x = _only("inputs", inputs).detach()
+        if len(x) == 0:
+            raise ValueError(
+                f"Expected at least one row in `inputs` but got shape {tuple(x.shape)}; leave out "
+                "batches of no rows."
+            )
         value = as_value_function(self.value, x)
         chosen = _targets(target, len(x), len(value.outputs))
         if feature_mask is not None:
@@ -97,9 +127,31 @@ class CaptumAttribution:
         found = phi[torch.arange(len(x)), chosen].to(x.device)
         return (found,) if isinstance(inputs, tuple) else found
 
+    def forward_func(self, x: Tensor) -> Tensor:
+        """The outputs that are explained: what methods of captum have their model by."""
+        return as_value_function(self.value, x).prediction(x)
+
+    def has_convergence_delta(self) -> bool:
+        """Whether `attribute` gives a gap as well; never, since values sum to the outputs."""
+        return False
+
+    @property
+    def multiplies_by_inputs(self) -> bool:
+        """Whether values are in the units of the outputs, as in captum; always."""
+        return True
+
     def __repr__(self) -> str:
         made = self.estimator.func if isinstance(self.estimator, partial) else self.estimator
         return f"CaptumAttribution({self.value!r:.100}, {getattr(made, '__name__', made)})"
+
+
+def _check_none(name: str, given: Any) -> None:
+    """Raise TypeError where an argument of captum's methods is given that has no meaning here."""
+    if given is not None:
+        raise TypeError(
+            f"Expected no `{name}` but got {type(given).__name__}: {_ELSEWHERE[name]}; leave it "
+            "out."
+        )
 
 
 def _only(name: str, given: Any) -> Tensor:

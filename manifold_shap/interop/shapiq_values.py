@@ -82,7 +82,11 @@ def _values(
     values: Terms,
     error: Tensor,
 ) -> "shapiq.InteractionValues":
-    base = explanation.base[place].item()
+    base, budget = explanation.base[place].item(), explanation.made_by.get("evaluations")
+    if budget is not None:
+        # Of all rows together, which have as many each only where they have as many players.
+        alike = bool((explanation.counts == explanation.counts[0]).all())
+        budget = round(budget / len(explanation.phi)) if alike else None
     return shapiq.InteractionValues(
         {(): base, **values},
         index=index,
@@ -91,6 +95,6 @@ def _values(
         n_players=sum(len(players) == 1 for players in values),
         # Where errors are not known they are not zero.
         estimated=not bool((error == 0).all()),
-        estimation_budget=explanation.made_by.get("evaluations"),
+        estimation_budget=budget,
         baseline_value=base,
     )

@@ -26,6 +26,8 @@ from manifold_shap._messages import check_text
 # Names of what is being written, removed or replaced: its own, a number, and `.old` where it stood
 # there before.
 _BESIDE = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{32}(?P<old>\.old)?")
+# A URL, be it one that `pathlib.Path` has cut.
+_URL = re.compile(r"[\w.+:-]{2,}:/")
 
 
 def digest(*parts: Any) -> str:
@@ -71,10 +73,31 @@ def _content(piece: Any, whole: bool) -> tuple[bytes, Any]:
     return kind, np.ascontiguousarray(piece).reshape(-1).view(np.uint8)
 
 
+def local_path(name: str, path: str | Path) -> Path:
+    """A path of this machine, to write to.
+
+    >>> local_path("folder", "s3://bucket/explainer")
+    Traceback (most recent call last):
+    ValueError: Expected `folder` to be a path of this machine but got the URL ...
+
+    Raises:
+        TypeError: `path` is neither text nor a path.
+        ValueError: it is a URL.
+    """
+    text = check_text(name, path)
+    if _URL.match(Path(text).as_posix()):
+        raise ValueError(
+            f"Expected `{name}` to be a path of this machine but got the URL {text!r}; write to a "
+            "path of this machine, then upload what is there."
+        )
+    return Path(text)
+
+
 def write_whole(path: str | Path, write: Callable[[Path], object]) -> None:
     """Let `write` make a file or a directory beside `path`, then rename it to `path`.
 
     Raises:
+        ValueError: `path` is a URL.
         OSError: no space or no permission; what stood at `path` is left as it was.
 
     >>> import tempfile
@@ -85,7 +108,7 @@ def write_whole(path: str | Path, write: Callable[[Path], object]) -> None:
     'all of it'
     >>> place.cleanup()
     """
-    path = Path(check_text("path", path))
+    path = local_path("path", path)
     beside = _beside(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -163,3 +163,5 @@ _READERS: dict[str, tuple[str, Callable[[Path], Any]]] = {
     ".txt": ("lightgbm", _lightgbm),
     ".cbm": ("catboost", _catboost),
 }
+# Ends of the names of files that `load_model` reads.
+SUFFIXES = tuple(_READERS)

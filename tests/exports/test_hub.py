@@ -1,6 +1,7 @@
 """Saved explainers at a hub that is a server on this machine: sent, brought back, refused."""
 
 import base64
+import errno
 import hashlib
 import json
 import re
@@ -14,6 +15,7 @@ from threading import Thread
 from typing import Any
 
 import huggingface_hub
+import numpy as np
 import pytest
 import torch
 import yaml
@@ -88,6 +90,8 @@ class Handler(BaseHTTPRequestHandler):
                     self.hub.repos[name][line["value"]["path"]] = base64.b64decode(
                         line["value"]["content"]
                     )
+                elif line["key"] == "deletedFile":
+                    del self.hub.repos[name][line["value"]["path"]]
             url = f"http://{self.headers['Host']}/{name}/commit/{COMMIT}"
             self.answer(200, {"commitUrl": url, "commitOid": COMMIT})
         else:
@@ -114,7 +118,7 @@ class Handler(BaseHTTPRequestHandler):
                 about = {"id": name, "sha": COMMIT, "private": private, "siblings": names}
                 self.answer(200, {**about, "tags": [], "downloads": 0})
         else:
-            content = files.get(path.partition(f"/resolve/{COMMIT}/")[2])
+            content = files.get(re.split(f"/resolve/(?:main|{COMMIT})/", path)[-1])
             if content is None:
                 self.missing("EntryNotFound")
             else:
@@ -176,6 +180,40 @@ def test_with_a_file_of_the_model_nobody_passes_it(
     assert not any(asked.endswith("more.bin") for asked in hub.asked)
 
 
+def test_what_an_earlier_upload_sent_goes_and_files_of_others_stay(
+    hub: Hub, explainer: ms.Explainer, model_file: Path
+) -> None:
+    name, others = "someone/again", {"model.json": b"{}", "model.onnx": b"", "notes.md": b"mine"}
+    hub.repos[name] = dict(others)
+    explainer.push_to_hub(name, model_file=model_file, token="hf_token", private=False)
+    assert {"model.skops", *others} < set(hub.repos[name])
+    explainer.push_to_hub(name, token="hf_token", private=False)
+    assert set(hub.repos[name]) == {"README.md", "explainer.json", "tensors.safetensors", *others}
+    assert {each: hub.repos[name][each] for each in others} == others
+    assert b"not here: pass it" in hub.repos[name]["README.md"]
+    same(ms.Explainer.from_pretrained(name, MODEL, token="hf_token"), explainer)
+
+
+def test_a_disk_at_fault_is_not_the_hubs(hub: Hub, explainer: ms.Explainer, tmp_path: Path) -> None:
+    explainer.push_to_hub("someone/prices", token="hf_token")
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(
+        OSError, match=r"keep 'someone/prices' .* another place \(`cache_dir`"
+    ) as caught:
+        ms.Explainer.from_pretrained(
+            "someone/prices", MODEL, token="hf_token", cache_dir=tmp_path / "file" / "cache"
+        )
+    assert not isinstance(caught.value, ConnectionError)
+    assert caught.value.errno == errno.ENOTDIR
+    assert "log in" not in str(caught.value)
+
+
+def test_a_repository_keeps_its_visibility(hub: Hub, explainer: ms.Explainer) -> None:
+    explainer.push_to_hub("someone/own", token="hf_token")
+    explainer.push_to_hub("someone/own", private=False, token="hf_token")
+    assert "someone/own" not in hub.public
+
+
 def test_a_folder_is_one_that_both_names_write(explainer: ms.Explainer, tmp_path: Path) -> None:
     explainer.save(tmp_path / "saved")
     explainer.save_pretrained(tmp_path / "pretrained")
@@ -231,6 +269,42 @@ def test_a_file_of_another_model_is_an_error_before_anything_is_sent(
     with pytest.raises(FileNotFoundError, match="no file is there"):
         explainer.save(tmp_path / "folder", model_file=tmp_path / "nosuch.skops")
     assert not (tmp_path / "folder").exists()
+
+
+def test_a_model_that_needs_files_beside_it_is_refused(tmp_path: Path) -> None:
+    """As ONNX with external data does, whose other file would stay behind."""
+    onnx = pytest.importorskip("onnx")
+    place, numbers = tmp_path / "made", FRAME.astype("float32")
+    place.mkdir()
+    weights = onnx.numpy_helper.from_array(np.ones((3, 1), dtype="float32"), "weights")
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("MatMul", ["x", "weights"], ["y"])],
+        "sums",
+        [onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["rows", 3])],
+        [onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["rows", 1])],
+        [weights],
+    )
+    opsets = [onnx.helper.make_opsetid("", 18)]
+    model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=10)
+    onnx.save(model, place / "sums.onnx")
+    explainer = ms.Explainer(place / "sums.onnx", numbers, returns="values", candidates="gaussian")
+    explainer.save(tmp_path / "folder", model_file=place / "sums.onnx")
+    before = {each.name: each.read_bytes() for each in (tmp_path / "folder").iterdir()}
+
+    external = {"save_as_external_data": True, "size_threshold": 0, "location": "sums.data"}
+    onnx.save(model, place / "sums.onnx", **external)
+    assert (place / "sums.data").is_file()
+    ms.load_model(place / "sums.onnx")
+    with pytest.raises(ValueError, match=r"sums\.onnx needs files beside it.*external_data=False"):
+        explainer.save(tmp_path / "folder", model_file=place / "sums.onnx")
+    after = {each.name: each.read_bytes() for each in (tmp_path / "folder").iterdir()}
+    assert after == before
+    ms.Explainer.load(tmp_path / "folder")
+
+    # What the error advises.
+    onnx.save(onnx.load(place / "sums.onnx"), place / "whole.onnx", save_as_external_data=False)
+    explainer.save(tmp_path / "whole", model_file=place / "whole.onnx")
+    ms.Explainer.load(tmp_path / "whole")
 
 
 def test_repositories_that_there_are_not_and_foreign_ones(hub: Hub, tmp_path: Path) -> None:
@@ -335,3 +409,5 @@ def test_a_missing_package_is_named(
         explainer.push_to_hub("someone/prices")
     with pytest.raises(ImportError, match=r"manifold_shap\[hub\]"):
         ms.Explainer.from_pretrained("someone/prices", MODEL)
+    with pytest.raises(ImportError, match=r"a folder 'my_expl', but there is none.*correct the pa"):
+        ms.Explainer.from_pretrained("my_expl", MODEL)

@@ -1,5 +1,6 @@
 """The interface of captum's attribution methods, and the values behind it."""
 
+import inspect
 import warnings
 from functools import partial
 from typing import Any
@@ -179,6 +180,10 @@ def test_settings_are_those_of_the_estimator() -> None:
         ({"target": 0, "feature_mask": [0, 1, 1, 0]}, TypeError, "`feature_mask` to be a tensor"),
         ({"target": 0, "show_progress": 1}, TypeError, "show_progress"),
         ({"target": 0, "baselines": 0}, TypeError, "baselines"),
+        ({"baselines": torch.zeros(1, 4)}, TypeError, "no `baselines` but got Tensor: the value f"),
+        ({"additional_forward_args": (1,)}, TypeError, "no `additional_forward_args` .*bind the r"),
+        ({"n_samples": 25}, TypeError, r"no `n_samples` but got int: .*permutations=64"),
+        ({"perturbations_per_eval": 1}, TypeError, "no `perturbations_per_eval` .*batch_size=4096"),
     ],
 )
 @pytest.mark.usefixtures("any_type")
@@ -186,6 +191,55 @@ def test_bad_settings(settings: dict[str, Any], error: type[Exception], says: st
     method, x = of_linear()
     with pytest.raises(error, match=says):
         method.attribute(x, **settings)
+
+
+def test_no_rows_are_an_error() -> None:
+    method, x = of_linear()
+    for target in (0, [], torch.zeros(0).long()):
+        with pytest.raises(ValueError, match=r"at least one row in `inputs` but .* \(0, 4\)"):
+            method.attribute(x[:0], target=target)
+
+
+def test_arguments_stand_in_the_order_of_captum() -> None:
+    attr = pytest.importorskip("captum.attr")
+    theirs = list(inspect.signature(attr.ShapleyValueSampling.attribute).parameters)
+    assert list(inspect.signature(ms.CaptumAttribution.attribute).parameters) == theirs
+    method, x = of_linear()
+    mask = torch.tensor([[0, 0, 1, 2]])
+    found = method.attribute(x, None, 1, None, mask, None, None, False)
+    assert torch.equal(found, method.attribute(x, target=1, feature_mask=mask))
+    model, baseline = network(), torch.zeros(4)
+    known = attr.ShapleyValues(model).attribute(x, None, 2)
+    torch.testing.assert_close(
+        of_network(model, baseline).attribute(x, None, 2), known, atol=1e-5, rtol=1e-4
+    )
+
+
+@pytest.mark.parametrize("settings", [{}, {"feature_mask": torch.tensor([[0, 0, 1, 2]])}])
+def test_it_goes_through_the_noise_tunnel_of_captum(settings: dict[str, Any]) -> None:
+    attr = pytest.importorskip("captum.attr")
+    model, x = network(), uniform(2, 4)
+    found = []
+    for method in (of_network(model, torch.zeros(4)), attr.ShapleyValues(model)):
+        tunnel = attr.NoiseTunnel(method)
+        assert tunnel.multiplies_by_inputs
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            given = {"nt_samples": 4, "stdevs": 0.1, "target": torch.tensor([0, 2]), **settings}
+            found.append(tunnel.attribute(x, **given))
+    assert found[0].shape == x.shape
+    torch.testing.assert_close(found[0], found[1], atol=1e-5, rtol=1e-4)
+    with pytest.raises(AssertionError):
+        torch.testing.assert_close(found[0], method.attribute(x, target=torch.tensor([0, 2])))
+
+
+def test_its_forward_function_gives_the_outputs_that_are_explained() -> None:
+    model, x = network(), uniform(2, 4)
+    method = of_network(model, torch.zeros(4))
+    torch.testing.assert_close(method.forward_func(x), model(x).detach())
+    assert not method.has_convergence_delta()
+    bare = ms.CaptumAttribution(lambda x, mask: (x[:, None] * mask).sum(-1, keepdim=True))
+    torch.testing.assert_close(bare.forward_func(x), x.sum(1, keepdim=True))
 
 
 @pytest.mark.usefixtures("any_type")

@@ -4,6 +4,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -182,9 +183,10 @@ def test_players_without_values_are_drawn(shap: Any, name: str) -> None:
 
 
 @cache
-def patches() -> tuple[Tensor, ms.Explanation]:
-    """Pictures of two channels, 4 high and 6 wide, in patches of 2, whose sums are explained."""
-    x, players = uniform(3, 48).reshape(3, 2, 4, 6), ms.Players.patches((2, 4, 6), 2)
+def patches(channels: int = 2) -> tuple[Tensor, ms.Explanation]:
+    """Pictures of some channels, 4 high and 6 wide, in patches of 2, whose sums are explained."""
+    x = uniform(3, channels * 24).reshape(3, channels, 4, 6)
+    players = ms.Players.patches((channels, 4, 6), 2)
 
     def value(x: Tensor, mask: Tensor) -> Tensor:
         total = (x[:, None] * players.expand(mask)).flatten(2).sum(-1, keepdim=True)
@@ -214,6 +216,24 @@ def test_pictures_are_drawn(shap: Any) -> None:
     # The picture, and over a grey copy the values of both channels together.
     shown = np.asarray(maps[2].get_array())
     np.testing.assert_allclose(shown, grey.values[0, ..., 0].sum(-1), rtol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_pictures_are_drawn_by_the_call_that_the_docs_show(shap: Any) -> None:
+    docs = (Path(__file__).parents[2] / "docs" / "other_tools.md").read_text()
+    call = "shap.plots.image(explanation.to_shap(elements=True))"
+    assert f"`{call}`" in docs
+    _, explanation = patches(channels=3)
+    exec(call, {"shap": shap, "explanation": explanation})
+    maps = [image for axes in plt.gcf().axes for image in axes.get_images()]
+    # Of each row the picture and, over grey copies of it, the values of each output.
+    drawn = [np.asarray(image.get_array()) for image in maps]
+    values = explanation.to_shap(elements=True).values.sum(3)
+    assert values.shape == (3, 4, 6, 2)
+    for row in range(3):
+        pictures = drawn[5 * row : 5 * row + 5]
+        np.testing.assert_allclose(pictures[2], values[row, ..., 0], rtol=1e-4)
+        np.testing.assert_allclose(pictures[4], values[row, ..., 1], rtol=1e-4)
 
 
 def test_words_are_drawn_on_their_values(shap: Any) -> None:

@@ -65,6 +65,22 @@ def test_what_is_sampled_is_called_estimated(shapiq: Any) -> None:
     assert sampled.to_shapiq(0, 0).estimation_budget == sampled.made_by["evaluations"]
 
 
+def test_the_budget_is_that_of_one_row(shapiq: Any) -> None:
+    x = uniform(5, 6)
+    several, one = (ms.permutation_shapley(table(6), some, permutations=8) for some in (x, x[:1]))
+    assert several.made_by["evaluations"] == 5 * one.made_by["evaluations"] > 0
+    for row in range(5):
+        budget = several.to_shapiq(row, 0).estimation_budget
+        assert budget == one.to_shapiq(0, 0).estimation_budget == one.made_by["evaluations"]
+    pairs = [ms.shapley_interactions(table(4), uniform(rows, 4)) for rows in (3, 1)]
+    budgets = [each.to_shapiq(0, 0).estimation_budget for each in pairs]
+    assert budgets[0] == budgets[1] == pairs[1].shapley.made_by["evaluations"]
+    # How they were shared among rows of different numbers of players is not known.
+    ragged = ms.exact_shapley(Ragged(), Ragged.some_rows())
+    assert ragged.made_by["evaluations"] > 0
+    assert ragged.to_shapiq(0, "tanh").estimation_budget is None
+
+
 def test_players_are_those_of_the_row(shapiq: Any) -> None:
     explanation = ms.exact_shapley(Ragged(), Ragged.some_rows())
     counts = [explanation.to_shapiq(row, "tanh").n_players for row in range(5)]

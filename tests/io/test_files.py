@@ -156,6 +156,27 @@ def test_an_unwritable_place(tmp_path: Path) -> None:
     assert file.read_text() == "mine"
 
 
+@pytest.mark.parametrize(
+    "url", ["s3://bucket/v.ckpt", Path("gs://bucket/v.ckpt"), "simplecache::s3://bucket/v.ckpt"]
+)
+def test_a_url_is_no_path_of_this_machine(
+    url: str | Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=r"`path` to be a path of this machine but got the URL '"):
+        save_checkpoint(url, {"kind": "surrogate"})
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["12:30", "a: b/v.ckpt", "runs/12:/v.ckpt"])
+def test_a_path_with_a_colon_is_none_of_a_url(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    save_checkpoint(name, {"kind": "surrogate"})
+    assert (tmp_path / name).is_file()
+
+
 def test_a_directory_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     def write(beside: Path, text: str) -> None:
         beside.mkdir()

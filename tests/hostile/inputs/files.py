@@ -591,13 +591,13 @@ INPUTS = [
             here, edited("explainer.json", value={"kind": "os.system"}), seal=True
         ),
         ValueError,
-        "Expected a complete value function in the folder but it does not fit together (KeyError: 'os.system'); save the explainer again.",
+        "Expected a complete value function in the folder but it does not fit together (KeyError: 'os.system'; written by version ..., this is ...); save the explainer again.",
     ),
     Input(
         "an explainer without a value function",
         lambda here: explainer(here, edited("explainer.json", value=None), seal=True),
         ValueError,
-        "Expected a complete value function in the folder but it does not fit together (TypeError: 'NoneType' object is not subscriptable); save the explainer again.",
+        "Expected a complete value function in the folder but it does not fit together (TypeError: 'NoneType' object is not subscriptable; written by version ..., this is ...); save the explainer again.",
     ),
     Input(
         "an explainer with another codebook",

@@ -153,12 +153,16 @@ def number(value: float) -> str:
 def signed(values: Sequence[float]) -> list[str]:
     """Numbers with their signs and the same decimals, three significant digits of the largest.
 
+    Where these would be long, each has an exponent.
+
     >>> signed([0.0795, -0.00495])
     ['+0.0795', '−0.0050']
+    >>> signed([2.18e-10, -9e12])
+    ['+2.18e−10', '−9.00e+12']
     """
     largest = max((abs(value) for value in values), default=0.0)
     decimals = 2 - math.floor(math.log10(largest)) if largest > 0 else 0
-    if decimals > 6:
+    if not -5 < decimals <= 6:
         return [f"{value:+.2e}".replace("-", "−") for value in values]
     # What is zero to these decimals is not negative.
     return [f"{value:+z.{max(decimals, 0)}f}".replace("-", "−") for value in values]

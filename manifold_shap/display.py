@@ -50,10 +50,10 @@ class Displayed:
     ) -> None:
         """Write one HTML file for people who would rather look than read.
 
-        It needs no other file and no internet. It has the quality of the value function, all rows
-        together, a table of rows to choose from, the values and errors of each, and how it was
-        made. Of many rows or outputs some are shown, and the page says so; it is 3 MB at most,
-        unless a single row takes more.
+        It needs no other file and no internet. It has the model and the quality of the value
+        function, all rows together, a table of rows to choose from, the values and errors of each,
+        and how it was made. Of many rows or outputs some are shown, and the page says so; it is 3
+        MB at most, unless a single row takes more.
 
             explanation.report("report.html", global_values=ms.global_values(explanation, y))
 

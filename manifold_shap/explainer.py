@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -159,7 +160,8 @@ class Explainer(SavedExplainer):
             )
         x = self.codebook.rows(frame)
         found = estimator(self.value, x, seed=seed, progress=progress, **settings)
-        return found.with_labels(row_labels(frame))
+        made_by = {**found.made_by, "model": {"name": self.model.predictor.name}}
+        return replace(found, made_by=made_by).with_labels(row_labels(frame))
 
     def __repr__(self) -> str:
         return (

@@ -16,7 +16,7 @@ from manifold_shap._checks import check_whole
 from manifold_shap._messages import check_flag, check_text
 from manifold_shap._stored import StoredRows, sample_of
 from manifold_shap.amortized.explainer import load_amortized
-from manifold_shap.cli import engines, registry, report
+from manifold_shap.cli import engines, page, registry, report
 from manifold_shap.cli.directory import STORE
 from manifold_shap.cli.games import basis_of, in_groups, make_games, on_simplex, ordering_of
 from manifold_shap.cli.run import Run
@@ -59,6 +59,9 @@ def explain(cfg: Any, given: Sequence[str] = ()) -> dict[str, Any]:
         if settings["groups"] is not None:
             values, games = (in_groups(some, run) for some in (values, games))
         rows, x = rows_of(run, given)
+        if settings["interactions"]:
+            page.check_pairs(games[run.name])
+        chosen = None
         if settings["outputs"] is not None:
             chosen = games[run.name].select(settings["outputs"], sample_of(x)).outputs
             estimator = partial(estimator, outputs=chosen)
@@ -89,7 +92,8 @@ def explain(cfg: Any, given: Sequence[str] = ()) -> dict[str, Any]:
             facts = facts_of(explanations[run.name], seconds[run.name])
         scores = score(values, run) if len(values) > 1 else {}
         ordered = {which: explanations[which] for which in games}
-        return report.write(run, ordered, scores, seconds, facts, rows)
+        pairs = page.interactions_of(run, games[run.name], explanations[run.name], chosen)
+        return report.write(run, ordered, scores, seconds, facts, rows, pairs)
 
 
 def check_settings(settings: Settings) -> None:
@@ -100,6 +104,7 @@ def check_settings(settings: Settings) -> None:
         check_whole("receipt", settings["receipt"], 0, fix="0 for none")
     for flag in ("resume", "report", "asymmetric", "log_ratio_of_mean"):
         check_flag(flag, settings[flag])
+    page.check_interactions(settings)
     if settings["checkpoint"] is not None:
         check_text("checkpoint", settings["checkpoint"])
     compare, instances = settings["compare"], settings["instances"]

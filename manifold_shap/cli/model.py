@@ -98,6 +98,21 @@ def quality_of(run: Run) -> dict[str, float]:
     return {f"classifier_{name}": found for name, found in quality(run.model, run.data).items()}
 
 
+def record_of(run: Run) -> dict[str, Any]:
+    """What an explanation records of the model: its name, and its quality where that is known."""
+    known = {"name": run.model.predictor.name}
+    config = read_config(run.classifier) or {}
+    if run.own_model is not None and config.get("classifier") != run.settings["classifier"]:
+        return known  # What was measured is of another model.
+    metrics = read_json(run.classifier / METRICS) or {}
+    measured = {
+        name: metrics[f"classifier_{name}"]
+        for name in ("accuracy", "r2")
+        if f"classifier_{name}" in metrics
+    }
+    return {**known, **measured, **({"rows": len(run.data.y_test)} if measured else {})}
+
+
 def _quality_text(metrics: Settings) -> str:
     """What the metrics say of the model to explain, for a line of output."""
     names = {"classifier_accuracy": "accuracy", "classifier_r2": "R²"}

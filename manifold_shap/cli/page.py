@@ -6,26 +6,84 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from manifold_shap._messages import check_flag
 from manifold_shap.cli.directory import REPORT
+from manifold_shap.estimators import shapley_interactions
 from manifold_shap.explanation import Explanation
 from manifold_shap.global_values import GlobalValues, global_values
+from manifold_shap.interactions import Interactions
 from manifold_shap.io.files import remove
 from manifold_shap.metrics import Score
+from manifold_shap.values import ValueFunction
 
 if TYPE_CHECKING:
     from manifold_shap.cli.run import Run
 
 # Rows of which means say something.
 _FEWEST = 30
+# Players with interactions: of more, sampling 4 n² coalitions a row takes minutes.
+MOST_PAIRED = 40
 
 
-def place(run: "Run", explanation: Explanation, scores: Mapping[str, Score]) -> None:
+def check_interactions(settings: Mapping[str, Any]) -> None:
+    """Raise where interactions cannot be those of the Shapley values in the report."""
+    if not check_flag("interactions", settings["interactions"]):
+        return
+    if not settings["report"]:
+        raise ValueError(
+            "Expected report=true together with interactions=true, which are for the report."
+        )
+    if settings["basis"] is not None:
+        raise ValueError(
+            "Expected no `basis` together with interactions=true, which are in the log-ratios of "
+            "the value function itself; leave one of the two out."
+        )
+    if settings["ordering"] is not None and settings["asymmetric"]:
+        raise ValueError(
+            "Expected asymmetric=false together with interactions=true, which are means over all "
+            "permutations."
+        )
+
+
+def check_pairs(value: ValueFunction) -> None:
+    """Raise where a value function has too many players for interactions of all pairs, or one."""
+    players = len(value.players)
+    if not 2 <= players <= MOST_PAIRED:
+        raise ValueError(
+            f"Expected 2 to {MOST_PAIRED} players for interactions=true but got {players}; leave "
+            "it out, or put players together by `players` or `groups`."
+        )
+
+
+def interactions_of(
+    run: "Run", value: ValueFunction, explanation: Explanation, outputs: Any
+) -> Interactions | None:
+    """Interactions of all pairs for rows that were explained, if the settings ask for them."""
+    if not run.settings["interactions"]:
+        return None
+    found = shapley_interactions(
+        value,
+        explanation.x,
+        outputs=outputs,
+        seed=run.settings["estimator"]["seed"],
+        progress=run.progress,
+    )
+    return replace(found, shapley=found.shapley.with_labels(explanation.instances))
+
+
+def place(
+    run: "Run",
+    explanation: Explanation,
+    scores: Mapping[str, Score],
+    interactions: Interactions | None = None,
+) -> None:
     """Write `report.html`, or remove that of an earlier explanation.
 
     Args:
         run: receives it.
         explanation: of all rows, or of the first of them.
         scores: of value functions, where there are several.
+        interactions: for the same rows.
     """
     if not run.settings["report"]:
         remove(run.directory.path / REPORT)
@@ -41,7 +99,7 @@ def place(run: "Run", explanation: Explanation, scores: Mapping[str, Score]) -> 
     more = run.data.report_settings(explanation)
 
     def write(path: Path) -> None:
-        explanation.report(path, global_values=known_values, **more)
+        explanation.report(path, global_values=known_values, interactions=interactions, **more)
 
     run.place(REPORT, write)
 

@@ -12,8 +12,10 @@ from torch import Tensor
 from manifold_shap import plots, simplex
 from manifold_shap.cli import engines, page
 from manifold_shap.cli.directory import METRICS, PLOTS, STORE, SUMMARY, read_json, write_json
+from manifold_shap.cli.model import record_of
 from manifold_shap.data.base import TensorDataModule
 from manifold_shap.explanation import Explanation
+from manifold_shap.interactions import Interactions
 from manifold_shap.io.files import write_whole
 from manifold_shap.metrics import Score
 from manifold_shap.quality import OFF_MANIFOLD
@@ -247,9 +249,9 @@ def announce(run: "Run", rows: Sequence[int]) -> dict[str, dict[str, Any]]:
             f"No effect of {' and '.join(idle)}: {len(rows)} rows fit one block of "
             f"{settings['block']}, and are explained at once."
         )
-    about: dict[str, dict[str, Any]] = {
-        name: {"half_trained": True} if name in half_trained else {} for name in run.drawn
-    }
+    about: dict[str, dict[str, Any]] = {name: {"model": record_of(run)} for name in run.drawn}
+    for name in half_trained:
+        about[name]["half_trained"] = True
     about[run.name]["settings"] = run.source.record
     if found:
         about[run.name]["hints"] = found
@@ -293,6 +295,7 @@ def write(
     seconds: Mapping[str, float],
     facts: Mapping[str, Any],
     rows: Sequence[int],
+    interactions: Interactions | None = None,
 ) -> dict[str, Any]:
     """Draw, write and print the results; return what `summary.json` holds.
 
@@ -303,7 +306,7 @@ def write(
         scores: of the value functions, where there are several.
         seconds: that each explanation took.
         facts: about all rows.
-        rows: numbers of all rows.
+        rows: numbers of all rows; `interactions` of those that are explained, for the report.
     """
     main, settings = explanations[run.name], run.settings
     titles = {name: source.title for name, source in run.drawn.items()}
@@ -332,7 +335,7 @@ def write(
     run.place(PLOTS, partial(save_figures, drawings))
     for name in stale:
         (run.directory.path / PLOTS / name).unlink(missing_ok=True)
-    page.place(run, main, scores)
+    page.place(run, main, scores, interactions)
     run.place(SUMMARY, partial(write_json, content=summary))
     if half_trained:
         print(f"half-trained: {', '.join(half_trained)}")

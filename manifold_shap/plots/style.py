@@ -153,17 +153,19 @@ def number(value: float) -> str:
 def signed(values: Sequence[float]) -> list[str]:
     """Numbers with their signs and the same decimals, three significant digits of the largest.
 
-    What is zero to these decimals has no sign.
+    What is zero to these decimals has no sign. Where decimals would be many, each has an exponent.
 
     >>> signed([0.0795, -0.00495, -0.00002])
     ['+0.0795', '−0.0050', '0.0000']
+    >>> signed([2.18e-10, -9e12])
+    ['+2.18e−10', '−9.00e+12']
     """
     largest = max((abs(value) for value in values), default=0.0)
     decimals = 2 - math.floor(math.log10(largest)) if largest > 0 else 0
-    if decimals > 6:
-        texts = [f"{value:+.2e}" for value in values]
-    else:
+    if -5 < decimals <= 6:
         texts = [f"{value:+.{max(decimals, 0)}f}" for value in values]
+    else:
+        texts = [f"{value:+.2e}" for value in values]
     return [(text if float(text) else text[1:]).replace("-", "−") for text in texts]
 
 

@@ -55,7 +55,7 @@ def of_rows(
         for step, state in enumerate(path.states[1:]):
             line = _state("", state, chosen)
             line["norm"] = norms[step]
-            line["error"] = float(path.norm_errors[step])
+            line["said"] = style.with_error(norms[step], float(path.norm_errors[step]))
             if step < len(path.shown):
                 player = int(path.shown[step])
                 line |= {"player": player, "towards": short(explanation.classes[towards[player]])}
@@ -73,10 +73,14 @@ def _state(name: str, parts: torch.Tensor, chosen: Sequence[int]) -> dict[str, A
     return {"name": name, "shares": shares}
 
 
+def can_be_turned(explanation: Explanation) -> bool:
+    """Whether rows have figures: not those of two classes, nor where plotly is not installed."""
+    several = explanation.partition is not None and len(explanation.classes) > 2
+    return several and find_spec("plotly") is not None
+
+
 def figures(explanation: Explanation, rows: Sequence[int]) -> list[dict[str, Any]]:
-    """Figures of plotly, of rows by position; none of two classes, or where it is not installed."""
-    if len(explanation.classes) < 3 or find_spec("plotly") is None:
-        return []
+    """Figures of plotly, of rows by position."""
     found = []
     for row in rows:
         figure = interactive(explanation, row, most=_STEPS).to_plotly_json()

@@ -10,17 +10,44 @@ from manifold_shap.quality import OFF_MANIFOLD
 from manifold_shap.report.rows import short
 
 # Told in words of their own.
-_TOLD = ("quality", "receipt")
+_TOLD = ("quality", "receipt", "model")
+# Words for names in records that say little to people who have not read the code.
+_WORDS = {
+    "auto": "choice of the estimator",
+    "hidden": "hidden layers",
+    "settings": "value function",
+    "version": "version of manifold_shap",
+}
 _LONGEST = 400
 # A sum that is further off than this, relative to the largest change, is worth a warning.
 _GAP = 0.01
+
+
+def model_of(explanation: Explanation) -> str:
+    """Which model is explained and how good it is, in sentences; empty where that is not known."""
+    known = explanation.made_by.get("model")
+    if not isinstance(known, Mapping) or "name" not in known:
+        return ""
+    said = f"The model that is explained is {short(str(known['name']))}."
+    rows = style.count(known["rows"], "test row") if "rows" in known else "test rows"
+    if _is_number(known.get("accuracy")):
+        return f"{said} It predicts the right class for {known['accuracy']:.2%} of {rows}."
+    if _is_number(known.get("r2")):
+        r2 = style.number(known["r2"])
+        return f"{said} Its R², the share of the variance explained, is {r2} on {rows}."
+    return f"{said} How good it is was not measured."
+
+
+def _is_number(entry: Any) -> bool:
+    return isinstance(entry, int | float) and math.isfinite(entry)
 
 
 def quality_of(explanation: Explanation) -> dict[str, Any]:
     """How good the value function is: a sentence, and a line for each candidate."""
     known = titles.quality(explanation)
     chosen, errors = known.get("chosen"), known.get("mse", {})
-    if chosen is None or errors.get(chosen) is None:
+    errors = {name: each for name, each in errors.items() if _is_number(each)}
+    if chosen not in errors:
         return {"sentence": "", "lines": []}
     error, off = errors[chosen], errors.get(OFF_MANIFOLD)
     where = (
@@ -28,11 +55,10 @@ def quality_of(explanation: Explanation) -> dict[str, Any]:
     )
     sentence = f"{where}, the mean squared error of {chosen} is {style.number(error)}"
     if off is not None and chosen != OFF_MANIFOLD and off > 0:
-        sentence += (
-            f", {error / off:.2f} times that of the value function off the manifold "
-            f"({style.number(off)})"
-        )
-    largest = max((each for each in errors.values() if each is not None), default=0.0)
+        # An estimate without bias may be at or below zero, where a share says nothing.
+        share = f", {error / off:.2f} times" if error > 0 else ";"
+        sentence += f"{share} that of the value function off the manifold ({style.number(off)})"
+    largest = max(errors.values())
     lines = [
         {
             "name": f"{name} (off the manifold)" if name == OFF_MANIFOLD else name,
@@ -40,14 +66,9 @@ def quality_of(explanation: Explanation) -> dict[str, Any]:
             "said": style.number(each),
             "width": f"{100 * max(each, 0.0) / largest:.1f}" if largest > 0 else "0",
         }
-        for name, each in sorted(errors.items(), key=lambda entry: _order(entry[1]))
-        if each is not None
+        for name, each in sorted(errors.items(), key=lambda entry: entry[1])
     ]
     return {"sentence": f"{sentence}.", "lines": lines}
-
-
-def _order(error: float | None) -> float:
-    return math.inf if error is None or math.isnan(error) else error
 
 
 def warnings_of(explanation: Explanation) -> list[str]:
@@ -85,7 +106,7 @@ def receipt_of(explanation: Explanation) -> str:
 
 
 def made_by(explanation: Explanation) -> list[tuple[str, str]]:
-    """How values were made, name by name."""
+    """How values were made: in words, and without settings that were left open."""
     found: list[tuple[str, str]] = []
     _flatten(found, "", {k: v for k, v in explanation.made_by.items() if k not in _TOLD})
     return found
@@ -94,6 +115,11 @@ def made_by(explanation: Explanation) -> list[tuple[str, str]]:
 def _flatten(found: list[tuple[str, str]], name: str, entry: Any) -> None:
     if isinstance(entry, Mapping):
         for key, own in entry.items():
-            _flatten(found, f"{name}.{key}".lstrip("."), own)
-    else:
-        found.append((name, short(str(entry), _LONGEST)))
+            words = _WORDS.get(str(key), str(key).replace("_", " "))
+            if not str(key).startswith("_"):
+                _flatten(found, f"{name}: {words}" if name else words, own)
+    elif isinstance(entry, bool):
+        found.append((name, "yes" if entry else "no"))
+    elif entry is not None:
+        listed = ", ".join(map(str, entry)) if isinstance(entry, list | tuple) else str(entry)
+        found.append((name, short(listed, _LONGEST)))

@@ -30,8 +30,14 @@ COLOURS = 16
 _ACROSS, _LINE = 1000, 40
 
 
-def of_output(explanation: Explanation, rows: Sequence[int], output: int) -> dict[str, Any]:
-    """Bars of mean sizes over all rows, and a swarm of some rows, for one output."""
+def of_output(explanation: Explanation, order: Sequence[int], output: int) -> dict[str, Any]:
+    """Bars of mean sizes over all rows, and a swarm of some rows, for one output.
+
+    Args:
+        explanation: of all rows.
+        order: positions of the rows of the swarm; it has the first of them, where all are too many.
+        output: its position.
+    """
     phi = explanation.phi[..., output].double()
     sizes = phi.abs()
     shown = selection.largest(sizes.nanmean(0), _PLAYERS)
@@ -39,7 +45,7 @@ def of_output(explanation: Explanation, rows: Sequence[int], output: int) -> dic
     count, mean = own.isfinite().sum(0), own.nanmean(0)
     # Of a single row there is no error: 0 / 0.
     error = ((own - mean).square().nansum(0) / (count - 1) / count).sqrt()
-    reach = float((mean + error.nan_to_num(0)).max()) or 1.0
+    reach = max((mean + error.nan_to_num(0)).tolist(), default=0.0) or 1.0
     bars = [
         {
             "name": short(explanation.players.names[i]),
@@ -51,8 +57,8 @@ def of_output(explanation: Explanation, rows: Sequence[int], output: int) -> dic
     ]
     return {
         "bars": bars,
-        "others": selection.hidden(phi, shown),
-        "swarm": _swarm(explanation[list(rows)], output, shown),
+        "others": _further(selection.hidden(phi, shown)),
+        "swarm": _swarm(explanation, order, output, shown),
     }
 
 
@@ -68,11 +74,19 @@ def _percent(share: Tensor | float) -> str:
     return f"{100 * min(max(float(share), 0.0), 1.0):.2f}"
 
 
-def _swarm(some: Explanation, output: int, shown: Tensor) -> dict[str, Any] | None:
-    """Points in lines, as paths of one colour each; None of a single row."""
-    some = some[: max(1, _POINTS // len(shown))]
+def _further(many: int) -> str:
+    """A sentence on features that have no line."""
+    have = "has a smaller one" if many == 1 else "have smaller ones"
+    return f"{style.count(many, 'further feature')} {have}." if many > 0 else ""
+
+
+def _swarm(
+    explanation: Explanation, order: Sequence[int], output: int, shown: Tensor
+) -> dict[str, Any] | None:
+    """Points in lines, as paths of one colour each; None of a single row, or of no values."""
+    some = explanation[sorted(order[: _POINTS // max(1, len(shown))])]
     phi = some.phi[:, shown, output].double().numpy()
-    if len(phi) < 2:
+    if len(phi) < 2 or not phi.size:
         return None
     low, high = min(float(np.nanmin(phi)), 0.0), max(float(np.nanmax(phi)), 0.0)
     border = 0.03 * (high - low) or 1.0
@@ -142,7 +156,7 @@ def known(values: GlobalValues) -> dict[str, Any]:
     ]
     return {
         "bars": bars,
-        "others": len(values.phi) - len(order),
+        "others": _further(len(values.phi) - len(order)),
         "accuracy": style.number(values.accuracy),
         "offset": style.number(values.offset),
         "rows": values.rows,
@@ -202,7 +216,7 @@ def paired(interactions: Interactions, output: int) -> dict[str, Any]:
         for i, line in enumerate(mean)
     ]
     names = [short(interactions.players.names[i], 30) for i in shown]
-    return {"names": names, "cells": cells, "others": players - len(shown)}
+    return {"names": names, "cells": cells, "others": _further(players - len(shown))}
 
 
 def _shade(share: float) -> str:

@@ -1,6 +1,6 @@
 """Puts a page together, and writes it whole."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence, Sized
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,8 @@ _AROUND = 60_000
 _ENDS = (".html", ".htm")
 # Of the colour behind the strongest word, of 255: text upon it can be read on light and dark pages.
 _OPACITY = 191
+# Rows of the table on paper.
+_PRINTED = 12
 # Characters of a channel's name, beside its curve.
 _CHANNEL = 32
 
@@ -57,10 +59,12 @@ class Given:
                 f"{' and '.join(names)}; rows are shown as one of them: write a report for each."
             )
         rows, players = len(self.explanation.phi), self.explanation.players.names
-        if self.tokens is not None and (isinstance(self.tokens, str) or len(self.tokens) != rows):
+        if self.tokens is not None:
+            _check_tokens(self.tokens, rows)
+        if self.images is not None and len(self.explanation.players.event) not in (2, 3):
             raise ValueError(
-                f"Expected `tokens` to hold a list for each of {style.count(rows, 'row')} but got "
-                f"{len(self.tokens)}; give `vocabulary.decode(explanation.x)`."
+                "Expected rows of shape (height, width) or (channels, height, width) together with "
+                f"`images` but got {self.explanation.players.event}; leave `images` out."
             )
         if self.global_values is not None:
             if not isinstance(self.global_values, GlobalValues):
@@ -95,6 +99,21 @@ class Given:
                 )
 
 
+def _check_tokens(given: Any, rows: int) -> None:
+    """Raise unless it is a list of texts for each row."""
+    expected = f"Expected `tokens` to hold a list for each of {style.count(rows, 'row')} but got"
+    fix = "give `vocabulary.decode(explanation.x)`."
+    if not isinstance(given, Sized) or not isinstance(given, Iterable):
+        raise TypeError(f"{expected} {type(given).__name__}; {fix}")
+    if isinstance(given, str) or len(given) != rows:
+        raise ValueError(f"{expected} {len(given)}; {fix}")
+    for row, own in enumerate(given):
+        if isinstance(own, str) or not isinstance(own, Sized) or not isinstance(own, Iterable):
+            raise TypeError(f"{expected} {own!r:.100} for row {row}; {fix}")
+        if other := [each for each in own if not isinstance(each, str)]:
+            raise TypeError(f"{expected} one with {other[0]!r:.100} for row {row}; {fix}")
+
+
 def write(explanation: Explanation, path: str | Path, **given: Any) -> None:
     """Write a page; see `Explanation.report`."""
     place = place_of(path)
@@ -114,7 +133,8 @@ def page(given: Given) -> str:
         if size <= LARGEST or shown == 1:
             return text
         # What is the same for any number of rows does not shrink.
-        fixed = _AROUND + (len(bundle.packed_plotly()) if given.explanation.partition else 0)
+        turned = balances.can_be_turned(given.explanation)
+        fixed = _AROUND + (len(bundle.packed_plotly()) if turned else 0)
         most = max(1, min(shown - 1, int(0.95 * shown * (LARGEST - fixed) / max(size - fixed, 1))))
 
 
@@ -139,7 +159,8 @@ def _page(given: Given, most: int) -> str:
         paths = balances.of_rows(explanation, chosen, data["classes"])
         for row, path in zip(found.data, paths, strict=True):
             row["path"] = path
-        drawn = balances.figures(explanation, chosen[: balances.FIGURES])
+        if balances.can_be_turned(explanation):
+            drawn = balances.figures(explanation, chosen[: balances.FIGURES])
     named = sorted(set().union(*map(rows.players_of, found.data)))
     data["players"] = {i: rows.short(explanation.players.names[i]) for i in named}
     return _rendered(given, shown, chosen, found, data, drawn, scale)
@@ -201,11 +222,12 @@ def _rendered(
 ) -> str:
     explanation = given.explanation
     environment = _environment()
-    script = environment.get_template("report.js").render(light=LIGHT, opacity=_OPACITY).strip()
+    told = {"light": LIGHT, "opacity": _OPACITY, "printed": _PRINTED}
+    script = environment.get_template("report.js").render(told).strip()
     plotly = bundle.plotly_script() if drawn else None
     sums = [bundle.checksum(each) for each in (script, plotly) if each is not None]
     of_outputs = [
-        {"index": j, "name": data["outputs"][j], **_overall(given, chosen, found, j)}
+        {"index": j, "name": data["outputs"][j], **_overall(given, shown, chosen, found, j)}
         for j in shown.outputs
     ]
     text = environment.get_template("report.html").render(
@@ -224,7 +246,9 @@ def _rendered(
         unit=explanation.unit,
         kinds=selection.kinds(explanation),
         lines=found.lines,
+        printed=_PRINTED,
         scale=scale,
+        model=facts.model_of(explanation),
         quality=facts.quality_of(explanation),
         warnings=facts.warnings_of(explanation),
         receipt=facts.receipt_of(explanation),
@@ -263,7 +287,9 @@ def _counts(explanation: Explanation) -> list[str]:
     ]
 
 
-def _overall(given: Given, chosen: Sequence[int], found: rows.Rows, output: int) -> dict[str, Any]:
+def _overall(
+    given: Given, shown: Shown, chosen: Sequence[int], found: rows.Rows, output: int
+) -> dict[str, Any]:
     """What is said of all rows together, for one output."""
     own: dict[str, Any] = {}
     if found.kind == "texts":
@@ -271,7 +297,7 @@ def _overall(given: Given, chosen: Sequence[int], found: rows.Rows, output: int)
     elif found.kind == "pictures":
         own["map"] = pictures.mean_map(given.explanation, chosen, output)
     elif not given.explanation.players.by_row:
-        own |= overall.of_output(given.explanation, chosen, output)
+        own |= overall.of_output(given.explanation, shown.order[: len(chosen)], output)
     if given.interactions is not None and not given.explanation.players.by_row:
         own["pairs"] = overall.paired(given.interactions, output)
     return own
@@ -292,10 +318,12 @@ def _environment() -> Any:
         raise ImportError(
             "Explanation.report needs the package jinja2: pip install 'manifold_shap[report]'."
         ) from error
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.PackageLoader("manifold_shap.report"),
         autoescape=lambda name: name is not None and name.endswith(".html"),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["counted"] = style.count
+    return environment

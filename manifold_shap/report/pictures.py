@@ -38,7 +38,8 @@ def are_pictures(explanation: Explanation, images: Any) -> bool:
 def of_rows(explanation: Explanation, rows: Sequence[int], images: Any) -> list[str]:
     """The pictures of rows, by position, as `data:` URLs."""
     found = []
-    for image in images_of(explanation.x, images, list(rows)):
+    known = explanation.x.where(explanation.x.isfinite(), 0.0)
+    for image in images_of(known, images, list(rows)):
         pixels = image.pixels
         if pixels.ndim == 2:
             low, high = image.look["vmin"], image.look["vmax"]

@@ -1,5 +1,6 @@
 """Gathers what a page says of each of its rows, as plain data and lines of a table."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,9 +18,9 @@ from manifold_shap.report.shown import Shown
 from manifold_shap.spaces import Probability
 from manifold_shap.tables.features import as_text, row_text
 
-# Players of a row whose values are in the page; all of texts, whose words are coloured.
-_KEPT = 40
-_KEPT_OF_DRAWN = 15
+# Players of a row with a line of their own, or one more where that is all. Of texts, whose words
+# are coloured, the values of the others are in the page, too.
+_SHOWN = 12
 # Characters of a name or a value, and of the text in a line of the table.
 LONGEST = 80
 _LISTED = 3
@@ -66,10 +67,9 @@ def rows_of(
         kind: what rows are, see `Rows`.
     """
     some = shown.explanation[list(rows)]
-    kept = {"texts": len(some.players), "table": _KEPT}.get(kind, _KEPT_OF_DRAWN)
     errors = total_error(some)
     outputs = Shown(some, (), ()).outputs_of_rows
-    data = [_row(some, k, outputs[k], errors, kept) for k in range(len(rows))]
+    data = [_row(some, k, outputs[k], errors, kind == "texts") for k in range(len(rows))]
     if tokens is not None:
         owners = selection.owners(some)
         for k, row in enumerate(rows):
@@ -81,20 +81,28 @@ def rows_of(
 
 
 def _row(
-    some: Explanation, k: int, outputs: Sequence[int], errors: Tensor, kept: int
+    some: Explanation, k: int, outputs: Sequence[int], errors: Tensor, every: bool
 ) -> dict[str, Any]:
     """Of a row: its label, and for each of its outputs the base, the prediction and the steps.
 
-    A step is `[player, value, standard error]`, the largest first; `rest` is how many players
-    follow, and the sum of their values.
+    A step is `[player, value, standard error, both as text]`, the largest first; so many as `lines`
+    are shown at first, and `every` step is there for who asks for all, or these alone. `rest` is
+    how many players have no line, the sum of their values, and that as text.
     """
     found = []
     for j in outputs:
         phi = some.phi[k, :, j].double()
-        order = selection.largest(phi.abs(), kept)
-        steps = [[i, float(phi[i]), float(errors[k, i, j])] for i in order.tolist()]
-        others = int(phi.isfinite().sum()) - len(order)
-        rest = float(phi.nansum() - phi[order].sum())
+        order = selection.largest(phi.abs(), len(phi))
+        shown = len(selection.largest(phi.abs(), _SHOWN))
+        others, rest = len(order) - shown, float(phi[order[shown:]].sum())
+        order = order if every else order[:shown]
+        said = style.signed([*phi[order].tolist(), *([rest] if others else [])])
+        steps = [
+            [i, float(phi[i]), error, said[place], _error(error)]
+            for place, (i, error) in enumerate(
+                zip(order.tolist(), errors[k, order, j].tolist(), strict=True)
+            )
+        ]
         base, prediction = (float(each[k, j]) for each in (some.base, some.prediction))
         found.append(
             {
@@ -103,11 +111,19 @@ def _row(
                 "prediction": prediction,
                 "said": [selection.amount(some, base), selection.amount(some, prediction)],
                 "steps": steps,
-                "rest": [others, rest if others else 0.0],
+                "lines": shown,
+                "rest": [others, rest, said[-1] if others else ""],
             }
         )
     label = short(as_text(some.instances[k]))
     return {"label": label, "outputs": found, "words": [], "values": {}}
+
+
+def _error(error: float) -> str:
+    """A standard error in two digits, or what is known of it."""
+    if math.isnan(error):
+        return "unknown"
+    return style.number(float(f"{error:.2g}")) if error else "exact"
 
 
 def players_of(row: Mapping[str, Any]) -> set[int]:
@@ -120,7 +136,8 @@ def players_of(row: Mapping[str, Any]) -> set[int]:
 def _add_values(some: Explanation, data: Sequence[dict[str, Any]]) -> None:
     """Add what players were in each row, as text, where it can be said."""
     needed = sorted(set().union(*map(players_of, data)))
-    for player, columns in zip(needed, selection.features(some, torch.tensor(needed)), strict=True):
+    players = torch.tensor(needed, dtype=torch.long)
+    for player, columns in zip(needed, selection.features(some, players), strict=True):
         for k, row in enumerate(data):
             if columns.shape[1] == 1:
                 row["values"][player] = short(style.feature_value(columns.iloc[k, 0]))
@@ -149,7 +166,7 @@ def _line(some: Explanation, k: int, row: Mapping[str, Any]) -> dict[str, Any]:
     main, said = row["outputs"][0], row["values"]
     steps = main["steps"]
     largest = []
-    for player, phi, _ in steps[:_LISTED]:
+    for player, phi, *_ in steps[:_LISTED]:
         value = f" = {short(said[player], 30)}" if said.get(player) else ""
         name = short(some.players.names[player], 40)
         largest.append((name + value, style.signed([phi])[0]))
@@ -189,7 +206,10 @@ def _passage(words: Sequence[Sequence[Any]]) -> str:
 def pairs_of_row(
     interactions: Interactions, row: int, outputs: Sequence[int]
 ) -> list[list[list[Any]]]:
-    """Of a row, by position, the largest pairs of outputs: `[one, other, value, error]`."""
+    """Of a row, by position, the largest pairs of outputs.
+
+    A pair is `[one, other, value, standard error, both as text]`.
+    """
     values, errors = interactions.values[row], interactions.standard_error[row]
     first, second = torch.triu_indices(len(values), len(values), 1)
     found = []
@@ -197,8 +217,11 @@ def pairs_of_row(
         each = values[first, second, j]
         order = each.abs().nan_to_num(-1).argsort(descending=True, stable=True)[:_PAIRS]
         order = order[each[order].isfinite()]
-        error = errors[first, second, j]
+        error, said = errors[first, second, j], style.signed(each[order].tolist())
         found.append(
-            [[int(first[p]), int(second[p]), float(each[p]), float(error[p])] for p in order]
+            [
+                [int(first[p]), int(second[p]), float(each[p]), off, text, _error(off)]
+                for p, off, text in zip(order.tolist(), error[order].tolist(), said, strict=True)
+            ]
         )
     return found

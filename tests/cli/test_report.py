@@ -1,17 +1,23 @@
 """The tables that the commands print."""
 
+import json
 import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pandas as pd
+import pytest
 import torch
 
 import manifold_shap as ms
 from manifold_shap.cli import report
 from manifold_shap.data.texts import TextFile
 from manifold_shap.plots.style import number
-from tests.cli.commands import ORDERS, explain, read
+from tests.cli.commands import ORDERS, explain, explained, read
 from tests.plots.helpers import table
 
 
@@ -38,8 +44,80 @@ def test_a_run_writes_its_report_or_none(
     assert f"({number(errors['marginal']['mse_debiased'])})" in text
     assert "Global Shapley values" in text
     assert "30 rows, 4 features, 3 outputs" in text
+    known = read(place, "iris", "classifier", "metrics.json")["classifier_accuracy"]
+    said = f"RandomForestClassifier. It predicts the right class for {known:.2%} of 30 test rows."
+    assert f"The model that is explained is {said}" in text
+    made_by = ms.Explanation.load(place / "iris" / "surrogate" / "explanations.zarr").made_by
+    assert made_by["model"] == {"name": "RandomForestClassifier", "accuracy": known, "rows": 30}
+    assert "Interactions" not in text
     explain(place, *words, "report=false")
     assert not page.exists()
+
+
+def test_a_report_has_interactions_where_they_are_asked_for(
+    drawn_figures: None,
+    irises: Path,
+    copied: Callable[..., Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found: list[ms.Interactions] = []
+
+    def estimate(*given: Any, **settings: Any) -> ms.Interactions:
+        found.append(ms.shapley_interactions(*given, **settings))
+        return found[-1]
+
+    monkeypatch.setattr("manifold_shap.cli.page.shapley_interactions", estimate)
+    place = copied(irises)
+    words = ["data=iris", *ORDERS, "compare=[]", "instances=[3,14,15]", "interactions=true"]
+    explain(place, *words, "outputs=[setosa]")
+    text = (place / "iris" / "surrogate" / "report.html").read_text(encoding="utf-8")
+    data = json.loads(re.findall(r'id="data">(.*?)</script>', text)[0])
+    assert [row["label"] for row in data["rows"]] == ["3", "14", "15"]
+    assert [len(pairs) for row in data["rows"] for pairs in row["pairs"]] == [6, 6, 6]
+    assert "Mean interactions (SII) of pairs for probability of setosa" in text
+    (interactions,) = found
+    one, other, pair, *_ = data["rows"][1]["pairs"][0][0]
+    assert pair == pytest.approx(float(interactions.values[1, one, other, 0]), rel=1e-3)
+    assert torch.equal(interactions.shapley.x, explained(place, data="iris").x)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["report=false"], "report=true together with interactions=true"),
+        (["basis=dendrogram"], "no `basis` together with interactions=true"),
+        (["ordering=[[a,b]]"], "asymmetric=false together with interactions=true"),
+    ],
+)
+def test_interactions_of_other_values_than_the_pages_are_refused(
+    tmp_path: Path, words: list[str], said: str
+) -> None:
+    with pytest.raises(ValueError, match=re.escape(said)):
+        explain(tmp_path, "data=iris", "interactions=true", *words)
+
+
+def test_interactions_of_too_many_players_are_refused_before_anything_is_explained(
+    digits: Path, copied: Callable[..., Path]
+) -> None:
+    place = copied(digits)
+    with pytest.raises(ValueError, match="Expected 2 to 40 players for interactions=true but got "):
+        explain(place, "instances=2", *ORDERS, "compare=[]", "interactions=true")
+    assert not (place / "digits" / "surrogate" / "explanations.zarr").exists()
+
+
+def always(frame: pd.DataFrame) -> np.ndarray:
+    """A model of one's own, of irises."""
+    return np.tile([0.2, 0.3, 0.5], (len(frame), 1))
+
+
+def test_the_quality_of_another_model_is_not_that_of_ones_own(
+    drawn_figures: None, irises: Path, copied: Callable[..., Path]
+) -> None:
+    place = copied(irises, "classifier")
+    own = ["model=python", "model.call=tests.cli.test_report:always", "value_function=gaussian"]
+    explain(place, "data=iris", *own, "instances=2", "compare=[]")
+    text = (place / "iris" / "gaussian" / "report.html").read_text(encoding="utf-8")
+    assert "the function &#39;always&#39;. How good it is was not measured." in text
 
 
 def test_a_report_of_texts_is_given_their_tokens() -> None:

@@ -8,6 +8,7 @@ import math
 import re
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -17,14 +18,17 @@ from typing import Any
 import fsspec
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from PIL import Image
+from sklearn.linear_model import LinearRegression
 
 import manifold_shap as ms
+from manifold_shap.plots import style
 from manifold_shap.plots.colours import LIGHT, dark
-from manifold_shap.report import bundle, facts
-from manifold_shap.report.page import LARGEST
+from manifold_shap.report import bundle, facts, overall
+from manifold_shap.report.page import LARGEST, Given
 from tests.plots import helpers
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>&amp;\"'\u2028"
@@ -101,9 +105,12 @@ def test_the_values_of_every_row_and_output_are_those_of_the_explanation(written
         assert row["outputs"][0]["output"] == int(explanation.prediction[k].argmax())
         for of in row["outputs"]:
             j = of["output"]
-            assert of["rest"] == [0, 0]
+            assert of["rest"] == [0, 0, ""]
             assert {step[0] for step in of["steps"]} == set(range(len(explanation.players)))
-            for player, phi, error in of["steps"]:
+            said = style.signed([float(explanation.phi[k, step[0], j]) for step in of["steps"]])
+            assert [step[3] for step in of["steps"]] == said
+            for player, phi, error, _, off in of["steps"]:
+                assert off == "0.01"
                 assert phi == pytest.approx(float(explanation.phi[k, player, j]), rel=1e-3)
                 assert error == pytest.approx(0.01, rel=1e-3)
             assert of["base"] + sum(step[1] for step in of["steps"]) == pytest.approx(
@@ -122,12 +129,53 @@ def test_many_players_are_summed(written) -> None:
     explanation = rows(2, players=90)
     page = written(explanation)
     (of, _) = page.data["rows"][1]["outputs"]
-    assert len(of["steps"]) == 40
-    assert 40 <= len(page.data["players"]) < 90
+    # As many as have a line of their own: what nobody can look at takes no room.
+    assert len(of["steps"]) == of["lines"] == 12
+    assert 12 <= len(page.data["players"]) < 90
     assert page.data["players"][str(of["steps"][0][0])] == f"x{of['steps'][0][0]}"
-    assert of["rest"][0] == 50
+    assert of["rest"][0] == 78
+    assert of["rest"][2] == style.signed([of["steps"][0][1], of["rest"][1]])[1]
     total = sum(step[1] for step in of["steps"]) + of["rest"][1]
     assert total == pytest.approx(of["prediction"] - of["base"], abs=1e-2)
+
+
+@pytest.mark.parametrize(("players", "lines"), [(12, 12), (13, 13), (14, 12), (30, 12)])
+def test_one_more_player_has_a_line_but_not_two(written, players: int, lines: int) -> None:
+    (of, _) = written(rows(3, players=players)).data["rows"][0]["outputs"]
+    assert (len(of["steps"]), of["lines"], of["rest"][0]) == (lines, lines, players - lines)
+
+
+@pytest.mark.parametrize("scale", [1e-10, 1e-4, 1.0, 1e5, 1e12])
+def test_numbers_of_any_size_are_said_in_one_way(written, scale: float) -> None:
+    explanation = helpers.explained(
+        torch.ones(2, 3), ms.Players.of_elements((3,)), ("a",), ms.Identity()
+    )
+    phi = explanation.phi.sign() * torch.tensor([1.25, 0.5, 0.0]).reshape(1, 3, 1) * scale
+    error = torch.full_like(phi, 0.031 * scale)
+    page = written(replace(explanation, phi=phi, standard_error=error))
+    for k, line in enumerate(page.data["rows"]):
+        steps = line["outputs"][0]["steps"]
+        assert [step[3] for step in steps] == style.signed(phi[k].flatten().double().tolist())
+        assert all(len(step[3]) <= 9 for step in steps)
+        assert all(any(digit in step[3] for digit in "125") for step in steps[:2])
+        # What is said in the table is what is said below it.
+        (largest,) = style.signed([float(phi[k, 0, 0])])
+        assert largest == steps[0][3]
+        assert largest in page.text
+        # The text of an error is a number of two digits.
+        for step in steps:
+            assert float(step[4].replace("−", "-")) == pytest.approx(0.031 * scale, rel=1e-3)
+
+
+def test_sums_of_other_players_leave_out_what_is_not_known(written) -> None:
+    explanation = rows(2, players=20)
+    phi = explanation.phi.clone()
+    phi[0, 3] = math.inf
+    (of, _) = written(replace(explanation, phi=phi)).data["rows"][0]["outputs"]
+    assert of["rest"][0] == 7
+    known = phi[0, :, of["output"]][phi[0, :, of["output"]].isfinite()].sum()
+    total = sum(step[1] for step in of["steps"]) + of["rest"][1]
+    assert total == pytest.approx(float(known), abs=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -161,6 +209,55 @@ def test_quality_is_said_in_a_sentence(written) -> None:
 def test_a_quality_that_is_not_known_is_not_made_up(written, quality: dict) -> None:
     page = written(replace(helpers.table(), made_by={"quality": quality}))
     assert "Its error was not measured" in page.text
+    assert "nan" not in page.text.split("How to read")[0]
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        (
+            {"name": "SVC", "accuracy": 0.96667, "rows": 30},
+            "SVC. It predicts the right class for 96.67% of 30 test rows.",
+        ),
+        (
+            {"name": "Ridge", "r2": 0.4567, "rows": 1},
+            "Ridge. Its R², the share of the variance explained, is 0.457 on 1 test row.",
+        ),
+        ({"name": HOSTILE[:25]}, f"{HOSTILE[:25]}. How good it is was not measured."),
+        ({"name": "SVC", "accuracy": math.nan}, "SVC. How good it is was not measured."),
+        (None, "Which model is explained was not recorded"),
+        ({}, "Which model is explained was not recorded"),
+    ],
+)  # fmt: skip
+def test_the_model_and_its_quality_are_named(written, model: Any, said: str) -> None:
+    page = written(replace(helpers.table(), made_by={} if model is None else {"model": model}))
+    assert said in page.text
+    assert page.text.index(said) < page.text.index("How good the value function is")
+    assert said not in page.text.split("How it was made")[-1]
+
+
+def test_an_explainer_tells_which_model_it_explains(written) -> None:
+    size = [k % 13 for k in range(90)]
+    frame = pd.DataFrame({"size": size, "rooms": [s // 3 + k % 2 for k, s in enumerate(size)]})
+    model = LinearRegression().fit(frame, frame["size"] + 2.0 * frame["rooms"])
+    explainer = ms.Explainer(model, frame, candidates=["gaussian"])
+    page = written(explainer(frame.head(3)))
+    assert "The model that is explained is LinearRegression." in page.text
+    assert "On 14 held-out rows, the mean squared error of gaussian is" in page.text
+
+
+def test_settings_are_told_in_words_and_only_those_that_were_set(written) -> None:
+    settings = {"_target_": "package.Value", "hidden": [64, 32], "patch": None, "max_epochs": 3}
+    made_by = {"estimator": "exact", "settings": settings, "half_trained": True, "seed": 7}
+    page = written(replace(helpers.table(), made_by=made_by))
+    told = page.text[page.text.rindex("How it was made") :]
+    for said in (
+        "value function: hidden layers 64, 32", "value function: max epochs 3",
+        "half trained yes", "estimator exact", "seed 7",
+    ):  # fmt: skip
+        assert said in told
+    for key in ("_target_", "package.Value", "patch", "None", "settings", "_"):
+        assert key not in told.split("Written by")[0].replace("manifold_shap", "")
 
 
 def test_the_only_value_function_and_that_off_the_manifold_have_sentences() -> None:
@@ -170,6 +267,44 @@ def test_the_only_value_function_and_that_off_the_manifold_have_sentences() -> N
         sentence = facts.quality_of(replace(explanation, made_by=known))["sentence"]
         assert sentence.startswith("On test rows, the mean squared error")
         assert sentence.endswith(said)
+
+
+@pytest.mark.parametrize(
+    ("mse", "said"),
+    [
+        (
+            {"vae": -0.001, "marginal": 0.04},
+            "is −0.001; that of the value function off the manifold (0.04).",
+        ),
+        (
+            {"vae": 0.0, "marginal": 0.04},
+            "of vae is 0; that of the value function off the manifold (0.04).",
+        ),
+        ({"vae": 0.02, "marginal": math.nan}, "of vae is 0.02."),
+        ({"vae": 0.02, "marginal": -0.04}, "of vae is 0.02."),
+        (
+            {"vae": 0.02, "marginal": 0.04, "gaussian": math.nan},
+            "0.02, 0.50 times that of the value function off the manifold (0.04).",
+        ),
+    ],
+)
+def test_errors_at_or_below_zero_have_no_share_and_what_is_not_known_no_line(
+    mse: dict[str, float], said: str
+) -> None:
+    known = {"quality": {"chosen": "vae", "mse": mse}}
+    found = facts.quality_of(replace(helpers.table(), made_by=known))
+    assert found["sentence"].endswith(said)
+    assert [each["name"].split()[0] for each in found["lines"]] == sorted(
+        (name for name, error in mse.items() if math.isfinite(error)), key=lambda name: mse[name]
+    )
+    assert all(0 <= float(each["width"]) <= 100 for each in found["lines"])
+
+
+@pytest.mark.parametrize("error", [math.nan, math.inf])
+def test_an_error_that_is_no_number_was_not_measured(written, error: float) -> None:
+    known = {"chosen": "vae", "mse": {"vae": error, "marginal": 0.04}}
+    page = written(replace(helpers.table(), made_by={"quality": known}))
+    assert "Its error was not measured" in page.text
 
 
 def test_cautions_stand_at_the_top(written) -> None:
@@ -214,10 +349,43 @@ def test_values_that_are_not_known_are_left_out_and_said(written) -> None:
     assert "nan" not in page.source.lower().split("<main")[1].split("</main")[0]
 
 
+def test_a_page_without_any_value_that_is_known_says_so(written) -> None:
+    explanation = helpers.table()
+    page = written(replace(explanation, phi=torch.full_like(explanation.phi, math.nan)))
+    assert "None of these values is known." in page.text
+    assert "Some Shapley values are not known." in page.text
+    assert "None of these values is known." not in written(explanation).text
+    assert page.data["rows"][0]["outputs"][0]["steps"] == []
+    assert "nan" not in page.source.lower().split("<main")[1].split("</main")[0]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (0, ""), (1, "1 further feature has a smaller one."),
+        (2, "2 further features have smaller ones."),
+    ],
+)  # fmt: skip
+def test_features_without_a_line_are_counted(written, more: int, said: str) -> None:
+    values = torch.linspace(1.0, 2.0, 15 + more)
+    names = tuple(f"x{k}" for k in range(15 + more))
+    known = overall.known(ms.GlobalValues(values, 0.1 * values, 0.5, 0.1, names, rows=100))
+    assert known["others"] == said
+    explanation = rows(2, players=10 + more)
+    pairs = torch.ones(2, 10 + more, 10 + more, 2)
+    found = ms.Interactions(pairs, 0 * pairs, explanation)
+    assert overall.paired(found, 0)["others"] == said
+    page = written(explanation, interactions=found)
+    assert page.text.count("further feature") == 2 * bool(more)
+    own = overall.of_output(rows(4, players=12 + more), range(4), 0)
+    assert own["others"] == (said if more > 1 else "")
+
+
 def test_a_single_row_has_no_errors_of_a_mean(written) -> None:
     page = written(helpers.table()[:1])
     assert "±" not in page.text[: page.text.index("One row")]
     assert "Every row a point" not in page.text
+    assert "over 1 row, with standard errors" in page.text
 
 
 def test_global_values_stand_with_their_errors(written) -> None:
@@ -249,7 +417,7 @@ def test_interactions_are_of_the_row_and_of_all(written) -> None:
     found = ms.shapley_interactions(product, torch.tensor([[2.0, 3.0], [1.0, 1.0]]))
     page = written(found.shapley, interactions=found)
     ((pair,),) = page.data["rows"][0]["pairs"]
-    assert pair == [0, 1, 6.0, 0.0]
+    assert pair == [0, 1, 6.0, 0.0, "+6.00", "exact"]
     assert "3.5" in page.text  # The mean of 6 and 1.
 
 
@@ -270,6 +438,20 @@ def test_rows_are_pictures_only_where_they_must_be(written) -> None:
     assert "maps" not in written(grey).data["rows"][0]
     shown = written(grey, images=torch.rand(3, 1, 4, 6))
     assert len(shown.data["rows"][0]["maps"]) == 2
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_pictures_with_holes_are_drawn_in_silence(written, channels: int) -> None:
+    x = torch.rand(2, channels, 6, 7, generator=torch.Generator().manual_seed(0))
+    x[0, 0, 0, 0], x[1, 0, 2, 3] = math.nan, math.inf
+    explanation = helpers.explained(x, ms.Players.patches((channels, 6, 7), 3), ("a", "b"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        page = written(explanation)
+    drawn = [each["src"] for each in page.named("img") if (each.get("alt") or "").startswith("Pic")]
+    for url in drawn:
+        assert url is not None
+        assert len(np.unique(pixels(url))) > 20  # What is known is not lost.
 
 
 def test_large_photos_are_made_small(written) -> None:
@@ -473,6 +655,20 @@ def test_of_many_rows_the_same_sample_is_shown(written) -> None:
     assert len(page.source.encode()) < LARGEST / 3
 
 
+def test_points_of_many_rows_are_of_early_and_late_ones_alike(written) -> None:
+    """Rows of a table in order of time, of which the last quarter has other values."""
+    explanation = rows(10_000, players=12)
+    early = torch.arange(10_000)[:, None, None] < 7_500
+    phi = torch.where(early, 1.0, -1.0).expand(-1, 12, 2).contiguous()
+    page = written(replace(explanation, phi=phi))
+    assert "Shapley values of 300 rows (of 10000) for" in page.text
+    path = page.source.partition('<svg viewBox="0 0 1000 40"')[2].partition("</svg>")[0]
+    places = [int(each) for each in re.findall(r"M(\d+) ", path)]
+    assert len(places) == 300
+    # 75 in the mean, with a standard deviation of 7.5.
+    assert 37 < sum(place < 500 for place in places) < 113
+
+
 def test_means_are_over_all_rows_not_over_the_sample(written) -> None:
     explanation = rows(1_000)
     spike = explanation.phi.clone()
@@ -503,6 +699,23 @@ def test_what_is_too_large_has_fewer_rows(written) -> None:
     assert 0.6 * LARGEST < len(page.source.encode()) <= LARGEST
     assert 50 < len(page.data["rows"]) < 220
     assert f"{len(page.data['rows'])} of 220 rows are listed" in page.text
+
+
+def test_a_page_without_plotly_has_the_room_that_it_would_take(written) -> None:
+    """Of two classes no path can be turned."""
+    generator = torch.Generator().manual_seed(0)
+    x = torch.rand(220, 3, 144, 144, generator=generator)
+    players = ms.Players.patches((3, 144, 144), 48)
+    partition = ms.Partition.sequential(("a", "b"))
+    explanation = helpers.explained(x, players, partition.names, ms.ILR(), partition=partition)
+    page = written(explanation)
+    assert 0.85 * LARGEST < len(page.source.encode()) <= LARGEST
+
+
+def test_tables_of_many_columns_fit_with_all_of_their_rows(written) -> None:
+    page = written(rows(400, players=40, outputs=10))
+    assert len(page.data["rows"]) == 400
+    assert len(page.source.encode()) <= LARGEST
 
 
 def test_the_same_explanation_is_the_same_page(written) -> None:
@@ -569,6 +782,22 @@ def test_rows_are_shown_as_one_thing(written) -> None:
         said = " and ".join(f"`{name}`" for name in given)
         with pytest.raises(ValueError, match=rf"Expected one of .* but got {said}; rows are"):
             written(explanation, **given)
+
+
+def test_pictures_and_texts_that_are_none_are_refused() -> None:
+    explanation = helpers.table()
+    names = ("title", "tokens", "images", "series", "global_values", "interactions")
+    for settings, error, said in (
+        ({"images": torch.rand(6, 1, 6, 7)}, ValueError, "(height, width)"),
+        ({"tokens": [*range(1, 7)]}, TypeError, "got 1 for row 0"),
+        ({"tokens": [["a"], "b", ["c"], ["d"], ["e"], ["f"]]}, TypeError, "got 'b' for row 1"),
+        ({"tokens": [["a"], [7], ["c"], ["d"], ["e"], ["f"]]}, TypeError, "with 7 for row 1"),
+        ({"tokens": (["a"] for _ in range(6))}, TypeError, "got generator"),
+        ({"tokens": 6}, TypeError, "got int"),
+    ):
+        with pytest.raises(error, match=re.escape(said)) as caught:
+            Given(explanation, **{**dict.fromkeys(names), **settings})
+        assert str(caught.value).startswith("Expected ")
 
 
 def test_another_ending_is_refused(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 (() => {
   const $ = (id) => document.getElementById(id);
   const data = JSON.parse($("data").textContent);
-  const MINUS = "\u2212", MOST = 12;
+  const MINUS = "\u2212";
 
   // Text is always set as text, never as HTML.
   const make = (tag, props = {}, ...inside) => {
@@ -15,19 +15,6 @@
     return element;
   };
   const percent = (share) => `${(100 * Math.min(Math.max(share, 0), 1)).toFixed(2)}%`;
-  const places = (values) => {
-    const largest = Math.max(0, ...values.map((value) => Math.abs(value)));
-    return Math.max(0, Math.min(6, largest > 0 ? 2 - Math.floor(Math.log10(largest)) : 0));
-  };
-  const signed = (value, decimals) =>
-    (value < 0 ? MINUS : "+") + Math.abs(value).toFixed(decimals);
-  // Both to two digits of the error, if it is known and not zero.
-  const withError = (value, error) => {
-    if (!(error > 0)) return value.toPrecision(3);
-    const decimals = Math.min(20, Math.max(0, 1 - Math.floor(Math.log10(error))));
-    return `${value.toFixed(decimals)} ± ${error.toFixed(decimals)}`;
-  };
-  const said = (error) => (error === null ? "unknown" : error === 0 ? "exact" : error.toPrecision(2));
 
   // -- one row ---------------------------------------------------------------------------------
   const player = (row, number) => {
@@ -36,12 +23,17 @@
   };
   const cell = (...inside) => make("td", { class: "bar", "aria-hidden": "true" }, make("div", { class: "track" }, ...inside));
 
+  // Numbers come with their text: what a page says of a number is said by the same words anywhere.
+  let every = false;
   function lines(row, of) {
-    const shown = of.steps.length + of.rest[0] <= MOST + 1 ? of.steps : of.steps.slice(0, MOST);
-    const found = shown.map(([number, value, error]) => ({ name: player(row, number), value, error, rest: false }));
-    const count = of.steps.length - shown.length + of.rest[0];
-    const hidden = of.steps.slice(shown.length).reduce((sum, step) => sum + step[1], of.rest[1]);
-    if (count > 0) found.push({ name: `${count} other feature${count > 1 ? "s" : ""}`, value: hidden, error: null, rest: true });
+    const [count, sum, words] = of.rest, more = of.steps.length > of.lines;
+    const shown = every ? of.steps : of.steps.slice(0, of.lines);
+    const found = shown.map(([number, value, error, said, off]) => ({ name: player(row, number), value, error, said, off, rest: false }));
+    if (count > 0 && shown.length === of.lines) found.push({ name: `${count} other feature${count > 1 ? "s" : ""}`, value: sum, error: null, said: words, off: "", rest: true });
+    if ($("every")) {
+      $("every").hidden = !more;
+      $("every").textContent = every ? `Show the ${of.lines} largest of ${of.steps.length} features` : `Show all ${of.steps.length} features`;
+    }
     return found;
   }
 
@@ -56,7 +48,6 @@
     const reach = steps.flatMap((step) => [step.from, step.to, step.to - 2 * (step.error || 0), step.to + 2 * (step.error || 0)]);
     const low = Math.min(of.base, ...reach), high = Math.max(of.base, ...reach);
     const at = (value) => (high > low ? 0.01 + 0.98 * (value - low) / (high - low) : 0.5);
-    const decimals = places(steps.map((step) => step.value));
     const mark = (name, value, words) => make("tr", { class: "end" }, make("th", { scope: "row" }, name),
       cell(make("span", { class: "mark", style: { left: percent(at(value)) } })),
       make("td", { class: "number" }, words), make("td", { class: "number" }));
@@ -71,8 +62,8 @@
         bars.push(make("b", { style: { left: percent(one), width: percent(other - one) } }));
       }
       body.append(make("tr", {}, make("th", { scope: "row" }, step.name), cell(...bars),
-        make("td", { class: `number ${step.rest ? "" : step.value >= 0 ? "raise" : "lower"}` }, signed(step.value, decimals)),
-        make("td", { class: "number" }, step.rest ? "" : said(step.error))));
+        make("td", { class: `number ${step.rest ? "" : step.value >= 0 ? "raise" : "lower"}` }, step.said),
+        make("td", { class: "number" }, step.off)));
     }
     body.append(mark("base", of.base, of.said[0]));
   }
@@ -80,33 +71,32 @@
   function drawPairs(row, k) {
     if (!$("pairs")) return;
     const found = row.pairs[k], largest = Math.max(1e-300, ...found.map((pair) => Math.abs(pair[2])));
-    const decimals = places(found.map((pair) => pair[2]));
-    $("pairs").tBodies[0].replaceChildren(...found.map(([one, other, value, error]) =>
+    $("pairs").tBodies[0].replaceChildren(...found.map(([one, other, value, , said, off]) =>
       make("tr", {}, make("th", { scope: "row" }, `${data.players[one]} × ${data.players[other]}`),
         cell(make("i", { class: value >= 0 ? "plus" : "", style: { left: 0, width: percent(Math.abs(value) / largest) } })),
-        make("td", { class: `number ${value >= 0 ? "raise" : "lower"}` }, signed(value, decimals)),
-        make("td", { class: "number" }, said(error)))));
+        make("td", { class: `number ${value >= 0 ? "raise" : "lower"}` }, said),
+        make("td", { class: "number" }, off))));
   }
 
   function drawWords(row, of) {
     const place = $("passage");
     if (!place) return;
-    const values = new Map(of.steps.map((step) => [step[0], step[1]]));
+    const values = new Map(of.steps.map((step) => [step[0], [step[1], step[3]]]));
     const limit = Math.max(1e-300, ...of.steps.map((step) => Math.abs(step[1])));
-    const decimals = places([limit]);
+    const largest = of.steps.length ? of.steps[0][3].slice(1) : "0";
     place.replaceChildren();
     for (const [before, text, number] of row.words) {
       place.append(before);
-      const value = values.get(number);
-      if (value === undefined) place.append(text);
+      if (!values.has(number)) place.append(text);
       else {
+        const [value, said] = values.get(number);
         const colour = value >= 0 ? "{{ light.raises }}" : "{{ light.lowers }}";
         const opacity = Math.round({{ opacity }} * Math.abs(value) / limit).toString(16).padStart(2, "0");
-        place.append(make("span", { title: signed(value, decimals), style: { background: colour + opacity } }, text));
+        place.append(make("span", { title: said, style: { background: colour + opacity } }, text));
       }
     }
-    $("low").textContent = signed(-limit, decimals);
-    $("high").textContent = signed(limit, decimals);
+    $("low").textContent = MINUS + largest;
+    $("high").textContent = "+" + largest;
   }
 
   function drawPath(row) {
@@ -116,7 +106,7 @@
         make("span", { class: "hidden" }, ": " + step.shares.map((share, k) => `${data.classes[k].name} ${share.toFixed(2)}`).join(", "))),
       make("td", { class: "bar", "aria-hidden": "true" }, make("div", { class: "stack" },
         ...step.shares.map((share, k) => make("i", { title: `${data.classes[k].name}: ${share.toFixed(3)}`, style: { width: percent(share), background: data.classes[k].colour } })))),
-      make("td", { class: "number" }, step.norm === undefined ? "" : withError(step.norm, step.error)),
+      make("td", { class: "number" }, step.said || ""),
       make("td", { class: "towards" }, step.towards || ""));
     $("path").tBodies[0].replaceChildren(...row.path.map(line).reverse());
   }
@@ -183,7 +173,12 @@
     drawPath(row);
     drawCurves(row);
     drawFigure();
-    if (told) $("status").textContent = `Row ${row.label} is chosen; its values follow below the table.`;
+    if (!told) return;
+    $("status").textContent = `Row ${row.label} is chosen; its values follow below the table.`;
+    // Who reads on by keys or by ear would have to pass all other rows.
+    const heading = $("chosen"), { top } = heading.getBoundingClientRect();
+    heading.focus({ preventScroll: true });
+    if (top < 0 || top > innerHeight / 2) heading.scrollIntoView();
   }
 
   // -- the table of rows -----------------------------------------------------------------------
@@ -192,17 +187,35 @@
     const line = event.target.closest("tr");
     if (line) choose(Number(line.dataset.row), true);
   });
+  $("back").addEventListener("click", () => {
+    const line = body.querySelector("[data-chosen]");
+    (line.hidden ? $("search") : line.querySelector("button")).focus();
+  });
+  $("every")?.addEventListener("click", () => {
+    every = !every;
+    drawOutput();
+  });
+  // On paper the table is short.
+  function markPrinted() {
+    const seen = [...body.rows].filter((line) => !line.hidden);
+    for (const line of body.rows) line.toggleAttribute("data-printed", false);
+    for (const line of seen.slice(0, {{ printed }})) line.toggleAttribute("data-printed", true);
+    $("printed").hidden = seen.length <= {{ printed }};
+  }
   $("row-output").addEventListener("change", drawOutput);
+  // As it is compared: whatever minus and whatever spaces.
+  const plain = (text) => text.replace(/[\u2010-\u2015\u2212]/g, "-").replace(/\s+/g, " ").toLowerCase();
   $("search").addEventListener("input", () => {
-    const wanted = $("search").value.trim().replace(/\s+/g, " ").toLowerCase();
+    const wanted = plain($("search").value.trim());
     let count = 0;
     for (const line of body.rows) {
       const row = data.rows[Number(line.dataset.row)];
-      row.found ??= (line.textContent.replace(/\s+/g, " ") + " " + Object.entries(row.values).map(([k, value]) => `${data.players[k]} = ${value}`).join(" ")).toLowerCase();
+      row.found ??= plain(`${line.textContent} ${Object.entries(row.values).map(([k, value]) => `${data.players[k]} = ${value}`).join(" ")}`);
       line.hidden = !row.found.includes(wanted);
       count += line.hidden ? 0 : 1;
     }
     $("status").textContent = wanted ? `${count} of ${data.rows.length} rows match.` : "";
+    markPrinted();
   });
   for (const button of document.querySelectorAll("#rows [data-sort]")) {
     button.addEventListener("click", () => {
@@ -210,14 +223,14 @@
       for (const other of document.querySelectorAll("#rows [aria-sort]")) other.setAttribute("aria-sort", "none");
       head.setAttribute("aria-sort", up ? "ascending" : "descending");
       const compare = new Intl.Collator("en", { numeric: true }).compare;
-      const key = (line) => by === "label" ? line.cells[0].textContent.trim()
-        : by === "output" ? line.cells[head.cellIndex].textContent.trim() : Number(line.dataset.numbers.split(" ")[by]);
       const numeric = !Number.isNaN(Number(by));
+      const key = (line) => numeric ? Number(line.dataset.numbers.split(" ")[by]) : line.cells[head.cellIndex].textContent.trim();
       const order = [...body.rows].sort((one, other) => {
         const [a, b] = [key(one), key(other)];
         return (numeric ? a - b : compare(a, b)) * (up ? 1 : -1) || one.dataset.row - other.dataset.row;
       });
       body.append(...order);
+      markPrinted();
       $("status").textContent = `Sorted by ${button.textContent}, ${up ? "the smallest" : "the largest"} first.`;
     });
   }
@@ -305,6 +318,15 @@
     addEventListener("resize", drawFigure);
   }
 
+  // Drawing may take seconds without a graphics card: when somebody looks, or has gone on reading.
+  let begun = null;
+  const begin = () => (begun ??= start());
+  function startSoon() {
+    const seen = (entries) => entries.some((each) => each.isIntersecting) && begin();
+    new IntersectionObserver(seen, { rootMargin: "300px" }).observe($("turnable"));
+    setTimeout(() => (window.requestIdleCallback ?? setTimeout)(begin), 4000);
+  }
+
   choose(0, false);
-  if ($("plotly")) (window.requestIdleCallback ?? setTimeout)(() => setTimeout(start));
+  if ($("plotly")) startSoon();
 })();

@@ -9,13 +9,14 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from matplotlib.figure import Figure
 
-from benchmarks.plots import ranked
+from benchmarks.plots import Panel, curves
 from benchmarks.report import Claim, Found, Table, number, records
 
 ROOT = Path(__file__).parents[2]
@@ -32,7 +33,6 @@ CHOSEN = {
     SURROGATE: {"hidden": 512, "learning_rate": 1e-3},
     VAE: {"hidden": 128, "learning_rate": 1e-3, "latent": 4, "components": 1, "beta": 0.5},
 }
-SHOWN = 12
 
 
 def run(
@@ -130,13 +130,27 @@ def tables(found: Found) -> list[Table]:
 
 
 def figures(found: Found) -> dict[str, Figure]:
-    """The best points of both, the paper's set off by its colour."""
-    panels = {}
-    for name, points in found.items():
-        best = sorted(points, key=validated)[:SHOWN]
-        title = f"{name}, {len(best)} best of {len(points)} points"
-        panels[title] = {
-            ("paper: " if same(point, CHOSEN[name]) else "") + called(name, point): validated(point)
-            for point in best
-        }
-    return {"": ranked(panels, "mean squared error, validation rows", "paper")}
+    """Errors along the grids; a dashed line is at the paper's choice, in its colour."""
+    panels = [along("surrogate", found[SURROGATE], "hidden", "learning_rate", CHOSEN[SURROGATE])]
+    for modes in (1, 2):
+        points = [point for point in found[VAE] if point["components"] == modes]
+        paper = CHOSEN[VAE] if modes == CHOSEN[VAE]["components"] else {}
+        panels.append(along(f"VAE, modes {modes}", points, "beta", "latent", paper))
+    return {"": curves(panels)}
+
+
+def along(
+    title: str,
+    points: Sequence[Mapping[str, Any]],
+    x: str,
+    colour: str,
+    paper: Mapping[str, Any],
+) -> Panel:
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for point in sorted(points, key=itemgetter(colour, x)):
+        lines.setdefault(f"{NAMES[colour]} {point[colour]:g}", []).append(
+            (point[x], validated(point))
+        )
+    marks = {f"{NAMES[colour]} {paper[colour]:g}": paper[x]} if paper else {}
+    return Panel(title, NAMES[x], "mean squared error, validation rows", lines, marks=marks,
+                 log="x" if x == "beta" else "", marked="paper" if paper else "")  # fmt: skip

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 import manifold_shap as ms
-from benchmarks.papers import fewer_evaluations, one_outlier, splices
+from benchmarks.papers import fewer_evaluations, grid, one_outlier, splices
 from manifold_shap import _random
 from tests.benchmarks.conftest import Run
 from tests.benchmarks.test_papers import DRUG, Small
@@ -115,3 +115,14 @@ def test_two_forests_in_small(run: Run) -> None:
     assert sum(bikes["phi"]) == pytest.approx(bikes["prediction"] - bikes["base"], rel=1e-4)
     assert len(bikes["without"]) == len(bikes["features"]) == 11
     assert found["gap"] < 1e-4
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not DRUG.exists(), reason="needs MANIFOLD_SHAP_DATA")
+def test_a_sweep_measures_every_point() -> None:
+    found = grid.sweep("paper_grid", {"hidden": "[4,4],[8,8]", "max_epochs": 1}, seed=0)
+    rates = [(point["hidden"], point["learning_rate"]) for point in found]
+    assert sorted(rates) == [(4, 1e-4), (4, 1e-3), (8, 1e-4), (8, 1e-3)]
+    assert len({point["mse_validation"] for point in found}) == 4
+    with pytest.raises(RuntimeError, match="value_function.no_such"):
+        grid.sweep("paper_grid", {"no_such": 1}, seed=0)

@@ -101,9 +101,10 @@ def quality_of(run: Run) -> dict[str, float]:
 def record_of(run: Run) -> dict[str, Any]:
     """What an explanation records of the model: its name, and its quality where that is known."""
     known = {"name": run.model.predictor.name}
-    config = read_config(run.classifier) or {}
-    if run.own_model is not None and config.get("classifier") != run.settings["classifier"]:
-        return known  # What was measured is of another model.
+    if run.own_model is not None:
+        config = read_config(run.classifier) or {}
+        if config.get("classifier") != run.settings["classifier"]:
+            return known  # What was measured is of another model.
     metrics = read_json(run.classifier / METRICS) or {}
     measured = {
         name: metrics[f"classifier_{name}"]

@@ -249,7 +249,8 @@ def announce(run: "Run", rows: Sequence[int]) -> dict[str, dict[str, Any]]:
             f"No effect of {' and '.join(idle)}: {len(rows)} rows fit one block of "
             f"{settings['block']}, and are explained at once."
         )
-    about: dict[str, dict[str, Any]] = {name: {"model": record_of(run)} for name in run.drawn}
+    model = record_of(run)
+    about: dict[str, dict[str, Any]] = {name: {"model": model} for name in run.drawn}
     for name in half_trained:
         about[name]["half_trained"] = True
     about[run.name]["settings"] = run.source.record
@@ -303,8 +304,7 @@ def write(
         run: receives them.
         explanations: by name of the value function, in the order to draw them, of all rows or of
             the first of them.
-        scores: of the value functions, where there are several.
-        seconds: that each explanation took.
+        scores: of the value functions, where there are several; `seconds`, what each took.
         facts: about all rows.
         rows: numbers of all rows; `interactions` of those that are explained, for the report.
     """

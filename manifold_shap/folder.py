@@ -268,7 +268,8 @@ def written_with(configuration: Path) -> tuple[str, ...]:
     its owner's.
     """
     try:
-        name = json.loads(configuration.read_text("utf-8"))["model"]["file"]["name"]
+        plain = json.loads(configuration.read_text("utf-8"))
+        name = plain["model"]["file"]["name"] if plain["format"] == _FORMAT else None
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return _ALWAYS
     return (*_ALWAYS, name) if name in FILES else _ALWAYS

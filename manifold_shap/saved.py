@@ -128,6 +128,7 @@ class SavedExplainer:
             ImportError: for a repository, huggingface_hub is not there.
             FileNotFoundError: no such folder or repository, or it holds no explainer.
             ConnectionError: the hub cannot be reached.
+            OSError: no space or no permission for what it sends.
             ValueError: no name of a repository; see `load` besides.
         """
         from manifold_shap.exports.hub import fetched
@@ -170,6 +171,7 @@ class SavedExplainer:
             ValueError: a name that the hub refuses, or a public repository that there is already
                 while `private`; nothing was uploaded.
             ConnectionError: the hub cannot be reached, or refuses the token.
+            OSError: no space or no permission on this machine.
         """
         from manifold_shap.exports.hub import push
 

@@ -92,8 +92,9 @@ def explain(cfg: Any, given: Sequence[str] = ()) -> dict[str, Any]:
             facts = facts_of(explanations[run.name], seconds[run.name])
         scores = score(values, run) if len(values) > 1 else {}
         ordered = {which: explanations[which] for which in games}
-        pairs = page.interactions_of(run, games[run.name], explanations[run.name], chosen)
-        return report.write(run, ordered, scores, seconds, facts, rows, pairs)
+        summary = report.write(run, ordered, scores, seconds, facts, rows)
+        page.add_interactions(run, games[run.name], explanations[run.name], scores, chosen)
+        return summary
 
 
 def check_settings(settings: Settings) -> None:

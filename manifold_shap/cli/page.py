@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # Rows of which means say something.
 _FEWEST = 30
 # Players with interactions: of more, sampling 4 n² coalitions a row takes minutes.
-MOST_PAIRED = 40
+_MOST_PAIRED = 40
 
 
 def check_interactions(settings: Mapping[str, Any]) -> None:
@@ -48,27 +48,37 @@ def check_interactions(settings: Mapping[str, Any]) -> None:
 def check_pairs(value: ValueFunction) -> None:
     """Raise where a value function has too many players for interactions of all pairs, or one."""
     players = len(value.players)
-    if not 2 <= players <= MOST_PAIRED:
+    if not 2 <= players <= _MOST_PAIRED:
         raise ValueError(
-            f"Expected 2 to {MOST_PAIRED} players for interactions=true but got {players}; leave "
+            f"Expected 2 to {_MOST_PAIRED} players for interactions=true but got {players}; leave "
             "it out, or put players together by `players` or `groups`."
         )
 
 
-def interactions_of(
-    run: "Run", value: ValueFunction, explanation: Explanation, outputs: Any
-) -> Interactions | None:
-    """Interactions of all pairs for rows that were explained, if the settings ask for them."""
+def add_interactions(
+    run: "Run",
+    value: ValueFunction,
+    explanation: Explanation,
+    scores: Mapping[str, Score],
+    outputs: Any,
+) -> None:
+    """Estimate interactions of all pairs, if the settings ask for them, and write the page again.
+
+    They take longest, so that everything else is there before.
+    """
     if not run.settings["interactions"]:
-        return None
+        return
+    asked = run.settings["estimator"]
     found = shapley_interactions(
         value,
         explanation.x,
         outputs=outputs,
-        seed=run.settings["estimator"]["seed"],
+        seed=asked["seed"],
+        batch_size=asked["batch_size"],
         progress=run.progress,
     )
-    return replace(found, shapley=found.shapley.with_labels(explanation.instances))
+    named = replace(found, shapley=found.shapley.with_labels(explanation.instances))
+    place(run, explanation, scores, named)
 
 
 def place(

@@ -15,7 +15,6 @@ from manifold_shap.cli.directory import METRICS, PLOTS, STORE, SUMMARY, read_jso
 from manifold_shap.cli.model import record_of
 from manifold_shap.data.base import TensorDataModule
 from manifold_shap.explanation import Explanation
-from manifold_shap.interactions import Interactions
 from manifold_shap.io.files import write_whole
 from manifold_shap.metrics import Score
 from manifold_shap.quality import OFF_MANIFOLD
@@ -296,7 +295,6 @@ def write(
     seconds: Mapping[str, float],
     facts: Mapping[str, Any],
     rows: Sequence[int],
-    interactions: Interactions | None = None,
 ) -> dict[str, Any]:
     """Draw, write and print the results; return what `summary.json` holds.
 
@@ -304,9 +302,10 @@ def write(
         run: receives them.
         explanations: by name of the value function, in the order to draw them, of all rows or of
             the first of them.
-        scores: of the value functions, where there are several; `seconds`, what each took.
+        scores: of the value functions, where there are several.
+        seconds: that each explanation took.
         facts: about all rows.
-        rows: numbers of all rows; `interactions` of those that are explained, for the report.
+        rows: numbers of all rows.
     """
     main, settings = explanations[run.name], run.settings
     titles = {name: source.title for name, source in run.drawn.items()}
@@ -335,7 +334,7 @@ def write(
     run.place(PLOTS, partial(save_figures, drawings))
     for name in stale:
         (run.directory.path / PLOTS / name).unlink(missing_ok=True)
-    page.place(run, main, scores, interactions)
+    page.place(run, main, scores)
     run.place(SUMMARY, partial(write_json, content=summary))
     if half_trained:
         print(f"half-trained: {', '.join(half_trained)}")

@@ -22,7 +22,7 @@ def fetched(
     """A folder with the files of a repository that an explainer is made of.
 
     Raises:
-        ImportError, FileNotFoundError, ConnectionError, ValueError: see
+        ImportError, FileNotFoundError, ConnectionError, OSError, ValueError: see
             `SavedExplainer.from_pretrained`.
     """
     hub = _hub(f"a folder {name!r}, but there is none, or ", "correct the path, or ")
@@ -80,7 +80,7 @@ def push(
 
 
 def _written_before(api: Any, repo: Any, place: Path) -> list[str]:
-    """Names of what an earlier upload has sent to a repository, and nobody else."""
+    """Names of the files that an earlier upload has sent to a repository."""
     if not any(each.rfilename == FILES[0] for each in repo.siblings or ()):
         return []
     return list(written_with(Path(api.hf_hub_download(repo.id, FILES[0], local_dir=place))))
@@ -136,8 +136,8 @@ def _worded(name: str) -> Iterator[None]:
             raise type(error)(
                 error.errno,
                 f"Could not keep {name!r} of the Hugging Face hub on this machine "
-                f"({error.strerror}); free some space, or choose another place (`cache_dir`, or "
-                "the variable HF_HOME).",
+                f"({error.strerror}); free some space, or name another place by the variable "
+                "HF_HOME.",
             ) from error
         raise ConnectionError(
             f"Expected the Hugging Face hub to serve {name!r} but it failed ({_first(error)}); log "

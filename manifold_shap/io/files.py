@@ -27,7 +27,7 @@ from manifold_shap._messages import check_text
 # there before.
 _BESIDE = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{32}(?P<old>\.old)?")
 # A URL, be it one that `pathlib.Path` has cut.
-_URL = re.compile(r"[\w.+:-]{2,}:/")
+URL = re.compile(r"[\w.+:-]{2,}:/")
 
 
 def digest(*parts: Any) -> str:
@@ -85,7 +85,7 @@ def local_path(name: str, path: str | Path) -> Path:
         ValueError: it is a URL.
     """
     text = check_text(name, path)
-    if _URL.match(Path(text).as_posix()):
+    if URL.match(Path(text).as_posix()):
         raise ValueError(
             f"Expected `{name}` to be a path of this machine but got the URL {text!r}; write to a "
             "path of this machine, then upload what is there."

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from filelock import Timeout
 
 from manifold_shap._messages import check_text
-from manifold_shap.io.files import locked, recover, remove, set_aside, swap_in, write_whole
+from manifold_shap.io.files import URL, locked, recover, remove, set_aside, swap_in, write_whole
 
 # Names the folder beside it in which a result stands, where a store knows no rename.
 MANIFEST = "_manifest.json"
@@ -298,7 +298,7 @@ def place_of(path: Any, name: str = "path", fix: str = "") -> Place:
         from manifold_shap.io.objects import UrlPlace
 
         return UrlPlace.of(text)
-    if isinstance(path, os.PathLike) and re.match(r"\w{2,}:/", Path(text).as_posix()):
+    if isinstance(path, os.PathLike) and URL.match(Path(text).as_posix()):
         raise ValueError(
             f"Expected `{name}` to be a path of this machine or the text of a URL, but {text!r} is "
             "a URL that `pathlib.Path` has cut; give it as text, such as 's3://bucket/rows.zarr'."

@@ -55,9 +55,13 @@ def quality_of(explanation: Explanation) -> dict[str, Any]:
     )
     sentence = f"{where}, the mean squared error of {chosen} is {style.number(error)}"
     if off is not None and chosen != OFF_MANIFOLD and off > 0:
+        base = "that of the value function off the manifold"
         # An estimate without bias may be at or below zero, where a share says nothing.
-        share = f", {error / off:.2f} times" if error > 0 else ";"
-        sentence += f"{share} that of the value function off the manifold ({style.number(off)})"
+        sentence += (
+            f", {error / off:.2f} times {base} ({style.number(off)})"
+            if error > 0
+            else f"; {base} is {style.number(off)}"
+        )
     largest = max(errors.values())
     lines = [
         {
@@ -122,4 +126,4 @@ def _flatten(found: list[tuple[str, str]], name: str, entry: Any) -> None:
         found.append((name, "yes" if entry else "no"))
     elif entry is not None:
         listed = ", ".join(map(str, entry)) if isinstance(entry, list | tuple) else str(entry)
-        found.append((name, short(listed, _LONGEST)))
+        found.append((name, short(listed, _LONGEST) or "none"))

@@ -222,7 +222,7 @@ def _rendered(
 ) -> str:
     explanation = given.explanation
     environment = _environment()
-    told = {"light": LIGHT, "opacity": _OPACITY, "printed": _PRINTED}
+    told = {"light": LIGHT, "opacity": _OPACITY, "printed": _PRINTED, "figure_count": len(drawn)}
     script = environment.get_template("report.js").render(told).strip()
     plotly = bundle.plotly_script() if drawn else None
     sums = [bundle.checksum(each) for each in (script, plotly) if each is not None]

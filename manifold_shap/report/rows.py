@@ -96,7 +96,7 @@ def _row(
         shown = len(selection.largest(phi.abs(), _SHOWN))
         others, rest = len(order) - shown, float(phi[order[shown:]].sum())
         order = order if every else order[:shown]
-        said = style.signed([*phi[order].tolist(), *([rest] if others else [])])
+        said = style.signed(phi[order].tolist())
         steps = [
             [i, float(phi[i]), error, said[place], _error(error)]
             for place, (i, error) in enumerate(
@@ -112,7 +112,7 @@ def _row(
                 "said": [selection.amount(some, base), selection.amount(some, prediction)],
                 "steps": steps,
                 "lines": shown,
-                "rest": [others, rest, said[-1] if others else ""],
+                "rest": [others, rest, style.signed([steps[0][1], rest])[1] if others else ""],
             }
         )
     label = short(as_text(some.instances[k]))
@@ -166,10 +166,10 @@ def _line(some: Explanation, k: int, row: Mapping[str, Any]) -> dict[str, Any]:
     main, said = row["outputs"][0], row["values"]
     steps = main["steps"]
     largest = []
-    for player, phi, *_ in steps[:_LISTED]:
+    for player, _, _, words, _ in steps[:_LISTED]:
         value = f" = {short(said[player], 30)}" if said.get(player) else ""
         name = short(some.players.names[player], 40)
-        largest.append((name + value, style.signed([phi])[0]))
+        largest.append((name + value, words))
     base, prediction = main["said"]
     output = short(some.outputs[main["output"]])
     numbers = [main["prediction"], main["base"], steps[0][1] if steps else 0.0]

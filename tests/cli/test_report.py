@@ -81,6 +81,28 @@ def test_a_report_has_interactions_where_they_are_asked_for(
     assert torch.equal(interactions.shapley.x, explained(place, data="iris").x)
 
 
+def test_all_else_is_written_before_interactions(
+    drawn_figures: None,
+    irises: Path,
+    copied: Callable[..., Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*given: Any, **settings: Any) -> None:
+        assert settings["batch_size"] == 64
+        raise RuntimeError("stopped")
+
+    monkeypatch.setattr("manifold_shap.cli.page.shapley_interactions", fail)
+    place = copied(irises)
+    words = ["data=iris", *ORDERS, "compare=[]", "instances=[3,14,15]", "interactions=true"]
+    with pytest.raises(RuntimeError, match="stopped"):
+        explain(place, *words, "estimator.batch_size=64")
+    directory = place / "iris" / "surrogate"
+    assert json.loads((directory / "summary.json").read_text())["rows"] == "3,14-15"
+    text = (directory / "report.html").read_text(encoding="utf-8")
+    data = json.loads(re.findall(r'id="data">(.*?)</script>', text)[0])
+    assert [row["label"] for row in data["rows"]] == ["3", "14", "15"]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

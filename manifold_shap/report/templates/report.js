@@ -14,6 +14,8 @@
     element.append(...inside);
     return element;
   };
+  // Red or blue as the text of a number has a sign; what rounds to zero has none.
+  const side = (said) => (said.startsWith("+") ? "raise" : said.startsWith(MINUS) ? "lower" : "");
   const percent = (share) => `${(100 * Math.min(Math.max(share, 0), 1)).toFixed(2)}%`;
 
   // -- one row ---------------------------------------------------------------------------------
@@ -62,7 +64,7 @@
         bars.push(make("b", { style: { left: percent(one), width: percent(other - one) } }));
       }
       body.append(make("tr", {}, make("th", { scope: "row" }, step.name), cell(...bars),
-        make("td", { class: `number ${step.rest ? "" : step.value >= 0 ? "raise" : "lower"}` }, step.said),
+        make("td", { class: `number ${step.rest ? "" : side(step.said)}` }, step.said),
         make("td", { class: "number" }, step.off)));
     }
     body.append(mark("base", of.base, of.said[0]));
@@ -74,7 +76,7 @@
     $("pairs").tBodies[0].replaceChildren(...found.map(([one, other, value, , said, off]) =>
       make("tr", {}, make("th", { scope: "row" }, `${data.players[one]} × ${data.players[other]}`),
         cell(make("i", { class: value >= 0 ? "plus" : "", style: { left: 0, width: percent(Math.abs(value) / largest) } })),
-        make("td", { class: `number ${value >= 0 ? "raise" : "lower"}` }, said),
+        make("td", { class: `number ${side(said)}` }, said),
         make("td", { class: "number" }, off))));
   }
 
@@ -83,7 +85,7 @@
     if (!place) return;
     const values = new Map(of.steps.map((step) => [step[0], [step[1], step[3]]]));
     const limit = Math.max(1e-300, ...of.steps.map((step) => Math.abs(step[1])));
-    const largest = of.steps.length ? of.steps[0][3].slice(1) : "0";
+    const largest = of.steps.length ? of.steps[0][3].replace(/^[+\u2212]/, "") : "0";
     place.replaceChildren();
     for (const [before, text, number] of row.words) {
       place.append(before);
@@ -158,7 +160,7 @@
     }
   }
 
-  function choose(number, told) {
+  function choose(number, told, goes) {
     current = number;
     const row = data.rows[number];
     $("detail").hidden = false;
@@ -175,7 +177,7 @@
     drawFigure();
     if (!told) return;
     $("status").textContent = `Row ${row.label} is chosen; its values follow below the table.`;
-    // Who reads on by keys or by ear would have to pass all other rows.
+    if (!goes) return;
     const heading = $("chosen"), { top } = heading.getBoundingClientRect();
     heading.focus({ preventScroll: true });
     if (top < 0 || top > innerHeight / 2) heading.scrollIntoView();
@@ -185,7 +187,8 @@
   const body = $("rows").tBodies[0];
   body.addEventListener("click", (event) => {
     const line = event.target.closest("tr");
-    if (line) choose(Number(line.dataset.row), true);
+    // A click without a pointer: who reads on by keys or by ear would have to pass all other rows.
+    if (line) choose(Number(line.dataset.row), true, event.detail === 0);
   });
   $("back").addEventListener("click", () => {
     const line = body.querySelector("[data-chosen]");
@@ -255,11 +258,12 @@
     : part === "{{ light.ink }}" ? ink : part;
 
   async function drawFigure() {
-    if (!figures) return;
+    if (!$("figure")) return;
+    const has = current < {{ figure_count }};
+    $("turnable").hidden = !has;
+    $("no-figure").hidden = has;
+    if (!figures || !has) return;
     const place = $("figure"), figure = figures[current];
-    $("turnable").hidden = !figure;
-    $("no-figure").hidden = Boolean(figure);
-    if (!figure) return;
     const css = getComputedStyle(document.documentElement);
     const [ink, line, soft] = ["--ink", "--line", "--soft"].map((name) => css.getPropertyValue(name).trim());
     const { title, ...own } = inked(figure.layout, ink);
@@ -289,6 +293,7 @@
     // On paper, light ink needs the ground that it was drawn for.
     place.dataset.dark = dark.matches;
     place.dataset.drawn = current;
+    $("turnable").classList.remove("awaited");
   }
   // What is drawn by a graphics card is not printed; an image of it is.
   function keepForPrint() {
@@ -322,8 +327,12 @@
   let begun = null;
   const begin = () => (begun ??= start());
   function startSoon() {
-    const seen = (entries) => entries.some((each) => each.isIntersecting) && begin();
-    new IntersectionObserver(seen, { rootMargin: "300px" }).observe($("turnable"));
+    const watch = new IntersectionObserver((entries) => {
+      if (!entries.some((each) => each.isIntersecting)) return;
+      watch.disconnect();
+      begin();
+    }, { rootMargin: "300px" });
+    watch.observe($("turnable"));
     setTimeout(() => (window.requestIdleCallback ?? setTimeout)(begin), 4000);
   }
 

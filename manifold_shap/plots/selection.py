@@ -41,7 +41,8 @@ def named(explanations: Any) -> dict[str, Explanation]:
                 f"Expected {name!r} to hold at least one row, player and output but its `phi` has "
                 f"shape {tuple(explanation.phi.shape)}; there is nothing to show."
             )
-        if difference := _difference(first, explanation):
+        # Rows may be large: none is compared with itself.
+        if explanation is not first and (difference := _difference(first, explanation)):
             raise ValueError(
                 f"Expected explanations of the same rows, players and outputs but {first_name!r} "
                 f"and {name!r} differ in their {difference}; explain the same `x` with both, or "

@@ -136,8 +136,8 @@ def _worded(name: str) -> Iterator[None]:
             raise type(error)(
                 error.errno,
                 f"Could not keep {name!r} of the Hugging Face hub on this machine "
-                f"({error.strerror}); free some space, or name another place by the variable "
-                "HF_HOME.",
+                f"({error.strerror}); free some space, or choose another place (`cache_dir`, or "
+                "the variable HF_HOME).",
             ) from error
         raise ConnectionError(
             f"Expected the Hugging Face hub to serve {name!r} but it failed ({_first(error)}); log "

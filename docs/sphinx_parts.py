@@ -56,7 +56,7 @@ def drawn(block: tuple[Any, ...], variables: dict[str, Any], settings: dict[str,
     if not dark:
         return light
     return "".join(
-        part.replace("sphx-glr-single-img", f"sphx-glr-single-img only-{ground}")
+        f"\n.. container:: only-{ground}\n\n{textwrap.indent(part, '   ')}\n"
         for ground, part in (("light", light), ("dark", _saved(dark, variables, settings)))
     )
 

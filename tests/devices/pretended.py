@@ -10,6 +10,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -19,6 +20,9 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+import manifold_shap as ms
+
+PACKAGE = Path(ms.__file__).parent
 CPU, CUDA = torch.device("cpu"), torch.device("cuda", 0)
 
 _ATEN = torch.ops.aten
@@ -40,6 +44,14 @@ _WAITING = {
     _ATEN.unique_dim,
     _ATEN.unique_consecutive,
 }
+
+
+def innermost(frames: traceback.StackSummary) -> str:
+    """The innermost function of the package, as `file.py:function`; empty where there is none."""
+    inside = [each for each in frames if Path(each.filename).is_relative_to(PACKAGE)]
+    if not inside:
+        return ""
+    return f"{Path(inside[-1].filename).relative_to(PACKAGE).as_posix()}:{inside[-1].name}"
 
 
 class PretendedCuda:
@@ -83,10 +95,8 @@ class PretendedCuda:
 
     def wait(self) -> None:
         """Record that the host waits, at the innermost line of the package."""
-        own = [f for f in traceback.extract_stack() if "/manifold_shap/" in f.filename]
-        if own:
-            path = own[-1].filename.rpartition("/manifold_shap/")[2]
-            self.waits[f"{path}:{own[-1].name}"] += 1
+        if place := innermost(traceback.extract_stack()):
+            self.waits[place] += 1
 
 
 class _Calls(TorchFunctionMode):

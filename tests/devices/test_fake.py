@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch._subclasses import FakeTensorMode
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 
+from tests.devices.pretended import innermost
 from tests.devices.test_cuda import asked
 from tests.examples import VALUES
 
@@ -44,9 +45,7 @@ def _fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def place(error: Exception) -> str:
     """The innermost function of the package."""
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [each for each in frames if "/manifold_shap/" in each.filename]
-    return f"{own[-1].filename.rpartition('/manifold_shap/')[2]}:{own[-1].name}" if own else ""
+    return innermost(traceback.extract_tb(error.__traceback__))
 
 
 def ways(name: str) -> dict[str, Callable[[], Tensor]]:

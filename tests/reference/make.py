@@ -1,36 +1,37 @@
-"""Trains small networks and stores them with the results of `cases.py`, or compares with these.
+"""Compares today's results with the stored ones, or replaces these.
 
-    python -m tests.reference.make            # compare as the test does, up to rounding
+    python -m tests.reference.make            # compare as the test does
     python -m tests.reference.make --exact    # compare bit for bit; on the same machine only
-    python -m tests.reference.make --train    # train again, and compare squared errors
-    python -m tests.reference.make --store    # train again, and replace what is stored
+    python -m tests.reference.make --store    # replace the results, and print what has moved
+    python -m tests.reference.make --inputs   # train again, and replace inputs and results
 
-The files in this folder were stored under version 0.1.0, on one thread.
+What `--store` prints goes into the message of the commit that moves the numbers. Names of parts
+limit the first three to these.
 """
 
 import argparse
 import sys
+import time
 import warnings
 from typing import Any
 
 import torch
-from sklearn.datasets import load_digits, load_iris
+from sklearn.datasets import load_digits, load_iris, load_wine
 from torch import Tensor, nn
 
 import manifold_shap as ms
-from manifold_shap.data import Census
-from tests.reference.cases import (
+from tests.reference.cases import PARTS
+from tests.reference.compare import (
     INPUTS,
-    OUTPUTS,
-    PARTS,
-    TOLERANCE,
     Inputs,
+    Result,
+    apart,
     gaps_of,
     load,
-    network,
-    players_of,
-    surrogate,
-    vae,
+    results_of,
+    store_results,
+    stored_results,
+    tolerance,
 )
 
 
@@ -39,73 +40,103 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--exact", action="store_true", help="compare bit for bit")
-    how.add_argument("--train", action="store_true", help="train again, and compare squared errors")
-    how.add_argument("--store", action="store_true", help="train again, and replace what is stored")
+    how.add_argument("--store", action="store_true", help="replace results, and print what moved")
+    how.add_argument("--inputs", action="store_true", help="train again, and replace all")
+    parser.add_argument("parts", nargs="*", help=f"some of {', '.join(PARTS)}; by default all")
+    parser.add_argument("--threads", type=int, default=1, help="of torch; results are of one")
     asked = parser.parse_args()
-    torch.set_num_threads(1)
-    warnings.filterwarnings("ignore", "The covariance of `reference`")
-    if asked.store:
-        torch.save(make_inputs(), INPUTS)
-        inputs = load(INPUTS)
-        torch.save({name: dict(part(inputs)) for name, part in PARTS.items()}, OUTPUTS)
-        return 0
-    return compare_trainings() if asked.train else compare(0.0 if asked.exact else TOLERANCE)
+    torch.set_num_threads(asked.threads)
+    warnings.filterwarnings("ignore")
+    if asked.inputs:
+        _make_inputs()
+    some = asked.parts or list(PARTS)
+    today = _results(some)
+    if asked.store or asked.inputs:
+        return _store(today)
+    return _compare(today, 0.0 if asked.exact else None)
 
 
-def compare(tolerance: float) -> int:
-    """Print what is farther apart than this, relative to the largest number of a result."""
-    inputs, stored = load(INPUTS), load(OUTPUTS)
-    gaps = {name: far for part in PARTS for name, far in gaps_of(part, inputs, stored).items()}
-    apart = {name: far for name, far in gaps.items() if not far <= tolerance}
-    for name, far in sorted(apart.items(), key=lambda item: -item[1]):
+def _results(parts: list[str]) -> dict[str, dict[str, Result]]:
+    found, inputs = {}, load(INPUTS)
+    for name in parts:
+        start = time.process_time()
+        found[name] = results_of(PARTS[name], inputs)
+        seconds = time.process_time() - start
+        print(f"{seconds:6.1f} CPU s  {len(found[name]):4d} results  {name}")
+    return found
+
+
+def _compare(today: dict[str, dict[str, Result]], most: float | None) -> int:
+    """Print what is farther apart than it may be."""
+    stored = stored_results()
+    gaps = {
+        f"{part}: {name}": far
+        for part, results in today.items()
+        for name, far in gaps_of(results, stored.get(part, {})).items()
+    }
+    moved = apart(gaps, most)
+    for name, far in moved.items():
         print(f"{far:9.2e}  {name}")
-    equal = sum(far == 0 for far in gaps.values())
+    closest = {name: far for name, far in gaps.items() if name not in moved}
+    name = max(closest, key=lambda name: closest[name] / tolerance(name))
     print(
-        f"{len(gaps)} results: {equal} equal bit for bit, {len(apart)} apart, largest relative "
-        f"difference {max(gaps.values()):.2e}"
+        f"{len(gaps)} results: {sum(far == 0 for far in gaps.values())} equal bit for bit, "
+        f"{len(moved)} apart, the closest to that by {closest[name]:.1e}, {name}"
     )
-    return min(1, len(apart))
+    return min(1, len(moved))
 
 
-def compare_trainings() -> int:
-    """Print squared errors of the stored networks, and of those that are trained today."""
-    stored, today = load(INPUTS), make_inputs()
-    for data in ("digits", "census"):
-        part = stored[data]
-        x = part["reference"]
-        pairs = ms.shapley_pairs(len(x), len(players_of(part)))
-        for name, make in {
-            "surrogate": surrogate,
-            "vae": lambda one: ms.imputed_value(
-                network(one["model"]), vae(one, bank_size=2000), draws=32
-            ),
-        }.items():
-            before, after = (
-                ms.mean_squared_error(make({**one, "model": part["model"]}), x, pairs).mse
-                for one in (part, today[data])
+def _store(today: dict[str, dict[str, Result]]) -> int:
+    """Replace the results, and print each that is apart, or new, or gone."""
+    stored = stored_results()
+    for part, results in today.items():
+        for name, far in apart(gaps_of(results, stored.get(part, {}))).items():
+            print(
+                f"{part}: {name}: {_moved(stored.get(part, {}).get(name), results.get(name), far)}"
             )
-            print(f"{data}, {name}: MSE {before:.5f} stored, {after:.5f} today")
+    gone = stored.keys() - PARTS.keys()
+    kept = {part: today.get(part, stored.get(part)) for part in PARTS}
+    whole = {part: each for part, each in kept.items() if each is not None}
+    store_results(whole)
+    print(f"stored {sum(map(len, whole.values()))} results; parts that are gone: {sorted(gone)}")
     return 0
 
 
-def make_inputs() -> Inputs:
-    """Rows, coalitions and trained weights."""
-    digits, iris = load_digits(), load_iris()
-    images = torch.from_numpy(digits.images).float().div(16)[:, None]
-    census = Census()
-    census.setup()
+def _moved(old: Result | None, new: Result | None, far: float) -> str:
+    """The old and the new number where they differ most."""
+    if old is None or new is None:
+        return "new" if old is None else "gone"
+    if isinstance(old, str) or isinstance(new, str):
+        return f"{old!r} -> {new!r}"
+    if old.shape != new.shape:
+        return f"shape {tuple(old.shape)} -> {tuple(new.shape)}"
+    difference = (new.double() - old.double()).abs().nan_to_num(torch.inf).flatten()
+    most = int(difference.argmax())
+    return f"{old.flatten()[most]:.6g} -> {new.flatten()[most]:.6g} (relative {far:.1e})"
+
+
+def _make_inputs() -> None:
+    """Rows, coalitions, models and weights of everything that is learned."""
+    from tests.reference.learned import weights
+
+    made = rows()
+    torch.save(made, INPUTS)
+    made["weights"] = weights(made)
+    torch.save(made, INPUTS)
+    load.cache_clear()
+
+
+def rows() -> Inputs:
+    """All but the weights of what is learned."""
     return {
-        "games": {"small": _game(6, 2), "large": _game(20, 3)},
-        "digits": _trained(
-            images, torch.from_numpy(digits.target), ms.Players.of_elements((1, 8, 8)), 10
-        ),
-        "census": _trained(
-            census.x_train[:8000], census.y_train[:8000], census.players, 2, census.schema
-        ),
+        "games": {"small": _game(6, 2), "ten": _game(10, 2), "large": _game(20, 3)},
+        "mixed": _mixed(),
+        "digits": _digits(),
         "discrete": _discrete(),
-        "iris": _classifier_alone(
-            torch.from_numpy(iris.data).float(), torch.from_numpy(iris.target), 3
-        ),
+        "iris": _iris(),
+        "series": _series(),
+        "tokens": _tokens(),
+        "people": _people(),
     }
 
 
@@ -115,20 +146,121 @@ def _game(players: int, outputs: int) -> Inputs:
     return {name: torch.randn(shape, generator=generator) for name, shape in shapes.items()}
 
 
+def _mixed() -> Inputs:
+    """Wines: five numbers, and two more as one-hot columns of three and four categories."""
+    wine = load_wine()
+    data = torch.from_numpy(wine.data).float()
+    order = torch.randperm(len(data), generator=torch.Generator().manual_seed(0))
+    data, y = data[order], torch.from_numpy(wine.target)[order].long()
+    numbers = data[:, [0, 1, 6, 9, 10]]
+    numbers = (numbers - numbers.mean(0)) / numbers.std(0)
+    columns = [numbers]
+    for column, cuts in ((11, [0.35, 0.7]), (12, [0.25, 0.5, 0.75])):
+        ends = data[:, column].quantile(torch.tensor(cuts))
+        columns.append(nn.functional.one_hot(torch.bucketize(data[:, column], ends)).float())
+    x = torch.cat(columns, 1)
+    index = torch.tensor([0, 1, 2, 3, 4, 5, 5, 5, 6, 6, 6, 6])
+    return {
+        "names": ["alcohol", "acid", "flavanoids", "colour", "hue", "dilution", "proline"],
+        "index": index,
+        "reference": x[:160],
+        "labels": y[:160],
+        "x": x[[161, 165, 170]],
+        "mask": _masks(3, 7),
+        "model": _classifier(x[:160], y[:160], 3),
+    }
+
+
+def _digits() -> Inputs:
+    digits = load_digits()
+    x = torch.from_numpy(digits.images).float().div(16)[:, None]
+    y = torch.from_numpy(digits.target).long()
+    generator = torch.Generator().manual_seed(1)
+    return {
+        "names": list(ms.Players.pixels((1, 8, 8)).names),
+        "index": ms.Players.pixels((1, 8, 8)).index,
+        "reference": x[:150].clone(),
+        "x": x[-3:].clone(),
+        "mask": _masks(3, 64)[:, :10],
+        "model": _classifier(x, y, 10),
+        "own model": {
+            "filters": torch.randn(4, 1, 3, 3, generator=generator),
+            "last": torch.randn(10, 36, generator=generator) / 2,
+        },
+    }
+
+
 def _discrete() -> Inputs:
     generator = torch.Generator().manual_seed(0)
-    rows = torch.randint(3, (400, 5), generator=generator).float()
+    rows = torch.randint(3, (300, 5), generator=generator).float()
     rows[:, 1] = (rows[:, 0] + rows[:, 1]) // 2
     labels = (rows.sum(1) > 4).long()
-    return {**_classifier_alone(rows, labels, 2), "mask": _masks(4, 5)}
+    model = _classifier(rows, labels, 2)
+    return {
+        "reference": rows,
+        "labels": labels,
+        "x": rows[[0, 30, 60, 90]].clone(),
+        "mask": _masks(4, 5),
+        "model": model,
+    }
 
 
-def _classifier_alone(x: Tensor, y: Tensor, classes: int) -> Inputs:
-    some = torch.arange(4) * 30
-    return {"reference": x, "x": x[some], "y": y[some], "model": _classifier(x, y, classes)}
+def _iris() -> Inputs:
+    iris = load_iris()
+    x, y = torch.from_numpy(iris.data).float(), torch.from_numpy(iris.target).long()
+    generator = torch.Generator().manual_seed(2)
+    fourth = {"weight": torch.randn(4, 16, generator=generator) / 2, "bias": torch.zeros(4)}
+    return {
+        "reference": x,
+        "labels": y,
+        "x": x[[0, 55, 110, 149]].clone(),
+        "model": _classifier(x, y, 3),
+        "fourth": fourth,
+    }
 
 
-def _classifier(x: Tensor, y: Tensor, classes: int) -> Inputs:
+def _series() -> Inputs:
+    from tests.reference.rows import PADDING
+
+    generator = torch.Generator().manual_seed(3)
+    x = torch.randn(80, 2, 12, generator=generator).cumsum(-1) / 2
+    lengths = torch.randint(2, 7, (80, 1, 1), generator=generator) * 2
+    lengths[:3, 0, 0] = torch.tensor([12, 6, 8])
+    x = x.where(torch.arange(12) < lengths, PADDING)
+    return {"x": x, "weight": torch.randn(2, 12, generator=generator) / 4}
+
+
+def _tokens() -> Inputs:
+    generator = torch.Generator().manual_seed(4)
+    x = torch.randint(2, 9, (80, 6), generator=generator)
+    lengths = torch.randint(2, 7, (80, 1), generator=generator)
+    lengths[:4, 0] = torch.tensor([6, 3, 5, 2])
+    vectors = torch.randn(9, 8, generator=generator)
+    vectors[0] = 0
+    return {
+        "x": x.where(torch.arange(6) < lengths, 0),
+        "vectors": vectors,
+        "last": torch.randn(1, 8, generator=generator),
+    }
+
+
+def _people() -> Inputs:
+    """Columns of few distinct values: drawn cells are the nearest of these, never at a tie."""
+    generator = torch.Generator().manual_seed(5)
+    age = torch.randint(2, 9, (200,), generator=generator) * 10
+    income = (age / 20 + torch.randint(0, 5, (200,), generator=generator)).round() / 2
+    gone = torch.rand(200, generator=generator) < 0.25
+    return {
+        "age": age,
+        "income": income.masked_fill(gone, torch.nan),
+        "town": torch.randint(-1, 4, (200,), generator=generator),
+        "member": torch.rand(200, generator=generator) < age / 100,
+        "level": torch.randint(0, 3, (200,), generator=generator),
+        "since": torch.randint(0, 12, (200,), generator=generator),
+    }
+
+
+def _classifier(x: Tensor, y: Tensor, classes: int) -> dict[str, Any]:
     torch.manual_seed(0)
     width = x[0].numel()
     model = nn.Sequential(nn.Flatten(), nn.Linear(width, 16), nn.ReLU(), nn.Linear(16, classes))
@@ -145,39 +277,6 @@ def _masks(rows: int, players: int) -> Tensor:
     mask = ms.shapley_pairs(rows, players, least=12 * rows, seed=7)
     mask[:, 0], mask[:, 1] = False, True
     return mask
-
-
-def _trained(
-    x: Tensor, y: Tensor, players: ms.Players, classes: int, schema: ms.Schema | None = None
-) -> Inputs:
-    """A classifier, its surrogate, the amortised explainer of this, and a VAE."""
-    weights = _classifier(x, y, classes)
-    short: dict[str, Any] = {"players": players, "seed": 0, "max_epochs": 6}
-    value = ms.fit_surrogate(network(weights), x, hidden=(48, 48), **short)
-    amortized = ms.fit_amortized(value, x, hidden=(24, 16), max_epochs=2)
-    vae = ms.fit_imputer(
-        x, schema=schema, hidden=(32, 32), latent=4, components=2, temper=1.0, **short
-    )
-    made = vae.checkpoint["hyper_parameters"]
-    return {
-        "names": list(players.names),
-        "index": players.index,
-        "reference": x[:200].clone(),
-        "x": x[-3:].clone(),
-        "mask": _masks(3, len(players)),
-        "model": weights,
-        "surrogate": {
-            "weights": dict(value.surrogate.state_dict()),
-            "hidden": [48, 48],
-            "space": "probability",
-            "base": value.expectation,
-        },
-        "amortized": {"weights": dict(amortized.network.state_dict()), "hidden": [24, 16]},
-        "vae": {
-            "weights": dict(vae.network.state_dict()),
-            **{name: made[name] for name in ("families", "latent", "hidden", "components")},
-        },
-    }
 
 
 if __name__ == "__main__":

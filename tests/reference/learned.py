@@ -1,0 +1,525 @@
+"""Everything that is learned: after three steps of its training, and with weights that are stored.
+
+Each is made by its own fit function, in three steps. Their results are those `AFTER` three steps;
+then weights that `make.py --inputs` has trained for longer take the place of these.
+"""
+
+import tempfile
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.utils.data import TensorDataset
+
+import manifold_shap as ms
+from tests.reference.compare import AFTER, INPUTS, Inputs, Results, load
+from tests.reference.doors import (
+    RIDGE,
+    drawn_by,
+    estimated,
+    estimators,
+    explained,
+    network,
+    overall,
+    players_of,
+    regression,
+    scored,
+    weights_of,
+    with_weights,
+)
+from tests.reference.rows import padded_series, some_tokens, token_model
+
+CPU: Mapping[str, Any] = {"accelerator": "cpu"}
+# A patience, so that the smallest validation error and its weights count, too.
+STEPS: dict[str, Any] = {
+    "max_epochs": 1,
+    "batch_size": 32,
+    "learning_rate": 5e-3,
+    "patience": 5,
+    "weight_averaging": 0.5,
+    "progress": False,
+    "trainer": {**CPU, "limit_train_batches": 3},
+}
+LONG: dict[str, Any] = {"max_epochs": 3, "batch_size": 64, "progress": False, "trainer": CPU}
+
+# Codes in a bank. One is drawn where a uniform number falls among sums of their weights, which are
+# rounded: with few codes and draws none falls between two roundings.
+CODES = 12
+
+
+# Biases in front of a batch normalisation have no gradient but its rounding, which AdamW makes as
+# large as any. In double precision it is too small for that.
+def in_double(steps: dict[str, Any]) -> dict[str, Any]:
+    """The same three steps in double precision."""
+    if steps is LONG:
+        return LONG
+    double = {**steps["trainer"], "precision": "64-true"}
+    return {**steps, "weight_averaging": None, "trainer": double}
+
+
+# From the inputs, how long to train, and what of other learned things is needed, by name.
+Builder = Callable[[Inputs, dict[str, Any], Callable[[str], Any]], Any]
+BUILDERS: dict[str, Builder] = {}
+
+
+def builds(name: str) -> Callable[[Builder], Builder]:
+    """Puts a function among those that build something learned."""
+
+    def put(build: Builder) -> Builder:
+        BUILDERS[name] = build
+        return build
+
+    return put
+
+
+@cache
+def briefly(name: str) -> Any:
+    """Something learned, after three steps."""
+    return BUILDERS[name](load(INPUTS), STEPS, stored)
+
+
+@cache
+def stored(name: str) -> Any:
+    """Something learned, with the stored weights."""
+    inputs = load(INPUTS)
+    return with_weights(BUILDERS[name](inputs, STEPS, stored), inputs["weights"][name])
+
+
+def weights(inputs: Inputs) -> dict[str, list[Tensor]]:
+    """What is stored of everything that is learned, trained for longer."""
+    made: dict[str, Any] = {}
+    for name, build in BUILDERS.items():
+        made[name] = build(inputs, LONG, made.__getitem__)
+    return {name: [each.float() for each in weights_of(thing)] for name, thing in made.items()}
+
+
+class OwnModel(nn.Module):
+    """A convolutional classifier of pictures of 8 x 8, from stored weights."""
+
+    def __init__(self, tensors: Inputs) -> None:
+        super().__init__()
+        filters, last = tensors["filters"], tensors["last"]
+        self.convolution = nn.Conv2d(1, len(filters), 3, 2)
+        self.last = nn.Linear(last.shape[1], len(last))
+        with torch.no_grad():
+            self.convolution.weight.copy_(filters)
+            self.convolution.bias.zero_()
+            self.last.weight.copy_(last)
+            self.last.bias.zero_()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(self.convolution(x).relu().flatten(1))
+
+
+class OwnNetwork(nn.Module):
+    """A surrogate's network of one's own, which takes known elements and the mask."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(128, 24), nn.Tanh(), nn.Linear(24, 10))
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        return self.layers(torch.cat((x.flatten(1), mask.flatten(1)), 1)).softmax(-1)
+
+
+@builds("mixed surrogate")
+def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
+    mixed = inputs["mixed"]
+    settings = {"players": players_of(mixed), "hidden": [32, 32], **steps}
+    return ms.fit_surrogate(network(mixed["model"]), mixed["reference"], **settings)
+
+
+@builds("mixed surrogate of log-ratios")
+def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
+    mixed = inputs["mixed"]
+    settings = {"players": players_of(mixed), "hidden": [32], "activation": "silu", **steps}
+    model = network(mixed["model"])
+    return ms.fit_surrogate(model, mixed["reference"], output="ilr", **settings)
+
+
+@builds("mixed surrogate of numbers")
+def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
+    mixed = inputs["mixed"]
+    settings = {"players": players_of(mixed), "hidden": [32], **steps}
+    model = regression(mixed["model"], mixed["reference"])
+    return ms.fit_surrogate(model, mixed["reference"], output="identity", **settings)
+
+
+@builds("mixed surrogate with a teacher")
+def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
+    mixed = inputs["mixed"]
+    model = network(mixed["model"])
+    teacher = ms.imputed_value(
+        model, ms.GaussianImputer(mixed["reference"], players_of(mixed), RIDGE), draws=4
+    )
+    settings = {"teacher": teacher, "teacher_pairs": 800, "hidden": [16, 16], **steps}
+    return ms.fit_surrogate(model, mixed["reference"], **settings)
+
+
+@builds("discrete surrogate of log-odds")
+def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
+    discrete = inputs["discrete"]
+    model = network(discrete["model"])
+    settings = {"output": "log_odds", "hidden": [16], **steps}
+    return ms.fit_surrogate(model, discrete["reference"], **settings)
+
+
+@builds("digits surrogate")
+def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
+    digits = inputs["digits"]
+    settings = {"players": players_of(digits), "hidden": [32, 32], **steps}
+    return ms.fit_surrogate(network(digits["model"]), digits["reference"], **settings)
+
+
+@builds("digits, convolutions")
+def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
+    digits = inputs["digits"]
+    settings = {"players": ms.Players.patches((1, 8, 8), 2), "hidden": [4, 8], **in_double(steps)}
+    model = OwnModel(digits["own model"])
+    return ms.fit_surrogate(model, digits["reference"], network="conv", **settings)
+
+
+@builds("digits, transformer")
+def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
+    digits = inputs["digits"]
+    players = ms.Players.patches((1, 8, 8), 4)
+    settings = {"players": players, "hidden": [32], "patch": 4, **steps}
+    model = OwnModel(digits["own model"])
+    return ms.fit_surrogate(model, digits["reference"], network="transformer", **settings)
+
+
+@builds("digits, the model")
+def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
+    digits = inputs["digits"]
+    model = OwnModel(digits["own model"])
+    settings = {"players": ms.Players.patches((1, 8, 8), 2), **steps}
+    return ms.fit_surrogate(model, digits["reference"], network="model", **settings)
+
+
+@builds("digits, own network")
+def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
+    digits = inputs["digits"]
+    torch.manual_seed(0)
+    settings = {"players": ms.Players.patches((1, 8, 8), 2), **steps}
+    model = OwnModel(digits["own model"])
+    return ms.fit_surrogate(model, digits["reference"], network=OwnNetwork(), **settings)
+
+
+@builds("series, convolutions")
+def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
+    model, x, players = padded_series(inputs)
+    settings = {"players": players, "hidden": [4, 4], "output": "identity", **in_double(steps)}
+    return ms.fit_surrogate(model, x, network="conv", **settings)
+
+
+@builds("tokens, transformer")
+def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
+    x, players = some_tokens(inputs)
+    model = token_model(inputs)
+    settings = {"players": players, "hidden": [32], "output": "identity", **steps}
+    return ms.fit_surrogate(model.forward, x, network="transformer", **settings)
+
+
+@builds("tokens, the model")
+def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
+    x, players = some_tokens(inputs)
+    settings = {"players": players, "output": "identity", **steps}
+    return ms.fit_surrogate(token_model(inputs), x, network="model", **settings)
+
+
+@builds("mixed vae")
+def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
+    mixed = inputs["mixed"]
+    settings = {"players": players_of(mixed), "hidden": [24, 24], "latent": 3, "components": 2}
+    return ms.fit_imputer(mixed["reference"], temper=0.4, bank_size=CODES, **settings, **steps)
+
+
+@builds("mixed vae of quantiles")
+def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
+    mixed = inputs["mixed"]
+    settings = {"players": players_of(mixed), "continuous": "quantile", "bins": 6, "fill": 0.0}
+    settings |= {"hidden": [16], "latent": 2, "components": 3, "beta": 0.5, "detach": False}
+    return ms.fit_imputer(mixed["reference"], posterior="encoder", temper=1.0, **settings, **steps)
+
+
+@builds("digits vae")
+def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
+    digits = inputs["digits"]
+    settings = {"players": players_of(digits), "hidden": [24], "latent": 3, "components": 2}
+    return ms.fit_imputer(digits["reference"], temper=0.05, bank_size=CODES, **settings, **steps)
+
+
+@builds("digits vae of convolutions")
+def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
+    digits = inputs["digits"]
+    settings = {"players": ms.Players.patches((1, 8, 8), 2), "hidden": [4, 8], "latent": 3}
+    settings |= {"temper": 0.05, "bank_size": CODES}
+    return ms.fit_imputer(digits["reference"], network="conv", **settings, **steps)
+
+
+@builds("series vae")
+def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
+    _, x, players = padded_series(inputs)
+    settings = {"players": players, "hidden": [16], "latent": 2, "components": 2, "temper": 0.3}
+    return ms.fit_imputer(x, bank_size=CODES, **settings, **steps)
+
+
+@builds("mixed guided")
+def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
+    mixed = inputs["mixed"]
+    teacher = ms.imputed_value(network(mixed["model"]), other("mixed vae"), draws=4, seed=2)
+    return ms.fit_guided(teacher, codes=10, teacher_pairs=300, hidden=[24, 24], **steps)
+
+
+@builds("mixed guided, of numbers")
+def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
+    mixed = inputs["mixed"]
+    model = regression(mixed["model"], mixed["reference"])
+    gaussian = ms.GaussianImputer(mixed["reference"], players_of(mixed), RIDGE)
+    teacher = ms.imputed_value(model, gaussian, "identity", draws=4, seed=2)
+    settings = {"codes": 10, "teacher_pairs": 300, "hidden": [16], **steps}
+    return ms.fit_guided(teacher, other("mixed vae"), **settings)
+
+
+@builds("mixed amortised")
+def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
+    return ms.fit_amortized(
+        other("mixed surrogate"), inputs["mixed"]["reference"], hidden=[16, 8], **steps
+    )
+
+
+@builds("digits amortised")
+def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
+    settings = {"hidden": [8], "shares": 2, **steps}
+    return ms.fit_amortized(other("digits surrogate"), inputs["digits"]["reference"], **settings)
+
+
+@builds("digits amortised, transformer")
+def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
+    return ms.fit_amortized(other("digits, transformer"), inputs["digits"]["reference"], **steps)
+
+
+@builds("digits amortised, convolutions")
+def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
+    settings = {"hidden": [4, 4], "outputs": [3, 7], **steps}
+    return ms.fit_amortized(
+        other("digits, convolutions"), inputs["digits"]["reference"], **settings
+    )
+
+
+@builds("tokens amortised, transformer")
+def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
+    return ms.fit_amortized(other("tokens, transformer"), some_tokens(inputs)[0], **steps)
+
+
+def _rows(name: str, inputs: Inputs) -> Tensor:
+    """Three rows of the data that a thing has learned."""
+    if name.startswith("series"):
+        return padded_series(inputs)[1][:3]
+    if name.startswith("tokens"):
+        return some_tokens(inputs)[0][:3]
+    return inputs[name.split(" ")[0].strip(",")]["x"][:3]
+
+
+def trainings(inputs: Inputs) -> Results:
+    """Values after three steps of every training, and the validation error."""
+    for name in BUILDERS:
+        thing, x = briefly(name), _rows(name, inputs)
+        if isinstance(thing, ms.AmortizedExplainer):
+            yield f"{name}, {AFTER}, phi", thing(x)
+            continue
+        if isinstance(thing, ms.VAEImputer):
+            yield (
+                f"{name}, {AFTER}, weights",
+                torch.stack([_size(each) for each in weights_of(thing)]),
+            )
+            value: Any = ms.imputed_value(_model(name, inputs), thing, "identity", draws=8, seed=3)
+        else:
+            value = thing
+        mask = _masks(value, x)
+        yield f"{name}, {AFTER}, values", value(x, mask)
+        yield (
+            f"{name}, {AFTER}, validation",
+            torch.tensor(thing.training_record["validation"]),
+        )
+    yield from _corrected(inputs)
+    yield from _with_other_options(inputs)
+
+
+def _size(weights: Tensor) -> Tensor:
+    return weights.square().sum().sqrt()
+
+
+def _model(name: str, inputs: Inputs) -> ms.Model:
+    """Numbers, so that draws count as they are."""
+    if name.startswith("series"):
+        return padded_series(inputs)[0]
+    x = _rows(name, inputs)
+    return ms.as_model(lambda x: x.flatten(1)[:, :4].cumsum(1), x, returns="values")
+
+
+def _masks(value: ms.ValueFunction, x: Tensor) -> Tensor:
+    counts = value.counts(x) if value.players.by_row else None
+    return ms.shapley_pairs(len(x), len(value.players), least=8 * len(x), seed=7, counts=counts)
+
+
+def _corrected(inputs: Inputs) -> Results:
+    """Global values with surrogates of halves, of the model's outputs and of labels."""
+    mixed = inputs["mixed"]
+    model, x, y = network(mixed["model"]), mixed["reference"], mixed["labels"]
+    few = {"folds": 2, "players": players_of(mixed), "hidden": [8], **STEPS}
+    found = ms.corrected_global_values(model, x, y, **few)
+    yield from overall(f"corrected, {AFTER}", found)
+    sampled = ms.corrected_global_values(model, x, y, estimator=ms.permutation_shapley, **few)
+    yield from overall(f"corrected by permutations, {AFTER}", sampled)
+
+    def learn(rows: Any, labels: Tensor) -> Any:
+        imputer = ms.MarginalImputer(rows.train[:40], players_of(mixed))
+        return tuple(ms.imputed_value(each, imputer, draws=4) for each in (model, other))
+
+    other = ms.as_model(lambda x: (model(x).detach() / 2).softmax(-1), x)
+    found = ms.corrected_global_values(model, x, y, folds=2, learn=learn, players=players_of(mixed))
+    yield from overall("corrected, own value functions", found)
+
+
+def _with_other_options(inputs: Inputs) -> Results:
+    """The last weights, plain ones, other schedules, and blocks of players."""
+    mixed, digits = inputs["mixed"], inputs["digits"]
+    for name, options in {
+        "cosine": {"schedule": "cosine", "patience": None, "weight_averaging": None},
+        "constant": {"schedule": "constant", "weight_decay": 0.5, "seed": 3, "max_epochs": 2},
+    }.items():
+        settings = {"players": players_of(mixed), "hidden": [8], **STEPS, **options}
+        value = ms.fit_surrogate(network(mixed["model"]), mixed["reference"], **settings)
+        yield f"{name}, {AFTER}, values", value(mixed["x"], mixed["mask"])
+        yield f"{name}, epochs", torch.tensor(value.training_record["epochs"])
+    settings = {"players": ms.Players.patches((1, 8, 8), 2), "hidden": [8], "blocks": 1.0, **STEPS}
+    value = ms.fit_surrogate(network(digits["model"]), digits["reference"], **settings)
+    yield f"blocks, {AFTER}, values", value(digits["x"], _masks(value, digits["x"]))
+
+
+def surrogates(inputs: Inputs) -> Results:
+    """Values of surrogates with stored weights, and Shapley values by every estimator."""
+    for name in BUILDERS:
+        value, x = stored(name), _rows(name, inputs)
+        if isinstance(value, ms.SurrogateValue | ms.GuidedValue):
+            mask = _masks(value, x)
+            yield from estimated(name, value, x, mask)
+            yield f"{name}, base", value.base(x)
+            yield from explained(f"{name}, auto", ms.auto_shapley(value, x, evaluations=60, seed=2))
+            yield from scored(f"{name}, error", ms.mean_squared_error(value, x, mask))
+    for name in ("mixed surrogate", "mixed surrogate of numbers", "mixed guided"):
+        value, x = stored(name), inputs["mixed"]["x"]
+        for kind, estimate in estimators(len(value.players)).items():
+            yield from explained(f"{name}, few by {kind}", estimate(value, x))
+        yield from explained(f"{name}, exact", ms.exact_shapley(value, x))
+    for name in (
+        "digits, transformer",
+        "digits, convolutions",
+        "digits, own network",
+        "digits, the model",
+    ):
+        value, x = stored(name).select([3, 7]), inputs["digits"]["x"]
+        found = ms.coalition_shapley(value, x, coalitions=32, seed=2)
+        yield from explained(f"{name}, coalition", found)
+        found = ms.permutation_shapley(value, x, permutations=4, seed=2)
+        yield from explained(f"{name}, permutation", found)
+    value, x = stored("digits surrogate").select([3, 7]), inputs["digits"]["x"]
+    runs = {
+        "permutation": ms.permutation_shapley(value, x, permutations=6, seed=2),
+        "coalition": ms.coalition_shapley(value, x, coalitions=64, seed=2),
+        "coalition, budget": ms.coalition_shapley(value, x, evaluations=2080, seed=2),
+        "adaptive": ms.adaptive_shapley(value, x, samples=512, least=4, seed=2),
+        "kernel": ms.kernel_shapley(value, x, evaluations=400, seed=2),
+    }
+    for name, found in runs.items():
+        yield from explained(f"digits surrogate, {name}", found)
+    value = stored("mixed surrogate")
+    groups = {"front": list(value.players.names[:3])}
+    grouped = value.grouped(groups).select([1])
+    yield from explained("mixed surrogate, group", ms.exact_shapley(grouped, inputs["mixed"]["x"]))
+    for law, score in ms.errors_by_law(
+        stored("digits, convolutions"), inputs["digits"]["x"], least=40
+    ).items():
+        yield from scored(f"digits, convolutions, {law}", score)
+
+
+def vaes(inputs: Inputs) -> Results:
+    """Values by VAEs with stored weights: codes of a bank, and codes of the masked encoder."""
+    mixed, digits = inputs["mixed"], inputs["digits"]
+    x, mask = mixed["x"], mixed["mask"]
+    imputer, model = stored("mixed vae"), network(mixed["model"])
+    made = {
+        "bank": imputer,
+        "bank of 5": drawn_by(imputer, bank_size=5, temper=1.0, seed=2),
+        "encoder": drawn_by(imputer, posterior="encoder"),
+        "importance": drawn_by(imputer, posterior="encoder", importance=True, temper=0.3),
+        "quantiles, encoder": stored("mixed vae of quantiles"),
+        "quantiles, bank": drawn_by(stored("mixed vae of quantiles"), temper=0.3, bank_size=CODES),
+    }
+    for name, each in made.items():
+        value = ms.imputed_value(model, each, draws=16, seed=5)
+        yield from estimated(f"mixed, vae, {name}", value, x, mask)
+        found = ms.permutation_shapley(value, x, permutations=6, seed=1)
+        yield from explained(f"mixed, vae, {name}, permutation", found)
+    for name in ("bank", "importance"):
+        value = ms.imputed_value(model, made[name], draws=8, seed=5)
+        for kind, estimate in estimators(len(value.players)).items():
+            if kind != "permutation":
+                yield from explained(f"mixed, vae, {name}, {kind}", estimate(value, x))
+    causal = ms.CausalImputer(
+        imputer, [list(value.players.names[:4]), list(value.players.names[4:])]
+    )
+    value = ms.imputed_value(model, causal, draws=8, seed=5)
+    yield from explained("mixed, vae, causal, exact", ms.exact_shapley(value, x))
+    x = digits["x"]
+    for name in ("digits vae", "digits vae of convolutions"):
+        value = ms.imputed_value(network(digits["model"]), stored(name), draws=4, seed=5)
+        value = value.select([3, 7])
+        yield from estimated(name, value, x, _masks(value, x))
+        found = ms.permutation_shapley(value, x, permutations=4, seed=1)
+        yield from explained(f"{name}, permutation", found)
+    numbers, series, _ = padded_series(inputs)
+    value = ms.imputed_value(numbers, stored("series vae"), "identity", draws=6, seed=5)
+    yield from estimated("series vae", value, series[:3], _masks(value, series[:3]))
+    found = ms.permutation_shapley(value, series[:3], permutations=4, seed=1)
+    yield from explained("series vae, permutation", found)
+
+
+def amortised(inputs: Inputs) -> Results:
+    """Shapley values in one pass, and their measured error."""
+    for name in BUILDERS:
+        explainer, x = stored(name), _rows(name, inputs)
+        if isinstance(explainer, ms.AmortizedExplainer):
+            yield from explained(
+                name, ms.amortized_shapley(explainer.value, x, explainer=explainer)
+            )
+    explainer, x = stored("mixed amortised"), inputs["mixed"]["x"]
+    yield from explained("mixed amortised, one output", explainer.explain(x, outputs=[1]))
+    exact = ms.exact_shapley(explainer.value, inputs["mixed"]["reference"][:20])
+    yield "mixed amortised, measured", torch.tensor(explainer.measure(exact))
+
+
+def rows_in_files(inputs: Inputs) -> Results:
+    """What is learned from rows in a file or a data set, and rows in a file that are explained."""
+    mixed = inputs["mixed"]
+    model, x, players = network(mixed["model"]), mixed["reference"], players_of(mixed)
+    settings = {"players": players, "hidden": [8], **STEPS}
+    with tempfile.TemporaryDirectory() as place:
+        np.save(f"{place}/rows.npy", x.numpy())
+        mapped = np.load(f"{place}/rows.npy", mmap_mode="r")
+        sources = {"file": mapped, "data set": TensorDataset(x)}
+        for name, rows in sources.items():
+            value = ms.fit_surrogate(model, rows, **settings)
+            yield f"{name}, surrogate {AFTER}, values", value(mixed["x"], mixed["mask"])
+        vae = ms.fit_imputer(mapped, latent=2, temper=0.4, bank_size=CODES, **settings)
+        value = ms.imputed_value(model, vae, draws=8, seed=1)
+        yield f"file, vae {AFTER}, values", value(mixed["x"], mixed["mask"])
+        explainer = ms.fit_amortized(stored("mixed surrogate"), mapped, hidden=[8], **STEPS)
+        yield f"file, amortised {AFTER}, phi", explainer(mixed["x"])
+        value = stored("mixed surrogate")
+        ms.explain_rows(f"{place}/of.zarr", value, mapped[:9], ms.exact_shapley, block=4)
+        yield from explained("file, explained", ms.Explanation.load(f"{place}/of.zarr"))

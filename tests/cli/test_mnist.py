@@ -1,12 +1,14 @@
-"""The figures that the default configuration promises on MNIST (two minutes on two cores)."""
+"""MNIST offline, and the figures of the default configuration (two minutes on two cores)."""
 
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from manifold_shap import shapley_pairs
-from tests.cli.commands import train
+from tests.cli.commands import ORDERS, TINY, explain, explained, train
+from tests.data.test_images import write_idx
 
 FOLDER = os.environ.get("MANIFOLD_SHAP_DATA")
 
@@ -25,3 +27,25 @@ def test_the_default_surrogate_beats_the_published_one(
     # Frye et al., Table 1: 0.0121 supervised, 0.0448 off the manifold.
     assert metrics["mse"] <= 0.0115
     assert metrics["mse_off_manifold"] == pytest.approx(0.045, abs=0.003)
+
+
+def test_both_commands_run_on_a_folder_that_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "data" / "mnist"
+    folder.mkdir(parents=True)
+    generator = np.random.default_rng(0)
+    for prefix, rows in (("train", 200), ("t10k", 40)):
+        labels = np.arange(rows, dtype=np.uint8) % 10
+        pixels = generator.integers(0, 120, (rows, 28, 28), dtype=np.uint8)
+        pixels[np.arange(rows), :, labels] = 255
+        write_idx(folder / f"{prefix}-images-idx3-ubyte.gz", pixels)
+        write_idx(folder / f"{prefix}-labels-idx1-ubyte.gz", labels)
+    folder.chmod(0o500)
+    monkeypatch.setattr("socket.socket.connect", None)
+    monkeypatch.setenv("MANIFOLD_SHAP_DATA", str(folder.parent))
+    train(tmp_path, "data=mnist", "classifier.hidden=[16]", "classifier.max_epochs=1", *TINY)
+    explain(tmp_path, "data=mnist", "instances=2", "compare=[]", *ORDERS)
+    found = explained(tmp_path, data="mnist")
+    assert found.phi.shape == (2, 784, 10)
+    assert found.efficiency_gap < 1e-4

@@ -394,6 +394,15 @@ def test_one_vae_serves_another_classifier(irises: Path, copied: Copy, capsys: S
     explain(place, *exact)
 
 
+def test_the_vae_of_the_paper_is_trained_and_explains(tmp_path: Path, any_type: None) -> None:
+    words = ["data=iris", "experiment=paper_vae", *TINY_VAE[1:], "classifier.hidden=[8]"]
+    metrics = train(tmp_path, *words, "classifier.max_epochs=1")
+    assert metrics["mse"] > 0
+    explain(tmp_path, "data=iris", "experiment=paper_vae", "compare=[]", "classifier.hidden=[8]")
+    found = explained(tmp_path, "vae", "iris")
+    assert (found.made_by["posterior"], found.made_by["importance"]) == ("encoder", False)
+
+
 def test_a_vae_of_other_settings_is_refused(irises: Path) -> None:
     with pytest.raises(ValueError, match=r"value_function.latent: 2 -> 3.*overwrite"):
         train_iris(irises, *TINY_VAE, "value_function.latent=3")

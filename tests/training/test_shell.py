@@ -1,0 +1,60 @@
+"""Tasks as modules and data modules of Lightning, in a `Trainer` of one's own."""
+
+from pathlib import Path
+from typing import Any
+
+import lightning as L
+import pytest
+import torch
+from torch import Tensor
+
+import manifold_shap as ms
+from manifold_shap.surrogate.task import SurrogateTask
+from manifold_shap.training.shell import Batches, Shell
+from manifold_shap.training.task import Task, load_task
+from manifold_shap.vae.fit import VAETask
+
+FEW: dict[str, Any] = {
+    "hidden": [8],
+    "max_epochs": 1,
+    "trainer": {"accelerator": "cpu", "limit_train_batches": 1},
+}
+
+
+def model(x: Tensor) -> Tensor:
+    return x[:, :2].softmax(-1)
+
+
+def surrogate(x: Tensor, path: Path) -> tuple[Task, tuple[Tensor, ...]]:
+    ms.fit_surrogate(model, x, **FEW).save(path)
+    return load_task(path, SurrogateTask)[0], (x, model(x))
+
+
+def vae(x: Tensor, path: Path) -> tuple[Task, tuple[Tensor, ...]]:
+    ms.fit_imputer(x, latent=2, temper=1.0, **FEW).save(path)
+    return load_task(path, VAETask)[0], (x,)
+
+
+@pytest.mark.parametrize("make", [surrogate, vae])
+def test_a_trainer_of_ones_own_trains_them(make: Any, tmp_path: Path) -> None:
+    x = torch.randn(300, 3, generator=torch.Generator().manual_seed(0))
+    x[:, 1] += x[:, 0]
+    task, parts = make(x, tmp_path / "task.ckpt")
+    task.settings["max_epochs"] = 2
+    train, held_out = (
+        tuple(part[some] for part in parts) for some in (slice(200), slice(200, 300))
+    )
+    module, batches = Shell(task, None, 0.0, False), Batches(train, held_out, 64, seed=0)
+    trainer = L.Trainer(
+        max_epochs=2,
+        accelerator="cpu",
+        limit_train_batches=30,
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        default_root_dir=tmp_path,
+    )
+    before = trainer.validate(module, datamodule=batches, verbose=False)[0]["validation"]
+    trainer.fit(module, datamodule=batches)
+    assert trainer.callback_metrics["validation"] < 0.95 * before

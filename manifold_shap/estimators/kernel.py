@@ -1,14 +1,16 @@
-"""Estimates Shapley values by the regression of KernelSHAP, or by it and sample reuse.
+"""Estimates Shapley values by the regression of KernelSHAP, made unbiased by sample reuse.
 
-Coalitions come in pairs with their complements, and all rows are evaluated at the same ones; see
-`regression` for the fit, which `kernel_shapley` takes as it is.
+Coalitions come in pairs with their complements; see `regression` for the fit. Its matrix is
+factorised once for all rows, although each row is evaluated at coalitions of its own: they are the
+same but for the names of the players, which are exchanged at random for every row. With equal
+coalitions the errors of the rows would be one error, which no mean over rows makes smaller and no
+scatter between rows shows.
 
 Every coalition can also serve all players: with m drawn ones, Σ w u y is an unbiased estimate of
 their values (maximum sample reuse), but its variance is that of all of y. Witter, Liu & Musco
 (2025) apply it to the residuals of a regression, and add the Shapley values of the regression,
 which are its coefficients. The result is unbiased if the regression that gives a coalition's
-residual was fitted without that coalition: cross-fitting. In `sample_reuse_shapley` it is the fit
-to all others,
+residual was fitted without that coalition: cross-fitting. Here it is the fit to all others,
 
     1/m Σ_j [β_(-j) + m w_j u_j (y_j - u_jᵀ β_(-j))],
 
@@ -64,12 +66,13 @@ def kernel_shapley(
     KernelSHAP (Lundberg & Lee 2017), with coalitions drawn by the leverage of the fit (Musco &
     Witter 2025). Additive games are fitted exactly and, thanks to the complements, games with
     interactions of two players as well. Of the smallest (and largest) sizes all coalitions are
-    taken, where the law would draw as many; the others are drawn. The estimate has a bias of order
-    1/evaluations; that of `sample_reuse_shapley` has none.
+    taken, where the law would draw as many; the others are drawn. By sample reuse (Witter, Liu &
+    Musco 2025) the estimate has no bias, so that means over rows tend to the exact ones; pairs
+    without which values would not be determined are left as they are fitted.
 
     Args:
         value: a `ValueFunction`, or a callable; see `as_value_function`.
-        x: rows to explain, `[instances, *event]`. All are evaluated at the same coalitions.
+        x: rows to explain, `[instances, *event]`. Each has coalitions of its own.
         evaluations: coalitions per row, an even number, at least two for each player; by default
             64 for each player but one. Those that do not determine all values are drawn again.
             With 2^n - 2 or more, all are taken and the result is exact, for the draws of a sampled
@@ -94,14 +97,14 @@ def kernel_shapley(
     game = Evaluator(value, x, batch_size, progress)
     regression = Regression.of_game(game, evaluations, law, seed)
 
-    def least_squares(y: Tensor, rows: Tensor) -> Estimate:
-        beta = regression.fit(y)
+    def unbiased(y: Tensor) -> Estimate:
         # Residuals of a fit are smaller than its errors; those of the jackknife (HC3) are not.
-        errors = regression.left_out(y, beta)
-        return beta, regression.covariance(regression.inverse, errors, game.crossed)
+        errors = regression.left_out(y, regression.fit(y))
+        covariance = regression.covariance(regression.inverse, errors, game.crossed)
+        return regression.unbiased(y, errors), covariance
 
     made_by = {"estimator": "kernel", "law": law}
-    return explained(game, regression.pairs, least_squares, made_by, seed)
+    return explained(game, regression.pairs, unbiased, made_by, seed)
 
 
 @by_player_count
@@ -123,13 +126,12 @@ def sample_reuse_shapley(
         tensor([1., 2., 3.])
 
     Witter, Liu & Musco (2025). Coalitions come with their complements, sizes by leverage: see
-    `kernel_shapley`, which is as precise where coalitions are many. Without bias, the mean over
-    seeds, or over rows each with a seed of its own, tends to the exact values. The sum is
+    `kernel_shapley`, whose values are the same but for a `start`. The sum is
     v(N) - v(∅) without an adjustment: the corrections of all players sum to zero at each coalition.
 
     Args:
         value: a `ValueFunction`, or a callable; see `as_value_function`.
-        x: rows to explain, `[instances, *event]`. All are evaluated at the same coalitions.
+        x: rows to explain, `[instances, *event]`. Each has coalitions of its own.
         evaluations: coalitions per row, an even number, at least two for each player and two more;
             by default 64 for each player but one. Those that do not determine all values, as often
             happens with fewer than four for each player, are drawn again. With 2^n - 2 or more, all
@@ -157,29 +159,21 @@ def sample_reuse_shapley(
     made_by = {"estimator": "sample_reuse"}
     if start is not None:
         plain = Regression(next(choose_pairs(game, evaluations, "leverage", seed)))
-        known = _centred(start, game)
 
-        def reused(y: Tensor, rows: Tensor) -> Estimate:
-            y = plain.residual(y, known[rows])
+        def reused(y: Tensor) -> Estimate:
             drawn = torch.where(plain.pairs.drawn, y, 0.0)
-            covariance = plain.covariance(identity, drawn, game.crossed)
-            return plain.moment(y) + known[rows], covariance
+            return plain.moment(y), plain.covariance(identity, drawn, game.crossed)
 
-        return explained(game, plain.pairs, reused, {**made_by, "start": "given"}, seed)
+        made_by["start"] = "given"
+        return explained(game, plain.pairs, reused, made_by, seed, _centred(start, game))
     regression = Regression.of_game(game, evaluations, "leverage", seed, spare=1)
-    pairs = regression.pairs
 
-    def corrected(y: Tensor, rows: Tensor) -> Estimate:
-        fitted = regression.fit(y)
-        errors = regression.left_out(y, fitted)
-        # The mean of all β_(-j), each of which is β - `inverse` w_j u_j e_j.
-        mean = fitted - regression.inverse @ regression.moment(errors) / max(1, pairs.sampled)
-        # At enumerated sizes the sum over residuals of any β is exact.
-        left = torch.where(pairs.drawn, errors, regression.residual(y, mean))
+    def unbiased(y: Tensor) -> Estimate:
+        errors = regression.left_out(y, regression.fit(y))
         covariance = regression.covariance(identity, errors, game.crossed)
-        return mean + regression.moment(left), covariance
+        return regression.unbiased(y, errors), covariance
 
-    return explained(game, pairs, corrected, made_by, seed)
+    return explained(game, regression.pairs, unbiased, made_by, seed)
 
 
 def _centred(start: Any, game: Evaluator) -> Float[Tensor, "rows players outputs"]:
@@ -198,31 +192,42 @@ def _centred(start: Any, game: Evaluator) -> Float[Tensor, "rows players outputs
 def explained(
     game: Evaluator,
     pairs: Pairs,
-    estimate: Callable[[Tensor, Tensor], Estimate],
+    estimate: Callable[[Tensor], Estimate],
     made_by: dict[str, Any],
     seed: int,
+    start: Float[Tensor, "rows players outputs"] | None = None,
 ) -> Explanation:
-    """Shapley values of all rows from the same pairs of coalitions.
+    """Shapley values of all rows from pairs of coalitions, the players renamed for each row.
 
     Args:
         game: the evaluator.
         pairs: of coalitions.
-        estimate: from y and the numbers of its rows to β and the covariance of its errors.
+        estimate: from y to β and the covariance of its errors.
         made_by: what the explanation records.
-        seed: of the draws of a sampled value function.
+        seed: of the names, and of the draws of a sampled value function.
+        start: β of an additive game that is taken from y, and added in the end.
     """
     count, (instances, players, outputs) = len(pairs.mask), game.shape
     if pairs.sampled:  # Draws are fresh for every pair, so that standard errors are of these, too.
         keys = _random.fold(game.keys(seed)[:, None], torch.arange(count))
     else:  # Values are exact for draws that are the same for all coalitions.
         keys = game.keys()[:, None].expand(-1, count)
+    # Of every row, the player that has each of the names.
+    named = _random.uniform(game.keys(seed), (players,)).argsort(1)
     step = max(1, MOST_NUMBERS // max(1, count * outputs ** (2 if game.crossed else 1)))
     found = []
     with game.bar(instances * count, "coalitions", "pair") as bar:
         for rows in torch.arange(instances).split(step):
-            found.append(estimate(_targets(game, pairs, rows, keys[rows], bar), rows))
-    beta, covariance = (torch.cat(parts) for parts in zip(*found, strict=True))
+            y = _targets(game, pairs, rows, named[rows], keys[rows], bar)
+            if start is not None:
+                renamed = _of_players(start[rows.to(start.device)], named[rows])
+                y = y - torch.einsum("pn,bno->bpo", pairs.mask.double(), renamed)
+            found.append(estimate(y))
+    name = named.argsort(1)
+    beta, covariance = (_of_players(torch.cat(part), name) for part in zip(*found, strict=True))
     phi = beta + game.total.double()[:, None] / players
+    if start is not None:
+        phi = phi + start
     made_by = {**made_by, "pairs": count}
     if not pairs.sampled:
         return game.explanation(phi, made_by)
@@ -230,18 +235,36 @@ def explained(
     return game.explanation(phi, {**made_by, "seed": seed}, covariance, freedom)
 
 
+def _of_players(
+    numbers: Float[Tensor, "rows players *errors"], which: Int64[Tensor, "rows players"]
+) -> Float[Tensor, "rows players *errors"]:
+    """Numbers of these players, which differ from row to row."""
+    which = which.to(numbers.device)
+    return numbers.gather(1, which[(..., *[None] * (numbers.ndim - 2))].expand_as(numbers))
+
+
 def _targets(
-    game: Evaluator, pairs: Pairs, rows: Tensor, keys: Int64[Tensor, "rows pairs"], bar: tqdm
+    game: Evaluator,
+    pairs: Pairs,
+    rows: Tensor,
+    named: Int64[Tensor, "rows players"],
+    keys: Int64[Tensor, "rows pairs"],
+    bar: tqdm,
 ) -> Float[Tensor, "rows pairs outputs"]:
     """y: half the difference of a coalition and its complement, minus that of equal shares."""
     count = len(pairs.mask)
     # As many rows at a time as fit one batch: a row's own work is done once for its coalitions.
     step = game.rows_per_batch(2 * count)
     halves = []
-    for some, own in zip(rows.split(step), keys.split(step), strict=True):
+    for some, names, own in zip(*(each.split(step) for each in (rows, named, keys)), strict=True):
+        name = names.argsort(1).to(game.device)
+
+        def coalitions(start: int, stop: int, name: Tensor = name) -> Tensor:
+            return pairs.coalitions(start, stop).T[name].mT
+
         # A coalition and its complement share their draws.
         twice = own.repeat_interleave(2, 1)
-        values = game.evaluate(some, pairs.coalitions, 2 * count, twice).double()
+        values = game.evaluate(some, coalitions, 2 * count, twice).double()
         halves.append((values[:, 0::2] - values[:, 1::2]) / 2)
         bar.update(len(some) * count)
     share = pairs.mask.sum(1).double() / len(game.players) - 0.5

@@ -77,7 +77,7 @@ def odd_shapley(
 
     Args:
         value: a `ValueFunction`, or a callable; see `as_value_function`.
-        x: rows to explain, `[instances, *event]`. All are evaluated at the same coalitions.
+        x: rows to explain, `[instances, *event]`. Each has coalitions of its own.
         evaluations: coalitions per row, an even number, at least two for each player; by default
             64 for each player but one. With 2^n - 2 or more, all are taken and the result is exact,
             for the draws of a sampled value function.
@@ -124,9 +124,8 @@ class _Fit:
         if bool(self.few.inverse.isnan().any()):
             self.few, self.some = regression, torch.arange(count, device=device)
 
-    def values(self, y: Float[Tensor, "rows pairs outputs"], rows: Tensor) -> Estimate:
+    def values(self, y: Float[Tensor, "rows pairs outputs"]) -> Estimate:
         """β and the covariance of its errors."""
-        del rows
         pairs = self.regression.pairs
         if pairs.sampled == 0:
             beta = self.regression.fit(y)

@@ -130,6 +130,25 @@ class Regression:
         others = torch.where(self.essential, torch.nan, 1 - self.leverage[:, None])
         return torch.where(self.pairs.drawn, self.residual(y, beta) / others, 0.0)
 
+    def unbiased(
+        self, y: Float[Tensor, "rows pairs outputs"], errors: Float[Tensor, "rows pairs outputs"]
+    ) -> Float[Tensor, "rows players outputs"]:
+        """The mean of the fits to all but one of the drawn pairs, and Σ w u e of what they leave.
+
+        Essential pairs stay in all of the fits.
+
+        Args:
+            y: as for `fit`.
+            errors: e, those of `left_out`.
+        """
+        errors = torch.where(self.essential, 0.0, errors)
+        # Each of the fits is β - `inverse` w_j u_j e_j.
+        moment = self.moment(y - errors / max(1, self.pairs.sampled))
+        mean = self.inverse @ moment
+        # At enumerated sizes the sum over the residuals of any β is exact.
+        left_in = ~self.pairs.drawn | self.essential
+        return mean + self.moment(torch.where(left_in, self.residual(y, mean), errors))
+
     def covariance(
         self,
         linear: Float[Tensor, "players players"],

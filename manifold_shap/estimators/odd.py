@@ -90,9 +90,11 @@ def odd_shapley(
     Returns:
         An explanation with standard errors over pairs, from coalitions and draws, by the jackknife;
         NaN (unknown) where the fit depends on one pair alone, or where all coalitions share the
-        draws of a sampled value function. They leave out what the choice of relevances adds: of
-        random games of 8 players, intervals of 95 % held 89 % of the values with 60 evaluations,
-        92 to 93 % with 100 to 220.
+        draws of a sampled value function. They are widened by what the choice of relevances and
+        penalties adds: of random games of 5 to 12 players (all coalitions independent, interactions
+        of 2 to 4 players, products), intervals of 95 % held 90 to 96 % of the values with 5
+        evaluations for each player, 94 to 99 % with 7 or more. The estimate is shrunk, and so has a
+        bias: of the error, 0 to .6 standard deviations in these games, less with more evaluations.
 
     Raises:
         ValueError: an odd `evaluations`, or too few of them.
@@ -249,11 +251,9 @@ class _Ridge:
         self, y: Float[Tensor, "games pairs 1"], penalty: Float[Tensor, "games 1"]
     ) -> Float[Tensor, "games pairs 1"]:
         """√w times the errors of each pair in the fit to all others."""
-        shrunk = self._shrunk(penalty)
         rest = self._rest(y)
-        errors = rest - self.left @ (shrunk * (self.left.mT @ rest))
-        own = self.regression.leverage[:, None] + self.left.square() @ shrunk
-        return errors / (1 - own).clamp(min=1e-9)
+        errors = rest - self.left @ (self._shrunk(penalty) * (self.left.mT @ rest))
+        return errors / (1 - self._leverage(penalty)).clamp(min=1e-9)
 
     def coefficients(
         self, y: Float[Tensor, "games pairs 1"], penalty: Float[Tensor, "games 1"]
@@ -277,7 +277,10 @@ class _Ridge:
         errors = self.left_out(y, penalty)
         pairs = self.regression.pairs
         errors = torch.where(self.regression.essential, torch.nan, errors)
-        errors = errors * pairs.missing.sqrt()[:, None]
+        # Errors of pairs that are left out do not show that relevances and penalties were chosen by
+        # them. The variance is widened by the share of the pairs that the fit takes as its own.
+        fitted = self._leverage(penalty).sum(1, keepdim=True) / len(pairs.mask)
+        errors = errors * (pairs.missing[:, None] * (1 + fitted)).sqrt()
         # A pair's part in every value, times its error.
         change = torch.einsum("bnm,bmo,bpm->bnp", to_values, shrunk, self.left) + self.to_beta
         return beta, change * errors[..., 0][:, None]
@@ -286,6 +289,10 @@ class _Ridge:
         """√w times what additive games leave of y."""
         y = self.root[:, None] * y
         return y - self.additive @ (self.to_beta @ y)
+
+    def _leverage(self, penalty: Tensor) -> Float[Tensor, "games pairs 1"]:
+        """The weight of a pair's own y in its fitted value."""
+        return self.regression.leverage[:, None] + self.left.square() @ self._shrunk(penalty)
 
     def _shrunk(self, penalty: Tensor) -> Float[Tensor, "games m 1"]:
         """Of every axis, one over what it counts with the penalty."""

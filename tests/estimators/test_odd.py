@@ -158,18 +158,6 @@ def test_few_interactions_of_many_players_are_found() -> None:
     assert found < 0.05 * plain
 
 
-@pytest.mark.usefixtures("many_calls")
-def test_intervals_cover() -> None:
-    x = torch.zeros(1, 8)
-    covered = []
-    for seed in range(60):
-        exact = ms.exact_shapley(game(8, seed), x).phi
-        found = ms.odd_shapley(game(8, seed), x, evaluations=160, seed=seed)
-        low, high = found.interval()
-        covered.append((low <= exact) & (exact <= high))
-    assert 0.9 < float(torch.stack(covered).float().mean()) <= 1
-
-
 def test_all_coalitions_are_exact() -> None:
     x = torch.zeros(1, 7)
     found = ms.odd_shapley(game(7), x, evaluations=126)

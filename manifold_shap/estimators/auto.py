@@ -1,45 +1,38 @@
-"""Chooses the estimator that suits a game: by its players, outputs and costs."""
+"""Chooses the estimator that suits a game: by its sizes, and by what its value function costs."""
 
 from dataclasses import replace
 from typing import Any
 
-from manifold_shap.estimators.coalition import (
-    DEFAULT_COALITIONS,
-    affordable,
-    coalition_shapley,
-    linearization,
-)
+from manifold_shap.estimators.coalition import affordable, coalition_shapley, linearization
 from manifold_shap.estimators.evaluator import Evaluator
 from manifold_shap.estimators.exact import MAX_PLAYERS, exact_shapley
 from manifold_shap.estimators.kernel import kernel_shapley
-from manifold_shap.estimators.odd import odd_shapley
+from manifold_shap.estimators.odd import nominal_seconds, odd_shapley
 from manifold_shap.estimators.permutation import permutation_shapley
 from manifold_shap.estimators.ragged import by_player_count
 from manifold_shap.explanation import Explanation
 from manifold_shap.ordering import Ordering, Relations
+from manifold_shap.values.base import COSTS
 from manifold_shap.values.selected import Outputs
 
-# Evaluations per player, in general, of large rows, of drawn values and of regressions with
-# interactions, and where contributions are linearized; and model rows that take hardly any time, if
-# they are not large.
-_EVALUATIONS, _FEWER_EVALUATIONS = DEFAULT_COALITIONS, 64
-_EVALUATIONS_LINEARIZED = 128
-_LEAST_ROWS = 8192
-# Fewer give poor standard errors.
+# Evaluations per player by default: of model calls, large rows and drawn values; of others; and
+# where contributions are linearized.
+_EVALUATIONS_DEAR, _EVALUATIONS, _EVALUATIONS_LINEARIZED = 64, 256, 128
+# Model rows that take hardly any time, and values in closed form.
+_FREE_ROWS, _FREE_VALUES = 8192, 2**16
+# Fewer give poor standard errors of contributions.
 _FEWEST_COALITIONS = 64
 # Players whose coalitions are all evaluated where values are drawn.
 _MOST_DRAWN = 6
-# Bounds of regressions on fast networks: players, evaluations per player, share of all
-# coalitions.
-_MOST_FITTED = 20
-_LEAST_FITTED = 32
-_LEAST_SHARE = 1 / 8
-# Bounds of regressions with interactions: players, and evaluations for each.
-_FEWEST_INTERACTING, _MOST_INTERACTING = 3, 128
-_LEAST_INTERACTING = 5
-# Their time and memory grow with evaluations: so many are fitted at most, in 1 to 2 seconds. From
-# the larger number on, contributions are as precise in some games.
-_MOST_FITTED_INTERACTING, _MOST_INTERACTING_EVALUATIONS = 2**14, 2**16
+# Regressions on networks with linearized contributions: players, evaluations per player, share of
+# all coalitions.
+_MOST_FITTED, _LEAST_FITTED, _LEAST_SHARE = 20, 32, 1 / 8
+# Regressions need so many evaluations per player for the error of orders.
+_LEAST_PAIRED = 4
+# Regressions with interactions: evaluations per player, players, and evaluations in all; and the
+# most time of a fit, relative to that of the evaluations.
+_LEAST_INTERACTING, _FEWEST_INTERACTING, _MOST_INTERACTING = 7, 3, 128
+_MOST_EVALUATIONS_INTERACTING, _MOST_TIME_INTERACTING = 2**14, 1.0
 
 
 @by_player_count
@@ -65,43 +58,40 @@ def auto_shapley(
     - All coalitions, where they cost no more than `evaluations` and nothing is drawn: exact. Of up
       to 6 players also where values are drawn, as often for each coalition as `evaluations` allow,
       twice at least.
-    - Networks that are fast, those whose contributions can be linearized: the contributions of all
-      players at sampled coalitions (`coalition_shapley`), linearized where that is cheaper, or, of
-      up to 20 players and with an eighth of all coalitions, a regression (`kernel_shapley`).
-    - A regression with interactions (`odd_shapley`) of up to 128 players, on 5 evaluations or more
-      for each, where nothing is drawn: on 16,384 at most, where more were allowed, and not beyond
-      65,536.
-    - The contributions of all players at sampled coalitions, computed in full, of more players or
-      with more evaluations, where nothing is drawn.
+    - Networks whose contributions can be linearized: the contributions of all players at sampled
+      coalitions (`coalition_shapley`) or, of up to 20 players and with an eighth of all coalitions,
+      a regression (`kernel_shapley`).
+    - A regression with interactions (`odd_shapley`), where nothing is drawn, of 3 to 128 players on
+      7 evaluations or more for each, 16,384 at most, and where the fit takes no longer than
+      the evaluations.
+    - A regression (`kernel_shapley`) on 4 evaluations or more for each player, where nothing is
+      drawn.
     - Orders of the players (`permutation_shapley`), where values are drawn, an ordering restricts
-      the orders, or `evaluations` are too few for the others.
+      the orders, a `target_error` is to be met, or `evaluations` are too few for the others.
 
-    The bounds were measured, on other games than those of the benchmarks. For 5 to 80 evaluations
-    for each player, a regression with interactions had 0.1 to 0.95 times the error of any other
-    estimator, less with more of them: perceptrons, trees and support vectors of 10 to 40 features,
-    products, and random games. It takes 0.1 to 0.9 seconds for a row and output, though, in which
-    fast networks give ten times as many values or more, and a smaller error. With the most that it
-    is given, 16,384 evaluations, it takes 1 to 2 seconds and 200 MB; contributions had the same
-    error with 4 times as many evaluations or more, for perceptrons, trees and support vectors of 24
-    and 60 features. Where values are drawn, draws cancel along an order, but not between a
-    coalition and its complement: of 10 and 24 players, orders had 0.7 to 0.95 times the error of
-    contributions, and 0.5 to 1.1 times that of regressions with one draw, 1 to 1.2 times with
-    eight. For 4 to 6 players and as many evaluations, all coalitions had 0.2 to 0.8 times the error
-    of the better of contributions and orders with Gaussian draws given x_S, and 0.5 to 1.3 times
-    with marginal draws. On an eighth of all coalitions, regressions had 0.4 to 1 times the error of
-    contributions in equal time (surrogates of 12 to 16 players, of perceptrons and of products with
-    steps), 0.6 to 1.2 times on a sixteenth.
+    What evaluations take is not measured, so that a call gives the same answer on any machine: it
+    follows from `value.cost`, one of `closed form` (a microsecond), `network` (some 50) and `model`
+    (a millisecond and more). A callable counts as a model call; `as_value_function(f, x,
+    cost="closed form")` says otherwise. `benchmarks/results/equal_time.md` compares the choice with
+    the best of all estimators in equal time.
+
+    For a fit with interactions that is dear to evaluate, errors of games of 10 to 40 players were
+    .1 to 1.2 times those of `kernel_shapley` on as many evaluations, the less the more of them;
+    it takes 0.1 to some seconds for each row and output. Where values are drawn, draws cancel along
+    an order, but not between a coalition and its complement: of 10 and 24 players, orders had 0.5
+    to 1.2 times the error of regressions. For 4 to 6 players and as many evaluations, all
+    coalitions had 0.2 to 0.8 times the error of orders with Gaussian draws given x_S, and 0.5 to
+    1.3 times with marginal draws. Contributions are linearized where a row's coalitions share most
+    of their work; on an eighth of all coalitions, regressions had 0.4 to 1 times their error in
+    equal time (surrogates of 12 to 16 players), 0.6 to 1.2 times on a sixteenth.
 
     Args:
         value: a `ValueFunction`, or a callable; see `as_value_function`.
         x: rows to explain, `[instances, *event]`.
-        evaluations: values of v per row, about (fewer, where a regression with interactions would
-            fit more than 16,384); by default all where 8,192 model rows are enough, 64 for each
-            player in a regression with interactions and along orders of more than 6 where values
-            are drawn (each is the mean over many model rows), otherwise 256 for each, 128 where
-            contributions are linearized, or what 8,192 model rows are enough for. Of value
-            functions with a smaller `batch_size`, whose rows are large, 64 for each player, or what
-            one such batch is enough for. With `target_error`, the most.
+        evaluations: the most values of v per row, never exceeded; a linearized coalition counts as
+            the few values that it costs. By default all coalitions where 8,192 model rows, or
+            65,536 values in closed form, are enough; else 64 for each player where each is a model
+            call or drawn, or rows are large, 256 otherwise, 128 where contributions are linearized.
         target_error: stop a row when its largest standard error falls below this share of the
             range of v on that row.
         ordering: see `permutation_shapley`.
@@ -113,48 +103,64 @@ def auto_shapley(
             where a person looks.
 
     Raises:
-        ValueError: `evaluations` below 1, or arguments that the chosen estimator refuses.
+        ValueError: `evaluations` too few for a pair of orders, or arguments that the chosen
+            estimator refuses.
         TypeError: an `ordering` that `Ordering` refuses, `evaluations` that are no whole number.
     """
     game = Evaluator(value, value.rows(x)[:1], batch_size)
     order = Ordering.of(ordering, game.players)
     players = len(game.players)
-    budget = evaluations or _usual_budget(game)
+    budget = evaluations or _usual_budget(game, order)
     common: dict[str, Any] = {"seed": seed, "batch_size": batch_size, "progress": progress}
     if _suits_enumeration(game, order, budget, target_error):
         common["evaluations"] = budget
         found = exact_shapley(value, x, ordering=ordering, **common)
         return _with_choice(found, f"exact: all {order.coalitions_count} coalitions")
-    if not order.restricts and target_error is None:
-        why = f"a regression of {players} players on pairs of coalitions"
-        if _suits_regression(game, budget):
+    if not (game.sampled or order.restricts) and target_error is None:
+        pairs = f"a regression of {players} players on pairs of coalitions"
+        cost = f"since a value costs a {game.value.cost}"
+        linear = linearization(game) is not None
+        if _suits_interactions(game, budget) and not linear:
+            fitted = min(budget, _MOST_EVALUATIONS_INTERACTING) // 2 * 2
+            found = odd_shapley(value, x, evaluations=fitted, **common)
+            return _with_choice(found, f"odd: {pairs}, with interactions, {cost}")
+        if _suits_regression(players, budget) if linear else budget >= _LEAST_PAIRED * players:
             found = kernel_shapley(value, x, evaluations=budget // 2 * 2, **common)
-            return _with_choice(found, f"kernel: {why}")
-        if _suits_interactions(game, budget):
-            found = odd_shapley(value, x, evaluations=_interacting(players, evaluations), **common)
-            return _with_choice(found, f"odd: {why}, with interactions")
+            return _with_choice(found, f"kernel: {pairs}, {cost}")
+        if linear and affordable(game, budget) >= _FEWEST_COALITIONS:
+            found = coalition_shapley(value, x, evaluations=budget, **common)
+            why = f"contributions of all {players} players at once, linearized and corrected"
+            return _with_choice(found, f"coalition: {why}")
+    if evaluations is not None and evaluations < 2 * (players - 1):
+        raise ValueError(
+            f"Expected `evaluations` of at least {2 * (players - 1)}, which an order of {players} "
+            f"players and its reverse take, but got {evaluations}; give more, or group players."
+        )
     common["target_error"] = target_error
-    common["evaluations"] = budget if evaluations or target_error is None else None
-    if not order.restricts and not game.sampled and affordable(game, budget) >= _FEWEST_COALITIONS:
-        found = coalition_shapley(value, x, **common)
-        kind = "linearized and corrected" if found.made_by["linearized"] else "exact"
-        why = f"contributions of all {players} players at once, {kind}"
-        return _with_choice(found, f"coalition: {why}")
+    common["evaluations"] = budget if target_error is None else evaluations
     found = permutation_shapley(value, x, ordering=ordering, **common)
-    why = "there are few evaluations"
-    if game.sampled or order.restricts:
-        why = "values are drawn" if not order.restricts else "an ordering restricts them"
+    reasons = {
+        "an ordering restricts them": order.restricts,
+        "values are drawn": game.sampled,
+        "a target error is to be met": target_error is not None,
+        "there are few evaluations": True,
+    }
+    why = next(reason for reason, holds in reasons.items() if holds)
     return _with_choice(found, f"permutation: orders of {players} players, since {why}")
 
 
-def _usual_budget(game: Evaluator) -> int:
+def _usual_budget(game: Evaluator, order: Ordering) -> int:
     """Evaluations per row where nobody says how many."""
-    rows = min(_LEAST_ROWS, game.value.batch_size or _LEAST_ROWS)
-    drawn = game.sampled and len(game.players) > _MOST_DRAWN
-    each = _FEWER_EVALUATIONS if rows < _LEAST_ROWS or drawn else _EVALUATIONS
+    free = min(_FREE_ROWS, game.value.batch_size or _FREE_ROWS)
+    large, drawn = free < _FREE_ROWS, game.sampled and len(game.players) > _MOST_DRAWN
+    each = _EVALUATIONS_DEAR if large or drawn or game.value.cost == "model" else _EVALUATIONS
     if linearization(game):
         each = _EVALUATIONS_LINEARIZED
-    return max(each * (len(game.players) + 1), rows // game.draws)
+    if game.value.cost == "closed form":
+        free = _FREE_VALUES
+    usual = each * (len(game.players) + 1)
+    everything = order.coalitions_count - 2
+    return int(everything) if usual < everything <= free // game.draws else usual
 
 
 def _suits_enumeration(
@@ -167,41 +173,21 @@ def _suits_enumeration(
     return target_error is None and 2 * needed <= budget and order.largest <= 2**_MOST_DRAWN
 
 
-def _suits_regression(game: Evaluator, budget: int) -> bool:
-    """Whether a fast network has so few players that a regression is more precise."""
-    players = len(game.players)
-    fast = game.value.linearized() is not None
-    if not fast or players > _MOST_FITTED or budget < _LEAST_FITTED * players:
-        return False
-    return budget >= _LEAST_SHARE * 2**players
+def _suits_regression(players: int, budget: int) -> bool:
+    """Whether so few players have linearized contributions that a regression is more precise."""
+    few = players <= _MOST_FITTED and budget >= _LEAST_FITTED * players
+    return few and budget >= _LEAST_SHARE * 2**players
 
 
 def _suits_interactions(game: Evaluator, budget: int) -> bool:
-    """Whether a regression with interactions is worth its time, which is that of many values of a
-    fast network.
-    """
-    players = len(game.players)
-    if game.sampled or game.value.linearized() is not None:
-        return False
+    """Whether a regression with interactions is worth its time."""
+    _, players, outputs = game.shape
     if not _FEWEST_INTERACTING <= players <= _MOST_INTERACTING:
         return False
-    if budget > _MOST_INTERACTING_EVALUATIONS and not _enough_for_all(players, budget):
-        return False
-    # Coalitions come in pairs.
-    return budget // 2 >= _LEAST_INTERACTING * players // 2
-
-
-def _interacting(players: int, evaluations: int | None) -> int:
-    """Evaluations of a regression with interactions, in pairs."""
-    allowed = evaluations or _FEWER_EVALUATIONS * players
-    # With all coalitions nothing is left to fit.
-    if not _enough_for_all(players, allowed):
-        allowed = min(allowed, _MOST_FITTED_INTERACTING)
-    return allowed // 2 * 2
-
-
-def _enough_for_all(players: int, budget: int) -> bool:
-    return budget >= 2**players - 2
+    fitted = min(budget, _MOST_EVALUATIONS_INTERACTING)
+    fits = outputs * nominal_seconds(players, fitted)
+    spent = fitted * COSTS[game.value.cost]
+    return budget >= _LEAST_INTERACTING * players and fits <= _MOST_TIME_INTERACTING * spent
 
 
 def _with_choice(explanation: Explanation, choice: str) -> Explanation:

@@ -105,6 +105,17 @@ def odd_shapley(
     return explained(game, regression.pairs, fit.values, {"estimator": "odd"}, seed)
 
 
+def nominal_seconds(players: int, evaluations: int) -> float:
+    """What the fit of a row and an output takes on a processor core, by its sizes.
+
+    Decompositions for each try of relevances, on some of the pairs, and for the fit to all.
+    """
+    pairs = evaluations // 2
+    few, centres = min(pairs, max(_CHOOSING, _CHOOSING_EACH * players)), min(pairs, _CENTRES)
+    tries = 2 + len(_POWERS) * _ROUNDS
+    return 1e-9 * (tries * few**3 + centres**3 + pairs * centres**2 / 4) + 5e-3
+
+
 class _Fit:
     """Values of rows and outputs from the same pairs.
 

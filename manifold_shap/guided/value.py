@@ -46,7 +46,7 @@ class GuidedValue(ModelValue):
             a squared error, off the simplex in mean variances of the target.
     """
 
-    name = "guided_surrogate"
+    name, cost = "guided_surrogate", "network"
     # A call completes rows besides asking the model, so that fewer calls pay.
     batch_size = 65_536
 

@@ -232,7 +232,7 @@ class PosteriorValue(ValueFunction):
         TypeError: `law` is no law.
     """
 
-    name = "posterior"
+    name, cost = "posterior", "closed form"
 
     def __init__(self, law: ConditionalLaw) -> None:
         self.law = check_law(law)

@@ -50,7 +50,7 @@ class SurrogateValue(ModelValue):
             a squared error, off the simplex in mean variances of the target.
     """
 
-    name = "surrogate"
+    name, cost = "surrogate", "network"
     precision = "32-true"
 
     def __init__(

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from manifold_shap.values.selected import Outputs
 
 
+# Seconds of a value, nominally, by what it costs: arithmetic, a network of ours, calls of a model.
+COSTS = {"closed form": 1e-6, "network": 5e-5, "model": 1e-3}
+
+
 class Estimate(NamedTuple):
     """Values, and how well the draws behind them determine them.
 
@@ -89,6 +93,8 @@ class ValueFunction(Exportable, ABC):
         draws: model rows behind one value.
         sampled: whether another seed of its draws gives other values.
         batch_size: model rows per call that suit it; None where only the device matters.
+        cost: of a value: `closed form`, `network` (one of ours) or `model` (calls of a model);
+            `auto_shapley` chooses by it.
         schema: columns of the table that rows come from, if they come from one; with a `Codebook`,
             rows are its codes.
         seen: the range of the rows that it was made from, where that is known.
@@ -100,6 +106,7 @@ class ValueFunction(Exportable, ABC):
     draws: int = 1
     sampled: bool = False
     batch_size: int | None = None
+    cost: str = "model"
     schema: "Schema | Codebook | None" = None
     seen: Seen | None = None
     quality: Mapping[str, Any] | None = None

@@ -45,7 +45,7 @@ class ForwardingValue(ValueFunction):
         named = (value.outputs, value.classes) if outputs is None else (outputs, ())
         super().__init__(players or value.players, named[0], value.space, named[1])
         self.value, self.name = value, value.name
-        self.draws, self.sampled = value.draws, value.sampled
+        self.draws, self.sampled, self.cost = value.draws, value.sampled, value.cost
         self.batch_size, self.schema, self.seen = value.batch_size, value.schema, value.seen
         self.quality = value.quality
         # A law is over players: those of coarser ones are not what the training was on.

@@ -46,7 +46,7 @@ class LogRatioOfMean(ModelValue):
         super().__init__(value.model, value.players, space, space(value.expectation.log()))
         self.value = value
         self.name = f"log-ratio of {value.name}"
-        self.draws, self.sampled = value.draws, value.sampled
+        self.draws, self.sampled, self.cost = value.draws, value.sampled, value.cost
         self.batch_size, self.schema, self.seen = value.batch_size, value.schema, value.seen
         self.quality, self.training_law = value.quality, value.training_law
 

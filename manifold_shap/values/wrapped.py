@@ -8,10 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from manifold_shap._checks import check_returned, check_rows, to_tensor
+from manifold_shap._messages import check_choice
 from manifold_shap.models.outputs import check_outputs
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace, as_space
-from manifold_shap.values.base import ValueFunction
+from manifold_shap.values.base import COSTS, ValueFunction
 
 
 class CallableValue(ValueFunction):
@@ -26,6 +27,7 @@ class CallableValue(ValueFunction):
         outputs: names of the outputs.
         device: where rows are.
         space: that values are in; None for plain numbers.
+        cost: of a value, see `ValueFunction`.
     """
 
     def __init__(
@@ -35,9 +37,10 @@ class CallableValue(ValueFunction):
         outputs: Sequence[str],
         device: torch.device,
         space: OutputSpace | None = None,
+        cost: str = "model",
     ) -> None:
         super().__init__(players, outputs, space)
-        self.function = function
+        self.function, self.cost = function, check_choice("cost", cost, COSTS)
         self._device = device
 
     @property
@@ -78,6 +81,7 @@ def as_value_function(
     players: Players | None = None,
     outputs: Sequence[str] | None = None,
     output: str | OutputSpace = "identity",
+    cost: str = "model",
 ) -> ValueFunction:
     """A value function as it is; a callable `value(x, mask)` wrapped as one.
 
@@ -95,6 +99,8 @@ def as_value_function(
             by default "0", "1", ...
         output: the output space that a callable's values are in: `identity` for plain numbers;
             figures name probabilities and log-ratios as such.
+        cost: of a callable's value: `closed form` (microseconds), `network` or `model`
+            (milliseconds); `auto_shapley` chooses by it.
 
     Raises:
         TypeError: `value` cannot be called, or does not return a tensor or an array.
@@ -107,7 +113,7 @@ def as_value_function(
     players = players or Players.of_columns(x, rows.shape[1:])
     rows = check_rows(rows, players)
     space = as_space(output)
-    wrapped = CallableValue(value, players, (), rows.device, space)
+    wrapped = CallableValue(value, players, (), rows.device, space, cost)
     with torch.no_grad():
         found = wrapped.prediction(rows[:1])
     if space.on_simplex:

@@ -1,9 +1,10 @@
-"""The choice of an estimator, where values are drawn."""
+"""The choice of an estimator: by sizes and costs, within a budget."""
 
 import pytest
 import torch
 
 import manifold_shap as ms
+from tests.examples import Recorded, table
 
 
 def drawn(players: int) -> tuple[ms.ValueFunction, torch.Tensor]:
@@ -47,3 +48,60 @@ def test_an_ordering_of_what_is_drawn() -> None:
     found = ms.auto_shapley(value, x, ordering=[[first], others])
     assert found.made_by["estimator"] == "exact"
     assert (found.standard_error > 0).all()
+
+
+def product(x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    return torch.where(mask, 1 + x[:, None], 1).prod(-1, keepdim=True)
+
+
+@pytest.mark.parametrize(
+    ("cost", "players", "evaluations", "estimator"),
+    [
+        ("closed form", 16, None, "exact"),
+        ("closed form", 40, None, "kernel"),
+        ("closed form", 784, 8 * 784, "kernel"),
+        ("closed form", 40, 4 * 40 - 1, "permutation"),
+        ("network", 13, None, "exact"),
+        ("network", 40, None, "kernel"),
+        ("model", 40, None, "odd"),
+        ("model", 40, 7 * 40, "odd"),
+        ("model", 40, 7 * 40 - 1, "kernel"),
+        ("model", 200, 8 * 200, "kernel"),
+        ("model", 40, 3 * 40, "permutation"),
+    ],
+)
+def test_sizes_and_costs_decide(
+    cost: str, players: int, evaluations: int | None, estimator: str
+) -> None:
+    x = torch.full((1, players), 0.1)
+    value = ms.as_value_function(product, x, cost=cost)
+    found = ms.auto_shapley(value, x, evaluations=evaluations)
+    assert found.made_by["estimator"] == estimator
+    assert found.made_by["auto"].startswith(f"{estimator}: ")
+    # A group of players, or one output of several, costs as much.
+    assert value.select(["0"]).cost == value.grouped({"all": list(value.players.names)}).cost == cost
+
+
+def test_of_many_outputs_a_fit_for_each_takes_too_long() -> None:
+    x = torch.zeros(1, 12)
+
+    def estimator(outputs: int) -> str:
+        game = table(12, outputs)
+        return ms.auto_shapley(game, x, evaluations=120).made_by["estimator"]
+
+    assert [estimator(1), estimator(60)] == ["odd", "kernel"]
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+@pytest.mark.parametrize("players", [1, 2, 3, 5, 8, 14, 40])
+def test_evaluations_are_never_exceeded(players: int, sampled: bool) -> None:
+    for evaluations in (1, 2, 3, 7, 30, 45, 111, 400):
+        value = Recorded(lambda x, mask: mask[..., :1].float().expand(-1, -1, 2), players, sampled)
+        x = torch.zeros(2, players)
+        if evaluations < min(2 * (players - 1), 2**players - 2):
+            with pytest.raises(ValueError, match="`evaluations` of at least"):
+                ms.auto_shapley(value, x, evaluations=evaluations)
+            continue
+        found = ms.auto_shapley(value, x, evaluations=evaluations)
+        asked = sum(mask.shape[0] * mask.shape[1] for mask in value.masks)
+        assert asked == found.made_by["evaluations"] <= 2 * evaluations

@@ -409,7 +409,8 @@ def surrogates(inputs: Inputs) -> Results:
             mask = _masks(value, x)
             yield from estimated(name, value, x, mask)
             yield f"{name}, base", value.base(x)
-            yield from explained(f"{name}, auto", ms.auto_shapley(value, x, evaluations=60, seed=2))
+            few = max(60, 2 * len(value.players) - 2)
+            yield from explained(f"{name}, auto", ms.auto_shapley(value, x, evaluations=few, seed=2))
             yield from scored(f"{name}, error", ms.mean_squared_error(value, x, mask))
     for name in ("mixed surrogate", "mixed surrogate of numbers", "mixed guided"):
         value, x = stored(name), inputs["mixed"]["x"]

@@ -1,0 +1,106 @@
+"""How often intervals of global values hold the true ones where coalitions are sampled.
+
+Each row of a law has a product game of 14 players, whose Shapley values are known in closed form;
+their mean over 200,000 other rows is the true global value. Intervals are to hold the error of rows
+and that of sampled coalitions. Were rows evaluated at the same coalitions, the errors of all rows
+would be one error, which the scatter between rows does not show.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+import manifold_shap as ms
+from benchmarks.report import Found, Table
+
+TITLE = "Coverage of intervals of global values where coalitions are sampled"
+ERRORS = "none"
+QUICK = {"rows": [60], "repetitions": 4}
+PLAYERS, SCALE, LEVEL = 14, 0.002, 0.95
+# Estimators with what each row may take, and how many of the repetitions, since a fit takes long.
+RUNS: dict[str, tuple[Any, dict[str, int], float]] = {
+    "kernel": (ms.kernel_shapley, {}, 1),
+    "kernel, 200 evaluations": (ms.kernel_shapley, {"evaluations": 200}, 1),
+    "odd, 140 evaluations": (ms.odd_shapley, {"evaluations": 140}, 0.2),
+    "permutation, a pair": (ms.permutation_shapley, {"permutations": 2}, 1),
+    "auto, 140 evaluations": (ms.auto_shapley, {"evaluations": 140}, 0.2),
+    "auto, 60 evaluations": (ms.auto_shapley, {"evaluations": 60}, 1),
+}
+
+
+class Products(ms.ValueFunction):
+    """P(yes) = .5 + c (Π (1 + a_i) - 1) over the players of a coalition, with a the row."""
+
+    name, cost = "products", "model"
+
+    def __init__(self) -> None:
+        players = ms.Players.of_elements((PLAYERS,))
+        super().__init__(players, ["no", "yes"], ms.Probability(), ["no", "yes"])
+
+    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+        yes = 0.5 + SCALE * (torch.where(mask, 1 + x[:, None], 1.0).prod(-1) - 1)
+        return torch.stack((1 - yes, yes), -1)
+
+    def prediction(self, x: Tensor) -> Tensor:
+        return self.values(x, torch.ones(len(x), 1, PLAYERS, dtype=torch.bool), x)[:, 0]
+
+    def base(self, x: Tensor) -> Tensor:
+        return self.values(x, torch.zeros(len(x), 1, PLAYERS, dtype=torch.bool), x)[:, 0]
+
+
+def run(
+    rows: Sequence[int] = (60, 200, 1000),
+    repetitions: int = 200,
+    estimators: Sequence[str] = tuple(RUNS),
+) -> dict[str, Any]:
+    """Coverage, and errors over standard errors, by estimator and number of rows."""
+    centre = 0.6 * torch.randn(PLAYERS, generator=torch.Generator().manual_seed(9)).double()
+    truth = exact(drawn(centre, 200_000, 0)).mean(0)
+    found: dict[str, Any] = {}
+    for name in estimators:
+        estimator, how, share = RUNS[name]
+        for count in rows:
+            held, error, claimed = [], [], []
+            for seed in range(1, 1 + max(2, round(share * repetitions))):
+                x = drawn(centre, count, seed)
+                explanation = estimator(Products(), x, outputs=["yes"], seed=seed, **how)
+                values = ms.global_values(explanation, ["yes"] * count)
+                low, high = values.interval(LEVEL)
+                held.append(((low <= truth) & (truth <= high)).double().mean())
+                error.append((values.phi - truth).square())
+                claimed.append(values.standard_error.square())
+            ratio = torch.stack(error).mean() / torch.stack(claimed).mean()
+            shares = torch.stack(held)
+            found[f"{name}, {count:,} rows"] = {
+                "coverage": [float(shares.mean()), float(shares.std() / len(held) ** 0.5)],
+                "error over standard error": float(ratio.sqrt()),
+                "repetitions": len(held),
+            }
+            print(name, count, found[f"{name}, {count:,} rows"], flush=True)
+    return found
+
+
+def drawn(centre: Tensor, rows: int, seed: int) -> Tensor:
+    """Rows around a centre."""
+    generator = torch.Generator().manual_seed(seed)
+    return centre + 0.25 * torch.randn(rows, PLAYERS, generator=generator).double()
+
+
+def exact(a: Tensor) -> Tensor:
+    """Shapley values of the rows' games, by quadrature of a polynomial."""
+    nodes, weights = map(torch.from_numpy, np.polynomial.legendre.leggauss(PLAYERS))
+    factors = 1 + a[..., None] * (nodes + 1) / 2
+    others = torch.stack(
+        [factors[:, [j for j in range(PLAYERS) if j != i]].prod(1) for i in range(PLAYERS)], 1
+    )
+    return SCALE * a * (others * weights / 2).sum(-1)
+
+
+def tables(found: Found) -> list[Table]:
+    """A line for each estimator and number of rows."""
+    columns = ["estimator", "coverage of 95 %", "error over standard error", "repetitions"]
+    rows = [[name, *one.values()] for name, one in found.items()]
+    return [Table(columns, rows)]

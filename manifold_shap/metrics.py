@@ -140,8 +140,8 @@ def mean_squared_error(
     value = as_value_function(value, x)
     rows = value.rows(x)
 
-    def target(some: Tensor, mask: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
-        prediction = value.prediction(rows[some])[:, None]
+    def target(x: Tensor, *_: Tensor) -> tuple[Tensor, Tensor]:
+        prediction = value.prediction(x)[:, None]
         return prediction, torch.zeros_like(prediction)
 
     return _score(value, rows, mask, target, value.draws, batch_size, progress)
@@ -194,7 +194,7 @@ def distance_to_truth(
             f"{len(value.outputs)} outputs."
         )
 
-    def target(some: Tensor, mask: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
+    def target(_: Tensor, some: Tensor, mask: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
         # With the same random numbers the errors of the two would go together.
         return truth.estimate(own[some], mask, _random.fold(keys, _TRUTH))[:2]
 
@@ -206,7 +206,7 @@ def _score(
     value: ValueFunction,
     x: Tensor,
     mask: Any,
-    target: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]],
+    target: Callable[..., tuple[Tensor, Tensor]],
     draws: int,
     batch_size: int | None,
     progress: bool | None,
@@ -216,8 +216,9 @@ def _score(
     Args:
         value, mask, batch_size, progress: as of `mean_squared_error`.
         x: rows.
-        target: gives, for some rows, their coalitions and their keys, what the values should be,
-            and its Monte-Carlo variance, both `[rows, m, outputs]` or broadcast to that.
+        target: gives, for some rows, where `value` is, their numbers, their coalitions and their
+            keys, what the values should be, and its Monte-Carlo variance, both `[rows, m, outputs]`
+            or broadcast to that.
         draws: model rows behind a value, or behind its target where these are more.
     """
     if batch_size is not None:
@@ -305,12 +306,13 @@ def _errors(
     rows: Int64[Tensor, " rows"],
     mask: Bool[Tensor, "rows m players"],
     keys: Int64[Tensor, "rows m"],
-    target: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]],
+    target: Callable[..., tuple[Tensor, Tensor]],
 ) -> tuple[Float[Tensor, "rows m"], Float[Tensor, "rows m"], Float[Tensor, "rows m"]]:
     """Squared errors, and the Monte-Carlo variance inside them (means over outputs); draws."""
-    values, variance, effective = value.estimate(x[rows], mask, keys)
+    some = x[rows].to(value.device)
+    values, variance, effective = value.estimate(some, mask, keys)
     check_finite(values, "value(x, mask)", "look for rows on which the model has no answer")
-    right, own = (each.to(values.device) for each in target(rows, mask, keys))
+    right, own = (each.to(values.device) for each in target(some, rows, mask, keys))
     error = (values - right).square().mean(-1).cpu().double()
     return error, (variance + own).mean(-1).cpu().double(), effective.cpu()
 

@@ -244,7 +244,7 @@ def _evaluate(value: ValueFunction, run: Run, training: Settings, place: Path) -
 
 def _pairs(value: ValueFunction, x: Tensor) -> Bool[Tensor, "rows m players"]:
     """Coalitions of the rows that an error is measured on."""
-    counts = value.counts(x) if value.players.by_row else None
+    counts = value.counts(x.to(value.device)).cpu() if value.players.by_row else None
     return shapley_pairs(len(x), len(value.players), counts=counts)
 
 

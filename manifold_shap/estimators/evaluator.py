@@ -75,7 +75,9 @@ class Evaluator:
         self.x, self.instances = self.value.rows(x), row_labels(x)
         self.players = self.value.players
         if self.players.by_row:
-            self.players = self.players.first(int(self.value.counts(self.x[:1])))
+            self.players = self.players.first(
+                int(self.value.counts(self.x[:1].to(self.value.device)))
+            )
         self.draws, self.sampled = self.value.draws, self.value.sampled
         self.evaluations, self._warned, self._progress = 0, False, progress
         own = BATCH_SIZE_CPU if self.value.device.type == "cpu" else BATCH_SIZE_ACCELERATOR
@@ -225,7 +227,9 @@ class Evaluator:
             x=self.x.to("cpu", copy=True),
             instances=self.instances or (),
             players=self.players,
-            owners=self.value.owners(self.x).cpu() if self.players.by_row else None,
+            owners=self.value.owners(self.x.to(self.value.device)).cpu()
+            if self.players.by_row
+            else None,
             outputs=self.value.outputs,
             space=self.value.space,
             schema=self.value.schema,

@@ -129,7 +129,8 @@ class CaptumAttribution:
 
     def forward_func(self, x: Tensor) -> Tensor:
         """The outputs that are explained: what methods of captum have their model by."""
-        return as_value_function(self.value, x).prediction(x)
+        value = as_value_function(self.value, x)
+        return value.prediction(x.to(value.device)).to(x.device)
 
     def has_convergence_delta(self) -> bool:
         """Whether `attribute` gives a gap as well; never, since values sum to the outputs."""

@@ -146,7 +146,7 @@ def check_same_game(
             f"Expected `teacher` to have output={space.name!r}, as the surrogate, but it has "
             f"{teacher.space.name!r}; choose one for both."
         )
-    if gap := disagreement(teacher.prediction(x).to(target.device), target):
+    if gap := disagreement(teacher.prediction(x.to(teacher.device)).to(target.device), target):
         raise ValueError(
             "Expected `teacher` to explain the same model but it predicts otherwise (by up to "
             f"{gap:.3g}); make it with this model and this `zero_replacement`."
@@ -201,7 +201,10 @@ def evaluate_teacher(
     outputs = None
     if drawn:
         outputs = torch.cat(
-            [teacher.prediction(some).cpu().float() for some in x.split(_ROWS_PER_CALL)]
+            [
+                teacher.prediction(some.to(teacher.device)).cpu().float()
+                for some in x.split(_ROWS_PER_CALL)
+            ]
         )
     if kept is None:
         return TeacherTargets(x, row, mask, target, time.perf_counter() - start, outputs)

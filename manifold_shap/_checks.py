@@ -18,7 +18,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from manifold_shap._arrays import read_numbers
-from manifold_shap._messages import brief, closest, shown
+from manifold_shap._messages import brief, closest, shown, way_to_rows
 
 if TYPE_CHECKING:
     from manifold_shap.players import Players
@@ -186,6 +186,8 @@ def to_tensor(x: Any, name: str = "x", columns: Sequence[str] = ()) -> Tensor:
     _check_dense(x, f"`{name}`")
     if isinstance(x, Tensor) and not x.is_complex():
         result = x.detach().float()
+        if result.is_inference() and not torch.is_inference_mode_enabled():
+            result = result.clone()  # Otherwise, no training takes it.
         if x.dtype == torch.float64:
             _check_fits(x, result, name)
         return result
@@ -198,7 +200,8 @@ def to_tensor(x: Any, name: str = "x", columns: Sequence[str] = ()) -> Tensor:
         return result
     array = "an array" if isinstance(x, np.ndarray) else "a tensor"
     is_complex = "complex" in str(x.dtype)
-    fix = "take its real part" if is_complex else _AS_NUMBERS
+    texts = x.tolist() if isinstance(x, np.ndarray) and x.ndim == 1 else None
+    fix = "take its real part" if is_complex else way_to_rows(texts) or _AS_NUMBERS
     raise TypeError(
         f"Expected `{name}` to be a tensor or an array of numbers but got {array} of {x.dtype}; "
         f"{fix}."

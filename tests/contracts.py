@@ -153,6 +153,22 @@ class ValueFunctionContract:
         assert missed.norm() < 1.2 * change.norm()
         assert linearized.cost > 0
 
+    def test_networks_in_training_mode_are_asked_in_evaluation_mode(
+        self, made: Made, mask: Tensor
+    ) -> None:
+        value, x, *_ = made
+        expected, base = value(x, mask), value.base(x)
+        networks = [each for each in vars(value).values() if isinstance(each, torch.nn.Module)]
+        try:
+            for network in networks:
+                network.train()
+            assert torch.equal(value(x, mask), expected)
+            assert torch.equal(value.base(x), base)
+            assert all(network.training for network in networks)
+        finally:
+            for network in networks:
+                network.eval()
+
     def test_inputs_are_not_changed_and_no_gradients_recorded(
         self, made: Made, mask: Tensor
     ) -> None:

@@ -197,3 +197,15 @@ def test_what_holds_no_numbers_is_told_the_way(x: Any, kind: type, message: str)
         read_numbers(x, "x")
     with pytest.raises(kind, match=message.replace("`x`", "`reference`")):
         ms.MarginalImputer(x)
+
+
+TEXTS = ["a good film", "bad"]
+
+
+@pytest.mark.parametrize("given", [TEXTS, tuple(TEXTS), np.array(TEXTS), {"input_ids": [[1, 2]]}])
+def test_texts_and_what_tokenizers_return_are_told_how_to_become_rows(given: object) -> None:
+    way = r"rows\['input_ids'\]" if isinstance(given, dict) else "`ms.Vocabulary.* tokenizer"
+    with pytest.raises(TypeError, match=way):
+        ms.MarginalImputer(given)
+    with pytest.raises(TypeError, match=way):
+        ms.fit_surrogate(lambda x: x, given)

@@ -39,8 +39,9 @@ class AmortizedTask(Task):
     @torch.no_grad()
     def describe(self, surrogate: SurrogateNetwork, change: Tensor) -> None:
         """Take the surrogate, and v(N) - v(∅) of training rows."""
-        # A copy: the caller may continue to use the surrogate on its device.
-        self._unregistered = (copy.deepcopy(surrogate).requires_grad_(False),)
+        # A copy: the caller may continue to use the surrogate on its device, or to train it.
+        surrogate = copy.deepcopy(surrogate).eval().requires_grad_(False)
+        self._unregistered = (surrogate,)
         self.probe.copy_(fingerprint(surrogate))
         self.explainer.start(surrogate, change)
 

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from manifold_shap.amortized import AmortizedExplainer
 from manifold_shap.models.network import NetworkPredictor
 from manifold_shap.models.outputs import converted
+from manifold_shap.models.rows import whole
 from manifold_shap.surrogate import SurrogateValue
 from manifold_shap.tables.rows import EncodedRows, codebook_of
 from manifold_shap.values.base import ValueFunction
@@ -63,11 +64,10 @@ class PredictionGraph(nn.Module):
     def __init__(self, value: SurrogateValue) -> None:
         super().__init__()
         model, of_frames = value.model, codebook_of(value.schema) is not None
-        self.inside = isinstance(model.predictor, NetworkPredictor) and (
-            isinstance(model.codebook, EncodedRows) if of_frames else model.codebook is None
-        )
+        takes = isinstance(model.codebook, EncodedRows) if of_frames else model.codebook is None
+        self.inside = isinstance(model.predictor, NetworkPredictor) and takes
         self.predictor = model.predictor if self.inside else None
-        self.module = model.predictor.model if self.inside else None
+        self.module = getattr(self.predictor, "module", None)
         self.dtype = None if of_frames else model.dtype
         self.returns, self.space = model.returns, value.space
 
@@ -76,7 +76,8 @@ class PredictionGraph(nn.Module):
     ) -> Float[Tensor, "batch outputs"]:
         raw = prediction
         if self.predictor is not None:
-            raw = self.predictor.ask(x if self.dtype is None else x.round().to(self.dtype))
+            rows = x if self.dtype is None else whole(x, self.dtype)
+            raw = self.predictor.ask(self.predictor.prepared(rows))
         assert raw is not None
         raw = raw[:, None] if raw.ndim == 1 else raw
         return self.space(converted(raw, self.returns, self.space.takes)).float()

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from manifold_shap._arrays import is_frame
 from manifold_shap._messages import shown
 from manifold_shap.models.estimators import EstimatorPredictor
+from manifold_shap.models.network import FunctionPredictor
 from manifold_shap.models.predictor import Predictor, is_of
 from manifold_shap.models.rows import (
     as_array,
@@ -87,17 +89,12 @@ class CatBoostEstimator(EstimatorPredictor):
 class _BoosterPredictor(Predictor):
     """Trees without the methods of an estimator, whose objective tells what they return."""
 
-    def __init__(self, model: Any, returns: str | None, objective: str, columns: Any) -> None:
-        super().__init__(model, returns)
+    def __init__(self, model: Any, objective: str, columns: Any) -> None:
+        super().__init__(model, _RETURNS.get(objective, "values"))
         self.columns = tuple(columns) if columns and not _made_up(columns) else None
-        found = _RETURNS.get(objective, "values")
-        if returns not in (None, found):
-            raise ValueError(
-                f"Expected returns={found!r} for a {self.name} with objective {objective!r} but "
-                f"got {returns!r}; wrap another function of its outputs: `ms.as_model(function, "
-                "x, returns=...)`."
-            )
-        self.returns = found
+
+    def by(self, function: Any, name: str, returns: str | None) -> Predictor:
+        return FunctionPredictor(function, returns) if isinstance(function, partial) else self
 
     def of_classes(self, raw: np.ndarray) -> np.ndarray:
         """Outputs for both classes, where the trees give that of the second."""
@@ -112,7 +109,7 @@ class XGBoostBooster(_BoosterPredictor):
 
     def __init__(self, model: Any, returns: str | None = None) -> None:
         objective = json.loads(model.save_config())["learner"]["objective"]["name"]
-        super().__init__(model, returns, objective, model.feature_names)
+        super().__init__(model, objective, model.feature_names)
         self._margins = objective == "multi:softmax"
 
     @classmethod
@@ -139,7 +136,7 @@ class LightGBMBooster(_BoosterPredictor):
     def __init__(self, model: Any, returns: str | None = None) -> None:
         # Of an objective that is a function, the text of the model says nothing.
         found = re.search(r"^objective=(\S+)", model.model_to_string(num_iteration=1), re.MULTILINE)
-        super().__init__(model, returns, found[1] if found else "none", model.feature_name())
+        super().__init__(model, found[1] if found else "none", model.feature_name())
 
     @classmethod
     def takes(cls, model: Any) -> bool:

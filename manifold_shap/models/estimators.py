@@ -1,25 +1,40 @@
 """Asks models with scikit-learn's methods: classifiers, regressors and pipelines."""
 
 from collections.abc import Iterator
+from functools import partial
+from itertools import chain
 from typing import Any, ClassVar
+
+import numpy as np
 
 from manifold_shap._arrays import is_frame
 from manifold_shap._messages import shown
 from manifold_shap.models.predictor import Predictor
 from manifold_shap.models.rows import as_array, in_fitted_order
 
+# What other methods return; None is to be inferred.
+_RETURNS = {
+    "predict": "values",
+    "predict_proba": "probabilities",
+    "predict_log_proba": "log_probabilities",
+    "decision_function": "values",
+    "score_samples": "values",
+}
+
 
 class EstimatorPredictor(Predictor):
-    """A classifier by `predict_proba`, a regressor by `predict`.
+    """A classifier by `predict_proba`, a regressor by `predict`, or another method that is named.
+
+    Of several labels at once the outputs are P(yes) of each or, of a label of more than two
+    classes, the probability of each class.
 
     It is given the caller's own frame; the columns in the order of the fit, where it knows their
     names. An array becomes a frame of pandas for what was fitted to names, and a frame an array for
     what scikit-learn fitted to an array, so that nobody is warned.
 
     Raises:
-        TypeError: a classifier without probabilities, or no estimator.
-        ValueError: it is not fitted, or a classifier for which something other than probabilities
-            is asked.
+        TypeError: a classifier without probabilities.
+        ValueError: a method that gives names or margins of classes.
     """
 
     # Where the names of columns are that the model was fitted to.
@@ -34,10 +49,14 @@ class EstimatorPredictor(Predictor):
         # A pipeline, too, knows how many columns its first step was fitted to.
         own = type(model).__module__.partition(".")[0] == "sklearn"
         self._of_arrays = own and columns is None and width is not None
-        if classes is None or len(classes) == 0:
-            self._ask, self.returns = predict, self._of_regressor(returns, probabilities)
-        else:
+        named = classes is not None and len(classes) > 0
+        # Names of the classes of several labels are lists.
+        self._several = named and not isinstance(classes[0], str) and hasattr(classes[0], "__len__")
+        self._is_classifier = named or probabilities is not None
+        if named and not self._several:
             self.classes = tuple(map(str, classes))
+        self._ask, self.returns = predict, "values"
+        if self._is_classifier:
             self._ask, self.returns = self._of_classifier(returns, probabilities)
 
     @classmethod
@@ -45,7 +64,28 @@ class EstimatorPredictor(Predictor):
         predict, probabilities, classes = _parts(model, "predict", "predict_proba", "classes_")
         # What can be called as well, such as a model of Keras, is asked as a function.
         fitted = probabilities is not None and classes is not None
-        return predict is not None and (fitted or not callable(model))
+        return fitted or (bool(predict or probabilities) and not callable(model))
+
+    def by(self, function: Any, name: str, returns: str | None) -> Predictor:
+        if self._is_classifier and (
+            (name == "predict" and (self.classes or self._several or returns is None))
+            or (name == "decision_function" and returns is None)
+        ):
+            raise ValueError(
+                f"Expected probabilities to explain but `{name}` of the classifier {self.name} "
+                "gives names or margins of classes; pass the classifier itself, as in "
+                "`ms.Explainer(model, frame)` or, to explain these numbers, "
+                f"`lambda rows: model.{name}(rows)` with returns='values'."
+            )
+        own = name in ("predict", "predict_proba") and not isinstance(function, partial)
+        if name and not (own and returns in (None, self.returns)):
+            self._ask, self.returns = function, returns or _RETURNS.get(name)
+        if self._ask is None:
+            raise TypeError(
+                f"Expected a classifier with probabilities but {self.name} has `predict` only; "
+                "explain those of a `CalibratedClassifierCV`."
+            )
+        return self
 
     def prepared(self, rows: Any) -> Any:
         if is_frame(rows):
@@ -69,38 +109,27 @@ class EstimatorPredictor(Predictor):
         return frame
 
     def ask(self, rows: Any) -> Any:
-        return self._ask(rows)
+        answer = self._ask(rows)
+        several = isinstance(answer, list) and all(getattr(p, "ndim", 0) == 2 for p in answer)
+        return self._of_labels(answer) if self._is_classifier and several else answer
 
-    def _of_regressor(self, returns: str | None, probabilities: Any) -> str:
-        if probabilities is not None:
-            raise ValueError(
-                f"Expected a fitted classifier but this {self.name} is not; call `fit` first."
-            )
-        if returns not in (None, "values"):
-            raise ValueError(
-                f"Expected returns='values' for {self.name}, which has `predict` only, but got "
-                f"{returns!r}; explain a regressor with output='identity'."
-            )
-        return "values"
+    def _of_labels(self, answer: list[np.ndarray]) -> np.ndarray:
+        """P(yes) of each label, or the probabilities of its classes where these are not two."""
+        every = self.model.classes_ if self._several else [range(p.shape[1]) for p in answer]
+        pairs = list(zip(answer, every, strict=True))
+        names = [
+            [str(k)] if len(own) == 2 else [f"{k}: {each}" for each in own]
+            for k, (_, own) in enumerate(pairs)
+        ]
+        self.classes, self.returns = tuple(chain(*names)), "values"
+        return np.concatenate([p[:, 1:] if len(own) == 2 else p for p, own in pairs], 1)
 
     def _of_classifier(self, returns: str | None, probabilities: Any) -> tuple[Any, str]:
-        if probabilities is None:
-            raise TypeError(
-                f"Expected a classifier with probabilities but {self.name} has `predict` only; "
-                "explain those of a `CalibratedClassifierCV`."
-            )
         (joint,) = _parts(self.model, "predict_joint_log_proba")
         # Probabilities of naive Bayes, but not their logarithms, underflow.
         if joint is not None and returns in (None, "log_probabilities"):
             return self.model.predict_log_proba, "log_probabilities"
-        if returns in (None, "probabilities"):
-            return probabilities, "probabilities"
-        raise ValueError(
-            f"Expected returns='probabilities' for the classifier {self.name} but got "
-            f"{returns!r}; explain its probabilities (output='probability', 'log_odds' or 'ilr') "
-            "or, for another function of them, wrap that: `ms.as_model(function, x, "
-            "returns='values')` with output='identity'."
-        )
+        return probabilities, "probabilities"
 
 
 def _parts(model: Any, *names: str) -> Iterator[Any]:

@@ -1,6 +1,11 @@
 """Finds the adapter for a model, by its kind."""
 
+from collections.abc import Mapping
+from functools import partial
+from types import ModuleType
 from typing import Any
+
+from torch import Tensor
 
 from manifold_shap.models.boosting import (
     CatBoostEstimator,
@@ -44,11 +49,47 @@ def predictor_of(model: Any, returns: str | None = None) -> Predictor:
     """
     if isinstance(model, Predictor):
         return model
+    while isinstance(model, partial) and not (model.args or model.keywords):
+        model = model.func
+    owner, name = _owner(model)
     for kind in KINDS:
-        if not isinstance(model, type) and kind.takes(model):
-            return kind(model, returns)
+        if not isinstance(owner, type) and kind.takes(owner):
+            if kind is FunctionPredictor:
+                break
+            return kind(owner, returns).by(model, name, returns)
+    if callable(model) and not isinstance(model, type):
+        return FunctionPredictor(model, returns)
+    got = " ".join(f"{model!r:.100}".split())
     raise TypeError(
         "Expected `model` to be a torch module, an estimator of scikit-learn, xgboost, lightgbm or "
         "catboost, a session of onnxruntime, the path of a file with one of these, or a callable "
-        f"from rows to probabilities, logits or values, but got {model!r:.100}."
+        f"from rows to probabilities, logits or values, but got {got}{_way_to_model(model)}."
     )
+
+
+def _owner(model: Any) -> tuple[Any, str]:
+    """The object that is asked by a bound method or a `functools.partial`, and the method's name.
+
+    >>> _owner([1].index), _owner(len)
+    (([1], 'index'), (<built-in function len>, ''))
+    """
+    if isinstance(model, partial):
+        return _owner(model.func)
+    owner = getattr(model, "__self__", None)
+    if owner is None or isinstance(owner, type | ModuleType):
+        return model, ""
+    return owner, model.__name__
+
+
+def _way_to_model(model: Any) -> str:
+    """How to make a model of what is none, for an error."""
+    if isinstance(model, type):
+        return f", a class; pass an instance of it: `{model.__name__}(...)`"
+    if isinstance(model, Mapping) and any(isinstance(each, Tensor) for each in model.values()):
+        return (
+            ", weights alone; make the network, give them to it by "
+            "`network.load_state_dict(weights)`, and pass the network"
+        )
+    if isinstance(model, Mapping):
+        return "; pass the model that is in it"
+    return ""

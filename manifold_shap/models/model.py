@@ -14,10 +14,14 @@ from manifold_shap._messages import check_choice, warn
 from manifold_shap._stored import StoredRows
 from manifold_shap.models.files import load_model
 from manifold_shap.models.kinds import predictor_of
-from manifold_shap.models.outputs import RETURNS, check_outputs, check_shape, converted, inferred
+from manifold_shap.models.outputs import RETURNS, check_outputs, check_shape, converted, settled
+from manifold_shap.models.rows import whole
 
 # Rows on which a model is asked twice.
 _REPEATED_ROWS = 64
+# By what part of the outputs' spread, and how many roundings besides, a row may differ when it is
+# asked alone: with other numbers of rows sums are taken in another order.
+_NOTICED, _ROUNDED = 1e-3, 16
 
 
 @runtime_checkable
@@ -74,7 +78,6 @@ class Model:
         self.codebook, self.dtype = codebook, dtype
         self._repeated = False
 
-    @torch.no_grad()
     def __call__(
         self, x: Float[Tensor, "batch *event"], *, scale: str | None = None
     ) -> Float[Tensor, "batch classes"]:
@@ -85,21 +88,22 @@ class Model:
             scale: `"probabilities"` or `"log_probabilities"` for a classifier; by default the
                 latter. What the model itself returns passes unchanged.
         """
-        outputs = converted(self._raw(x), self.returns, scale or "log_probabilities")
-        # Some accelerators have no double precision.
-        narrow = torch.float32 if x.device.type == "mps" else outputs.dtype
-        return outputs.to(x.device, torch.promote_types(narrow, torch.get_default_dtype()))
+        raw = self._raw(x)
+        # Some accelerators have no double precision; half of it is too little for logarithms.
+        narrow = torch.float32 if x.device.type == "mps" else raw.dtype
+        raw = raw.to(torch.promote_types(narrow, torch.get_default_dtype()))
+        return converted(raw, self.returns, scale or "log_probabilities").to(x.device)
 
     def to(self, device: torch.device | str) -> "Model":
         """Move a wrapped torch module; other models get rows on the device of the rows."""
         self.predictor.to(device)
         return self
 
-    @torch.no_grad()
     def check(self, x: Float[Tensor, "batch *event"]) -> None:
         """Raise unless the model gives what `returns` promises on these rows.
 
-        Warns, once, where it gives other outputs when it is called again on the same rows.
+        Warns, once, where it gives other outputs when it is called again on the same rows, or on
+        one of them alone.
 
         Raises:
             RuntimeError: the model failed.
@@ -111,8 +115,9 @@ class Model:
         check_outputs(raw, self.returns)
         if not self._repeated:
             self._repeated = True
-            _warn_if_random(self, x[:_REPEATED_ROWS])
+            _warn_if_unsteady(self, x[:_REPEATED_ROWS])
 
+    @torch.no_grad()
     def _raw(self, x: Tensor) -> Tensor:
         parts = []
         for rows in x.split(self.batch_size or self.predictor.rows_per_call(x)):
@@ -135,7 +140,7 @@ class Model:
         if self.codebook is not None:
             return self.codebook.frame(x)
         # An imputer may draw fractions.
-        return x.clone() if self.dtype is None else x.round().to(self.dtype)
+        return x.clone() if self.dtype is None else whole(x, self.dtype)
 
 
 def as_model(
@@ -148,11 +153,14 @@ def as_model(
 ) -> Model:
     """Wrap a trained model of any kind.
 
-    It may be a torch module (put into evaluation mode, on rows on its own device); a classifier,
-    regressor or pipeline of scikit-learn; an estimator or a `Booster` of xgboost, lightgbm or
-    catboost; a session of onnxruntime; the path of a file that `load_model` reads; or any function
-    of rows to a tensor, an array or a frame. A `Model` passes unchanged, with its own names and
-    settings.
+    It may be a torch module (put into evaluation mode, and asked in it whatever its mode later is,
+    on rows of its own precision on its own device); a classifier, regressor or pipeline of
+    scikit-learn; an estimator or a `Booster` of xgboost, lightgbm or catboost; a session of
+    onnxruntime; the path of a file that `load_model` reads; a method of one of these, such as
+    `classifier.predict_proba`; or any function of rows to a tensor, an array or a frame. A `Model`
+    passes unchanged, with its own names and settings.
+
+    Of a classifier of several labels at once each label's P(yes) is a plain value.
 
     Args:
         model: gives outputs `[batch, classes]` for a batch of rows.
@@ -162,7 +170,7 @@ def as_model(
         returns: `"logits"`, `"probabilities"`, `"log_probabilities"` or, for regression,
             `"values"`. By default what the kind of model says; of a torch module or a function it
             is inferred from the outputs: rows that are distributions are probabilities, rows
-            outside of [0, 1] are logits.
+            outside of [0, 1] are logits, which a warning says.
         batch_size: most rows in a call of `model`, where it has a limit.
         codebook: the `Codebook` of a frame: rows then are its codes, and the model gets the frame
             that these stand for.
@@ -176,7 +184,8 @@ def as_model(
     Raises:
         TypeError: `model` is of no known kind, or a classifier without probabilities.
         ValueError: it is not fitted, or the outputs are NaN, of another shape, or no distribution;
-            `returns="values"` for a classifier, or other settings than those of a `Model`.
+            `predict` of a classifier, `returns="values"` for one, or other settings than those of a
+            `Model`.
         RuntimeError: the model raised an error, which is the cause of this one.
     """
     if isinstance(x, FrameOfCodes):
@@ -191,12 +200,14 @@ def as_model(
     if isinstance(model, str | os.PathLike):
         model = load_model(model)
     predictor = predictor_of(model, returns)
-    returns = returns or predictor.returns
-    raw = Model(predictor, (), returns or "logits", batch_size, codebook, dtype)._raw(x)
-    check_shape(raw, len(x), returns)
+    some = predictor.returns or returns or "logits"
+    raw = Model(predictor, (), some, batch_size, codebook, dtype)._raw(x)
+    returns = settled(raw, len(x), predictor.name, predictor.returns, returns)
     if classes is None:
-        classes = predictor.classes or tuple(str(k) for k in range(raw.shape[1]))
-    wrapped = Model(predictor, classes, returns or inferred(raw), batch_size, codebook, dtype)
+        names = predictor.classes or ()
+        fits = len(names) == raw.shape[1]
+        classes = names if fits else tuple(str(k) for k in range(raw.shape[1]))
+    wrapped = Model(predictor, classes, returns, batch_size, codebook, dtype)
     wrapped.check(x)
     return wrapped
 
@@ -219,8 +230,7 @@ def _check_unchanged(model: Model, returns: str | None, batch_size: int | None) 
         )
 
 
-def _warn_if_random(model: Model, x: Float[Tensor, "batch *event"]) -> None:
-    # Not compared with a larger batch: the same rows may differ by rounding there.
+def _warn_if_unsteady(model: Model, x: Float[Tensor, "batch *event"]) -> None:
     first, second = model._raw(x), model._raw(x)
     if not torch.allclose(first, second, rtol=1e-4, atol=1e-6):
         warn(
@@ -228,4 +238,18 @@ def _warn_if_random(model: Model, x: Float[Tensor, "batch *event"]) -> None:
             f"{(first - second).nan_to_num(0).abs().max():.3g}), which no standard error of "
             "Shapley values counts. Switch its dropout or sampling off, or fix its seed in every "
             "call.",
+        )
+        return
+    if len(x) < 2:
+        return
+    # The last one: what reads rows as the steps of a series has seen all others by then.
+    alone = (model._raw(x[-1:]) - first[-1:]).abs().nan_to_num(0)
+    spread = (first.amax(0) - first.amin(0)).nan_to_num(0)
+    rounding = _ROUNDED * torch.finfo(first.dtype).eps * first[-1:].abs().nan_to_num(0)
+    if bool((alone > _NOTICED * spread + rounding + 1e-6).any()):
+        warn(
+            "The model's outputs for a row depend on the other rows of the call (by up to "
+            f"{alone.max():.3g} of {spread.max():.3g}): Shapley values of a row would change with "
+            "the rows beside it. Put its networks into evaluation mode, `network.eval()`, and look "
+            "for an `nn.LSTM` without `batch_first=True` or a softmax over the first axis.",
         )

@@ -1,6 +1,8 @@
 """Asks torch modules and plain functions."""
 
 from contextlib import suppress
+from functools import partial
+from itertools import chain
 from typing import Any
 
 import torch
@@ -9,70 +11,83 @@ from torch import Tensor, nn
 from manifold_shap._memory import lacks_memory
 from manifold_shap.models.predictor import Predictor
 from manifold_shap.models.rows import as_array, described
+from manifold_shap.nn import evaluated
 
 
 class NetworkPredictor(Predictor):
-    """A torch module in evaluation mode, on rows that may be on another device.
+    """A torch module, in evaluation mode from now on and in each call, on rows on its own device.
 
-    A tensor keeps its type: whole numbers, such as the numbers of tokens, stay whole. Numbers of a
-    frame or an array get the precision of the module's parameters; where all columns hold whole
-    numbers, they stay whole if the module takes them.
+    Fractions get the precision of the module. A tensor of whole numbers, such as the numbers of
+    tokens, stays whole; so do those of a frame or an array if the module takes them. Of a module
+    that `torch.export` made for a fixed number of rows, calls have so many.
 
     >>> NetworkPredictor(nn.Linear(2, 1).requires_grad_(False))(torch.zeros(3, 2)).shape
     torch.Size([3, 1])
+
+    Attributes:
+        module: the module; `model` may be another function of it, such as a method.
     """
 
     in_small_calls = True
 
     def __init__(self, model: nn.Module, returns: str | None = None) -> None:
         super().__init__(model, returns)
-        # Whether the module takes whole numbers as such; None until it was asked for some.
-        self._whole: bool | None = None
+        self.module = model
         # An exported program is in evaluation mode, and refuses to be put into it.
         with suppress(NotImplementedError):
             model.eval()
+        self.rows_in_call = _exported_rows(model)
+        # Whether the module takes whole numbers as such; None until it was asked for some.
+        self._whole: bool | None = None
 
     @classmethod
     def takes(cls, model: Any) -> bool:
         return isinstance(model, nn.Module)
 
+    def by(self, function: Any, name: str, returns: str | None) -> Predictor:
+        if isinstance(function, partial) or name not in ("", "forward", "_wrapped_call_impl"):
+            self.model = function
+        return self
+
     def prepared(self, rows: Any) -> Tensor:
-        if isinstance(rows, Tensor):
-            return rows.to(self.device(rows))
-        array = as_array(rows)
-        if array.dtype.kind not in "biuf":
-            raise TypeError(
-                f"Expected numbers for the torch module {self.name} but got {described(rows)} with "
-                "columns of text or dates; give it numbers, or wrap what encodes them: "
-                "`lambda frame: module(encoded(frame))`."
-            )
-        tensor = torch.from_numpy(array.copy()).to(self.device(rows))
-        return tensor.to(self._precision()) if tensor.is_floating_point() else tensor
+        otherwise = rows.dtype if isinstance(rows, Tensor) else None
+        if not isinstance(rows, Tensor):
+            array = as_array(rows)
+            if array.dtype.kind not in "biuf":
+                raise TypeError(
+                    f"Expected numbers for the torch module {self.name} but got {described(rows)} "
+                    "with columns of text or dates; give it numbers, or wrap what encodes them: "
+                    "`lambda frame: module(encoded(frame))`."
+                )
+            rows = torch.from_numpy(array.copy())
+        whole = not rows.is_floating_point()
+        return rows.to(self.device(rows), rows.dtype if whole else self._precision(otherwise))
 
     def ask(self, rows: Tensor) -> Any:
-        if rows.is_floating_point() or self._whole:
-            return self.model(rows)
-        if self._whole is False:
-            return self.model(rows.to(self._precision()))
-        # Whole numbers may be meant as such, or be measurements: the module tells.
-        try:
-            answer = self.model(rows)
-        except RuntimeError as error:
-            if lacks_memory(error):
-                raise
-            answer = self._ask_for_measurements(rows, error)
-            self._whole = False
-        else:
-            self._whole = True
-        return answer
+        with evaluated(self.module):
+            if rows.is_floating_point() or self._whole:
+                return self.model(rows)
+            if self._whole is False:
+                return self.model(rows.to(self._precision()))
+            # Whole numbers may be meant as such, or be measurements: the module tells.
+            try:
+                answer = self.model(rows)
+            except RuntimeError as error:
+                if lacks_memory(error):
+                    raise
+                answer = self._ask_for_measurements(rows, error)
+                self._whole = False
+            else:
+                self._whole = True
+            return answer
 
     def device(self, rows: Any) -> torch.device:
         """Where the module computes; without parameters, where the rows are."""
-        found = next(self.model.parameters(), rows)
+        found = next(self.module.parameters(), rows)
         return found.device if isinstance(found, Tensor) else torch.device("cpu")
 
     def to(self, device: torch.device | str) -> "NetworkPredictor":
-        self.model.to(device)
+        self.module.to(device)
         return self
 
     def _ask_for_measurements(self, rows: Tensor, refused: RuntimeError) -> Any:
@@ -90,9 +105,21 @@ class NetworkPredictor(Predictor):
             first = (str(refused).splitlines() or [""])[0]
             raise RuntimeError(f"{first}; of {rows.dtype}: {error}") from refused
 
-    def _precision(self) -> torch.dtype:
-        numbers = (p.dtype for p in self.model.parameters() if p.is_floating_point())
-        return next(numbers, torch.get_default_dtype())
+    def _precision(self, otherwise: torch.dtype | None = None) -> torch.dtype:
+        """That of the module's numbers; where it has none, another."""
+        numbers = chain(self.module.parameters(), self.module.buffers())
+        own = (each.dtype for each in numbers if each.is_floating_point())
+        return next(own, otherwise or torch.get_default_dtype())
+
+
+def _exported_rows(module: nn.Module) -> int | None:
+    """How many rows each call of an exported module has; None where that is not fixed."""
+    graph = getattr(module, "graph", None)
+    for node in graph.nodes if isinstance(graph, torch.fx.Graph) else ():
+        if node.op == "placeholder" and isinstance(example := node.meta.get("val"), Tensor):
+            rows, *_ = example.shape
+            return rows if isinstance(rows, int) else None
+    return None
 
 
 class FunctionPredictor(Predictor):

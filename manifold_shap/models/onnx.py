@@ -4,29 +4,33 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
+import torch
 
 from manifold_shap._arrays import is_frame
 from manifold_shap._messages import shown
 from manifold_shap.models.predictor import Predictor, is_of
-from manifold_shap.models.rows import as_array, column_array, in_fitted_order
+from manifold_shap.models.rows import as_array, column_array, in_fitted_order, whole
 
+_BITS = (8, 16, 32, 64)
 _TYPES: dict[str, Any] = {
     "tensor(float)": np.float32,
     "tensor(double)": np.float64,
     "tensor(float16)": np.float16,
-    "tensor(int64)": np.int64,
-    "tensor(int32)": np.int32,
+    **{f"tensor({sign}int{bits})": f"{sign}int{bits}" for sign in ("", "u") for bits in _BITS},
     "tensor(bool)": np.bool_,
     "tensor(string)": np.object_,
 }
 
 
+_REAL = ("tensor(float)", "tensor(double)", "tensor(float16)")
+
+
 class OnnxPredictor(Predictor):
     """A session of onnxruntime: one input of all columns, or one per column, by name.
 
-    Numbers are given in the types of the inputs, a missing text as "". Of the outputs, a classifier
-    has labels, which are left aside, and probabilities, as a tensor or a ZipMap; any other model
-    has one.
+    Numbers are given in the types of the inputs, a missing text as "", and as many rows in a call
+    as a file of a fixed batch size takes. Of the outputs, a classifier has labels, which are left
+    aside, and probabilities, as a tensor or a ZipMap; any other model has one.
 
     Raises:
         ValueError: inputs or outputs that are none of these.
@@ -41,6 +45,8 @@ class OnnxPredictor(Predictor):
             raise ValueError(
                 f"Expected an ONNX model with inputs of types {list(_TYPES)} but got {unknown}."
             )
+        sizes = [i.shape[0] for i in self._inputs if len(i.shape) > 1]
+        self.rows_in_call = next((size for size in sizes if isinstance(size, int)), None)
         if len(self._inputs) > 1:
             self.columns = tuple(each.name for each in self._inputs)
         self._output, self._by_class = self._chosen(model.get_outputs())
@@ -92,7 +98,7 @@ class OnnxPredictor(Predictor):
     def _chosen(self, outputs: Any) -> tuple[str, bool]:
         """The output to ask for, and whether it is a dict by class for every row."""
         by_class = [each.name for each in outputs if each.type.startswith("seq(map")]
-        real = [each for each in outputs if each.type in ("tensor(float)", "tensor(double)")]
+        real = [each for each in outputs if each.type in _REAL]
         if len(by_class) + len(real) != 1:
             listed = shown([f"{each.name}: {each.type}" for each in outputs])
             raise ValueError(
@@ -118,12 +124,16 @@ def _typed(array: np.ndarray, wanted: Any) -> np.ndarray:
         import pandas as pd
 
         return np.where(pd.isna(array), "", array.astype(str)).astype(object)
-    if dtype.kind in "ib" and array.dtype.kind == "f" and not np.isfinite(array).all():
+    is_whole, fractional = dtype.kind in "iub", array.dtype.kind == "f"
+    if is_whole and fractional and not np.isfinite(array).all():
         problem = "missing or infinite numbers"
-    elif dtype.kind == "i" and array.dtype.kind == "f" and (array != np.rint(array)).any():
+    elif is_whole and fractional and dtype.kind != "b" and (array != np.rint(array)).any():
         problem = "fractions"
     else:
         try:
+            if is_whole and array.dtype.kind in "iubf":
+                like = torch.from_numpy(np.zeros(0, dtype)).dtype
+                array = whole(torch.from_numpy(array.copy()), like).numpy()
             return np.ascontiguousarray(array, dtype=dtype)
         except (TypeError, ValueError):
             problem = "text"

@@ -1,12 +1,15 @@
 """Checks what a model returns, and makes it numbers: tensors, arrays, frames and columns."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap._checks import check_finite, check_returned
+from manifold_shap._messages import shown, warn
 
 RETURNS = ("logits", "probabilities", "log_probabilities", "values")
 _TOLERANCE = 1e-3
@@ -15,12 +18,18 @@ _TOLERANCE = 1e-3
 def as_outputs(outputs: Any) -> tuple[Tensor, tuple[str, ...] | None]:
     """Outputs as a tensor and, of a frame, the names of its columns.
 
+    Of a dictionary or an object with `logits`, as models of transformers return it, these.
+
     Raises:
         TypeError: no tensor, array, frame or column of numbers.
 
     >>> as_outputs(np.array([[0.5, 0.5]]))
     (tensor([[0.5000, 0.5000]], dtype=torch.float64), None)
+    >>> as_outputs({"loss": None, "logits": torch.ones(1, 2)})
+    (tensor([[1., 1.]]), None)
     """
+    if hasattr(outputs, "toarray"):  # A sparse matrix of scipy.
+        outputs = outputs.toarray()
     if isinstance(outputs, Tensor | np.ndarray):
         found = check_returned("the model", outputs)
         return found if found.is_floating_point() else found.double(), None
@@ -31,7 +40,35 @@ def as_outputs(outputs: Any) -> tuple[Tensor, tuple[str, ...] | None]:
         return as_outputs(table.to_numpy())[0], tuple(map(str, table.columns))
     if isinstance(table, nw.Series):
         return as_outputs(table.to_numpy())
-    return check_returned("the model", outputs), None
+    logits = outputs.get("logits") if isinstance(outputs, Mapping) else None
+    if (logits := getattr(outputs, "logits", logits)) is not None:
+        return as_outputs(logits)
+    raise TypeError(
+        "Expected the model to return a tensor or an array of numbers but got "
+        f"{type(outputs).__name__}{_way_to_outputs(outputs)}."
+    )
+
+
+def _way_to_outputs(outputs: Any) -> str:
+    """What to pass in place of a model that returns something else, for an error."""
+    parts = isinstance(outputs, list | tuple) and all(hasattr(o, "ndim") for o in outputs)
+    if isinstance(outputs, list) and parts:
+        return (
+            "; of several labels, explain P(yes) of each: `lambda rows: numpy.column_stack("
+            "[p[:, 1] for p in model.predict_proba(rows)])` with returns='values'"
+        )
+    if parts:
+        return "; pass the part that is meant: `lambda rows: model(rows)[0]`"
+    if isinstance(outputs, Mapping):
+        return (
+            f" with the keys {shown(outputs)}; pass the one that is meant: `lambda rows: "
+            "model(rows)['logits']`"
+        )
+    if isinstance(outputs, list | tuple):
+        return "; make it an array, `numpy.array(...)`"
+    if callable(outputs) or hasattr(outputs, "predict"):
+        return "; call what makes the model first, and pass the model: `make_model()`"
+    return ""
 
 
 def converted(raw: Float[Tensor, "batch outputs"], returns: str, scale: str | None) -> Tensor:
@@ -42,7 +79,6 @@ def converted(raw: Float[Tensor, "batch outputs"], returns: str, scale: str | No
         returns: what these are, one of `RETURNS`.
         scale: `"probabilities"` or `"log_probabilities"`; None, or of plain values, as they are.
 
-    >>> import torch
     >>> converted(torch.tensor([[0.5, 0.5]]), "probabilities", "log_probabilities")
     tensor([[-0.6931, -0.6931]])
     """
@@ -78,31 +114,75 @@ def check_outputs(raw: Float[Tensor, "batch outputs"], returns: str) -> None:
         raise ValueError(fault)
 
 
-def inferred(raw: Float[Tensor, "batch outputs"]) -> str:
-    """Whether outputs are probabilities or logits.
+def settled(raw: Tensor, rows: int, name: str, known: str | None, returns: str | None) -> str:
+    """What a model returns, one of `RETURNS`, by what it is and by its outputs.
 
-    >>> import torch
-    >>> inferred(torch.tensor([[0.5, 0.5]])), inferred(torch.tensor([[3.0, -1.0]]))
-    ('probabilities', 'logits')
+    Args:
+        raw: its outputs for so many rows.
+        rows: how many.
+        name: of the model, for errors.
+        known: what a model of its kind returns; None where only its outputs tell.
+        returns: what the caller says; None where nothing is said.
+
+    >>> settled(torch.tensor([[0.5, 0.5]]), 1, "tree", "probabilities", None)
+    'probabilities'
 
     Raises:
-        ValueError: they are NaN, or from 0 to 1 and no distributions.
+        ValueError: outputs of another shape; what the caller says is not so; nothing is said of
+            outputs that are NaN, or from 0 to 1 and no distributions.
+
+    Warns:
+        UserWarning: probabilities that do not sum to one; logits, where their numbers alone tell.
     """
+    several = known == "probabilities" and raw.ndim == 2 and _is_several(raw)
+    if several and returns in (None, "values"):
+        warn(
+            f"The probabilities of {name} do not sum to one, as of several labels at once: each "
+            "is explained by itself, as a plain value (returns='values')."
+        )
+        return "values"
+    if known is not None and returns not in (None, known):
+        fix = (
+            "a regressor is explained with output='identity'"
+            if known == "values"
+            else "a classifier's probabilities are explained with output='probability', 'log_odds' "
+            "or 'ilr'"
+        )
+        raise ValueError(
+            f"Expected returns={known!r} for {name} but got {returns!r}; {fix}, and another "
+            "function of its outputs once it is wrapped: `ms.as_model(function, x, returns=...)`."
+        )
+    check_shape(raw, rows, returns or known)
+    if returns or known:
+        return returns or known or ""
     check_numbers(raw)
     fault = _fault(raw)
-    if fault and bool(((raw >= 0) & (raw <= 1)).all()):
+    if not fault:
+        return "probabilities"
+    if bool(((raw >= 0) & (raw <= 1)).all()):
         raise ValueError(fault)
-    return "logits" if fault else "probabilities"
+    warn(
+        f"The outputs of {name} are no probabilities, and are taken for logits: their softmax is "
+        "explained. Say returns='logits' if they are, and returns='values' for the plain values "
+        "of a regression."
+    )
+    return "logits"
 
 
 def check_shape(raw: Tensor, rows: int, returns: str | None) -> None:
     """Raise ValueError unless there is a row of outputs for every row, one for every class."""
+    if raw.ndim > 2:
+        raise ValueError(
+            f"Expected the model to return a row of outputs for each of {rows} rows but got shape "
+            f"{tuple(raw.shape)}; make them one row, as by `lambda x: model(x).flatten(1)`."
+        )
     if raw.ndim != 2 or raw.shape[0] != rows or raw.shape[1] == 0:
         raise ValueError(
             "Expected the model to return a column for every class, of shape "
             f"({rows}, classes) for {rows} rows but got {tuple(raw.shape)}; for a regression, pass "
-            "returns='values', as in `ms.Explainer(model, frame, returns='values')`; of two "
-            "classes return both columns, as by `numpy.column_stack((1 - p, p))`."
+            "returns='values', as in `ms.Explainer(model, frame, returns='values')`; in place of "
+            "numbers of classes pass the classifier itself, or its `predict_proba`; of two classes "
+            "return both columns, as by `numpy.column_stack((1 - p, p))`."
         )
     if raw.shape[1] == 1 and returns != "values":
         raise ValueError(
@@ -113,21 +193,29 @@ def check_shape(raw: Tensor, rows: int, returns: str | None) -> None:
         )
 
 
+def _is_several(raw: Float[Tensor, "batch outputs"]) -> bool:
+    """Whether outputs are probabilities each, but no distributions."""
+    return bool(((raw >= 0) & (raw <= 1)).all()) and bool(_fault(raw))
+
+
 def _fault(p: Float[Tensor, "batch classes"]) -> str:
     """What makes rows no distributions over the classes; empty where they are."""
-    sums, negative = p.sum(-1), p < 0
+    # In half precision a sum is no closer to one.
+    tolerance = max(_TOLERANCE, 4 * torch.finfo(p.dtype).eps)
+    sums, negative = p.to(torch.promote_types(p.dtype, torch.float32)).sum(-1), p < 0
     if bool(negative.any()):
         row, column = negative.nonzero()[0].tolist()
         where = f"row {row} has {p[row, column]:.4g} in column {column}"
     else:
         row = int((sums - 1).abs().argmax())
-        if abs(sums[row] - 1) <= _TOLERANCE:
+        if abs(sums[row] - 1) <= tolerance:
             return ""
         where = f"row {row} sums to {sums[row]:.4g}"
     return (
         "Expected the model to return a distribution over the classes (no negative entry, rows "
-        f"that sum to one within {_TOLERANCE}) but got entries from {p.min():.4g} to "
+        f"that sum to one within {tolerance:.2g}) but got entries from {p.min():.4g} to "
         f"{p.max():.4g} and row sums from {sums.min():.4g} to {sums.max():.4g}: {where}; end the "
-        "model with a softmax, return logits (returns='logits'), or use output='identity' for a "
-        "regression model."
+        "model with a softmax, or return logits (returns='logits'). Of several labels at once, and "
+        "of a regression, plain values are explained: returns='values' of `ms.as_model` or "
+        "`ms.Explainer`, with output='identity'."
     )

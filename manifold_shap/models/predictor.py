@@ -1,5 +1,6 @@
 """Defines the contract of adapters: how one kind of model is asked for its outputs."""
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -15,6 +16,8 @@ _SMALLER = (
     "give a smaller `batch_size`, to the estimator, or to the model by `ms.as_model(model, x, "
     "batch_size=16)`."
 )
+# What torch says of numbers in two precisions.
+_OTHER_PRECISION = re.compile("(Double|Half|BFloat16|double|c10::)", re.ASCII)
 # Rows per call of a model on a CPU, and elements of these rows: the layers of a network of pictures
 # hold some ten times as many numbers.
 CPU_ROWS, CPU_ELEMENTS = 4096, 2**23
@@ -32,6 +35,7 @@ class Predictor(ABC):
         returns: what it returns, one of `RETURNS`; None where only its outputs tell.
         classes: names of its classes, or of the outputs of a regression; None where it has none.
         columns: names of the columns that it was fitted to, in order; None where it knows none.
+        rows_in_call: how many rows every call has to have; None where that is not fixed.
     """
 
     # Whether calls of more rows than a processor's cache holds cost more than they save.
@@ -39,6 +43,7 @@ class Predictor(ABC):
     returns: str | None = None
     classes: tuple[str, ...] | None = None
     columns: tuple[str, ...] | None = None
+    rows_in_call: int | None = None
 
     def __init__(self, model: Any, returns: str | None = None) -> None:
         self.model, self.returns = model, returns
@@ -65,6 +70,19 @@ class Predictor(ABC):
         """
         return rows
 
+    def by(self, function: Any, name: str, returns: str | None) -> "Predictor":
+        """The adapter that asks a method of the model; by default the model itself.
+
+        Args:
+            function: the bound method, a `functools.partial` of it or of the model, or the model.
+            name: of the method; empty where it is the model.
+            returns: what the caller says that it returns.
+
+        Raises:
+            ValueError: a method whose outputs cannot be meant.
+        """
+        return self
+
     def device(self, rows: Any) -> torch.device:
         """Where the model computes."""
         return rows.device if isinstance(rows, Tensor) else torch.device("cpu")
@@ -85,26 +103,29 @@ class Predictor(ABC):
         """
         count, prepared = len(rows), self.prepared(rows)
         try:
-            answer = self.ask(prepared)
+            answers = [self.ask(part) for part in _calls(prepared, count, self.rows_in_call)]
         except Exception as error:  # A model may fail in any way.
-            first = (str(error).splitlines() or [""])[0]
+            first = " ".join(str(error).split())[:500]
             if isinstance(error, torch.OutOfMemoryError | MemoryError):
                 raise type(error)(
-                    f"Expected memory for {self.name} to take {described(prepared)} in a call but "
-                    f"there is not enough ({first[:500]}); "
+                    f"Expected memory for {self.name} to take {described(rows)} in a call but "
+                    f"there is not enough ({first}); "
                     + (_SMALLER if count > 1 else "let go of other things there, or use another.")
                 ) from error
-            if "NotFitted" in type(error).__name__:
+            if "NotFitted" in type(error).__name__ or "no trained model" in first:  # catboost's.
                 raise ValueError(
                     f"Expected a fitted model but this {self.name} is not ({first}); call `fit` "
                     "first."
                 ) from error
             raise RuntimeError(
-                f"Expected the model to take {described(prepared)} but {self.name} failed with "
-                f"{type(error).__name__}: {first[:500]}{_hint(prepared, error)}"
+                f"Expected the model to take {described(rows)} but {self.name} failed with "
+                f"{type(error).__name__}: {first}{_hint(prepared, error)}"
             ) from error
-        outputs, names = as_outputs(answer)
-        self.classes = self.classes or names
+        found = [as_outputs(answer) for answer in answers]
+        self.classes = self.classes or found[0][1]
+        # What has filled up the last call goes.
+        outputs = found[0][0] if len(found) == 1 else torch.cat([each for each, _ in found])
+        outputs = outputs if self.rows_in_call is None else outputs[:count]
         if len(outputs) != count or outputs.ndim == 0:
             raise ValueError(
                 f"Expected a row of outputs for each of {count} rows but {self.name} returned "
@@ -119,8 +140,20 @@ class Predictor(ABC):
         return max(1, min(CPU_ROWS, CPU_ELEMENTS // max(1, rows[:1].numel())))
 
 
+def _calls(rows: Any, count: int, size: int | None) -> list[Any]:
+    """Rows in calls of so many each; the last one is filled up by copies of the last row."""
+    if size is None:
+        return [rows]
+    numbers = torch.arange(-(-count // size) * size).clamp(max=count - 1).split(size)
+    if isinstance(rows, Tensor):
+        return [rows[some] for some in numbers]
+    return [{name: array[some.numpy()] for name, array in rows.items()} for some in numbers]
+
+
 def _hint(rows: Any, error: Exception) -> str:
-    """What to do where a model has no such tokens, or may have wanted rows as whole numbers."""
+    """What to do where a model has no such tokens, or wants rows of another type."""
+    if isinstance(rows, Tensor) and _OTHER_PRECISION.search(str(error)):
+        return "; rows have single precision, others are made as by `lambda x: model(x.double())`"
     if not isinstance(rows, Tensor) or bool((rows != rows.round()).any()):
         return ""
     if rows.is_floating_point():

@@ -1,10 +1,12 @@
 """Rows as models want them: frames of pandas and polars, arrays and tensors, made each other."""
 
+import math
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from manifold_shap._arrays import is_frame
@@ -23,6 +25,27 @@ def described(rows: Any) -> str:
     kind = {Tensor: "a tensor", np.ndarray: "an array", list: "a list"}.get(type(rows))
     library = type(rows).__module__.partition(".")[0]
     return f"{kind or f'a frame of {library}'} of {len(rows)} rows"
+
+
+def whole(x: Tensor, dtype: torch.dtype) -> Tensor:
+    """Numbers rounded to a type of whole numbers; beyond its range, to the nearest it has.
+
+    An imputer may draw -3 for a model of bytes, which a bare cast would make 253.
+
+    >>> whole(torch.tensor([-3.0, 2.6, 300.0]), torch.uint8)
+    tensor([  0,   3, 255], dtype=torch.uint8)
+    """
+    if x.dtype == dtype:
+        return x
+    if dtype == torch.bool:
+        return x > 0.5
+    low, high = torch.iinfo(dtype).min, min(torch.iinfo(dtype).max, 2**63 - 1)
+    if not x.is_floating_point():
+        return x.long().clamp(low, high).to(dtype)
+    # A float would round the largest number up, beyond the type.
+    digits = 1 - round(math.log2(torch.finfo(x.dtype).eps))
+    spare = max(0, high.bit_length() - digits)
+    return x.round().clamp(low, high >> spare << spare).to(dtype)
 
 
 def in_fitted_order(frame: Any, fitted: Sequence[str] | None, model: str) -> Any:

@@ -9,6 +9,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from manifold_shap.models import as_model
+from manifold_shap.nn import evaluated
 from manifold_shap.spaces import Probability
 from manifold_shap.surrogate.fit import OF_NETWORK, surrogate_value
 from manifold_shap.surrogate.kinds import network_settings
@@ -22,6 +23,8 @@ from manifold_shap.training.task import training_options
 _HELD_OUT = 0.1
 
 
+@torch.inference_mode(False)
+@torch.enable_grad()
 def fit_label_surrogate(
     rows: TrainingRows,
     labels: Int64[Tensor, " rows"],
@@ -66,7 +69,8 @@ def fit_label_surrogate(
 
     def whole(x: Tensor) -> Float[Tensor, "batch classes"]:
         every = torch.ones(len(x), 1, len(rows.players), dtype=torch.bool, device=x.device)
-        return task.surrogate(encoded(x, rows.schema), every)[:, 0]
+        with evaluated(task.surrogate):
+            return task.surrogate(encoded(x, rows.schema), every)[:, 0]
 
     model = as_model(whole, few, classes, "probabilities")
     return surrogate_value(task, model, rows.schema)

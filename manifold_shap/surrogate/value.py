@@ -1,6 +1,8 @@
 """A value function that a network regresses: v(S) = g(x_S)."""
 
 import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +12,7 @@ from torch import Tensor
 
 from manifold_shap.io.files import save_checkpoint
 from manifold_shap.models import Model
+from manifold_shap.nn import evaluated
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace
 from manifold_shap.surrogate.network import SurrogateNetwork
@@ -129,7 +132,8 @@ class SurrogateValue(ModelValue):
             return super().base(x)
         parts = encoded(x.to(self.device), self.schema).split(self.batch_size or _MANY_ROWS)
         none = torch.zeros(1, 1, len(self.players), dtype=torch.bool, device=self.device)
-        found = [self.surrogate(some, none.expand(len(some), -1, -1))[:, 0] for some in parts]
+        with evaluated(self.surrogate):
+            found = [self.surrogate(some, none.expand(len(some), -1, -1))[:, 0] for some in parts]
         return torch.cat(found).float()
 
     def in_full_precision(self) -> "SurrogateValue":
@@ -139,11 +143,14 @@ class SurrogateValue(ModelValue):
         with self.products():
             return self.surrogate(encoded(x, self.schema), mask).float()
 
-    def products(self) -> torch.autocast:
-        """The context in which products have the chosen precision."""
+    @contextmanager
+    def products(self) -> Iterator[None]:
+        """The network in evaluation mode, and its products in the chosen precision."""
         dtype = PRECISIONS[self.precision]
         single = dtype == torch.float32
-        return torch.autocast(self.device.type, None if single else dtype, enabled=not single)
+        products = torch.autocast(self.device.type, None if single else dtype, enabled=not single)
+        with evaluated(self.surrogate), products:
+            yield
 
     def values_along(
         self, x: Tensor, orders: Tensor, keys: Tensor, batch_size: int | None = None

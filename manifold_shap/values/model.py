@@ -133,5 +133,7 @@ def _check_task(model: Model, space: OutputSpace) -> None:
         )
     raise ValueError(
         f"Expected a model of class probabilities for output={space.name!r} but this one gives "
-        "plain values (returns='values'); use output='identity'."
+        "plain values (returns='values'), as a regression and a classifier of several labels do; "
+        "use output='identity' or, if they are logits or probabilities, say so: "
+        "`ms.as_model(model, x, returns='probabilities')`."
     )

@@ -1,7 +1,7 @@
 """Models of every kind, on frames of every kind, against their library's own predictions."""
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import catboost
@@ -23,6 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from torch import Tensor, nn
 
+import manifold_shap as ms
 from manifold_shap.models import as_model
 from manifold_shap.models.kinds import predictor_of
 from manifold_shap.tables.codebook import Codebook
@@ -335,3 +336,53 @@ def test_a_model_of_codes_gives_the_same(make: Callable[[], Case]) -> None:
         model = as_model(case.model, codebook, returns=returns, batch_size=batch_size)
         assert model.returns == case.returns
         assert_same(model(codebook.rows(case.frame), scale=scale), case)
+
+
+@every_case
+def test_a_method_of_a_model_is_asked_as_the_model_itself(make: Callable[[], Case]) -> None:
+    case = case_of(make)
+    codebook = Codebook.fit(case.frame)
+    returns = "values" if "function" in make.__name__ else None
+    named = ("predict_proba", "run", "forward", "predict", "__call__")
+    name = next(name for name in named if hasattr(case.model, name))
+    whole = as_model(case.model, codebook, returns=returns)
+    for method in (getattr(case.model, name), partial(getattr(case.model, name))):
+        if make is pandas_plain_catboost:  # Its `predict` gives margins.
+            with pytest.raises(ValueError, match="pass the classifier itself"):
+                as_model(method, codebook)
+            continue
+        model = as_model(method, codebook, returns=returns)
+        assert (model.returns, model.classes) == (whole.returns, whole.classes)
+        scale = "values" if case.returns == "values" else "probabilities"
+        assert_same(model(codebook.rows(case.frame), scale=scale), case)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [pandas_classifier, polars_classifier, pandas_xgboost, pandas_catboost],
+    ids=lambda make: make.__name__,
+)
+def test_names_and_margins_of_classes_are_refused_and_the_advice_works(
+    make: Callable[[], Case],
+) -> None:
+    case = case_of(make)
+    codebook, advice = Codebook.fit(case.frame), r"`lambda rows: model\.\w+\(rows\)` with returns="
+    for name in ("predict", "decision_function"):
+        if hasattr(case.model, name):
+            method = getattr(case.model, name)
+            for given in (method, partial(method)):
+                with pytest.raises(ValueError, match=f"pass the classifier itself.* {advice}"):
+                    as_model(given, codebook)
+    with pytest.raises(ValueError, match="pass the classifier itself"):
+        as_model(case.model.predict, codebook, returns="values")
+    numbers = as_model(lambda rows: case.model.predict(rows) == 1, codebook, returns="values")
+    assert numbers(codebook.rows(case.frame)).shape == (ROWS, 1)
+
+
+@pytest.mark.filterwarnings("ignore:Of the candidates")
+def test_a_method_of_a_table_knows_the_order_of_its_columns() -> None:
+    model = LinearRegression().fit(NUMBERS, np.stack((TARGET, -TARGET), 1))
+    turned = NUMBERS[NUMBERS.columns[::-1]]
+    explainer = ms.Explainer(model.predict, turned, candidates=["gaussian"])
+    explanation = explainer(turned.head(3), evaluations=20)
+    np.testing.assert_allclose(explanation.prediction, model.predict(NUMBERS.head(3)))

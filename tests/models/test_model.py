@@ -35,7 +35,10 @@ def logits(x: Tensor) -> Tensor:
 def test_logits_and_probabilities_are_told_apart(
     function: Callable[[Tensor], Tensor], returns: str
 ) -> None:
-    model = as_model(function, X)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        model = as_model(function, X)
+    assert ["returns=" in str(each.message) for each in said] == [True] * (returns == "logits")
     assert model.returns == returns
     assert model.classes == ("0", "1")
     torch.testing.assert_close(model(X), LOGITS.log_softmax(-1), check_dtype=False)
@@ -88,6 +91,13 @@ def test_a_model_passes_unchanged_and_is_checked() -> None:
     ("function", "kind", "message"),
     [
         (lambda x: x.tolist(), TypeError, "return a tensor or an array of numbers but got list"),
+        (lambda x: (logits(x), x), TypeError, r"got tuple; .*`lambda rows: model\(rows\)\[0\]`"),
+        (lambda x: {"score": x, "z": x}, TypeError, r"the keys \['score', 'z'\]; pass the one"),
+        (lambda x: [x.softmax(-1).numpy()] * 2, TypeError, "several labels.*column_stack.*values"),
+        (lambda x: nn.Linear(3, 2), TypeError, r"got Linear; call what makes the model first"),
+        (lambda x: x.reshape(50, 3, 1), ValueError, r"got shape \(50, 3, 1\);.*flatten\(1\)"),
+        (lambda x: x[:, 0] > 0, ValueError, "in place of numbers of classes.*`predict_proba`"),
+        (lambda x: x.sigmoid(), ValueError, "several labels .*returns='values' of `ms.as_model`"),
         (lambda x: x.numpy().astype(str), TypeError, "an array of numbers but got an array of"),
         (lambda x: x[:, 0], ValueError, r"shape \(50, classes\) for 50 rows but got \(50,\)"),
         (
@@ -117,9 +127,11 @@ def test_one_column_is_a_constant_whatever_it_is_called(returns: str) -> None:
 
 
 def test_the_advised_columns_are_the_model() -> None:
-    z = LOGITS[:, :1]
-    logit = as_model(lambda x: torch.cat((torch.zeros_like(z), z), -1), X)
-    probability = as_model(lambda x: torch.cat((1 - z.sigmoid(), z.sigmoid()), -1), X)
+    def z(x: Tensor) -> Tensor:
+        return logits(x)[:, :1]
+
+    logit = as_model(lambda x: torch.cat((torch.zeros_like(z(x)), z(x)), -1), X)
+    probability = as_model(lambda x: torch.cat((1 - z(x).sigmoid(), z(x).sigmoid()), -1), X)
     torch.testing.assert_close(logit(X), probability(X))
     assert as_model(nn.Linear(3, 1), X, returns="values")(X).shape == (50, 1)
 
@@ -135,7 +147,9 @@ def test_sklearn_estimators_without_probabilities() -> None:
     labels = LOGITS.argmax(1).numpy()
     regressor = LinearRegression().fit(X.numpy(), labels)
     assert as_model(regressor, X).returns == "values"
-    with pytest.raises(ValueError, match=r"returns='values' for LinearRegression, .* 'logits'; .*"):
+    with pytest.raises(
+        ValueError, match=r"returns='values' for LinearRegression but got 'logits'; a reg"
+    ):
         as_model(regressor, X, returns="logits")
     for returns in (None, "values"):
         with pytest.raises(TypeError, match=r"LinearSVC has `predict` only; .*`CalibratedClass"):
@@ -143,7 +157,7 @@ def test_sklearn_estimators_without_probabilities() -> None:
 
 
 def test_sklearn_estimators_must_be_fitted() -> None:
-    with pytest.raises(ValueError, match="this LogisticRegression is not; call `fit` first"):
+    with pytest.raises(ValueError, match=r"this LogisticRegression is not .* call `fit` first"):
         as_model(LogisticRegression(), X)
     with pytest.raises(ValueError, match=r"this LinearRegression is not .* call `fit` first"):
         as_model(LinearRegression(), X, returns="values")
@@ -164,8 +178,14 @@ def test_negative_probabilities_are_no_distribution() -> None:
 
 
 def test_other_errors() -> None:
-    with pytest.raises(TypeError, match=r"Expected `model` to be a torch module, .* but got 3"):
-        as_model(3, X)
+    for given, way in (
+        (3, "but got 3"),
+        (nn.Linear, r"a class; pass an instance of it: `Linear\(\.\.\.\)`"),
+        (nn.Linear(3, 2).state_dict(), "network.load_state_dict"),
+        ({"model": nn.Linear(3, 2)}, "pass the model that is in it"),
+    ):
+        with pytest.raises(TypeError, match=f"Expected `model` to be a torch module, .*{way}"):
+            as_model(given, X)
     with pytest.raises(ValueError, match=r"Expected a model file that ends in .* but got 'model'"):
         as_model("model", X)
     with pytest.raises(ValueError, match=r"Expected `returns` to be one of .* but got 'odds'"):
@@ -243,7 +263,7 @@ def test_arrays_of_numpy_are_taken_and_given() -> None:
     assert torch.equal(of_array(X), as_model(estimator, X)(X))
     function = as_model(lambda x: estimator.predict_proba(x.numpy()), X)
     torch.testing.assert_close(function(X), of_array(X))
-    assert torch.equal(as_model(lambda x: x.numpy()[::-1], X, returns="values")(X), X.flip(0))
+    assert torch.equal(as_model(lambda x: x.numpy()[:, ::-1], X, returns="values")(X), X.flip(1))
 
 
 def test_a_regression_model_may_give_one_number_per_row() -> None:
@@ -272,7 +292,7 @@ def test_calls_of_at_most_so_many_rows(most: int) -> None:
 
 def test_a_classifier_gives_no_plain_values() -> None:
     estimator = GaussianNB().fit(X.numpy(), LOGITS.argmax(1).numpy())
-    with pytest.raises(ValueError, match=r"for the classifier GaussianNB .* 'values'; explain its"):
+    with pytest.raises(ValueError, match=r"for GaussianNB .* 'values'; a classifier's"):
         as_model(estimator, X, returns="values")
     model = as_model(lambda x: estimator.predict_proba(x.numpy())[:, 1], X, returns="values")
     assert model(X).shape == (50, 1)
@@ -289,3 +309,66 @@ def test_a_model_keeps_its_own_settings(given: dict) -> None:
 def test_names_of_classes_are_plain_text() -> None:
     model = as_model(logits, X, classes=[np.str_("a"), np.str_("b")])
     assert [type(name) for name in model.classes] == [str, str]
+
+
+NORMALISED = nn.BatchNorm1d(3).train()
+ROWS_TOGETHER: dict[str, Callable[[Tensor], Tensor]] = {
+    "normalised in training mode": lambda x: NORMALISED(torch.cat((x, x)))[: len(x)],
+    "softmax over rows": lambda x: x.softmax(0),
+    "standardised": lambda x: x - x.mean(0),
+    "ranks": lambda x: x.argsort(0).argsort(0).double(),
+    "rows as steps of a series": lambda x: x.cumsum(0),
+}
+
+
+@pytest.mark.parametrize("name", ROWS_TOGETHER)
+def test_a_model_whose_rows_depend_on_each_other_is_named(name: str) -> None:
+    with pytest.warns(UserWarning, match="depend on the other rows of the call"):
+        as_model(ROWS_TOGETHER[name], X, returns="values")
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("offset", [0.0, 1e4])
+def test_rounding_is_no_dependence(dtype: torch.dtype, offset: float) -> None:
+    weight = torch.randn(3, 2, generator=torch.Generator().manual_seed(0)).to(dtype)
+
+    def model(x: Tensor) -> Tensor:
+        # Sums in an order that depends on how many rows there are.
+        order = [0, 1, 2] if len(x) > 1 else [2, 1, 0]
+        return sum(x.to(dtype)[:, k, None] * weight[k] for k in order) + offset  # type: ignore
+
+    found = as_model(model, X, returns="values")(X)
+    assert found.dtype == torch.float32
+
+
+def test_outputs_with_logits_are_these() -> None:
+    class Output(dict):
+        """As of the library transformers: a dictionary with attributes."""
+
+        logits = property(lambda self: self["logits"])
+
+    for made in (lambda z: {"loss": None, "logits": z}, lambda z: Output(logits=z, hidden=z)):
+        model = as_model(lambda x, made=made: made(logits(x)), X, returns="logits")
+        torch.testing.assert_close(model(X), LOGITS.log_softmax(-1))
+
+
+WHOLE = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+
+
+@pytest.mark.parametrize("dtype", WHOLE)
+def test_numbers_stay_within_the_range_of_whole_ones(dtype: torch.dtype) -> None:
+    seen: list[Tensor] = []
+
+    def model(x: Tensor) -> Tensor:
+        seen.append(x)
+        return x[:, :2].double()
+
+    wrapped = as_model(model, torch.tensor([[0, 1]]).to(dtype), returns="values")
+    wrapped(torch.tensor([[-1e30, 1e30], [-3.0, 1.4]]))
+    low, high = (0, 1) if dtype == torch.bool else (torch.iinfo(dtype).min, torch.iinfo(dtype).max)
+    least, most = seen[-1][0].tolist()
+    assert seen[-1].dtype == dtype
+    assert least == low
+    # A float has no such number as the largest: what is left out is a rounding.
+    assert high - most <= high * 2**-24
+    assert seen[-1][1].tolist() == [max(low, -3), 1]

@@ -1,5 +1,10 @@
 """Torch modules get what they were made for: whole numbers, their own precision and device."""
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -111,3 +116,99 @@ def test_frames_get_the_precision_of_the_module(dtype: torch.dtype) -> None:
 def test_text_is_refused() -> None:
     with pytest.raises(TypeError, match=r"numbers for the torch module Linear .* columns of text"):
         predictor_of(nn.Linear(1, 2))(pd.DataFrame({"a": ["x"]}))
+
+
+class Normalised(nn.Module):
+    """With layers that are others in training, and methods besides `forward`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.layers = nn.Sequential(
+            nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Dropout(), nn.Linear(4, 2)
+        )
+
+    def forward(self, x: Tensor, scale: float = 1.0) -> Tensor:
+        return scale * self.layers(x)
+
+    def probabilities(self, x: Tensor) -> Tensor:
+        return self(x).softmax(-1)
+
+
+MEASURED = torch.randn(20, 3, generator=torch.Generator().manual_seed(0))
+ASKED: dict[str, Callable[[Normalised], Any]] = {
+    "module": lambda module: module,
+    "forward": lambda module: module.forward,
+    "call": lambda module: module.__call__,
+    "method": lambda module: module.probabilities,
+    "partial": lambda module: partial(module, scale=1.0),
+    "partial of a method": lambda module: partial(module.forward, scale=1.0),
+    "compiled": lambda module: torch.compile(module, backend="eager"),
+    "scripted": torch.jit.script,
+}
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit:FutureWarning", "ignore:.*torch.jit.*deprecated")
+@pytest.mark.parametrize("part", ["all", "one"])
+@pytest.mark.parametrize("name", ASKED)
+def test_a_module_in_training_is_asked_in_evaluation_mode(name: str, part: str) -> None:
+    module = Normalised()
+    returns = "probabilities" if name == "method" else "logits"
+    asked = ASKED[name](module)
+    model = as_model(asked, MEASURED, returns=returns)
+    value = ms.imputed_value(model, ms.MarginalImputer(MEASURED), draws=4)
+    expected = ms.exact_shapley(value, MEASURED[:2]).phi
+    module = asked if name == "scripted" else module
+    list(module.modules())[0 if part == "all" else 3].train()
+    before = {name: weight.clone() for name, weight in module.state_dict().items()}
+    modes = [each.training for each in module.modules()]
+    assert torch.equal(ms.exact_shapley(value, MEASURED[:2]).phi, expected)
+    assert torch.equal(
+        ms.exact_shapley(value, MEASURED[1:2]).prediction, value.prediction(MEASURED[1:2])
+    )
+    assert [each.training for each in module.modules()] == modes
+    assert any(modes)
+    assert all(torch.equal(before[name], weight) for name, weight in module.state_dict().items())
+
+
+def test_threads_that_ask_one_module_leave_its_mode() -> None:
+    module = Normalised()
+    ask = predictor_of(module)
+    expected = ask(MEASURED)
+    module.train()
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: ask(MEASURED), range(64)))
+    assert all(torch.equal(each, expected) for each in found)
+    assert all(each.training for each in module.modules())
+
+
+@pytest.mark.parametrize("given", ["tensor", "array"])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16])
+def test_rows_have_the_precision_of_the_module(dtype: torch.dtype, given: str) -> None:
+    module = nn.Sequential(nn.Linear(3, 2), nn.Softmax(-1)).to(dtype)
+    x = MEASURED.to(dtype)
+    expected = module(x).detach()
+    rows = x if given == "tensor" else x.double().numpy()
+    model = as_model(module, rows)
+    assert model.returns == "probabilities"
+    found = model(MEASURED, scale="probabilities")
+    assert found.dtype == torch.promote_types(dtype, torch.float32)
+    torch.testing.assert_close(found, expected.to(found.dtype))
+    value = ms.imputed_value(module, ms.MarginalImputer(x), draws=4)
+    torch.testing.assert_close(ms.exact_shapley(value, x[:2]).prediction, found[:2])
+    with pytest.raises(RuntimeError, match=r"`lambda x: model\(x.double\(\)\)`"):
+        as_model(lambda x: module(x), x)
+
+
+def test_an_exported_module_of_a_fixed_number_of_rows() -> None:
+    module = Normalised().eval()
+    expected = module(MEASURED).detach()
+    for size in (1, 8):
+        exported = torch.export.export(module, (MEASURED[:size],)).module()
+        found = as_model(exported, MEASURED, returns="logits")
+        for rows in (MEASURED, MEASURED[:3]):
+            torch.testing.assert_close(found(rows), expected[: len(rows)].log_softmax(-1))
+    any_rows = torch.export.export(
+        module, (MEASURED,), dynamic_shapes=({0: torch.export.Dim("n")},)
+    )
+    assert as_model(any_rows.module(), MEASURED, returns="logits").predictor.rows_in_call is None

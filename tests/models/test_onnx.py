@@ -110,3 +110,41 @@ def test_logits_of_a_network_are_told_from_probabilities() -> None:
     assert as_model(network, x).returns == "logits"
     assert as_model(network, x.softmax(-1)).returns == "probabilities"
     assert torch.equal(as_model(network, x, returns="values")(x), x)
+
+
+FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
+
+
+@pytest.mark.parametrize("size", [None, 1, 8, 20])
+@pytest.mark.parametrize("kind", FLOATS)
+def test_files_of_a_fixed_batch_size_take_any_number_of_rows(kind: int, size: int | None) -> None:
+    inputs = helper.make_tensor_value_info("x", kind, [size, 3])
+    outputs = helper.make_tensor_value_info("y", kind, [size, 3])
+    found = session([helper.make_node("Softmax", ["x"], ["y"])], [inputs], [outputs])
+    x = torch.randn(13, 3, generator=torch.Generator().manual_seed(0))
+    model = as_model(found, x)
+    assert model.returns == "probabilities"
+    for batch_size in (None, 5):
+        model = as_model(found, x, batch_size=batch_size)
+        for rows in (x, x[:2]):
+            p = model(rows, scale="probabilities")
+            assert p.dtype in (torch.float32, torch.float64)
+            torch.testing.assert_close(p.float(), rows.softmax(-1), rtol=0, atol=2e-3)
+    explained = ms.exact_shapley(ms.imputed_value(model, ms.MarginalImputer(x), draws=4), x[:3])
+    assert explained.efficiency_gap < 1e-5
+
+
+WHOLE = ("INT8", "UINT8", "INT16", "UINT16", "INT32", "UINT32", "INT64", "UINT64", "BOOL")
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_numbers_stay_within_the_range_of_whole_inputs(name: str) -> None:
+    kind = getattr(TensorProto, name)
+    nodes = [helper.make_node("Cast", ["x"], ["y"], to=TensorProto.DOUBLE)]
+    cast = session(nodes, [tensor("x", kind)], [tensor("y", TensorProto.DOUBLE)])
+    low, high = (
+        (0, 1) if name == "BOOL" else (np.iinfo(name.lower()).min, np.iinfo(name.lower()).max)
+    )
+    for rows in (np.array([[-1e30], [1e30], [1.0]]), torch.tensor([[-1e30], [1e30], [1.0]])):
+        found = predictor_of(cast)(rows)[:, 0].tolist()
+        assert found == pytest.approx([low, min(high, 2**63), 1], rel=2**-23)

@@ -1,5 +1,6 @@
 """What every adapter does: errors of models, of the rows for them and of their outputs."""
 
+from collections.abc import Callable
 from typing import Any
 
 import catboost
@@ -11,8 +12,13 @@ import pytest
 import torch
 import xgboost
 from sklearn.base import BaseEstimator
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.multioutput import MultiOutputClassifier
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 
 import manifold_shap as ms
@@ -102,13 +108,13 @@ def test_models_must_be_fitted(model: Any) -> None:
 def test_a_classifier_is_no_regression_and_the_other_way_round() -> None:
     imputer = ms.MarginalImputer(torch.tensor(FRAME.to_numpy("float32")))
     for kind in ("sklearn", "xgboost", "lightgbm", "catboost"):
-        with pytest.raises(ValueError, match=r"returns='probabilities' for the classifier"):
+        with pytest.raises(ValueError, match=r"returns='probabilities' for \w+ but"):
             ms.imputed_value(FITTED[kind], imputer, "identity")
     regressor = LinearRegression().fit(FRAME, LABEL)
     for model in (regressor, FITTED["xgboost booster"]):
         with pytest.raises(ValueError, match=r"class probabilities for output='probability' but"):
             ms.imputed_value(model, imputer)
-    with pytest.raises(ValueError, match=r"Expected returns='probabilities' for a Booster"):
+    with pytest.raises(ValueError, match=r"Expected returns='probabilities' for Booster"):
         as_model(FITTED["lightgbm booster"], CODEBOOK, returns="values")
 
 
@@ -209,11 +215,85 @@ def test_errors_of_outputs(outputs: Any, error: type[Exception], message: str) -
         as_model(model, CODEBOOK, returns="values")
 
 
-def test_a_classifier_of_several_labels_gives_lists() -> None:
-    labels = np.stack((LABEL, 1 - LABEL), 1)
-    model = MultiOutputClassifier(LogisticRegression()).fit(FRAME, labels)
-    with pytest.raises(TypeError, match=r"a tensor or an array of numbers but got list"):
-        as_model(model, CODEBOOK)
+SEVERAL = np.stack((LABEL, (FRAME["d"] > 0.2).to_numpy().astype(int)), 1)
+LABELLED: dict[str, Callable[[], Any]] = {
+    "lists": lambda: MultiOutputClassifier(LogisticRegression()),
+    "forest": lambda: RandomForestClassifier(5, random_state=0),
+    "neighbours": KNeighborsClassifier,
+    "pipeline": lambda: make_pipeline(StandardScaler(), ExtraTreesClassifier(5, random_state=0)),
+    "chain": lambda: ClassifierChain(LogisticRegression()),
+    "one for each": lambda: OneVsRestClassifier(LogisticRegression()),
+    "xgboost": lambda: xgboost.XGBClassifier(**TREES),
+    "catboost": lambda: catboost.CatBoostClassifier(loss_function="MultiLogloss", **CATBOOST),
+}
+
+
+@pytest.mark.filterwarnings("ignore:The probabilities of .* do not sum to one")
+@pytest.mark.parametrize("name", LABELLED)
+def test_each_of_several_labels_is_an_output(name: str) -> None:
+    classifier = LABELLED[name]().fit(FRAME, SEVERAL)
+    found = classifier.predict_proba(FRAME)
+    expected = np.stack([p[:, 1] for p in found], 1) if isinstance(found, list) else found
+    for given in (classifier, classifier.predict_proba):
+        for returns in (None, "values"):
+            model = as_model(given, CODEBOOK, returns=returns)
+            assert (model.returns, model.classes) == ("values", ("0", "1"))
+            np.testing.assert_allclose(model(CODES), expected, atol=1e-6)
+    imputer = ms.MarginalImputer(CODES)
+    value = ms.imputed_value(as_model(classifier, CODEBOOK), imputer, "identity", draws=4)
+    assert value.outputs == ("0", "1")
+
+
+def test_labels_of_more_than_two_classes_have_an_output_for_each() -> None:
+    labels = np.stack((LABEL, LABEL + (FRAME["d"] > 1)), 1)
+    forest = RandomForestClassifier(5, random_state=0).fit(FRAME, labels)
+    model = as_model(forest, CODEBOOK)
+    assert model.classes == ("0", "1: 0", "1: 1", "1: 2")
+    first, second = forest.predict_proba(FRAME)
+    np.testing.assert_allclose(model(CODES), np.concatenate((first[:, 1:], second), 1))
+
+
+@pytest.mark.parametrize("objective", ["estimator", "booster"])
+def test_probabilities_that_do_not_sum_to_one_are_values(objective: str) -> None:
+    own = {"objective": "multiclassova", "min_child_samples": 2, "verbose": -1}
+    model = lightgbm.LGBMClassifier(**own, **TREES)
+    model = model.fit(FRAME, LABEL + (FRAME["d"] > 1))
+    with pytest.warns(UserWarning, match=r"do not sum to one.*returns='values'"):
+        found = as_model(model if objective == "estimator" else model.booster_, CODEBOOK)
+    np.testing.assert_allclose(found(CODES), model.predict_proba(FRAME))
+    with pytest.raises(ValueError, match="Expected the model to return a distribution"):
+        as_model(model, CODEBOOK, returns="probabilities")
+
+
+def test_a_network_of_several_labels_is_explained_as_its_error_says() -> None:
+    network = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.Sigmoid())
+    x = torch.tensor(FRAME.to_numpy("float32"))
+    imputer = ms.MarginalImputer(x)
+    with pytest.raises(ValueError, match=r"several labels .*returns='values' .*output='identity'"):
+        ms.imputed_value(network, imputer)
+    model = as_model(network, x, returns="values")
+    value = ms.imputed_value(model, imputer, output="identity", draws=4)
+    assert torch.equal(value.prediction(x), network(x).detach())
+
+
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("predicts", [True, False])
+def test_a_classifier_that_does_not_say_its_classes(named: bool, predicts: bool) -> None:
+    inner = FITTED["sklearn"]
+
+    class Wrapper:
+        """As of AutoGluon: fitted, and without `classes_`."""
+
+        def predict_proba(self, rows: pd.DataFrame) -> Any:
+            p = inner.predict_proba(rows)
+            return pd.DataFrame(p, rows.index, ["no", "yes"]) if named else p
+
+    if predicts:
+        Wrapper.predict = lambda self, rows: inner.predict(rows)  # type: ignore[attr-defined]
+    model = as_model(Wrapper(), CODEBOOK)
+    assert model.classes == (("no", "yes") if named else ("0", "1"))
+    expected = torch.from_numpy(inner.predict_proba(FRAME))
+    torch.testing.assert_close(model(CODES, scale="probabilities"), expected)
 
 
 def test_names_of_outputs_are_those_of_the_frame_or_the_caller() -> None:

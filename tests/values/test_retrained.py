@@ -254,7 +254,7 @@ def fewer_classes(x: Tensor, y: Any) -> Callable[[Tensor], Tensor]:
         ({"x_train": X.repeat(1, 4)}, ValueError, r"2\^16 = 65,536 .* `max_models` is 4,096"),
         ({"x_train": X / 0}, ValueError, "entries of `x_train` are NaN or infinite"),
         ({"output": "logits"}, ValueError, "Expected `output` to be one of"),
-        ({"output": "identity"}, ValueError, "for the classifier GaussianNB but got 'values'"),
+        ({"output": "identity"}, ValueError, "for GaussianNB but got 'values'"),
         (
             {"fit": lambda x, y: lambda rows: rows[:, :3], "output": "identity"},
             ValueError,

@@ -20,6 +20,8 @@ from manifold_shap.values.selected import Outputs
 _ELEMENTS = 2**26
 
 
+@torch.inference_mode(False)
+@torch.enable_grad()
 def fit_amortized(
     value: Any,
     x_train: Any,

@@ -118,6 +118,8 @@ class GuidedTask(Task):
         return squared_error(self.network(*inputs), target, scale).mean(1)
 
 
+@torch.inference_mode(False)
+@torch.enable_grad()
 def fit_guided(
     teacher: ImputedValue,
     vae: Imputer | None = None,

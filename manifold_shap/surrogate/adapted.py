@@ -1,6 +1,7 @@
 """Surrogates made of networks that there are already: the user's own, or the model to explain."""
 
 import copy
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -8,7 +9,7 @@ import torch
 from jaxtyping import Float, Int64, Shaped
 from torch import Tensor, nn
 
-from manifold_shap.models import Model
+from manifold_shap.models import Model, predictor_of
 from manifold_shap.models.outputs import as_outputs, converted
 from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.surrogate.first_layer import AbsenceWeights, find_first_layer
@@ -59,14 +60,14 @@ class OwnNetwork(_OfOutputs):
 
     def __init__(self, game: GameShape, module: nn.Module) -> None:
         super().__init__(game)
-        self.module, self.of_probabilities = copy.deepcopy(module).cpu(), game.on_simplex
+        self.module, self.of_probabilities = _trainable(module), game.on_simplex
         of_tokens = any(isinstance(layer, nn.Embedding) for layer in self.module.modules())
         self.of_tokens = of_tokens and len(game.event) == 1
 
     @classmethod
     def module_behind(cls, network: Any, model: Any) -> nn.Module:
         if isinstance(network, nn.Module):
-            return network
+            return _checked(network, "network=module")
         raise TypeError(
             "Expected `network` to be the torch module that the surrogate was made of but got "
             f"{type(network).__name__}; pass such a module, whatever its weights."
@@ -128,7 +129,7 @@ class AdaptedModel(_OfOutputs):
         super().__init__(game)
         self.space, self.returns, event = as_space(**space), returns, game.event
         self.of_probabilities = returns == "probabilities"
-        self.module = copy.deepcopy(module).cpu().requires_grad_()
+        self.module = _trainable(module).requires_grad_()
         first, self.of_tokens = find_first_layer(self.module, event, game.padding)
         layer: Any = self.module.get_submodule(first.layer)
         self.absence, self.instead = AbsenceWeights(layer, first), None
@@ -150,9 +151,11 @@ class AdaptedModel(_OfOutputs):
 
     @classmethod
     def module_behind(cls, network: Any, model: Any) -> nn.Module:
-        found = model.predictor.model if isinstance(model, Model) else model
+        found = model.predictor if isinstance(model, Model) else model
+        if not isinstance(found, str | os.PathLike):
+            found = predictor_of(found).model
         if isinstance(found, nn.Module):
-            return found
+            return _checked(found, "network='model'")
         raise TypeError(
             "Expected a torch module for network='model', which fine-tunes a copy of it, but got "
             f"{type(found).__name__}; choose another network."
@@ -188,3 +191,28 @@ class AdaptedModel(_OfOutputs):
     def linearized_cost(self, outputs: int) -> float | None:
         # At an absent token the derivative is that of the token which stands for it.
         return None if self.of_tokens else super().linearized_cost(outputs)
+
+
+def _checked(module: nn.Module, what: str) -> nn.Module:
+    """The module, where its weights can be trained.
+
+    Raises:
+        TypeError: it is scripted, traced, exported or quantised.
+    """
+    made = "a scripted or traced" if isinstance(module, torch.jit.ScriptModule) else ""
+    if isinstance(module, torch.fx.GraphModule):
+        made = "an exported"
+    if any(not isinstance(w, Tensor) or w.is_quantized for w in module.state_dict().values()):
+        made = "a quantised"
+    if made:
+        raise TypeError(
+            f"Expected a torch module that can be trained for {what} but got {made} one "
+            f"({type(module).__name__}); pass the module that it was made of, or choose another "
+            "network, such as 'mlp' or 'conv'."
+        )
+    return module
+
+
+def _trainable(module: nn.Module) -> nn.Module:
+    """A copy in single precision, on the CPU."""
+    return copy.deepcopy(module).cpu().float()

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+import torch
 from torch import Tensor, nn
 
 from manifold_shap._stored import sample_of, stored, with_extremes
@@ -49,6 +50,8 @@ OF_NETWORK: dict[str, Any] = dict.fromkeys(("hidden", "activation", "patch", "vo
 _TARGETS = "teacher.ckpt"
 
 
+@torch.inference_mode(False)
+@torch.enable_grad()
 def fit_surrogate(
     model: Any,
     x_train: Any,
@@ -118,7 +121,6 @@ def fit_surrogate(
             `directory` with another training.
         KeyboardInterrupt: on Ctrl-C; the best checkpoint so far stays in `directory`.
 
-    >>> import torch
     >>> x = torch.randn(64, 3, generator=torch.Generator().manual_seed(0))
     >>> few = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 5}}
     >>> value = fit_surrogate(lambda x: x[:, :2].softmax(-1), x, hidden=[8], **few)
@@ -218,7 +220,6 @@ def load_surrogate(
         ValueError: it is damaged or of something else, or was trained for another model.
 
     >>> import tempfile
-    >>> import torch
     >>> x = torch.randn(64, 3, generator=torch.Generator().manual_seed(0))
     >>> few = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 5}}
     >>> model = as_model(lambda x: x[:, :2].softmax(-1), x)

@@ -178,6 +178,8 @@ class TransformerClassifier(NetworkRecipe):
         return {**super().settings(x), **tokens}
 
 
+@torch.inference_mode(False)
+@torch.enable_grad()
 def fit_classifier(
     recipe: NetworkRecipe | Any,
     data: "TensorDataModule",

@@ -25,6 +25,7 @@ from lightning.pytorch.strategies import DDPStrategy
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from manifold_shap._memory import lacks_memory
+from manifold_shap._messages import shown
 from manifold_shap._progress import progress_bar
 from manifold_shap._stored import reraise_worker_errors
 from manifold_shap.io.files import load_checkpoint, save_checkpoint
@@ -36,6 +37,8 @@ from manifold_shap.training.task import Task
 
 # What libraries say where another process has ended.
 _LOST_CONNECTION = r"gloo|NCCL|[Cc]onnection (closed|reset)|ProcessGroup"
+
+_PRECISIONS = ("32-true", "64-true", "bf16-mixed", "16-mixed")
 
 
 def fit(
@@ -199,6 +202,11 @@ def _runner(
             "Expected `trainer` settings that Lightning and this machine can run but got "
             f"{given}: {error}"
         ) from error
+    if runner.precision not in _PRECISIONS:
+        raise ValueError(
+            f"Expected trainer={{'precision': ...}} among {shown(_PRECISIONS)}, which keep weights "
+            f"in single precision or double, but got {runner.precision!r}; 'bf16-mixed' is as fast."
+        )
     if type(runner.strategy.checkpoint_io) is TorchCheckpointIO:
         runner.strategy.checkpoint_io = _WholeFiles()
     return runner

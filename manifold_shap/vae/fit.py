@@ -134,6 +134,8 @@ class VAETask(Task):
         return self.network.loss(x.flatten(1), mask, noise, beta, detach)
 
 
+@torch.inference_mode(False)
+@torch.enable_grad()
 def fit_imputer(
     x_train: Any,
     *,

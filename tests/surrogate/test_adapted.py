@@ -339,3 +339,64 @@ def test_log_ratios_of_linearized_probabilities_are_finite() -> None:
 def test_tokens_are_not_linearized() -> None:
     network = adapted(Bag("mean"), (200,))
     assert network.linearized_cost(1) is None
+
+
+FEW: dict[str, Any] = {
+    "max_epochs": 1,
+    "trainer": {"accelerator": "cpu", "limit_train_batches": 2},
+    "progress": False,
+}
+
+
+def small() -> nn.Sequential:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)).eval()
+
+
+class Beside(nn.Module):
+    """Takes the rows and the mask."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(6, 2)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        return self.layer(torch.cat((x, mask), 1)).softmax(-1)
+
+
+ROWS = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
+FIXED: dict[str, Any] = {
+    "scripted": lambda module: torch.jit.script(module),
+    "traced": lambda module: torch.jit.trace(module, ROWS),
+    "exported": lambda module: torch.export.export(module, (ROWS,)).module(),
+    "quantised": lambda module: torch.ao.quantization.quantize_dynamic(module, {nn.Linear}),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("made", FIXED)
+def test_a_module_whose_weights_cannot_be_trained_is_refused(made: str) -> None:
+    fixed = FIXED[made](small())
+    with pytest.raises(TypeError, match=r"can be trained for network='model' but .* made of"):
+        ms.fit_surrogate(fixed, ROWS, network="model", **FEW)
+    if made in ("scripted", "quantised"):
+        own = FIXED[made](Beside())
+        with pytest.raises(TypeError, match=r"can be trained for network=module but .* made of"):
+            ms.fit_surrogate(small(), ROWS, network=own, **FEW)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16])
+def test_copies_are_trained_in_single_precision(dtype: torch.dtype) -> None:
+    model, own = small().to(dtype), Beside().to(dtype)
+    for network in ("model", own):
+        value = ms.fit_surrogate(model, ROWS, network=network, **FEW)
+        assert {each.dtype for each in value.surrogate.parameters()} == {torch.float32}
+    assert {each.dtype for each in (*model.parameters(), *own.parameters())} == {dtype}
+
+
+def test_a_copy_is_made_of_the_module_behind_its_method() -> None:
+    model = small()
+    value = ms.fit_surrogate(model.forward, ROWS, network="model", **FEW)
+    torch.testing.assert_close(value.prediction(ROWS), model(ROWS).softmax(-1).detach())
+    with pytest.raises(TypeError, match="a torch module for network='model'"):
+        ms.fit_surrogate(lambda x: model(x), ROWS, network="model", **FEW)

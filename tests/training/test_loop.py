@@ -1,16 +1,70 @@
 """The training loop: rows, players, averaged weights, early stopping and resumption."""
 
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+import manifold_shap as ms
 from manifold_shap.io.files import locked
 from manifold_shap.training.loop import seeded
 from manifold_shap.training.shell import Shell
 from tests.training.test_task import fit, line
+
+X = torch.randn(60, 3, generator=torch.Generator().manual_seed(0))
+FEW: dict[str, Any] = {
+    "max_epochs": 1,
+    "trainer": {"accelerator": "cpu", "limit_train_batches": 2},
+    "progress": False,
+    "hidden": [8],
+}
+
+
+def model(x: torch.Tensor) -> torch.Tensor:
+    return x[:, :2].softmax(-1)
+
+
+def teacher() -> ms.ImputedValue:
+    vae = ms.fit_imputer(X, latent=2, temper=1.0, bank_size=32, **FEW)
+    return ms.imputed_value(model, vae, draws=4)
+
+
+FITS: dict[str, Callable[[], Any]] = {
+    "surrogate": lambda: ms.fit_surrogate(model, X + 0, **FEW),
+    "surrogate of a network": lambda: ms.fit_surrogate(
+        torch.nn.Linear(3, 2), X + 0, **{**FEW, "network": "model", "hidden": None}
+    ),
+    "surrogate with a teacher": lambda: ms.fit_surrogate(
+        model, X, teacher=ms.imputed_value(model, ms.GaussianImputer(X)), teacher_pairs=64, **FEW
+    ),
+    "imputer, and guided": lambda: ms.fit_guided(teacher(), teacher_pairs=64, codes=16, **FEW),
+    "amortised": lambda: ms.fit_amortized(
+        ms.fit_surrogate(model, X, **{**FEW, "hidden": [8, 8]}), X + 0, **FEW
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_a_training_within_inference_mode_is_the_same(name: str) -> None:
+    found = []
+    for inside in (False, True):
+        with torch.inference_mode(inside), seeded(0):
+            fitted = FITS[name]()
+        mask = torch.tensor([[[True, False, False]]])
+        amortised = isinstance(fitted, ms.AmortizedExplainer)
+        found.append(fitted(X[:1]) if amortised else fitted(X[:1], mask))
+    assert torch.equal(*found)
+
+
+@pytest.mark.parametrize("precision", ["bf16-true", "16-true"])
+def test_weights_in_another_precision_are_refused(precision: str) -> None:
+    given = {**FEW, "trainer": {"accelerator": "cpu", "precision": precision}}
+    for fits in (lambda: ms.fit_surrogate(model, X, **given), lambda: ms.fit_imputer(X, **given)):
+        with pytest.raises(ValueError, match=f"'bf16-mixed'.* but got '{precision}'"):
+            fits()
 
 
 def interrupted(monkeypatch: pytest.MonkeyPatch, step: int, **given: Any) -> None:

@@ -2,8 +2,7 @@
 
 `explainer.json` has the configuration, the codebook and the quality; `tensors.safetensors` the
 weights of a network, the rows that an imputer draws from, and rows to recognise the model by.
-`README.md` is for people. The model is there only where a file of it was given. No code and nothing
-pickled is in it.
+The model is there only where a file of it was given. No code and nothing pickled is in it.
 """
 
 import json
@@ -47,7 +46,7 @@ from manifold_shap.values.model import ModelValue
 
 _FORMAT = "manifold_shap explainer"
 _CONFIGURATION, _TENSORS = "explainer.json", "tensors.safetensors"
-_ALWAYS = (_CONFIGURATION, _TENSORS, "README.md")
+_ALWAYS = (_CONFIGURATION, _TENSORS)
 # What a folder may be made of: a file of the model has a suffix that `load_model` reads.
 FILES = (*_ALWAYS, *(f"model{suffix}" for suffix in SUFFIXES))
 # What the configuration and its parts have to hold, and may hold besides.

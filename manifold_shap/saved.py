@@ -1,4 +1,4 @@
-"""Saves explainers to folders and to the Hugging Face hub, and loads them."""
+"""Saves explainers to folders, and loads them."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -6,10 +6,8 @@ from typing import Any, TypeVar
 
 from torch import Tensor
 
-from manifold_shap._messages import check_text
 from manifold_shap.folder import read, read_model, save, value_from
 from manifold_shap.io.files import digest
-from manifold_shap.model_card import model_card
 from manifold_shap.models import Model, as_model
 from manifold_shap.models.files import load_model
 from manifold_shap.quality import Quality
@@ -36,11 +34,11 @@ class SavedExplainer:
 
         It holds the configuration, the values of the frame's cells, a few rows to recognise the
         model by and, where an imputer was chosen, all rows that it draws from: it is as
-        confidential as the frame. Its `README.md` is a model card of the measured quality.
+        confidential as the frame.
 
         Args:
-            folder: to be made, on this machine; one that an explainer was saved to is replaced, its
-                `README.md` included, unless other files lie there now. A link is followed.
+            folder: to be made, on this machine; one that an explainer was saved to is replaced,
+                unless other files lie there now. A link is followed.
             model_file: a file of the model that `load_model` reads, such as `model.skops`, to be
                 copied into the folder: then nobody has to pass the model.
 
@@ -57,12 +55,10 @@ class SavedExplainer:
             "model": {"classes": list(self.model.classes), "returns": self.model.returns},
         }
         files: dict[str, bytes] = {}
-        name = None
         if model_file is not None:
             name = f"model{Path(model_file).suffix.lower()}"
             files[name] = self._checked_model(model_file)
             about["model"]["file"] = {"name": name, "digest": digest(files[name])}
-        files["README.md"] = model_card(self.value, self.quality, name).encode()
         save(folder, self.value, self._probe, about, files)
 
     @classmethod
@@ -97,88 +93,6 @@ class SavedExplainer:
         self.value.quality = self.quality.to_dict()
         self.candidates = {self.quality.chosen: self.value}
         return self
-
-    def save_pretrained(self, folder: str | Path, *, model_file: str | Path | None = None) -> None:
-        """`save`, by the name that libraries of the Hugging Face hub have for it."""
-        self.save(folder, model_file=model_file)
-
-    @classmethod
-    def from_pretrained(
-        cls: type[AnyExplainer],
-        name: str | Path,
-        model: Any = None,
-        *,
-        revision: str | None = None,
-        token: str | bool | None = None,
-        cache_dir: str | Path | None = None,
-        local_files_only: bool = False,
-        model_batch_size: int | None = None,
-    ) -> AnyExplainer:
-        """The explainer in a folder, or in a repository of the Hugging Face hub.
-
-        Args:
-            name: a folder that is there, else a repository, `user/name`.
-            model, model_batch_size: see `load`.
-            revision: branch, tag or commit of the repository; by default its main branch.
-            token: of the hub; by default that of `hf auth login`.
-            cache_dir: where the hub's files are kept; by default where its own library keeps them.
-            local_files_only: whether to take only what is kept there, without a connection.
-
-        Raises:
-            ImportError: for a repository, huggingface_hub is not there.
-            FileNotFoundError: no such folder or repository, or it holds no explainer.
-            ConnectionError: the hub cannot be reached.
-            OSError: no space or no permission for what it sends.
-            ValueError: no name of a repository; see `load` besides.
-        """
-        from manifold_shap.exports.hub import fetched
-
-        found = Path(check_text("name", name))
-        if found.is_file():
-            raise ValueError(
-                f"Expected a folder, or the name of a repository on the Hugging Face hub, but "
-                f"{name} is a file; name the folder that the explainer was saved to."
-            )
-        if not found.is_dir():
-            found = fetched(str(name), revision, token, cache_dir, local_files_only)
-        return cls.load(found, model, model_batch_size=model_batch_size)
-
-    def push_to_hub(
-        self,
-        repo_id: str,
-        *,
-        model_file: str | Path | None = None,
-        private: bool = True,
-        token: str | bool | None = None,
-        commit_message: str = "Upload an explainer",
-    ) -> str:
-        """Save to a repository of the Hugging Face hub, which is made where there is none.
-
-        Args:
-            repo_id: its name, `user/name`.
-            model_file: see `save`.
-            private: whether the repository has to be private, as what it holds is: the values of
-                the frame's cells, and rows of it. With `False` a repository that is made is public,
-                and one that is there stays as it is.
-            token: of the hub; by default that of `hf auth login`.
-            commit_message: of the upload.
-
-        Returns:
-            The address of the upload.
-
-        Raises:
-            ImportError: huggingface_hub is not there.
-            ValueError: a name that the hub refuses, or a public repository that there is already
-                while `private`; nothing was uploaded.
-            ConnectionError: the hub cannot be reached, or refuses the token.
-            OSError: no space or no permission on this machine.
-        """
-        from manifold_shap.exports.hub import push
-
-        def write(folder: Path) -> None:
-            self.save(folder, model_file=model_file)
-
-        return push(write, repo_id, private, token, commit_message)
 
     def _checked_model(self, path: str | Path) -> bytes:
         """What is in a file, which by itself holds the model that is explained.

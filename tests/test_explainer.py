@@ -23,7 +23,7 @@ from manifold_shap import folder as folders
 from manifold_shap._messages import UnfitError
 
 FEW = ("gaussian", "copula")
-SAVED = {"README.md", "explainer.json", "tensors.safetensors"}
+SAVED = {"explainer.json", "tensors.safetensors"}
 
 
 def table(rows: int = 120, seed: int = 0) -> pd.DataFrame:
@@ -395,7 +395,6 @@ def test_candidates_that_are_late_are_left_out() -> None:
 def test_it_is_saved_and_loaded(explainer: ms.Explainer, tmp_path: Path) -> None:
     explainer.save(tmp_path / "folder")
     assert {path.name for path in tmp_path.rglob("*") if path.is_file()} == {
-        "README.md",
         "explainer.json",
         "tensors.safetensors",
     }
@@ -564,10 +563,8 @@ def test_a_link_to_a_folder_is_followed(explainer: ms.Explainer, tmp_path: Path)
     link.symlink_to(folder)
     explainer.save(link)
     assert {each.name for each in folder.iterdir()} == SAVED
-    (folder / "README.md").write_text("an earlier one")
     explainer.save(link)
     assert link.is_symlink()
-    assert "an earlier one" not in (folder / "README.md").read_text()
     assert [each.name for each in folder.parent.iterdir()] == ["folder"]
     ms.Explainer.load(link, TREES)
 
@@ -592,12 +589,6 @@ def test_a_damaged_folder_is_saved_to_again(explainer: ms.Explainer, tmp_path: P
         ms.Explainer.load(tmp_path / "folder", TREES)
     explainer.save(tmp_path / "folder")
     ms.Explainer.load(tmp_path / "folder", TREES)
-
-
-def test_a_file_is_no_folder(tmp_path: Path) -> None:
-    (tmp_path / "model.skops").write_text("")
-    with pytest.raises(ValueError, match=r"model\.skops is a file; name the folder"):
-        ms.Explainer.from_pretrained(tmp_path / "model.skops", TREES)
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,1 @@
-"""Lets others run what was learned: ONNX, `torch.export`, the Hugging Face hub, MLflow."""
+"""Lets others run what was learned: ONNX, `torch.export`, MLflow."""

@@ -68,15 +68,11 @@ def way_to_rows(x: Any) -> str:
     """
     if isinstance(x, str | os.PathLike):
         return "read the file first, as by `pandas.read_csv(path)`"
-    if isinstance(x, Mapping) and "input_ids" in x:
+    listed = isinstance(x, list | tuple) and bool(x) and all(isinstance(one, str) for one in x)
+    if listed or (isinstance(x, Mapping) and "input_ids" in x):
         return (
-            "rows are the token ids, `rows['input_ids']`, and `lambda ids: model(input_ids=ids)` "
-            "is the model of these"
-        )
-    if _is_of_texts(x):
-        return (
-            "rows of texts are token ids: of `ms.Vocabulary.fit(texts).encode(texts)`, or of the "
-            "model's own tokenizer"
+            "rows of texts are token ids: `ms.Vocabulary.fit(texts).encode(texts)`, or "
+            "tokenizer(texts)['input_ids'] for `lambda ids: model(input_ids=ids)`"
         )
     if isinstance(x, Mapping):
         return "`pandas.DataFrame(columns)` makes a frame of columns by name"
@@ -89,10 +85,6 @@ def way_to_rows(x: Any) -> str:
     if callable(x) or "predict" in dir(x):
         return "a model comes first, then the rows, as in `ms.Explainer(model, frame)`"
     return ""
-
-
-def _is_of_texts(x: Any) -> bool:
-    return isinstance(x, list | tuple) and bool(x) and all(isinstance(each, str) for each in x)
 
 
 def closest(word: Any, known: Collection[Any]) -> str:

@@ -204,7 +204,7 @@ TEXTS = ["a good film", "bad"]
 
 @pytest.mark.parametrize("given", [TEXTS, tuple(TEXTS), np.array(TEXTS), {"input_ids": [[1, 2]]}])
 def test_texts_and_what_tokenizers_return_are_told_how_to_become_rows(given: object) -> None:
-    way = r"rows\['input_ids'\]" if isinstance(given, dict) else "`ms.Vocabulary.* tokenizer"
+    way = r"`ms.Vocabulary.* tokenizer\(texts\)\['input_ids'\]"
     with pytest.raises(TypeError, match=way):
         ms.MarginalImputer(given)
     with pytest.raises(TypeError, match=way):

@@ -21,7 +21,6 @@ _ELEMENTS = 2**26
 
 
 @torch.inference_mode(False)
-@torch.enable_grad()
 def fit_amortized(
     value: Any,
     x_train: Any,

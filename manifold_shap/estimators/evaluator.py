@@ -75,9 +75,8 @@ class Evaluator:
         self.x, self.instances = self.value.rows(x), row_labels(x)
         self.players = self.value.players
         if self.players.by_row:
-            self.players = self.players.first(
-                int(self.value.counts(self.x[:1].to(self.value.device)))
-            )
+            first = self.x[:1].to(self.value.device)
+            self.players = self.players.first(int(self.value.counts(first)))
         self.draws, self.sampled = self.value.draws, self.value.sampled
         self.evaluations, self._warned, self._progress = 0, False, progress
         own = BATCH_SIZE_CPU if self.value.device.type == "cpu" else BATCH_SIZE_ACCELERATOR
@@ -216,6 +215,7 @@ class Evaluator:
             unknown = self.sampled and len(self.players) > 1
             variance = torch.full_like(phi, torch.nan if unknown else 0.0)
         # A variance of zero may come out negative by rounding.
+        there = self.x.to(self.value.device)
         found = Explanation(
             phi=own(phi),
             standard_error=own(diagonal(variance).clamp(min=0).sqrt()),
@@ -227,9 +227,7 @@ class Evaluator:
             x=self.x.to("cpu", copy=True),
             instances=self.instances or (),
             players=self.players,
-            owners=self.value.owners(self.x.to(self.value.device)).cpu()
-            if self.players.by_row
-            else None,
+            owners=self.value.owners(there).cpu() if self.players.by_row else None,
             outputs=self.value.outputs,
             space=self.value.space,
             schema=self.value.schema,

@@ -119,7 +119,6 @@ class GuidedTask(Task):
 
 
 @torch.inference_mode(False)
-@torch.enable_grad()
 def fit_guided(
     teacher: ImputedValue,
     vae: Imputer | None = None,

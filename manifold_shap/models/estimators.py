@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from functools import partial
-from itertools import chain
 from typing import Any, ClassVar
 
 import numpy as np
@@ -116,13 +115,12 @@ class EstimatorPredictor(Predictor):
     def _of_labels(self, answer: list[np.ndarray]) -> np.ndarray:
         """P(yes) of each label, or the probabilities of its classes where these are not two."""
         every = self.model.classes_ if self._several else [range(p.shape[1]) for p in answer]
-        pairs = list(zip(answer, every, strict=True))
-        names = [
-            [str(k)] if len(own) == 2 else [f"{k}: {each}" for each in own]
-            for k, (_, own) in enumerate(pairs)
-        ]
-        self.classes, self.returns = tuple(chain(*names)), "values"
-        return np.concatenate([p[:, 1:] if len(own) == 2 else p for p, own in pairs], 1)
+        names, columns = list[str](), []
+        for k, (p, own) in enumerate(zip(answer, every, strict=True)):
+            names += [str(k)] if len(own) == 2 else [f"{k}: {each}" for each in own]
+            columns.append(p[:, 1:] if len(own) == 2 else p)
+        self.classes, self.returns = tuple(names), "values"
+        return np.concatenate(columns, 1)
 
     def _of_classifier(self, returns: str | None, probabilities: Any) -> tuple[Any, str]:
         (joint,) = _parts(self.model, "predict_joint_log_proba")

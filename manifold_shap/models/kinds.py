@@ -5,8 +5,6 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
-from torch import Tensor
-
 from manifold_shap.models.boosting import (
     CatBoostEstimator,
     LightGBMBooster,
@@ -85,11 +83,5 @@ def _way_to_model(model: Any) -> str:
     """How to make a model of what is none, for an error."""
     if isinstance(model, type):
         return f", a class; pass an instance of it: `{model.__name__}(...)`"
-    if isinstance(model, Mapping) and any(isinstance(each, Tensor) for each in model.values()):
-        return (
-            ", weights alone; make the network, give them to it by "
-            "`network.load_state_dict(weights)`, and pass the network"
-        )
-    if isinstance(model, Mapping):
-        return "; pass the model that is in it"
-    return ""
+    weights = "; of weights alone make the network, `network.load_state_dict(weights)`, and pass it"
+    return weights if isinstance(model, Mapping) else ""

@@ -51,21 +51,16 @@ def as_outputs(outputs: Any) -> tuple[Tensor, tuple[str, ...] | None]:
 
 def _way_to_outputs(outputs: Any) -> str:
     """What to pass in place of a model that returns something else, for an error."""
-    parts = isinstance(outputs, list | tuple) and all(hasattr(o, "ndim") for o in outputs)
-    if isinstance(outputs, list) and parts:
+    if isinstance(outputs, list):
         return (
-            "; of several labels, explain P(yes) of each: `lambda rows: numpy.column_stack("
-            "[p[:, 1] for p in model.predict_proba(rows)])` with returns='values'"
+            "; make it an array or, of several labels, P(yes) of each: `lambda rows: "
+            "numpy.column_stack([p[:, 1] for p in model.predict_proba(rows)])` with "
+            "returns='values'"
         )
-    if parts:
+    if isinstance(outputs, tuple):
         return "; pass the part that is meant: `lambda rows: model(rows)[0]`"
     if isinstance(outputs, Mapping):
-        return (
-            f" with the keys {shown(outputs)}; pass the one that is meant: `lambda rows: "
-            "model(rows)['logits']`"
-        )
-    if isinstance(outputs, list | tuple):
-        return "; make it an array, `numpy.array(...)`"
+        return f" with the keys {shown(outputs)}; pass the part: `lambda rows: model(rows)[key]`"
     if callable(outputs) or hasattr(outputs, "predict"):
         return "; call what makes the model first, and pass the model: `make_model()`"
     return ""
@@ -134,32 +129,28 @@ def settled(raw: Tensor, rows: int, name: str, known: str | None, returns: str |
     Warns:
         UserWarning: probabilities that do not sum to one; logits, where their numbers alone tell.
     """
-    several = known == "probabilities" and raw.ndim == 2 and _is_several(raw)
-    if several and returns in (None, "values"):
+    fault = _fault(raw) if raw.ndim == 2 and raw.numel() else ""
+    single = bool(((raw >= 0) & (raw <= 1)).all())
+    if fault and single and known == "probabilities" and returns in (None, "values"):
         warn(
             f"The probabilities of {name} do not sum to one, as of several labels at once: each "
             "is explained by itself, as a plain value (returns='values')."
         )
         return "values"
     if known is not None and returns not in (None, known):
-        fix = (
-            "a regressor is explained with output='identity'"
-            if known == "values"
-            else "a classifier's probabilities are explained with output='probability', 'log_odds' "
-            "or 'ilr'"
-        )
         raise ValueError(
-            f"Expected returns={known!r} for {name} but got {returns!r}; {fix}, and another "
-            "function of its outputs once it is wrapped: `ms.as_model(function, x, returns=...)`."
+            f"Expected returns={known!r} for {name} but got {returns!r}; a regressor is explained "
+            "with output='identity', a classifier with 'probability', 'log_odds' or 'ilr', and "
+            "another function of its outputs once it is wrapped: `ms.as_model(function, x, "
+            "returns=...)`."
         )
     check_shape(raw, rows, returns or known)
     if returns or known:
         return returns or known or ""
     check_numbers(raw)
-    fault = _fault(raw)
     if not fault:
         return "probabilities"
-    if bool(((raw >= 0) & (raw <= 1)).all()):
+    if single:
         raise ValueError(fault)
     warn(
         f"The outputs of {name} are no probabilities, and are taken for logits: their softmax is "
@@ -191,11 +182,6 @@ def check_shape(raw: Tensor, rows: int, returns: str | None) -> None:
             "`torch.cat((torch.zeros_like(z), z), -1)` of a logit. For a regression, say "
             "returns='values'."
         )
-
-
-def _is_several(raw: Float[Tensor, "batch outputs"]) -> bool:
-    """Whether outputs are probabilities each, but no distributions."""
-    return bool(((raw >= 0) & (raw <= 1)).all()) and bool(_fault(raw))
 
 
 def _fault(p: Float[Tensor, "batch classes"]) -> str:

@@ -60,7 +60,7 @@ class OwnNetwork(_OfOutputs):
 
     def __init__(self, game: GameShape, module: nn.Module) -> None:
         super().__init__(game)
-        self.module, self.of_probabilities = _trainable(module), game.on_simplex
+        self.module, self.of_probabilities = copy.deepcopy(module).cpu().float(), game.on_simplex
         of_tokens = any(isinstance(layer, nn.Embedding) for layer in self.module.modules())
         self.of_tokens = of_tokens and len(game.event) == 1
 
@@ -129,7 +129,7 @@ class AdaptedModel(_OfOutputs):
         super().__init__(game)
         self.space, self.returns, event = as_space(**space), returns, game.event
         self.of_probabilities = returns == "probabilities"
-        self.module = _trainable(module).requires_grad_()
+        self.module = copy.deepcopy(module).cpu().float().requires_grad_()
         first, self.of_tokens = find_first_layer(self.module, event, game.padding)
         layer: Any = self.module.get_submodule(first.layer)
         self.absence, self.instead = AbsenceWeights(layer, first), None
@@ -211,8 +211,3 @@ def _checked(module: nn.Module, what: str) -> nn.Module:
             "network, such as 'mlp' or 'conv'."
         )
     return module
-
-
-def _trainable(module: nn.Module) -> nn.Module:
-    """A copy in single precision, on the CPU."""
-    return copy.deepcopy(module).cpu().float()

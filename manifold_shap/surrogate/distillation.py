@@ -200,12 +200,8 @@ def evaluate_teacher(
     target = check_finite(torch.cat(values), "teacher(x, mask)", "look for an overflow in it")
     outputs = None
     if drawn:
-        outputs = torch.cat(
-            [
-                teacher.prediction(some.to(teacher.device)).cpu().float()
-                for some in x.split(_ROWS_PER_CALL)
-            ]
-        )
+        parts = (some.to(teacher.device) for some in x.split(_ROWS_PER_CALL))
+        outputs = torch.cat([teacher.prediction(some).cpu().float() for some in parts])
     if kept is None:
         return TeacherTargets(x, row, mask, target, time.perf_counter() - start, outputs)
     if gap := disagreement(target, kept["target"][evaluated]):

@@ -51,7 +51,6 @@ _TARGETS = "teacher.ckpt"
 
 
 @torch.inference_mode(False)
-@torch.enable_grad()
 def fit_surrogate(
     model: Any,
     x_train: Any,

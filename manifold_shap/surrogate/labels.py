@@ -24,7 +24,6 @@ _HELD_OUT = 0.1
 
 
 @torch.inference_mode(False)
-@torch.enable_grad()
 def fit_label_surrogate(
     rows: TrainingRows,
     labels: Int64[Tensor, " rows"],

@@ -179,7 +179,6 @@ class TransformerClassifier(NetworkRecipe):
 
 
 @torch.inference_mode(False)
-@torch.enable_grad()
 def fit_classifier(
     recipe: NetworkRecipe | Any,
     data: "TensorDataModule",

@@ -135,7 +135,6 @@ class VAETask(Task):
 
 
 @torch.inference_mode(False)
-@torch.enable_grad()
 def fit_imputer(
     x_train: Any,
     *,

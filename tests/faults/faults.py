@@ -131,8 +131,8 @@ FAULTS = (
     Fault(
         "probabilities by way of single precision",
         "models/model.py",
-        'narrow = torch.float32 if x.device.type == "mps" else outputs.dtype',
-        "narrow = torch.float32\n        outputs = outputs.float()",
+        'narrow = torch.float32 if x.device.type == "mps" else raw.dtype',
+        "narrow = torch.float32\n        raw = raw.float()",
         ("tests/models/test_predictor.py",),
     ),
     Fault(

@@ -64,7 +64,7 @@ INPUTS = [
         "a class in the place of a model",
         lambda _: asked(Broken),
         TypeError,
-        "Expected `model` to be a torch module, ... but got <class 'tests.hostile.inputs.values.Broken'>.",
+        "Expected `model` to be a torch module, ... but got <class 'tests.hostile.inputs.values.Broken'>, a class; pass an instance of it: `Broken(...)`.",
     ),
     Input(
         "a model that fails",
@@ -75,8 +75,8 @@ INPUTS = [
     Input(
         "an estimator that is not fitted",
         lambda _: asked(NotFitted()),
-        TypeError,
-        "Expected `model` to be a torch module, ... but got <tests.hostile.inputs.values.NotFitted object at 0x...>.",
+        RuntimeError,
+        "Expected the model to take a tensor of 4 rows but NotFitted failed with AttributeError: not fitted",
     ),
     Input(
         "a model that returns None",
@@ -94,13 +94,13 @@ INPUTS = [
         "a model that returns a list",
         lambda _: asked(lambda x: [0.5] * len(x)),
         TypeError,
-        "Expected the model to return a tensor or an array of numbers but got list.",
+        "Expected the model to return a tensor or an array of numbers but got list; make it an array ... with returns='values'.",
     ),
     Input(
         "a model that returns a tuple",
         lambda _: asked(lambda x: (model(x), None)),
         TypeError,
-        "Expected the model to return a tensor or an array of numbers but got tuple.",
+        "Expected the model to return a tensor or an array of numbers but got tuple; pass the part that is meant: `lambda rows: model(rows)[0]`.",
     ),
     Input(
         "a model that returns complex numbers",
@@ -149,7 +149,7 @@ INPUTS = [
         "a model that returns three axes",
         lambda _: asked(lambda x: model(x)[..., None]),
         ValueError,
-        "Expected the model to return a column for every class, of shape (4, classes) for 4 rows but got (4, 2, 1); for a ... of two classes return both columns, as by `numpy.column_stack((1 - p, p))`.",
+        "Expected the model to return a row of outputs for each of 4 rows but got shape (4, 2, 1); ... `lambda x: model(x).flatten(1)`.",
     ),
     Input(
         "a model of other columns",
@@ -161,7 +161,7 @@ INPUTS = [
         "a model whose outputs grow with the rows",
         lambda _: asked(lambda x: torch.ones(len(x), len(x)) / len(x)),
         ValueError,
-        "Expected 4 columns, one per name in `classes`, but the model returned 48; it must return as many for any rows.",
+        "Expected 4 columns, one per name in `classes`, but the model returned 1; it must return as many for any rows.",
     ),
     Input(
         "a model that is random",
@@ -191,13 +191,13 @@ INPUTS = [
         "probabilities that are negative",
         lambda _: ms.as_model(lambda x: -model(x), ROWS, returns="probabilities"),
         ValueError,
-        "Expected the model to return a distribution over the classes (no negative entry, rows that sum to one within ...) but ... return logits (returns='logits'), or use output='identity' for a regression model.",
+        "Expected the model to return a distribution over the classes (no negative entry, rows that sum to one within ...) but ... return logits (returns='logits'). Of several labels at once, and of a regression, ... with output='identity'.",
     ),
     Input(
         "probabilities in per cent",
         lambda _: ms.as_model(lambda x: 100 * model(x), ROWS, returns="probabilities"),
         ValueError,
-        "Expected the model to return a distribution over the classes (no negative entry, rows that sum to one within ...) but ... return logits (returns='logits'), or use output='identity' for a regression model.",
+        "Expected the model to return a distribution over the classes (no negative entry, rows that sum to one within ...) but ... return logits (returns='logits'). Of several labels at once, and of a regression, ... with output='identity'.",
     ),
     Input(
         "a batch size of the model of 0",

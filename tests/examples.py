@@ -250,14 +250,11 @@ class Made(NamedTuple):
     """A value function, and rows for it.
 
     Attributes:
-        random: whether its draws are, where it is sampled. They are not where they are the
-            observed rows of largest weight.
         moves: whether it can move to a device. One that is a function stays where its rows are.
     """
 
     value: ms.ValueFunction
     x: Tensor
-    random: bool = True
     moves: bool = True
 
 
@@ -571,9 +568,7 @@ VALUES: dict[str, Callable[[], Made]] = {
     "imputed": lambda: imputed(IMPUTERS["marginal"]()),
     "imputed, all draws": lambda: imputed(IMPUTERS["marginal"](), "ilr", draws=20),
     "imputed, nested": lambda: imputed(IMPUTERS["gaussian of many players"]()),
-    "imputed, weighted": lambda: imputed(
-        ms.EmpiricalImputer(normal(40, 4), bandwidth=0.5)
-    )._replace(random=False),
+    "imputed, weighted": lambda: imputed(ms.EmpiricalImputer(normal(40, 4), bandwidth=0.5)),
     "imputed, groups of elements": lambda: imputed(
         ms.MarginalImputer(normal(20, 6).unflatten(1, (2, 3)), ms.Players("ab", [[0, 1, 1]] * 2))
     ),

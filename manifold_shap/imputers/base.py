@@ -45,16 +45,16 @@ class Completions(NamedTuple):
             for all of its draws, made at once or in parts; None where all weights are equal.
         effective_draws: `[batch, m]`, the effective sample size of the weights behind equally
             weighted draws, such as those of a bank; None where there are none.
-        correction: `[batch, m]`, for draws up to `draws.stop` that are the heaviest of some
-            donors: the finite-population correction, the factor on the variance of a weighted mean
-            over them as an estimate of the mean over all donors; None where draws are random.
+        threshold: `[batch, m]`, for draws up to `draws.stop` that are a priority sample of weighted
+            donors: the logarithm of the weight that lighter ones count, since they were drawn in
+            proportion to their own; -inf where all donors are drawn. None for other draws.
         donors: `[batch, m, draws]`, for draws that are reference rows, the numbers of these.
     """
 
     rows: Tensor
     log_weights: Tensor | None = None
     effective_draws: Tensor | None = None
-    correction: Tensor | None = None
+    threshold: Tensor | None = None
     donors: Tensor | None = None
 
 

@@ -33,6 +33,9 @@ _TIE = 1e-6
 # The stream of random numbers by which samples choose their donors.
 _CHOICE = -2
 
+# The heaviest donors that are looked at first.
+_FEW = 64
+
 # Comparisons, and weights, held at a time: 16 MiB each.
 _MOST_ELEMENTS = 2**22
 
@@ -42,26 +45,23 @@ _Weights = Iterator[tuple[Int64[Tensor, " some"], Float[Tensor, "some donors"]]]
 class DonorImputer(Imputer):
     """x' = x_S ⊔ z_{S̄} with z one of the donors, weighted by how well z_S fits x_S.
 
-    Draw number k is the donor of the k-th largest weight; only the order of donors of equal weight
-    is random. Fewer draws than donors are therefore the donors nearest to x_S, and
-    `Completions.correction` accounts for the others. `sample` draws from all donors in proportion
-    to their weights instead.
+    Fewer draws than donors are a priority sample of these (Duffield, Lund & Thorup 2007): with
+    uniform numbers u of the key, one for each donor, draw number k is the donor with the k-th
+    largest w/u. Given the largest w/u that is not drawn, the threshold τ, a donor was drawn with
+    probability min(1, w/τ), and so counts max(w, τ): donors heavier than τ are all there, others in
+    proportion to their weights. As many draws as donors are all of these, with their own weights.
+    Coalitions of one key that weigh the donors alike draw the same ones. `sample` makes independent
+    draws of equal weight instead.
 
     Attributes:
         numbers: of the reference rows that are donors.
-        turns: a random permutation, the order of donors of equal weight.
-        share: only the largest weights are used, which together make up this share of all.
     """
 
     numbers: Tensor
-    turns: Tensor
-    share: float = 1.0
 
     def _set_donors(self, numbers: Int64[Tensor, " donors"]) -> None:
-        turns = torch.randperm(len(numbers), generator=torch.Generator().manual_seed(0))
         self.support = len(numbers)
         self.register_buffer("numbers", numbers, persistent=False)
-        self.register_buffer("turns", turns.to(numbers.device), persistent=False)
 
     @property
     def donors(self) -> Float[Tensor, "donors *event"]:
@@ -70,7 +70,7 @@ class DonorImputer(Imputer):
 
     @abstractmethod
     def weigh(self, x: Rows, mask: Mask) -> _Weights:
-        """Logarithms of the weights of all donors, which sum to 1, for some pairs at a time.
+        """Logarithms of the weights of all donors, up to a constant, for some pairs at a time.
 
         Yields:
             The numbers of some of the batch · m pairs (row, coalition), and their log-weights: no
@@ -78,10 +78,9 @@ class DonorImputer(Imputer):
         """
 
     def impute(self, x: Rows, mask: Mask, draws: range, keys: Keys) -> Completions:
-        """Complete each coalition from its heaviest donors; see `Imputer.impute`.
+        """Complete each coalition from a priority sample of the donors; see `Imputer.impute`.
 
-        Draws beyond the number of donors, or beyond the share of the weight that counts, have a
-        weight of zero.
+        Draws beyond the donors of any weight have a weight of zero.
         """
         return self._complete(x, mask, draws, keys, self.weigh(x, mask))
 
@@ -90,7 +89,7 @@ class DonorImputer(Imputer):
         wanted = _random.uniform(_random.fold(keys, _CHOICE), (), draws).flatten(0, 1).double()
         index = torch.zeros(wanted.shape, dtype=torch.int64, device=x.device)
         for some, weights in self.weigh(x, mask):
-            upper = self._counted(weights).exp().double().cumsum(-1)
+            upper = weights.exp().double().cumsum(-1)
             index[some] = torch.searchsorted(upper, wanted[some] * upper[:, -1:])
         donors = self.numbers[index.unflatten(0, mask.shape[:2])]
         return self.splice(x, mask, self.reference[donors])
@@ -98,73 +97,39 @@ class DonorImputer(Imputer):
     def _complete(
         self, x: Rows, mask: Mask, draws: range, keys: Keys, weights: _Weights
     ) -> Completions:
-        """Completions by the heaviest donors, given the weights of all."""
-        count = min(draws.stop, len(self.numbers))
-        index = torch.zeros(*mask.shape[:2], draws.stop, dtype=torch.int64, device=x.device)
-        log_weights = torch.full(index.shape, -torch.inf, device=x.device)
-        for some, own in weights:
-            heaviest, largest = self._heaviest(own, keys.flatten()[some], count)
-            index.flatten(0, 1)[some, :count] = heaviest
-            log_weights.flatten(0, 1)[some, :count] = largest.float()
-        donors = self.numbers[index[..., draws.start :]]
-        return Completions(
-            self.splice(x, mask, self.reference[donors]),
-            log_weights[..., draws.start :],
-            correction=self._correction(log_weights[..., :count].exp()),
-            donors=donors,
-        )
-
-    def _heaviest(
-        self, log_weights: Float[Tensor, "pairs donors"], keys: Int64[Tensor, " pairs"], count: int
-    ) -> tuple[Int64[Tensor, "pairs count"], Float[Tensor, "pairs count"]]:
-        """Donors sorted by weight; those of equal weight in an order that the key decides."""
+        """Completions by a sample of the donors, given the weights of all."""
         donors = len(self.numbers)
-        distinct, position = keys.unique(return_inverse=True)
-        begin = (_random.uniform(distinct, ()).double() * donors).long()
-        later = (self.turns + begin[:, None]) % donors * (_TIE / donors)
-        # Scores are distinct, so that the largest are the same for any `count`.
-        score = log_weights.double() - later.double()[position]
-        index = score.topk(count, dim=-1).indices
-        largest = log_weights.gather(-1, index)
-        if self.share == 1:
-            return index, largest
-        # A donor is used unless those before it make up the share already.
-        before = largest.exp().cumsum(-1) - largest.exp()
-        return index, largest.masked_fill(before >= self.share, -torch.inf)
-
-    def _correction(self, weights: Float[Tensor, "batch m count"]) -> Float[Tensor, "batch m"]:
-        """Finite-population correction of the mean over the heaviest donors, from their weights.
-
-        Let u be these weights in proportion, and r the share of all weight w that is left out. If
-        outputs are independent of the weights, of variance s², the error of the mean has variance
-        s² (r² Σu² + Σ_left w²), and Σ_left w² ≤ r (1 - r) min u. Over s² Σu² that is r (r + (1 - r)
-        min u / Σu²): for equal weights the share of the donors that is left out.
-        """
-        if weights.shape[-1] == len(self.numbers):
-            return torch.zeros_like(weights[..., 0])
-        drawn, lightest = weights.sum(-1), weights[..., -1]
-        left = (1 - drawn / self.share).clamp(min=0)
-        # Nothing is left after a donor of no weight, whatever the rounding of the sum.
-        left = torch.where(lightest > 0, left, 0)
-        return left * (left + (1 - left) * lightest * drawn / weights.square().sum(-1))
-
-    def _counted(self, log_weights: Float[Tensor, "pairs donors"]) -> Tensor:
-        """Log-weights with no weight for donors beyond the share; equal ones count together."""
-        if self.share == 1:
-            return log_weights
-        falling = log_weights.sort(-1, descending=True).values
-        before = falling.exp().cumsum(-1) - falling.exp()
-        last = (before < self.share).sum(-1, keepdim=True) - 1
-        return log_weights.masked_fill(log_weights < falling.gather(-1, last), -torch.inf)
+        count, shape = min(draws.stop, donors), (mask[..., 0].numel(), draws.stop)
+        index = torch.zeros(shape, dtype=torch.int64, device=x.device)
+        log_weights = torch.full(shape, -torch.inf, device=x.device)
+        threshold = log_weights.new_full(shape[:1], -torch.inf)
+        for some, own in weights:
+            distinct, position = keys.flatten()[some].unique(return_inverse=True)
+            # Numbers of so many donors may be equal; with these added, no two are.
+            apart = torch.arange(donors, device=x.device) * (_TIE / donors)
+            priority = (apart - _random.uniform(distinct, (donors,)).log())[position] + own
+            first = priority.topk(min(draws.stop + 1, donors), dim=-1)
+            index[some, :count] = first.indices[:, :count]
+            log_weights[some, :count] = own.gather(-1, first.indices[:, :count]).float()
+            if count < donors:
+                threshold[some] = first.values[:, count].float()
+        part = slice(draws.start, None)
+        chosen = self.numbers[index[:, part].unflatten(0, mask.shape[:2])]
+        return Completions(
+            self.splice(x, mask, self.reference[chosen]),
+            log_weights[:, part].unflatten(0, mask.shape[:2]),
+            threshold=threshold.view(mask.shape[:2]),
+            donors=chosen,
+        )
 
 
 class EmpiricalImputer(DonorImputer):
     """Reference rows z, weighted by exp(-ρ² / 2σ²) with ρ the scaled Mahalanobis distance on S.
 
     Aas, Jullum & Løland (2021), Section 3.3; Carballo (2022), Eqs. 3.4.5-3.4.7. Only the largest
-    weights are used, which together make up the share η of all. With as many draws as reference
-    rows values are exact; fewer are the nearest rows only, and `ImputedValue.estimate` reports the
-    variance of leaving out the others.
+    weights are used, which together make up the share η of all: this is part of the definition, not
+    of the sampling. With as many draws as reference rows values are exact; fewer are a sample, see
+    `DonorImputer`.
 
     Of a table (`table_imputer`) distances are those of the rows that the codebook encodes: a
     missing cell is at the column's mean but for its indicator, categories are one-hot, and dates
@@ -175,7 +140,7 @@ class EmpiricalImputer(DonorImputer):
         players: see `Players`; by default every element of a row is a player.
         bandwidth: σ, in units in which the mean ρ² of two random rows is about 2; or "aicc", by
             the corrected Akaike criterion, one for each number of present players.
-        share: η; 1 keeps every row.
+        share: η; 1 keeps every row. Rows as heavy as the last one that is needed count, too.
         targets: what the kernel should predict well, `[rows, outputs]`, for bandwidth="aicc": give
             T(f(reference)) to choose σ for one model. By default the absent features themselves,
             which suits every model.
@@ -190,9 +155,8 @@ class EmpiricalImputer(DonorImputer):
 
     >>> imputer = EmpiricalImputer(torch.randn(100, 3), bandwidth=0.3)
     >>> x, mask = torch.zeros(1, 3), torch.tensor([[[True, False, True]]])
-    >>> completed = imputer.impute(x, mask, range(5), keys=torch.tensor([[0]]))
-    >>> bool((completed.log_weights.diff() <= 0).all())
-    True
+    >>> imputer.impute(x, mask, range(5), keys=torch.tensor([[0]])).log_weights.shape
+    torch.Size([1, 1, 5])
     """
 
     name = "empirical"
@@ -259,7 +223,23 @@ class EmpiricalImputer(DonorImputer):
         """Log-weights of the reference rows from squared distances to them, part by part."""
         for some, squared in distances:
             sigma = self.bandwidth.double()[mask[some].sum(-1)]
-            yield some, (squared / (-2 * sigma[:, None].square())).log_softmax(-1)
+            weights = squared.div_(-2 * sigma[:, None].square()).log_softmax(-1)
+            yield some, weights if self.share == 1 else self._within_share(weights)
+
+    def _within_share(
+        self, log_weights: Float[Tensor, "pairs donors"]
+    ) -> Float[Tensor, "pairs donors"]:
+        """Log-weights with no weight for donors beyond the share; equal ones count together."""
+        donors = log_weights.shape[-1]
+        for count in (min(_FEW, donors), min(8 * _FEW, donors), donors):
+            # Mostly a few donors make up the share, and the others need not be sorted.
+            largest = log_weights.topk(count, dim=-1).values
+            before = largest.exp().cumsum(-1) - largest.exp()
+            if bool((before[:, -1] >= self.share).all()):
+                break
+        last = (before < self.share).sum(-1, keepdim=True) - 1
+        lightest = largest.gather(-1, last) - _TIE
+        return log_weights.masked_fill(log_weights < lightest, -torch.inf)
 
     def _checked(self, targets: Any) -> Float[Tensor, "rows outputs"]:
         numbers = to_tensor(targets, "targets").to(self.device)
@@ -290,8 +270,8 @@ class ExactMatchImputer(DonorImputer):
 
     >>> imputer = ExactMatchImputer(torch.tensor([[0.0, 1.0], [0.0, 1.0], [0.0, 2.0], [1.0, 2.0]]))
     >>> x, mask = torch.zeros(1, 2), torch.tensor([[[True, False]]])
-    >>> imputer.impute(x, mask, range(3), keys=torch.tensor([[0]])).log_weights.exp()
-    tensor([[[0.6667, 0.3333, 0.0000]]])
+    >>> imputer.impute(x, mask, range(3), keys=torch.tensor([[0]])).log_weights.exp().sort()[0]
+    tensor([[[0.0000, 0.3333, 0.6667]]])
     """
 
     name, copies = "exact_match", True

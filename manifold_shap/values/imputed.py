@@ -113,24 +113,22 @@ class ImputedValue(ModelValue):
     def sampled_values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Estimate:
         """Values of any coalitions, with the variance that their draws leave.
 
-        It is that of a weighted mean, Σ w²(t - v)² · K/(K-1), which is s²/K for equal weights,
-        times the finite-population correction where the distinct draws are finitely many: the
-        share of them that was not drawn or, for the heaviest donors, that of
-        `Completions.correction`. For equally weighted draws from weighted codes the effective draws
-        are those of the codes, K at most.
+        It is that of a weighted mean, Σ w² (1 - p) (t - v)² · K/(K-1), with p the probability that
+        a distinct draw is among the K: s²/K for independent draws of equal weight, of which there
+        are infinitely many, s²/K · (1 - K/N) for K of N rows, and nothing for donors that are
+        always drawn. For equally weighted draws from weighted codes the effective draws are those
+        of the codes, K at most.
         """
-        outputs, weights, effective, correction = self._drawn(x, mask, keys)
+        outputs, weights, effective, left = self._drawn(x, mask, keys)
         values = _mean(outputs, weights)
-        if correction is None:
-            correction = values.new_full(mask.shape[:2], self.imputer.left_out(self.draws))
         deviation = (outputs - values[:, :, None]) * weights[..., None]
         scale = self.draws / (self.draws - 1) if self.draws > 1 else torch.nan
-        variance = deviation.square().sum(2) * (scale * correction[..., None])
-        variance = torch.where(correction[..., None] > 0, variance, 0)
-        return Estimate(values, variance, effective)
+        variance = (deviation.square() * left[..., None]).sum(2) * scale
+        known = (weights * left == 0).all(2, keepdim=True)
+        return Estimate(values, variance.masked_fill(known, 0), effective)
 
     def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
-        outputs, weights, _, _ = self._drawn(x, mask, keys)
+        outputs, weights, *_ = self._drawn(x, mask, keys)
         return _mean(outputs, weights)
 
     def drawn_rows(self, count: int, seed: int) -> Float[Tensor, "count *event"]:
@@ -192,9 +190,9 @@ class ImputedValue(ModelValue):
         Float[Tensor, "batch m draws outputs"],
         Float[Tensor, "batch m draws"],
         Float[Tensor, "batch m"],
-        Float[Tensor, "batch m"] | None,
+        Float[Tensor, "batch m draws"],
     ]:
-        """Outputs of the completed rows, normalised weights, effective draws, correction."""
+        """Outputs of the completed rows, then as `_weights`."""
         keys = _random.fold(keys, self.seed)
         outputs: list[Tensor] = []
         log_weights: list[Tensor] = []
@@ -209,7 +207,7 @@ class ImputedValue(ModelValue):
         together = torch.cat(outputs, dim=2) if len(outputs) > 1 else outputs[0]
         if log_weights:
             completed = completed._replace(log_weights=torch.cat(log_weights, dim=2))
-        return together, *self._weights(together, completed, mask), completed.correction
+        return together, *self._weights(together, completed, mask)
 
     def _outputs(
         self, rows: Float[Tensor, "batch m draws *event"]
@@ -222,21 +220,32 @@ class ImputedValue(ModelValue):
         outputs: Float[Tensor, "batch m draws outputs"],
         completed: Completions,
         mask: Bool[Tensor, "batch m players"],
-    ) -> tuple[Float[Tensor, "batch m draws"], Float[Tensor, "batch m"]]:
-        """Normalised weights of all draws, and their effective number; warns of a collapse."""
+    ) -> tuple[
+        Float[Tensor, "batch m draws"], Float[Tensor, "batch m"], Float[Tensor, "batch m draws"]
+    ]:
+        """Normalised weights, their effective number, and the probabilities to be left out.
+
+        Warns of a collapse.
+        """
         effective = completed.effective_draws
+        left = outputs.new_full(outputs.shape[:3], self.imputer.left_out(self.draws))
         if completed.log_weights is not None:
-            weights = completed.log_weights.softmax(-1)
+            own = completed.log_weights
+            if completed.threshold is not None:
+                # Finite, so that a weight of zero is not compared with another.
+                least = completed.threshold.clamp(min=torch.finfo(own.dtype).min)[..., None]
+                left, own = 1 - (own - least).exp().clamp(max=1), own.maximum(least)
+            weights = own.softmax(-1)
             effective = 1 / weights.square().sum(-1)
-            # Weights of donors that are not drawn are the conditional distribution itself.
-            if completed.correction is None:
+            # Weights of donors are the conditional distribution itself.
+            if completed.threshold is None:
                 self._watch(effective, mask, LEAST_EFFECTIVE_DRAWS, 1)
-            return weights, effective
+            return weights, effective, left
         weights = outputs.new_full(outputs.shape[:3], 1 / self.draws)
         if effective is None:
-            return weights, outputs.new_full(mask.shape[:2], self.draws)
+            return weights, outputs.new_full(mask.shape[:2], self.draws), left
         self._watch(effective, mask, LEAST_EFFECTIVE_CODES, _LEAST_SEEN)
-        return weights, effective.clamp(max=self.draws)
+        return weights, effective.clamp(max=self.draws), left
 
     def _watch(
         self,

@@ -81,7 +81,7 @@ class ImputerOfRowsContract:
         for k in (0, 1, 4):  # Rows, weights and donors have an entry for every draw.
             found = torch.cat([part[k] for part in parts], 2) if parts[0][k] is not None else None
             parts[0] = parts[0]._replace(**{Completions._fields[k]: found})
-        assert_same(parts[0]._replace(correction=parts[1].correction), whole)
+        assert_same(parts[0]._replace(threshold=parts[1].threshold), whole)
 
     def test_equal_keys_share_their_draws_and_others_do_not(self) -> None:
         imputer, x, _, _ = self.usual()

@@ -50,18 +50,14 @@ class MarginalImputer(Imputer):
     def impute(self, x: Rows, mask: Mask, draws: range, keys: Keys) -> Completions:
         """Complete each coalition from distinct background rows until every row has been used.
 
-        Draws are consecutive rows in one random order of the background data; the key decides
-        which row is the first. Where rows are padded, each is one of those that are long enough.
+        Where rows are padded, each is one of those that are long enough, and may come again.
         """
-        count = len(self.reference)
         if self.support is None:
             needed = (-self.players.lengths(x)).clamp(min=self.shortage[0])
             enough = torch.searchsorted(self.shortage, needed, right=True)[:, None, None]
             chosen = self.order[(_random.uniform(keys, (), draws).double() * enough).long()]
         else:
-            begin = (_random.uniform(keys, ()).double() * count).long()
-            numbers = torch.arange(draws.start, draws.stop, device=keys.device)
-            chosen = self.order[(begin[..., None] + numbers) % count]
+            chosen = self.order[_random.permuted(keys, draws, len(self.reference))]
         # Both are finite, so that a product with zero is zero; this is faster than `where`.
         present = self.present(x, mask)[:, :, None].float()
         drawn = self.reference.index_select(0, chosen.flatten())

@@ -41,6 +41,19 @@ def test_more_draws_than_rows_take_them_in_turn() -> None:
     assert sorted(torch.bincount(donors[:, 0].long() // 3).tolist()) == [2, 3]
 
 
+@pytest.mark.parametrize(("count", "draws"), [(20, 5), (97, 60), (100, 16), (100, 64)])
+def test_draws_are_a_sample_without_replacement_of_each_coalition(count: int, draws: int) -> None:
+    x, keys = rows(count), 3000
+    value = ms.imputed_value(model, ms.MarginalImputer(x), "identity", draws)
+    mask = torch.eye(3, dtype=torch.bool).repeat(keys, 1).expand(4, -1, -1)
+    found = value.estimate(x[:4], mask, torch.arange(keys).repeat_interleave(3).expand(4, -1))
+    values, variance = (each.unflatten(1, (keys, 3)).double() for each in found[:2])
+    # Of one row and coalition, not of many that make up for each other.
+    ratio = values.var(1) / variance.mean(1)
+    assert ratio.min() > 0.8
+    assert ratio.max() < 1.25
+
+
 def test_a_baseline_is_the_whole_of_its_support() -> None:
     imputer = ms.BaselineImputer(torch.tensor([1.0, 2, 3]))
     assert imputer.support == 1

@@ -345,6 +345,22 @@ class ImputerContract:
         same = all(torch.equal(others[0], other) for other in others)
         assert same == (imputer.support == 1)
 
+    def test_the_variance_of_a_value_is_that_over_keys(self, imputer: ms.Imputer) -> None:
+        if imputer.support == 1:
+            return
+        x, keys = imputer.reference[:10], 300
+        scale = imputer.reference.flatten(1).std(0).clamp(min=0.1)
+        generator = torch.Generator().manual_seed(0)
+        weight = torch.randn(len(scale), 2, generator=generator) / scale[:, None]
+        model = ms.as_model(lambda rows: (rows.flatten(1).float() @ weight).sin(), x)
+        draws = min(6, (imputer.support or 7) - 1)
+        value = ms.ImputedValue(imputer, model, ms.Identity(), torch.zeros(2), draws)
+        mask = self.coalitions(imputer)[:1, 2:].expand(len(x), -1, -1)
+        own = torch.arange(keys).repeat_interleave(3).expand(len(x), -1)
+        found = value.estimate(x, mask.repeat(1, keys, 1), own)
+        values, claimed = (each.unflatten(1, (keys, 3)).double() for each in found[:2])
+        assert 0.8 < claimed.mean() / values.var(1).mean() < 1.25
+
     def test_the_whole_support_leaves_nothing_out(self, imputer: ms.Imputer, x: Tensor) -> None:
         if imputer.support is None:
             assert imputer.left_out(10_000) == 1

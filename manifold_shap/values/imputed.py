@@ -113,17 +113,19 @@ class ImputedValue(ModelValue):
     def sampled_values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Estimate:
         """Values of any coalitions, with the variance that their draws leave.
 
-        It is that of a weighted mean, Σ w² (1 - p) (t - v)² · K/(K-1), with p the probability that
-        a distinct draw is among the K: s²/K for independent draws of equal weight, of which there
-        are infinitely many, s²/K · (1 - K/N) for K of N rows, and nothing for donors that are
-        always drawn. For equally weighted draws from weighted codes the effective draws are those
-        of the codes, K at most.
+        It is that of a weighted mean by the jackknife, Σ (w/(1-w))² (1-p) (t-v)² · (K-1)/K, with p
+        the probability that a distinct draw is among the K: s²/K for independent draws of equal
+        weight, of which there are infinitely many, s²/K · (1 - K/N) for K of N rows, and nothing
+        for donors that are always drawn. For equally weighted draws from weighted codes the
+        effective draws are those of the codes, K at most.
         """
         outputs, weights, effective, left = self._drawn(x, mask, keys)
         values = _mean(outputs, weights)
-        deviation = (outputs - values[:, :, None]) * weights[..., None]
-        scale = self.draws / (self.draws - 1) if self.draws > 1 else torch.nan
-        variance = (deviation.square() * left[..., None]).sum(2) * scale
+        # How far the mean moves without one of the draws; a single weight may round to 1.
+        share = weights / (1 - weights).clamp(min=1e-6)
+        moved = (outputs - values[:, :, None]) * share[..., None]
+        scale = (self.draws - 1) / self.draws if self.draws > 1 else torch.nan
+        variance = (moved.square() * left[..., None]).sum(2) * scale
         known = (weights * left == 0).all(2, keepdim=True)
         return Estimate(values, variance.masked_fill(known, 0), effective)
 

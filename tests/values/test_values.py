@@ -146,7 +146,9 @@ def test_estimate_of_weighted_draws() -> None:
     weights, outputs = torch.tensor([0.1, 0.2, 0.3, 0.4]), torch.arange(4.0)
     torch.testing.assert_close(values[:, 0, 0], rows()[:, 0])
     torch.testing.assert_close(values[:, 0, 1], torch.full((3,), 2.0))
-    left = (weights.square() * (outputs - 2).square()).sum() * 4 / 3
+    # The mean without each of the draws, three times the variance of these.
+    without = (2 - weights * outputs) / (1 - weights)
+    left = (without - 2).square().sum() * 3 / 4
     torch.testing.assert_close(variance[:, 0, 0], torch.zeros(3))
     torch.testing.assert_close(variance[:, 0, 1], left.expand(3))
     torch.testing.assert_close(effective, torch.full((3, 1), 1 / 0.3))

@@ -85,6 +85,7 @@ class CorrectedValue(ForwardingValue):
         super().__init__(value)
         self.space = Identity()
         self.labels, self.mean, self.share = labels, mean, share
+        self.sampled = value.sampled or labels.sampled
 
     def values(
         self,

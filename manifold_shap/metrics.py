@@ -11,7 +11,7 @@ from torch import Tensor
 
 from manifold_shap import _random
 from manifold_shap._checks import check_coalitions, check_finite, check_seed, check_whole
-from manifold_shap._messages import shown
+from manifold_shap._messages import shown, warn
 from manifold_shap._progress import progress_bar
 from manifold_shap.coalitions import CoalitionLaw, SizeUniform
 from manifold_shap.laws import laws_for
@@ -51,7 +51,7 @@ class Score:
         mse: the raw figure.
         standard_error: of `mse`, over rows; NaN for one row.
         debiased: `mse` less the Monte-Carlo variance s²/K of a K-draw value function; equal to
-            `mse` for one that draws nothing.
+            `mse` for one that draws nothing, NaN where the variance is unknown.
         draws: K.
         effective_draws: the effective sample size (Σw)²/Σw², the mean over pairs; see `Estimate`.
             K for draws that have no weights.
@@ -240,6 +240,11 @@ def _score(
             figures.append([torch.cat(part, dim=1) for part in zip(*parts, strict=True)])
             bar.update(len(rows))
     squared, variance, effective = (torch.cat(parts) for parts in zip(*figures, strict=True))
+    if bool(variance.isnan().any()):
+        warn(
+            f"The variance of the draws of {value.name!r} is unknown, so that `debiased` is NaN: "
+            "an imputer needs more than one, a value function of your own `sampled_values`."
+        )
     by_row = squared.mean(1)
     mse, spread = by_row.mean().item(), by_row.std().item() if len(by_row) > 1 else math.nan
     return Score(

@@ -57,8 +57,8 @@ class Watched:
 
     @property
     def sizes(self) -> Tensor:
-        """Of all recorded coalitions."""
-        return torch.cat([mask.sum(-1).flatten() for mask in self.masks])
+        """Of the recorded coalitions but those of the first call, which gets to know the game."""
+        return torch.cat([mask.sum(-1).flatten() for mask in self.masks[1:]])
 
 
 @dataclass

@@ -10,6 +10,7 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap import _random as noise
+from manifold_shap.corrected import CorrectedValue
 from manifold_shap.values import Estimate
 from tests.examples import Padded
 
@@ -129,6 +130,46 @@ def test_debiased_removes_the_variance_of_the_draws_and_no_other() -> None:
     assert 0.7 < drawn < 0.8
     assert raw - exact == pytest.approx(drawn, abs=0.07)
     assert debiased == pytest.approx(exact, abs=0.07)
+
+
+class Unsaid(Noisy):
+    """One that does not say what its draws leave open."""
+
+    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+        return Noisy.sampled_values(self, x, mask, keys).values
+
+    sampled_values = ms.ValueFunction.sampled_values
+
+
+def noisy(x: Tensor, mask: Tensor) -> Tensor:
+    total = (x[:, None] * mask).sum(-1, keepdim=True)
+    return total + torch.randn_like(total) * (mask.sum(-1, keepdim=True) % x.shape[1] > 0)
+
+
+def softmax(draws: int) -> ms.ImputedValue:
+    return ms.imputed_value(lambda x: x.softmax(-1), ms.MarginalImputer(X), draws=draws)
+
+
+UNSAID: dict[str, Callable[[], Any]] = {
+    "of one's own": lambda: Unsaid(4, 2.0),
+    "grouped": lambda: Unsaid(4, 2.0).grouped({"both": ["x0", "x1"]}),
+    "selected": lambda: Unsaid(4, 2.0).select([0]),
+    "a function": lambda: noisy,
+    "one draw": lambda: softmax(1),
+    "a log-ratio": lambda: ms.LogRatioOfMean(softmax(4)),
+    "corrected": lambda: CorrectedValue(Unsaid(4, 0.0), Unsaid(4, 2.0), *torch.zeros(2, 1)),
+}
+
+
+@pytest.mark.parametrize("kind", UNSAID)
+def test_a_variance_that_is_unknown_is_not_zero(kind: str) -> None:
+    value = UNSAID[kind]()
+    players = 3 if kind == "grouped" else 4
+    with pytest.warns(UserWarning, match="variance of the draws .* unknown"):
+        score = ms.mean_squared_error(value, X, ms.shapley_pairs(7, players, least=60))
+    assert math.isnan(score.debiased)
+    assert score.by_row.isnan().any()
+    assert math.isfinite(score.mse)
 
 
 def test_empty_coalitions_have_nothing_to_remove() -> None:

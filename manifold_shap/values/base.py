@@ -40,8 +40,8 @@ class Estimate(NamedTuple):
 
     Attributes:
         values: `[batch, m, outputs]`.
-        variance: left in the values by the finite number of draws, `[batch, m, outputs]`; NaN for
-            one draw, 0 where nothing is drawn and at the anchors.
+        variance: left in the values by the finite number of draws, `[batch, m, outputs]`; NaN
+            where it is unknown, as of one draw, 0 where nothing is drawn and at the anchors.
         effective_draws: effective sample size (Σw)²/Σw² of the draws' weights or, where it is
             smaller, of the weights that they are drawn by, `[batch, m]`.
     """
@@ -91,7 +91,8 @@ class ValueFunction(Exportable, ABC):
         classes: names of the model's classes, where it has any.
         outputs: names of the outputs of T.
         draws: model rows behind one value.
-        sampled: whether another seed of its draws gives other values.
+        sampled: whether another seed of its draws gives other values; to be set where it does. To
+            know their variance, define `sampled_values` as well.
         batch_size: model rows per call that suit it; None where only the device matters.
         cost: of a value: `closed form`, `network` (one of ours) or `model` (calls of a model);
             `auto_shapley` chooses by it.
@@ -179,12 +180,16 @@ class ValueFunction(Exportable, ABC):
         return self.players.owners(x)
 
     def sampled_values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Estimate:
-        """Values of any coalitions (of empty and full ones unused), and what draws leave open."""
+        """Values of any coalitions (of empty and full ones unused), and what draws leave open.
+
+        By default that is unknown (NaN) of a sampled value function.
+        """
         proper = is_proper(mask)
         # A coalition that is asked for anyway stands in where the value is known.
         values = self.values(x, torch.where(proper[..., None], mask, mask[proper][0]), keys)
         draws = values.new_full(values.shape[:2], self.draws)
-        return Estimate(values, torch.zeros_like(values), draws)
+        variance = torch.full_like(values, torch.nan if self.sampled else 0.0)
+        return Estimate(values, variance, draws)
 
     @property
     def device(self) -> torch.device:

@@ -18,6 +18,8 @@ from manifold_shap.values.base import COSTS, ValueFunction
 class CallableValue(ValueFunction):
     """Any callable `function(x, mask)` as a value function; `as_value_function` makes it.
 
+    It counts as sampled where it gave other values for the same row and coalition.
+
     Rows stay where they are, and no gradients are recorded.
 
     Args:
@@ -50,17 +52,12 @@ class CallableValue(ValueFunction):
     def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
         # Copies: a function that works in place must not change what the caller gave.
         values = check_returned("the value function", self.function(x.clone(), mask.clone()))
-        if values.ndim != 3 or values.shape[:2] != mask.shape[:2]:
+        if values.ndim != 3 or values.shape[:2] != mask.shape[:2] or values.shape[2] == 0:
             rows, m = mask.shape[:2]
             raise ValueError(
                 f"Expected the value function to return shape ({rows}, {m}, outputs) for {rows} "
                 f"rows with {m} coalitions each but got {tuple(values.shape)}; a single output is "
                 "`values[..., None]`."
-            )
-        if values.shape[2] == 0:
-            raise ValueError(
-                f"Expected the value function to return at least one output but got shape "
-                f"{tuple(values.shape)}; a single output is `values[..., None]`."
             )
         return values if values.is_floating_point() else values.float()
 
@@ -114,8 +111,13 @@ def as_value_function(
     rows = check_rows(rows, players)
     space = as_space(output)
     wrapped = CallableValue(value, players, (), rows.device, space, cost)
+    mask = torch.ones(1, 3, len(players), dtype=torch.bool, device=rows.device)
+    mask[:, 1:, 1:] = False
+    keys = torch.zeros(mask.shape[:2], dtype=torch.int64)
     with torch.no_grad():
-        found = wrapped.prediction(rows[:1])
+        found, once, again = wrapped.values(rows[:1], mask, keys).unbind(1)
+    # Beyond rounding, which may differ with the place in a batch.
+    wrapped.sampled = not torch.allclose(once, again, rtol=1e-3, atol=1e-6)
     if space.on_simplex:
         check_outputs(found, "probabilities")
     # Log-ratios are one fewer than the classes that they compare.

@@ -245,7 +245,7 @@ INPUTS = [
         "a callable that returns no outputs",
         lambda _: game(lambda x, mask: value(x, mask)[..., :0]),
         ValueError,
-        "Expected the value function to return at least one output but got shape (1, 1, 0); a single output is `values[..., None]`.",
+        "Expected the value function to return shape (1, 3, outputs) for 1 rows with 3 coalitions each but got (1, 3, 0); a single output is `values[..., None]`.",
     ),
     Input(
         "a callable that returns 1e39 as float64",

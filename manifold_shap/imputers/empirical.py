@@ -33,9 +33,6 @@ _TIE = 1e-6
 # The stream of random numbers by which samples choose their donors.
 _CHOICE = -2
 
-# The heaviest donors that are looked at first.
-_FEW = 64
-
 # Comparisons, and weights, held at a time: 16 MiB each.
 _MOST_ELEMENTS = 2**22
 
@@ -99,28 +96,25 @@ class DonorImputer(Imputer):
     ) -> Completions:
         """Completions by a sample of the donors, given the weights of all."""
         donors = len(self.numbers)
-        count, shape = min(draws.stop, donors), (mask[..., 0].numel(), draws.stop)
-        index = torch.zeros(shape, dtype=torch.int64, device=x.device)
-        log_weights = torch.full(shape, -torch.inf, device=x.device)
-        threshold = log_weights.new_full(shape[:1], -torch.inf)
+        count, pairs = min(draws.stop, donors), mask[..., 0].numel()
+        index = torch.zeros(pairs, draws.stop, dtype=torch.int64, device=x.device)
+        log_weights = torch.full(index.shape, -torch.inf, device=x.device)
+        threshold = log_weights.new_full((pairs,), -torch.inf)
         for some, own in weights:
             distinct, position = keys.flatten()[some].unique(return_inverse=True)
             # Numbers of so many donors may be equal; with these added, no two are.
-            apart = torch.arange(donors, device=x.device) * (_TIE / donors)
+            apart = torch.arange(donors, device=x.device).double() * (_TIE / donors)
             priority = (apart - _random.uniform(distinct, (donors,)).log())[position] + own
             first = priority.topk(min(draws.stop + 1, donors), dim=-1)
             index[some, :count] = first.indices[:, :count]
             log_weights[some, :count] = own.gather(-1, first.indices[:, :count]).float()
             if count < donors:
                 threshold[some] = first.values[:, count].float()
-        part = slice(draws.start, None)
-        chosen = self.numbers[index[:, part].unflatten(0, mask.shape[:2])]
-        return Completions(
-            self.splice(x, mask, self.reference[chosen]),
-            log_weights[:, part].unflatten(0, mask.shape[:2]),
-            threshold=threshold.view(mask.shape[:2]),
-            donors=chosen,
-        )
+        parts = (index[:, draws.start :], log_weights[:, draws.start :], threshold)
+        index, log_weights, threshold = (each.unflatten(0, mask.shape[:2]) for each in parts)
+        chosen = self.numbers[index]
+        rows = self.splice(x, mask, self.reference[chosen])
+        return Completions(rows, log_weights, None, threshold, chosen)
 
 
 class EmpiricalImputer(DonorImputer):
@@ -231,9 +225,9 @@ class EmpiricalImputer(DonorImputer):
     ) -> Float[Tensor, "pairs donors"]:
         """Log-weights with no weight for donors beyond the share; equal ones count together."""
         donors = log_weights.shape[-1]
-        for count in (min(_FEW, donors), min(8 * _FEW, donors), donors):
+        for count in (64, 512, donors):
             # Mostly a few donors make up the share, and the others need not be sorted.
-            largest = log_weights.topk(count, dim=-1).values
+            largest = log_weights.topk(min(count, donors), dim=-1).values
             before = largest.exp().cumsum(-1) - largest.exp()
             if bool((before[:, -1] >= self.share).all()):
                 break

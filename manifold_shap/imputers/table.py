@@ -64,12 +64,11 @@ class TableImputer(Imputer):
 
     def __init__(self, codebook: "Codebook", inner: Imputer, reference: Any) -> None:
         super().__init__(rows_of(reference, codebook), codebook.players)
-        theirs = (len(inner.reference), inner.players.names)
-        if theirs != (len(self.reference), self.players.names):
+        if len(inner.reference) != len(self.reference) or inner.players.names != self.players.names:
             raise ValueError(
                 f"Expected `inner` to be made of the {len(self.reference)} rows of `reference`, "
-                f"with the players {self.players.names[:5]}, but it has {theirs[0]} rows and "
-                f"{theirs[1][:5]}; `ms.table_imputer(kind, codebook, frame)` does so."
+                f"with its players, but it has {len(inner.reference)} rows and "
+                f"{len(inner.players)} players; `ms.table_imputer(kind, codebook, frame)` does so."
             )
         self.codebook, self.inner, self.name = codebook, inner, inner.name
         self.proposals, self.support = inner.proposals, inner.support

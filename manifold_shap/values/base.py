@@ -307,8 +307,6 @@ class ValueFunction(Exportable, ABC):
             for count in counts.unique().tolist()
             for where in ((counts == count).nonzero()[:, 0],)
         ]
-        if len(found) == 1:
-            return found[0][1]
         back = torch.cat([where for where, _ in found]).argsort()
         parts = zip(*(estimate for _, estimate in found), strict=True)
         return Estimate(*(torch.cat(part)[back] for part in parts))

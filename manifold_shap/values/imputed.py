@@ -1,6 +1,6 @@
 """Averages a model over completed rows: the value function of an imputer."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -148,39 +148,36 @@ class ImputedValue(ModelValue):
         """Values along orders: an imputer may complete nested coalitions for less."""
         rank = orders.argsort(-1)[:, :, None]
         mask = rank <= torch.arange(orders.shape[2] - 1, device=orders.device)[:, None]
-        most, own = self._most_coalitions(x, batch_size), _random.fold(keys, self.seed)
-        parts = self.imputer.impute_nested(x, mask, range(self.draws), own, most)
-        return self._means(x, parts, mask, keys)
+        return self._of_runs(self.imputer.impute_nested, x, mask, mask, keys, batch_size)
 
     def values_around(
         self, x: Tensor, mask: Tensor, keys: Tensor, batch_size: int | None = None
     ) -> Float[Tensor, "batch m places outputs"]:
         """Values around coalitions: an imputer may complete similar coalitions for less."""
-        most, own = self._most_coalitions(x, batch_size), _random.fold(keys, self.seed)
-        parts = self.imputer.impute_around(x, mask, range(self.draws), own, most)
-        return self._means(x, parts, toggled(mask), keys)
+        complete, runs = self.imputer.impute_around, toggled(mask)
+        return self._of_runs(complete, x, mask, runs, keys, batch_size)
 
-    def _most_coalitions(self, x: Tensor, batch_size: int | None) -> int:
-        """Coalitions of each row whose completed rows fit one call, and memory."""
-        rows = min(batch_size or self.batch_size, self.batch_size)
-        return max(1, rows // (len(x) * self.draws))
-
-    def _means(
+    def _of_runs(
         self,
+        complete: Callable[..., Iterator[Completions]],
         x: Tensor,
-        parts: Iterator[Completions],
+        given: Tensor,
         mask: Bool[Tensor, "batch runs run players"],
         keys: Int64[Tensor, "batch runs"],
+        batch_size: int | None,
     ) -> Float[Tensor, "batch runs run outputs"]:
-        """Values of the runs' coalitions from their completions, which come in these parts."""
+        """Values of the runs' coalitions, which `complete` gives part by part."""
         coalitions, run = mask.flatten(1, 2), mask.shape[2]
         if len(x) * self.draws * self.imputer.row_elements > _MOST_ELEMENTS:
             # Not even one coalition of each row has all of its draws completed at once.
             single = coalitions.split(1, 1), keys.repeat_interleave(run, 1).split(1, 1)
-            values = [self.values(x, *own) for own in zip(*single, strict=True)]
-            return torch.cat(values, dim=1).unflatten(1, (-1, run))
+            alone = [self.values(x, *one) for one in zip(*single, strict=True)]
+            return torch.cat(alone, dim=1).unflatten(1, (-1, run))
+        # Coalitions of each row whose completed rows fit one call, and memory.
+        rows = min(batch_size or self.batch_size, self.batch_size)
+        most, own = max(1, rows // (len(x) * self.draws)), _random.fold(keys, self.seed)
         values = []
-        for completed in parts:
+        for completed in complete(x, given, range(self.draws), own, most):
             some, coalitions = coalitions.tensor_split([completed.rows.shape[1]], 1)
             outputs = self._outputs(completed.rows)
             values.append(_mean(outputs, self._weights(outputs, completed, some)[0]))
@@ -333,19 +330,15 @@ def imputed_value(
             "`schema` out."
         )
     space = as_space(output)
-    wrapped = _model_for(model, imputer, space)
-    expectation = reference_outputs(wrapped, space, imputer.reference).mean(0)
+    rows = imputer.reference
+    try:
+        wrapped = model_for(model, rows.to(imputer.dtype or rows.dtype), space, imputer.codebook)
+    except RuntimeError:
+        # The model gets floats unless it needs the whole numbers that there were.
+        if imputer.given is None or imputer.dtype is not None:
+            raise
+        wrapped = model_for(model, rows.to(imputer.given), space, imputer.codebook)
+    expectation = reference_outputs(wrapped, space, rows).mean(0)
     value = ImputedValue(imputer, wrapped, space, expectation, draws, seed, name)
     value.schema = schema or value.schema
     return value
-
-
-def _model_for(model: Any, imputer: Imputer, space: OutputSpace) -> Model:
-    """The model, which gets rows as floats unless it needs the whole numbers that there were."""
-    rows = imputer.reference
-    try:
-        return model_for(model, rows.to(imputer.dtype or rows.dtype), space, imputer.codebook)
-    except RuntimeError:
-        if imputer.given is None or imputer.dtype is not None:
-            raise
-    return model_for(model, rows.to(imputer.given), space, imputer.codebook)

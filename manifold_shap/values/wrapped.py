@@ -113,9 +113,8 @@ def as_value_function(
     wrapped = CallableValue(value, players, (), rows.device, space, cost)
     mask = torch.ones(1, 3, len(players), dtype=torch.bool, device=rows.device)
     mask[:, 1:, 1:] = False
-    keys = torch.zeros(mask.shape[:2], dtype=torch.int64)
     with torch.no_grad():
-        found, once, again = wrapped.values(rows[:1], mask, keys).unbind(1)
+        found, once, again = wrapped.values(rows[:1], mask, torch.zeros(1, 3)).unbind(1)
     # Beyond rounding, which may differ with the place in a batch.
     wrapped.sampled = not torch.allclose(once, again, rtol=1e-3, atol=1e-6)
     if space.on_simplex:

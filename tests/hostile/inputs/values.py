@@ -239,7 +239,7 @@ INPUTS = [
         "a callable that returns another shape",
         lambda _: game(lambda x, mask: value(x, mask)[:, :1]),
         ValueError,
-        "Expected the value function to return shape (4, 6, outputs) for 4 rows with 6 coalitions each but got (4, 1, 1); a single output is `values[..., None]`.",
+        "Expected the value function to return shape (1, 3, outputs) for 1 rows with 3 coalitions each but got (1, 1, 1); a single output is `values[..., None]`.",
     ),
     Input(
         "a callable that returns no outputs",

@@ -1,0 +1,128 @@
+"""How often intervals hold the Shapley values of all donors, where value functions draw some.
+
+A value function with as many draws as the imputer has donors is exact, and so are its Shapley
+values of all coalitions. Those of the default draws are compared with them, by every estimator
+that takes draws: over rows, players and outputs, and over seeds of draws and coalitions alike.
+The tables are one of categories that are skewed and go together, abalone, and bike; the model has
+two outputs, smooth ones of random directions.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import manifold_shap as ms
+from benchmarks.report import Found, Table, records
+from manifold_shap.data import Abalone, Bike
+
+TITLE = "Coverage of intervals with draws of donors"
+ERRORS = "standard errors over seeds"
+QUICK = {"tables": ["categories"], "rows": 4, "seeds": 2}
+LEVEL = 0.95
+
+
+def run(
+    tables: Sequence[str] = ("categories", "abalone", "bike"),
+    draws: int | None = None,  # completions of a coalition; None: the default
+    rows: int = 20,  # explained
+    donors: int = 1000,  # of abalone and bike
+    seeds: int = 10,  # of draws and coalitions
+) -> dict[str, Any]:
+    """Coverage, and root mean squared errors over those claimed, by table, imputer, estimator."""
+    begun, found = time.process_time(), {}
+    for table in tables:
+        reference, x, players = data_of(table, rows, donors)
+        model = model_of(reference)
+        for name, imputer in imputers_of(table, reference, players).items():
+            few: dict[str, Any] = {} if draws is None else {"draws": draws}
+            value = ms.imputed_value(model, imputer, "identity", **few)
+            every = ms.imputed_value(model, imputer, "identity", draws=len(reference))
+            truth = ms.exact_shapley(every, x).phi.double()
+            for estimator, explain in estimators_of(len(value.players)).items():
+                which = f"{table}, {name}, {estimator}"
+                found[which] = compared(explain, value, x, truth, seeds)
+                print(which, found[which], flush=True)
+    return {"seconds": time.process_time() - begun, "intervals": found}
+
+
+def data_of(table: str, rows: int, donors: int) -> tuple[Tensor, Tensor, ms.Players | None]:
+    """Donors, the rows to explain, and players."""
+    generator = torch.Generator().manual_seed(29)
+    if table == "categories":
+        both = torch.randn(3000, 1, generator=generator) * 0.8
+        numbers = both + torch.randn(3000, 6, generator=generator)
+        levels = torch.bucketize(numbers, torch.tensor([0.3, 1.2])).float()
+        return levels, levels[:rows], None
+    data = {"abalone": Abalone, "bike": Bike}[table](name=table)
+    data.setup()
+    chosen = torch.randperm(len(data.x_train), generator=generator)[:donors]
+    return data.x_train[chosen], data.x_test[:rows], data.players
+
+
+def model_of(reference: Tensor) -> Callable[[Tensor], Tensor]:
+    """Two sums of smooth functions of random directions."""
+    generator = torch.Generator().manual_seed(0)
+    mean, scale = reference.mean(0), reference.std(0).clamp(min=1e-6)
+    directions = torch.randn(reference.shape[1], 8, generator=generator)
+    weight = torch.randn(8, 2, generator=generator)
+    return lambda x: ((x - mean) / scale @ directions).tanh() @ weight
+
+
+def imputers_of(table: str, reference: Tensor, players: ms.Players | None) -> dict[str, ms.Imputer]:
+    off = {"marginal": ms.MarginalImputer(reference, players)}
+    if table == "categories":
+        return {"exact match": ms.ExactMatchImputer(reference, players), **off}
+    return {
+        "empirical": ms.EmpiricalImputer(reference, players),
+        "empirical by AICc": ms.EmpiricalImputer(reference, players, bandwidth="aicc"),
+        **off,
+    }
+
+
+def estimators_of(players: int) -> dict[str, Callable[..., ms.Explanation]]:
+    every = 2**players - 2
+    return {
+        "auto": ms.auto_shapley,
+        "exact, each four times": partial(ms.exact_shapley, evaluations=4 * every),
+        "permutation": partial(ms.permutation_shapley, permutations=64),
+        "kernel": partial(ms.kernel_shapley, evaluations=every // 3 * 2),
+        "odd": partial(ms.odd_shapley, evaluations=every // 3 * 2),
+        "coalition": partial(ms.coalition_shapley, coalitions=64 * players),
+    }
+
+
+def compared(
+    explain: Callable[..., ms.Explanation],
+    value: ms.ImputedValue,
+    x: Tensor,
+    truth: Tensor,
+    seeds: int,
+) -> dict[str, Any]:
+    """Coverage, and the errors beside what they are said to be."""
+    covered, errors, claimed = [], [], []
+    for seed in range(seeds):
+        value.seed = seed
+        found = explain(value, x, seed=seed)
+        low, high = found.interval(LEVEL)
+        covered.append(((low <= truth) & (truth <= high)).double().mean())
+        errors.append((found.phi - truth).square().mean())
+        claimed.append(found.standard_error.square().mean())
+    held = torch.stack(covered)
+    error, said = (torch.stack(each).double().mean().sqrt().item() for each in (errors, claimed))
+    return {
+        "coverage": [held.mean().item(), held.std().item() / seeds**0.5],
+        "error": error,
+        "error over claimed": error / said,
+    }
+
+
+def tables(found: Found) -> list[Table]:
+    shown = {
+        which: {key: tuple(one) if key == "coverage" else one for key, one in each.items()}
+        for which, each in found["intervals"].items()
+    }
+    return [records(f"{LEVEL:.0%} intervals", shown)]

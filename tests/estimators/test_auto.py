@@ -79,7 +79,8 @@ def test_sizes_and_costs_decide(
     assert found.made_by["estimator"] == estimator
     assert found.made_by["auto"].startswith(f"{estimator}: ")
     # A group of players, or one output of several, costs as much.
-    assert value.select(["0"]).cost == value.grouped({"all": list(value.players.names)}).cost == cost
+    grouped = value.grouped({"all": list(value.players.names)})
+    assert value.select(["0"]).cost == grouped.cost == cost
 
 
 def test_of_many_outputs_a_fit_for_each_takes_too_long() -> None:

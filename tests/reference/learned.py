@@ -410,7 +410,8 @@ def surrogates(inputs: Inputs) -> Results:
             yield from estimated(name, value, x, mask)
             yield f"{name}, base", value.base(x)
             few = max(60, 2 * len(value.players) - 2)
-            yield from explained(f"{name}, auto", ms.auto_shapley(value, x, evaluations=few, seed=2))
+            found = ms.auto_shapley(value, x, evaluations=few, seed=2)
+            yield from explained(f"{name}, auto", found)
             yield from scored(f"{name}, error", ms.mean_squared_error(value, x, mask))
     for name in ("mixed surrogate", "mixed surrogate of numbers", "mixed guided"):
         value, x = stored(name), inputs["mixed"]["x"]

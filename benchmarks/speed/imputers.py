@@ -81,12 +81,15 @@ def classical(own: Trained, draws: int) -> Iterator[Method]:
 def learned(
     own: Trained, draws: int, brief: dict[str, int], published: int | None, distil: bool
 ) -> Iterator[Method]:
-    """The VAE, the same network with other posteriors, and surrogates, with their seconds."""
+    """The VAE, with its masked encoder as well, and surrogates, with their seconds."""
     value, minutes = timed(lambda: own.vae(draws, **brief))
     imputer: Any = value.imputer
     yield "vae", value, minutes
-    again = partial(ms.VAEImputer, imputer.network, own.data.x_train, own.data.players)
-    yield "vae_encoder", own.imputed(again(posterior="encoder"), draws), None
+    # The same encoder and decoder, bit for bit, and a masked encoder beside them.
+    masked, more = timed(lambda: own.vae(draws, posterior="encoder", **brief))
+    yield "vae_encoder", masked, more
+    network: Any = masked.imputer
+    again = partial(ms.VAEImputer, network.network, own.data.x_train, own.data.players)
     weighted = again(posterior="encoder", importance=True, temper=imputer.temper)
     yield "vae_encoder_weighted", own.imputed(weighted, draws), None
     surrogate, seconds = timed(lambda: own.surrogate(**brief))

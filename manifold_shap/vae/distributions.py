@@ -33,18 +33,16 @@ class Family(nn.Module, ABC):
     """
 
     elements: Tensor
-    parameter_of: Tensor
-    statistic_of: Tensor
-    feature_of: Tensor
 
     def __init__(
         self, elements: Sequence[int], parameters: int = 1, statistics: int = 1, features: int = 1
     ) -> None:
         super().__init__()
         self._constant("elements", elements)
-        self._constant("parameter_of", list(elements) * parameters)
-        self._constant("statistic_of", list(elements) * statistics)
-        self._constant("feature_of", list(elements) * features)
+        # No buffers: a training copies each of these in every step.
+        self.parameter_of = [*elements] * parameters
+        self.statistic_of = [*elements] * statistics
+        self.feature_of = [*elements] * features
         # A range of elements is a view of the row; others are gathered.
         first = min(elements, default=0)
         in_range = list(elements) == list(range(first, first + len(elements)))
@@ -281,9 +279,9 @@ class MaybeMissing(Family):
         elements = [*own.elements.tolist(), indicator]
         super().__init__(elements)
         self.value, self.missing = own, missing
-        self.parameter_of = torch.cat((own.parameter_of, missing.parameter_of))
-        self.statistic_of = torch.cat((own.statistic_of, missing.statistic_of))
-        self.feature_of = torch.cat((own.feature_of, missing.feature_of))
+        self.parameter_of = own.parameter_of + missing.parameter_of
+        self.statistic_of = own.statistic_of + missing.statistic_of
+        self.feature_of = own.feature_of + missing.feature_of
 
     def describe(self, x: Tensor) -> None:
         there = x[self.missing.own(x)[:, 0] == 0]
@@ -334,7 +332,7 @@ _FAMILIES: dict[str, Callable[..., Family]] = {
 def family_of(plain: Sequence[Any]) -> Family:
     """A family from its name and its arguments, as `choose_families` writes them.
 
-    >>> family_of(["Bernoulli", [0, 1]]).parameter_of.tolist()
+    >>> family_of(["Bernoulli", [0, 1]]).parameter_of
     [0, 1]
     """
     name, *arguments = plain

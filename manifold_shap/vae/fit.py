@@ -52,8 +52,11 @@ class VAEOptions(TrainingOptions, total=False):
         latent, hidden: see `MaskedVAE`. Where rows have a hundred elements or more, None is 32, and
             widths of (512, 512) or, of convolutions, (32, 64, 64) channels; for shorter rows 16,
             and (256, 256) or (32, 64).
-        components, fill, activation: see `MaskedVAE`.
-        beta, detach: see `MaskedVAE.loss`.
+        components, fill: of the masked encoder, see `MaskedVAE`.
+        activation: see `MaskedVAE`.
+        beta: see `MaskedVAE.loss`.
+        detach: see `MaskedVAE.loss`. There is a masked encoder with `posterior="encoder"`, whose
+            training it is, or with False.
     """
 
     continuous: str
@@ -62,7 +65,7 @@ class VAEOptions(TrainingOptions, total=False):
     network: str
     latent: int | None
     hidden: Sequence[int] | None
-    components: int
+    components: int | None
     fill: float | None
     activation: str
     beta: float
@@ -167,7 +170,9 @@ def fit_imputer(
             they decide the decoder's distributions. By default a codebook for a frame; without any,
             elements that are always 0 or 1 are Bernoulli and the others continuous.
         posterior: how codes are drawn given x_S: `bank` weighs the codes of training rows,
-            `encoder` draws from the masked encoder, which is faster and less accurate.
+            `encoder` draws from the masked encoder, which is faster and less accurate. Its training
+            takes as long again, and is left out where nothing reads it: with `bank`, unless
+            `detach` is False. What was trained with `encoder` serves for either.
         temper: power τ of the weights; by default chosen on validation rows, see `choose_temper`.
         importance: weigh the draws of the encoder posterior by p(x_S|z) p(z) / r(z|x_S).
         bank_size: most codes in the bank; see `VAEImputer`.
@@ -201,7 +206,8 @@ def fit_imputer(
     }
     check_posterior(temper=1.0 if temper is None else temper, **drawn)
     check_number("beta", chosen["beta"], low=0)
-    check_flag("detach", chosen["detach"])
+    if check_flag("detach", chosen["detach"]) and posterior == "bank":
+        chosen["components"] = None
     seed = chosen["seed"]
     schema = schema or codebook_behind(model)
     x_train, x_validation = stored(x_train), stored(x_validation, "x_validation")
@@ -254,15 +260,16 @@ def load_imputer(
     Raises:
         FileNotFoundError: no file is there.
         ValueError: it is damaged or of something else, was trained on rows of another shape or in
-            other units, or a setting is unknown.
+            other units, a setting is unknown, or `posterior="encoder"` is asked of a VAE that was
+            trained for the bank.
 
     >>> import tempfile
     >>> x = torch.randn(64, 3, generator=torch.Generator().manual_seed(0))
     >>> few = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 5}}
     >>> path = Path(tempfile.mkdtemp()) / "vae.ckpt"
-    >>> fit_imputer(x, latent=2, hidden=[8], temper=1.0, bank_size=64, **few).save(path)
-    >>> load_imputer(path, x, posterior="encoder").settings["posterior"]
-    'encoder'
+    >>> fit_imputer(x, latent=2, hidden=[8], posterior="encoder", **few).save(path)
+    >>> load_imputer(path, x, posterior="bank", bank_size=64, temper=0.5).settings["posterior"]
+    'bank'
     """
     check_known(settings, DRAWN_BY, "settings of `load_imputer`")
     task, checkpoint = load_task(path, VAETask, "imputer")

@@ -69,7 +69,7 @@ class VAEImputer(Imputer):
         reference: training rows; their codes are the bank. Of `StoredRows` some that stand for all
             are kept, and v(∅) is the mean over these.
         players: see `Players`.
-        posterior: `bank` or `encoder`.
+        posterior: `bank` or, of a network that has a masked encoder, `encoder`.
         temper: τ, the power of the weights.
         importance: whether draws of the encoder posterior carry importance weights.
         bank_size: most codes in the bank; see `bank_of`.
@@ -100,6 +100,13 @@ class VAEImputer(Imputer):
     ) -> None:
         super().__init__(sample_of(reference), players)
         check_posterior(posterior, temper, importance, bank_size)
+        if posterior == "encoder" and not network.components:
+            raise ValueError(
+                "Expected a VAE with a masked encoder for posterior='encoder' but this one was "
+                "trained for the bank of codes, which needs none; train another with "
+                "posterior='encoder', which serves for both (by the command line also with "
+                "overwrite=true)."
+            )
         if self.players.padding != network.players.padding:
             raise ValueError(
                 f"Expected `players` padded by {network.players.padding}, as those of the network "

@@ -6,6 +6,7 @@ one matrix product serves thousands of coalitions and thousands of codes.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any
 
 import torch
@@ -41,7 +42,7 @@ class Likelihood(nn.Module):
             "feature_of": [family.feature_of for family in made],
         }
         for name, own in owners.items():
-            self.register_buffer(name, torch.cat(own), persistent=False)
+            self.register_buffer(name, torch.tensor([*chain(*own)]), persistent=False)
         self.elements = sum(len(family.elements) for family in made)
         self._parameters_wide = [len(family.parameter_of) for family in made]
         self._statistics_wide = [len(family.statistic_of) for family in made]

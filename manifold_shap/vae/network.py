@@ -7,7 +7,7 @@ An encoder q(z|x), a decoder p(x|z) and a masked encoder r(z|x_S) maximise
 over coalitions of the Shapley sum, and p(x'|x_S) = ∫ p(x'|z) r(z|x_S) dz (Eq. 13). By default two
 things differ from the paper. The masked encoder gets a mask of the present players, instead of a
 fill value in place of absent elements. And KL(q || r) trains r alone, not q, so that r approximates
-q and does not simplify it.
+q and does not simplify it. What does not read r, such as a bank of codes, is then the same without.
 """
 
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ class MaskedVAE(nn.Module):
         latent: dimensions of z.
         hidden: width of each hidden layer of the three networks; of convolutional ones the channels
             of each block, which halves the sizes of a picture.
-        components: normals in the mixture r(z|x_S) (Eq. 20).
+        components: normals in the mixture r(z|x_S) (Eq. 20); None for no masked encoder.
         fill: what absent elements are set to, as in the paper (-1 there); by default None, and the
             masked encoder gets zeros and the mask.
         activation: one of `nn.ACTIVATIONS`.
@@ -64,6 +64,8 @@ class MaskedVAE(nn.Module):
 
     owner_of_statistic: Tensor
     owner_of_feature: Tensor
+    first: Any
+    rest: Any
 
     def __init__(
         self,
@@ -71,7 +73,7 @@ class MaskedVAE(nn.Module):
         index: Sequence[int],
         latent: int = 32,
         hidden: Sequence[int] = (512, 512),
-        components: int = 4,
+        components: int | None = 4,
         fill: float | None = None,
         activation: str = "relu",
         network: str = "mlp",
@@ -81,9 +83,9 @@ class MaskedVAE(nn.Module):
         super().__init__()
         check_hidden(hidden)
         check_choice("network", network, tuple(NETWORKS))
-        for name, number in (("latent", latent), ("components", components)):
-            check_whole(name, number)
-        self.latent, self.components, self.fill = latent, components, fill
+        check_whole("latent", latent)
+        mixture = 0 if components is None else check_whole("components", components)
+        self.latent, self.components, self.fill = latent, mixture, fill
         self.likelihood = Likelihood(families)
         owner = torch.tensor(list(index))
         self.register_buffer(
@@ -91,7 +93,7 @@ class MaskedVAE(nn.Module):
         )
         features = owner[self.likelihood.feature_of]
         self.register_buffer("owner_of_feature", features, persistent=False)
-        mixture, shape = components * (2 * latent + 1), tuple(event or (len(owner),))
+        mixture, shape = mixture * (2 * latent + 1), tuple(event or (len(owner),))
         self.players = Players(range(int(owner.max()) + 1), owner.reshape(shape), padding)
         plan = Plan(self.likelihood, owner, shape, latent, mixture, hidden, activation)
         self.encoder, self.decoder, self.first, self.rest = NETWORKS[network].build(plan)
@@ -159,7 +161,8 @@ class MaskedVAE(nn.Module):
         beta: float = 1.0,
         detach: bool = True,
     ) -> Float[Tensor, " batch"]:
-        """-L of each row, the mean over its coalitions (Eq. 14 and below), in nats.
+        """-L of each row, the mean over its coalitions (Eq. 14 and below), in nats; without r, the
+        bound of q and the decoder alone.
 
         Args:
             x: flattened rows.
@@ -171,10 +174,12 @@ class MaskedVAE(nn.Module):
         q = self.encode(x)
         z = q.base_dist.loc + q.base_dist.scale * noise
         reconstruction = self.decode(z).log_prob(self.statistics(x))
-        to_prior = kl_divergence(q, _standard(q))
+        to_prior = beta * kl_divergence(q, _standard(q))
+        if not self.components:
+            return to_prior - reconstruction
         r = self.encode_masked(x, self.known(x, mask))
         followed, code = (_detached(q), z.detach()) if detach else (q, z)
-        return _kl(followed, code, r).mean(1) + beta * to_prior - reconstruction
+        return _kl(followed, code, r).mean(1) + to_prior - reconstruction
 
 
 def sample_mixture(

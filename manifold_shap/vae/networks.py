@@ -30,14 +30,14 @@ class Networks(NamedTuple):
         encoder: from features `[rows, features]` to the numbers of q(z|x), two for each dimension.
         decoder: from codes `[rows, latent]` to the parameters of p(x|z).
         first: what sees the present elements alone, from features `[batch, features]` and
-            coalitions `[batch, m, players]` to `[batch, m, width]`.
+            coalitions `[batch, m, players]` to `[batch, m, width]`; None where r is not wanted.
         rest: the layers behind it, to the numbers of r(z|x_S).
     """
 
     encoder: nn.Module
     decoder: nn.Module
-    first: nn.Module
-    rest: nn.Module
+    first: nn.Module | None
+    rest: nn.Module | None
 
 
 class Plan(NamedTuple):
@@ -48,7 +48,7 @@ class Plan(NamedTuple):
         owner: player of each of the flattened elements.
         event: shape of one input row.
         latent: dimensions of z.
-        mixture: numbers of r(z|x_S).
+        mixture: numbers of r(z|x_S); 0 where it is not wanted.
         hidden: width of each hidden layer or, of convolutions, channels of each block.
         activation: one of `nn.ACTIVATIONS`.
     """
@@ -66,13 +66,12 @@ def fully_connected(plan: Plan) -> Networks:
     """Networks of rows as vectors: any rows."""
     likelihood, hidden = plan.likelihood, plan.hidden
     features, parameters = likelihood.feature_of, len(likelihood.parameter_of)
-    players = int(plan.owner.max()) + 1
-    return Networks(
-        encoder=MLP(len(features), hidden, 2 * plan.latent, plan.activation),
-        decoder=MLP(plan.latent, [*reversed(hidden)], parameters, plan.activation),
-        first=MaskedLinear(plan.owner[features].tolist(), players, hidden[0]),
-        rest=layers_behind(hidden, plan.mixture, plan.activation),
-    )
+    encoder = MLP(len(features), hidden, 2 * plan.latent, plan.activation)
+    decoder = MLP(plan.latent, [*reversed(hidden)], parameters, plan.activation)
+    if not plan.mixture:
+        return Networks(encoder, decoder, None, None)
+    first = MaskedLinear(plan.owner[features].tolist(), int(plan.owner.max()) + 1, hidden[0])
+    return Networks(encoder, decoder, first, layers_behind(hidden, plan.mixture, plan.activation))
 
 
 def convolutional(plan: Plan) -> Networks:
@@ -86,26 +85,18 @@ def convolutional(plan: Plan) -> Networks:
     most = max(1, _MOST_HELD // (max(hidden) * math.prod(size)))
     width = 4 * hidden[-1]
     channels = features.channels + plan.event[0]
-    decoder = ConvolutionalDecoder(
+    # Initial weights are drawn in this order, so that those of q and p do not depend on r.
+    decode = ConvolutionalDecoder(
         plan.latent, [*reversed(hidden)], parameters.channels, size, activation
     )
-    return Networks(
-        encoder=InParts(
-            nn.Sequential(
-                features,
-                ConvolutionalEncoder(features.channels, size, hidden, 2 * plan.latent, activation),
-            ),
-            most,
-        ),
-        decoder=InParts(nn.Sequential(decoder, FromChannels(parameters)), most),
-        first=MaskedConvolutions(
-            features,
-            plan.owner,
-            ConvolutionalEncoder(channels, size, hidden, width, activation),
-            most,
-        ),
-        rest=layers_behind([width], plan.mixture, activation),
-    )
+    encode = ConvolutionalEncoder(features.channels, size, hidden, 2 * plan.latent, activation)
+    encoder = InParts(nn.Sequential(features, encode), most)
+    decoder = InParts(nn.Sequential(decode, FromChannels(parameters)), most)
+    if not plan.mixture:
+        return Networks(encoder, decoder, None, None)
+    masked = ConvolutionalEncoder(channels, size, hidden, width, activation)
+    first = MaskedConvolutions(features, plan.owner, masked, most)
+    return Networks(encoder, decoder, first, layers_behind([width], plan.mixture, activation))
 
 
 class Channels(nn.Module):

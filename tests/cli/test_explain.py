@@ -659,8 +659,11 @@ def test_contrasts_are_compared_as_they_were_recorded(irises: Path, copied: Copy
 @pytest.mark.filterwarnings("ignore:.*are exactly zero")
 def test_how_a_vae_imputes_can_change_without_training(irises: Path, copied: Copy) -> None:
     place = copied(irises, "classifier", "vae")
-    vae = ["value_function=vae", "compare=[]"]
-    explain_iris(place, *vae, "value_function.posterior=encoder")
+    vae, encoder = ["value_function=vae", "compare=[]"], "value_function.posterior=encoder"
+    with pytest.raises(ValueError, match=r"trained for the bank .*overwrite=true"):
+        explain_iris(place, *vae, encoder)
+    train(place, "data=iris", *FOREST, *TINY_VAE, encoder, "overwrite=true")
+    explain_iris(place, *vae, encoder)
     assert explained(place, "vae", "iris").made_by["posterior"] == "encoder"
     assert explained(place, "vae", "iris").made_by["draws"] == 4
     changes = ["value_function.draws=3", "value_function.temper=0.25", "value_function.output=ilr"]

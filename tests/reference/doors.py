@@ -38,6 +38,9 @@ def with_weights(thing: Any, stored: Sequence[Tensor]) -> Any:
     for name in NETWORKS[type(thing)]:
         getattr(thing, name).float()
     own = weights_of(thing)
+    if isinstance(thing, ms.VAEImputer) and len(own) < len(stored):
+        # Stored are those of a masked encoder, too, between the decoder's and the last two.
+        stored = [*stored[: len(own) - 2], *stored[-2:]]
     shapes = [tuple(each.shape) for each in own], [tuple(each.shape) for each in stored]
     assert shapes[0] == shapes[1], (
         "the network has other tensors than the stored ones, or in another order; put the stored "

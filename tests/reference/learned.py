@@ -234,7 +234,8 @@ def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
 def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
     mixed = inputs["mixed"]
     settings = {"players": players_of(mixed), "hidden": [24, 24], "latent": 3, "components": 2}
-    return ms.fit_imputer(mixed["reference"], temper=0.4, bank_size=CODES, **settings, **steps)
+    # Its masked encoder is there for those who draw from it.
+    return ms.fit_imputer(mixed["reference"], posterior="encoder", temper=0.4, **settings, **steps)
 
 
 @builds("mixed vae of quantiles")
@@ -267,10 +268,15 @@ def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
     return ms.fit_imputer(x, bank_size=CODES, **settings, **steps)
 
 
+def by_bank(other: Callable[[str], Any]) -> ms.VAEImputer:
+    """The VAE of the mixed rows, whose codes are those of a bank."""
+    return drawn_by(other("mixed vae"), temper=0.4, bank_size=CODES)
+
+
 @builds("mixed guided")
 def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
     mixed = inputs["mixed"]
-    teacher = ms.imputed_value(network(mixed["model"]), other("mixed vae"), draws=4, seed=2)
+    teacher = ms.imputed_value(network(mixed["model"]), by_bank(other), draws=4, seed=2)
     return ms.fit_guided(teacher, codes=10, teacher_pairs=300, hidden=[24, 24], **steps)
 
 
@@ -281,7 +287,7 @@ def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
     gaussian = ms.GaussianImputer(mixed["reference"], players_of(mixed), RIDGE)
     teacher = ms.imputed_value(model, gaussian, "identity", draws=4, seed=2)
     settings = {"codes": 10, "teacher_pairs": 300, "hidden": [16], **steps}
-    return ms.fit_guided(teacher, other("mixed vae"), **settings)
+    return ms.fit_guided(teacher, by_bank(other), **settings)
 
 
 @builds("mixed amortised")
@@ -453,7 +459,7 @@ def vaes(inputs: Inputs) -> Results:
     """Values by VAEs with stored weights: codes of a bank, and codes of the masked encoder."""
     mixed, digits = inputs["mixed"], inputs["digits"]
     x, mask = mixed["x"], mixed["mask"]
-    imputer, model = stored("mixed vae"), network(mixed["model"])
+    imputer, model = by_bank(stored), network(mixed["model"])
     made = {
         "bank": imputer,
         "bank of 5": drawn_by(imputer, bank_size=5, temper=1.0, seed=2),

@@ -53,9 +53,9 @@ def test_an_imputer_of_a_frame_is_saved_with_its_codebook(
     expected = ms.imputed_value(people_model, imputer, draws=8)
     found = ms.imputed_value(people_model, loaded, draws=8)
     assert torch.equal(ms.exact_shapley(found, SOME).phi, ms.exact_shapley(expected, SOME).phi)
-    shared = ms.load_imputer(path, FRAME, imputer.codebook, posterior="encoder")
+    shared = ms.load_imputer(path, FRAME, imputer.codebook, bank_size=100)
     assert shared.codebook is imputer.codebook
-    assert shared.provenance["posterior"] == "encoder"
+    assert shared.provenance["codes"] == 100
     with pytest.raises(ValueError, match="income"):
         ms.load_imputer(path, FRAME.drop(columns="income"))
 

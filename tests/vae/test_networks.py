@@ -144,7 +144,7 @@ class Factors:
 @pytest.mark.parametrize(("event", "hidden"), [((2, 12), (16, 16)), ((3, 4, 5), (32,))])
 def test_the_mean_is_that_of_a_gaussian(event: tuple[int, ...], hidden: tuple[int, ...]) -> None:
     law, players = Factors(event), positions(event)
-    bank = ms.fit_imputer(
+    encoder = ms.fit_imputer(
         law.rows(1500, 0),
         players=players,
         network="conv",
@@ -154,10 +154,9 @@ def test_the_mean_is_that_of_a_gaussian(event: tuple[int, ...], hidden: tuple[in
         learning_rate=1e-2,
         batch_size=64,
         max_epochs=6,
-        temper=1.0,
-        bank_size=4000,
+        posterior="encoder",
     )
-    encoder = ms.VAEImputer(bank.network, bank.reference, players, posterior="encoder")
+    bank = ms.VAEImputer(encoder.network, encoder.reference, players, bank_size=4000)
     x, mask = law.rows(40, 1), ms.shapley_pairs(40, len(players), least=200, seed=2)
     mask[..., 0] = True
     absent = ~players.expand(mask).flatten(2)

@@ -24,7 +24,7 @@ def rows(count: int = 40, seed: int = 0) -> Tensor:
     return torch.cat((numbers, (hidden > 0).float()), dim=1)
 
 
-def network(components: int = 3, fill: float | None = None, seed: int = 0) -> MaskedVAE:
+def network(components: int | None = 3, fill: float | None = None, seed: int = 0) -> MaskedVAE:
     torch.manual_seed(seed)
     made = MaskedVAE(choose_families(rows()), range(4), 2, (16, 16), components, fill)
     made.likelihood.describe(rows())
@@ -35,8 +35,8 @@ def masks(count: int) -> Tensor:
     return all_coalitions(4).expand(count, -1, -1)
 
 
-@pytest.mark.parametrize("components", [1, 3])
-def test_every_parameter_is_trained(components: int) -> None:
+@pytest.mark.parametrize("components", [None, 1, 3])
+def test_every_parameter_is_trained(components: int | None) -> None:
     made = network(components)
     made.loss(rows(8), masks(8), torch.randn(8, 2)).mean().backward()
     still = [name for name, p in made.named_parameters() if p.grad is None or not p.grad.any()]
@@ -248,6 +248,25 @@ def test_save_and_load(tmp_path: Path) -> None:
         load_imputer(tmp_path / "vae.ckpt", torch.zeros(5, 3))
 
 
+@pytest.mark.parametrize("network", ["mlp", "conv"])
+def test_only_what_is_read_is_trained_and_what_is_drawn_stays(network: str, tmp_path: Path) -> None:
+    few = {"latent": 2, "max_epochs": 1, "batch_size": 8, "network": network, "hidden": [4, 4]}
+    x = rows(60).unflatten(1, (1, 4)) if network == "conv" else rows(60)
+    alone = fit_imputer(x, temper=0.5, **few)  # type: ignore[arg-type]
+    fit_imputer(x, posterior="encoder", **few).save(tmp_path / "r.ckpt")  # type: ignore[arg-type]
+    beside = load_imputer(tmp_path / "r.ckpt", alone.reference, posterior="bank", temper=0.5)
+    weights, more = (dict(each.named_parameters()) for each in (alone.network, beside.network))
+    assert {name.partition(".")[0] for name in more.keys() - weights} == {"first", "rest"}
+    assert all(torch.equal(weight, more[name]) for name, weight in weights.items())
+    mask, keys = masks(3), torch.arange(48).reshape(3, 16)
+    drawn = [each.impute(x[:3], mask, range(6), keys).rows for each in (alone, beside)]
+    assert torch.equal(*drawn)
+    assert fit_imputer(x, detach=False, **few).network.components == 4  # type: ignore[arg-type]
+    alone.save(tmp_path / "q.ckpt")
+    with pytest.raises(ValueError, match=r"trained for the bank .*train .*posterior='encoder'"):
+        load_imputer(tmp_path / "q.ckpt", alone.reference, posterior="encoder")
+
+
 def test_training_goes_on_where_it_stopped(tmp_path: Path) -> None:
     settings = {"latent": 2, "hidden": (8,), "components": 2, "batch_size": 16}
     whole = fit_imputer(rows(), max_epochs=2, **settings)  # type: ignore[arg-type]
@@ -303,7 +322,8 @@ def test_reference_rows_of_other_units_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_temper_is_forgotten_with_the_posterior_it_was_chosen_for(tmp_path: Path) -> None:
-    made = fit_imputer(rows(), latent=2, hidden=(8,), components=2, max_epochs=1)
+    few = {"latent": 2, "hidden": (8,), "components": 2, "max_epochs": 1, "detach": False}
+    made = fit_imputer(rows(), **few)  # type: ignore[arg-type]
     made.save(tmp_path / "vae.ckpt")
     same = load_imputer(tmp_path / "vae.ckpt", rows())
     other = load_imputer(tmp_path / "vae.ckpt", rows(), posterior="encoder", importance=True)

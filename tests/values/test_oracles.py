@@ -53,7 +53,15 @@ def gaussian_case() -> tuple[Tensor, Tensor, Tensor]:
 @pytest.fixture(scope="module")
 def gaussian_imputer() -> ms.VAEImputer:
     rows = gaussian_rows(3000, seed=0)
-    return fit_imputer(rows, latent=4, hidden=(64, 64), components=2, max_epochs=8)
+    return fit_imputer(
+        rows,
+        posterior="encoder",
+        importance=True,
+        latent=4,
+        hidden=(64, 64),
+        components=2,
+        max_epochs=8,
+    )
 
 
 @pytest.mark.parametrize("posterior", ["bank", "encoder"])
@@ -61,9 +69,8 @@ def test_vae_on_gaussian_data(
     gaussian_case: tuple[Tensor, Tensor, Tensor], gaussian_imputer: ms.VAEImputer, posterior: str
 ) -> None:
     imputer = gaussian_imputer
-    if posterior == "encoder":
-        trained = (imputer.network, imputer.reference, imputer.players)
-        imputer = ms.VAEImputer(*trained, posterior="encoder", importance=True)
+    if posterior == "bank":
+        imputer = ms.VAEImputer(imputer.network, imputer.reference, imputer.players)
         imputer.temper = choose_temper(imputer, gaussian_rows(500, seed=2))
     value = ms.imputed_value(linear_and_square, imputer, "identity", draws=200)
     off = ms.imputed_value(

@@ -24,6 +24,7 @@ Shapley values are linear in the game, so the mean over rows of those of w are t
 """
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -142,7 +143,8 @@ def corrected_global_values(
         learn: from rows and positions of their classes to value functions of the model and of the
             labels; by default two perceptrons, see `fit_surrogate`.
         players, schema: see `fit_surrogate`.
-        options: of the networks and their trainings, see `SurrogateOptions`.
+        options: of the networks and their trainings, see `SurrogateOptions`; `directory` has a
+            folder for each fold.
 
     Raises:
         TypeError, ValueError: see `fit_surrogate`; labels that are none, no classes of the model,
@@ -163,10 +165,15 @@ def corrected_global_values(
     true = class_positions(y, wrapped.classes)
     folds = check_whole("folds", folds, 2, len(true))
 
-    def usual(rows: TrainingRows, labels: Tensor) -> tuple[ValueFunction, ValueFunction]:
+    def usual(rows: TrainingRows, labels: Tensor, fold: int) -> tuple[ValueFunction, ValueFunction]:
+        whole = options.get("directory")
+
+        def own(name: str) -> dict[str, Any]:
+            return {**options, "directory": whole and Path(whole, f"fold_{fold}", name)}
+
         of_rows: Any = {"players": rows.players, "schema": rows.schema}
-        value = fit_surrogate(wrapped, rows.train, **of_rows, **options)
-        return value, fit_label_surrogate(rows, labels, wrapped.classes, **options)
+        value = fit_surrogate(wrapped, rows.train, **of_rows, **own("model"))
+        return value, fit_label_surrogate(rows, labels, wrapped.classes, **own("labels"))
 
     prediction = wrapped(rows.train, scale="probabilities")
     mean = prediction.mean(0)
@@ -176,7 +183,8 @@ def corrected_global_values(
     made_by: dict[str, Any] = {}
     for k, part in enumerate(parts):
         others = torch.cat([*parts[:k], *parts[k + 1 :]])
-        value, labels = (learn or usual)(rows._replace(train=rows.train[others]), true[others])
+        learned_from = rows._replace(train=rows.train[others]), true[others]
+        value, labels = learn(*learned_from) if learn else usual(*learned_from, fold=k)
         game = CorrectedValue(value, labels, mean, share)
         explained = (estimator or _unbiased)(game, rows.train[part], seed=seed + k)
         _check_row_by_row(explained)

@@ -25,7 +25,6 @@ class AmortizedTask(Task):
     """
 
     kind = "explainer"
-    described = ("probe",)
     probe: Tensor
 
     def __init__(self, settings: Mapping[str, Any]) -> None:

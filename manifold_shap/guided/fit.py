@@ -2,9 +2,8 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import torch
 from jaxtyping import Bool, Float, Int64
@@ -46,43 +45,31 @@ _OWN = 8
 _VALIDATION = 32
 
 
-@dataclass(frozen=True)
-class GuidedPairs:
+class GuidedPairs(NamedTuple):
     """Pairs of a row and a coalition, the hints for each, and its target.
 
     Attributes:
-        x: rows.
         row: number of the row of each pair.
+        x: the row.
         mask: its coalition.
         completed: the completed row.
         hints: see `GuidedValue.hints`.
         target: what v(S) should be, about.
-        schema: columns of the table behind the rows, or the codebook whose codes they are.
     """
 
-    x: Float[Tensor, "rows *event"]
     row: Int64[Tensor, " pairs"]
+    x: Float[Tensor, "pairs *event"]
     mask: Bool[Tensor, "pairs players"]
     completed: Float[Tensor, "pairs *event"]
     hints: Float[Tensor, "pairs hints outputs"]
     target: Float[Tensor, "pairs outputs"]
-    schema: "Schema | Codebook | None"
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> "GuidedPairs":
-        # Lightning copies a task to average its weights; data that never change need no copy.
-        return self
-
-    def inputs(self, number: Int64[Tensor, " batch"]) -> tuple[Tensor, ...]:
-        """What the network takes of these pairs, rows encoded."""
-        x, completed = self.x[self.row[number]], self.completed[number]
-        seen, known = (encoded(rows, self.schema).flatten(1) for rows in (x, completed))
-        return seen, self.mask[number], known, self.hints[number]
 
 
 class GuidedTask(Task):
-    """The network of a `GuidedValue`, by squared error; batches are numbers of `GuidedPairs`.
+    """The network of a `GuidedValue`, by squared error.
 
-    Errors are in the unit of those of a `SurrogateTask`.
+    Batches are `(x, mask, completed row, hints, target)` of pairs, with both rows as the model sees
+    them. Errors are in the unit of those of a `SurrogateTask`.
 
     Settings: `event`, `index`, `elements`, `players`, `outputs`, `space`, `schema`, `hidden`,
     `activation` and `binned` as for a `SurrogateTask`; `families`, `codes` and `temper`, see
@@ -90,7 +77,6 @@ class GuidedTask(Task):
     """
 
     kind = "guided surrogate"
-    described = ("base", "guide.coefficients", "guide.outputs")
     base: Tensor
     extent: Tensor
 
@@ -104,18 +90,20 @@ class GuidedTask(Task):
         self.network = GuidedNetwork(index, outputs, on_simplex, *layers)
         self.register_buffer("base", torch.zeros(outputs))
         self.register_buffer("extent", torch.zeros(2, *event))
-        self.pairs: GuidedPairs | None = None
+        # Of the rows of batches; set by the training alone.
+        self.schema: Schema | Codebook | None = None
+
+    def seen(self, x: Tensor, mask: Tensor, completed: Tensor, hints: Tensor) -> Sequence[Tensor]:
+        """What the network takes of pairs, rows encoded."""
+        seen, known = (encoded(rows, self.schema).flatten(1) for rows in (x, completed))
+        return seen, mask, known, hints
 
     def loss(
         self, batch: tuple[Tensor, ...], generator: torch.Generator
     ) -> Float[Tensor, " batch"]:
-        (number,), known = batch, self.pairs
-        assert known is not None
-        on_cpu = number.cpu()
-        inputs = (part.to(number.device) for part in known.inputs(on_cpu))
-        target = known.target[on_cpu].to(number.device)
+        *pairs, target = batch
         scale = None if self.network.on_simplex else self.network.target_scale
-        return squared_error(self.network(*inputs), target, scale).mean(1)
+        return squared_error(self.network(*self.seen(*pairs)), target, scale).mean(1)
 
 
 @torch.inference_mode(False)
@@ -201,16 +189,17 @@ def fit_guided(
         inner.network.likelihood, inner.bank[kept].eta, partial(_of_elements, teacher), generator
     )
     start = time.perf_counter()
-    task.pairs = _pairs(value, teacher, teacher_pairs, seed, chosen["progress"])
+    row, *pairs = _pairs(value, teacher, teacher_pairs, seed, chosen["progress"])
     seconds = time.perf_counter() - start
-    task.cpu()
-    number = torch.randperm(len(task.pairs.row), generator=generator)
-    some = number[:_DESCRIBED]
-    x, _, completed, hints = task.pairs.inputs(some)
-    task.network.standardise(x, completed, hints, task.pairs.target[some])
+    task.cpu().schema = teacher.schema
+    number = torch.randperm(len(row), generator=generator)
+    *few, target = (part[number[:_DESCRIBED]] for part in pairs)
+    x, _, completed, hints = task.seen(*few)
+    task.network.standardise(x, completed, hints, target)
     task.train()
     held_out, left = number.tensor_split([len(number) // _VALIDATION])
-    record = train(task, (left,), (held_out,), chosen)
+    parts, validation = (tuple(part[some] for part in pairs) for some in (left, held_out))
+    record = train(task, parts, validation, chosen)
     value = guided_value(task, teacher.model, teacher.schema)
     value.training_record = {**record, "teacher_seconds": seconds}
     return value
@@ -299,12 +288,12 @@ def _pairs(
             completed.append(parts[0].flatten(0, 1).cpu())
             hints.append(parts[1].flatten(0, 1).cpu())
             bar.update(2 * len(some))
+    row = row.repeat_interleave(2)
     return GuidedPairs(
-        x,
-        row.repeat_interleave(2),
+        row,
+        x[row],
         mask.flatten(0, 1),
         torch.cat(completed),
         torch.cat(hints),
         target.flatten(0, 1),
-        teacher.schema,
     )

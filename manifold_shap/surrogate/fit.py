@@ -165,9 +165,12 @@ def fit_surrogate(
         task = SurrogateTask({**settings, **chosen}, KINDS[kind].module_behind(network, model))
     task.describe(rows.train, seen, target)
     check_network(task.surrogate, seen[:64])
+    parts = (seen, target), (seen_validation, held_out)
+    if chosen["directory"] is not None:
+        task.recognise(*parts[0], *parts[1])
     known = _teacher_targets(task, teacher, whole, drawn, chosen)
     task.teacher_targets = known and replace(known, x=encoded(known.x, rows.schema))
-    record = train(task, (seen, target), (seen_validation, held_out), chosen)
+    record = train(task, *parts, chosen)
     warn_if_blind(task.surrogate, seen_validation[:64], target)
     value = surrogate_value(task, wrapped, rows.schema)
     value.training_record = record | ({} if known is None else {"teacher_seconds": known.seconds})

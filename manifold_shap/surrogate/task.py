@@ -75,7 +75,6 @@ class SurrogateTask(Task):
     """
 
     kind = "surrogate"
-    described = ("probe", "probe_outputs", "base")
     base: Tensor
     probe: Tensor
     probe_outputs: Tensor

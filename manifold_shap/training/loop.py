@@ -51,6 +51,8 @@ def train(
     """
     from manifold_shap.training.runner import fit
 
+    if options["directory"] is not None:
+        task.recognise(*rows, *validation)
     with tempfile.TemporaryDirectory() as scratch:
         directory = Path(options["directory"] or scratch)
         with _only_one_in(directory):

@@ -16,7 +16,8 @@ from torch.overrides import TorchFunctionMode
 
 from manifold_shap._checks import check_known, check_number, check_seed, check_whole
 from manifold_shap._messages import check_choice, check_text
-from manifold_shap.io.files import load_checkpoint
+from manifold_shap._stored import StoredRows
+from manifold_shap.io.files import digest, load_checkpoint
 from manifold_shap.players import Players
 
 # Learning rate schedules over all steps, by name.
@@ -80,6 +81,9 @@ DEFAULTS: TrainingOptions = {
     "progress": None,
 }
 
+# Rows by which those that do not lie in memory are recognised.
+_PROBES = 64
+
 # Options that do not decide what is learned, and are not recorded with it.
 _UNRECORDED = ("directory", "trainer", "progress")
 
@@ -140,7 +144,6 @@ class Task(nn.Module, ABC):
 
     Attributes:
         kind: what is trained, as its checkpoint and errors call it.
-        described: names of the buffers that tell the data of one training from those of another.
         settings: plain numbers, strings, lists and dicts; `type(task)(task.settings)` is the same
             task with other weights.
 
@@ -149,7 +152,6 @@ class Task(nn.Module, ABC):
     """
 
     kind: str
-    described: tuple[str, ...] = ()
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         super().__init__()
@@ -189,6 +191,20 @@ class Task(nn.Module, ABC):
             "state_dict": self.state_dict(),
         }
 
+    def recognise(self, *parts: Tensor | StoredRows) -> None:
+        """Note what is learned from, by which an interrupted training is told from others.
+
+        That are the parts, and all that the training begins with: weights, scales, a surrogate. Of
+        rows that do not lie in memory it is their number, and 64 of them.
+        """
+        spread = torch.arange(_PROBES)
+        seen = [
+            part if isinstance(part, Tensor) else part[spread * len(part) // _PROBES]
+            for part in parts
+        ]
+        begins = (weight for _, weight in sorted(self.state_dict().items()))
+        self.settings["data"] = digest([len(part) for part in parts], *seen, *begins)
+
     def interrupted(self, path: Path, kind: str | None = None) -> dict[str, Any] | None:
         """What an interrupted training of this task left in a file; None where there is no file.
 
@@ -203,14 +219,13 @@ class Task(nn.Module, ABC):
             return None
         checkpoint = load_checkpoint(path, kind or self.kind)
         changed = _changed(self.settings, checkpoint["hyper_parameters"])
-        mine, other = self.state_dict(), checkpoint["state_dict"]
-        if not changed and not all(torch.equal(other[n], mine[n].cpu()) for n in self.described):
-            changed = ["the training rows, or the model's outputs on them"]
         if changed:
+            of_data = ["the training rows, or the model's outputs on them"]
+            differs = ", ".join([name for name in changed if name != "data"] or of_data)
             raise ValueError(
                 f"Expected {path.parent} to be empty or to hold an interrupted training of this "
-                f"{self.kind}, but it is one that differs in: {', '.join(changed)}. Name another "
-                "`directory`, or remove that one."
+                f"{self.kind}, but it is one that differs in: {differs}. Name another `directory`, "
+                "or remove that one."
             )
         return checkpoint
 

@@ -107,7 +107,6 @@ class VAETask(Task):
     """
 
     kind = "vae"
-    described = ("moments",)
     moments: Tensor
 
     def __init__(self, settings: Mapping[str, Any]) -> None:

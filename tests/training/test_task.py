@@ -31,13 +31,10 @@ class LineTask(Task):
     """A line through points, whose loss also draws a number for each row."""
 
     kind = "line"
-    described = ("mean",)
-    mean: Tensor
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         super().__init__(settings)
         self.line = torch.nn.Linear(self.settings["inputs"], 1)
-        self.register_buffer("mean", torch.zeros(self.settings["inputs"]))
         self.seen: list[tuple[bool, float]] = []
 
     def loss(
@@ -62,7 +59,6 @@ def fit(x: Tensor = X, y: Tensor = Y, *, inputs: Any = 3, **given: Any) -> Train
     options["trainer"] = {"accelerator": "cpu", **options["trainer"]}
     with seeded(options["seed"]):
         task = LineTask({"inputs": inputs, **options})
-    task.mean.copy_(x.mean(0))
     return Trained(task, train(task, (x, y), (x[:13], y[:13]), options))
 
 

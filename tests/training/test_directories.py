@@ -1,0 +1,113 @@
+"""What every fit function does with a `directory`: it serves the same training, and no other."""
+
+import itertools
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import manifold_shap as ms
+from manifold_shap.data import Iris
+from manifold_shap.training.classifier import MLPClassifier, fit_classifier, load_classifier
+from manifold_shap.training.shell import Shell
+
+X = torch.randn(80, 3, generator=torch.Generator().manual_seed(0))
+FEW: dict[str, Any] = {
+    "max_epochs": 2, "hidden": [8], "trainer": {"accelerator": "cpu", "limit_train_batches": 5},
+}  # fmt: skip
+MASK = torch.tensor([[True, False, False], [True, True, False]]).expand(4, -1, -1)
+
+
+def model(x: Tensor) -> Tensor:
+    return x[:, :2].softmax(-1)
+
+
+def vae(x: Tensor, **own: Any) -> Any:
+    return ms.fit_imputer(x, latent=2, temper=1.0, bank_size=64, **{**FEW, **own})
+
+
+def surrogate(x: Tensor, **own: Any) -> Any:
+    return ms.fit_surrogate(model, x, **{**FEW, "hidden": [8, 8], **own})
+
+
+def of_imputer(x: Tensor, **own: Any) -> Tensor:
+    return vae(x, **own).impute(X[:4], MASK, range(3), torch.arange(8).reshape(4, 2)).rows
+
+
+def of_surrogate(x: Tensor, **own: Any) -> Tensor:
+    return surrogate(x, **own)(X[:4], MASK)
+
+
+def of_guided(x: Tensor, **own: Any) -> Tensor:
+    teacher = ms.imputed_value(model, vae(x), draws=2)
+    return ms.fit_guided(teacher, codes=20, teacher_pairs=100, **{**FEW, **own})(X[:4], MASK)
+
+
+def of_amortized(x: Tensor, **own: Any) -> Tensor:
+    return ms.fit_amortized(surrogate(X), x, **{**FEW, **own})(X[:4])
+
+
+def of_corrected(x: Tensor, **own: Any) -> Tensor:
+    y = (X[:, 0] < X[:, 1]).long()
+    return ms.corrected_global_values(model, x, y, folds=2, **{**FEW, **own}).phi
+
+
+def of_classifier(x: Tensor, *, directory: Path, **own: Any) -> Tensor:
+    data = Iris(name="iris")
+    data.setup()
+    data.x_train[: len(x), :3] = x
+    few = {**FEW, **own}
+    trainer = few.pop("trainer")
+    fit_classifier(MLPClassifier(**few), data, directory, trainer)
+    return load_classifier(directory, data)(data.x_test)
+
+
+FITS: dict[str, Callable[..., Tensor]] = {
+    "imputer": of_imputer,
+    "surrogate": of_surrogate,
+    "guided": of_guided,
+    "amortized": of_amortized,
+    "corrected": of_corrected,
+    "classifier": of_classifier,
+}
+
+
+# What each trains last, as its checkpoints call it.
+KINDS = {
+    "imputer": "vae",
+    "guided": "guided surrogate",
+    "amortized": "explainer",
+    "corrected": "surrogate",
+}
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_a_directory_serves_the_same_training_and_no_other(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fit, place, steps = FITS[name], tmp_path / "interrupted", itertools.count()
+    whole, other = fit(X, directory=tmp_path / "whole"), X.clone()
+    other[[3, 4]] = other[[4, 3]] / 2
+    ended = Shell.on_train_batch_end
+
+    def stop(self: Shell, *given: Any) -> None:
+        ended(self, *given)
+        if self.task.kind == KINDS.get(name, name) and next(steps) == 7:
+            signal.raise_signal(signal.SIGINT)
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Shell, "on_train_batch_end", stop)
+        fit(X, directory=place)
+    with pytest.raises(ValueError, match="differs in: the training rows.* another `directory`"):
+        fit(other, directory=place)
+    with pytest.raises(ValueError, match="differs in: learning_rate"):
+        fit(X, directory=place, learning_rate=0.1)
+    assert torch.equal(fit(X, directory=place), whole)
+    if name != "classifier":  # Whose last checkpoint goes once it has ended.
+        assert torch.equal(fit(X, directory=place), whole)
+        with pytest.raises(ValueError, match="the training rows"):
+            fit(other, directory=place)

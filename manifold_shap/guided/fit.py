@@ -40,7 +40,7 @@ _DEFAULTS: TrainingOptions = {"batch_size": 1024, "max_epochs": 6, "patience": N
 _PAIRS_PER_CALL = 8192
 _DESCRIBED = 16_384
 
-# One in so many pairs is of a training row; and one is kept to validate on.
+# One in so many pairs is of a training row; and one is of a row that is kept to validate on.
 _OWN = 8
 _VALIDATION = 32
 
@@ -192,12 +192,15 @@ def fit_guided(
     row, *pairs = _pairs(value, teacher, teacher_pairs, seed, chosen["progress"])
     seconds = time.perf_counter() - start
     task.cpu().schema = teacher.schema
-    number = torch.randperm(len(row), generator=generator)
+    # Held out are rows: a pair whose row is met with another coalition would be no new one.
+    rank = torch.randperm(int(row.max()) + 1, generator=generator)[row]
+    is_held_out = rank <= rank.sort().values[len(rank) // _VALIDATION]
+    held_out, left = is_held_out.nonzero()[:, 0], (~is_held_out).nonzero()[:, 0]
+    number = left[torch.randperm(len(left), generator=generator)]
     *few, target = (part[number[:_DESCRIBED]] for part in pairs)
     x, _, completed, hints = task.seen(*few)
     task.network.standardise(x, completed, hints, target)
     task.train()
-    held_out, left = number.tensor_split([len(number) // _VALIDATION])
     parts, validation = (tuple(part[some] for part in pairs) for some in (left, held_out))
     record = train(task, parts, validation, chosen)
     value = guided_value(task, teacher.model, teacher.schema)

@@ -1,4 +1,4 @@
-"""What every fit function does with a `directory`: it serves the same training, and no other."""
+"""What all fit functions have in common: whom a `directory` serves, and what errors are of."""
 
 import itertools
 import signal
@@ -12,6 +12,7 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap.data import Iris
+from manifold_shap.training import runner
 from manifold_shap.training.classifier import MLPClassifier, fit_classifier, load_classifier
 from manifold_shap.training.shell import Shell
 
@@ -99,10 +100,11 @@ def test_a_directory_serves_the_same_training_and_no_other(
         if self.task.kind == KINDS.get(name, name) and next(steps) == 7:
             signal.raise_signal(signal.SIGINT)
 
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(Shell, "on_train_batch_end", stop)
+    monkeypatch.setattr(Shell, "on_train_batch_end", stop)
+    with pytest.raises(KeyboardInterrupt):
         fit(X, directory=place)
-    with pytest.raises(ValueError, match="differs in: the training rows.* another `directory`"):
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match=r"differs in: the training rows.* another `directory`"):
         fit(other, directory=place)
     with pytest.raises(ValueError, match="differs in: learning_rate"):
         fit(X, directory=place, learning_rate=0.1)
@@ -111,3 +113,20 @@ def test_a_directory_serves_the_same_training_and_no_other(
         assert torch.equal(fit(X, directory=place), whole)
         with pytest.raises(ValueError, match="the training rows"):
             fit(other, directory=place)
+
+
+@pytest.mark.parametrize("name", ["imputer", "surrogate", "guided", "amortized"])
+def test_errors_are_of_rows_that_are_not_trained_on(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts, fit = [], runner.fit
+
+    def seen(task: Any, rows: Any, validation: Any, *others: Any) -> Any:
+        parts.append((rows[0], validation[0]))
+        return fit(task, rows, validation, *others)
+
+    monkeypatch.setattr(runner, "fit", seen)
+    FITS[name](X, directory=tmp_path)
+    trained, held_out = ({tuple(row) for row in part.tolist()} for part in parts[-1])
+    assert held_out
+    assert not trained & held_out

@@ -32,8 +32,9 @@ from manifold_shap.players import Players
 from manifold_shap.vae.likelihood import Likelihood, Product
 from manifold_shap.vae.networks import NETWORKS, Plan
 
-# Smallest log-scale in latent space, where codes are of order one.
-_LEAST_LOG_SCALE = -5.0
+# Log-scales in latent space, where codes are of order one. Of a row far from all others the network
+# extrapolates: unbounded, a scale of 1e8 would make the loss 1e13, and NaN soon after.
+_LEAST_LOG_SCALE, _MOST_LOG_SCALE = -5.0, 2.0
 
 
 class MaskedVAE(nn.Module):
@@ -208,7 +209,7 @@ def prior_log_prob(z: Float[Tensor, "*batch latent"]) -> Float[Tensor, "*batch"]
 def _normal(raw: Tensor) -> Independent:
     mean, rough = raw.float().chunk(2, dim=-1)
     log_scale = _LEAST_LOG_SCALE + F.softplus(rough - _LEAST_LOG_SCALE)
-    return _independent(mean, log_scale.exp())
+    return _independent(mean, log_scale.clamp(max=_MOST_LOG_SCALE).exp())
 
 
 def _standard(q: Independent) -> Independent:

@@ -248,6 +248,13 @@ def test_save_and_load(tmp_path: Path) -> None:
         load_imputer(tmp_path / "vae.ckpt", torch.zeros(5, 3))
 
 
+@pytest.mark.parametrize("components", [None, 1, 3])
+def test_a_row_far_from_all_others_leaves_the_loss_finite(components: int | None) -> None:
+    far = rows(8) * torch.tensor([1e4, 1e4, 1e4, 1])
+    loss = network(components).loss(far, masks(8), torch.randn(8, 2), detach=False)
+    assert loss.isfinite().all()
+
+
 @pytest.mark.parametrize("network", ["mlp", "conv"])
 def test_only_what_is_read_is_trained_and_what_is_drawn_stays(network: str, tmp_path: Path) -> None:
     few = {"latent": 2, "max_epochs": 1, "batch_size": 8, "network": network, "hidden": [4, 4]}

@@ -11,9 +11,10 @@ To 1e-5
     exponentials, differ in their last bits between processors, numbers of threads and libraries.
 
 To 1e-4
-    are errors: variances are of differences of values that are nearly the same, where the last bits
-    of these count more. And so is what three steps of a training lead to (`AFTER` in the name):
-    differences of the last bits of a gradient are divided by its size in the first steps of AdamW.
+    are errors and angles, in which last bits count more: variances are of differences of values
+    that are nearly the same, and the angle of a small composition is its rounding over its norm.
+    And so is what three steps of a training lead to (`AFTER` in the name): differences of the last
+    bits of a gradient are divided by its size in the first steps of AdamW.
 
 A difference is relative to the largest number of the same output, the last axis: outputs may have
 units of their own, and players and rows of one output share a rounding error, that of v(S), whose
@@ -40,8 +41,8 @@ Results = Iterator[tuple[str, Result]]
 Inputs = dict[str, Any]
 
 ROUNDING, AMPLIFIED = 1e-5, 1e-4
-# In the names of results that are errors.
-ERRORS = ("error", "variance", "interval")
+# In the names of results in which rounding is amplified.
+AMPLIFYING = ("error", "variance", "interval", "cosines", "summary")
 # In the names of results of a training of three steps.
 AFTER = "after three steps"
 
@@ -99,7 +100,7 @@ def plain(result: Result) -> Result:
 
 def tolerance(name: str) -> float:
     """How far a float may be from the stored one."""
-    return AMPLIFIED if any(word in name for word in (AFTER, *ERRORS)) else ROUNDING
+    return AMPLIFIED if any(word in name for word in (AFTER, *AMPLIFYING)) else ROUNDING
 
 
 def gap(got: Result, wanted: Result) -> float:

@@ -12,7 +12,7 @@ import torch
 import manifold_shap as ms
 from tests.reference.compare import AFTER, Inputs, Results
 from tests.reference.doors import RIDGE, alike, estimated, explained, of_frame, overall, same
-from tests.reference.learned import STEPS
+from tests.reference.learned import CODES, STEPS
 
 TOWNS = np.array(["Bern", "Oslo", "Rome", "Ulm"], dtype=object)
 LEVELS = ["low", "middle", "high"]
@@ -177,7 +177,7 @@ def fitted(inputs: Inputs) -> Results:
     )
     for continuous in ("normal", "quantile"):
         imputer = ms.fit_imputer(
-            kept, temper=0.5, latent=2, continuous=continuous, bins=5, **settings
+            kept, temper=0.3, bank_size=CODES, latent=2, continuous=continuous, bins=5, **settings
         )
         value = ms.imputed_value(probabilities, imputer, draws=8, seed=2)
         found = ms.permutation_shapley(value, few, permutations=4)

@@ -239,7 +239,7 @@ def check_rows(
     Raises:
         TypeError: `x` holds no numbers, see `to_tensor`.
         ValueError: no row, another shape than `[rows, *event]`, NaN or infinite entries, or a row
-            that is padding alone.
+            that is padding alone or has padding before other elements.
     """
     rows = to_tensor(x, name, players.names)
     if tuple(rows.shape[1:]) != players.event or rows.ndim < 2:
@@ -254,14 +254,44 @@ def check_rows(
     if len(rows) == 0:
         raise ValueError(f"Expected at least one row in `{name}` but got none; pass some rows.")
     check_finite(rows, name, "impute or drop these rows first", first_row)
-    if players.padding is not None:
-        empty = (players.lengths(rows) == 0).nonzero()[:, 0].tolist()
-        if empty:
-            raise ValueError(
-                f"Expected an element that is no padding ({players.padding:g}) in every row of "
-                f"`{name}` but row {first_row + empty[0]} has none, one of {len(empty)} without "
-                "players; drop these rows first."
-            )
+    return check_padding(rows, players, name, range(first_row, first_row + len(rows)))
+
+
+def check_padding(
+    rows: Float[Tensor, "rows *event"], players: "Players", name: str, numbers: Sequence[int]
+) -> Float[Tensor, "rows *event"]:
+    """The same rows, where what they are padded by stands behind their elements alone.
+
+    Args:
+        rows: of the shape that `players` own.
+        players: see `Players`.
+        name: what errors call the rows.
+        numbers: those of the rows, in errors.
+
+    Raises:
+        ValueError: a row is padding alone, or has padding before other elements.
+    """
+    if players.padding is None:
+        return rows
+    lengths, used = players.lengths(rows), players.used(rows).sum(1)
+    padding = f"padding ({players.padding:g})"
+    empty = (lengths == 0).nonzero()[:, 0].tolist()
+    if empty:
+        raise ValueError(
+            f"Expected an element that is no {padding} in every row of `{name}` but row "
+            f"{numbers[empty[0]]} has none, one of {len(empty)} without players; drop these rows "
+            "first."
+        )
+    early = (used < lengths).nonzero()[:, 0].tolist()
+    if early:
+        row = early[0]
+        where = "begins with it" if not bool(players.used(rows)[row, 0]) else "has it in between"
+        raise ValueError(
+            f"Expected {padding} at the end of rows alone but row {numbers[row]} of `{name}` "
+            f"{where}, one of {len(early)}; move it to the end (of a tokenizer, "
+            "`padding_side='right'`), also for the model, or pad with a number that occurs in no "
+            "row."
+        )
     return rows
 
 

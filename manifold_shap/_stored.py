@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -15,8 +15,11 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
-from manifold_shap._checks import check_finite, to_tensor
+from manifold_shap._checks import check_finite, check_padding, to_tensor
 from manifold_shap._loaders import check_order, collated
+
+if TYPE_CHECKING:
+    from manifold_shap.players import Players
 
 # Bytes of rows in memory at once: of a pass over all of them, and of those that stand for all.
 _PASSED, _SAMPLED = 2**24, 2**24
@@ -46,8 +49,11 @@ class StoredRows(ABC):
     Attributes:
         device: on which they are gathered.
         known: the smallest and the largest value of each element, once all were passed over.
+        players: those that own the elements, where they are known: of padded rows they say where
+            padding may be.
     """
 
+    players: "Players | None" = None
     device = torch.device("cpu")
     known: Float[Tensor, "2 *event"] | None = None
 
@@ -347,4 +353,4 @@ def _checked(x: Tensor, index: Tensor, rows: StoredRows) -> Tensor:
         first = int((~x.isfinite()).flatten(1).any(1).nonzero()[0])
         fix = "impute or drop such rows first"
         check_finite(x[first : first + 1], rows.name, fix, int(index[first]))
-    return x
+    return x if rows.players is None else check_padding(x, rows.players, rows.name, index.tolist())

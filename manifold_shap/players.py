@@ -29,9 +29,12 @@ class Players:
     of the players, as many as begin before its end:
 
         >>> players = Players.tokens(4, padding=0)
-        >>> players.owners(torch.tensor([[7.0, 3.0, 0.0, 0.0], [5.0, 0.0, 4.0, 0.0]]))
+        >>> players.owners(torch.tensor([[7.0, 3.0, 0.0, 0.0], [5.0, 2.0, 4.0, 0.0]]))
         tensor([[ 0,  1, -1, -1],
                 [ 0,  1,  2, -1]])
+
+    Rows with such positions before others, as of tokenizers that pad in front, are refused wherever
+    rows are trained on, drawn from or explained.
 
     Attributes:
         names: one per player.
@@ -270,8 +273,12 @@ class Players:
         """How many positions of the last axis of each row come before its padding."""
         if self.padding is None:
             return torch.full(x.shape[:1], self.event[-1], device=x.device)
-        used = x.ne(self.padding)[:, None].flatten(1, -2).any(1)
+        used = self.used(x)
         return (used * torch.arange(1, used.shape[1] + 1, device=x.device)).amax(1)
+
+    def used(self, x: Tensor) -> Bool[Tensor, "batch positions"]:
+        """Which positions of the last axis of each row have an element that is no padding."""
+        return (x != self.padding)[:, None].flatten(1, -2).any(1)
 
     def owned(self, x: Tensor) -> Bool[Tensor, "batch players"]:
         """Which players each row has: the first, as many as begin before its padding."""

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+import manifold_shap as ms
 from manifold_shap._checks import check_rows
 from manifold_shap.players import Players
 
@@ -166,6 +167,62 @@ def test_a_row_that_is_padding_alone_has_no_players() -> None:
     with pytest.raises(ValueError, match=r"no padding \(0\) in every row of `x` but row 1 .* 2 "):
         check_rows(rows, Players.tokens(2))
     check_rows(rows, Players.tokens(2, padding=None))
+
+
+class Items(torch.utils.data.Dataset):
+    def __init__(self, x: torch.Tensor) -> None:
+        self.x = x
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def __getitem__(self, number: int) -> torch.Tensor:
+        return self.x[number]
+
+
+PADDED = ms.Players.tokens(4, padding=0)
+FEW = {"max_epochs": 1, "hidden": [4], "trainer": {"accelerator": "cpu"}, "progress": False}
+
+
+def total(x: torch.Tensor) -> torch.Tensor:
+    return x.sum(1, keepdim=True)
+
+
+def explained(x: torch.Tensor) -> object:
+    return ms.exact_shapley(ms.imputed_value(total, ms.PaddingImputer(PADDED), "identity"), x)
+
+
+def explained_by_row(x: torch.Tensor) -> object:
+    value = ms.imputed_value(total, ms.PaddingImputer(PADDED), "identity")
+    labels = torch.where(x != 0, 0, -1)
+    return ms.exact_shapley(value.grouped(ms.label_maps(x, labels), 1), x)
+
+
+@pytest.mark.parametrize(
+    "row", [[0.0, 0.0, 5.0, 6.0], [0.0, 5.0, 6.0, 0.0], [5.0, 0.0, 0.0, 6.0], [0.0, 5.0, 0.0, 6.0]]
+)
+@pytest.mark.parametrize(
+    "door",
+    [
+        explained,
+        explained_by_row,
+        lambda x: ms.MarginalImputer(x, PADDED),
+        lambda x: ms.ContrastiveImputer(x, PADDED),
+        lambda x: ms.fit_surrogate(total, x, output="identity", players=PADDED, **FEW),
+        lambda x: ms.fit_surrogate(total, Items(x), output="identity", players=PADDED, **FEW),
+        lambda x: ms.fit_surrogate(
+            total, x[:3], x_validation=x, output="identity", players=PADDED, **FEW
+        ),
+        lambda x: ms.fit_imputer(x, players=PADDED, **FEW),
+        lambda x: ms.word_maps(x, [[0, 1, 2, 3]] * len(x)),
+    ],
+)
+def test_padding_elsewhere_than_at_the_end_is_refused(
+    row: list[float], door: Callable[[torch.Tensor], object]
+) -> None:
+    x = torch.tensor([[1.0, 2.0, 3.0, 4.0], [3.0, 0.0, 0.0, 0.0], [4.0, 3.0, 2.0, 0.0], row])
+    with pytest.raises(ValueError, match=r"padding \(0\) at the end of rows .* row 3 .*move it"):
+        door(x)
 
 
 @pytest.mark.parametrize(("size", "sides"), [(3, (3, 3)), ((2, 4), (2, 4)), (9, (9, 9))])

@@ -12,7 +12,7 @@ from jaxtyping import Float, Int64
 from numpy.typing import NDArray
 from torch import Tensor
 
-from manifold_shap._checks import check_finite, check_number, check_seed, check_whole
+from manifold_shap._checks import check_number, check_seed, check_whole
 from manifold_shap._messages import check_flag, shown
 from manifold_shap._stored import PartRows, StoredRows
 from manifold_shap.data import figures
@@ -22,6 +22,7 @@ from manifold_shap.players import Players
 from manifold_shap.tables.codebook import Codebook
 from manifold_shap.tables.rows import codebook_of
 from manifold_shap.tables.schema import Schema
+from manifold_shap.training.rows import checked_rows
 from manifold_shap.values.grouped import members_by_name
 
 # Makes label maps, and says how many groups a row has at most: see `GroupedValue`.
@@ -298,10 +299,8 @@ class TensorDataModule(ABC):
     ) -> tuple[Any, Players, Schema | Codebook | None]:
         """All inputs, the players, and the schema of a frame, fitted to its training rows."""
         if not isinstance(table.features, pd.DataFrame):
-            x: Any = table.features
-            if isinstance(x, Tensor):  # Others are checked as they are gathered.
-                check_finite(x, "features", "drop or fill these rows")
-            players = table.players or Players.of_elements(x.shape[1:])
+            players = table.players or Players.of_elements(table.features.shape[1:])
+            x = checked_rows(table.features, players, "features")
             return x, self._grouped(players), None
         if self.codes:
             unseen = () if self.own_model else table.identifiers

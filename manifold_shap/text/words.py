@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from manifold_shap._arrays import as_labels
-from manifold_shap._checks import to_tensor
+from manifold_shap._checks import check_rows, to_tensor
 from manifold_shap.players import Players
 from manifold_shap.segmentation import LabelMaps, label_maps
 
@@ -34,7 +34,8 @@ def word_maps(x: Any, words: Sequence[Sequence[int | None]], padding: int | floa
 
     Raises:
         TypeError: `x` or `words` holds no numbers.
-        ValueError: another number of words than of tokens; the same row with other words.
+        ValueError: another number of words than of tokens; the same row with other words; a row
+            that is padding alone, or has it before a token.
     """
     rows = to_tensor(x)
     if not isinstance(words, Sequence) or not all(isinstance(own, Sequence) for own in words):
@@ -53,5 +54,6 @@ def word_maps(x: Any, words: Sequence[Sequence[int | None]], padding: int | floa
     # A token of no word is in the one before it, and the next begins a new one.
     begins = known[:, 1:] & (number[:, 1:] != number[:, :-1]) & known.cumsum(1)[:, :-1].bool()
     labels = torch.cat((torch.zeros_like(number[:, :1]), begins.cumsum(1)), dim=1)
-    inside = Players.tokens(rows.shape[1], padding).owners(rows) >= 0
+    tokens = Players.tokens(rows.shape[1], padding)
+    inside = tokens.owners(check_rows(rows, tokens)) >= 0
     return label_maps(rows, labels.where(inside, -1))

@@ -163,6 +163,7 @@ def checked_rows(x: Any, players: Players, name: str) -> "Tensor | StoredRows":
     """Rows of the shape that players own, on the CPU; those elsewhere are finite when gathered."""
     if isinstance(x, StoredRows):
         check_rows(x[:1], players, name)
+        x.players = players
         return x
     return check_rows(x, players, name).cpu()
 

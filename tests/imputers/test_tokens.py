@@ -9,7 +9,7 @@ from manifold_shap.coalitions import all_coalitions
 
 PADDED = ms.Players.tokens(4, padding=0)
 FIXED = ms.Players.tokens(3, padding=None)
-TEXTS = torch.tensor([[5.0, 6, 7, 0], [8.0, 0, 9, 4], [3.0, 0, 0, 0]])
+TEXTS = torch.tensor([[5.0, 6, 7, 0], [8.0, 2, 9, 4], [3.0, 0, 0, 0]])
 MASK = torch.tensor(
     [
         [[True, True, True, True], [True, False, True, False], [False] * 4],
@@ -20,18 +20,17 @@ MASK = torch.tensor(
 EXPECTED = {
     "mask_token": [
         [[5, 6, 7, 0], [5, 99, 7, 0], [99, 99, 99, 0]],
-        [[99, 0, 9, 4], [8, 99, 99, 4], [99, 99, 99, 99]],
+        [[99, 2, 9, 4], [8, 99, 99, 4], [99, 99, 99, 99]],
         [[3, 0, 0, 0], [99, 0, 0, 0], [99, 0, 0, 0]],
     ],
     "padding": [
         [[5, 6, 7, 0], [5, 0, 7, 0], [0, 0, 0, 0]],
-        [[0, 0, 9, 4], [8, 0, 0, 4], [0, 0, 0, 0]],
+        [[0, 2, 9, 4], [8, 0, 0, 4], [0, 0, 0, 0]],
         [[3, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]],
     ],
-    # A padding id between two tokens is a token like any other.
     "deletion": [
         [[5, 6, 7, 0], [5, 7, 0, 0], [0, 0, 0, 0]],
-        [[0, 9, 4, 0], [8, 4, 0, 0], [0, 0, 0, 0]],
+        [[2, 9, 4, 0], [8, 4, 0, 0], [0, 0, 0, 0]],
         [[3, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]],
     ],
 }

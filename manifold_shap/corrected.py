@@ -39,6 +39,7 @@ from manifold_shap._messages import shown
 from manifold_shap.estimators import exact_shapley, permutation_shapley
 from manifold_shap.explanation import Explanation
 from manifold_shap.global_values import GlobalValues, class_positions, means_of_rows
+from manifold_shap.learning_error import common
 from manifold_shap.players import Players
 from manifold_shap.spaces import Identity, Probability
 from manifold_shap.surrogate.fit import fit_surrogate
@@ -99,6 +100,10 @@ class CorrectedValue(ForwardingValue):
 
     def base(self, x: Float[Tensor, "batch *event"]) -> Float[Tensor, "batch outputs"]:
         return _moved(self.mean, self.share, self.prediction(x))
+
+    def in_full_precision(self) -> "CorrectedValue":
+        value, labels = (each.in_full_precision() for each in (self.value, self.labels))
+        return CorrectedValue(value, labels, self.mean, self.share)
 
     def to(self, device: torch.device | str) -> "CorrectedValue":
         super().to(device)
@@ -180,7 +185,7 @@ def corrected_global_values(
     share = F.one_hot(true, len(wrapped.classes)).to(mean.dtype).mean(0)
     parts = folds_of(len(true), folds, seed)
     found: list[Tensor] = []
-    made_by: dict[str, Any] = {}
+    made_by: list[Mapping[str, Any]] = []
     for k, part in enumerate(parts):
         others = torch.cat([*parts[:k], *parts[k + 1 :]])
         learned_from = rows._replace(train=rows.train[others]), true[others]
@@ -189,13 +194,13 @@ def corrected_global_values(
         explained = (estimator or _unbiased)(game, rows.train[part], seed=seed + k)
         _check_row_by_row(explained)
         found.append(explained.phi.double()[torch.arange(len(part)), :, true[part]])
-        made_by = {**explained.made_by, "folds": folds}
+        made_by.append(explained.made_by)
     return means_of_rows(
         torch.cat(found),
         accuracy=prediction[torch.arange(len(true)), true].double().mean().item(),
         offset=(mean.double() @ share.double()).item(),
         players=rows.players.names,
-        made_by=made_by,
+        made_by={**common(made_by), "seed": seed, "folds": folds},
     )
 
 

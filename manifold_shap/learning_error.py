@@ -8,7 +8,7 @@ measured on data whose law is known (see `SCALE`).
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -86,8 +86,29 @@ def averaged(explanations: Sequence["Explanation"]) -> "Explanation":
         **tensors,
         covariance=None,
         degrees_of_freedom=_least_freedom(explanations),
-        made_by={**first.made_by, "averaged": count},
+        made_by={**common([each.made_by for each in explanations]), "averaged": count},
     )
+
+
+def common(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """How one result of several was made: what they say alike, and their evaluations together.
+
+    What was measured of one of them, such as a receipt, is not true of the result.
+
+    >>> one = {"estimator": "exact", "evaluations": 6, "seed": 1, "value_function": "vae"}
+    >>> common([one, {**one, "seed": 2, "value_function": "copula"}])
+    {'estimator': 'exact', 'evaluations': 12, 'value_function': 'vae and copula'}
+    """
+    found: dict[str, Any] = {}
+    for name, first in records[0].items():
+        every = [record.get(name) for record in records]
+        if name == "evaluations":
+            found[name] = sum(every)
+        elif name in ("estimator", "value_function"):
+            found[name] = " and ".join(dict.fromkeys(map(str, every)))
+        elif name != "receipt" and every == [first] * len(every):
+            found[name] = first
+    return found
 
 
 def half_width(
@@ -110,6 +131,12 @@ def half_width(
             "Expected an explanation with standard errors but those of this one are all unknown "
             "(NaN), as of a single pair of orders, or of one draw for each coalition; give more "
             "`evaluations`."
+        )
+    if learned is not None and len(learned) and bool(learned[explanation.present].isnan().all()):
+        raise ValueError(
+            "Expected an explanation whose error of learning is known but that of this one is not "
+            "(NaN), since its mean was put into another basis; put each explanation into that "
+            "basis, and average these."
         )
     freedom = explanation.degrees_of_freedom
     freedom = torch.full((len(error),), torch.inf) if freedom is None else freedom

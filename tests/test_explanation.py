@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,8 @@ import xarray as xr
 from torch import Tensor
 
 import manifold_shap as ms
+from manifold_shap.receipt import Receipt
+from manifold_shap.tables.features import in_order
 from tests.examples import Padded
 
 Make = Callable[..., ms.Explanation]
@@ -274,6 +277,73 @@ def test_log_ratios_come_with_the_partition_that_names_them() -> None:
 def test_missing_store(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"Expected an explanation at .*none.zarr"):
         ms.Explanation.load(tmp_path / "none.zarr")
+
+
+def full() -> ms.Explanation:
+    """Every attribute that an explanation of log-ratios may have."""
+    generator = torch.Generator().manual_seed(1)
+    made = make("ilr")
+    known = made.phi, made.phi + 0.1, torch.full_like(made.phi, 0.01)
+    receipt = Receipt.of(*known, made.players.names, made.outputs, "exact").to_dict()
+    return replace(
+        made,
+        standard_error=made.covariance.diagonal(dim1=-2, dim2=-1).sqrt(),
+        model_error=torch.rand(2, 3, 2, generator=generator),
+        degrees_of_freedom=torch.tensor([3.0, 5.0]),
+        made_by={**made.made_by, "receipt": receipt, "seed": 1, "evaluations": 12},
+        instances=("one", "two"),
+    )
+
+
+def stored(explanation: ms.Explanation, tmp_path: Path) -> ms.Explanation:
+    explanation.save(tmp_path / "stored.zarr")
+    return ms.Explanation.load(tmp_path / "stored.zarr")
+
+
+@pytest.mark.parametrize(
+    ("derive", "rows", "players"),
+    [
+        (lambda e, _: e[1], [1], [0, 1, 2]),
+        (lambda e, _: e[[1, 0]], [1, 0], [0, 1, 2]),
+        (lambda e, _: e.with_labels([4, 5]), [0, 1], [0, 1, 2]),
+        (lambda e, _: ms.Explanation.from_xarray(e.to_xarray()), [0, 1], [0, 1, 2]),
+        (stored, [0, 1], [0, 1, 2]),
+        (lambda e, _: in_order(e, ("日本", "α", "weight")), [0, 1], [2, 0, 1]),
+        (lambda e, _: e.in_basis(e.partition), [0, 1], [0, 1, 2]),
+    ],
+)
+def test_what_is_derived_keeps_every_error(
+    derive: Callable[..., ms.Explanation], rows: list[int], players: list[int], tmp_path: Path
+) -> None:
+    whole = full()
+    found = derive(whole, tmp_path)
+    for name in ("phi", "standard_error", "model_error", "covariance"):
+        assert torch.equal(getattr(found, name), getattr(whole, name)[rows][:, players])
+    assert torch.equal(found.degrees_of_freedom, whole.degrees_of_freedom[rows])
+    for end, own in zip(found.interval(), whole.interval(), strict=True):
+        torch.testing.assert_close(end, own[rows][:, players])
+    assert found.made_by == whole.made_by
+
+
+def test_another_basis_forgets_what_was_of_the_coordinates() -> None:
+    whole = full()
+    turned = whole.in_basis([["3", "größer"], "ja"])
+    assert turned.receipt is None
+    assert turned.made_by["evaluations"] == 12
+    assert bool(turned.model_error.isnan().all())
+    with pytest.raises(ValueError, match=r"error of learning .* average these"):
+        turned.interval()
+    assert bool(whole.norm_errors().isnan().all())
+    exact = replace(whole, model_error=torch.zeros_like(whole.phi))
+    assert torch.equal(exact.in_basis([["3", "größer"], "ja"]).model_error, exact.model_error)
+    alone = replace(whole, model_error=None)
+    torch.testing.assert_close(exact.norm_errors(), alone.norm_errors())
+
+
+def test_a_mean_says_what_all_of_it_say() -> None:
+    other = replace(full(), made_by={**full().made_by, "seed": 2, "share": 0.25})
+    found = ms.averaged([full(), other]).made_by
+    assert found == {"estimator": "exact", "permutations": 8, "evaluations": 24, "averaged": 2}
 
 
 @pytest.mark.parametrize(

@@ -99,6 +99,10 @@ def joined_rows(
 
     def joined(name: str) -> Tensor | None:
         tensors = [vars(part)[name] for part in parts]
+        if name == "degrees_of_freedom" and any(each is not None for each in tensors):
+            # Rows of one player, say, have errors that are as good as known.
+            known = zip(parts, tensors, strict=True)
+            tensors = [torch.full((len(e.phi),), torch.inf) if f is None else f for e, f in known]
         if any(tensor is None for tensor in tensors):
             return None
         if name in ("phi", "standard_error", "covariance"):

@@ -4,6 +4,7 @@ Noé et al. (2024), Sections 5 and 6.3. Norms, cosines and projections do not de
 the coordinates.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -28,8 +29,8 @@ class OnSimplex:
     """What an explanation offers where its outputs are log-ratio coordinates of probabilities.
 
     Attributes:
-        phi, standard_error, base, prediction, covariance, partition, outputs, space: see
-            `Explanation`.
+        phi, standard_error, model_error, base, prediction, covariance, partition, outputs, space,
+            made_by: see `Explanation`.
     """
 
     phi: Tensor
@@ -37,9 +38,11 @@ class OnSimplex:
     base: Tensor
     prediction: Tensor
     covariance: Tensor | None
+    model_error: Tensor | None
     partition: Partition | None
     outputs: tuple[str, ...]
     space: Any
+    made_by: Mapping[str, Any]
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -68,11 +71,14 @@ class OnSimplex:
         return self.phi.norm(dim=-1)
 
     def norm_errors(self) -> Float[Tensor, "instances players"]:
-        """Standard errors of the norms; NaN where they are not known."""
+        """Standard errors of the norms; NaN where they are not known, see `in_basis`."""
         self._on_simplex()
-        if self.covariance is None:
-            return self._exact_or_nan()[..., 0]
-        return norm_errors(self.phi, self.covariance)
+        sampling = _exact_or_nan(self.standard_error)[..., 0]
+        if self.covariance is not None:
+            sampling = norm_errors(self.phi, self.covariance)
+        if self.model_error is None:
+            return sampling
+        return sampling + _exact_or_nan(self.model_error)[..., 0]
 
     def cosines(self) -> Float[Tensor, "instances players players"]:
         """Of the angles between players' compositions; NaN for one that moves nothing."""
@@ -113,7 +119,9 @@ class OnSimplex:
         """The same explanation in the log-ratio coordinates of another partition of the classes.
 
         A rotation: compositions, norms and angles stay what they are. Standard errors stay known
-        where they are zero, or where `covariance` is.
+        where they are zero, or where `covariance` is; a `model_error` where it is zero, so that
+        explanations are put into the basis before they are `averaged`. A receipt, which is of the
+        coordinates that were, is left behind.
 
         Args:
             partition: a `Partition`, or nested pairs of class names such as `[["a", "b"], "c"]`.
@@ -128,7 +136,7 @@ class OnSimplex:
         if partition == own:
             return self
         turn = own.rotation(partition).to(self.phi)
-        covariance, errors = self.covariance, self._exact_or_nan()
+        covariance, errors = self.covariance, _exact_or_nan(self.standard_error)
         if covariance is not None:
             covariance = turn @ covariance @ turn.T
             errors = covariance.diagonal(dim1=-2, dim2=-1).clamp(min=0).sqrt()
@@ -138,16 +146,13 @@ class OnSimplex:
             phi=self.phi @ turn.T,
             standard_error=errors,
             covariance=covariance,
+            model_error=None if self.model_error is None else _exact_or_nan(self.model_error),
+            made_by={name: each for name, each in self.made_by.items() if name != "receipt"},
             base=self.base @ turn.T,
             prediction=self.prediction @ turn.T,
             outputs=partition.names,
             partition=partition,
         )
-
-    def _exact_or_nan(self) -> Float[Tensor, "instances players outputs"]:
-        """Errors where the covariance between outputs is not known."""
-        exact = (self.standard_error == 0).all(-1, keepdim=True)
-        return torch.where(exact, 0.0, torch.nan).expand_as(self.phi).clone()
 
     def _on_simplex(self) -> Partition:
         if self.partition is None:
@@ -156,6 +161,14 @@ class OnSimplex:
                 f"{self.space.name!r}; make the value function with output='ilr'."
             )
         return self.partition
+
+
+def _exact_or_nan(
+    error: Float[Tensor, "instances players outputs"],
+) -> Float[Tensor, "instances players outputs"]:
+    """Errors in other coordinates, where the covariance between those that were is not known."""
+    exact = (error == 0).all(-1, keepdim=True)
+    return torch.where(exact, 0.0, torch.nan).to(error).expand_as(error).clone()
 
 
 def norm_errors(

@@ -1,17 +1,16 @@
 """Takes log-ratios of another value function's probabilities: a game of its own on the simplex."""
 
-from typing import Any
-
 import torch
 from jaxtyping import Int64
 from torch import Tensor
 
 from manifold_shap.spaces import ILR
 from manifold_shap.values.base import Estimate, Linearized, ValueFunction
+from manifold_shap.values.forwarding import ForwardingValue
 from manifold_shap.values.model import ModelValue
 
 
-class LogRatioOfMean(ModelValue):
+class LogRatioOfMean(ForwardingValue):
     """v(S) = ilr(E[f(X) | x_S]): compositions of a value function on probabilities.
 
     Not the game of Noé et al. (2024), Eq. (8), which is E[ilr f(X) | x_S]: the logarithm of a mean
@@ -42,22 +41,14 @@ class LogRatioOfMean(ModelValue):
                 "Expected a value function of a model with output='probability' to take log-ratios "
                 f"of but got {value.name!r} with output={value.space.name!r}."
             )
-        space = ILR(zero_replacement)
-        super().__init__(value.model, value.players, space, space(value.expectation.log()))
-        self.value = value
-        self.name = f"log-ratio of {value.name}"
-        self.draws, self.sampled, self.cost = value.draws, value.sampled, value.cost
-        self.batch_size, self.schema, self.seen = value.batch_size, value.schema, value.seen
-        self.quality, self.training_law = value.quality, value.training_law
+        super().__init__(value)
+        self.model, self.name = value.model, f"log-ratio of {value.name}"
+        self.space = ILR(zero_replacement)
+        self.outputs = self.space.outputs(value.classes)
 
-    def to(self, device: torch.device | str) -> "LogRatioOfMean":
-        super().to(device)
-        self.value.to(device)
-        return self
-
-    @property
-    def provenance(self) -> dict[str, Any]:
-        return {**self.value.provenance, "value_function": self.name}
+    def prediction(self, x: Tensor) -> Tensor:
+        # Not by the logarithm of probabilities, which a model of logits would round.
+        return self.space(self.model(x.to(self.device), scale=self.space.takes))
 
     def base(self, x: Tensor) -> Tensor:
         return self.space(self.value.base(x).log())

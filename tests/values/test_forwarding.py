@@ -1,5 +1,6 @@
 """Value functions made of another one: what they do not change is that of the other."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
@@ -8,6 +9,7 @@ import torch
 
 import manifold_shap as ms
 from manifold_shap.coalitions import SizeUniform
+from manifold_shap.corrected import CorrectedValue
 from manifold_shap.values.seen import Seen
 from tests.examples import VALUES
 
@@ -64,3 +66,27 @@ def test_batches_follow_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(game, "to", to)
     assert some.to("cpu").batch_size == 7
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda value: value.select([1, 2]),
+        lambda value: value.grouped({"two": ["x0", "x1"]}),
+        lambda value: value.grouped(lambda x: torch.tensor([0, 1, 1, 0]).expand(len(x), -1), 2),
+        lambda value: value.grouped([0, 0, 1, 1]).select([0]),
+        ms.LogRatioOfMean,
+        lambda value: CorrectedValue(value, value, value.expectation, value.expectation),
+    ],
+)
+def test_full_precision_reaches_the_value_function_within(
+    wrap: Callable[[Any], ms.ValueFunction],
+) -> None:
+    value, x = VALUES["surrogate"]()[:2]
+    half, single = wrap(value.in_precision("bf16-mixed")), wrap(value)
+    mask = torch.rand(len(x), 5, len(single.players), generator=torch.Generator()) < 0.5
+    mask[..., 0], mask[..., 1] = True, False
+    exact = single(x, mask)
+    assert not torch.equal(half(x, mask), exact)
+    assert torch.equal(half.in_full_precision()(x, mask), exact)
+    assert not torch.equal(half(x, mask), exact)

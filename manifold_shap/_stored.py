@@ -17,6 +17,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from manifold_shap._checks import check_finite, check_padding, to_tensor
 from manifold_shap._loaders import check_order, collated
+from manifold_shap._messages import warn
 
 if TYPE_CHECKING:
     from manifold_shap.players import Players
@@ -30,8 +31,8 @@ _TRACEBACK_MESSAGE = re.compile(
     r"Traceback \(most recent.*?\n(?: [^\n]*\n)+[\w.]+: (.*?)\n?\Z", re.DOTALL
 )
 _CAUSE = "\n\nThe above exception was the direct cause of the following exception:\n\n"
-# Rows that are read from a file at once.
-_READ = 256
+# Rows that are read from a file at once, and items that are asked for twice.
+_READ, _READ_TWICE = 256, 32
 
 
 class StoredRows(ABC):
@@ -210,6 +211,19 @@ class DatasetRows(StoredRows):
             ) from error
         event = self._item(0).shape if count else torch.Size()
         super().__init__(torch.Size((count, *event)), name, workers or {})
+        self._warn_if_random()
+
+    def _warn_if_random(self) -> None:
+        count = min(len(self), _READ_TWICE)
+        numbers = [k * len(self) // count for k in range(count)]
+        differ = [k for k in numbers if not torch.equal(self._item(k), self._item(k))]
+        if differ:
+            warn(
+                f"{len(differ)} of {count} items of `{self.name}` differ when they are asked for "
+                f"twice, such as item {differ[0]}: a random augmentation, with which a row and the "
+                "prediction of it are not of the same item. Leave it out, or take a data set with "
+                "the transforms of validation."
+            )
 
     @property
     def first(self) -> Tensor:

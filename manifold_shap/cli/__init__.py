@@ -73,9 +73,11 @@ def _sweep_dir(runs_dir: Any, data: Any, value_function: Any) -> str:
 def _job_name(settings: str) -> str:
     """A name for the directory of a job of a sweep: its settings, or as many as a name can hold."""
     name = re.sub(r"[/\\]", "_", settings).encode()
-    if len(name) <= _LONGEST_NAME:
-        return name.decode()
-    return f"{name[:_LONGEST_NAME].decode(errors='ignore')}-{hashlib.sha256(name).hexdigest()[:8]}"
+    if len(name) <= _LONGEST_NAME and name == settings.encode():
+        return settings
+    # Of settings that differ beyond that, or in a slash only.
+    told = hashlib.sha256(settings.encode()).hexdigest()[:8]
+    return f"{name[:_LONGEST_NAME].decode(errors='ignore')}-{told}"
 
 
 OmegaConf.register_new_resolver(

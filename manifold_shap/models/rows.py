@@ -69,26 +69,33 @@ def in_fitted_order(frame: Any, fitted: Sequence[str] | None, model: str) -> Any
     names = [str(name) for name in given.columns]
     if fitted is None or names == list(fitted):
         return frame
-    # LightGBM and ONNX know a name only with its special characters replaced.
-    by_plain = {_plain(name): column for name, column in zip(names, given.columns, strict=True)}
-    wanted = {_plain(name): name for name in fitted}
-    beyond = [str(column) for plain, column in by_plain.items() if plain not in wanted]
-    absent = [name for plain, name in wanted.items() if plain not in by_plain]
+    # Names as they are come first: LightGBM and ONNX may know others with characters replaced.
+    left = dict(zip(names, given.columns, strict=True))
+    found = {name: left.pop(name) for name in fitted if name in left}
+    for name in fitted:
+        alike = next((own for own in left if name not in found and _became(own, name)), None)
+        if alike is not None:
+            found[name] = left.pop(alike)
+    beyond, absent = list(left), [name for name in fitted if name not in found]
     if beyond or absent:
         more = f" {shown(beyond)} besides" if beyond else ""
         less = f"{' and' if more else ''} no {shown(absent)}" if absent else ""
         hint = closest(absent[0], beyond) if absent and beyond else ""
         raise ValueError(
-            f"Expected a frame with the {len(wanted)} columns that {model} was fitted to but it "
+            f"Expected a frame with the {len(fitted)} columns that {model} was fitted to but it "
             f"has{more}{less}{hint[:-1] if hint else ''}; drop columns that are no features, such "
             "as the target."
         )
-    order = [by_plain[plain] for plain in wanted]
+    order = [found[name] for name in fitted]
     return frame if order == given.columns else given.select(order).to_native()
 
 
-def _plain(name: str) -> str:
-    return re.sub(r"\W", "_", name)
+def _became(name: str, fitted: str) -> bool:
+    """Whether a name becomes the fitted one where some special characters are replaced by `_`."""
+    return len(name) == len(fitted) and all(
+        one == other or (other == "_" and re.match(r"\W", one))
+        for one, other in zip(name, fitted, strict=True)
+    )
 
 
 def as_array(rows: Any) -> np.ndarray:

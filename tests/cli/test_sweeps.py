@@ -63,8 +63,11 @@ def test_jobs_of_many_settings_have_names_that_disks_take() -> None:
     found = {OmegaConf.create({"name": f"${{job_name:'{name}'}}"}).name for name in names}
     assert len(found) == 2
     assert all(len(name.encode()) < 200 and name.startswith(settings[0]) for name in found)
-    made = OmegaConf.create({"typed": "data.path-../a\\b.csv", "name": "${job_name:${typed}}"})
-    assert made.name == "data.path-.._a_b.csv"
+    typed = ["data.path-../a\\b.csv", "data.path-.._a_b.csv", "data.path-.._a/b.csv"]
+    of = {"typed": "", "name": "${job_name:${typed}}"}
+    found = {OmegaConf.create({**of, "typed": name}).name for name in typed}
+    assert len(found) == 3
+    assert all(name.startswith("data.path-.._a_b.csv") for name in found)
 
 
 @pytest.mark.parametrize(

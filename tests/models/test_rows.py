@@ -99,6 +99,30 @@ def test_names_with_other_special_characters_are_the_same() -> None:
     assert list(in_fitted_order(frame, ["a_b", "size__m_"], "trees").columns) == ["a b", "size (m)"]
 
 
+@pytest.mark.parametrize(
+    ("fitted", "columns"),
+    [
+        (["a*b", "a/b", "c"], ["c", "a/b", "a*b"]),
+        (["a_*_b", "a_/_b"], ["a / b", "a * b"]),
+        (["a_b", "a b"], ["a b", "a_b"]),
+        (["a_b", "a*b"], ["a*b", "a/b"]),
+        (["temp_(C)", "temp_[C]", "temp_C_"], ["temp [C]", "temp_C_", "temp (C)"]),
+    ],
+)
+def test_names_that_differ_in_special_characters_stay_apart(
+    fitted: list[str], columns: list[str]
+) -> None:
+    frame = pd.DataFrame([range(len(columns))], columns=columns)
+    found = list(in_fitted_order(frame, fitted, "trees").columns)
+    assert sorted(found) == sorted(columns)
+    for name, column in zip(fitted, found, strict=True):
+        assert column == name or column.replace(" ", "_").replace("/", "_") == name.replace(
+            "/", "_"
+        )
+    with pytest.raises(ValueError, match=r"'a\?b'\] besides"):
+        in_fitted_order(frame.assign(**{"a?b": 0}), fitted, "trees")
+
+
 def test_what_rows_are() -> None:
     frame = pd.DataFrame({"a": [1]})
     assert described(torch.zeros(3, 1)) == "a tensor of 3 rows"

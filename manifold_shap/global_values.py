@@ -31,7 +31,7 @@ from torch import Tensor
 
 from manifold_shap._arrays import row_labels
 from manifold_shap._checks import check_number
-from manifold_shap._messages import check_choice, shown
+from manifold_shap._messages import check_choice, shown, warn
 from manifold_shap.explanation import Explanation
 
 if TYPE_CHECKING:
@@ -195,6 +195,8 @@ def means_of_rows(phi: Float[Tensor, "rows players"], **others: Any) -> GlobalVa
         others: the other attributes.
     """
     count = len(phi)
+    if count == 1:
+        warn("The standard errors of global values of a single row are unknown; give more rows.")
     error = phi.std(0) / count**0.5 if count > 1 else phi[0] * torch.nan
     return GlobalValues(phi.mean(0), error, rows=count, **others)
 

@@ -102,7 +102,9 @@ def test_labels_are_names_or_positions() -> None:
 
 
 def test_a_single_row_has_no_error() -> None:
-    found = ms.global_values(ms.exact_shapley(marginal(), X[:1]), [0])
+    explanation = ms.exact_shapley(marginal(), X[:1])
+    with pytest.warns(UserWarning, match="single row"):
+        found = ms.global_values(explanation, [0])
     assert found.standard_error.isnan().all()
 
 

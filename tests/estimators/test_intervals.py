@@ -1,6 +1,9 @@
 """Confidence intervals: Student's t where few samples tell the standard error."""
 
+import re
+import warnings
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -8,6 +11,7 @@ from scipy import stats
 
 import manifold_shap as ms
 from tests.estimators.test_regression import game
+from tests.examples import Drawn
 
 
 @pytest.mark.usefixtures("many_calls")
@@ -54,3 +58,30 @@ def test_exact_values_have_no_width_and_unknown_errors_no_interval() -> None:
 def test_a_level_is_a_probability() -> None:
     with pytest.raises(ValueError, match="`level`"):
         ms.exact_shapley(game(4), torch.zeros(1, 4)).interval(95.0)
+
+
+@pytest.mark.filterwarnings("default:Standard errors are unknown")
+@pytest.mark.parametrize(
+    ("estimator", "players", "evaluations"),
+    [
+        (ms.permutation_shapley, 9, 16),
+        (ms.kernel_shapley, 9, 18),
+        (ms.odd_shapley, 9, 18),
+        (ms.auto_shapley, 30, 100),
+        (ms.exact_shapley, 4, 14),
+        (ms.shapley_interactions, 4, 14),
+    ],
+)
+def test_an_enough_of_evaluations_is_named_where_errors_are_unknown(
+    estimator: Callable[..., Any], players: int, evaluations: int
+) -> None:
+    drawn = evaluations == 2**players - 2
+    value, x = Drawn(players) if drawn else game(players), torch.zeros(2, players)
+    with pytest.warns(UserWarning, match=r"unknown \(NaN\): .* evaluations=\d+") as caught:
+        estimator(value, x, evaluations=evaluations, progress=False)
+    enough = int(re.search(r"evaluations=(\d+)", str(caught[0].message))[1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = estimator(value, x, evaluations=enough, progress=False)
+    assert bool(found.standard_error.isfinite().all())
+    assert found.made_by["evaluations"] <= 2 * enough

@@ -295,6 +295,33 @@ def check_padding(
     return rows
 
 
+def check_channels_first(event: Sequence[int]) -> None:
+    """Refuse the shape of a picture or a series whose channels seem to come last.
+
+    These are at most four channels behind sides that are longer and of like size, or far fewer
+    channels than time points.
+
+    >>> check_channels_first((3, 24, 24))
+
+    Raises:
+        ValueError: with the line to type.
+    """
+    *sides, last = event
+    of_picture = len(sides) > 1 and last <= 4 < min(sides) and max(sides) <= 5 * min(sides)
+    of_series = len(sides) == 1 and sides[0] >= 32 and sides[0] >= 8 * last
+    if not of_picture and not of_series:
+        return
+    axes = len(event)
+    forth = ", ".join(map(str, (0, axes, *range(1, axes))))
+    back = ", ".join(map(str, (0, *range(2, axes + 1), 1)))
+    raise ValueError(
+        f"Expected rows whose channels come first, such as {(last, *sides)}, but the last axis of "
+        f"{tuple(event)} looks like {last} channels; turn the rows by `x.permute({forth})`, and "
+        f"for the model back: `lambda x: model(x.permute({back}))`. Players of another order of "
+        "axes are made by `ms.Players(names, index)`."
+    )
+
+
 def check_mask(mask: Any, players: int, name: str = "mask") -> Bool[Tensor, "*batch players"]:
     """Coalitions as a bool tensor whose last axis has one entry per player.
 

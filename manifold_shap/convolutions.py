@@ -9,15 +9,19 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
+import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
+from manifold_shap._checks import check_channels_first
 from manifold_shap.nn import check_hidden, make_activation
 
 _CONVOLUTIONS: dict[int, type[nn.Conv1d] | type[nn.Conv2d]] = {1: nn.Conv1d, 2: nn.Conv2d}
 # Channels of the first layer, most channels, and the longest side that the last layers see.
 _FIRST, _MOST, _LAST_SIDE = 16, 256, 7
+# Side from which on a square is taken for a picture, not for a series of as many channels.
+_SMALLEST_SQUARE = 8
 BATCH_NORMS: dict[int, type[nn.Module]] = {1: nn.BatchNorm1d, 2: nn.BatchNorm2d}
 _POOLS: dict[int, type[nn.AvgPool1d] | type[nn.AvgPool2d]] = {1: nn.AvgPool1d, 2: nn.AvgPool2d}
 _TRANSPOSED: dict[int, type[nn.ConvTranspose1d] | type[nn.ConvTranspose2d]] = {
@@ -26,11 +30,16 @@ _TRANSPOSED: dict[int, type[nn.ConvTranspose1d] | type[nn.ConvTranspose2d]] = {
 }
 
 
-def check_positions(event: Sequence[int]) -> tuple[int, ...]:
+def check_positions(event: Sequence[int], owner: Sequence[int] | None = None) -> tuple[int, ...]:
     """The size of a picture or a series, the shape of one row without its channels.
 
+    Args:
+        event: the shape of one row.
+        owner: of each of its flattened elements, the player, where players are known: those of two
+            axes tell a picture without an axis of channels from a series.
+
     Raises:
-        ValueError: a row is neither of them.
+        ValueError: a row is neither of them, or has its channels last or no axis for them.
 
     >>> check_positions((3, 28, 30))
     (28, 30)
@@ -41,7 +50,24 @@ def check_positions(event: Sequence[int]) -> tuple[int, ...]:
             f"network but got rows of shape {tuple(event)}; give one channel an axis of its own by "
             "`x[:, None]`, or use network='mlp'."
         )
+    check_channels_first(event)
+    if len(event) == 2 and owner is not None and _is_picture(torch.tensor(owner).reshape(event)):
+        raise ValueError(
+            f"Expected series (channels, time) or pictures with an axis of channels but rows of "
+            f"shape {tuple(event)} look like pictures without; give them one channel by "
+            "`x[:, None]`, as in `ms.Players.patches((1, 28, 28), 4)`, and take it from the model: "
+            "`lambda x: model(x[:, 0])`. Series of so many channels are `x[:, :, None]`."
+        )
     return tuple(event[1:])
+
+
+def _is_picture(player: Int64[Tensor, "channels time"]) -> bool:
+    """Whether players are those of a picture: rectangles, or single elements of a square."""
+    down, across = (player.diff(dim=axis) for axis in (0, 1))
+    if not bool(down.any()) or not bool(across.any()):  # Segments of time, or channels.
+        return False
+    is_square = player.shape[0] == player.shape[1] >= _SMALLEST_SQUARE
+    return is_square if player.unique().numel() == player.numel() else bool((down == 0).any())
 
 
 def convolution(

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Int64
 from torch import Tensor
 
 from manifold_shap._arrays import as_labels, column_names
-from manifold_shap._checks import check_distinct, check_number, check_whole
+from manifold_shap._checks import check_channels_first, check_distinct, check_number, check_whole
 
 Padding = int | float | None
 
@@ -143,7 +143,7 @@ class Players:
         ('pixel 0,0', 'pixel 0,1', 'pixel 1,0', 'pixel 1,1')
 
         Raises:
-            TypeError, ValueError: another shape.
+            TypeError, ValueError: another shape, or channels that come last.
         """
         return cls._blocks("pixel", event, 1)
 
@@ -165,13 +165,15 @@ class Players:
             size: of a patch in pixels: one number for squares, or its height and width.
 
         Raises:
-            TypeError, ValueError: another shape, or a size below 1.
+            TypeError, ValueError: another shape, channels that come last, or a size below 1.
         """
         return cls._blocks("patch", event, size)
 
     @classmethod
     def _blocks(cls, word: str, event: Sequence[int], size: int | Sequence[int]) -> "Players":
         shape = _shape(event, (2, 3), "a picture, such as (3, 32, 32) or (28, 28),")
+        if len(shape) == 3:
+            check_channels_first(shape)
         sides = tuple(size) if isinstance(size, Sequence) else (size, size)
         if len(sides) != 2:
             raise ValueError(f"Expected `size` as a number or (height, width) but got {size!r}.")
@@ -190,9 +192,10 @@ class Players:
                 [1, 1, 1]])
 
         Raises:
-            TypeError, ValueError: rows of fewer than two axes.
+            TypeError, ValueError: rows of fewer than two axes, or channels that come last.
         """
         shape = _shape(event, (2, 3, 4), "channels first, such as (3, 32, 32),")
+        check_channels_first(shape)
         number = torch.arange(shape[0]).reshape(-1, *(1,) * (len(shape) - 1))
         names = [f"channel {k}" for k in range(shape[0])]
         return cls(names, number.expand(shape).contiguous())
@@ -210,9 +213,11 @@ class Players:
             padding: see `Players`; None where all series have one length.
 
         Raises:
-            TypeError, ValueError: another shape, a length below 1, or a padding that is no number.
+            TypeError, ValueError: another shape, channels that come last, a length below 1, or a
+                padding that is no number.
         """
         shape = _shape(event, (1, 2), "a series, such as (3, 200),")
+        check_channels_first(shape)
         length = check_whole("length", length)
         ends = [(k, min(k + length, shape[-1]) - 1) for k in range(0, shape[-1], length)]
         names = [f"time {a}-{b}" if a < b else f"time {a}" for a, b in ends]

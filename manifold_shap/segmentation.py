@@ -11,7 +11,13 @@ from jaxtyping import Int64
 from torch import Tensor
 
 from manifold_shap._arrays import as_labels
-from manifold_shap._checks import check_finite, check_number, check_whole, to_tensor
+from manifold_shap._checks import (
+    check_channels_first,
+    check_finite,
+    check_number,
+    check_whole,
+    to_tensor,
+)
 
 # Labels that are kept of pictures seen before, in all.
 _MOST_KEPT = 2**25
@@ -45,7 +51,7 @@ class Superpixels:
         The channels of a pixel have the same label. Pictures seen before are not divided again.
 
         Raises:
-            TypeError, ValueError: rows of another shape, or not finite.
+            TypeError, ValueError: rows of another shape, whose channels come last, or not finite.
         """
         rows = to_tensor(x)
         if rows.ndim not in (3, 4) or rows[0:1].numel() == 0:
@@ -53,6 +59,8 @@ class Superpixels:
                 "Expected `x` of shape (rows, channels, height, width) or (rows, height, width) "
                 f"but got {tuple(rows.shape)}; one picture is `x[:1]`."
             )
+        if rows.ndim == 4:
+            check_channels_first(rows.shape[1:])
         check_finite(rows, "x")
         maps = np.stack([self._labels(picture) for picture in rows.cpu()])
         labels = torch.from_numpy(maps.astype(np.int64)).to(rows.device)
@@ -182,6 +190,8 @@ def label_maps(x: Any, labels: Any) -> LabelMaps:
     """
     rows, given = to_tensor(x), as_labels("labels", labels)
     event = rows.shape[1:]
+    if given.ndim < rows.ndim:
+        check_channels_first(event)
     if given.ndim and given.shape[1:] == event[1:] and given.ndim < rows.ndim:
         given = given[:, None].expand(-1, *event)
     if given.shape != rows.shape or given.is_floating_point() or given.is_complex():

@@ -11,6 +11,7 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap._checks import check_rows
+from manifold_shap.convolutions import check_positions
 from manifold_shap.players import Players
 
 
@@ -268,3 +269,58 @@ def test_pixels_channels_and_time_points_are_players() -> None:
 def test_shapes_that_do_not_fit(make: Callable[[], Players], message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
         make()
+
+
+PICTURE, LINES = torch.rand(40, 12, 12, 3), torch.rand(40, 48, 3)
+
+
+def fitted(x: Tensor, **options: object) -> object:
+    more = {**FEW, "output": "identity", **options}
+    return ms.fit_surrogate(lambda x: x.flatten(1)[:, :1], x, **more)
+
+
+@pytest.mark.parametrize(
+    "door",
+    [
+        lambda: ms.Players.pixels((24, 24, 3)),
+        lambda: ms.Players.patches((20, 32, 1), 4),
+        lambda: ms.Players.channels((24, 24, 3)),
+        lambda: ms.Players.channels((5, 24, 24, 3)),
+        lambda: ms.Players.channels((200, 3)),
+        lambda: ms.Players.segments((200, 3), 20),
+        lambda: ms.superpixels(4)(PICTURE),
+        lambda: ms.label_maps(PICTURE, torch.zeros(40, 12, 12).long()),
+        lambda: ms.BlurImputer(PICTURE),
+        lambda: fitted(PICTURE, network="conv"),
+        lambda: fitted(PICTURE, network="transformer", hidden=[32]),
+        lambda: fitted(LINES, network="conv"),
+        lambda: fitted(LINES, network="transformer", hidden=[32]),
+        lambda: ms.fit_imputer(PICTURE, network="conv", **FEW),
+    ],
+)
+def test_channels_that_come_last_are_refused(door: Callable[[], object]) -> None:
+    with pytest.raises(ValueError, match=r"channels come first.* `x.permute\(0, [234], .*model\("):
+        door()
+
+
+@pytest.mark.parametrize(("network", "hidden"), [("conv", [4]), ("transformer", [32])])
+@pytest.mark.parametrize(
+    "players", [None, ms.Players.pixels((12, 12)), ms.Players.patches((12, 12), 4)]
+)
+def test_pictures_without_channels_are_no_series(
+    players: ms.Players | None, network: str, hidden: list[int]
+) -> None:
+    with pytest.raises(ValueError, match=r"pictures without; give .* `x\[:, None\]`"):
+        fitted(PICTURE[..., 0], players=players, network=network, hidden=hidden)
+    patches = ms.Players.patches((9, 12), 3)
+    with pytest.raises(ValueError, match="pictures without"):
+        fitted(PICTURE[:, :9, :, 0], players=patches, network=network, hidden=hidden)
+
+
+@pytest.mark.parametrize(
+    "event", [(3, 24, 24), (1, 8, 8), (64, 4, 4), (64, 8, 4), (12, 60), (60, 12)]
+)
+def test_channels_that_come_first_are_not(event: tuple[int, ...]) -> None:
+    assert len(ms.Players.channels(event)) == event[0]
+    series = ms.Players.segments((12, 12), 3)
+    assert check_positions((12, 12), series.index.flatten().tolist()) == (12,)

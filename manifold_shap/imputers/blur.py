@@ -48,7 +48,7 @@ class BlurImputer(Imputer):
 
     def __init__(self, reference: Any, players: Players | None = None, sigma: float = 5.0) -> None:
         super().__init__(reference, players)
-        self.axes = len(check_positions(self.players.event))
+        self.axes = len(check_positions(self.players.event, self.players.index.flatten().tolist()))
         self.sigma = check_number("sigma", sigma, above=0)
         reach = math.ceil(_REACH * self.sigma)
         distance = torch.arange(-reach, reach + 1, device=self.device) / self.sigma

@@ -50,7 +50,7 @@ class Convolution(SurrogateNetwork):
         activation: str = "relu",
     ) -> None:
         super().__init__(game)
-        size = check_positions(game.event)
+        size = check_positions(game.event, game.index)
         hidden = usual_channels(size) if hidden is None else hidden
         check_hidden(hidden)
         axes = len(size)

@@ -67,7 +67,7 @@ class Transformer(SurrogateNetwork):
             self.stem = _Tokens(check_whole("vocabulary", vocabulary), width)
             self.span, count = 1, event[0]
         else:
-            size = check_positions(event)
+            size = check_positions(event, game.index)
             self.span = _usual_patch(size) if patch is None else check_whole("patch", patch)
             self.settings["patch"] = self.span
             self.stem = _Patches(self.channels, len(size), self.span, width)

@@ -79,7 +79,8 @@ def convolutional(plan: Plan) -> Networks:
 
     The masked encoder sees the present elements and, as channels beside them, which these are.
     """
-    size, hidden, activation = check_positions(plan.event), plan.hidden, plan.activation
+    size, hidden = check_positions(plan.event, plan.owner.tolist()), plan.hidden
+    activation = plan.activation
     features = Channels(plan.likelihood.feature_of, plan.event)
     parameters = Channels(plan.likelihood.parameter_of, plan.event)
     most = max(1, _MOST_HELD // (max(hidden) * math.prod(size)))

@@ -276,14 +276,14 @@ class Players:
 
     def lengths(self, x: Tensor) -> Int64[Tensor, " batch"]:
         """How many positions of the last axis of each row come before its padding."""
-        if self.padding is None:
-            return torch.full(x.shape[:1], self.event[-1], device=x.device)
         used = self.used(x)
         return (used * torch.arange(1, used.shape[1] + 1, device=x.device)).amax(1)
 
     def used(self, x: Tensor) -> Bool[Tensor, "batch positions"]:
         """Which positions of the last axis of each row have an element that is no padding."""
-        return (x != self.padding)[:, None].flatten(1, -2).any(1)
+        if self.padding is None:
+            return x.new_ones(len(x), self.event[-1], dtype=torch.bool)
+        return x.ne(self.padding)[:, None].flatten(1, -2).any(1)
 
     def owned(self, x: Tensor) -> Bool[Tensor, "batch players"]:
         """Which players each row has: the first, as many as begin before its padding."""

@@ -1,8 +1,9 @@
 """Defines the output spaces T: the scales on which Shapley values share out a prediction."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar
 
 import torch
@@ -14,6 +15,8 @@ from manifold_shap._checks import check_number
 from manifold_shap._messages import check_choice, check_text
 from manifold_shap.simplex.partition import Partition
 
+# What models with exact zeros give to these, all together, where nobody says it.
+_ZEROS = 1e-3
 # What values of a regression are in where nobody says it.
 _NO_UNIT = "model output"
 
@@ -35,16 +38,20 @@ class OutputSpace(ABC):
         on_simplex: whether outputs are probabilities of the classes.
         takes: what T is a function of: `"probabilities"` or `"log_probabilities"` of a classifier,
             or the `"values"` of a regression model. They come in the model's own precision.
-        zero_replacement: probability mass given to exact zeros; each becomes
-            `zero_replacement / K` (multiplicative replacement). Networks give no exact zeros;
-            forests and nearest neighbours do.
+        zero_replacement: of log-ratios; a probability below `zero_replacement / K` counts as that,
+            and the others shrink to make room (multiplicative replacement), so that log-ratios
+            never rise as a probability falls to zero. By default a value function says it by the
+            reference rows of its model: 0.001 where some have exact zeros, as of forests and
+            nearest neighbours, or less where a smaller probability is among them; of others that
+            return probabilities, the square of the precision for each class. Logits are not
+            touched; a space by itself replaces exact zeros alone, by the smallest number.
     """
 
     name: ClassVar[str]
     unit: str
     on_simplex: ClassVar[bool] = False
     takes: ClassVar[str] = "probabilities"
-    zero_replacement: float
+    zero_replacement: float | None = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -159,35 +166,53 @@ class Identity(OutputSpace):
 
 
 @dataclass(frozen=True)
-class _LogRatios(OutputSpace):
+class LogRatios(OutputSpace):
     """A space of log-ratios of probabilities.
 
     Raises:
         TypeError, ValueError: `zero_replacement` is no number above 0 and of at most 0.5.
     """
 
-    zero_replacement: float = 1e-3
+    zero_replacement: float | None = field(default=None, compare=False)
     takes = "log_probabilities"
 
     def __post_init__(self) -> None:
         share = "it is the share of probability that exact zeros get, such as 0.001"
-        check_number("zero_replacement", self.zero_replacement, above=0, high=0.5, fix=share)
+        if self.zero_replacement is not None:
+            check_number("zero_replacement", self.zero_replacement, above=0, high=0.5, fix=share)
 
     @property
     def settings(self) -> dict[str, Any]:
-        return {"output": self.name, **asdict(self)}
+        return {k: own for k, own in {"output": self.name, **asdict(self)}.items() if own}
+
+    def fitted(self, log_p: Float[Tensor, "rows classes"], rounded: bool) -> "LogRatios":
+        """The space for a model that gives these to its reference rows; see `OutputSpace`.
+
+        Args:
+            log_p: logarithms.
+            rounded: whether the model returns their exponentials.
+        """
+        zero, classes = torch.isneginf(log_p), log_p.shape[-1]
+        if bool(zero.any()):
+            least = log_p.where(~zero, 0.0).min().exp().item()
+            return replace(self, zero_replacement=min(_ZEROS, classes * least))
+        precision = torch.finfo(log_p.dtype).eps
+        return replace(self, zero_replacement=classes * precision**2) if rounded else self
 
     def without_zeros(
         self, log_p: Float[Tensor, "*batch classes"]
     ) -> Float[Tensor, "*batch classes"]:
-        """Log-probabilities in which exact zeros are replaced."""
-        replaced = simplex.replace_zeros(log_p.exp(), self.zero_replacement / log_p.shape[-1])
-        has_zero = torch.isneginf(log_p).any(-1, keepdim=True)
-        return torch.where(has_zero, replaced.log(), log_p)
+        """Log-probabilities in which zeros, and what is below their replacement, are replaced."""
+        if self.zero_replacement is None:
+            number = torch.finfo(log_p.dtype)
+            return log_p.masked_fill(log_p.isneginf(), math.log(number.tiny) + math.log(number.eps))
+        amount = self.zero_replacement / log_p.shape[-1]
+        small = (log_p < math.log(amount)).any(-1, keepdim=True)
+        return torch.where(small, simplex.replace_zeros(log_p.exp(), amount).log(), log_p)
 
 
 @dataclass(frozen=True)
-class LogOdds(_LogRatios):
+class LogOdds(LogRatios):
     """Log-odds of the second of two classes, in nats.
 
     >>> LogOdds()(torch.tensor([[0.5, 0.5]]).log())
@@ -211,7 +236,7 @@ class LogOdds(_LogRatios):
 
 
 @dataclass(frozen=True)
-class ILR(_LogRatios):
+class ILR(LogRatios):
     """The K-1 isometric log-ratio coordinates of the simplex (Egozcue et al. 2003).
 
     Shapley values in it are Shapley compositions (Noé et al. 2024).

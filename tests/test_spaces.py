@@ -4,7 +4,10 @@ import math
 
 import pytest
 import torch
+from torch import Tensor
 
+import manifold_shap as ms
+from manifold_shap import simplex
 from manifold_shap.spaces import ILR, SPACES, as_space
 
 CLASSES = ("a", "b", "c")
@@ -69,6 +72,60 @@ def test_zeros_are_replaced_before_logarithms() -> None:
     torch.testing.assert_close(odds, torch.tensor([[math.log(0.1 / 0.9)]]))
 
 
+FALLING = [0.6, 1e-3, 4e-4, 3e-4, 1e-6, 1e-12, 1e-30, 1e-37, 1e-40, 0.0]
+
+
+def of_the_first(p: list[float], others: list[float], dtype: torch.dtype) -> Tensor:
+    """Rows in which the first class falls, and the others share the rest."""
+    first = torch.tensor(p, dtype=dtype)[:, None]
+    return torch.cat((first, (1 - first) * torch.tensor(others, dtype=dtype)), dim=1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("others", [[1.0], [1.0, 0.0], [0.9999, 1e-4], [0.5, 0.3, 0.2]])
+@pytest.mark.parametrize("amount", [None, 1e-3, 0.3, 1e-20])
+def test_log_ratios_never_rise_as_a_probability_falls(
+    amount: float | None, others: list[float], dtype: torch.dtype
+) -> None:
+    p = of_the_first(FALLING, others, dtype)
+    for name in SPACES:
+        space = as_space(name, zero_replacement=amount)
+        if not space.takes_logarithms or (name == "log_odds" and len(others) > 1):
+            continue
+        found = space(p.log())
+        # Log-odds are of the second class; the first balance is of the first class to the second.
+        towards = -found[:, 0] if name == "log_odds" else found[:, 0]
+        assert bool((towards.diff() <= 1e-5).all())
+        assert bool(found.isfinite().all())
+        # A row alone has what it has among others.
+        for k in range(len(p)):
+            assert torch.equal(space(p[k : k + 1].log())[0], found[k])
+    replaced = simplex.replace_zeros(p, 1e-4)
+    assert bool((replaced[:, 0].diff() <= 1e-7).all())
+    torch.testing.assert_close(replaced.sum(1), torch.ones(len(p), dtype=dtype))
+
+
+@pytest.mark.filterwarnings("ignore:.*exactly zero")
+@pytest.mark.parametrize("seen", [[0], [0, 1, 9], [0, 4, 9], [9]])
+@pytest.mark.parametrize("name", ["log_odds", "ilr"])
+def test_predictions_never_rise_as_a_probability_falls(name: str, seen: list[int]) -> None:
+    p = of_the_first(FALLING, [1.0], torch.float64)
+    rows = torch.arange(10.0)[:, None].expand(10, 2).contiguous()
+
+    def model(x: Tensor) -> Tensor:
+        return p[x[:, 0].round().long().clamp(0, 9)]
+
+    value = ms.imputed_value(ms.as_model(model, rows), ms.MarginalImputer(rows[seen]), name)
+    sign = 1 if name == "log_odds" else -1
+    assert bool(((sign * value.prediction(rows)[:, 0]).diff() >= -1e-6).all())
+    of_mean = ms.LogRatioOfMean(ms.imputed_value(model, ms.MarginalImputer(rows[seen])))
+    assert bool((of_mean.prediction(rows)[:, 0].diff() <= 1e-6).all())
+    # What was among the reference rows is not raised.
+    smallest = min(FALLING[k] for k in seen if FALLING[k]) if seen != [9] else 1.0
+    kept = [k for k in range(9) if FALLING[k] >= max(smallest, 1e-3)]
+    torch.testing.assert_close(value.prediction(rows)[kept], value.space(p[kept].log()))
+
+
 def test_zeros_stay_where_no_logarithm_is_taken() -> None:
     p = torch.tensor([[1.0, 0.0, 0.0]])
     assert torch.equal(as_space("probability")(p), p)
@@ -84,9 +141,8 @@ def test_errors() -> None:
             ValueError, match=rf"`zero_replacement` .* at most 0.5 but got {amount}; it"
         ):
             as_space("ilr", amount)
-    for given in ("a", None):
-        with pytest.raises(TypeError, match=rf"`zero_replacement` .* but got {given!r} .*0.001"):
-            ILR(given)
+    with pytest.raises(TypeError, match=r"`zero_replacement` .* but got 'a' .*0.001"):
+        ILR("a")
     with pytest.raises(ValueError, match="Expected two classes for output='log_odds' but got 3"):
         as_space("log_odds").outputs(CLASSES)
     with pytest.raises(ValueError, match="Expected at least two classes for output='ilr'"):

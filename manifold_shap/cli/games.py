@@ -16,7 +16,7 @@ from manifold_shap.simplex.dendrogram import cluster_classes
 from manifold_shap.simplex.partition import Partition
 from manifold_shap.spaces import ILR
 from manifold_shap.surrogate.value import SurrogateValue
-from manifold_shap.values import ImputedValue, LogRatioOfMean, ValueFunction
+from manifold_shap.values import ImputedValue, LogRatioOfMean, ValueFunction, reference_space
 
 Settings = Mapping[str, Any]
 Games = dict[str, ValueFunction]
@@ -168,7 +168,8 @@ def basis_of(run: Run, value: ValueFunction) -> Partition | None:
     """
     basis, balances, tree = run.settings["basis"], run.settings["balances"], None
     if basis == "dendrogram":
-        log_ratios = ILR(run.settings["value_function"]["zero_replacement"])
+        own = ILR(run.settings["value_function"]["zero_replacement"])
+        log_ratios = reference_space(run.model, own, run.data.x_train)
         parts = run.data.x_train.split(_ROWS_AT_A_TIME)
         compositions = torch.cat([simplex.ilr_inv(log_ratios(run.model(rows))) for rows in parts])
         tree = cluster_classes(compositions, run.data.y_train, value.classes)

@@ -205,9 +205,6 @@ class Source(NamedTuple):
     @property
     def space(self) -> OutputSpace:
         """The output space that the settings name."""
-        space = as_space(self.settings["output"])
-        if not space.takes_logarithms:
-            return space
         zeros = self.settings["zero_replacement"]
         return as_space(self.settings["output"], zero_replacement=zeros)
 

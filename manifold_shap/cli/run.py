@@ -70,7 +70,10 @@ class Run:
         self.name = component("value_function.name", own["name"])
         if own["title"] is not None:
             check_text("value_function.title", own["title"])
-        check_number("value_function.zero_replacement", own["zero_replacement"], above=0, below=1)
+        if own["zero_replacement"] is not None:
+            check_number(
+                "value_function.zero_replacement", own["zero_replacement"], above=0, below=1
+            )
         self.home = home(settings["runs_dir"], settings["data"]["name"])
         self.directory = Directory(directory or self.home / self.name)
         self.is_sweep = directory is not None

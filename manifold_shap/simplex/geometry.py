@@ -245,7 +245,8 @@ def replace_zeros(
 ) -> Float[Tensor, "*batch classes"]:
     """Multiplicative replacement: zeros become `amount`, the other parts shrink to make room.
 
-    Ratios between the nonzero parts are kept (Martín-Fernández et al. 2003).
+    Ratios between the other parts are kept (Martín-Fernández et al. 2003). Parts that would be
+    below `amount` become it, too, or zeros would become more than they are: x = max(c p, amount).
 
     Raises:
         ValueError: an amount that is not between 0 and 1 / K for K classes.
@@ -260,9 +261,11 @@ def replace_zeros(
             f"Expected `zero_replacement` to be between 0 and 1/{classes} for {classes} classes "
             f"but got {amount}."
         )
-    zero = p <= 0
-    room = 1 - amount * zero.sum(-1, keepdim=True, dtype=p.dtype)
-    return torch.where(zero, torch.as_tensor(amount, dtype=p.dtype, device=p.device), p * room)
+    ordered, place = p.sort(-1).values, torch.arange(classes).to(p)
+    # c where as many as come before are replaced; those that are to be come first.
+    room = (1 - amount * place) / ordered.flip(-1).cumsum(-1).flip(-1)
+    count = (ordered * room < amount).sum(-1, keepdim=True)
+    return (p * room.gather(-1, count)).clamp(min=amount)
 
 
 def _centred(log_p: Float[Tensor, "*batch classes"]) -> Float[Tensor, "*batch classes"]:

@@ -12,7 +12,7 @@ from manifold_shap._stored import sample_of, stored, with_extremes
 from manifold_shap.io.files import save_checkpoint
 from manifold_shap.models import Model, as_model, whole_dtype
 from manifold_shap.players import Players
-from manifold_shap.spaces import OutputSpace, as_space
+from manifold_shap.spaces import LogRatios, OutputSpace, as_space
 from manifold_shap.surrogate.distillation import (
     TeacherTargets,
     check_same_game,
@@ -37,7 +37,7 @@ from manifold_shap.tables.schema import Schema
 from manifold_shap.training.loop import seeded, train
 from manifold_shap.training.rows import training_rows
 from manifold_shap.training.task import load_task, training_options
-from manifold_shap.values import ValueFunction, codebook_behind, model_for
+from manifold_shap.values import ValueFunction, codebook_behind, model_for, reference_space
 from manifold_shap.values.seen import Seen
 
 if TYPE_CHECKING:
@@ -143,6 +143,9 @@ def fit_surrogate(
     space, (seen, seen_validation) = as_space(output), rows.encoded
     few, dtype = rows.train[:64], whole_dtype(x_train)
     wrapped = model_for(model, few if dtype is None else few.to(dtype), space, rows.codebook)
+    if isinstance(space, LogRatios) and space.zero_replacement is None and teacher is not None:
+        space = teacher.space if type(teacher.space) is type(space) else space
+    space = reference_space(wrapped, space, rows.train)
     target, held_out = training_targets(wrapped, space, rows, chosen["directory"])
     whole, described = sample_of(rows.train), [*map(with_extremes, (seen, seen_validation))]
     settings = {

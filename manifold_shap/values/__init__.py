@@ -4,7 +4,13 @@ from manifold_shap.values.base import Estimate, Linearized, ValueFunction
 from manifold_shap.values.grouped import GroupedValue
 from manifold_shap.values.imputed import ImputedValue, imputed_value
 from manifold_shap.values.log_ratio import LogRatioOfMean
-from manifold_shap.values.model import ModelValue, codebook_behind, model_for, reference_outputs
+from manifold_shap.values.model import (
+    ModelValue,
+    codebook_behind,
+    model_for,
+    reference_outputs,
+    reference_space,
+)
 from manifold_shap.values.retrained import RetrainedValue, retrained_value
 from manifold_shap.values.selected import Outputs, SelectedValue
 from manifold_shap.values.wrapped import CallableValue, as_value_function
@@ -26,5 +32,6 @@ __all__ = [
     "imputed_value",
     "model_for",
     "reference_outputs",
+    "reference_space",
     "retrained_value",
 ]

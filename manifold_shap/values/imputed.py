@@ -17,7 +17,13 @@ from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.tables.rows import encoded
 from manifold_shap.tables.schema import Schema
 from manifold_shap.values.base import Estimate
-from manifold_shap.values.model import ModelValue, codebook_behind, model_for, reference_outputs
+from manifold_shap.values.model import (
+    ModelValue,
+    codebook_behind,
+    model_for,
+    reference_outputs,
+    reference_space,
+)
 from manifold_shap.values.seen import Seen
 
 # Elements of completed rows that are held at a time: 64 MiB.
@@ -338,6 +344,7 @@ def imputed_value(
         if imputer.given is None or imputer.dtype is not None:
             raise
         wrapped = model_for(model, rows.to(imputer.given), space, imputer.codebook)
+    space = reference_space(wrapped, space, rows)
     expectation = reference_outputs(wrapped, space, rows).mean(0)
     value = ImputedValue(imputer, wrapped, space, expectation, draws, seed, name)
     value.schema = schema or value.schema

@@ -4,10 +4,11 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor
 
-from manifold_shap.spaces import ILR
+from manifold_shap.spaces import ILR, OutputSpace
 from manifold_shap.values.base import Estimate, Linearized, ValueFunction
 from manifold_shap.values.forwarding import ForwardingValue
-from manifold_shap.values.model import ModelValue
+from manifold_shap.values.imputed import ImputedValue
+from manifold_shap.values.model import ModelValue, reference_space
 
 
 class LogRatioOfMean(ForwardingValue):
@@ -35,7 +36,7 @@ class LogRatioOfMean(ForwardingValue):
         ValueError: the value function's outputs are not probabilities of classes.
     """
 
-    def __init__(self, value: ValueFunction, zero_replacement: float = 1e-3) -> None:
+    def __init__(self, value: ValueFunction, zero_replacement: float | None = None) -> None:
         if not isinstance(value, ModelValue) or not value.space.on_simplex:
             raise ValueError(
                 "Expected a value function of a model with output='probability' to take log-ratios "
@@ -43,7 +44,9 @@ class LogRatioOfMean(ForwardingValue):
             )
         super().__init__(value)
         self.model, self.name = value.model, f"log-ratio of {value.name}"
-        self.space = ILR(zero_replacement)
+        self.space: OutputSpace = ILR(zero_replacement)
+        if isinstance(value, ImputedValue):
+            self.space = reference_space(self.model, self.space, value.imputer.reference)
         self.outputs = self.space.outputs(value.classes)
 
     def prediction(self, x: Tensor) -> Tensor:

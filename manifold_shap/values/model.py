@@ -7,15 +7,18 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap._messages import warn
-from manifold_shap._stored import StoredRows
+from manifold_shap._stored import StoredRows, sample_of
 from manifold_shap.models import Model, as_model, check_numbers
 from manifold_shap.players import Players
-from manifold_shap.spaces import OutputSpace
+from manifold_shap.spaces import LogRatios, OutputSpace
 from manifold_shap.tables.rows import EncodedRows
 from manifold_shap.values.base import ValueFunction
 
 if TYPE_CHECKING:
     from manifold_shap.tables.codebook import Codebook
+
+# Reference rows that tell whether a model gives exact zeros.
+_ASKED = 1024
 
 
 class ModelValue(ValueFunction):
@@ -76,15 +79,30 @@ def reference_outputs(
     predictions = torch.cat([model(rows, scale=space.takes) for rows in x.split(batch_size)])
     zeros = int(torch.isneginf(predictions).sum()) if space.takes_logarithms else 0
     if zeros:
-        amount = space.zero_replacement / predictions.shape[-1]
+        share = space.zero_replacement
+        amount = "the least" if share is None else f"{share / predictions.shape[-1]:.1e}"
         warn(
             f"{zeros} of {predictions.numel()} probabilities of the model are exactly zero; for "
-            f"log-ratios each becomes {amount:.1e} (`zero_replacement` / classes) and the others "
+            f"log-ratios each becomes {amount} (`zero_replacement` / classes) and the others "
             "shrink to make room.",
         )
     outputs = space(predictions)
     check_numbers(outputs)
     return outputs
+
+
+@torch.no_grad()
+def reference_space(model: Model, space: OutputSpace, x: Tensor | StoredRows) -> OutputSpace:
+    """The output space for a model, which is asked some of its reference rows.
+
+    Of log-ratios it says what exact zeros are replaced by, where nobody has; see `OutputSpace`.
+    """
+    if not isinstance(space, LogRatios) or space.zero_replacement is not None:
+        return space
+    _check_task(model, space)
+    rows = sample_of(x)
+    some = rows[torch.arange(min(len(rows), _ASKED)) * len(rows) // min(len(rows), _ASKED)]
+    return space.fitted(model(some, scale=space.takes), model.returns == "probabilities")
 
 
 def model_for(

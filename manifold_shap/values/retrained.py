@@ -17,7 +17,7 @@ from manifold_shap.players import Players, check_same_players
 from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.tables.rows import elements_of, encoded
 from manifold_shap.tables.schema import Schema
-from manifold_shap.values.model import ModelValue, model_for, reference_outputs
+from manifold_shap.values.model import ModelValue, model_for, reference_outputs, reference_space
 
 if TYPE_CHECKING:
     from manifold_shap.tables.codebook import Codebook
@@ -199,6 +199,7 @@ def retrained_value(
     space, columns = as_space(output), encoded(x, schema).flatten(1)
     fit = partial(_fit_copy, fit) if hasattr(fit, "fit") else fit
     model = model_for(fit(columns, y_train), columns, space)
+    space = reference_space(model, space, columns)
     # Checks the outputs, and warns of exact zeros.
     outputs = reference_outputs(model, space, columns)
     prior = _mean_target(y_train, model) if space.regression else _prior(y_train, model)

@@ -632,7 +632,7 @@ def test_a_setting_that_a_record_lacks_is_taken_as_it_comes(irises: Path, copied
     summary = explain_iris(place, words[0], "compare=[]")
     assert (summary["value_function"]["draws"], summary["efficiency_gap"] < 1e-5) == (3, True)
     with pytest.raises(ValueError, match=r"zero_replacement: None -> 0.001.*overwrite=true"):
-        train(place, "data=iris", *FOREST, *words)
+        train(place, "data=iris", *FOREST, *words, "value_function.zero_replacement=0.001")
 
 
 def test_references_are_in_the_record(irises: Path, copied: Copy) -> None:

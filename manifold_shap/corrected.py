@@ -226,11 +226,6 @@ def _check_order(x: Any, y: Any) -> None:
 
 def _check_shape(y: Any, rows: int) -> None:
     shape = tuple(y.shape) if isinstance(y, Tensor) else np.shape(y)
-    if shape == ():
-        raise TypeError(
-            f"Expected `y` to hold one label for each of the {rows} rows but got {y!r:.100} "
-            f"({type(y).__name__}); pass a list, an array or a column of their true classes."
-        )
     if shape != (rows,):
         raise ValueError(
             f"Expected `y` of shape ({rows},), one label for each of the rows, but got {shape}; "

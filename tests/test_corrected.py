@@ -184,8 +184,7 @@ FINE = {"x": torch.randn(6, 2, generator=torch.Generator().manual_seed(0)), "y":
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"y": None}, "one label for each of the 6 rows but got None .* pass a list"),
-        ({"y": 1}, "one label for each of the 6 rows but got 1 "),
+        ({"y": None}, r"one label for each of the rows, but got \(\); pass"),
         ({"y": [0, 1, 0]}, r"of shape \(6,\), one label for each .* but got \(3,\)"),
         ({"y": [[0], [1], [0], [1], [0], [1]]}, r"but got \(6, 1\); .* as one column"),
         ({"y": [0, 1, 0, 1, 0, float("nan")]}, "labels to be among the outputs .*'nan'"),

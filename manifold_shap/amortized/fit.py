@@ -9,10 +9,10 @@ from torch import Tensor
 from manifold_shap._stored import stored, with_extremes
 from manifold_shap.amortized.explainer import AmortizedExplainer, explainer_of, surrogate_of
 from manifold_shap.amortized.kinds import network_settings
-from manifold_shap.amortized.task import AmortizedTask
+from manifold_shap.amortized.task import AmortizedTask, fingerprint
 from manifold_shap.training.loop import seeded, train
 from manifold_shap.training.rows import training_rows
-from manifold_shap.training.task import TrainingOptions, training_options
+from manifold_shap.training.task import TrainingOptions, centred, training_options
 from manifold_shap.values import ValueFunction
 from manifold_shap.values.selected import Outputs
 
@@ -88,8 +88,10 @@ def fit_amortized(
     chosen_rows = training_rows(*stored_rows, seed, players, value.schema)
     game = value.select(outputs, with_extremes(chosen_rows.train))
     seen, seen_validation = chosen_rows.encoded
-    rows = (seen, *_ends(game, chosen_rows.train))
-    held_out = (seen_validation, *_ends(game, chosen_rows.validation))
+    numbers = [value.outputs.index(name) for name in game.outputs]
+    center = None if value.center is None else value.center[numbers]
+    rows = (seen, *_ends(game, chosen_rows.train, center))
+    held_out = (seen_validation, *_ends(game, chosen_rows.validation, center))
     of_network: dict[str, Any] = {
         "hidden": hidden,
         "activation": activation,
@@ -97,10 +99,10 @@ def fit_amortized(
         "patch": patch,
     }
     if game.outputs != value.outputs:
-        of_network["chosen"] = [value.outputs.index(name) for name in game.outputs]
+        of_network["chosen"] = numbers
     own = network_settings(surrogate, network, of_network, with_extremes(rows[0]))
     with seeded(seed):
-        task = AmortizedTask({"network": own, **chosen})
+        task = AmortizedTask({"network": own, "surrogate": fingerprint(surrogate), **chosen})
     task.describe(surrogate, rows[1])
     record = train(task, rows, held_out, chosen)
     explainer = explainer_of(task, value)
@@ -108,9 +110,9 @@ def fit_amortized(
     return explainer
 
 
-def _ends(value: ValueFunction, x: Any) -> tuple[Tensor, Tensor]:
-    """v(N) - v(∅) and v(∅) of rows `[rows, outputs]`, in memory or elsewhere."""
+def _ends(value: ValueFunction, x: Any, center: Tensor | None) -> tuple[Tensor, Tensor]:
+    """v(N) - v(∅), and v(∅) around the center, of rows `[rows, outputs]`, wherever they lie."""
     parts = x.split(max(1, _ELEMENTS // x.shape[1:].numel()))
-    found = [(value.prediction(rows).float(), value.base(rows).float()) for rows in parts]
+    found = [[centred(v(rows), center) for v in (value.prediction, value.base)] for rows in parts]
     prediction, base = (torch.cat(ends).cpu() for ends in zip(*found, strict=True))
     return prediction - base, base

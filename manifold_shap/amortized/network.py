@@ -112,7 +112,7 @@ class AmortizedNetwork(nn.Module, ABC):
             surrogate: the network to explain.
             change: v(N) - v(∅) of training rows.
         """
-        scale = change.square().mean(0).sqrt()
+        scale = change.double().square().mean(0).sqrt()
         self.scale.copy_(torch.where(scale > 0, scale, 1.0))
 
     def loss(

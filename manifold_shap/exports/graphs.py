@@ -91,6 +91,8 @@ class _ValueGraph(nn.Module):
         self.surrogate, self.players = value.surrogate, value.players
         self.grand = PredictionGraph(value)
         self.register_buffer("expectation", value.expectation.float())
+        center = value.center
+        self.register_buffer("center", None if center is None else center.float())
 
     def forward(
         self,
@@ -100,7 +102,7 @@ class _ValueGraph(nn.Module):
     ) -> Float[Tensor, "batch m outputs"]:
         own = self.players.owned(x)[:, None]
         mask = mask & own
-        values = self.surrogate(x, mask).float()
+        values = self._values(x, mask)
         empty, full = ~mask.any(-1, keepdim=True), (mask | ~own).all(-1, keepdim=True)
         values = torch.where(empty, self.base(x)[:, None], values)
         return torch.where(full, self.grand(x, prediction)[:, None], values)
@@ -110,7 +112,11 @@ class _ValueGraph(nn.Module):
         if self.players.padding is None:
             return self.get_buffer("expectation").expand(x.shape[0], -1)
         none = torch.zeros_like(self.players.owned(x))[:, None]
-        return self.surrogate(x, none)[:, 0].float()
+        return self._values(x, none)[:, 0]
+
+    def _values(self, x: Tensor, mask: Tensor) -> Tensor:
+        found = self.surrogate(x, mask).float()
+        return found if self.center is None else found + self.center
 
 
 class _SelectedGraph(nn.Module):

@@ -24,7 +24,14 @@ from manifold_shap.tables.rows import codebook_of, encoded
 from manifold_shap.tables.schema import Schema
 from manifold_shap.training.loop import seeded, train
 from manifold_shap.training.rows import TrainingRows
-from manifold_shap.training.task import Task, TrainingOptions, squared_error, training_options
+from manifold_shap.training.task import (
+    Task,
+    TrainingOptions,
+    center_of,
+    centred,
+    squared_error,
+    training_options,
+)
 from manifold_shap.vae import VAEImputer
 from manifold_shap.values import ImputedValue
 from manifold_shap.values.seen import Seen
@@ -72,8 +79,8 @@ class GuidedTask(Task):
     them. Errors are in the unit of those of a `SurrogateTask`.
 
     Settings: `event`, `index`, `elements`, `players`, `outputs`, `space`, `schema`, `hidden`,
-    `activation` and `binned` as for a `SurrogateTask`; `families`, `codes` and `temper`, see
-    `Guide`; what tells the `teacher` from others; and the options of the training.
+    `activation`, `binned` and `center` as for a `SurrogateTask`; `families`, `codes` and `temper`,
+    see `Guide`; what tells the `teacher` from others; and the options of the training.
     """
 
     kind = "guided surrogate"
@@ -177,16 +184,20 @@ def fit_guided(
         "hidden": hidden,
         "activation": activation,
         "binned": elements_to_bin(seen),
+        "center": center_of(teacher.prediction(reference[:1]), teacher.space),
         "teacher": {"pairs": teacher_pairs, **teacher.provenance},
     }
     with seeded(seed):
         task = GuidedTask({**settings, **chosen}).to(teacher.device)
+    task.base.copy_(centred(teacher.expectation, task.center))
     value = guided_value(task, teacher.model, teacher.schema)
-    task.base.copy_(teacher.expectation)
     if (known := Seen.of(seen)) is not None:
         task.extent.copy_(torch.stack(known))
     task.guide.describe(
-        inner.network.likelihood, inner.bank[kept].eta, partial(_of_elements, teacher), generator
+        inner.network.likelihood,
+        inner.bank[kept].eta,
+        partial(_of_elements, value, teacher),
+        generator,
     )
     start = time.perf_counter()
     row, *pairs = _pairs(value, teacher, teacher_pairs, seed, chosen["progress"])
@@ -220,6 +231,7 @@ def guided_value(task: GuidedTask, model: Model, schema: "Schema | Codebook | No
         schema=schema,
         checkpoint=task.checkpoint(),
     )
+    value.center_at(task.center)
     value.seen = Seen(*task.extent)
     return value
 
@@ -254,13 +266,15 @@ def _guide(teacher: ImputedValue, imputer: Imputer | None) -> VAEImputer:
     return inner
 
 
-def _of_elements(teacher: ImputedValue, elements: Float[Tensor, "rows elements"]) -> Tensor:
-    """Predictions for rows that a VAE has drawn."""
+def _of_elements(
+    value: GuidedValue, teacher: ImputedValue, elements: Float[Tensor, "rows elements"]
+) -> Tensor:
+    """Predictions for rows that a VAE has drawn, around the center."""
     codebook = codebook_of(teacher.schema)
     if codebook is not None:
         halves = elements.new_full((len(elements), *teacher.players.event), 0.5)
         elements = codebook.nearest(elements, halves)
-    return teacher.prediction(elements.unflatten(-1, teacher.players.event))
+    return centred(teacher.prediction(elements.unflatten(-1, teacher.players.event)), value.center)
 
 
 def _pairs(
@@ -270,7 +284,8 @@ def _pairs(
     the model's predictions as targets, and an eighth of all of reference rows with theirs.
     """
     drawn, half = teacher.drawn_rows(count, seed), count // 2
-    known = evaluate_teacher(teacher, drawn[:half], count, seed, progress)
+    center = value.center
+    known = evaluate_teacher(teacher, drawn[:half], count, seed, progress, center=center)
     reference = teacher.imputer.reference
     own = 2 * count // (_OWN - 1) // 2
     x = torch.cat((drawn, reference)).cpu()
@@ -281,15 +296,16 @@ def _pairs(
     law = SizeUniform(len(teacher.players))
     others = torch.cat((single, again))
     masks = [law.sample_antithetic((len(o),), generator) for o in others.split(_PAIRS_PER_CALL)]
-    outputs = [value.prediction(some).cpu().float() for some in x[others].split(_PAIRS_PER_CALL)]
+    parts = x[others].split(_PAIRS_PER_CALL)
+    outputs = [centred(value.prediction(some), center).cpu() for some in parts]
     mask = torch.cat((known.mask, *masks))
     target = torch.cat((known.target, torch.cat(outputs)[:, None].expand(-1, 2, -1)))
     completed, hints = [], []
     with progress_bar(progress, 2 * len(row), "hints", "value") as bar:
         for some in torch.arange(len(row)).split(_PAIRS_PER_CALL // 2):
-            parts = value.hints(x[row[some]].to(value.device), mask[some].to(value.device))
-            completed.append(parts[0].flatten(0, 1).cpu())
-            hints.append(parts[1].flatten(0, 1).cpu())
+            known_by = value.hints(x[row[some]].to(value.device), mask[some].to(value.device))
+            completed.append(known_by[0].flatten(0, 1).cpu())
+            hints.append(known_by[1].flatten(0, 1).cpu())
             bar.update(2 * len(some))
     row = row.repeat_interleave(2)
     return GuidedPairs(

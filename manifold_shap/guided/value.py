@@ -12,6 +12,7 @@ from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace
 from manifold_shap.tables.rows import codebook_of, encoded
 from manifold_shap.tables.schema import Schema
+from manifold_shap.training.task import centred
 from manifold_shap.values.model import ModelValue
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class GuidedValue(ModelValue):
         seen = encoded(x, self.schema).flatten(1).repeat_interleave(mask.shape[1], 0)
         known = encoded(completed.flatten(0, 1), self.schema).flatten(1)
         found = self.network(seen, mask.flatten(0, 1), known, hints.flatten(0, 1))
-        return found.unflatten(0, mask.shape[:2])
+        return self.placed(found.unflatten(0, mask.shape[:2]))
 
     @torch.no_grad()
     def hints(
@@ -91,7 +92,7 @@ class GuidedValue(ModelValue):
     ) -> tuple[Float[Tensor, "batch m *event"], Float[Tensor, "batch m hints outputs"]]:
         """Rows completed by what the codes expect, and what codes and model predict.
 
-        One call of the model, for all rows.
+        These predictions are differences from `center`. One call of the model, for all rows.
         """
         mean, expected = self.guide(encoded(x, self.schema).flatten(1), mask)
         codebook = codebook_of(self.schema)
@@ -100,5 +101,5 @@ class GuidedValue(ModelValue):
             expected = codebook.nearest(expected, halves)
         drawn = expected.unflatten(-1, self.players.event)
         completed = torch.where(self.players.expand(mask), x[:, None], drawn)
-        predicted = self.prediction(completed.flatten(0, 1)).unflatten(0, mask.shape[:2])
-        return completed, torch.stack((mean, predicted.to(mean.dtype)), dim=2)
+        predicted = centred(self.prediction(completed.flatten(0, 1)), self.center)
+        return completed, torch.stack((mean, predicted.unflatten(0, mask.shape[:2])), dim=2)

@@ -32,6 +32,7 @@ class _OfOutputs(SurrogateNetwork):
     """
 
     of_probabilities: bool
+    takes_center = False
 
     def scores(self, raw: Tensor, chosen: Int64[Tensor, " chosen"] | None) -> Tensor:
         if chosen is None:

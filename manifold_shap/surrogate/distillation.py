@@ -25,6 +25,7 @@ from manifold_shap.coalitions import SizeUniform
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace
 from manifold_shap.training.rows import column_groups
+from manifold_shap.training.task import centred
 from manifold_shap.values import GroupedValue, ImputedValue, ValueFunction
 
 # Model rows in one call of the teacher: changes memory, not the values.
@@ -172,6 +173,7 @@ def evaluate_teacher(
     progress: bool | None = None,
     kept: Mapping[str, Any] | None = None,
     drawn: bool = False,
+    center: Tensor | None = None,
 ) -> TeacherTargets:
     """Evaluate a teacher at random (row, coalition) pairs, each with draws of its own.
 
@@ -183,6 +185,7 @@ def evaluate_teacher(
         progress: show a bar on work of more than two seconds; by default where a person looks.
         kept: `target` and `seconds` of an earlier call, which are then only checked.
         drawn: whether the rows are none of the training: then their T(f(x)) teaches, too.
+        center: what is subtracted from all of them, see `center_of`.
 
     Raises:
         ValueError: the values are not finite, or those kept are of another teacher.
@@ -195,13 +198,13 @@ def evaluate_teacher(
     pairs = 2 * len(evaluated)
     with progress_bar(progress, pairs, "teacher", "value") as bar:
         for some in evaluated.split(step):
-            values.append(teacher(x[row[some]], mask[some], keys[some]).cpu().float())
+            values.append(centred(teacher(x[row[some]], mask[some], keys[some]).cpu(), center))
             bar.update(2 * len(some))
     target = check_finite(torch.cat(values), "teacher(x, mask)", "look for an overflow in it")
     outputs = None
     if drawn:
         parts = (some.to(teacher.device) for some in x.split(_ROWS_PER_CALL))
-        outputs = torch.cat([teacher.prediction(some).cpu().float() for some in parts])
+        outputs = torch.cat([centred(teacher.prediction(some).cpu(), center) for some in parts])
     if kept is None:
         return TeacherTargets(x, row, mask, target, time.perf_counter() - start, outputs)
     if gap := disagreement(target, kept["target"][evaluated]):
@@ -229,11 +232,12 @@ def _sample_pairs(
 def disagreement(found: Tensor, known: Tensor) -> float:
     """The largest difference between outputs, or 0 where two machines may differ as much.
 
-    That is a thousandth of how far the outputs spread, or 1e-5 of the largest of them.
+    That is a thousandth of how far the outputs spread, or a hundred roundings of the largest.
 
     >>> disagreement(torch.tensor([0.2, 0.8]), torch.tensor([0.2001, 0.7999]))
     0.0
     """
     gap = (found - known).abs().max().item() if found.shape == known.shape else torch.inf
     spread, size = (known.max() - known.min()).item(), known.abs().max().item()
-    return 0.0 if gap <= max(1e-3 * spread, 1e-5 * size) else gap
+    rounding = max(torch.finfo(each.dtype).eps for each in (found, known))
+    return 0.0 if gap <= max(1e-3 * spread, 100 * rounding * size) else gap

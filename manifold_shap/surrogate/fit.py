@@ -36,7 +36,7 @@ from manifold_shap.tables.rows import codebook_of, encoded, schema_from
 from manifold_shap.tables.schema import Schema
 from manifold_shap.training.loop import seeded, train
 from manifold_shap.training.rows import training_rows
-from manifold_shap.training.task import load_task, training_options
+from manifold_shap.training.task import center_of, centred, load_task, training_options
 from manifold_shap.values import ValueFunction, codebook_behind, model_for, reference_space
 from manifold_shap.values.seen import Seen
 
@@ -154,6 +154,7 @@ def fit_surrogate(
         "space": space.settings,
         "dtype": dtype and str(dtype).removeprefix("torch."),
         "network": network_settings(kind, of_network, described, wrapped, space),
+        "center": center_of(target, space) if KINDS[kind].takes_center else None,
         "teacher": None,
     }
     drawn = None
@@ -166,6 +167,7 @@ def fit_surrogate(
             settings["network"] |= KINDS[kind].settings_for_drawn(sample_of(seen))
     with seeded(chosen["seed"]):
         task = SurrogateTask({**settings, **chosen}, KINDS[kind].module_behind(network, model))
+    target, held_out = (centred(part, task.center) for part in (target, held_out))
     task.describe(rows.train, seen, target)
     check_network(task.surrogate, seen[:64])
     parts = (seen, target), (seen_validation, held_out)
@@ -197,7 +199,8 @@ def _teacher_targets(
         return None
     pairs, fresh = task.settings["teacher"]["pairs"], drawn is not None
     x = x if drawn is None else drawn
-    found = evaluate_teacher(teacher, x, pairs, options["seed"], options["progress"], kept, fresh)
+    seed, shown = options["seed"], options["progress"]
+    found = evaluate_teacher(teacher, x, pairs, seed, shown, kept, fresh, task.center)
     if directory is not None and kept is None:
         values = {"kind": "teacher", "target": found.target, "seconds": found.seconds}
         save_checkpoint(Path(directory, _TARGETS), {**task.checkpoint(), **values})
@@ -259,7 +262,7 @@ def load_surrogate(
             f"Expected a model with outputs {expected}, for which the surrogate in {path} was "
             f"trained, but got {outputs}; pass that model, with its `classes`."
         )
-    if gap := disagreement(value.prediction(task.probe), task.probe_outputs):
+    if gap := disagreement(centred(value.prediction(task.probe), task.center), task.probe_outputs):
         raise ValueError(
             f"Expected the model for which the surrogate in {path} was trained, but this one "
             f"predicts otherwise (by up to {gap:.3g} on the rows kept for that check); pass the "
@@ -272,15 +275,15 @@ def surrogate_value(
     task: SurrogateTask, model: Model, schema: "Schema | Codebook | None"
 ) -> SurrogateValue:
     """The value function of a task that was trained for this model."""
-    own = task.settings
     value = SurrogateValue(
         task.surrogate,
         model,
         task.players,
-        as_space(**own["space"]),
+        as_space(**task.settings["space"]),
         task.base,
         schema=schema,
         checkpoint=task.checkpoint(),
     )
+    value.center_at(task.center)
     value.seen, value.training_law = Seen(*task.extent), task.law
     return value

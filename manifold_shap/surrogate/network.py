@@ -47,6 +47,7 @@ class SurrogateNetwork(nn.Module, ABC):
         cheap_contributions: whether exact ones of all players at one coalition take little longer
             than linearized ones, see `amortized.contributions`.
         of_tokens: whether rows are tokens, whose numbers have no order.
+        takes_center: whether its outputs may be differences from a number that is added later.
 
     Args:
         game: what it is a value function of. On the simplex a softmax ends the network.
@@ -55,6 +56,7 @@ class SurrogateNetwork(nn.Module, ABC):
     blocks: ClassVar[float] = 0.5
     cheap_contributions: ClassVar[bool] = False
     of_tokens: bool = False
+    takes_center: ClassVar[bool] = True
     index: Tensor
     x_mean: Tensor
     x_scale: Tensor

@@ -12,6 +12,7 @@ from manifold_shap._stored import StoredRows
 from manifold_shap.io.files import digest, load_checkpoint, save_checkpoint
 from manifold_shap.models import Model
 from manifold_shap.spaces import OutputSpace
+from manifold_shap.surrogate.distillation import disagreement
 from manifold_shap.training.devices import is_first
 from manifold_shap.training.rows import TrainingRows
 from manifold_shap.values import reference_outputs
@@ -36,10 +37,10 @@ def training_targets(
 
     def held_out(x: Tensor | StoredRows) -> Tensor:
         parts = x.split(len(x))
-        return torch.cat([space(model(part, scale=space.takes)).float() for part in parts])
+        return torch.cat([space(model(part, scale=space.takes)) for part in parts])
 
     def trained(x: Tensor | StoredRows) -> Tensor:
-        return reference_outputs(model, space, x).float()
+        return reference_outputs(model, space, x)
 
     place = None if directory is None else Path(directory)
     return (
@@ -72,7 +73,7 @@ def _read_or_compute(
     found = load_checkpoint(path, "targets")
     known, again = found["target"][probes], compute(few)
     same = found["hyper_parameters"] == about and known.shape == again.shape
-    if not same or not torch.allclose(known, again, rtol=1e-3, atol=1e-5):
+    if not same or disagreement(again, known):
         raise ValueError(
             f"Expected {path} to hold the model's outputs on these rows in {space.name!r} but it "
             "is of other rows, another model or another output space; name another `directory`, "

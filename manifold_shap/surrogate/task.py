@@ -62,7 +62,8 @@ class SurrogateTask(Task):
     `as_space`; `dtype`, that of the model's rows where these are whole numbers, or None; the
     `schema` of the rows, as plain data, or None; `network`, see `make_network`; the share of
     `blocks` among the coalitions, None for the network's usual one; `padding`, that of the players;
-    `teacher`, None or the `share` of a batch that it teaches and what else tells it from others;
+    `center`, what was subtracted from the targets, see `center_of`; `teacher`, None or the `share`
+    of a batch that it teaches and what else tells it from others;
     and the options of the training.
 
     Attributes:

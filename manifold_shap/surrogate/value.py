@@ -134,14 +134,14 @@ class SurrogateValue(ModelValue):
         none = torch.zeros(1, 1, len(self.players), dtype=torch.bool, device=self.device)
         with evaluated(self.surrogate):
             found = [self.surrogate(some, none.expand(len(some), -1, -1))[:, 0] for some in parts]
-        return torch.cat(found).float()
+        return self.placed(torch.cat(found))
 
     def in_full_precision(self) -> "SurrogateValue":
         return self if self.precision == "32-true" else self.in_precision("32-true")
 
     def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
         with self.products():
-            return self.surrogate(encoded(x, self.schema), mask).float()
+            return self.placed(self.surrogate(encoded(x, self.schema), mask))
 
     @contextmanager
     def products(self) -> Iterator[None]:
@@ -157,14 +157,14 @@ class SurrogateValue(ModelValue):
     ) -> Float[Tensor, "batch orders sizes outputs"]:
         with self.products():
             most = self._coalitions_per_call(x, batch_size)
-            return self.surrogate.along(encoded(x, self.schema), orders, most).float()
+            return self.placed(self.surrogate.along(encoded(x, self.schema), orders, most))
 
     def values_around(
         self, x: Tensor, mask: Tensor, keys: Tensor, batch_size: int | None = None
     ) -> Float[Tensor, "batch m places outputs"]:
         with self.products():
             most = self._coalitions_per_call(x, batch_size)
-            return self.surrogate.around(encoded(x, self.schema), mask, most).float()
+            return self.placed(self.surrogate.around(encoded(x, self.schema), mask, most))
 
     def linearized(self, chosen: Int64[Tensor, " chosen"] | None = None) -> Linearized | None:
         """The network, or part of it, replaced by its derivative: `SurrogateNetwork.linearized`."""
@@ -172,7 +172,8 @@ class SurrogateValue(ModelValue):
 
         def around(x: Tensor, mask: Tensor, keys: Tensor, batch_size: int | None = None) -> Tensor:
             with self.products():
-                return self.surrogate.linearized(encoded(x, self.schema), mask, chosen).float()
+                found = self.surrogate.linearized(encoded(x, self.schema), mask, chosen)
+                return self.placed(found, ... if chosen is None else chosen)
 
         return None if cost is None else Linearized(cost, around)
 

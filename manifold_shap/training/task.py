@@ -19,6 +19,7 @@ from manifold_shap._messages import check_choice, check_text
 from manifold_shap._stored import StoredRows
 from manifold_shap.io.files import digest, load_checkpoint
 from manifold_shap.players import Players
+from manifold_shap.spaces import OutputSpace
 
 # Learning rate schedules over all steps, by name.
 SCHEDULES: Mapping[str, Callable[[torch.optim.Optimizer, float, int], lr_scheduler.LRScheduler]] = {
@@ -183,6 +184,12 @@ class Task(nn.Module, ABC):
         own, elements = self.settings, self.settings.get("elements")
         return (own["event"], own["index"]) if elements is None else ([len(elements)], elements)
 
+    @property
+    def center(self) -> Tensor | None:
+        """What was subtracted from targets in double precision, see `center_of`."""
+        own = self.settings.get("center")
+        return None if own is None else torch.tensor(own, dtype=torch.float64)
+
     def checkpoint(self) -> dict[str, Any]:
         """The part of a checkpoint from which `load_task` makes this task again."""
         return {
@@ -247,6 +254,25 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
     return list(value) if isinstance(value, Sequence) else value.item()
+
+
+def center_of(target: Float[Tensor, "rows outputs"], space: OutputSpace) -> list[float] | None:
+    """What to subtract from targets of double precision; None for others, and for probabilities.
+
+    Of numbers far from zero, such as times, single precision would hold little of how they differ.
+    It is one of the targets: differences between numbers that are close to each other are exact.
+
+    >>> from manifold_shap.spaces import Identity
+    >>> center_of(torch.tensor([[1e9 + 1], [1e9 + 2]], dtype=torch.float64), Identity())
+    [1000000001.0]
+    """
+    is_centred = target.dtype == torch.float64 and not space.on_simplex
+    return target[0].tolist() if is_centred else None
+
+
+def centred(target: Tensor, center: Tensor | None) -> Tensor:
+    """Targets in single precision, around their center."""
+    return target.float() if center is None else (target - center.to(target.device)).float()
 
 
 AnyTask = TypeVar("AnyTask", bound=Task)

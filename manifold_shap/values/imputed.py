@@ -235,10 +235,12 @@ class ImputedValue(ModelValue):
         effective = completed.effective_draws
         left = outputs.new_full(outputs.shape[:3], self.imputer.left_out(self.draws))
         if completed.log_weights is not None:
-            own = completed.log_weights
+            # In the precision of the outputs: that sums to one as closely as these are known.
+            own = completed.log_weights.to(outputs.dtype)
             if completed.threshold is not None:
                 # Finite, so that a weight of zero is not compared with another.
-                least = completed.threshold.clamp(min=torch.finfo(own.dtype).min)[..., None]
+                least = completed.threshold.to(outputs.dtype)
+                least = least.clamp(min=torch.finfo(own.dtype).min)[..., None]
                 left, own = 1 - (own - least).exp().clamp(max=1), own.maximum(least)
             weights = own.softmax(-1)
             effective = 1 / weights.square().sum(-1)

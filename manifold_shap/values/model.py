@@ -27,7 +27,11 @@ class ModelValue(ValueFunction):
     Attributes:
         model: f.
         expectation: the mean of T(f(X)) over the reference rows, `[outputs]`.
+        center: around which a network gives values, where the model has double precision: digits of
+            numbers far from zero, of which a network has seven, are all of their differences.
     """
+
+    center: Tensor | None = None
 
     def __init__(
         self, model: Model, players: Players, space: OutputSpace, expectation: Tensor
@@ -42,8 +46,18 @@ class ModelValue(ValueFunction):
 
     def to(self, device: torch.device | str) -> "ModelValue":
         self.expectation = self.expectation.to(device)
+        self.center = None if self.center is None else self.center.to(device)
         self.model.to(device)
         return self
+
+    def center_at(self, center: Tensor | None) -> None:
+        """Take the values of a network, and the expectation, for differences from this number."""
+        self.center = None if center is None else center.to(self.device)
+        self.expectation = self.placed(self.expectation)
+
+    def placed(self, values: Tensor, chosen: Any = ...) -> Tensor:
+        """What a network gives, as values of T: those of all outputs, or of the chosen ones."""
+        return values.float() if self.center is None else values.double() + self.center[chosen]
 
     @torch.no_grad()
     def prediction(self, x: Tensor) -> Float[Tensor, "batch outputs"]:

@@ -1,0 +1,141 @@
+"""Shapley values do not lose digits of a model whose numbers are large and close to each other."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sklearn.neighbors import KNeighborsRegressor
+from torch import Tensor
+
+import manifold_shap as ms
+
+X = torch.randn(120, 4, generator=torch.Generator().manual_seed(0))
+ROWS = X[:3]
+FEW: dict[str, Any] = {
+    "max_epochs": 1, "hidden": [8], "trainer": {"accelerator": "cpu", "limit_train_batches": 10},
+}  # fmt: skip
+OFFSET = 1e9
+
+Function = Callable[[Any], np.ndarray]
+
+
+def numbers(offset: float) -> Function:
+    """Two outputs in double precision, of different units, which an offset does not round."""
+
+    def of(x: Any) -> np.ndarray:
+        x = np.asarray(x, dtype=np.float64)
+        found = np.stack((np.sin(x[:, 0]) * x[:, 1] + x[:, 2], 100 * x[:, 3] * x[:, 0]), axis=1)
+        return np.round(found * 1024) / 1024 + offset
+
+    return of
+
+
+def model(offset: float) -> ms.Model:
+    return ms.as_model(numbers(offset), X.numpy(), returns="values")
+
+
+def imputed(imputer: ms.Imputer, offset: float) -> ms.ImputedValue:
+    return ms.imputed_value(model(offset), imputer, "identity", draws=8)
+
+
+def vae(**own: Any) -> Any:
+    return ms.fit_imputer(X, latent=2, bank_size=64, temper=1.0, **FEW, **own)
+
+
+def surrogate(offset: float, **own: Any) -> ms.SurrogateValue:
+    return ms.fit_surrogate(model(offset), X, output="identity", **{**FEW, "hidden": [8, 8], **own})
+
+
+def taught(offset: float) -> ms.ValueFunction:
+    teacher = imputed(ms.GaussianImputer(X), offset)
+    return surrogate(offset, teacher=teacher, teacher_pairs=1000)
+
+
+def retrained(offset: float) -> ms.ValueFunction:
+    return ms.retrained_value(KNeighborsRegressor(5), X, numbers(offset)(X), output="identity")
+
+
+def guided(offset: float) -> ms.ValueFunction:
+    return ms.fit_guided(imputed(vae(), offset), codes=20, teacher_pairs=200, **FEW)
+
+
+def function(offset: float) -> Any:
+    def of(x: Tensor, mask: Tensor) -> Tensor:
+        masked = (x[:, None] * mask + 0.5 * ~mask).flatten(0, 1)
+        return torch.from_numpy(numbers(offset)(masked)).unflatten(0, mask.shape[:2])
+
+    return of
+
+
+VALUES: dict[str, Callable[[float], Any]] = {
+    "surrogate": surrogate,
+    "surrogate with a teacher": taught,
+    "grouped surrogate": lambda at: surrogate(at).grouped([0, 0, 1, 2]),
+    "selected surrogate": lambda at: surrogate(at).select([1]),
+    "guided": guided,
+    "retrained": retrained,
+    "callable": function,
+    "marginal": lambda at: imputed(ms.MarginalImputer(X), at),
+    "gaussian": lambda at: imputed(ms.GaussianImputer(X), at),
+    "copula": lambda at: imputed(ms.CopulaImputer(X), at),
+    "empirical": lambda at: imputed(ms.EmpiricalImputer(X), at),
+    "vae": lambda at: imputed(vae(), at),
+    "weighted vae": lambda at: imputed(vae(posterior="encoder", importance=True), at),
+}
+
+
+def assert_alike(found: Tensor, expected: Tensor) -> None:
+    assert found.dtype == torch.float64
+    assert (found - expected).abs().max() <= 1e-6 * expected.abs().max()
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_an_offset_of_the_model_moves_the_base_alone(name: str) -> None:
+    value, moved = VALUES[name](0.0), VALUES[name](OFFSET)
+    expected, found = (ms.exact_shapley(each, ROWS, seed=1) for each in (value, moved))
+    assert_alike(found.phi, expected.phi)
+    assert_alike(found.base - OFFSET, expected.base)
+    mask = ms.shapley_pairs(3, len(found.players), least=30)
+    error, again = (ms.mean_squared_error(each, ROWS, mask) for each in (value, moved))
+    assert again.debiased == pytest.approx(error.debiased, rel=1e-5)
+
+
+ESTIMATORS: dict[str, Callable[..., ms.Explanation]] = {
+    "auto": ms.auto_shapley,
+    "permutation": ms.permutation_shapley,
+    "adaptive": ms.adaptive_shapley,
+    "kernel": ms.kernel_shapley,
+    "odd": ms.odd_shapley,
+    "coalition": ms.coalition_shapley,
+    "sample reuse": ms.sample_reuse_shapley,
+}
+
+
+@pytest.mark.parametrize("kind", ["surrogate", "gaussian"])
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_an_offset_moves_no_estimate(name: str, kind: str) -> None:
+    expected, found = (
+        ESTIMATORS[name](VALUES[kind](at), ROWS, evaluations=200, seed=1).phi
+        for at in (0.0, OFFSET)
+    )
+    assert_alike(found, expected)
+
+
+def test_an_offset_moves_no_amortised_value_and_is_saved(tmp_path: Path) -> None:
+    mask, found = torch.eye(4, dtype=torch.bool).expand(3, -1, -1), []
+    for at in (0.0, OFFSET):
+        value = surrogate(at)
+        value.save(tmp_path / "surrogate.ckpt")
+        loaded = ms.load_surrogate(tmp_path / "surrogate.ckpt", model(at))
+        assert torch.equal(loaded(ROWS, mask), value(ROWS, mask))
+        wide = {**FEW, "hidden": [32, 32]}
+        kinds = (
+            ms.fit_amortized(value, X, **FEW),
+            ms.fit_amortized(value, X, network="transformer", **wide),
+        )
+        found.append([explainer(ROWS) for explainer in kinds])
+    for expected, other in zip(*found, strict=True):
+        assert (other - expected).abs().max() < 1e-6 * expected.abs().max()

@@ -3,10 +3,10 @@
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import torch
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap._checks import check_whole
@@ -50,26 +50,6 @@ _DESCRIBED = 16_384
 # One in so many pairs is of a training row; and one is of a row that is kept to validate on.
 _OWN = 8
 _VALIDATION = 32
-
-
-class GuidedPairs(NamedTuple):
-    """Pairs of a row and a coalition, the hints for each, and its target.
-
-    Attributes:
-        row: number of the row of each pair.
-        x: the row.
-        mask: its coalition.
-        completed: the completed row.
-        hints: see `GuidedValue.hints`.
-        target: what v(S) should be, about.
-    """
-
-    row: Int64[Tensor, " pairs"]
-    x: Float[Tensor, "pairs *event"]
-    mask: Bool[Tensor, "pairs players"]
-    completed: Float[Tensor, "pairs *event"]
-    hints: Float[Tensor, "pairs hints outputs"]
-    target: Float[Tensor, "pairs outputs"]
 
 
 class GuidedTask(Task):
@@ -279,9 +259,12 @@ def _of_elements(
 
 def _pairs(
     value: GuidedValue, teacher: ImputedValue, count: int, seed: int, progress: bool | None
-) -> GuidedPairs:
+) -> list[Tensor]:
     """As many pairs of drawn rows whose values are the teacher's, as many of other drawn rows with
     the model's predictions as targets, and an eighth of all of reference rows with theirs.
+
+    Returns:
+        The number of each pair's row, and a batch of a `GuidedTask` of all pairs.
     """
     drawn, half = teacher.drawn_rows(count, seed), count // 2
     center = value.center
@@ -308,11 +291,5 @@ def _pairs(
             hints.append(known_by[1].flatten(0, 1).cpu())
             bar.update(2 * len(some))
     row = row.repeat_interleave(2)
-    return GuidedPairs(
-        row,
-        x[row],
-        mask.flatten(0, 1),
-        torch.cat(completed),
-        torch.cat(hints),
-        target.flatten(0, 1),
-    )
+    inputs = x[row], mask.flatten(0, 1), torch.cat(completed), torch.cat(hints)
+    return [row, *inputs, target.flatten(0, 1)]

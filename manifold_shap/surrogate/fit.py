@@ -54,7 +54,7 @@ _TARGETS = "teacher.ckpt"
 def fit_surrogate(
     model: Any,
     x_train: Any,
-    *others: Any,
+    *,
     output: str | OutputSpace = "probability",
     x_validation: Any = None,
     players: Players | Mapping[str, Any] | None = None,
@@ -76,7 +76,6 @@ def fit_surrogate(
             gets its rows as; labels are not needed. Of a map-style data set, a `DataLoader` of one
             or an array in a file (`numpy.load(path, mmap_mode="r")`) rows are gathered batch by
             batch, by the loader's workers; an item is a row, or a tuple that begins with one.
-        others: none; labels are not needed, and settings go by name.
         output: output space T, or its name: `probability`, `log_odds`, `ilr` or `identity`.
         x_validation: rows for early stopping; by default a tenth of `x_train`, held out.
         players: see `Players`; by default those of the teacher, the columns of the schema, or every
@@ -126,11 +125,6 @@ def fit_surrogate(
     >>> value(x[:1], torch.tensor([[[True, False, False]]])).shape
     torch.Size([1, 1, 2])
     """
-    if others:
-        raise TypeError(
-            f"Expected a model and rows but got {len(others)} more arguments; what is learned are "
-            "the model's own outputs, not labels, and settings go by name, as in `max_epochs=5`."
-        )
     kind = kind_of(network)
     chosen = training_options(fit_surrogate, options, **OF_NETWORK, blocks=None)
     of_network = {name: chosen.pop(name) for name in OF_NETWORK}

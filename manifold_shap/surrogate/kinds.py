@@ -35,16 +35,13 @@ def kind_of(network: Any) -> str:
     """The kind of network that is asked for by its name, or by a module.
 
     Raises:
-        TypeError, ValueError: neither; the names that there are.
+        ValueError: neither; the names that there are.
     """
     if isinstance(network, nn.Module):
         return "own"
-    if not isinstance(network, str):
-        raise TypeError(
-            f"Expected `network` to be one of {NAMED} or a torch module of rows and masks but got "
-            f"{type(network).__name__}."
-        )
-    return check_choice("network", network, NAMED)
+    if isinstance(network, str):
+        return check_choice("network", network, NAMED)
+    return check_choice("network", network, NAMED, "or pass a torch module of rows and masks")
 
 
 def network_settings(

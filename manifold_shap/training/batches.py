@@ -6,14 +6,13 @@ training step. Here the sampler yields tensors of row indices and the data set g
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler
 
-from manifold_shap._checks import check_seed, check_whole
 from manifold_shap._stored import StoredRows
 
 # What a training has for every row: tensors, or rows that lie elsewhere.
@@ -119,36 +118,16 @@ def loader(
         rows_per_epoch: rows drawn in one epoch, by default each row once. More than there are
             rows repeats full permutations, so that a small table has epochs of a useful length.
         rank, ranks: which of how many processes this is: a batch is its part of one.
-
-    Raises:
-        TypeError: an argument is not a tensor, or a number is none.
-        ValueError: no tensors, no rows, different numbers of rows, or a number out of range.
     """
-    rows = _common_rows(tensors)
-    size = check_whole("batch_size", batch_size)
-    total = check_whole("rows_per_epoch", rows if rows_per_epoch is None else rows_per_epoch)
+    rows = len(tensors[0])
+    order = IndexBatches(rows, batch_size, shuffle, seed, rows_per_epoch or rows, 0, rank, ranks)
     workers = [part.workers for part in tensors if isinstance(part, StoredRows)]
     return DataLoader(
         GatheredRows(*tensors),
         batch_size=None,
-        sampler=IndexBatches(rows, size, shuffle, check_seed(seed), total, rank=rank, ranks=ranks),
+        sampler=order,
         collate_fn=tuple,
         # Without one, each pass over the loader would draw from the global generator.
         generator=torch.Generator(),
         **(workers[0] if workers else {}),
     )
-
-
-def _common_rows(tensors: tuple[Any, ...]) -> int:
-    if not tensors:
-        raise ValueError("Expected at least one tensor but got none.")
-    for tensor in tensors:
-        if not isinstance(tensor, Tensor | StoredRows):
-            raise TypeError(f"Expected tensors but got {type(tensor).__name__}.")
-    shapes = [tuple(tensor.shape) for tensor in tensors]
-    rows = {shape[:1] for shape in shapes}
-    if len(rows) > 1 or not all(shape and shape[0] for shape in shapes):
-        raise ValueError(
-            f"Expected tensors with the same, non-zero number of rows but got shapes {shapes}."
-        )
-    return shapes[0][0]

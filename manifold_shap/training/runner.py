@@ -2,7 +2,6 @@
 
 import copy
 import logging
-import os
 import re
 import time
 import warnings
@@ -91,7 +90,7 @@ def _fit(
     about = (task.kind, task.settings, len(rows[0]), len(validation[0]), before and before["epoch"])
     shell = Shell(task, about, started, options["progress"])
     batches = Batches(rows, validation, options["batch_size"], options["seed"])
-    with _quiet(), reraise_worker_errors(), _translate_errors(directory, options["batch_size"]):
+    with _quiet(), reraise_worker_errors(), _translate_errors(options["batch_size"]):
         callbacks = _callbacks(directory, options)
         runner = _runner(directory, epochs, callbacks, options, task.kind)
         try:
@@ -109,7 +108,7 @@ def _fit(
 
 
 @contextmanager
-def _translate_errors(directory: Path, size: int) -> Iterator[None]:
+def _translate_errors(size: int) -> Iterator[None]:
     """Raise errors that say what to do: lack of space or memory, a lost process, an interruption.
 
     Raises:
@@ -120,42 +119,21 @@ def _translate_errors(directory: Path, size: int) -> Iterator[None]:
     except SystemExit as error:
         # What Lightning makes of Ctrl-C; it would end a notebook.
         raise KeyboardInterrupt from error
-    except ConnectionError:
-        raise
-    except OSError as error:
-        raise type(error)(error.errno, _unwritten(error, directory)) from error
     except (RuntimeError, MemoryError) as error:
         reason = (str(error).splitlines() or [""])[0]
         if lacks_memory(error):
-            raise MemoryError(_too_large(size, reason)) from error
+            raise MemoryError(
+                f"Expected batches of {size} rows to fit the memory of the training's device but "
+                f"they do not ({reason}); choose a smaller `batch_size`, which is another training "
+                "and begins anew, or a smaller network. The checkpoints so far stay."
+            ) from error
         if re.search(_LOST_CONNECTION, reason):
-            raise ChildProcessError(_process_ended(reason)) from error
+            raise ChildProcessError(
+                "Expected every process of the training to come to its end but another one has "
+                f"ended ({reason.partition('. This is')[0]}). Checkpoints in `directory` stay, and "
+                "the same call continues from the last."
+            ) from error
         raise
-
-
-def _unwritten(error: OSError, directory: Path) -> str:
-    return (
-        f"Could not write the checkpoints of the training to {directory} "
-        f"({os.strerror(error.errno) if error.errno else error}); free some space or choose "
-        "another place. The same call "
-        "continues from the last one that was written."
-    )
-
-
-def _too_large(size: int, reason: str) -> str:
-    return (
-        f"Expected batches of {size} rows to fit the memory of the training's device but they do "
-        f"not ({reason}); choose a smaller `batch_size`, which is another training and begins "
-        "anew, or a smaller network. The checkpoints so far stay."
-    )
-
-
-def _process_ended(reason: str) -> str:
-    return (
-        "Expected every process of the training to come to its end but another one has ended "
-        f"({reason.partition('. This is')[0]}). Checkpoints in `directory` stay, and the same call "
-        "continues from the last."
-    )
 
 
 @contextmanager

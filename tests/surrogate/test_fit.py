@@ -340,9 +340,3 @@ def test_a_model_of_whole_numbers_sees_whole_numbers(tmp_path: Path) -> None:
     loaded = ms.load_surrogate(tmp_path / "surrogate.ckpt", model)
     mask = ms.shapley_pairs(3, 2, least=6)
     assert torch.equal(loaded(tokens[:3], mask), value(tokens[:3], mask))
-
-
-def test_labels_are_not_needed() -> None:
-    x = torch.randn(20, 2)
-    with pytest.raises(TypeError, match=r"a model and rows but got 1 more .* not labels, and sett"):
-        ms.fit_surrogate(lambda x: x.softmax(-1), x, torch.zeros(20))

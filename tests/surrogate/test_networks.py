@@ -559,7 +559,7 @@ def test_bad_networks_are_named() -> None:
         ms.fit_surrogate(model, x, network=Half(event, 2), **quick)
     with pytest.raises(ValueError, match="Expected `network` to be one of"):
         ms.fit_surrogate(model, x, network="cnn", **quick)
-    with pytest.raises(TypeError, match="or a torch module of rows and masks but got int"):
+    with pytest.raises(ValueError, match="but got 3; or pass a torch module of rows and masks"):
         ms.fit_surrogate(model, x, network=3, **quick)
     with pytest.raises(ValueError, match=r"options of the network 'conv' .*'patch'"):
         ms.fit_surrogate(model, x, network="conv", patch=2, **quick)

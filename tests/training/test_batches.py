@@ -1,12 +1,11 @@
 """Batches of in-memory tensors: every row once, in an order of seed and epoch alone."""
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manifold_shap.training.batches import _common_rows, loader
+from manifold_shap.training.batches import loader
 
 
 @settings(max_examples=50, deadline=None)
@@ -88,26 +87,3 @@ def test_a_batch_is_a_tuple_of_tensors_with_their_own_types() -> None:
     assert isinstance(batch, tuple)
     assert torch.equal(batch[0], x)
     assert torch.equal(batch[1], y)
-
-
-@pytest.mark.parametrize(
-    ("tensors", "options", "message"),
-    [
-        ((), {}, "at least one tensor but got none"),
-        ((torch.rand(3), torch.rand(2)), {}, r"number of rows but got shapes \[\(3,\), \(2,\)\]"),
-        ((torch.rand(0, 2),), {}, r"non-zero number of rows but got shapes \[\(0, 2\)\]"),
-        ((torch.tensor(1.0),), {}, r"number of rows but got shapes \[\(\)\]"),
-        ((torch.rand(3),), {"batch_size": 0}, "`batch_size` to be a whole number of at least 1"),
-        ((torch.rand(3),), {"rows_per_epoch": 0}, "`rows_per_epoch` to be a whole number of"),
-        ((torch.rand(3),), {"seed": -1}, "`seed` to be a whole number from 0"),
-    ],
-)
-def test_what_cannot_be_batched(tensors: tuple, options: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        loader(*tensors, **{"batch_size": 2, **options})
-
-
-def test_batches_are_of_tensors() -> None:
-    # The checker of annotations that runs in tests stands before the public door.
-    with pytest.raises(TypeError, match="Expected tensors but got ndarray"):
-        _common_rows((np.zeros(3),))

@@ -1,4 +1,4 @@
-"""Colours the words of a text by their Shapley values: in a notebook, a terminal or a figure."""
+"""Colours the words of a text by their Shapley values: in a notebook, a page or a figure."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 
 from manifold_shap.explanation import Explanation
 from manifold_shap.io.files import write_whole
-from manifold_shap.plots import markup, selection, terminal
+from manifold_shap.plots import markup, selection, style
 from manifold_shap.plots.passages import Coloured, passages
 from manifold_shap.plots.text_figure import draw
 
@@ -30,12 +30,10 @@ def text(
         >>> x = torch.tensor([[1.0, -2.0, 3.0]])
         >>> explanation = ms.exact_shapley(lambda x, mask: (x[:, None] * mask).sum(-1, True), x)
         >>> coloured = ms.plots.text(explanation, [["it", "is", "good"]])
-        >>> print(coloured.terminal(color=False))
-        Predicted model output: 2
-        row 0
-        base 0
-        it[+1.00] is[−2.00] good[+3.00]
-        in brackets: Shapley value (model output)
+        >>> coloured
+        ColouredText(1 row; show it in a notebook, or save it as a page)
+        >>> 'title="+1.00">it<' in coloured.html
+        True
 
     Args:
         explanations: of the same rows, by names if there are several, which then stand side by
@@ -61,7 +59,7 @@ def text(
 class ColouredText:
     """Text whose words are coloured by their values, as `text` makes it.
 
-    A notebook shows it as HTML; `print` writes it for a terminal.
+    A notebook shows it as HTML.
 
         >>> import torch
         >>> import manifold_shap as ms
@@ -82,23 +80,9 @@ class ColouredText:
     def _repr_html_(self) -> str:
         return self.html
 
-    def __str__(self) -> str:
-        return self.terminal()
-
-    __repr__ = __str__
-
-    def terminal(self, width: int | None = None, color: bool | None = None) -> str:
-        """The text for a terminal, its words on coloured ground, or with their values in brackets.
-
-        Args:
-            width: columns of a line; by default those of the terminal.
-            color: whether to colour words; by default if this is written to a terminal that knows
-                colours, and the environment variable `NO_COLOR` is not set.
-
-        Raises:
-            ValueError: `width` is less than 1.
-        """
-        return terminal.written(self._shown, width, color)
+    def __repr__(self) -> str:
+        rows = style.count(len(self._shown.passages), "row")
+        return f"ColouredText({rows}; show it in a notebook, or save it as a page)"
 
     def save(self, path: str | Path) -> None:
         """Write a page of HTML, which is light or dark as the reader's browser.

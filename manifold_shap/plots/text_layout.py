@@ -12,7 +12,7 @@ from torch import Tensor
 # What tokenizers write for a space (of SentencePiece and of byte-level BPE) and for a line break.
 _MARKS = {"▁": " ", "Ġ": " ", "Ċ": "\n"}
 _SPACE = re.compile(r"[ \t\r\n]+")
-# Of control characters, which terminals obey, and of halves of characters.
+# Of control characters, and of halves of characters.
 _UNREADABLE = ("Cc", "Cs")
 
 
@@ -181,23 +181,8 @@ def characters(text: str) -> list[str]:
     """
     found: list[str] = []
     for each in text:
-        if found and _columns(each) == 0:
+        if found and unicodedata.category(each) in ("Mn", "Me", "Cf"):
             found[-1] += each
         else:
             found.append(each)
     return found
-
-
-def columns(text: str) -> int:
-    """Columns that text takes in a terminal.
-
-    >>> columns("né"), columns("好")
-    (2, 2)
-    """
-    return sum(map(_columns, text))
-
-
-def _columns(each: str) -> int:
-    if unicodedata.category(each) in ("Mn", "Me", "Cf"):
-        return 0
-    return 2 if unicodedata.east_asian_width(each) in "WF" else 1

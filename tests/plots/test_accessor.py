@@ -23,7 +23,7 @@ def test_each_plot_of_an_explanation_is_the_function_of_its_name(people: ms.Expl
     for name, bound in named.items():
         function = getattr(ms.plots, name)
         assert bound.func is function
-        # Text is shown in a page or a terminal first, and drawn on demand.
+        # Text is shown in a page first, and drawn on demand.
         drawn = bound([list("abcde")] * 6).draw if name == "text" else bound
         assert list(inspect.signature(drawn).parameters)[-1] == "ax"
     assert "waterfall" in repr(plot)

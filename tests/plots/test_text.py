@@ -1,4 +1,4 @@
-"""Coloured text: which words have which colours, in a page, a terminal and a figure."""
+"""Coloured text: which words have which colours, in a page and a figure."""
 
 import re
 from dataclasses import replace
@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PatchCollection
 
 import manifold_shap as ms
-from manifold_shap.plots import markup, style, terminal, text
+from manifold_shap.plots import markup, style, text
 from tests.plots.helpers import assert_nothing_is_cut, explained, ragged, written
 
 GOOD = ["it", "is", "not", "good"]
@@ -126,11 +126,6 @@ def test_explanations_stand_side_by_side_on_one_scale() -> None:
     np.testing.assert_allclose(opacity[4:], 2 * np.array(opacity[:4]), atol=1e-3)
     assert {"on: base 0.5", "off: base 1.5"} <= set(page.read)
     assert "repeat(2," in coloured.html
-    lines = coloured.terminal(80, color=False).splitlines()
-    assert lines[2].split() == ["on:", "base", "0.5", "off:", "base", "1.5"]
-    assert lines[3].index("it[+0.200]") == lines[2].index("off")
-    narrow = coloured.terminal(55, color=False).splitlines()
-    assert narrow[2:5:2] == ["on: base 0.5", "off: base 1.5"]
     axes = coloured.draw()
     left, right = [each for each in axes.texts if each.get_text() == "it"]
     assert right.get_position()[0] > left.get_position()[0] + 100
@@ -143,7 +138,6 @@ def test_a_player_of_several_words_is_one_run_of_its_colour() -> None:
     assert [word for word, *_ in Spans(by_word.html).found] == ["very good", ". Not cheap"]
     by_player = text(explanation, [["very good. ", "Not\ncheap"]])
     assert [word for word, *_ in Spans(by_player.html).found] == ["very good.", "Not\ncheap"]
-    assert "very good.[+0.500] Not\ncheap[−0.250]" in by_player.terminal(80, color=False)
     drawn = grounds(by_player.draw())
     # The ground of a later word reaches back over the space before it.
     assert len(drawn) == 4
@@ -165,22 +159,15 @@ def test_a_player_of_several_words_is_one_run_of_its_colour() -> None:
     ],
 )
 def test_tokens_are_joined_as_tokenizers_mark_them(tokens: list[str], said: str) -> None:
-    explanation = replace(sentence(1.0, 1.0, 1.0, 1.0), phi=torch.full((1, 4, 1), torch.nan))
-    plain = text(explanation, [tokens]).terminal(80, color=False).splitlines()
-    assert "\n".join(plain[3:-1]) == said
-
-
-def test_values_of_next_to_nothing_have_no_sign() -> None:
-    explanation = sentence(2.0, -1e-8, 0.0, -0.01)
-    said = text(explanation, [GOOD]).terminal(80, color=False).splitlines()[3]
-    assert said == "it[+2.00] is[0] not[0] good[−0.01]"
+    # One player, so that all is one part of the page.
+    ((joined, *_),) = Spans(text(sentence(1.0, index=[0, 0, 0, 0]), [tokens]).html).found
+    assert joined == said
 
 
 def test_a_given_separator_stands_between_tokens_as_they_are() -> None:
-    explanation = sentence(1.0, -1.0)
-    for separator, said in (("", "好[+1.00]##x[−1.00]"), (" ", "好[+1.00] ##x[−1.00]")):
-        plain = text(explanation, [["好", "##x"]], separator=separator)
-        assert said in plain.terminal(80, color=False)
+    for separator, said in (("", "好##x"), (" ", "好 ##x")):
+        coloured = text(sentence(1.0, index=[0, 0]), [["好", "##x"]], separator=separator)
+        assert [word for word, *_ in Spans(coloured.html).found] == [said]
 
 
 def test_padding_may_be_given_or_left_out_and_has_no_colour() -> None:
@@ -228,37 +215,6 @@ def test_the_named_output_is_shown(digits: ms.Explanation) -> None:
         np.testing.assert_allclose(values, flat.phi[0, :, k], rtol=0.01)
 
 
-# Parts of a line as a terminal shows them: the colour of a word, and the word.
-CODE = re.compile(r"\033\[([\d;]+)m(.*?)\033\[0m")
-
-
-def test_words_in_a_terminal_have_grades_of_red_and_blue() -> None:
-    lines = text(sentence(0.9, -0.5, 0.2, -0.01), [GOOD]).terminal(80, color=True).splitlines()
-    assert CODE.findall(lines[3]) == [
-        (terminal._REDS[3], "it"), (terminal._BLUES[2], "is"), (terminal._REDS[0], "not")
-    ]  # fmt: skip
-    assert re.sub(r"\033\[[\d;]*m", "", lines[3]) == "it is not good"
-    assert lines[4].startswith("−0.900 ")
-    assert lines[4].endswith(" +0.900 Shapley value (model output)")
-    colours = [colour for colour, _ in CODE.findall(lines[4])]
-    assert [each for each in colours if each] == [*terminal._BLUES[::-1], *terminal._REDS]
-
-
-def test_letters_are_readable_on_every_ground_of_a_terminal() -> None:
-    for grades in (terminal._REDS, terminal._BLUES):
-        letters, *others = ([int(part) for part in grade.split(";")] for grade in grades)
-        for page in (0.0, 1.0):
-            assert contrast(of_256(letters[2]), np.full(3, page)) > 3.5
-        for _, _, upon, _, _, ground in others:
-            assert contrast(of_256(upon), of_256(ground)) > 4.5
-
-
-def of_256(number: int) -> np.ndarray:
-    levels = np.array([0, 95, 135, 175, 215, 255]) / 255
-    place = number - 16
-    return levels[[place // 36, place // 6 % 6, place % 6]]
-
-
 def contrast(one: np.ndarray, other: np.ndarray) -> float:
     """Of colours, as WCAG 2 defines it."""
     linear = np.stack((one, other))
@@ -267,42 +223,8 @@ def contrast(one: np.ndarray, other: np.ndarray) -> float:
     return (bright + 0.05) / (dark + 0.05)
 
 
-def test_no_colour_goes_where_none_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
-    coloured = text(sentence(0.9, -0.5), [["a", "b"]])
-    assert "\033" not in str(coloured)
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-    monkeypatch.setenv("TERM", "xterm-256color")
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    assert "\033" in str(coloured)
-    assert repr(coloured) == str(coloured)
-    for name, value in (("NO_COLOR", "1"), ("TERM", "dumb")):
-        with monkeypatch.context() as changed:
-            changed.setenv(name, value)
-            assert "\033" not in str(coloured)
-
-
-def test_lines_fit_into_the_terminal_by_the_columns_that_characters_take(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    words = ["电影很好看"] * 6 + ["e\u0301" * 30] + ["x" * 50] + ["fine"] * 12
-    explanation = sentence(*[0.1] * len(words))
-    monkeypatch.setenv("COLUMNS", "24")
-    for color in (True, False):
-        lines = text(explanation, [words]).terminal(color=color).splitlines()
-        lines = lines[3 : -1 if color else -2]
-        plain = [re.sub(r"\033\[[\d;]*m", "", line) for line in lines]
-        wide = [sum(2 if each > "\u3000" else each != "\u0301" for each in line) for line in plain]
-        assert max(wide) <= 24
-        assert min(wide[:-1]) >= 12
-        assert not any(line.startswith("\u0301") for line in plain)
-        joined = "".join(plain).replace(" ", "")
-        assert re.sub(r"\[.*?\]", "", joined) == "".join(words)
-
-
-@pytest.mark.parametrize("width", [0, -3])
-def test_a_terminal_has_columns(width: int) -> None:
-    with pytest.raises(ValueError, match="Expected `width` to be a whole number of at least 1"):
-        text(two_rows(), TWO).terminal(width)
+def test_printed_it_is_one_plain_line() -> None:
+    assert str(text(two_rows(), TWO)).startswith("ColouredText(2 rows; ")
 
 
 def grounds(axes: Axes) -> list[tuple[float, float, float, float]]:
@@ -360,7 +282,6 @@ def test_a_row_without_words_says_so() -> None:
     explanation = replace(two_rows(), owners=torch.tensor([[0, 1, 2, 3, -1], [-1] * 5]))
     coloured = text(explanation, [GOOD, []])
     assert "<i>no words</i>" in coloured.html
-    assert "(no words)" in coloured.terminal(80, color=False)
     axes = text(explanation, [GOOD, []], rows=[1]).draw()
     assert "(no" in written(axes.figure)
 
@@ -369,4 +290,3 @@ def test_two_thousand_words_are_all_there() -> None:
     explanation = sentence(*torch.linspace(-1, 1, 2000).tolist())
     coloured = text(explanation, [[f"w{k}" for k in range(2000)]])
     assert [word for word, *_ in Spans(coloured.html).found] == [f"w{k}" for k in range(2000)]
-    assert len(CODE.findall(coloured.terminal(80, color=True))) > 1800

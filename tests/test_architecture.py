@@ -60,7 +60,7 @@ LAYERS = (
 
 # Packages that only some modules import, anywhere in them.
 RESERVED = {
-    "lightning": ("training.shell", "training.runner", "training.loggers"),
+    "lightning": ("training.shell", "training.runner"),
     "narwhals": ("_arrays", "tables", "models"),
     "hydra": ("cli",),
     "omegaconf": ("cli",),
@@ -85,7 +85,6 @@ LEFT_OUT = (
     "onnxruntime",
     "hydra",
     "jinja2",
-    "mlflow",
     "onnx",
     "onnxscript",
     "pandas",

@@ -21,8 +21,6 @@ from manifold_shap.io.files import recover, remove, swap_in, write_whole
 
 CONFIG, METRICS, SUMMARY = "config.json", "metrics.json", "summary.json"
 STORE, PLOTS, REPORT = "explanations.zarr", "plots", "report.html"
-# Curves of trainings, where they were asked for.
-LOGS, AMORTIZED_LOGS = "logs", "amortized_logs"
 # The one figure that a training draws.
 CURVE = "mse_by_size.png"
 # What an interrupted training leaves.
@@ -182,7 +180,6 @@ class Directory:
     def _check_no_other_files(self) -> None:
         """Raise if replacing the directory would delete what no run wrote."""
         ours = {CONFIG, METRICS, SUMMARY, STORE, f".{STORE}.partial", PLOTS, REPORT}
-        ours |= {LOGS, AMORTIZED_LOGS}
         ours |= {f"{PLOTS}/{name}" for name in (*self.drawn, CURVE)}
         paths = [path for each in ("*", f"{PLOTS}/*") for path in self.path.glob(each)]
         names = [str(path.relative_to(self.path)) for path in paths]

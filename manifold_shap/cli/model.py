@@ -84,7 +84,7 @@ def _train_classifier(run: Run, recipe: Any, directory: Directory) -> None:
         )
         return
     if not metrics:
-        own = (recipe, run.data, work, run.settings["trainer"], run.progress)
+        own = (recipe, run.data, work, run.trainer, run.progress)
         metrics = {"train_seconds": fit_classifier(*own)}
     run.model = load_classifier(work, run.data)
     metrics |= quality_of(run)

@@ -7,6 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from hydra.utils import instantiate
+
 from manifold_shap._checks import check_number, check_seed
 from manifold_shap._messages import check_flag, check_text
 from manifold_shap._stored import sample_of
@@ -123,6 +125,11 @@ class Run:
                     f"Expected the checkpoints of {self.directory.path} to stay while they are "
                     "explained, but another command has replaced one; explain again."
                 )
+
+    @property
+    def trainer(self) -> Any:
+        """Arguments of `lightning.Trainer`, for one training: what a `_target_` names is made."""
+        return instantiate(self.settings["trainer"], _convert_="all")
 
     def find(
         self, settings: Settings, given: Sequence[str] = (), checkpoint: str | None = None

@@ -1,7 +1,6 @@
 """Trains a classifier and a value function into a run directory, or reuses what is there."""
 
 import os
-import shutil
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -21,10 +20,8 @@ from manifold_shap._stored import sample_of
 from manifold_shap.amortized.fit import fit_amortized
 from manifold_shap.cli import CONF, registry, report
 from manifold_shap.cli.directory import (
-    AMORTIZED_LOGS,
     BEST,
     CURVE,
-    LOGS,
     METRICS,
     PLOTS,
     STORE,
@@ -39,7 +36,7 @@ from manifold_shap.cli.model import model_of, quality_of
 from manifold_shap.cli.registry import Source
 from manifold_shap.cli.run import Run
 from manifold_shap.estimators import auto_shapley
-from manifold_shap.io.files import digest, remove, swap_in
+from manifold_shap.io.files import digest, remove
 from manifold_shap.metrics import errors_by_law, mean_squared_error, shapley_pairs
 from manifold_shap.surrogate.fit import load_surrogate
 from manifold_shap.surrogate.value import SurrogateValue
@@ -153,15 +150,12 @@ def _train_value(run: Run, recipe: Any) -> dict[str, Any]:
             serves = f"the training in {directory.path} serves these settings, too"
             print(f"{name}: {serves}; scored again")
             made = run.made(Source(source.settings, checkpoint), source.space)
-            for logs in (LOGS, AMORTIZED_LOGS):
-                if (directory.path / logs).exists():
-                    shutil.copytree(directory.path / logs, work / logs, dirs_exist_ok=True)
             record: Settings = metrics
         elif source.is_trained:
             if (work / "last.ckpt").exists():
                 print(f"{name}: continuing an interrupted training")
             taught_by = None if teacher is None else run.value(teacher, source.space)
-            more = {"directory": work, "trainer": settings["trainer"], "teacher": taught_by}
+            more = {"directory": work, "trainer": run.trainer, "teacher": taught_by}
             made = trained = run.made(source, source.space, **more)
             record = trained.training_record
         else:
@@ -311,7 +305,7 @@ def _train_amortized(run: Run, own: Settings, metrics: Settings) -> dict[str, An
             **own,
             seed=run.seed,
             directory=work,
-            trainer=run.settings["trainer"],
+            trainer=run.trainer,
             progress=run.progress,
         )
         # Against a long run of an estimator, which is exact where players are few.
@@ -326,8 +320,6 @@ def _train_amortized(run: Run, own: Settings, metrics: Settings) -> dict[str, An
         explainer.save(path)
         metrics = others | {"amortized": record}
         write_json(place / METRICS, metrics)
-        if (work / LOGS).exists():
-            remove(swap_in(work / LOGS, place / AMORTIZED_LOGS))
         # Last, so that until then an interruption loses no training.
         remove(work)
     print(

@@ -1,1 +1,1 @@
-"""Lets others run what was learned: ONNX, `torch.export`, MLflow."""
+"""Lets others run what was learned: ONNX, `torch.export`."""

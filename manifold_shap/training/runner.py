@@ -30,7 +30,6 @@ from manifold_shap._stored import reraise_worker_errors
 from manifold_shap.io.files import load_checkpoint, save_checkpoint
 from manifold_shap.training.batches import Parts
 from manifold_shap.training.devices import broadcast_from_first, on_devices
-from manifold_shap.training.loggers import named_logger
 from manifold_shap.training.shell import Batches, Shell
 from manifold_shap.training.task import Task
 
@@ -53,7 +52,7 @@ def fit(
         The checkpoint that was kept; epochs and seconds, those before an interruption included.
     """
     with _quiet():
-        runner = _runner(directory, options["max_epochs"], [], options, task.kind)
+        runner = _runner(directory, options["max_epochs"], [], options)
     count = _processes_to_start(runner)
     if count == 1:
         return _fit(task, rows, validation, directory, options)
@@ -92,7 +91,7 @@ def _fit(
     batches = Batches(rows, validation, options["batch_size"], options["seed"])
     with _quiet(), reraise_worker_errors(), _translate_errors(options["batch_size"]):
         callbacks = _callbacks(directory, options)
-        runner = _runner(directory, epochs, callbacks, options, task.kind)
+        runner = _runner(directory, epochs, callbacks, options)
         try:
             resumed = last if before else None
             runner.fit(shell, datamodule=batches, ckpt_path=resumed, weights_only=True)
@@ -157,23 +156,16 @@ def _quiet() -> Iterator[None]:
 
 
 def _runner(
-    directory: Path, epochs: int, callbacks: list[Callback], options: Mapping[str, Any], kind: str
+    directory: Path, epochs: int, callbacks: list[Callback], options: Mapping[str, Any]
 ) -> L.Trainer:
     given = dict(options["trainer"] or {})
-    own = dict(given)
-    if isinstance(name := own.get("logger"), str):
-        if options["directory"] is None:
-            raise ValueError(
-                f"Expected a `directory` for the curves of trainer={{'logger': {name!r}}} but got "
-                "none; they are written to its folder `logs`."
-            )
-        # An epoch may have fewer steps than Lightning expects between two points of a curve.
-        own |= {"logger": named_logger(name, kind, directory), "log_every_n_steps": 1}
     silent = dict.fromkeys(("logger", "enable_model_summary", "enable_progress_bar"), False)
     usual = {"callbacks": callbacks, "default_root_dir": directory, "max_epochs": epochs}
+    # An epoch may have fewer steps than Lightning expects between two points of a curve.
+    usual["log_every_n_steps"] = 1
     try:
         # Batches are cut into the parts of several processes by their own sampler.
-        always = {"num_sanity_val_steps": 0, **own, "use_distributed_sampler": False}
+        always = {"num_sanity_val_steps": 0, **given, "use_distributed_sampler": False}
         runner = L.Trainer(**{**silent, **usual, **always})
     except (MisconfigurationException, ImportError, RuntimeError, ValueError, TypeError) as error:
         raise ValueError(

@@ -21,7 +21,6 @@ from .estimators import exact_shapley as exact_shapley
 from .estimators import kernel_shapley as kernel_shapley
 from .estimators import odd_shapley as odd_shapley
 from .estimators import permutation_shapley as permutation_shapley
-from .estimators import sample_reuse_shapley as sample_reuse_shapley
 from .estimators import shapley_interactions as shapley_interactions
 from .explainer import Explainer as Explainer
 from .explanation import Explanation as Explanation

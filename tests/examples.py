@@ -651,9 +651,6 @@ ESTIMATORS = {
     "odd": Estimator(
         ms.odd_shapley, {"evaluations": 40}, {"evaluations": 14}, linear=False, dummies=False
     ),
-    "sample_reuse": Estimator(
-        ms.sample_reuse_shapley, {"evaluations": 40}, {"evaluations": 14}, dummies=False
-    ),
     "adaptive": Estimator(
         ms.adaptive_shapley, {"samples": 180}, None, {"samples": 48, "least": 4}, linear=False
     ),

@@ -226,7 +226,6 @@ def twelve_players(estimator: Any) -> ms.GlobalValues:
         (ms.kernel_shapley, "kernel"),
         (partial(ms.odd_shapley, evaluations=60), "odd"),
         (partial(ms.auto_shapley, evaluations=120), "odd"),
-        (ms.sample_reuse_shapley, "sample_reuse"),
         (ms.adaptive_shapley, "adaptive"),
         (amortized, "amortized"),
     ],

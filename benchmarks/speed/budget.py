@@ -53,7 +53,6 @@ ESTIMATORS: dict[str, Estimator] = {
     "coalition": even(ms.coalition_shapley),
     "coalition, in full": in_full,
     "kernel": even(ms.kernel_shapley),
-    "sample reuse": even(ms.sample_reuse_shapley),
     "odd": even(ms.odd_shapley),
     "auto": even(ms.auto_shapley),
 }

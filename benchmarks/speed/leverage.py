@@ -41,7 +41,6 @@ OURS: dict[str, Callable[..., ms.Explanation]] = {
     "ours, permutation": ms.permutation_shapley,
     "ours, coalition": ms.coalition_shapley,
     "ours, kernel": ms.kernel_shapley,
-    "ours, sample reuse": ms.sample_reuse_shapley,
     "ours, odd": ms.odd_shapley,
 }
 

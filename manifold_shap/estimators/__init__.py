@@ -6,7 +6,7 @@ from manifold_shap.estimators.auto import auto_shapley
 from manifold_shap.estimators.coalition import coalition_shapley
 from manifold_shap.estimators.exact import exact_shapley
 from manifold_shap.estimators.interactions import shapley_interactions
-from manifold_shap.estimators.kernel import kernel_shapley, sample_reuse_shapley
+from manifold_shap.estimators.kernel import kernel_shapley
 from manifold_shap.estimators.odd import odd_shapley
 from manifold_shap.estimators.permutation import permutation_shapley
 
@@ -20,6 +20,5 @@ __all__ = [
     "kernel_shapley",
     "odd_shapley",
     "permutation_shapley",
-    "sample_reuse_shapley",
     "shapley_interactions",
 ]

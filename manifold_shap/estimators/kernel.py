@@ -52,6 +52,7 @@ def kernel_shapley(
     *,
     evaluations: int | None = None,
     law: str = "leverage",
+    start: Any = None,
     outputs: Outputs = None,
     seed: int = 0,
     batch_size: int | None = None,
@@ -79,6 +80,9 @@ def kernel_shapley(
             value function.
         law: of the sizes of coalitions: `leverage`, uniform (Musco & Witter 2025), or `kernel`,
             small and large ones more often (Lundberg & Lee 2017).
+        start: approximate Shapley values, such as an amortised explainer gives, `[rows, players,
+            outputs]`. They take the place of the regression: any even number of `evaluations` is
+            enough to make them unbiased, and to estimate their errors.
         outputs: those to explain: names or positions, or how many of those with the largest mean
             predictions; by default all. See `ValueFunction.select`.
         seed: of the coalitions. Same seed, same answer, for any `batch_size` and device.
@@ -91,74 +95,15 @@ def kernel_shapley(
         the draws of a sampled value function.
 
     Raises:
-        ValueError: an odd `evaluations`, too few of them, or another `law`.
+        ValueError: an odd `evaluations`, too few of them, or another `law`; a `start` of another
+            shape, or not finite.
     """
     check_choice("law", law, LAWS)
     game = Evaluator(value, x, batch_size, progress)
-    regression = Regression.of_game(game, evaluations, law, seed)
-
-    def unbiased(y: Tensor) -> Estimate:
-        # Residuals of a fit are smaller than its errors; those of the jackknife (HC3) are not.
-        errors = regression.left_out(y, regression.fit(y))
-        covariance = regression.covariance(regression.inverse, errors, game.crossed)
-        return regression.unbiased(y, errors), covariance
-
     made_by = {"estimator": "kernel", "law": law}
-    return explained(game, regression.pairs, unbiased, made_by, seed)
-
-
-@by_player_count
-def sample_reuse_shapley(
-    value: Any,
-    x: Any,
-    *,
-    evaluations: int | None = None,
-    start: Any = None,
-    outputs: Outputs = None,
-    seed: int = 0,
-    batch_size: int | None = None,
-    progress: bool | None = None,
-) -> Explanation:
-    """Estimate Shapley values without bias, by regression-adjusted maximum sample reuse.
-
-        >>> game = lambda x, mask: (x[:, None] * mask).sum(-1, keepdim=True)
-        >>> sample_reuse_shapley(game, torch.tensor([[1.0, 2.0, 3.0]])).phi.flatten()
-        tensor([1., 2., 3.])
-
-    Witter, Liu & Musco (2025). Coalitions come with their complements, sizes by leverage: see
-    `kernel_shapley`, whose values are the same but for a `start`. The sum is
-    v(N) - v(∅) without an adjustment: the corrections of all players sum to zero at each coalition.
-
-    Args:
-        value: a `ValueFunction`, or a callable; see `as_value_function`.
-        x: rows to explain, `[instances, *event]`. Each has coalitions of its own.
-        evaluations: coalitions per row, an even number, at least two for each player and two more;
-            by default 64 for each player but one. Those that do not determine all values, as often
-            happens with fewer than four for each player, are drawn again. With 2^n - 2 or more, all
-            are taken and the result is exact, for the draws of a sampled value function.
-        start: approximate Shapley values, such as an amortised explainer gives, `[rows, players,
-            outputs]`. They take the place of the regression: any even number of `evaluations` is
-            enough to make them unbiased, and to estimate their errors.
-        outputs: those to explain: names or positions, or how many of those with the largest mean
-            predictions; by default all. See `ValueFunction.select`.
-        seed: of the coalitions. Same seed, same answer, for any `batch_size` and device.
-        batch_size: model rows per call; changes memory and time, not the numbers.
-        progress: show a bar on work of more than two seconds; by default where a person looks.
-
-    Returns:
-        An explanation with standard errors over pairs, from coalitions and draws; NaN (unknown)
-        where a single pair is drawn, or where all coalitions share the draws of a sampled value
-        function.
-
-    Raises:
-        ValueError: an odd `evaluations`, or too few of them; a `start` of another shape, or not
-            finite.
-    """
-    game = Evaluator(value, x, batch_size, progress)
-    identity = torch.eye(len(game.players), dtype=torch.float64, device=game.device)
-    made_by = {"estimator": "sample_reuse"}
     if start is not None:
-        plain = Regression(next(choose_pairs(game, evaluations, "leverage", seed)))
+        plain = Regression(next(choose_pairs(game, evaluations, law, seed)))
+        identity = torch.eye(len(game.players), dtype=torch.float64, device=game.device)
 
         def reused(y: Tensor) -> Estimate:
             drawn = torch.where(plain.pairs.drawn, y, 0.0)
@@ -166,11 +111,12 @@ def sample_reuse_shapley(
 
         made_by["start"] = "given"
         return explained(game, plain.pairs, reused, made_by, seed, _centred(start, game))
-    regression = Regression.of_game(game, evaluations, "leverage", seed, spare=1)
+    regression = Regression.of_game(game, evaluations, law, seed)
 
     def unbiased(y: Tensor) -> Estimate:
+        # Residuals of a fit are smaller than its errors; those of the jackknife (HC3) are not.
         errors = regression.left_out(y, regression.fit(y))
-        covariance = regression.covariance(identity, errors, game.crossed)
+        covariance = regression.covariance(regression.inverse, errors, game.crossed)
         return regression.unbiased(y, errors), covariance
 
     return explained(game, regression.pairs, unbiased, made_by, seed)

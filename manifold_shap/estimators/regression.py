@@ -47,7 +47,6 @@ class Regression:
         evaluations: int | None,
         law: str,
         seed: int,
-        spare: int = 0,
         once: bool = False,
     ) -> "Regression":
         """The regression on the first pairs by a law that determine all values.
@@ -57,19 +56,15 @@ class Regression:
             evaluations: coalitions per row.
             law: one of `LAWS`.
             seed: of the draws.
-            spare: 1 where values must be determined without any one of the drawn pairs, too.
             once: see `choose_pairs`.
 
         Raises:
-            ValueError: an odd number of coalitions per row, or fewer than two for each player and
-                two for a spare pair.
+            ValueError: an odd number of coalitions per row, or fewer than two for each player.
         """
-        least = 2 * (len(game.players) + spare)
-        draws = choose_pairs(game, evaluations, law, seed, least, once)
+        draws = choose_pairs(game, evaluations, law, seed, 2 * len(game.players), once)
         for pairs in itertools.islice(draws, _MOST_DRAWS):
             found = cls(pairs)
-            determined = not bool(found.inverse.isnan().any())
-            if determined and not (spare and bool(found.essential.any())):
+            if not bool(found.inverse.isnan().any()):
                 return found
         raise ValueError(
             f"Expected coalitions that determine the values of all {len(game.players)} players but "

@@ -117,7 +117,7 @@ def test_an_estimator_is_picked_and_named(digits: Path, copied: Copy, capsys: Sa
     assert explain_digits(place)["estimator"] == "permutation"
 
 
-@pytest.mark.parametrize("name", ["coalition", "kernel", "odd", "sample_reuse"])
+@pytest.mark.parametrize("name", ["coalition", "kernel", "odd"])
 def test_an_ordering_is_for_estimators_that_can_restrict_permutations(
     tmp_path: Path, name: str
 ) -> None:

@@ -1,4 +1,4 @@
-"""KernelSHAP and sample reuse: against their definitions, exact values, and the jackknife."""
+"""KernelSHAP, made unbiased: against their definitions, exact values, and the jackknife."""
 
 import math
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from scipy import stats
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap import kernel_shapley, sample_reuse_shapley
+from manifold_shap import kernel_shapley
 from manifold_shap.estimators.evaluator import Evaluator
 from manifold_shap.estimators.pairs import LAWS, Pairs
 from manifold_shap.estimators.regression import Regression
@@ -42,8 +42,8 @@ Estimator = Callable[..., ms.Explanation]
 by_kernel = partial(kernel_shapley, law="kernel")
 estimators = pytest.mark.parametrize(
     "estimator",
-    [kernel_shapley, by_kernel, sample_reuse_shapley],
-    ids=["kernel", "kernel law", "sample reuse"],
+    [kernel_shapley, by_kernel],
+    ids=["kernel", "kernel law"],
 )
 
 
@@ -161,12 +161,11 @@ def known_game(players: int, seed: int) -> tuple[Table, Tensor]:
 def test_intervals_cover_exact_values_as_often_as_they_say(
     estimator: Estimator, players: int, evaluations: int | None
 ) -> None:
-    few = 112 if estimator is sample_reuse_shapley else 64
     # 60 sets of coalitions, each for 25 games of random values: the share's own error is below 1 %.
     covered = []
     for seed in range(60):
         game, exact = known_game(players, seed)
-        sampled = estimator(game, uniform(1, players), evaluations=evaluations or few, seed=seed)
+        sampled = estimator(game, uniform(1, players), evaluations=evaluations or 64, seed=seed)
         covered.append((sampled.phi - exact).abs() < 1.96 * sampled.standard_error)
     assert 0.92 < torch.cat(covered).float().mean() < 0.98
 
@@ -383,20 +382,18 @@ def half_differences(game: Table, x: Tensor, pairs: Pairs) -> tuple[Tensor, Tens
     return halves - (pairs.mask.double().sum(1, keepdim=True) - players / 2) * share, share
 
 
-def by_definition(game: Table, x: Tensor, pairs: Pairs) -> tuple[Tensor, Tensor]:
-    """One refit for each drawn pair, and what it leaves: values and standard errors."""
+def by_definition(game: Table, x: Tensor, pairs: Pairs) -> Tensor:
+    """One refit for each drawn pair, and what it leaves."""
     y, share = half_differences(game, x, pairs)
     u = pairs.mask.double() - pairs.mask.double().mean(1, keepdim=True)
     root, known = pairs.weight.sqrt()[:, None], len(pairs.mask) - pairs.sampled
-    estimates, corrections = [], []
+    estimates = []
     for j in range(known, len(pairs.mask)):
         others = torch.arange(len(pairs.mask)) != j
         beta = torch.linalg.lstsq((root * u)[others], (root * y)[others], driver="gelsd").solution
         moment = pairs.weight[:, None, None] * u[:, :, None] * (y - u @ beta)[:, None]
-        corrections.append(moment[j] * pairs.sampled)
-        estimates.append(beta + moment[:known].sum(0) + corrections[-1])
-    error = torch.stack(corrections).std(0) / pairs.sampled**0.5
-    return share + torch.stack(estimates).mean(0), error
+        estimates.append(beta + moment[:known].sum(0) + moment[j] * pairs.sampled)
+    return share + torch.stack(estimates).mean(0)
 
 
 @estimators
@@ -407,27 +404,21 @@ def test_values_are_those_of_one_refit_for_each_pair(
     game, x = table(players), uniform(2, players)
     value = Recorded(game, players)
     explanation = estimator(value, x, evaluations=evaluations, seed=1)
-    law, spare = explanation.made_by.get("law", "leverage"), int(estimator is sample_reuse_shapley)
-    regression = Regression.of_game(Evaluator(game, x), evaluations, law, 1, spare)
-    assert not regression.essential.any()
+    pairs = pairs_of(game, x, evaluations, explanation.made_by["law"], seed=1)
+    assert not Regression(pairs).essential.any()
     for b in range(2):
-        phi, error = by_definition(game, x[b : b + 1], asked(regression.pairs, value, b))
+        phi = by_definition(game, x[b : b + 1], asked(pairs, value, b))
         torch.testing.assert_close(explanation.phi[b], phi.float(), rtol=1e-4, atol=1e-5)
-        if estimator is sample_reuse_shapley:
-            torch.testing.assert_close(
-                explanation.standard_error[b], error.float(), rtol=1e-4, atol=1e-5
-            )
 
 
 @pytest.mark.usefixtures("many_calls")
-@pytest.mark.parametrize("estimator", [kernel_shapley, sample_reuse_shapley])
-def test_there_is_no_bias(estimator: Estimator) -> None:
+def test_there_is_no_bias() -> None:
     # Five of ten pairs of two players are drawn beside all of one. Over seeds, a right mean fails
     # any of 100 comparisons with a probability of 1e-4; that of least squares alone does.
     game, x, count = table(5, 20), uniform(1, 5), 150
     exact = ms.exact_shapley(game, x).phi
     bound = stats.t.isf(1e-4 / (2 * exact.numel()), count - 1)
-    runs = [estimator(game, x, evaluations=20, seed=seed).phi - exact for seed in range(count)]
+    runs = [kernel_shapley(game, x, evaluations=20, seed=seed).phi - exact for seed in range(count)]
     deviation = torch.stack(runs).double()
     assert (deviation.mean(0) / deviation.std(0)).abs().max() * count**0.5 < bound
 
@@ -438,47 +429,13 @@ def test_values_agree_with_exact_ones_on_a_surrogate(
     # Four players have 14 coalitions: twelve of them are all of one player, and some of two.
     value, x = make_value("surrogate", "ilr"), uniform(3, 4)
     exact = ms.exact_shapley(value, x).phi
-    runs = [sample_reuse_shapley(value, x, evaluations=12, seed=seed) for seed in range(40)]
+    runs = [kernel_shapley(value, x, evaluations=12, seed=seed) for seed in range(40)]
     for run in runs:
         assert run.covariance is not None
         root = run.covariance.diagonal(dim1=2, dim2=3).clamp(min=0).sqrt()
         torch.testing.assert_close(root, run.standard_error)
     phi = torch.stack([run.phi for run in runs])
     assert ((phi.mean(0) - exact).abs() < 4 * phi.std(0) / 40**0.5 + 1e-6).all()
-
-
-def test_many_coalitions_leave_nothing_to_correct() -> None:
-    game, x = table(12, 20), uniform(1, 12)
-    regression = kernel_shapley(game, x, evaluations=2_000)
-    corrected = sample_reuse_shapley(game, x, evaluations=2_000)
-    assert ((corrected.phi - regression.phi).abs() < 0.5 * regression.standard_error).all()
-    torch.testing.assert_close(
-        corrected.standard_error, regression.standard_error, rtol=0.2, atol=0
-    )
-
-
-def test_errors_of_sample_reuse_are_of_the_draws_too() -> None:
-    # Rows have draws of their own; coalitions, which decide on the spread, are those of ten seeds.
-    actual, claimed = [], []
-    for seed in range(10):
-        sampled = sample_reuse_shapley(Drawn(6), uniform(500, 6), evaluations=56, seed=seed)
-        deviation = sampled.phi - torch.arange(6)[:, None]
-        assert (deviation.mean(0).abs() < 5 * deviation.std(0) / 500**0.5).all()
-        actual.append(deviation.square().mean())
-        claimed.append(sampled.standard_error.square().mean())
-    assert sum(claimed) / sum(actual) == pytest.approx(1.0, abs=0.3)
-
-
-def test_an_explanation_by_sample_reuse_knows_how_it_was_made() -> None:
-    first = sample_reuse_shapley(table(7), uniform(3, 7), evaluations=80, seed=1)
-    assert first.made_by == {
-        "version": ms.__version__,
-        "value_function": "callable",
-        "evaluations": 3 * 80,
-        "estimator": "sample_reuse",
-        "pairs": 40,
-        "seed": 1,
-    }
 
 
 @pytest.mark.usefixtures("many_calls")
@@ -488,8 +445,7 @@ def test_a_start_is_made_unbiased_by_few_evaluations() -> None:
     exact = ms.exact_shapley(game, x).phi
     start = 0.7 * exact + 0.1
     found = [
-        ms.sample_reuse_shapley(game, x, evaluations=4, start=start, seed=seed)
-        for seed in range(300)
+        ms.kernel_shapley(game, x, evaluations=4, start=start, seed=seed) for seed in range(300)
     ]
     phi = torch.stack([each.phi[0] for each in found])
     error = phi.std(0) / len(phi) ** 0.5
@@ -504,7 +460,7 @@ def test_a_right_start_of_an_additive_game_stays() -> None:
     weights = torch.randn(5, 2, generator=torch.Generator().manual_seed(0))
     x = uniform(3, 5)
     exact = x[..., None] * weights
-    found = ms.sample_reuse_shapley(
+    found = ms.kernel_shapley(
         lambda x, mask: (x[:, None] * mask) @ weights, x, evaluations=6, start=exact
     )
     torch.testing.assert_close(found.phi, exact)
@@ -516,4 +472,4 @@ def test_a_start_has_the_shape_of_the_values() -> None:
     game, x = table(4), uniform(3, 4)
     for start in (torch.zeros(3, 5, 2), torch.full((3, 4, 2), torch.nan)):
         with pytest.raises(ValueError, match="Expected `start` to be finite values of shape"):
-            ms.sample_reuse_shapley(game, x, start=start)
+            ms.kernel_shapley(game, x, start=start)

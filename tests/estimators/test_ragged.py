@@ -68,7 +68,6 @@ def test_players_by_row_need_owners() -> None:
     ("estimator", "within"),
     [
         (ms.permutation_shapley, 0.3),
-        (ms.sample_reuse_shapley, 0.3),
         (ms.adaptive_shapley, 1.0),
         (ms.kernel_shapley, 1e-3),
         (ms.coalition_shapley, 0.5),

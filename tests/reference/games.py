@@ -57,8 +57,7 @@ def _explanations(game: Any, x: Tensor) -> dict[str, ms.Explanation]:
         ),
         "kernel": ms.kernel_shapley(game, x, evaluations=few, seed=3),
         "kernel, law": ms.kernel_shapley(game, x, evaluations=few, law="kernel", seed=3),
-        "sample_reuse": ms.sample_reuse_shapley(game, x, evaluations=few, seed=3),
-        "sample_reuse, start": ms.sample_reuse_shapley(
+        "kernel, start": ms.kernel_shapley(
             game,
             x,
             evaluations=few,

@@ -71,8 +71,6 @@ def imputed(inputs: Inputs) -> Results:
     for name in ("marginal", "gaussian", "causal, graph"):
         value = ms.imputed_value(model, imputers[name], draws=8, seed=5)
         yield from explained(f"mixed, {name}, exact", ms.exact_shapley(value, x))
-        found = ms.sample_reuse_shapley(value, x, evaluations=70, seed=1)
-        yield from explained(f"mixed, {name}, sample_reuse", found)
         found = ms.permutation_shapley(value, x, target_error=0.1, seed=1)
         yield from explained(f"mixed, {name}, target", found)
         found = ms.auto_shapley(value, x, seed=1)

@@ -110,7 +110,6 @@ ESTIMATORS: dict[str, Callable[..., ms.Explanation]] = {
     "kernel": ms.kernel_shapley,
     "odd": ms.odd_shapley,
     "coalition": ms.coalition_shapley,
-    "sample reuse": ms.sample_reuse_shapley,
 }
 
 

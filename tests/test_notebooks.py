@@ -74,7 +74,8 @@ def test_the_notebook_is_stored_after_one_run_from_top_to_bottom(path: Path) -> 
     cells = code_cells(path)
     assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
     shown = [output for cell in cells for output in cell.outputs]
-    assert any(PICTURE in output.get("data", ()) for output in shown)
+    drawn = [output.get("data", {}) for output in shown]
+    assert any(PICTURE in each or "Shapley value" in each.get("text/html", "") for each in drawn)
     # Neither errors nor warnings.
     assert {output.output_type for output in shown} <= {"execute_result", "display_data"}
 

@@ -44,9 +44,9 @@ def of_pictures(explanations: ByTitle, notes: Mapping[str, str]) -> dict[str, An
 def of_texts(
     explanations: ByTitle, notes: Mapping[str, str], tokens: Sequence[Sequence[str]]
 ) -> dict[str, Any]:
-    """Coloured words, as a page and as a figure; arguments as of `of_columns` and `plots.text`."""
+    """Coloured words, as a page; arguments as of `of_columns` and `plots.text`."""
     coloured = plots.text(_in_a_line(explanations, notes), tokens)
-    return {"text.html": markup.page(coloured.html), "text.png": coloured.draw()}
+    return {"text.html": markup.page(coloured.html)}
 
 
 def of_series(explanations: ByTitle, notes: Mapping[str, str]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ Every function draws in the matplotlib axes that are given as `ax`, or else in a
 returns the axes; a plot of several panels takes the place of `ax`, and returns a list of them. What
 is returned has a `figure`, and a notebook shows it. No new figure passes through pyplot: nothing
 opens a window or has to be closed. Only `interactive` returns a figure of plotly, and `text` words
-on coloured ground for a notebook, a page or, by its `draw`, axes.
+on coloured ground for a notebook or a page.
 
 Figures are dark where matplotlib draws on dark ground, `rcParams["figure.facecolor"]`, as under
 `plt.style.use("dark_background")`. `plt.style.use("manifold_shap.plots.light")`, or `.dark`, gives

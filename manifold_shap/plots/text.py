@@ -1,15 +1,12 @@
-"""Colours the words of a text by their Shapley values: in a notebook, a page or a figure."""
+"""Colours the words of a text by their Shapley values: in a notebook or a page."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-
-from matplotlib.axes import Axes
 
 from manifold_shap.explanation import Explanation
 from manifold_shap.io.files import write_whole
 from manifold_shap.plots import markup, selection, style
 from manifold_shap.plots.passages import Coloured, passages
-from manifold_shap.plots.text_figure import draw
 
 
 def text(
@@ -93,21 +90,8 @@ class ColouredText:
         """
         if Path(path).suffix.lower() not in (".html", ".htm"):
             raise ValueError(
-                f"Expected `path` to end in '.html' but got {str(path)!r}; a figure of the text is "
-                "saved by `coloured.draw().figure.savefig(path)`."
+                f"Expected `path` to end in '.html' but got {str(path)!r}; a browser prints a page "
+                "as a PDF."
             )
         page = markup.page(self.html)
         write_whole(path, lambda beside: beside.write_text(page, encoding="utf-8"))
-
-    def draw(self, ax: Axes | None = None) -> Axes:
-        """Draws the text with matplotlib.
-
-        Args:
-            ax: axes to draw in, which show as many lines as they have room for; by default a new
-                figure that holds all.
-
-        Raises:
-            TypeError: `ax` is no axes.
-            ValueError: the figure would be higher than matplotlib can draw.
-        """
-        return draw(self._shown, ax)

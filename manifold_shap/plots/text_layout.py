@@ -1,9 +1,9 @@
-"""Splits tokens into words, each with the player that owns it, and breaks these into lines."""
+"""Splits tokens into words, each with the player that owns it."""
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
-from itertools import groupby, pairwise
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from jaxtyping import Int64
@@ -127,62 +127,3 @@ def runs(words: Sequence[Word]) -> Iterator[list[Word]]:
     keys = (word.player if word.player >= 0 else -1 - k for k, word in enumerate(words))
     for _, run in groupby(zip(keys, words, strict=True), lambda each: each[0]):
         yield [word for _, word in run]
-
-
-def wrapped(
-    words: Sequence[Word], room: float | int, measure: Callable[[str], float]
-) -> list[list[Word]]:
-    """Lines of words at most `room` wide, but for single characters.
-
-    A line breaks where there is a space, and elsewhere only within what is wider than a line.
-    """
-    lines: list[list[Word]] = [[]]
-    used, space = 0.0, measure(" ")
-    for unit in _units(words):
-        lines += [[] for _ in range(unit[0].before.count("\n"))]
-        used = used if lines[-1] else 0.0
-        gap = space if unit[0].before == " " and lines[-1] else 0.0
-        width = sum(measure(word.text) for word in unit)
-        if lines[-1] and used + gap + width > room >= width:
-            lines.append([])
-            used = gap = 0.0
-        for part in unit if used + gap + width <= room else _pieces(unit):
-            size = measure(part.text)
-            gap = space if part.before == " " and lines[-1] else 0.0
-            if lines[-1] and used + gap + size > room:
-                lines.append([])
-                used = gap = 0.0
-            lines[-1].append(part)
-            used += gap + size
-    return lines
-
-
-def _units(words: Sequence[Word]) -> Iterator[list[Word]]:
-    """Words that no space parts."""
-    starts = [k for k, word in enumerate(words) if k == 0 or word.before]
-    for start, end in pairwise([*starts, len(words)]):
-        yield list(words[start:end])
-
-
-def _pieces(unit: Sequence[Word]) -> Iterator[Word]:
-    """Single characters, with those that combine with them."""
-    for word in unit:
-        before = word.before
-        for piece in characters(word.text):
-            yield Word(before, piece, word.player)
-            before = ""
-
-
-def characters(text: str) -> list[str]:
-    """Each with those that combine with it.
-
-    >>> len(characters("e" + chr(0x301) + "f"))
-    2
-    """
-    found: list[str] = []
-    for each in text:
-        if found and unicodedata.category(each) in ("Mn", "Me", "Cf"):
-            found[-1] += each
-        else:
-            found.append(each)
-    return found

@@ -52,7 +52,6 @@ PLOTS: dict[str, Callable[[], Any]] = {
     "heatmap": lambda: ms.plots.heatmap(table()),
     "maps": lambda: ms.plots.pixel_maps(digits(), top=2),
     "maps under images": lambda: ms.plots.pixel_maps(patches(), overlay=0.4),
-    "text": lambda: coloured().draw(),
     "series": lambda: ms.plots.series(segments()),
     "interaction map": lambda: ms.plots.interaction_map(interactions()),
     "network": lambda: ms.plots.interaction_network(interactions(), 0),
@@ -67,7 +66,7 @@ PLOTS: dict[str, Callable[[], Any]] = {
 }
 plots = pytest.mark.parametrize("name", PLOTS)
 # Whose letters stand on colours of a map; `colours.letters_upon` has a test of its own.
-UPON_COLOURS = {"text", "interaction map"}
+UPON_COLOURS = {"interaction map"}
 
 
 def drawn(name: str, ground: str) -> Figure:
@@ -110,7 +109,7 @@ def test_the_ground_is_that_of_matplotlib(name: str) -> None:
     assert (picture > 250).all(2).mean() < 0.01 or name.startswith("maps")
 
 
-@pytest.mark.parametrize("name", ["heatmap", "space", "text"])
+@pytest.mark.parametrize("name", ["heatmap", "space"])
 def test_nothing_remains_of_dark_ground(name: str) -> None:
     """A light figure is the same to the pixel after a dark one."""
     before = save(drawn(name, "white"))

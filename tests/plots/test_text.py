@@ -1,20 +1,17 @@
-"""Coloured text: which words have which colours, in a page and a figure."""
+"""Coloured text: which words have which colours, in a notebook and a page."""
 
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
-from matplotlib.axes import Axes
-from matplotlib.collections import PatchCollection
 
 import manifold_shap as ms
-from manifold_shap.plots import markup, style, text
-from tests.plots.helpers import assert_nothing_is_cut, explained, ragged, written
+from manifold_shap.plots import markup, text
+from tests.plots.helpers import explained, ragged
 
 GOOD = ["it", "is", "not", "good"]
 
@@ -113,7 +110,7 @@ def test_a_saved_page_is_whole_and_has_the_same_text(tmp_path: Path) -> None:
     assert page.startswith("<!doctype html>")
     assert 'name="color-scheme" content="light dark"' in page
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
-    with pytest.raises(ValueError, match=r"Expected `path` to end in '\.html' but got.*savefig"):
+    with pytest.raises(ValueError, match=r"Expected `path` to end in '\.html' but got.*a page"):
         coloured.save(tmp_path / "page.png")
 
 
@@ -126,10 +123,6 @@ def test_explanations_stand_side_by_side_on_one_scale() -> None:
     np.testing.assert_allclose(opacity[4:], 2 * np.array(opacity[:4]), atol=1e-3)
     assert {"on: base 0.5", "off: base 1.5"} <= set(page.read)
     assert "repeat(2," in coloured.html
-    axes = coloured.draw()
-    left, right = [each for each in axes.texts if each.get_text() == "it"]
-    assert right.get_position()[0] > left.get_position()[0] + 100
-    assert right.get_position()[1] == left.get_position()[1]
 
 
 def test_a_player_of_several_words_is_one_run_of_its_colour() -> None:
@@ -138,10 +131,6 @@ def test_a_player_of_several_words_is_one_run_of_its_colour() -> None:
     assert [word for word, *_ in Spans(by_word.html).found] == ["very good", ". Not cheap"]
     by_player = text(explanation, [["very good. ", "Not\ncheap"]])
     assert [word for word, *_ in Spans(by_player.html).found] == ["very good.", "Not\ncheap"]
-    drawn = grounds(by_player.draw())
-    # The ground of a later word reaches back over the space before it.
-    assert len(drawn) == 4
-    assert drawn[1][0] == pytest.approx(drawn[0][2])
 
 
 @pytest.mark.parametrize(
@@ -227,63 +216,16 @@ def test_printed_it_is_one_plain_line() -> None:
     assert str(text(two_rows(), TWO)).startswith("ColouredText(2 rows; ")
 
 
-def grounds(axes: Axes) -> list[tuple[float, float, float, float]]:
-    """Left, top, right and bottom of what colours words, in the order of these."""
-    (drawn,) = [each for each in axes.collections if isinstance(each, PatchCollection)]
-    boxes = [path.get_extents() for path in drawn.get_paths()]
-    return [(box.x0, box.y0, box.x1, box.y1) for box in boxes]
-
-
-def test_a_figure_has_the_words_on_the_colours_of_their_players() -> None:
-    axes = text(two_rows(), TWO, rows=[0]).draw()
-    words = {each.get_text(): each for each in axes.texts}
-    assert list(words) == ["base", "0.5", *GOOD]
-    (drawn,) = [each for each in axes.collections if isinstance(each, PatchCollection)]
-    values = [0.1, -0.02, -0.4, 0.3]
-    for word, colour, box, value in zip(
-        GOOD, drawn.get_facecolors(), grounds(axes), values, strict=True
-    ):
-        np.testing.assert_allclose(colour, style.DIVERGING((1 + value / 0.4) / 2))
-        x, y = words[word].get_position()
-        assert box[0] == pytest.approx(x)
-        assert box[1] < y < box[3]
-    assert words["not"].get_color() == "white"
-    assert words["is"].get_color() == style.INK
-    assert axes.figure.get_suptitle() == "Predicted yes: 0.48\nrow 0 (1 of 2 rows)"
-    (bar,) = axes.child_axes
-    assert bar.get_xlabel() == "Shapley value (model output)"
-    assert_nothing_is_cut(axes.figure)
-
-
-def test_a_figure_of_long_text_has_room_for_all_of_it_and_given_axes_for_some() -> None:
-    words = [("word", "a", "sentence")[k % 3] for k in range(400)]
-    explanation = sentence(*torch.linspace(-1, 1, 400).tolist())
-    half = replace(explanation, made_by={"half_trained": True})
-    coloured = text({"a": half, "b": explanation}, [words])
-    axes = coloured.draw()
-    assert len(axes.texts) > 800
-    assert_nothing_is_cut(axes.figure)
-    assert "Caution: half-trained value function: a" in axes.figure.get_suptitle()
-    figure, ax = plt.subplots(layout="constrained", figsize=(4, 2.5))
-    assert coloured.draw(ax) is ax
-    assert any("more lines" in " ".join(each.get_text() for each in ax.texts[k:]) for k in range(9))
-    assert_nothing_is_cut(figure)
-    plt.close(figure)
-
-
-def test_a_figure_that_no_computer_can_draw_is_refused() -> None:
-    explanation = sentence(*[0.5] * 100)
-    long = text(explanation, [["word\n" * 40] * 100])
-    with pytest.raises(ValueError, match=r"fits in a figure of 200 inches .* choose fewer `rows`"):
-        long.draw()
+def test_half_trained_value_functions_are_cautioned_of() -> None:
+    whole = two_rows()
+    half = replace(whole, made_by={"half_trained": True})
+    page = Spans(text({"a": half, "b": whole}, TWO).html)
+    assert "Caution: half-trained value function: a" in page.read
 
 
 def test_a_row_without_words_says_so() -> None:
     explanation = replace(two_rows(), owners=torch.tensor([[0, 1, 2, 3, -1], [-1] * 5]))
-    coloured = text(explanation, [GOOD, []])
-    assert "<i>no words</i>" in coloured.html
-    axes = text(explanation, [GOOD, []], rows=[1]).draw()
-    assert "(no" in written(axes.figure)
+    assert "<i>no words</i>" in text(explanation, [GOOD, []]).html
 
 
 def test_two_thousand_words_are_all_there() -> None:

@@ -111,7 +111,7 @@ def test_an_estimator_is_picked_and_named(digits: Path, copied: Copy, capsys: Sa
     place = copied(digits)
     summary = explain(place, "instances=2", "compare=[]")
     picked = explained(place).made_by["auto"]
-    assert picked.startswith("coalition: contributions of all 64 players at once")
+    assert picked.startswith("kernel: a regression of 64 players on pairs of coalitions")
     assert read(place, "digits", "surrogate", "summary.json")["estimator"] == picked
     assert f"{summary['seconds']:.1f} s for surrogate ({picked})" in capsys.readouterr().out
     assert explain_digits(place)["estimator"] == "permutation"

@@ -71,6 +71,7 @@ def test_the_best_candidate_on_held_out_rows_is_taken(explainer: ms.Explainer) -
     )
 
 
+@pytest.mark.filterwarnings("ignore:Of the candidates no value function is clearly better")
 def test_the_same_seed_makes_the_same_choice() -> None:
     first, second = (ms.Explainer(TREES, FRAME, candidates=FEW, seed=3) for _ in range(2))
     assert first.quality.mse == second.quality.mse

@@ -35,6 +35,7 @@ SPEED: tuple[str, ...] = ("peers", "budget", "scaling", "rows", "training", "amo
 SPEED += ("along", "vignettes", "truth", "frames", "one_call")
 SPEED += ("pictures", "shapes", "photographs", "reviews", "vowels", "devices")
 SPEED += ("networks", "leverage", "interactions", "engines", "accelerator", "everyday", "matched")
+SPEED += ("million", "growth", "exports", "scoring", "equal_time")
 TRUTH = ("draws", "global_values", "row_intervals", "value_functions", "shared_error")
 NAMES = [f"papers/{one}" for one in EXPERIMENTS] + [f"speed/{one}" for one in SPEED]
 NAMES += [f"truth/{one}" for one in TRUTH]

@@ -29,10 +29,11 @@ _MOST_DRAWN = 6
 _MOST_FITTED, _LEAST_FITTED, _LEAST_SHARE = 20, 32, 1 / 8
 # Regressions need so many evaluations per player for the error of orders.
 _LEAST_PAIRED = 4
-# Regressions with interactions: evaluations per player, players, and evaluations in all; and the
-# most time of a fit, relative to that of the evaluations.
+# Regressions with interactions: evaluations per player, and players; evaluations that are fitted,
+# and from which on others are as precise; and the most time of a fit, in that of the evaluations.
 _LEAST_INTERACTING, _FEWEST_INTERACTING, _MOST_INTERACTING = 7, 3, 128
-_MOST_EVALUATIONS_INTERACTING, _MOST_TIME_INTERACTING = 2**14, 1.0
+_MOST_FITTED_INTERACTING, _MOST_EVALUATIONS_INTERACTING = 2**14, 2**16
+_MOST_TIME_INTERACTING = 1.0
 
 
 @by_player_count
@@ -62,8 +63,8 @@ def auto_shapley(
       coalitions (`coalition_shapley`) or, of up to 20 players and with an eighth of all coalitions,
       a regression (`kernel_shapley`).
     - A regression with interactions (`odd_shapley`), where nothing is drawn, of 3 to 128 players on
-      7 evaluations or more for each, 16,384 at most, and where the fit takes no longer than
-      the evaluations.
+      7 evaluations or more for each, on 16,384 at most where more are allowed and not beyond
+      65,536, and where the fit takes no longer than the evaluations.
     - A regression (`kernel_shapley`) on 4 evaluations or more for each player, where nothing is
       drawn.
     - Orders of the players (`permutation_shapley`), where values are drawn, an ordering restricts
@@ -91,7 +92,8 @@ def auto_shapley(
         evaluations: the most values of v per row, never exceeded; a linearized coalition counts as
             the few values that it costs. By default all coalitions where 8,192 model rows, or
             65,536 values in closed form, are enough; else 64 for each player where each is a model
-            call or drawn, or rows are large, 256 otherwise, 128 where contributions are linearized.
+            call or drawn, or rows are large, otherwise 256, or 128 where contributions are
+            linearized, and at least 8,192.
         target_error: stop a row when its largest standard error falls below this share of the
             range of v on that row.
         ordering: see `permutation_shapley`.
@@ -116,28 +118,28 @@ def auto_shapley(
         common["evaluations"] = budget
         found = exact_shapley(value, x, ordering=ordering, **common)
         return _with_choice(found, f"exact: all {order.coalitions_count} coalitions")
+    linear = not (game.sampled or order.restricts) and linearization(game) is not None
     if not (game.sampled or order.restricts) and target_error is None:
         pairs = f"a regression of {players} players on pairs of coalitions"
         cost = f"since a value costs a {game.value.cost}"
-        linear = linearization(game) is not None
         if _suits_interactions(game, budget) and not linear:
-            fitted = min(budget, _MOST_EVALUATIONS_INTERACTING) // 2 * 2
+            fitted = min(budget, _MOST_FITTED_INTERACTING) // 2 * 2
             found = odd_shapley(value, x, evaluations=fitted, **common)
             return _with_choice(found, f"odd: {pairs}, with interactions, {cost}")
         if _suits_regression(players, budget) if linear else budget >= _LEAST_PAIRED * players:
             found = kernel_shapley(value, x, evaluations=budget // 2 * 2, **common)
             return _with_choice(found, f"kernel: {pairs}, {cost}")
-        if linear and affordable(game, budget) >= _FEWEST_COALITIONS:
-            found = coalition_shapley(value, x, evaluations=budget, **common)
-            why = f"contributions of all {players} players at once, linearized and corrected"
-            return _with_choice(found, f"coalition: {why}")
+    common["target_error"] = target_error
+    common["evaluations"] = budget if target_error is None else evaluations
+    if linear and affordable(game, budget) >= _FEWEST_COALITIONS:
+        found = coalition_shapley(value, x, **common)
+        why = f"contributions of all {players} players at once, linearized and corrected"
+        return _with_choice(found, f"coalition: {why}")
     if evaluations is not None and evaluations < 2 * (players - 1):
         raise ValueError(
             f"Expected `evaluations` of at least {2 * (players - 1)}, which an order of {players} "
             f"players and its reverse take, but got {evaluations}; give more, or group players."
         )
-    common["target_error"] = target_error
-    common["evaluations"] = budget if target_error is None else evaluations
     found = permutation_shapley(value, x, ordering=ordering, **common)
     reasons = {
         "an ordering restricts them": order.restricts,
@@ -152,13 +154,14 @@ def auto_shapley(
 def _usual_budget(game: Evaluator, order: Ordering) -> int:
     """Evaluations per row where nobody says how many."""
     free = min(_FREE_ROWS, game.value.batch_size or _FREE_ROWS)
-    large, drawn = free < _FREE_ROWS, game.sampled and len(game.players) > _MOST_DRAWN
-    each = _EVALUATIONS_DEAR if large or drawn or game.value.cost == "model" else _EVALUATIONS
+    dear = game.value.cost == "model"
+    drawn = len(game.players) > _MOST_DRAWN if game.sampled else dear
+    each = _EVALUATIONS_DEAR if free < _FREE_ROWS or drawn else _EVALUATIONS
     if linearization(game):
         each = _EVALUATIONS_LINEARIZED
+    usual = max(each * (len(game.players) + 1), 0 if dear else free)
     if game.value.cost == "closed form":
         free = _FREE_VALUES
-    usual = each * (len(game.players) + 1)
     everything = order.coalitions_count - 2
     return int(everything) if usual < everything <= free // game.draws else usual
 
@@ -184,7 +187,9 @@ def _suits_interactions(game: Evaluator, budget: int) -> bool:
     _, players, outputs = game.shape
     if not _FEWEST_INTERACTING <= players <= _MOST_INTERACTING:
         return False
-    fitted = min(budget, _MOST_EVALUATIONS_INTERACTING)
+    if budget > _MOST_EVALUATIONS_INTERACTING or budget >= 2**players - 2:
+        return False
+    fitted = min(budget, _MOST_FITTED_INTERACTING)
     fits = outputs * nominal_seconds(players, fitted)
     spent = fitted * COSTS[game.value.cost]
     return budget >= _LEAST_INTERACTING * players and fits <= _MOST_TIME_INTERACTING * spent

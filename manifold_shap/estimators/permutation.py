@@ -180,7 +180,7 @@ class _Orders(Sampler):
     def estimate(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         moments, where = self.weighted or self.plain, rows.to(self.game.device)
         variance = moments.variance(rows)
-        if self.weighted is None:
+        if not self.order.restricts:
             # A few pairs may agree by chance: those of all players count as one pair more.
             others = variance.mean(1, keepdim=True)
             variance = variance + (others - variance) / self.plain.counts[where].amin()

@@ -100,9 +100,9 @@ def permuted(
     start, stride = (start * prime).long(), 1 + (stride * (prime - 1)).long()
     place = torch.arange(draws.start, draws.stop, device=keys.device) % count
     found = (start + stride * place) % prime
-    # The order goes on from a number that is left out.
-    while bool((over := found >= count).any()):
-        found = torch.where(over, (start + stride * found) % prime, found)
+    # The order goes on from a number that is left out, of which there are so many at most.
+    for _ in range(prime - count):
+        found = torch.where(found >= count, (start + stride * found) % prime, found)
     return found
 
 

@@ -162,7 +162,9 @@ def test_many_rows_of_a_frame_keep_names_and_labels(index: Any, tmp_path: Path) 
     found = ms.Explanation.load(tmp_path / "rows.zarr")
     assert found.instances == as_instances(index)
     assert found.players.names == tuple(COLUMNS)
-    torch.testing.assert_close(found.phi, ms.exact_shapley(value, NUMBERS).phi, rtol=1e-6, atol=1e-4)
+    torch.testing.assert_close(
+        found.phi, ms.exact_shapley(value, NUMBERS).phi, rtol=1e-6, atol=1e-4
+    )
 
 
 @pytest.mark.parametrize(

@@ -89,6 +89,9 @@ class _NormalImputer(Imputer):
         present = self.players.expand(coalitions).flatten(1)
         numbers, position = self._numbers(keys, draws)
         most = max(1, _MOST_ELEMENTS // elements**2)
+        if len(given) <= most:
+            rows = self._complete(given, present, which, numbers, position)
+            return self._completions(x, mask, rows.unflatten(0, mask.shape[:2]))
         rows = given.new_empty(len(given), len(draws), elements)
         # Sorted, equal coalitions stand side by side and are factorised together.
         parts = which.argsort().split(most)

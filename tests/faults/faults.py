@@ -173,8 +173,8 @@ FAULTS = (
     Fault(
         "draws that do not depend on the key",
         "imputers/marginal.py",
-        "begin = (_random.uniform(keys, ()).double() * count).long()",
-        "begin = torch.zeros_like(keys)",
+        "_random.permuted(keys, draws, len(self.reference))",
+        "_random.permuted(torch.zeros_like(keys), draws, len(self.reference))",
         (IMPUTERS,),
     ),
     Fault(
@@ -250,15 +250,15 @@ FAULTS = (
     Fault(
         "a surrogate that is taken for any model",
         "surrogate/fit.py",
-        "if gap := disagreement(value.prediction(task.probe), task.probe_outputs):",
-        "if gap := 0.0:",
+        "if gap := disagreement(",
+        "if gap := 0.0 * disagreement(",
         ("tests/surrogate/test_fit.py",),
     ),
     Fault(
         "a bound without its prior",
         "vae/network.py",
-        "beta * to_prior - reconstruction",
-        "-reconstruction",
+        "to_prior = beta * kl_divergence(q, _standard(q))",
+        "to_prior = 0 * kl_divergence(q, _standard(q))",
         ("tests/vae/test_vae.py",),
     ),
 )

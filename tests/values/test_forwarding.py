@@ -25,7 +25,11 @@ def described() -> ms.ValueFunction:
     frame = pd.DataFrame(torch.rand(9, players).numpy()).add_prefix("x")
     value.schema = ms.Schema.fit(frame)
     value.seen = Seen(torch.zeros(players), torch.ones(players))
-    value.quality, value.training_law = {"mse": 0.5}, SizeUniform(players)
+    value.quality, value.training_law, value.cost = (
+        {"mse": 0.5},
+        SizeUniform(players),
+        "closed form",
+    )
     return value
 
 

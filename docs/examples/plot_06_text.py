@@ -33,8 +33,3 @@ value = ms.imputed_value(ms.as_model(model, x, classes=["bad", "good"]), masked)
 explanation = ms.exact_shapley(value, x)
 coloured = explanation.plot.text(vocabulary.decode(x), output="good")
 coloured
-
-# %%
-# The same as a figure:
-
-coloured.draw()

@@ -73,8 +73,8 @@ def auto_shapley(
     What evaluations take is not measured, so that a call gives the same answer on any machine: it
     follows from `value.cost`, one of `closed form` (a microsecond), `network` (some 50) and `model`
     (a millisecond and more). A callable counts as a model call; `as_value_function(f, x,
-    cost="closed form")` says otherwise. `benchmarks/results/equal_time.md` compares the choice with
-    the best of all estimators in equal time.
+    cost="closed form")` says otherwise. `python benchmarks/reproduce.py speed/equal_time` compares
+    the choice with the best of all estimators in equal time.
 
     For a fit with interactions that is dear to evaluate, errors of games of 10 to 40 players were
     .1 to 1.2 times those of `kernel_shapley` on as many evaluations, the less the more of them;

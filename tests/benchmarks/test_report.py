@@ -220,7 +220,7 @@ def test_what_is_not_there_is_refused_before_anything_runs(
 
 # Experiments whose results were not measured in full yet, or are in `benchmarks/README.md` alone;
 # "accelerator" is stored where there is a GPU.
-NOT_STORED = ("along", "vignettes", "accelerator")
+NOT_STORED = ("along", "vignettes", "accelerator", "equal_time")
 
 
 @pytest.mark.parametrize("name", reproduce.NAMES)

@@ -93,7 +93,7 @@ def odd_shapley(
         draws of a sampled value function. They are widened by what the choice of relevances and
         penalties adds: of random games of 5 to 12 players (all coalitions independent, interactions
         of 2 to 4 players, products), intervals of 95 % held 90 to 96 % of the values with 5
-        evaluations for each player, 94 to 99 % with 7 or more. The estimate is shrunk, and so has a
+        evaluations for each player, 92 to 99 % with 7 or more. The estimate is shrunk, and so has a
         bias: of the error, 0 to .6 standard deviations in these games, less with more evaluations.
 
     Raises:

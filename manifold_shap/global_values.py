@@ -21,7 +21,6 @@ nothing, since they sum to 0 over the rows of the background data.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -92,20 +91,22 @@ class GlobalValues:
     def interval(
         self, level: float = 0.95
     ) -> tuple[Float[Tensor, " players"], Float[Tensor, " players"]]:
-        """Ends of intervals that hold the values with this probability, where rows are many.
+        """Ends of intervals that hold the values with this probability (Student's t).
 
         They hold the error of rows and of sampled coalitions; that of a learned value function,
         too, where they are from `corrected_global_values`.
 
         >>> values = GlobalValues(torch.zeros(1), torch.ones(1), 0.0, 0.0, ("age",), rows=100)
         >>> [end.item() for end in values.interval(0.95)]  # doctest: +ELLIPSIS
-        [-1.9599..., 1.9599...]
+        [-1.9842..., 1.9842...]
 
         Raises:
             ValueError: a level outside of (0, 1).
         """
+        from scipy import stats
+
         level = check_number("level", level, above=0, below=1)
-        reach = NormalDist().inv_cdf((1 + level) / 2) * self.standard_error
+        reach = stats.t.ppf((1 + level) / 2, max(1, self.rows - 1)) * self.standard_error
         return self.phi - reach, self.phi + reach
 
     @property

@@ -135,6 +135,7 @@ DEFERRED = {
     ("interop.shap_explanation", "shap"): "an optional dependency",
     ("interop.shapiq_values", "shapiq"): "an optional dependency",
     ("learning_error", "explanation"): "an explanation's intervals are of `learning_error`",
+    ("global_values", "scipy"): SLOW,
     ("learning_error", "scipy"): SLOW,
     ("learning_error", "tables.features"): FRAMES,
     ("io.frames", "pandas"): FRAMES,

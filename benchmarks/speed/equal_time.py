@@ -5,7 +5,7 @@ absent players are zero; each row is a game like the others, with a sample of it
 estimator explains them within 4, 10, 20, ... evaluations per player, and `auto` does so with the
 cost that the value function declares. A closed form is the game itself. A network is one more, wide
 enough to take what networks take, on whose output nothing depends; a surrogate is ours, on digits.
-Of model calls a millisecond for each value is added to what was measured, which no machine needs to
+A model call is the closed form with a millisecond added to each value, which no machine needs to
 wait for.
 
 The error of `auto` is compared with the least that any estimator has in the time that `auto` took:
@@ -13,6 +13,7 @@ on the line between its points in logarithms or, beyond the last, falling as the
 All coalitions are a choice where `auto` may ask for as many. Where `auto` is best the ratio is 1.
 """
 
+import itertools
 import math
 import statistics
 from collections.abc import Callable, Sequence
@@ -44,14 +45,17 @@ _MOST, _MOST_ODD, _MANY, _ROWS = 120_000, 16_384, 100_000, 64
 # What is smaller counts as no error.
 _EXACT = 1e-6
 Game = Callable[[Tensor, Tensor], Tensor]
+# By estimator and budget: the estimator's name, evaluations and seconds of a row, and the error.
+Curves = dict[str, dict[str, tuple[str, int, float, float]]]
+AUTO: dict[str, Callable[..., ms.Explanation]] = {"auto": ms.auto_shapley}
 
 
 def run(
     players: Sequence[int] = (6, 10, 14, 20, 40, 128, 784),
-    budgets: Sequence[float] = (3, 5, 10, 20, 40, 80, 160),  # evaluations per player
+    budgets: Sequence[float] = (5, 20, 80),  # evaluations per player
     costs: Sequence[str] = ("closed form", "network", "model"),
     surrogates: Sequence[str] = ("digits", "census"),  # ours, whose contributions are linearized
-    rows: int = 6,  # of each game, at least
+    rows: int = 4,  # of each game, at least
     repeats: int = 2,  # runs of each, of which the faster one counts
 ) -> dict[str, Any]:
     """Evaluations, seconds and errors of each estimator, and the ratio of `auto`."""
@@ -60,19 +64,27 @@ def run(
         for name, make in GAMES.items():
             game, phi = make(number, torch.Generator().manual_seed(number))
             x, least = torch.zeros(_ROWS, number).double(), rows if number < 128 else 2
+            measured: dict[str, Curves] = {}
             for cost in costs:
+                which = "network" if cost == "network" else "closed form"
                 own = with_work(game, number) if cost == "network" else game
                 value = ms.as_value_function(own, x, cost=cost)
+                if which not in measured:
+                    measured[which] = points(ESTIMATORS, value, x, phi, budgets, least, repeats)
+                auto = points(AUTO, value, x, phi, budgets, least, repeats)
                 added = _MODEL_CALL if cost == "model" else 0.0
-                one = measure(value, x, phi, budgets, least, repeats, added)
+                one = compared(auto, measured[which], added)
                 found[f"{number} players, {name}, {cost}"] = one
-                print(number, name, cost, one["ratios"], flush=True)
+                print(number, name, cost, one["chosen"], one["ratios"], flush=True)
     for name in surrogates:
         value, loaded = brief_surrogate(name, 1)
         x = loaded.x_test[:_ROWS]
         best = ms.kernel_shapley(value, x, evaluations=2**17, seed=99).phi[..., 0]
         title = f"{len(value.players)} players, {name}, surrogate"
-        found[title] = measure(value.select([0]), x, best, budgets, rows, repeats, 0.0)
+        one_class = value.select([0])
+        others = points(ESTIMATORS, one_class, x, best, budgets, rows, repeats)
+        auto = points(AUTO, one_class, x, best, budgets, rows, repeats)
+        found[title] = compared(auto, others, 0.0)
     return found
 
 
@@ -127,55 +139,60 @@ def with_work(game: Game, players: int) -> Game:
     return slower
 
 
-def measure(
+def points(
+    estimators: dict[str, Callable[..., ms.Explanation]],
     value: ms.ValueFunction,
     x: Tensor,
     phi: Tensor,
     budgets: Sequence[float],
     rows: int,
     repeats: int,
-    added: float,
-) -> dict[str, Any]:
-    """Points of every estimator and of `auto`, and its ratios by budget."""
+) -> Curves:
+    """By estimator and budget: its name, evaluations and seconds of a row, and the error."""
     players = len(value.players)
-    # By estimator: evaluations asked for, evaluations and seconds per row, and the error.
-    curves: dict[str, list[tuple[str, float, float, float]]] = {}
-    chosen: dict[str, str] = {}
-    for each in (None, *budgets):
+    curves: Curves = {}
+    for each, (name, estimator) in itertools.product((None, *budgets), estimators.items()):
         evaluations = None if each is None else int(each * players) // 2 * 2
-        for name, estimator in {**ESTIMATORS, "auto": ms.auto_shapley}.items():
-            if too_much(name, players, evaluations) or (name == "exact" and "exact" in curves):
-                continue
-            how: dict[str, Any] = {"evaluations": evaluations}
-            runs = []
-            try:
-                first = estimator(value, x[:1], **how).made_by
-                # A call's own time does not count where rows are many, nor where a fit is slow.
-                many = _MANY // max(1, first["evaluations"])
-                some = x[: max(rows, 0 if first["estimator"] == "odd" else many)]
-                for seed in range(repeats):
-                    runs.append(timed(partial(estimator, value, some, seed=seed, **how)))
-            except ValueError:  # Too few evaluations for it.
-                continue
-            asked = first["evaluations"]
-            taken = min(seconds for _, seconds in runs) / len(some) + added * asked
-            squares = torch.stack([relative(found.phi[..., 0], phi) for found, _ in runs])
-            budget = "default" if each is None else str(each)
-            point = (budget, asked, taken, float(squares.mean().sqrt()))
-            curves.setdefault(name, []).append(point)
-            if name == "auto":
-                chosen[budget] = first["estimator"]
-    ratios = {}
-    for budget, asked, taken, error in curves.get("auto", []):
-        others = [
+        if too_much(name, players, evaluations) or (name == "exact" and "exact" in curves):
+            continue
+        how: dict[str, Any] = {"evaluations": evaluations}
+        runs = []
+        try:
+            first = estimator(value, x[:1], **how).made_by
+            # A call's own time does not count where rows are many, nor where a fit is slow.
+            many = _MANY // max(1, first["evaluations"])
+            some = x[: max(rows, 0 if first["estimator"] == "odd" else many)]
+            for seed in range(repeats):
+                runs.append(timed(partial(estimator, value, some, seed=seed, **how)))
+        except ValueError:  # Too few evaluations for it.
+            continue
+        taken = min(seconds for _, seconds in runs) / len(some)
+        squares = torch.stack([relative(found.phi[..., 0], phi) for found, _ in runs])
+        budget = "default" if each is None else str(each)
+        point = (first["estimator"], first["evaluations"], taken, float(squares.mean().sqrt()))
+        curves.setdefault(name, {})[budget] = point
+    return curves
+
+
+def compared(auto: Curves, others: Curves, added: float) -> dict[str, Any]:
+    """What `auto` chose, and its error over the best of the others in equal time, by budget.
+
+    Args:
+        auto: points of `auto`.
+        others: points of the estimators.
+        added: seconds that each evaluation takes beside those measured.
+    """
+    chosen, ratios = {}, {}
+    for budget, (estimator, asked, seconds, error) in auto.get("auto", {}).items():
+        curves = [
             # What is exact with more evaluations than are allowed is no choice.
-            [point[2:] for point in curve if point[3] > _EXACT or point[1] <= asked]
-            for name, curve in curves.items()
-            if name != "auto"
+            [(s + added * e, err) for _, e, s, err in curve.values() if err > _EXACT or e <= asked]
+            for curve in others.values()
         ]
-        best = min(within(curve, taken) for curve in others)
+        best = min(within(curve, seconds + added * asked) for curve in curves)
+        chosen[budget] = estimator
         ratios[budget] = 1.0 if error <= max(best, _EXACT) else error / best
-    return {"curves": curves, "chosen": chosen, "ratios": ratios}
+    return {"curves": {**others, **auto}, "chosen": chosen, "ratios": ratios}
 
 
 def too_much(name: str, players: int, evaluations: int | None) -> bool:
@@ -216,7 +233,7 @@ def tables(found: Found) -> list[Table]:
     """The choice and its ratio, by game and budget; and their means by players and cost."""
     budgets = list(dict.fromkeys(each for one in found.values() for each in one["ratios"]))
     rows: list[list[Any]] = []
-    means: dict[tuple[str, str], list[float]] = {}
+    means: dict[tuple[str, str, str], list[float]] = {}
     for name, one in found.items():
         cells = [
             f"{one['chosen'][each]} {one['ratios'][each]:.2f}" if each in one["ratios"] else None
@@ -224,13 +241,15 @@ def tables(found: Found) -> list[Table]:
         ]
         rows.append([name, *cells])
         players, _, cost = name.split(", ")
-        means.setdefault((players, cost), []).extend(one["ratios"].values())
+        for budget, ratio in one["ratios"].items():
+            kind = "by default" if budget == "default" else "bound"
+            means.setdefault((players, cost, kind), []).append(ratio)
     summary = [
-        [players, cost, statistics.geometric_mean(ratios), max(ratios)]
-        for (players, cost), ratios in means.items()
+        [players, cost, kind, statistics.geometric_mean(ratios), max(ratios)]
+        for (players, cost, kind), ratios in means.items()
         if ratios
     ]
     return [
-        Table(["players", "cost", "geometric mean", "largest"], summary),
+        Table(["players", "cost", "evaluations", "geometric mean", "largest"], summary),
         Table(["error over the best in equal time", *budgets], rows),
     ]

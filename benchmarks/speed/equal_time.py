@@ -64,27 +64,19 @@ def run(
         for name, make in GAMES.items():
             game, phi = make(number, torch.Generator().manual_seed(number))
             x, least = torch.zeros(_ROWS, number).double(), rows if number < 128 else 2
-            measured: dict[str, Curves] = {}
+            values = {}
             for cost in costs:
-                which = "network" if cost == "network" else "closed form"
                 own = with_work(game, number) if cost == "network" else game
-                value = ms.as_value_function(own, x, cost=cost)
-                if which not in measured:
-                    measured[which] = points(ESTIMATORS, value, x, phi, budgets, least, repeats)
-                auto = points(AUTO, value, x, phi, budgets, least, repeats)
-                added = _MODEL_CALL if cost == "model" else 0.0
-                one = compared(auto, measured[which], added)
-                found[f"{number} players, {name}, {cost}"] = one
-                print(number, name, cost, one["chosen"], one["ratios"], flush=True)
+                values[cost] = ms.as_value_function(own, x, cost=cost)
+            ratios = measure(values, x, phi, budgets, least, repeats)
+            found.update({f"{number} players, {name}, {cost}": ratios[cost] for cost in costs})
     for name in surrogates:
         value, loaded = brief_surrogate(name, 1)
-        x = loaded.x_test[:_ROWS]
+        x, number = loaded.x_test[:_ROWS], len(value.players)
         best = ms.kernel_shapley(value, x, evaluations=2**17, seed=99).phi[..., 0]
-        title = f"{len(value.players)} players, {name}, surrogate"
-        one_class = value.select([0])
-        others = points(ESTIMATORS, one_class, x, best, budgets, rows, repeats)
-        auto = points(AUTO, one_class, x, best, budgets, rows, repeats)
-        found[title] = compared(auto, others, 0.0)
+        one = {"surrogate": value.select([0])}
+        ratios = measure(one, x, best, budgets, rows, repeats)
+        found[f"{number} players, {name}, surrogate"] = ratios["surrogate"]
     return found
 
 
@@ -139,36 +131,63 @@ def with_work(game: Game, players: int) -> Game:
     return slower
 
 
+def measure(
+    values: dict[str, ms.ValueFunction],
+    x: Tensor,
+    phi: Tensor,
+    budgets: Sequence[float],
+    rows: int,
+    repeats: int,
+) -> dict[str, Any]:
+    """What `auto` chooses for a game at each cost, and its ratios."""
+    one = next(iter(values.values()))
+    asked = [int(each * len(one.players)) // 2 * 2 for each in budgets]
+    autos = {
+        cost: points(AUTO, value, x, phi, [None, *asked], rows, repeats)
+        for cost, value in values.items()
+    }
+    by_default = {auto["auto"]["default"][1] for auto in autos.values()}
+    others: dict[str, Curves] = {}
+    found = {}
+    for cost, value in values.items():
+        work = "closed form" if cost == "model" else cost
+        if work not in others:
+            many = sorted({*asked, *by_default})
+            others[work] = points(ESTIMATORS, value, x, phi, many, rows, repeats)
+        added = _MODEL_CALL if cost == "model" else 0.0
+        found[cost] = compared(autos[cost], others[work], added)
+        print(len(one.players), cost, found[cost]["chosen"], found[cost]["ratios"], flush=True)
+    return found
+
+
 def points(
     estimators: dict[str, Callable[..., ms.Explanation]],
     value: ms.ValueFunction,
     x: Tensor,
     phi: Tensor,
-    budgets: Sequence[float],
+    evaluations: Sequence[int | None],
     rows: int,
     repeats: int,
 ) -> Curves:
     """By estimator and budget: its name, evaluations and seconds of a row, and the error."""
     players = len(value.players)
     curves: Curves = {}
-    for each, (name, estimator) in itertools.product((None, *budgets), estimators.items()):
-        evaluations = None if each is None else int(each * players) // 2 * 2
-        if too_much(name, players, evaluations) or (name == "exact" and "exact" in curves):
+    for each, (name, estimator) in itertools.product(evaluations, estimators.items()):
+        if too_much(name, players, each) or (name == "exact" and "exact" in curves):
             continue
-        how: dict[str, Any] = {"evaluations": evaluations}
         runs = []
         try:
-            first = estimator(value, x[:1], **how).made_by
+            first = estimator(value, x[:1], evaluations=each).made_by
             # A call's own time does not count where rows are many, nor where a fit is slow.
             many = _MANY // max(1, first["evaluations"])
             some = x[: max(rows, 0 if first["estimator"] == "odd" else many)]
             for seed in range(repeats):
-                runs.append(timed(partial(estimator, value, some, seed=seed, **how)))
+                runs.append(timed(partial(estimator, value, some, seed=seed, evaluations=each)))
         except ValueError:  # Too few evaluations for it.
             continue
         taken = min(seconds for _, seconds in runs) / len(some)
         squares = torch.stack([relative(found.phi[..., 0], phi) for found, _ in runs])
-        budget = "default" if each is None else str(each)
+        budget = "default" if each is None else f"{each / players:g}"
         point = (first["estimator"], first["evaluations"], taken, float(squares.mean().sqrt()))
         curves.setdefault(name, {})[budget] = point
     return curves

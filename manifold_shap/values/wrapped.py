@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from manifold_shap._checks import check_returned, check_rows, to_tensor
@@ -111,12 +112,13 @@ def as_value_function(
     rows = check_rows(rows, players)
     space = as_space(output)
     wrapped = CallableValue(value, players, (), rows.device, space, cost)
-    mask = torch.ones(1, 3, len(players), dtype=torch.bool, device=rows.device)
-    mask[:, 1:, 1:] = False
+    some = rows[[0, len(rows) // 2, -1]]
+    half = torch.arange(len(players), device=rows.device) < (len(players) + 1) // 2
+    mask = torch.stack((half | True, half, ~half)).expand(len(some), -1, -1)
     with torch.no_grad():
-        found, once, again = wrapped.values(rows[:1], mask, torch.zeros(1, 3)).unbind(1)
-    # Beyond rounding, which may differ with the place in a batch.
-    wrapped.sampled = not torch.allclose(once, again, rtol=1e-3, atol=1e-6)
+        # Two calls: draws may be shared by all coalitions of one.
+        found, again = (wrapped.values(some, mask, torch.zeros(3, 3)) for _ in range(2))
+    wrapped.sampled = _differ(found, again)
     if space.on_simplex:
         check_outputs(found, "probabilities")
     # Log-ratios are one fewer than the classes that they compare.
@@ -131,6 +133,15 @@ def as_value_function(
     wrapped.outputs = space.outputs(classes)
     wrapped.classes = () if space.regression else classes
     return wrapped
+
+
+def _differ(
+    values: Float[Tensor, "rows m outputs"], again: Float[Tensor, "rows m outputs"]
+) -> bool:
+    """Whether values differ by more than rounding, of their range and of their level."""
+    spread = values.amax((0, 1)) - values.amin((0, 1))
+    rounding = 4 * torch.finfo(values.dtype).eps * values.abs().amax((0, 1))
+    return bool(((values - again).abs() > 1e-3 * spread + rounding).any())
 
 
 def check_takes_coalitions(value: Any) -> None:

@@ -41,6 +41,42 @@ def test_a_model_is_no_value_function(estimator: Any, value: Any, what: str) -> 
         estimator(value, ROWS)
 
 
+def shared(x: Tensor, mask: Tensor) -> Tensor:
+    """Draws that all coalitions of a call share."""
+    drawn = torch.randn(8, x.shape[1])
+    return torch.where(mask[:, :, None], x[:, None, None], drawn).prod(-1).mean(-1, keepdim=True)
+
+
+def noisy(level: float, noise: float) -> Any:
+    """Sums with noise where some players are absent and the row is not zero."""
+
+    def game(x: Tensor, mask: Tensor) -> Tensor:
+        unknown = (~mask).any(-1, True) * x[:, None].abs().sum(-1, True)
+        return (x[:, None] * mask).sum(-1, True) + level + noise * unknown * torch.randn(1)
+
+    return game
+
+
+@pytest.mark.parametrize("zero", [[], [0]])
+@pytest.mark.parametrize(
+    ("value", "sampled"),
+    [
+        (shared, True),
+        (noisy(0, 1), True),
+        (noisy(1e6, 1), True),
+        (noisy(1e6, 0), False),
+        (noisy(0, 0), False),
+        (noisy(0, 1e-7), False),
+        (lambda x, mask: 5 + 0 * mask[..., :1].float(), False),
+    ],
+)
+def test_a_callable_that_draws_is_noticed(value: Any, sampled: bool, zero: list[int]) -> None:
+    rows = ROWS.clone()
+    rows[zero] = 0
+    torch.manual_seed(1)
+    assert ms.as_value_function(value, rows).sampled == sampled
+
+
 @pytest.mark.parametrize(
     "value",
     [

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -10,7 +11,8 @@ from torch import Tensor, nn
 
 from manifold_shap._checks import check_returned, check_rows, to_tensor
 from manifold_shap._messages import check_choice
-from manifold_shap.models.outputs import check_outputs
+from manifold_shap.models.outputs import check_outputs, warn_if_rows_mix
+from manifold_shap.nn import evaluated
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.values.base import COSTS, ValueFunction
@@ -19,7 +21,8 @@ from manifold_shap.values.base import COSTS, ValueFunction
 class CallableValue(ValueFunction):
     """Any callable `function(x, mask)` as a value function; `as_value_function` makes it.
 
-    It counts as sampled where it gave other values for the same row and coalition.
+    It counts as sampled where it gave other values for the same row and coalition. A module is
+    asked in evaluation mode, whatever its mode is.
 
     Rows stay where they are, and no gradients are recorded.
 
@@ -52,7 +55,10 @@ class CallableValue(ValueFunction):
 
     def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
         # Copies: a function that works in place must not change what the caller gave.
-        values = check_returned("the value function", self.function(x.clone(), mask.clone()))
+        of = self.function
+        with evaluated(of) if isinstance(of, nn.Module) else nullcontext():
+            found = of(x.clone(), mask.clone())
+        values = check_returned("the value function", found)
         if values.ndim != 3 or values.shape[:2] != mask.shape[:2] or values.shape[2] == 0:
             rows, m = mask.shape[:2]
             raise ValueError(
@@ -100,6 +106,8 @@ def as_value_function(
         cost: of a callable's value: `closed form` (microseconds), `network` or `model`
             (milliseconds); `auto_shapley` chooses by it.
 
+    Warns where the values of a callable for a row depend on the other rows of the call.
+
     Raises:
         TypeError: `value` cannot be called, or does not return a tensor or an array.
         ValueError: values of another shape, or no distribution where they are to be probabilities.
@@ -114,11 +122,18 @@ def as_value_function(
     wrapped = CallableValue(value, players, (), rows.device, space, cost)
     some = rows[[0, len(rows) // 2, -1]]
     half = torch.arange(len(players), device=rows.device) < (len(players) + 1) // 2
-    mask = torch.stack((half | True, half, ~half)).expand(len(some), -1, -1)
+    mask = torch.stack((half | True, half, ~half))
+
+    def ask(some: Tensor) -> Tensor:
+        keys = torch.zeros(len(some), 3, dtype=torch.int64)
+        return wrapped.values(some, mask.expand(len(some), -1, -1), keys)
+
     with torch.no_grad():
         # Two calls: draws may be shared by all coalitions of one.
-        found, again = (wrapped.values(some, mask, torch.zeros(3, 3)) for _ in range(2))
-    wrapped.sampled = _differ(found, again)
+        found, again = ask(some), ask(some)
+        wrapped.sampled = _differ(found, again)
+        if not wrapped.sampled:
+            warn_if_rows_mix("the value function", ask, some, found)
     if space.on_simplex:
         check_outputs(found, "probabilities")
     # Log-ratios are one fewer than the classes that they compare.

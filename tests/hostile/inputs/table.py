@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 
 class Input(NamedTuple):
@@ -16,6 +16,10 @@ class Input(NamedTuple):
         says: the whole sentence: what was expected, what was received, what to do. "..." stands
             for any text.
         slow: whether it takes seconds, or is like another one.
+        mark: what becomes of it. "kept": the answer would otherwise be silently wrong, or the
+            error of the library would leave a user helpless; "twin": the same check as that of a
+            kept row, which stands for both; "library": what torch, pandas, Hydra, zarr or Python
+            says is good enough; "gone": its feature goes.
     """
 
     name: str
@@ -23,6 +27,7 @@ class Input(NamedTuple):
     error: type[BaseException]
     says: str
     slow: bool = False
+    mark: Literal["kept", "twin", "library", "gone"] = "kept"
 
     @property
     def pattern(self) -> str:

@@ -27,11 +27,9 @@ test: install
 faults: install
 	$(BIN)/python -m pytest --numprocesses 2 -m "slow or not slow" tests/faults
 
-# What the package should not be given, and runs that are killed, stopped, doubled and starved.
+# What the package should not be given, files that would run code, and 20 runs that are killed.
 hostile: install
-	HOSTILE_RESULTS=tests/hostile/interruptions.json \
-		$(BIN)/python -m pytest -m "slow or not slow" tests/hostile
-	$(BIN)/python -m tests.hostile.page
+	$(BIN)/python -m pytest -m "slow or not slow" tests/hostile
 
 notebooks: install
 	$(BIN)/python -m pytest --numprocesses 2 -m notebook

@@ -32,10 +32,11 @@ hostile: install
 	$(BIN)/python -m pytest -m "slow or not slow" tests/hostile
 
 notebooks: install
-	$(BIN)/python -m pytest --numprocesses 2 -m notebook
+	$(BIN)/python -m pytest --numprocesses 2 -m notebook tests/test_notebooks.py
 
-# The site, in build/site: every example is run, and a warning is an error.
+# The site, in build/site: every example of the pages and the gallery is run, and a warning is an error.
 docs: install
+	$(BIN)/python -m pytest --numprocesses 2 -m notebook tests/test_readme.py
 	rm -rf build/site docs/api/generated
 	$(BIN)/python -m sphinx -W --keep-going -q -c docs -b html . build/site
 	$(BIN)/python docs/check_site.py build/site

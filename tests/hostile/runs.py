@@ -25,7 +25,7 @@ BLOCKS, BLOCK = 6, 4
 
 # Forked from a process that has imported what is imported here, and has no threads yet.
 CONTEXT = get_context("forkserver")
-CONTEXT.set_forkserver_preload(["tests.hostile.runs"])
+CONTEXT.set_forkserver_preload(["lightning.pytorch", "zarr", "sklearn", "tests.hostile.runs"])
 
 
 def slow_shapley(place: Path, value: Any, x: Tensor, **settings: Any) -> ms.Explanation:

@@ -31,6 +31,8 @@ def _execute(loader: Any, module: ModuleType) -> None:
     exec(code, module.__dict__)
 
 
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # See SECURITY.md.
+
 # A fifth of all time, so that `.ci/run` checks them and `make test` does not.
 if os.environ.get("CHECK_SHAPES"):
     _import_hook._JaxtypingLoader.exec_module = _execute  # type: ignore[method-assign]

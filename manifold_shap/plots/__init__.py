@@ -13,8 +13,8 @@
 Every function draws in the matplotlib axes that are given as `ax`, or else in a new figure, and
 returns the axes; a plot of several panels takes the place of `ax`, and returns a list of them. What
 is returned has a `figure`, and a notebook shows it. No new figure passes through pyplot: nothing
-opens a window or has to be closed. Only `interactive` returns a figure of plotly, and `text` words
-on coloured ground for a notebook or a page.
+opens a window or has to be closed. Only `text` returns something else: words on coloured ground for
+a notebook or a page.
 
 Figures are dark where matplotlib draws on dark ground, `rcParams["figure.facecolor"]`, as under
 `plt.style.use("dark_background")`. `plt.style.use("manifold_shap.plots.light")`, or `.dark`, gives
@@ -38,7 +38,6 @@ from manifold_shap.plots.curve import distance_curve, mse_curve
 from manifold_shap.plots.heatmap import heatmap
 from manifold_shap.plots.ilr import ilr_plane, ilr_space
 from manifold_shap.plots.interactions import interaction_map, interaction_network
-from manifold_shap.plots.interactive import interactive
 from manifold_shap.plots.pixels import pixel_maps
 from manifold_shap.plots.scatter import scatter
 from manifold_shap.plots.selection import kinds
@@ -63,7 +62,6 @@ __all__ = [
     "ilr_space",
     "interaction_map",
     "interaction_network",
-    "interactive",
     "kinds",
     "mse_curve",
     "parallel_coordinates",

@@ -133,9 +133,8 @@ def page(given: Given) -> str:
         if size <= LARGEST or shown == 1:
             return text
         # What is the same for any number of rows does not shrink.
-        turned = balances.can_be_turned(given.explanation)
-        fixed = _AROUND + (len(bundle.packed_plotly()) if turned else 0)
-        most = max(1, min(shown - 1, int(0.95 * shown * (LARGEST - fixed) / max(size - fixed, 1))))
+        share = (LARGEST - _AROUND) / max(size - _AROUND, 1)
+        most = max(1, min(shown - 1, int(0.95 * shown * share)))
 
 
 def _page(given: Given, most: int) -> str:
@@ -153,17 +152,14 @@ def _page(given: Given, most: int) -> str:
         for position, row in zip(chosen, found.data, strict=True):
             own = [each["output"] for each in row["outputs"]]
             row["pairs"] = rows.pairs_of_row(given.interactions, position, own)
-    drawn: list[dict[str, Any]] = []
     if explanation.partition is not None:
         data["classes"] = balances.classes_of(explanation)
         paths = balances.of_rows(explanation, chosen, data["classes"])
         for row, path in zip(found.data, paths, strict=True):
             row["path"] = path
-        if balances.can_be_turned(explanation):
-            drawn = balances.figures(explanation, chosen[: balances.FIGURES])
     named = sorted(set().union(*map(rows.players_of, found.data)))
     data["players"] = {i: rows.short(explanation.players.names[i]) for i in named}
-    return _rendered(given, shown, chosen, found, data, drawn, scale)
+    return _rendered(given, shown, chosen, found, data, scale)
 
 
 def _all(explanation: Explanation) -> range:
@@ -217,15 +213,12 @@ def _rendered(
     chosen: Sequence[int],
     found: rows.Rows,
     data: dict[str, Any],
-    drawn: Sequence[dict[str, Any]],
     scale: str | None,
 ) -> str:
     explanation = given.explanation
     environment = _environment()
-    told = {"light": LIGHT, "opacity": _OPACITY, "printed": _PRINTED, "figure_count": len(drawn)}
+    told = {"light": LIGHT, "opacity": _OPACITY, "printed": _PRINTED}
     script = environment.get_template("report.js").render(told).strip()
-    plotly = bundle.plotly_script() if drawn else None
-    sums = [bundle.checksum(each) for each in (script, plotly) if each is not None]
     of_outputs = [
         {"index": j, "name": data["outputs"][j], **_overall(given, shown, chosen, found, j)}
         for j in shown.outputs
@@ -235,7 +228,7 @@ def _rendered(
         explanation=explanation,
         counts=_counts(explanation),
         shown=len(chosen),
-        sums=sums,
+        checksum=bundle.checksum(script),
         script=script,
         light=LIGHT,
         dark=dark(),
@@ -259,9 +252,6 @@ def _rendered(
         classes=data.get("classes", []),
         kind=found.kind,
         data=bundle.as_json(data),
-        figures=bundle.packed(bundle.as_json(drawn)) if drawn else "",
-        plotly=bundle.packed_plotly() if drawn else "",
-        figure_count=len(drawn),
     )
     # Halves of characters, which UTF-8 cannot hold.
     return text.encode("utf-8", "replace").decode()

@@ -157,11 +157,3 @@ def test_pages_have_their_own_dark_colours() -> None:
     light = coloured().html
     with plt.style.context("dark_background"):
         assert coloured().html == light
-
-
-def test_interactive_figures_are_dark_too() -> None:
-    with plt.style.context("dark_background"):
-        layout = ms.plots.interactive(composed()).layout
-    assert layout.paper_bgcolor == layout.plot_bgcolor == "#000000"
-    assert contrast(layout.template.layout.font.color, "#000000") > 4.5
-    assert ms.plots.interactive(composed()).layout.paper_bgcolor == "white"

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import FancyArrowPatch
 from matplotlib.text import Annotation
 
-from manifold_shap.plots import ilr_plane, ilr_space, interactive
+from manifold_shap.plots import ilr_plane, ilr_space
 from manifold_shap.plots.ilr import angles, clipped, towards, walls
 from manifold_shap.plots.path import View
 from manifold_shap.simplex.geometry import ilr_inv
@@ -40,7 +40,6 @@ def test_a_path_that_goes_nowhere_is_drawn_all_the_same() -> None:
     )
     save(ilr_plane(still).figure)
     save(ilr_space(still).figure)
-    interactive(still)
 
 
 @pytest.mark.parametrize("classes", [3, 5])
@@ -119,7 +118,7 @@ def test_numbers_and_names_are_written_once(plot) -> None:
     assert len(legend) == 2
 
 
-@pytest.mark.parametrize("plot", [ilr_plane, ilr_space, interactive])
+@pytest.mark.parametrize("plot", [ilr_plane, ilr_space])
 def test_two_classes_are_left_to_bars(plot) -> None:
     with pytest.raises(ValueError, match=r"classes.*but got 2 with 1; use plots\.waterfall"):
         plot(composed(classes=2))
@@ -128,8 +127,6 @@ def test_two_classes_are_left_to_bars(plot) -> None:
 def test_three_classes_have_no_third_dimension() -> None:
     with pytest.raises(ValueError, match=r"at least 4 classes.*use plots\.ilr_plane"):
         ilr_space(composed())
-    with pytest.raises(ValueError, match="at least 4 classes"):
-        interactive(composed(), balances=(1, 2, 3))
 
 
 def test_arrows_and_labels_follow_the_view() -> None:

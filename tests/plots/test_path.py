@@ -16,7 +16,6 @@ from manifold_shap.plots import (
     cumulative,
     ilr_plane,
     ilr_space,
-    interactive,
     parallel_coordinates,
 )
 from manifold_shap.plots.ilr import walls
@@ -25,7 +24,7 @@ from manifold_shap.simplex.geometry import ilr_inv
 from manifold_shap.simplex.partition import Partition
 from tests.plots.helpers import composed
 
-OF_A_ROW = [compositions, cumulative, parallel_coordinates, ilr_plane, ilr_space, interactive]
+OF_A_ROW = [compositions, cumulative, parallel_coordinates, ilr_plane, ilr_space]
 
 
 @pytest.mark.parametrize("plot", OF_A_ROW)

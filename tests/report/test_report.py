@@ -1,7 +1,6 @@
 """The file that `Explanation.report` writes: what it holds, what it leaves out, what it refuses."""
 
 import base64
-import gzip
 import io
 import json
 import math
@@ -463,14 +462,18 @@ def test_large_photos_are_made_small(written) -> None:
 
 
 def test_texts_have_words_with_their_values(written) -> None:
-    x = torch.tensor([[4.0, 2.0, 3.0], [2.0, 5.0, 0.0]])
-    players = ms.Players.tokens(3, padding=0)
-    value = ms.imputed_value(lambda x: x.sum(1, True), ms.MarginalImputer(x, players), "identity")
-    explanation = ms.exact_shapley(value, x)
-    page = written(explanation, tokens=[["it", "is", "good"], ["is", "bad"]])
+    explanation, tokens = texts()
+    page = written(explanation, tokens=tokens)
     assert [word[1:] for word in page.data["rows"][1]["words"]] == [["is", 0], ["bad", 1]]
     assert page.data["rows"][0]["values"] == {"0": "it", "1": "is", "2": "good"}
     assert "is (2 ×)" in re.sub(r"[+−]\S+ ", "", page.text)
+
+
+def texts() -> tuple[ms.Explanation, list[list[str]]]:
+    x = torch.tensor([[4.0, 2.0, 3.0], [2.0, 5.0, 0.0]])
+    players = ms.Players.tokens(3, padding=0)
+    value = ms.imputed_value(lambda x: x.sum(1, True), ms.MarginalImputer(x, players), "identity")
+    return ms.exact_shapley(value, x), [["it", "is", "good"], ["is", "bad"]]
 
 
 def series(rows: int = 3, channels: int = 2, time: int = 12, length: int = 4) -> ms.Explanation:
@@ -606,33 +609,7 @@ def test_compositions_have_paths_to_the_prediction(written, classes: int) -> Non
         norms = {step["player"]: step["norm"] for step in row["path"][1:-1]}
         for player, norm in norms.items():
             assert norm == pytest.approx(float(explanation.norms()[k, player]), rel=1e-3)
-    assert ("plotly" in {each.get("id") for each in page.named("script")}) == (classes > 2)
     assert len(page.source) < LARGEST
-
-
-def test_plotly_is_packed_without_loss_and_allowed_by_its_checksum(written) -> None:
-    page = written(helpers.composed(4, 3))
-    scripts = {
-        each.get("id"): text for each, text in zip(page.named("script"), page.scripts, strict=True)
-    }
-    source = gzip.decompress(base64.b64decode(scripts["plotly"])).decode()
-    assert source == bundle.plotly_script()
-    (policy,) = [each["content"] for each in page.named("meta") if "http-equiv" in each]
-    assert policy is not None
-    assert "default-src 'none'" in policy
-    for script in (source, scripts[None]):
-        assert bundle.checksum(script) in policy
-    figures = json.loads(gzip.decompress(base64.b64decode(scripts["figures"])))
-    assert len(figures) == 2
-
-
-def test_without_plotly_a_page_has_no_figures_to_turn(
-    written, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("manifold_shap.report.balances.find_spec", lambda name: None)
-    page = written(helpers.composed(4, 3))
-    assert "pip install 'manifold_shap[report]'" in page.text
-    assert len(page.scripts) == 2
 
 
 def test_a_selection_of_outputs(written) -> None:
@@ -699,17 +676,6 @@ def test_what_is_too_large_has_fewer_rows(written) -> None:
     assert 0.6 * LARGEST < len(page.source.encode()) <= LARGEST
     assert 50 < len(page.data["rows"]) < 220
     assert f"{len(page.data['rows'])} of 220 rows are listed" in page.text
-
-
-def test_a_page_without_plotly_has_the_room_that_it_would_take(written) -> None:
-    """Of two classes no path can be turned."""
-    generator = torch.Generator().manual_seed(0)
-    x = torch.rand(220, 3, 144, 144, generator=generator)
-    players = ms.Players.patches((3, 144, 144), 48)
-    partition = ms.Partition.sequential(("a", "b"))
-    explanation = helpers.explained(x, players, partition.names, ms.ILR(), partition=partition)
-    page = written(explanation)
-    assert 0.85 * LARGEST < len(page.source.encode()) <= LARGEST
 
 
 def test_tables_of_many_columns_fit_with_all_of_their_rows(written) -> None:
@@ -861,7 +827,7 @@ def test_the_package_is_imported_without_the_report() -> None:
 import sys
 import manifold_shap
 from manifold_shap.explanation import Explanation
-print([name for name in sys.modules if name.startswith(("manifold_shap.report", "plotly"))])
+print([name for name in sys.modules if name.startswith("manifold_shap.report")])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -174,7 +174,6 @@
     drawOutput();
     drawPath(row);
     drawCurves(row);
-    drawFigure();
     if (!told) return;
     $("status").textContent = `Row ${row.label} is chosen; its values follow below the table.`;
     if (!goes) return;
@@ -243,99 +242,5 @@
     for (const part of document.querySelectorAll("[data-output]")) part.hidden = part.dataset.output !== event.target.value;
   });
 
-  // -- figures of plotly, which is unpacked when the page is shown -------------------------------
-  const dark = matchMedia("(prefers-color-scheme: dark)");
-  const unpacked = async (id) => {
-    const bytes = Uint8Array.from(atob($(id).textContent), (each) => each.charCodeAt(0));
-    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-    return new Response(stream).text();
-  };
-  let figures = null;
-
-  // Ink is dark on light ground, and light on dark ground.
-  const inked = (part, ink) => Array.isArray(part) ? part.map((each) => inked(each, ink))
-    : part && typeof part === "object" ? Object.fromEntries(Object.entries(part).map(([key, own]) => [key, inked(own, ink)]))
-    : part === "{{ light.ink }}" ? ink : part;
-
-  async function drawFigure() {
-    if (!$("figure")) return;
-    const has = current < {{ figure_count }};
-    $("turnable").hidden = !has;
-    $("no-figure").hidden = has;
-    if (!figures || !has) return;
-    const place = $("figure"), figure = figures[current];
-    const css = getComputedStyle(document.documentElement);
-    const [ink, line, soft] = ["--ink", "--line", "--soft"].map((name) => css.getPropertyValue(name).trim());
-    const { title, ...own } = inked(figure.layout, ink);
-    const narrow = place.clientWidth < 600;
-    const axis = { gridcolor: line, zerolinecolor: soft, linecolor: line, tickfont: { color: soft }, backgroundcolor: "rgba(0,0,0,0)", showbackground: false };
-    const layout = {
-      ...own, autosize: true, height: place.clientHeight, width: place.clientWidth,
-      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: ink, family: "system-ui, sans-serif", size: narrow ? 11 : 13 },
-      margin: { l: 10, r: 10, t: 10, b: 10 },
-      legend: narrow ? { orientation: "h", y: -0.12, font: { size: 10 } } : { font: { size: 12 } },
-    };
-    if (own.scene) {
-      for (const name of ["xaxis", "yaxis", "zaxis"]) {
-        const title = { text: layout.scene[name].title?.text ?? layout.scene[name].title, font: { size: narrow ? 9 : 12 } };
-        layout.scene[name] = { ...layout.scene[name], ...axis, title };
-      }
-    } else {
-      for (const name of ["xaxis", "yaxis"]) layout[name] = { ...layout[name], ...axis, automargin: true };
-    }
-    const words = new DOMParser().parseFromString(String(title.text ?? title).replaceAll("<br>", ". ").replace(/<\/?sup>/g, ""), "text/html");
-    $("figure-says").textContent = words.body.textContent + ".";
-    // Words are in ink: most colours of classes are too faint for text.
-    const traces = inked(figure.data, ink).map((trace) => (trace.text ? { ...trace, textfont: { color: ink } } : trace));
-    await Plotly.react(place, traces, layout, { displayModeBar: false, scrollZoom: false, responsive: true });
-    $("turn").hidden = !own.scene;
-    keepForPrint();
-    // On paper, light ink needs the ground that it was drawn for.
-    place.dataset.dark = dark.matches;
-    place.dataset.drawn = current;
-    $("turnable").classList.remove("awaited");
-  }
-  // What is drawn by a graphics card is not printed; an image of it is.
-  function keepForPrint() {
-    const scene = $("figure")._fullLayout.scene?._scene;
-    if (!scene) return;
-    const image = scene.container.querySelector("img") ?? make("img", { class: "printed", alt: "" });
-    image.src = scene.toImage("png");
-    scene.container.append(image);
-  }
-  for (const button of document.querySelectorAll("[data-turn]")) {
-    button.addEventListener("click", () => {
-      const { x, y, z } = $("figure")._fullLayout.scene.camera.eye, turn = 0.3 * Number(button.dataset.turn);
-      const eye = { x: x * Math.cos(turn) - y * Math.sin(turn), y: x * Math.sin(turn) + y * Math.cos(turn), z };
-      Plotly.relayout("figure", { "scene.camera.eye": eye }).then(keepForPrint);
-    });
-  }
-  async function start() {
-    const [text, own] = [await unpacked("plotly"), await unpacked("figures")];
-    const script = document.createElement("script");
-    script.textContent = text;
-    document.head.append(script);
-    figures = JSON.parse(own);
-    await drawFigure();
-    // Where plotly measures text; there is nothing to be read.
-    $("js-plotly-tester")?.setAttribute("aria-hidden", "true");
-    dark.addEventListener("change", drawFigure);
-    addEventListener("resize", drawFigure);
-  }
-
-  // Drawing may take seconds without a graphics card: when somebody looks, or has gone on reading.
-  let begun = null;
-  const begin = () => (begun ??= start());
-  function startSoon() {
-    const watch = new IntersectionObserver((entries) => {
-      if (!entries.some((each) => each.isIntersecting)) return;
-      watch.disconnect();
-      begin();
-    }, { rootMargin: "300px" });
-    watch.observe($("turnable"));
-    setTimeout(() => (window.requestIdleCallback ?? setTimeout)(begin), 4000);
-  }
-
   choose(0, false);
-  if ($("plotly")) startSoon();
 })();

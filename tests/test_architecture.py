@@ -172,7 +172,6 @@ DEFERRED = {
     ("oracles.latent", "pandas"): FRAMES,
     ("oracles.network", "pandas"): FRAMES,
     ("report.page", "jinja2"): "an optional dependency",
-    ("plots.compositions", "sklearn.isotonic"): SLOW,
     ("segmentation", "skimage.color"): "an optional dependency",
     ("segmentation", "skimage.segmentation"): "an optional dependency",
     ("simplex.compositions", "pandas"): FRAMES,

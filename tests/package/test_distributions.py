@@ -48,11 +48,8 @@ def test_the_wheel_is_small_and_holds_the_package_and_its_settings(built: Built)
     expected = {name for name in code if not name.endswith(".pyc")} | {"manifold_shap/py.typed"}
     settings = {f"manifold_shap/{p.relative_to(ROOT)}" for p in ROOT.glob("conf/**/*.yaml")}
     assert len(settings) > 50
-    beside = [
-        *ROOT.glob("manifold_shap/report/templates/*"),
-        *ROOT.glob("manifold_shap/plots/*.mplstyle"),
-    ]
-    assert len(beside) > 4
+    beside = [*ROOT.glob("manifold_shap/report/templates/*")]
+    assert len(beside) == 3
     assert own == expected | settings | {str(path.relative_to(ROOT)) for path in beside}
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
 

@@ -26,16 +26,10 @@
   const cell = (...inside) => make("td", { class: "bar", "aria-hidden": "true" }, make("div", { class: "track" }, ...inside));
 
   // Numbers come with their text: what a page says of a number is said by the same words anywhere.
-  let every = false;
   function lines(row, of) {
-    const [count, sum, words] = of.rest, more = of.steps.length > of.lines;
-    const shown = every ? of.steps : of.steps.slice(0, of.lines);
-    const found = shown.map(([number, value, error, said, off]) => ({ name: player(row, number), value, error, said, off, rest: false }));
-    if (count > 0 && shown.length === of.lines) found.push({ name: `${count} other feature${count > 1 ? "s" : ""}`, value: sum, error: null, said: words, off: "", rest: true });
-    if ($("every")) {
-      $("every").hidden = !more;
-      $("every").textContent = every ? `Show the ${of.lines} largest of ${of.steps.length} features` : `Show all ${of.steps.length} features`;
-    }
+    const [count, sum, words] = of.rest;
+    const found = of.steps.slice(0, of.lines).map(([number, value, error, said, off]) => ({ name: player(row, number), value, error, said, off, rest: false }));
+    if (count > 0) found.push({ name: `${count} other feature${count > 1 ? "s" : ""}`, value: sum, error: null, said: words, off: "", rest: true });
     return found;
   }
 
@@ -92,7 +86,7 @@
       if (!values.has(number)) place.append(text);
       else {
         const [value, said] = values.get(number);
-        const colour = value >= 0 ? "{{ light.raises }}" : "{{ light.lowers }}";
+        const colour = value >= 0 ? "{{ colours.RAISES }}" : "{{ colours.LOWERS }}";
         const opacity = Math.round({{ opacity }} * Math.abs(value) / limit).toString(16).padStart(2, "0");
         place.append(make("span", { title: said, style: { background: colour + opacity } }, text));
       }
@@ -160,7 +154,7 @@
     }
   }
 
-  function choose(number, told, goes) {
+  function choose(number, told) {
     current = number;
     const row = data.rows[number];
     $("detail").hidden = false;
@@ -174,68 +168,14 @@
     drawOutput();
     drawPath(row);
     drawCurves(row);
-    if (!told) return;
-    $("status").textContent = `Row ${row.label} is chosen; its values follow below the table.`;
-    if (!goes) return;
-    const heading = $("chosen"), { top } = heading.getBoundingClientRect();
-    heading.focus({ preventScroll: true });
-    if (top < 0 || top > innerHeight / 2) heading.scrollIntoView();
+    if (told) $("status").textContent = `Row ${row.label} is chosen; its values follow below the table.`;
   }
 
-  // -- the table of rows -----------------------------------------------------------------------
-  const body = $("rows").tBodies[0];
-  body.addEventListener("click", (event) => {
+  $("rows").tBodies[0].addEventListener("click", (event) => {
     const line = event.target.closest("tr");
-    // A click without a pointer: who reads on by keys or by ear would have to pass all other rows.
-    if (line) choose(Number(line.dataset.row), true, event.detail === 0);
+    if (line) choose(Number(line.dataset.row), true);
   });
-  $("back").addEventListener("click", () => {
-    const line = body.querySelector("[data-chosen]");
-    (line.hidden ? $("search") : line.querySelector("button")).focus();
-  });
-  $("every")?.addEventListener("click", () => {
-    every = !every;
-    drawOutput();
-  });
-  // On paper the table is short.
-  function markPrinted() {
-    const seen = [...body.rows].filter((line) => !line.hidden);
-    for (const line of body.rows) line.toggleAttribute("data-printed", false);
-    for (const line of seen.slice(0, {{ printed }})) line.toggleAttribute("data-printed", true);
-    $("printed").hidden = seen.length <= {{ printed }};
-  }
   $("row-output").addEventListener("change", drawOutput);
-  // As it is compared: whatever minus and whatever spaces.
-  const plain = (text) => text.replace(/[\u2010-\u2015\u2212]/g, "-").replace(/\s+/g, " ").toLowerCase();
-  $("search").addEventListener("input", () => {
-    const wanted = plain($("search").value.trim());
-    let count = 0;
-    for (const line of body.rows) {
-      const row = data.rows[Number(line.dataset.row)];
-      row.found ??= plain(`${line.textContent} ${Object.entries(row.values).map(([k, value]) => `${data.players[k]} = ${value}`).join(" ")}`);
-      line.hidden = !row.found.includes(wanted);
-      count += line.hidden ? 0 : 1;
-    }
-    $("status").textContent = wanted ? `${count} of ${data.rows.length} rows match.` : "";
-    markPrinted();
-  });
-  for (const button of document.querySelectorAll("#rows [data-sort]")) {
-    button.addEventListener("click", () => {
-      const head = button.closest("th"), up = head.getAttribute("aria-sort") !== "ascending", by = button.dataset.sort;
-      for (const other of document.querySelectorAll("#rows [aria-sort]")) other.setAttribute("aria-sort", "none");
-      head.setAttribute("aria-sort", up ? "ascending" : "descending");
-      const compare = new Intl.Collator("en", { numeric: true }).compare;
-      const numeric = !Number.isNaN(Number(by));
-      const key = (line) => numeric ? Number(line.dataset.numbers.split(" ")[by]) : line.cells[head.cellIndex].textContent.trim();
-      const order = [...body.rows].sort((one, other) => {
-        const [a, b] = [key(one), key(other)];
-        return (numeric ? a - b : compare(a, b)) * (up ? 1 : -1) || one.dataset.row - other.dataset.row;
-      });
-      body.append(...order);
-      markPrinted();
-      $("status").textContent = `Sorted by ${button.textContent}, ${up ? "the smallest" : "the largest"} first.`;
-    });
-  }
 
   // -- all rows together -----------------------------------------------------------------------
   $("output")?.addEventListener("change", (event) => {

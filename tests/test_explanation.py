@@ -19,7 +19,7 @@ import xarray as xr
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.receipt import Receipt
+from manifold_shap.audits import Audit
 from manifold_shap.tables.features import in_order
 from tests.examples import Padded
 
@@ -284,13 +284,13 @@ def full() -> ms.Explanation:
     generator = torch.Generator().manual_seed(1)
     made = make("ilr")
     known = made.phi, made.phi + 0.1, torch.full_like(made.phi, 0.01)
-    receipt = Receipt.of(*known, made.players.names, made.outputs, "exact").to_dict()
+    audit = Audit.of(*known, made.players.names, made.outputs, "exact").to_dict()
     return replace(
         made,
         standard_error=made.covariance.diagonal(dim1=-2, dim2=-1).sqrt(),
         model_error=torch.rand(2, 3, 2, generator=generator),
         degrees_of_freedom=torch.tensor([3.0, 5.0]),
-        made_by={**made.made_by, "receipt": receipt, "seed": 1, "evaluations": 12},
+        made_by={**made.made_by, "audit": audit, "seed": 1, "evaluations": 12},
         instances=("one", "two"),
     )
 
@@ -328,7 +328,7 @@ def test_what_is_derived_keeps_every_error(
 def test_another_basis_forgets_what_was_of_the_coordinates() -> None:
     whole = full()
     turned = whole.in_basis([["3", "größer"], "ja"])
-    assert turned.receipt is None
+    assert turned.audit is None
     assert turned.made_by["evaluations"] == 12
     assert bool(turned.model_error.isnan().all())
     with pytest.raises(ValueError, match=r"error of learning .* average these"):

@@ -115,7 +115,8 @@ def joined_rows(
     made_by = {
         key: entry
         if all(part.made_by.get(key) == entry for part in parts)
-        else {str(len(part.players)): part.made_by.get(key) for part in parts}
+        # One that was explained by another estimator has room for the players of all.
+        else {str(int(part.counts.max())): part.made_by.get(key) for part in parts}
         for key, entry in parts[0].made_by.items()
     }
     made_by["evaluations"] = sum(part.made_by["evaluations"] for part in parts)

@@ -125,13 +125,13 @@ def test_a_million_rows_in_small(run: Run, tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(million, "train", train)
     monkeypatch.setattr(million, "in_own_process", lambda work, *given: work(*given))
-    sizes: dict[str, Any] = {"rows": 300, "receipt": 100, "others": 70, "block": 64}
+    sizes: dict[str, Any] = {"rows": 300, "audit": 100, "others": 70, "block": 64}
     found = run("speed/million", **sizes, parts=str(tmp_path / "parts"))
-    receipt, others = found["stream"]["receipt"], found["others"]
-    assert 90 <= receipt["rows"] <= 110
+    audit, others = found["stream"]["audit"], found["others"]
+    assert audit["rows"] == 100
     assert others["rows"] == 70
-    assert receipt["interval"][0] < 2 * others["relative_error"]
-    assert others["interval"][0] < 2 * receipt["relative_error"]
+    assert audit["interval"][0] < 2 * others["relative_error"]
+    assert others["interval"][0] < 2 * audit["relative_error"]
     drawn = np.load(tmp_path / "parts" / "rows.npy")
     assert len(np.unique(drawn, axis=0)) > 50
     # Finished parts are not measured again.

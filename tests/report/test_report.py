@@ -25,6 +25,7 @@ from PIL import Image
 from sklearn.linear_model import LinearRegression
 
 import manifold_shap as ms
+from manifold_shap.audits import Audit
 from manifold_shap.plots import style
 from manifold_shap.plots.colours import LIGHT, dark
 from manifold_shap.report import bundle, facts, overall
@@ -400,13 +401,13 @@ def test_global_values_stand_with_their_errors(written) -> None:
     assert f"{float(values.phi[largest]):.{decimals}f} ± {error:.{decimals}f}" in page.text
 
 
-def test_a_receipt_is_a_sentence(written) -> None:
+def test_an_audit_is_a_sentence(written) -> None:
     explanation = helpers.table()
-    receipt = ms.Receipt.of(
+    audit = Audit.of(
         explanation.phi, explanation.phi, explanation.standard_error,
         explanation.players.names, explanation.outputs, "exact",
     )  # fmt: skip
-    page = written(replace(explanation, made_by={"receipt": receipt.to_dict()}))
+    page = written(replace(explanation, made_by={"audit": audit.to_dict()}))
     assert "6 rows were estimated again without bias, by 'exact'" in page.text
 
 

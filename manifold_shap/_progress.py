@@ -57,14 +57,18 @@ class _Lines(tqdm):
     """A line of text every minute in place of a bar."""
 
     def __init__(self, *args: Any, **settings: Any) -> None:
-        often = {"mininterval": _MINUTE, "maxinterval": _MINUTE, "delay": _MINUTE, "miniters": 1}
+        often: Any = {
+            "mininterval": _MINUTE,
+            "maxinterval": _MINUTE,
+            "delay": _MINUTE,
+            "miniters": 1,
+        }
         form = "{desc}: {percentage:.0f} % of {total_fmt}, {rate_fmt}, {remaining} left"
         super().__init__(*args, **often, bar_format=form, **settings)
 
-    def display(self, msg: str | None = None, pos: int | None = None) -> bool:
+    def display(self, msg: str | None = None, pos: int | None = None) -> None:
         self.fp.write(f"{msg or self}\n")
         self.fp.flush()
-        return True
 
     def close(self) -> None:
         if not self.disable and self.last_print_t > self.start_t:

@@ -11,7 +11,7 @@ import json
 import os
 import pickle
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
     BrokenExecutor,
@@ -57,6 +57,10 @@ _MOST_SENT, _MOST_THREADS = 64, 8
 _REL_TOLERANCE = 1e-3
 # Of how blocks were made, what adds up.
 _SUMS = ("evaluations", "rows_far_outside")
+# What blocks may have or not.
+_OPTIONAL = ("covariance", "degrees_of_freedom", "model_error")
+# What a call gives for the first row, by which it is known again.
+_NUMBERS = ("phi", "base", "prediction")
 
 
 def explain_rows(
@@ -359,7 +363,7 @@ def _pool(executor: Executor | None, at_once: int) -> Iterator[tuple[Executor | 
 
 def _results(
     jobs: Iterator[tuple[int, Callable[[], Any]]], executor: Executor | None, most: int
-) -> Iterator[tuple[int, Explanation]]:
+) -> Generator[tuple[int, Explanation], None, None]:
     """Numbers of blocks and their explanations, in the order in which they end.
 
     Raises:
@@ -440,13 +444,15 @@ class _Store:
         fingerprint = rows.fingerprint(occurring)
         # Columns of one value stand behind the others, as 0.
         kept = [np.array(sorted(codes or {0.0})) for codes in occurring]
-        schema = codebook and _small(codebook, kept)
-        call = _call(first, fingerprint, schema, {"block": rows.size, "seed": task.seed})
-        call["settings"]["audit"] = audit
+        columns = codebook and _small(codebook, kept).to_dict()
+        settings = {"block": rows.size, "seed": task.seed, "audit": audit}
+        call = _call(first, **settings, **{"x or labels": digest(fingerprint, columns)})
         # `done` is the last to be laid out.
         cut_off = there is not None and "call" in there.attrs and "done" not in there
         if there is not None and resume and not cut_off:
-            changed = _differences(json.loads(there.attrs.get("call", "{}")), call)
+            known = json.loads(there.attrs.get("call", "{}"))
+            both = {**known, **call}
+            changed = [k for k in both if not _same(k, known.get(k), call.get(k))]
             if not changed:
                 return cls(place, rows, first, kept)
             if not overwrite:
@@ -455,10 +461,11 @@ class _Store:
                     f"differ: {', '.join(changed)}. Give the same ones again, or replace it with "
                     "overwrite=True."
                 )
+        plain = {"call": call} if columns is None else {"call": call, "schema": columns}
         with _writing(place):
             if there is not None:
                 remove(place)
-            _lay_out(place, rows, first, {"call": json.dumps(call)}, schema)
+            _lay_out(place, rows, first, {name: json.dumps(each) for name, each in plain.items()})
         return cls(place, rows, first, kept)
 
     def write(self, number: int, found: Explanation) -> None:
@@ -516,8 +523,8 @@ class _Store:
             tensors["x"] = torch.from_numpy(np.stack(codes, 1).astype(np.float32))
         for name in tensors.keys() - self.arrays.keys():
             self._add(name, found)
-        missing = _unknown(found.standard_error)
-        return {name: missing[name] for name in missing if name in self.arrays} | tensors
+        lacking = self.arrays.keys() & {*_OPTIONAL} - tensors.keys()
+        return tensors | {name: _unknown(name, found.standard_error) for name in lacking}
 
     def _add(self, name: str, found: Explanation) -> None:
         """Add an array that the first row has none of, and what it is of blocks that are done."""
@@ -529,34 +536,24 @@ class _Store:
             chunks=(min(self.rows.size, len(self.rows)), *rest),
             dtype=tensor.numpy().dtype,
             fill_value=float("nan"),
+            compressors=storage.compressor(),
             attributes={"_ARRAY_DIMENSIONS": axes},
         )
         for number in self.done:
             where = self.rows.where(number)
             error = torch.from_numpy(self.arrays["standard_error"][where])
-            self.arrays[name][where] = _unknown(error)[name].numpy()
+            self.arrays[name][where] = _unknown(name, error).numpy()
 
 
-def _lay_out(
-    place: Location,
-    rows: _Rows,
-    first: Explanation,
-    attributes: Mapping[str, Any],
-    schema: Codebook | None,
-) -> None:
+def _lay_out(place: Location, rows: _Rows, first: Explanation, attributes: dict[str, str]) -> None:
     """Write the store of no block: the first row's explanation, with room for all rows."""
-    # Codes are written as floats of any row; the codebook is that of all.
     template = first.to_xarray()
     del template.attrs["made_by"]
     template.attrs |= attributes
-    if schema is not None:
-        template.attrs["schema"] = json.dumps(schema.to_dict())
     by_row = {str(k): each for k, each in template.variables.items() if "instances" in each.dims}
     size = min(rows.size, len(rows))
-    encoding: Any = {
-        k: {**each.encoding, "chunks": (size, *each.shape[1:])} for k, each in by_row.items()
-    }
-    template.to_zarr(place, mode="w-", zarr_format=2, consolidated=False, encoding=encoding)
+    how: Any = {"mode": "w-", "zarr_format": 2, "consolidated": False}
+    template.to_zarr(place, encoding=storage.encoding_of(template, size), **how)
     group = storage.opened(place, "r+")
     for name, each in by_row.items():
         group[name].resize((len(rows), *each.shape[1:]))
@@ -566,6 +563,7 @@ def _lay_out(
         chunks=(1,),
         dtype=str,
         fill_value="",
+        compressors=storage.compressor(),
         attributes={"_ARRAY_DIMENSIONS": ["blocks"]},
     )
 
@@ -582,55 +580,39 @@ def _common(found: Explanation) -> tuple[Any, ...]:
     return found.players.names, found.outputs, found.space, found.partition
 
 
-def _unknown(error: Tensor) -> dict[str, Tensor]:
-    """What an explanation without them says of these, given its standard errors."""
-    # Zero where the errors are, and unknown elsewhere.
+def _unknown(name: str, error: Tensor) -> Tensor:
+    """What an explanation without it says of this, given its standard errors."""
+    if name == "degrees_of_freedom":
+        return error.new_full((len(error),), torch.inf)
+    if name == "model_error":
+        return torch.full_like(error, torch.nan)
+    # A covariance: zero where the errors are, and unknown elsewhere.
     square = torch.where(error == 0, error, torch.nan)
-    return {
-        "covariance": square[..., None].repeat_interleave(error.shape[-1], -1),
-        "degrees_of_freedom": error.new_full((len(error),), torch.inf),
-        "model_error": torch.full_like(error, torch.nan),
-    }
+    return square[..., None].repeat_interleave(error.shape[-1], -1)
 
 
-def _call(
-    first: Explanation, fingerprint: str, schema: Codebook | None, settings: Mapping[str, Any]
-) -> dict[str, Any]:
-    """What tells a call from others, as plain data."""
+def _call(first: Explanation, **settings: Any) -> dict[str, Any]:
+    """What tells a call from others, as plain data: settings, and what the first row gives."""
     names, outputs, space, partition = _common(first)
-    made_by = {k: each for k, each in first.made_by.items() if k not in (*_SUMS, "audit")}
     plain = {
-        "settings": {
-            **made_by,
-            **settings,
-            "x or labels": digest(fingerprint, schema and schema.to_dict()),
-            "players": names,
-            "outputs": outputs,
-            "output space": space.settings,
-            "partition": partition and partition.signs.tolist(),
-        },
-        "numbers": {
-            name: getattr(first, name).flatten().tolist() for name in ("phi", "base", "prediction")
-        },
+        **{name: entry for name, entry in first.made_by.items() if name not in _SUMS},
+        **settings,
+        "players": names,
+        "outputs": outputs,
+        "output space": space.settings,
+        "partition": partition and partition.signs.tolist(),
+        **{name: getattr(first, name).flatten().tolist() for name in _NUMBERS},
     }
     found: dict[str, Any] = json.loads(json.dumps(plain))
     return found
 
 
-def _differences(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
-    """Names of what two calls do not agree on."""
-    if not there:
-        return ["it was not written by `explain_rows`"]
-    old, new = there["settings"], here["settings"]
-    changed = [name for name in {**old, **new} if old.get(name) != new.get(name)]
-    for name, numbers in here["numbers"].items():
-        known, found = np.array(there["numbers"][name]), np.array(numbers)
-        most = np.nanmax(np.abs(known), initial=0)
-        if known.shape != found.shape or not np.allclose(
-            known, found, rtol=0, atol=_REL_TOLERANCE * most, equal_nan=True
-        ):
-            changed.append(name)
-    return changed
+def _same(name: str, known: Any, entry: Any) -> bool:
+    """Whether two calls agree on a setting or, but for the last digits, on numbers."""
+    if name not in _NUMBERS or known is None:
+        return bool(known == entry)
+    close = {"rtol": 0.0, "atol": _REL_TOLERANCE * np.nanmax(np.abs(known))}
+    return len(known) == len(entry) and np.allclose(known, entry, **close, equal_nan=True)
 
 
 def _made_by(found: Explanation) -> dict[str, Any]:

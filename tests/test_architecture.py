@@ -145,6 +145,7 @@ DEFERRED = {
     ("frames", "pandas"): FRAMES,
     ("io.files", "fsspec"): "only URLs need it",
     ("streaming", "zarr"): SLOW,
+    ("io.zarr", "numcodecs"): SLOW,
     ("io.zarr", "xarray"): SLOW,
     ("io.zarr", "zarr"): SLOW,
     ("models.boosting", "narwhals"): FRAMES,

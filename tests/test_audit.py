@@ -134,10 +134,10 @@ def test_more_players_than_can_be_enumerated() -> None:
         found.phi * 1.1, found.standard_error, found.base, found.prediction, found.x,
         found.players, found.outputs, found.space,
     )  # fmt: skip
-    found = ms.audit(found, value, rows=24)
-    assert found.reference == "permutation"
+    audit = ms.audit(found, value, rows=24)
+    assert audit.reference == "permutation"
     torch.testing.assert_close(
-        found.relative_error().estimate, torch.tensor(0.1).double(), atol=1e-4, rtol=0
+        audit.relative_error().estimate, torch.tensor(0.1).double(), atol=1e-4, rtol=0
     )
 
 

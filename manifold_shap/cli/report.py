@@ -233,7 +233,7 @@ def announce(run: "Run", rows: Sequence[int]) -> dict[str, dict[str, Any]]:
         listed = f"{few}, ..." if len(str(before)) > 100 else before
         print(f"Replacing the explanation of rows {listed} in {run.directory.path / STORE}")
     idle = ["resume=true"] if settings["resume"] else []
-    idle += [f"receipt={settings['receipt']}"] if settings["receipt"] else []
+    idle += [f"audit={settings['audit']}"] if settings["audit"] else []
     idle += engines.typed(settings)
     if idle and len(rows) <= settings["block"]:
         print(
@@ -331,8 +331,8 @@ def write(
     if half_trained:
         print(f"half-trained: {', '.join(half_trained)}")
     print(table(main, len(rows)))
-    if main.receipt is not None:
-        print(main.receipt)
+    if main.audit is not None:
+        print(main.audit)
     if tree is not None:
         print(tree)
     if scores:

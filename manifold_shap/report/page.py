@@ -12,7 +12,7 @@ from matplotlib.colors import to_hex
 from manifold_shap.explanation import Explanation
 from manifold_shap.global_values import GlobalValues
 from manifold_shap.interactions import Interactions
-from manifold_shap.io.places import place_of
+from manifold_shap.io.files import location, write_bytes
 from manifold_shap.plots import interaction_map, selection, style
 from manifold_shap.plots.bar import bar
 from manifold_shap.report import balances, bundle, curves, facts, overall, pictures, rows
@@ -121,10 +121,10 @@ def _check_tokens(given: Any, rows: int) -> None:
 
 def write(explanation: Explanation, path: str | Path, **given: Any) -> None:
     """Write a page; see `Explanation.report`."""
-    place = place_of(path)
+    place = location("path", path)
     if Path(str(path)).suffix.lower() not in _ENDS:
         raise ValueError(f"Expected `path` to end in '.html' but got {str(path)!r}.")
-    place.write(page(Given(explanation, **given)).encode())
+    write_bytes(place, page(Given(explanation, **given)).encode())
 
 
 def page(given: Given) -> str:
@@ -269,7 +269,7 @@ def _rendered(
         model=facts.model_of(explanation),
         quality=facts.quality_of(explanation),
         warnings=facts.warnings_of(explanation),
-        receipt=facts.receipt_of(explanation),
+        audit=facts.audit_of(explanation),
         made_by=facts.made_by(explanation),
         global_values=global_values,
         interactions=given.interactions,

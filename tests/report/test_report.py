@@ -25,6 +25,7 @@ from PIL import Image
 from sklearn.linear_model import LinearRegression
 
 import manifold_shap as ms
+from manifold_shap.audits import Audit
 from manifold_shap.plots import style
 from tests.plots import helpers
 
@@ -291,13 +292,13 @@ def test_a_page_without_any_value_that_is_known_says_so(written) -> None:
     assert not re.search(r"\bnan\b", page.text, re.IGNORECASE)
 
 
-def test_a_receipt_is_a_sentence(written) -> None:
+def test_an_audit_is_a_sentence(written) -> None:
     explanation = helpers.table()
-    receipt = ms.Receipt.of(
+    audit = Audit.of(
         explanation.phi, explanation.phi, explanation.standard_error,
         explanation.players.names, explanation.outputs, "exact",
     )  # fmt: skip
-    page = written(replace(explanation, made_by={"receipt": receipt.to_dict()}))
+    page = written(replace(explanation, made_by={"audit": audit.to_dict()}))
     assert "6 rows were estimated again without bias, by 'exact'" in page.text
 
 

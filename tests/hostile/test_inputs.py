@@ -77,7 +77,7 @@ def grouped(*groups: Any) -> ms.Explanation:
 def streamed(path: Any = "s.zarr", x: Any = X, **settings: Any) -> int:
     estimator = partial(ms.permutation_shapley, permutations=2)
     call = {"estimator": estimator, "block": 2, "progress": False, **settings}
-    return ms.explain_rows(path, value, x, **call)
+    return ms.explain_rows(path, imputed(), x, **call)
 
 
 def random_model() -> Callable[[Tensor], Tensor]:

@@ -1,7 +1,7 @@
 """On CUDA everything gives the numbers that it gives on the CPU."""
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import manifold_shap as ms
-from manifold_shap.coalitions import nested, toggled
+from manifold_shap.coalitions import toggled
 from manifold_shap.imputers.base import Completions
 from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.perceptron import Perceptron
@@ -114,10 +114,6 @@ def rows_of(completed: Completions) -> Tensor:
     return torch.cat(parts, 1)
 
 
-def all_of(parts: Iterator[Completions]) -> Tensor:
-    return torch.cat([rows_of(part) for part in parts], 1)
-
-
 @pytest.mark.parametrize("name", [*IMPUTERS, *REMOVERS])
 @torch.no_grad()
 def test_completions(name: str, cuda: Cuda) -> None:
@@ -138,21 +134,6 @@ def test_completions(name: str, cuda: Cuda) -> None:
         *(x, mask, range(3), keys),
     )
     compare(cuda, here.sample, moved.sample, x, mask, range(3), keys)
-    orders = torch.rand(2, 2, players, generator=torch.Generator().manual_seed(0)).argsort(-1)
-    run = nested(orders.argsort(-1), 0, 2 * (players - 1)).unflatten(1, (2, -1))
-    most = 3
-    compare(
-        cuda,
-        lambda *of: all_of(here.impute_nested(*of)),
-        lambda *of: all_of(moved.impute_nested(*of)),
-        *(x, run, range(3), keys[:, :2], most),
-    )
-    compare(
-        cuda,
-        lambda *of: all_of(here.impute_around(*of)),
-        lambda *of: all_of(moved.impute_around(*of)),
-        *(x, mask[:, 2:], range(3), keys[:, 2:], most),
-    )
 
 
 # -- estimators --------------------------------------------------------------------------------

@@ -77,7 +77,7 @@ def grouped(*groups: Any) -> ms.Explanation:
 def streamed(path: Any = "s.zarr", x: Any = X, **settings: Any) -> int:
     estimator = partial(ms.permutation_shapley, permutations=2)
     call = {"estimator": estimator, "block": 2, "progress": False, **settings}
-    return ms.explain_rows(path, value, x, **call)
+    return ms.explain_rows(path, imputed(), x, **call)
 
 
 def random_model() -> Callable[[Tensor], Tensor]:
@@ -186,7 +186,7 @@ SETTINGS: Sequence[Row] = [
     ("unknown label", lambda: ms.global_values(explanation(), [0, 1, 7, 0]), ValueError, "'7'"),
 ]
 MODELS: Sequence[Row] = [
-    ("a class", lambda: asked(Broken), TypeError, "class instance"),
+    ("a class", lambda: asked(Broken), TypeError, "model class Broken"),
     ("a model that fails", lambda: asked(Broken()), RuntimeError, "Broken KeyError weights"),
     ("answers None", lambda: answers(lambda y: None), TypeError, "model NoneType"),
     ("answers names", lambda: answers(lambda y: np.array(["a"] * 4)), TypeError, "predict_proba"),
@@ -222,7 +222,7 @@ MODELS: Sequence[Row] = [
         "values of another shape",
         lambda: plays(lambda v: v[:, :1]),
         ValueError,
-        "outputs) (1, 1, 1)",
+        "outputs) 3 coalitions 1, 1)",
     ),
     ("a model as a game", lambda: ms.exact_shapley(nn.Linear(3, 2), X), TypeError, "imputed_value"),
     ("swapped", lambda: ms.imputed_value(MARGINAL, model), TypeError, "imputer model first"),
@@ -351,21 +351,19 @@ FILES: Sequence[Row] = [
 ]
 DATA: Sequence[Row] = [
     ("no target", lambda: table(target="label"), ValueError, "'label' 'a', 'b'"),
-    ("an empty target", lambda: table("a,y\n" + "1,\n2,\n" * 20), ValueError, "'y'"),
-    ("one class", lambda: table("a,y\n" + "1,x\n2,x\n" * 20), ValueError, "'y' 'x'"),
+    ("one class", lambda: table("a,y\n" + "1,x\n2,x\n" * 20), ValueError, "target 'x'"),
     (
         "a class of each row",
         lambda: table("a,y\n" + "".join(f"{k % 3},c{k}\n" for k in range(40))),
         ValueError,
         "every class none",
     ),
-    ("a regression on words", lambda: table(task="regression"), ValueError, "numbers 'yes'"),
+    ("a regression on words", lambda: table(task="regression"), ValueError, "'yes'"),
     ("unknown task", lambda: table(task="ranking"), ValueError, "regression ranking"),
-    ("drops no column", lambda: table(drop=["z"]), ValueError, "'z' drop"),
     ("drops all columns", lambda: table(drop=["a", "b"]), ValueError, "column"),
-    ("drops the target", lambda: table(drop=["y"]), ValueError, "target drop 'y'"),
+    ("drops the target", lambda: table(drop=["y"]), ValueError, "'y'"),
     ("shares above one", lambda: table(validation=0.6, test=0.6), ValueError, "0.6 40 rows"),
-    ("infinite cells", lambda: table("a,y\n" + "inf,x\n1,z\n" * 20), ValueError, "'a' infinite"),
+    ("infinite cells", lambda: table("a,y\n" + "inf,x\n1,z\n" * 20), ValueError, "'a' inf"),
     ("no texts", lambda: texts("a b", column="body"), ValueError, "column 'body' text"),
     ("empty texts", lambda: texts("", ""), ValueError, "text 40"),
     ("a word twice", lambda: ms.Vocabulary(["a", "a"]), ValueError, "distinct 'a'"),
@@ -408,7 +406,7 @@ COMMANDS: Sequence[Row] = [
         "no target of a table",
         lambda: typed("train", "data=table", "data.path=no.csv"),
         SystemExit,
-        "data.target",
+        "target",
     ),
     (
         "a model and a classifier",

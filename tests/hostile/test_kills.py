@@ -76,8 +76,8 @@ def test_rows_that_are_interrupted_go_on_where_they_were(tmp_path: Path) -> None
     def estimator(game: Any, x: torch.Tensor, **settings: Any) -> ms.Explanation:
         if len(x) > 1:
             blocks.append(x[0, 0].item())
-        if len(blocks) == 3:
-            raise KeyboardInterrupt
+            if len(blocks) == 3:
+                raise KeyboardInterrupt
         return ms.permutation_shapley(game, x, permutations=2, **settings)
 
     store, rows = tmp_path / "rows.zarr", X.repeat(3, 1) + torch.arange(12)[:, None]

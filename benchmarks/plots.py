@@ -284,7 +284,7 @@ def make_room(axes: Axes) -> None:
     figure: Any = axes.get_figure()
     together = axes.get_shared_x_axes().get_siblings(axes)
     room = 72 / figure.dpi * min(each.bbox.width for each in together)
-    axes.margins(x=0.2)
+    axes.margins(x=0.35)
     # Ticks are round numbers.
     largest = float(f"{max(map(abs, axes.get_xlim())):.1g}")
     ticks = style.ticks(room, -largest)

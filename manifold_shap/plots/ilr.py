@@ -156,7 +156,9 @@ def ilr_space(
             panel.get_position().bounds, axes_class=_Space, proj_type="ortho", computed_zorder=False
         )
     box = _frame(axes, view)
-    _fit(axes, box, free=canvas.is_own(panel))
+    # Smaller than its place, for what is written around it.
+    axes.set_box_aspect(box[1] - box[0], zoom=0.82)
+    canvas.settle(axes)
     if view.is_whole:
         look: dict[str, Any] = {"facecolor": style.NEUTRAL, "alpha": 0.12, "edgecolor": "none"}
         axes.add_collection3d(Poly3DCollection(walls(view, box), zorder=1, **look))
@@ -189,29 +191,6 @@ def _frame(axes: Axes3D, view: View) -> Float[np.ndarray, "2 3"]:
         axis.set_pane_color("none")
         axis.line.set_color(style.NEUTRAL)
     return box
-
-
-def _fit(axes: Any, box: Float[np.ndarray, "2 3"], free: bool) -> None:
-    """Make the box as wide as its panel, with what is written around it.
-
-    The height of the figure is that of the box where it is `free`.
-    """
-    figure, panel, zoom = axes.figure, axes.bbox.frozen(), 1.0
-    edges = np.array(list(itertools.product(*box.T)))
-    for _ in range(3):
-        axes.set_box_aspect(box[1] - box[0], zoom=zoom)
-        canvas.settle(axes)
-        written = [axis.get_tightbbox() for axis in (axes.xaxis, axes.yaxis, axes.zaxis)]
-        seen = axes.transData.transform(arrows.projected(axes, edges))
-        drawn = Bbox.union([*written, Bbox([seen.min(0), seen.max(0)])])
-        zoom *= float((panel.size / drawn.size).min())
-    spare = panel.height - drawn.height if free else 0.0
-    if free:
-        figure.set_figheight(figure.get_figheight() - spare / figure.dpi)
-    # What is above the panel stays at the top.
-    shift = (panel.min + panel.max - drawn.min - drawn.max) / 2 - (0, spare / 2)
-    axes.set_position(panel.translated(*shift).transformed(figure.transFigure.inverted()))
-    canvas.settle(axes)
 
 
 def walls(view: View, box: Float[np.ndarray, "2 axes"]) -> list[Float[np.ndarray, "_ axes"]]:

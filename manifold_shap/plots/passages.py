@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from manifold_shap.explanation import Explanation
 from manifold_shap.plots import selection, style
-from manifold_shap.plots.text_layout import Word, owners_of_tokens, words_of
+from manifold_shap.plots.text_layout import Word, check_tokens, owners_of_tokens, words_of
 
 # Rows that are shown where none are named.
 _ROWS = 8
@@ -53,11 +53,7 @@ def passages(
 ) -> list[Passage]:
     """Of some rows, see `text`."""
     first, *_ = by_name.values()
-    if isinstance(tokens, str) or len(tokens) != len(first.phi):
-        raise ValueError(
-            f"Expected `tokens` to hold a list for each of {style.count(len(first.phi), 'row')} "
-            f"but got {len(tokens)}; for a single row give `[tokens]`."
-        )
+    check_tokens(tokens, len(first.phi))
     rows = range(min(len(first.phi), _ROWS)) if rows is None else rows
     if len(rows) == 0:
         raise ValueError("Expected `rows` to name at least one row but got none.")

@@ -30,6 +30,15 @@ class Word(NamedTuple):
     player: int
 
 
+def check_tokens(tokens: Sequence[Sequence[str]], rows: int) -> None:
+    """Raise unless there is a list for each row."""
+    if isinstance(tokens, str) or len(tokens) != rows:
+        raise ValueError(
+            f"Expected `tokens` to hold a list for each of {rows} rows but got {len(tokens)}; for "
+            "a single row give `[tokens]`, of a vocabulary `vocabulary.decode(explanation.x)`."
+        )
+
+
 def owners_of_tokens(
     tokens: Sequence[str], owners: Int64[Tensor, " *event"], row: int
 ) -> list[int]:

@@ -1,7 +1,7 @@
 """Puts a page together, and writes it whole."""
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence, Sized
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from manifold_shap.interactions import Interactions
 from manifold_shap.io.files import location, write_bytes
 from manifold_shap.plots import interaction_map, selection, style
 from manifold_shap.plots.bar import bar
+from manifold_shap.plots.text_layout import check_tokens
 from manifold_shap.report import balances, bundle, curves, facts, overall, pictures, rows
 from manifold_shap.report.shown import MOST_ROWS, Shown
 
@@ -63,7 +64,7 @@ class Given:
             )
         rows, players = len(self.explanation.phi), self.explanation.players.names
         if self.tokens is not None:
-            _check_tokens(self.tokens, rows)
+            check_tokens(self.tokens, rows)
         if self.images is not None and len(self.explanation.players.event) not in (2, 3):
             raise ValueError(
                 "Expected rows of shape (height, width) or (channels, height, width) together with "
@@ -92,31 +93,16 @@ class Given:
                 f"got {type(given).__name__}."
             )
         own = self.explanation
-        for name, here, there in (
-            ("rows", own.instances, given.instances),
-            ("players", own.players.names, given.players.names),
-            ("outputs", own.outputs, given.outputs),
+        for name, differ in (
+            ("rows", own.instances != given.instances),
+            ("players", own.players.names != given.players.names),
+            ("outputs", own.outputs != given.outputs),
         ):
-            if here != there:
+            if differ:
                 raise ValueError(
                     f"Expected `interactions` of the {name} of the explanation but they differ; "
                     "write the report of `interactions.shapley`, or explain the same rows."
                 )
-
-
-def _check_tokens(given: Any, rows: int) -> None:
-    """Raise unless it is a list of texts for each row."""
-    expected = f"Expected `tokens` to hold a list for each of {style.count(rows, 'row')} but got"
-    fix = "give `vocabulary.decode(explanation.x)`."
-    if not isinstance(given, Sized) or not isinstance(given, Iterable):
-        raise TypeError(f"{expected} {type(given).__name__}; {fix}")
-    if isinstance(given, str) or len(given) != rows:
-        raise ValueError(f"{expected} {len(given)}; {fix}")
-    for row, own in enumerate(given):
-        if isinstance(own, str) or not isinstance(own, Sized) or not isinstance(own, Iterable):
-            raise TypeError(f"{expected} {own!r:.100} for row {row}; {fix}")
-        if other := [each for each in own if not isinstance(each, str)]:
-            raise TypeError(f"{expected} one with {other[0]!r:.100} for row {row}; {fix}")
 
 
 def write(explanation: Explanation, path: str | Path, **given: Any) -> None:

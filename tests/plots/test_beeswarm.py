@@ -70,15 +70,8 @@ def test_the_positive_class_is_shown_or_the_one_that_is_predicted_for_the_most_r
     assert "Probability of 1, 5 rows\n1 of 3 outputs, predicted for 3 rows" in title
     scores = replace(digits, space=ms.Identity(), phi=digits.phi * torch.tensor([10, 1, 1]))
     assert "1 of 3 outputs, the most moved" in beeswarm(scores).figure.get_suptitle()
-    assert "Probability of 2, 5 rows" in beeswarm(digits, output=2).figure.get_suptitle()
-    assert "Probability of 2, 5 rows" in beeswarm(digits, output="2").figure.get_suptitle()
-
-
-def test_a_summary_of_few_rows_and_one_of_many_outputs_says_so(digits: ms.Explanation) -> None:
-    assert "rows; too few rows for a summary" in beeswarm(digits).figure.get_suptitle()
-    many = digits[[0, 1, 2, 3, 4] * 4]
-    assert "too few" not in beeswarm(many).figure.get_suptitle()
-    assert "outputs" not in beeswarm(many, output="2").figure.get_suptitle()
+    named = beeswarm(digits, output=2, most=2).figure.get_suptitle()
+    assert "Probability of 2, 5 rows; too few rows for a summary" in named.replace("\n", "; ")
 
 
 def test_rows_have_no_point_for_players_that_they_lack() -> None:

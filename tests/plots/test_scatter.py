@@ -1,7 +1,5 @@
 """Scatter plots: values of a feature against the feature, with another one as colour."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -127,12 +125,6 @@ def test_many_categories_share_a_place() -> None:
 def test_unknown_features_are_refused(people: ms.Explanation, feature: object) -> None:
     with pytest.raises((ValueError, TypeError), match=r"`feature` to be one of \['age'|'feature'"):
         scatter(people, feature)
-
-
-def test_unknown_errors_have_no_whiskers(people: ms.Explanation) -> None:
-    assert scatter(people, "age").containers
-    unknown = replace(people, standard_error=torch.full_like(people.phi, torch.nan))
-    assert not scatter(unknown, "age").containers
 
 
 def test_numbers_of_few_values_are_spread_sideways() -> None:

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 import manifold_shap as ms
 from manifold_shap.plots import series, style
-from tests.plots.helpers import assert_nothing_is_cut, explained, save, written
+from tests.plots.helpers import assert_nothing_is_cut, explained, written
 
 
 def wave(channels: int = 2, time: int = 12) -> torch.Tensor:
@@ -187,13 +187,6 @@ def test_of_many_values_few_extreme_ones_do_not_bleach_the_others() -> None:
     assert colours(axes).get_clim() == pytest.approx((-0.1, 0.1))
     (axes,) = series(replace(explanation, phi=0 * phi))
     assert colours(axes).get_clim() == (-1, 1)
-
-
-def test_a_single_time_point_is_drawn() -> None:
-    explanation = explained(torch.ones(1, 1), ms.Players.of_elements((1,)), ("a",))
-    (axes,) = series(explanation)
-    assert axes.lines[0].get_marker() == "o"
-    assert save(axes.figure)
 
 
 def test_curves_take_the_place_of_given_axes() -> None:

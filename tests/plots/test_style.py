@@ -20,10 +20,8 @@ from manifold_shap.plots import (
     beeswarm,
     compositions,
     heatmap,
-    ilr_plane,
     ilr_space,
     mse_curve,
-    parallel_coordinates,
     pixel_maps,
     scatter,
     style,
@@ -96,22 +94,16 @@ def test_ground_and_ink_are_those_of_matplotlib(people: ms.Explanation) -> None:
 
 def test_figures_show_themselves_in_notebooks(people: ms.Explanation) -> None:
     axes = bar(people, row=0)
-    for shown in (axes, axes.figure, beeswarm({"a": people, "b": people})):
+    for shown in (axes, beeswarm({"a": people, "b": people})):
         picture, size = shown._repr_png_()
         assert picture.startswith(b"\x89PNG")
         assert size["width"] >= 432
 
 
-def test_given_axes_show_nothing_of_their_own(people: ms.Explanation) -> None:
-    ax = Figure().subplots()
-    assert bar(people, ax=ax) is ax
-    assert not hasattr(ax, "_repr_png_")
-
-
 def test_figures_leave_no_trace(people: ms.Explanation) -> None:
     before = dict(matplotlib.rcParams)
     references = []
-    for plot in (bar, lambda _: ilr_space(composed(classes=4))):
+    for plot in (bar, beeswarm):
         figure = plot(people).figure
         figure.draw_without_rendering()
         references.append(weakref.ref(figure))
@@ -172,12 +164,3 @@ def test_several_panels_take_the_place_of_given_axes(people: ms.Explanation) -> 
         assert all(panel in figure.findobj(Axes) for panel in panels)
         figure.draw_without_rendering()
         assert min(panel.get_window_extent().x0 for panel in panels) > left.bbox.x1
-
-
-@pytest.mark.parametrize("plot", [ilr_plane, parallel_coordinates])
-def test_plots_of_paths_keep_the_size_of_given_axes(plot) -> None:
-    figure = Figure(layout="constrained", figsize=(6, 4))
-    ax = figure.subplots()
-    assert plot(composed(), ax=ax) is ax
-    assert figure.get_size_inches().tolist() == [6, 4]
-    assert ax.get_title("left").startswith("Predicted probability of")

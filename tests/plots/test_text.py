@@ -177,15 +177,6 @@ def test_tokens_of_a_wrong_type_are_refused() -> None:
         text(two_rows(), [[1, 2, 3, 4], ["a", "b"]])
 
 
-def test_rows_that_are_not_there_are_refused() -> None:
-    with pytest.raises(ValueError, match="Expected `rows` to be a whole number from -2 to 1"):
-        text(two_rows(), TWO, rows=[2])
-    with pytest.raises(ValueError, match="at least one row but got none"):
-        text(two_rows(), TWO, rows=[])
-    with pytest.raises(ValueError, match="`output` to be a whole number"):
-        text(two_rows(), TWO, output=1)
-
-
 def test_the_named_output_is_shown(digits: ms.Explanation) -> None:
     flat = explained(torch.zeros(1, 3), ms.Players.of_elements((3,)), ("no", "maybe", "yes"))
     for output, k in (("yes", 2), (None, int(flat.prediction[0].argmax()))):
@@ -201,8 +192,3 @@ def test_half_trained_value_functions_are_cautioned_of() -> None:
     half = replace(whole, made_by={"half_trained": True})
     page = Spans(text({"a": half, "b": whole}, TWO).html)
     assert "Caution: half-trained value function: a" in page.read
-
-
-def test_a_row_without_words_says_so() -> None:
-    explanation = replace(two_rows(), owners=torch.tensor([[0, 1, 2, 3, -1], [-1] * 5]))
-    assert "<i>no words</i>" in text(explanation, [GOOD, []]).html

@@ -16,15 +16,6 @@ NOTE = "value function: surrogate; error 0.0123 (0.0341 off the manifold), measu
 WARNING = "the value function is no better than values off the manifold"
 
 
-def test_a_half_trained_value_function_is_named() -> None:
-    whole = table()
-    half = replace(whole, made_by={"half_trained": True})
-    assert titles.cautions({"one": whole}) == []
-    assert titles.cautions({"one": half}) == ["Caution: half-trained value function"]
-    both = titles.cautions({"one": half, "two": whole})
-    assert both == ["Caution: half-trained value function: one"]
-
-
 def test_the_quality_of_a_value_function_is_one_line_and_a_bad_one_is_warned_of() -> None:
     good = replace(table(), made_by={"quality": QUALITY})
     long = f"{WARNING}: the error is 0.03, there 0.02"

@@ -92,15 +92,6 @@ def test_wide_labels_widen_the_figure_and_given_axes_are_kept(people: ms.Explana
     plt.close(figure)
 
 
-def test_what_is_not_there_is_refused(people: ms.Explanation) -> None:
-    with pytest.raises(ValueError, match=r"`row` to be a whole number from -6 to 5 but got 6"):
-        waterfall(people, row=6)
-    with pytest.raises(ValueError, match="Expected `most` to be a whole number of at least 1"):
-        waterfall(people, most=0)
-    with pytest.raises(ValueError, match=r"one of \('poor', 'rich'\)|one of \['poor', 'rich'\]"):
-        waterfall(people, output="riche")
-
-
 def test_amounts_have_the_unit_and_rows_their_labels() -> None:
     players = ms.Players.of_elements((1,), ["size"])
     flat = explained(torch.ones(2, 1), players, ("price",), ms.Identity("EUR"))

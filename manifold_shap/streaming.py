@@ -239,7 +239,7 @@ class _Rows:
         """How many rows these blocks have."""
         return sum(len(self.labels[self.where(number)]) for number in numbers)
 
-    def fingerprint(self, distinct: list[set[float]] | None) -> str:
+    def fingerprint(self, distinct: Sequence[set[float]]) -> str:
         """A checksum of rows and labels, after a check of every row.
 
         Args:
@@ -250,8 +250,9 @@ class _Rows:
         def checked() -> Iterator[np.ndarray]:
             for where in map(self.where, self.numbers):
                 rows = check_rows(self.x[where], players, first_row=where.start).cpu()
-                for codes, known in zip(rows.T, distinct or (), strict=False):
-                    known.update(codes.unique().tolist())
+                if distinct:
+                    for codes, known in zip(rows.unbind(1), distinct, strict=False):
+                        known.update(codes.unique().tolist())
                 yield rows.numpy()
 
         # A block at a time: the text of all labels is longer than many a table.
@@ -518,7 +519,7 @@ class _Store:
             if "instances" in axes
         }
         if self.kept:
-            columns = zip(self.kept, found.x.T.numpy(), strict=True)
+            columns = zip(self.kept, found.x.numpy().T, strict=True)
             codes = [np.searchsorted(codes, own) for codes, own in columns]
             tensors["x"] = torch.from_numpy(np.stack(codes, 1).astype(np.float32))
         for name in tensors.keys() - self.arrays.keys():

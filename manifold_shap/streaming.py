@@ -173,7 +173,7 @@ def explain_rows(
             for number, found in results:
                 store.write(number, found)
                 bar.update(rows.count([number]))
-        store.finish(value, audit, task.seed, progress)
+        store.finish(task, audit, progress)
     except (Exception, KeyboardInterrupt) as error:
         kept = (
             f"{rows.count(store.done)} of {len(rows)} rows are kept in {place}; the same call with "
@@ -260,6 +260,17 @@ class _Rows:
         return digest(checked(), (text.encode() for text in labels))
 
 
+@contextmanager
+def _limited(threads: int) -> Iterator[None]:
+    """Let this thread compute with so many threads of torch: their number moves the last digits."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 @dataclass(frozen=True)
 class _Task:
     """What explains each block, in this process or in another one."""
@@ -273,12 +284,8 @@ class _Task:
         """The explanation of the rows of a block."""
         seed = int(_random.fold(torch.tensor(self.seed), number)) & (2**63 - 1)
         settings = accepted(self.estimator, {"seed": seed, "progress": False})
-        before = torch.get_num_threads()
-        torch.set_num_threads(self.threads)  # Their number moves the last digits.
-        try:
+        with _limited(self.threads):
             return check_explained(self.estimator(self.value, x, **settings))
-        finally:
-            torch.set_num_threads(before)
 
     def sent(self) -> Callable[[int, Any], Callable[[], bytes]]:
         """What makes calls of it for other processes, from a block; it is pickled once.
@@ -493,19 +500,21 @@ class _Store:
             self.arrays["done"][number : number + 1] = np.array([json.dumps(made_by)], object)
         self.done[number] = made_by
 
-    def finish(self, value: ValueFunction, audit: int, seed: int, progress: bool | None) -> None:
+    def finish(self, task: _Task, audit: int, progress: bool | None) -> None:
         """Measure the error of some rows, and say that all are done."""
         import zarr
 
         if "made_by" not in self.group.attrs:
             made_by = _joined([self.done[number] for number in sorted(self.done)])
-            made_by |= {"block": self.rows.size, "seed": seed}
+            made_by |= {"block": self.rows.size, "seed": task.seed}
             if audit:
-                chosen = chosen_rows(len(self.rows), min(audit, len(self.rows)), seed)
+                chosen = chosen_rows(len(self.rows), min(audit, len(self.rows)), task.seed)
                 some = storage.read(self.place, chosen)
                 some.attrs["made_by"] = json.dumps(made_by)
                 found = Explanation.from_xarray(some)
-                made_by["audit"] = audit_of(found, value, None, seed, progress).to_dict()
+                with _limited(task.threads):
+                    measured = audit_of(found, task.value, None, task.seed, progress)
+                made_by["audit"] = measured.to_dict()
             with _writing(self.place):
                 self.group.attrs["made_by"] = json.dumps(made_by)
         with _writing(self.place):

@@ -173,7 +173,7 @@ def explain_rows(
             for number, found in results:
                 store.write(number, found)
                 bar.update(rows.count([number]))
-        store.finish(value, audit, task.seed, progress)
+        store.finish(task, audit, progress)
     except (Exception, KeyboardInterrupt) as error:
         kept = (
             f"{rows.count(store.done)} of {len(rows)} rows are kept in {place}; the same call with "
@@ -239,7 +239,7 @@ class _Rows:
         """How many rows these blocks have."""
         return sum(len(self.labels[self.where(number)]) for number in numbers)
 
-    def fingerprint(self, distinct: list[set[float]] | None) -> str:
+    def fingerprint(self, distinct: Sequence[set[float]]) -> str:
         """A checksum of rows and labels, after a check of every row.
 
         Args:
@@ -250,13 +250,25 @@ class _Rows:
         def checked() -> Iterator[np.ndarray]:
             for where in map(self.where, self.numbers):
                 rows = check_rows(self.x[where], players, first_row=where.start).cpu()
-                for codes, known in zip(rows.T, distinct or (), strict=False):
-                    known.update(codes.unique().tolist())
+                if distinct:
+                    for codes, known in zip(rows.unbind(1), distinct, strict=False):
+                        known.update(codes.unique().tolist())
                 yield rows.numpy()
 
         # A block at a time: the text of all labels is longer than many a table.
         labels = ("".join(f"{each}\n" for each in self.labels[self.where(k)]) for k in self.numbers)
         return digest(checked(), (text.encode() for text in labels))
+
+
+@contextmanager
+def _limited(threads: int) -> Iterator[None]:
+    """Let this thread compute with so many threads of torch: their number moves the last digits."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 @dataclass(frozen=True)
@@ -272,12 +284,8 @@ class _Task:
         """The explanation of the rows of a block."""
         seed = int(_random.fold(torch.tensor(self.seed), number)) & (2**63 - 1)
         settings = accepted(self.estimator, {"seed": seed, "progress": False})
-        before = torch.get_num_threads()
-        torch.set_num_threads(self.threads)  # Their number moves the last digits.
-        try:
+        with _limited(self.threads):
             return check_explained(self.estimator(self.value, x, **settings))
-        finally:
-            torch.set_num_threads(before)
 
     def sent(self) -> Callable[[int, Any], Callable[[], bytes]]:
         """What makes calls of it for other processes, from a block; it is pickled once.
@@ -492,19 +500,21 @@ class _Store:
             self.arrays["done"][number : number + 1] = np.array([json.dumps(made_by)], object)
         self.done[number] = made_by
 
-    def finish(self, value: ValueFunction, audit: int, seed: int, progress: bool | None) -> None:
+    def finish(self, task: _Task, audit: int, progress: bool | None) -> None:
         """Measure the error of some rows, and say that all are done."""
         import zarr
 
         if "made_by" not in self.group.attrs:
             made_by = _joined([self.done[number] for number in sorted(self.done)])
-            made_by |= {"block": self.rows.size, "seed": seed}
+            made_by |= {"block": self.rows.size, "seed": task.seed}
             if audit:
-                chosen = chosen_rows(len(self.rows), min(audit, len(self.rows)), seed)
+                chosen = chosen_rows(len(self.rows), min(audit, len(self.rows)), task.seed)
                 some = storage.read(self.place, chosen)
                 some.attrs["made_by"] = json.dumps(made_by)
                 found = Explanation.from_xarray(some)
-                made_by["audit"] = audit_of(found, value, None, seed, progress).to_dict()
+                with _limited(task.threads):
+                    measured = audit_of(found, task.value, None, task.seed, progress)
+                made_by["audit"] = measured.to_dict()
             with _writing(self.place):
                 self.group.attrs["made_by"] = json.dumps(made_by)
         with _writing(self.place):
@@ -518,7 +528,7 @@ class _Store:
             if "instances" in axes
         }
         if self.kept:
-            columns = zip(self.kept, found.x.T.numpy(), strict=True)
+            columns = zip(self.kept, found.x.numpy().T, strict=True)
             codes = [np.searchsorted(codes, own) for codes, own in columns]
             tensors["x"] = torch.from_numpy(np.stack(codes, 1).astype(np.float32))
         for name in tensors.keys() - self.arrays.keys():

@@ -224,9 +224,10 @@ def test_the_ordering_and_the_basis_are_those_of_the_explanation(
         ms.audit(found, value, rows=5, reference=ms.exact_shapley)
 
 
-def test_half_precision_is_part_of_the_error(tmp_path: Path) -> None:
-    few: Any = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 3}}
-    value = ms.fit_surrogate(lambda x: x[:, :2].softmax(-1), ROWS, hidden=[16], **few)
+def test_half_precision_is_part_of_the_error(
+    make_value: Callable[..., ms.ValueFunction],
+) -> None:
+    value: Any = make_value("surrogate")
     half = value.in_precision("bf16-mixed")
     found = ms.exact_shapley(half, ROWS[:50])
     assert found.made_by["precision"] == "bf16-mixed"

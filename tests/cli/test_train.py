@@ -138,7 +138,7 @@ def test_what_a_run_drew_is_replaced(digits: Path, copied: Copy) -> None:
 
 
 def test_what_an_interrupted_stream_left_does_not_block_a_training(tmp_path: Path) -> None:
-    (tmp_path / "run" / ".explanations.zarr.partial").mkdir(parents=True)
+    (tmp_path / "run" / "explanations.zarr").mkdir(parents=True)
     with Directory(tmp_path / "run").begin({"seed": 0}, overwrite=False) as work:
         assert work.exists()
 

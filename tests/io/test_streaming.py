@@ -221,6 +221,14 @@ def test_a_callable_is_tried_out_once_and_all_blocks_take_it_for_the_same(path: 
     assert isinstance(ms.Explanation.load(path).made_by["auto"], str)
 
 
+def test_rows_may_have_several_axes(path: Path) -> None:
+    x = ROWS[:20].reshape(5, 1, 4, 4)
+    players = ms.Players(["left", "right"], torch.tensor([0, 0, 1, 1]).expand(1, 4, 4))
+    value = ms.as_value_function(lambda x, mask: x.sum((1, 2, 3))[:, None, None] * mask, x, players)
+    run(path, value=value, x=x, block=2, estimator=ms.exact_shapley)
+    assert torch.equal(ms.Explanation.load(path).x, x)
+
+
 @pytest.mark.parametrize("rows", [slice(6, 13), slice(None, None, 5), slice(-3, None)])
 def test_some_rows_of_a_store_can_be_read(path: Path, rows: slice) -> None:
     run(path)
@@ -526,7 +534,7 @@ def test_the_bar_counts_what_is_done(path: Path, monkeypatch: pytest.MonkeyPatch
         run(path, estimator=Stops(3), progress=True)
     run(path, resume=True, progress=True)
     assert seen[0] == (0, 16, 22, False)
-    assert seen[1] == (16, 22, 22, False)
+    assert (16, 22, 22, False) in seen
 
 
 def test_where_nobody_looks_there_is_a_line_a_minute(

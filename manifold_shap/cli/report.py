@@ -1,8 +1,7 @@
 """Shows what the commands found: tables as text, figures in files, and hints."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from manifold_shap import plots, simplex
-from manifold_shap.cli import engines, page
-from manifold_shap.cli.directory import METRICS, PLOTS, STORE, SUMMARY, read_json, write_json
+from manifold_shap.cli import page
+from manifold_shap.cli.directory import METRICS, PLOTS, SUMMARY, read_json, write_json
 from manifold_shap.cli.model import record_of
 from manifold_shap.data.base import TensorDataModule
 from manifold_shap.explanation import Explanation
@@ -101,16 +100,14 @@ def _error(error: Any) -> str:
     return f" ± {error:.3f}" if error > 0 else ""
 
 
-def comparison(
-    scores: Mapping[str, Score], seconds: Mapping[str, float], half_trained: Collection[str] = ()
-) -> str:
+def comparison(scores: Mapping[str, Score], seconds: Mapping[str, float]) -> str:
     """A short table: the errors of value functions on the same pairs, and what they took."""
     some = next(iter(scores.values()))
     lines = [f"{'':<14}{'MSE':>11}{'± SE':>11}{'debiased':>11}{'draws':>7}{'seconds':>9}"]
     for name, score in scores.items():
         lines.append(
             f"{name:<14}{score.mse:>11.4g}{score.standard_error:>11.2g}{score.debiased:>11.4g}"
-            f"{score.draws:>7}{seconds[name]:>9.1f}{'  half-trained' * (name in half_trained)}"
+            f"{score.draws:>7}{seconds[name]:>9.1f}"
         )
     lines.append(
         f"MSE over the same {sum(some.by_size.pairs)} pairs of a sample of the test rows (of all "
@@ -214,47 +211,21 @@ def save_figures(figures: Mapping[str, Drawn | str], directory: Path) -> None:
         write_whole(directory / name, write)
 
 
-def announce(run: "Run", rows: Sequence[int]) -> dict[str, dict[str, Any]]:
-    """Say what should be known before rows are explained.
-
-    That is that a training was interrupted, what its metrics say of its quality, that results of
-    other rows are replaced, and which settings of many rows do nothing for few.
+def announce(run: "Run") -> dict[str, dict[str, Any]]:
+    """Say what the metrics of the training say of the quality of the value function.
 
     Returns:
         What the record of each explanation says of its value function, by name.
     """
-    settings = run.settings
-    half_trained = [name for name, source in run.drawn.items() if source.is_half_trained]
-    found = [
-        f"{name} is half-trained: its training was interrupted, and the best checkpoint so far is "
-        "used; the command of the training finishes it."
-        for name in half_trained
-    ]
     metrics = read_json(run.directory.path / METRICS) or {}
     recorded = [hint for hint in metrics.get("hints", []) if isinstance(hint, str)]
-    found += recorded
-    for hint in found:
+    for hint in recorded:
         print(f"Note: {hint}")
-    before = run.directory.summary.get("rows")
-    if (run.directory.path / STORE).exists() and before not in (None, ranges(rows)):
-        few = str(before)[:100].rpartition(",")[0]
-        listed = f"{few}, ..." if len(str(before)) > 100 else before
-        print(f"Replacing the explanation of rows {listed} in {run.directory.path / STORE}")
-    idle = ["resume=true"] if settings["resume"] else []
-    idle += [f"receipt={settings['receipt']}"] if settings["receipt"] else []
-    idle += engines.typed(settings)
-    if idle and len(rows) <= settings["block"]:
-        print(
-            f"No effect of {' and '.join(idle)}: {len(rows)} rows fit one block of "
-            f"{settings['block']}, and are explained at once."
-        )
     model = record_of(run)
     about: dict[str, dict[str, Any]] = {name: {"model": model} for name in run.drawn}
-    for name in half_trained:
-        about[name]["half_trained"] = True
     about[run.name]["settings"] = run.source.record
-    if found:
-        about[run.name]["hints"] = found
+    if recorded:
+        about[run.name]["hints"] = recorded
     if "mse_off_manifold" in metrics:
         about[run.name]["quality"] = _quality(run.name, metrics, recorded)
     return about
@@ -309,14 +280,12 @@ def write(
     """
     main, settings = explanations[run.name], run.settings
     titles = {name: source.title for name, source in run.drawn.items()}
-    half_trained = [name for name, source in run.drawn.items() if source.is_half_trained]
     drawings = figures(run.data, explanations, run.name, titles, scores, settings["balances"])
     orders = ("ordering", "asymmetric", "confounding") if settings["ordering"] is not None else ()
     tree = None if settings["basis"] is None else main.partition
     compared = {name: figures_of(scores[name]) | {"seconds": seconds[name]} for name in scores}
     summary = {
         "value_function": main.made_by["settings"],
-        "half_trained": half_trained,
         "hints": main.made_by.get("hints", []),
         "instances": len(rows),
         "rows": ranges(rows),
@@ -331,21 +300,18 @@ def write(
         "figures": list(drawings),
     }
     stale = set(run.directory.drawn) - set(drawings)
-    run.place(PLOTS, partial(save_figures, drawings))
+    save_figures(drawings, run.directory.path / PLOTS)
     for name in stale:
         (run.directory.path / PLOTS / name).unlink(missing_ok=True)
     page.place(run, main, scores)
-    run.place(SUMMARY, partial(write_json, content=summary))
-    if half_trained:
-        print(f"half-trained: {', '.join(half_trained)}")
+    write_json(run.directory.path / SUMMARY, summary)
     print(table(main, len(rows)))
     if main.receipt is not None:
         print(main.receipt)
     if tree is not None:
         print(tree)
     if scores:
-        print(comparison(scores, seconds, half_trained))
-    named = run.source.title if half_trained else run.name
-    took = f"{facts['seconds']:.1f} s for {named} ({summary['estimator']})"
+        print(comparison(scores, seconds))
+    took = f"{facts['seconds']:.1f} s for {run.name} ({summary['estimator']})"
     print(f"{took}; results and plots in {run.directory.path}")
     return summary

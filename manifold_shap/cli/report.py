@@ -6,8 +6,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from torch import Tensor
-
 from manifold_shap import plots, simplex
 from manifold_shap.cli import page
 from manifold_shap.cli.directory import METRICS, PLOTS, SUMMARY, read_json, write_json
@@ -41,63 +39,33 @@ def table(explanation: Explanation, rows: int | None = None) -> str:
         rows: how many there are in all.
     """
     rows = len(explanation.phi) if rows is None else rows
-    of = "largest Shapley values", "output"
-    if explanation.partition is not None:
-        of = "largest norms (towards a class)", "class"
-    lines = [f"{'row':>6}  {of[1]:<12}{'base':>8}{'prediction':>12}  {of[0]}"]
     listed = explanation[:_LISTED_ROWS]
-    entries = _entries(listed) if listed.partition is None else _compositions(listed)
-    for label, (name, base, prediction, players) in zip(listed.instances, entries, strict=True):
-        lines.append(f"{label:>6}  {name:<12.12}{base:>8.3f}{prediction:>12.3f}  {players}")
+    compositions = listed.partition is not None
+    prediction, base, names = listed.prediction, listed.base, listed.outputs
+    if compositions:
+        prediction, base = (simplex.ilr_inv(x, listed.basis).exp() for x in (prediction, base))
+        names, towards = listed.classes, listed.projections().argmax(-1)
+    of = "largest norms (towards a class)" if compositions else "largest Shapley values"
+    which = "class" if compositions else "output"
+    lines = [f"{'row':>6}  {which:<12}{'base':>8}{'prediction':>12}  {of}"]
+    for k, label in enumerate(listed.instances):
+        top = int(prediction[k].argmax())
+        values = listed.norms()[k] if compositions else listed.phi[k, :, top]
+        errors = listed.norm_errors()[k] if compositions else listed.standard_error[k, :, top]
+        order = values.abs().where(listed.present[k], -1.0).argsort(descending=True)
+        players = [
+            f"{listed.players.names[i]} {values[i]:{'' if compositions else '+'}.3f}"
+            f"{f' ± {errors[i]:.3f}' if errors[i] > 0 else ''}"
+            f"{f' ({names[towards[k, i]]})' if compositions else ''}"
+            for i in order[: min(_LISTED_PLAYERS, int(listed.present[k].sum()))].tolist()
+        ]
+        lines.append(
+            f"{label:>6}  {names[top]:<12.12}{base[k, top]:>8.3f}{prediction[k, top]:>12.3f}  "
+            f"{', '.join(players)}"
+        )
     if rows > _LISTED_ROWS:
         lines.append(f"   ... {rows - _LISTED_ROWS} more rows in explanations.zarr")
     return "\n".join(lines)
-
-
-def _entries(explanation: Explanation) -> list[tuple[str, float, float, str]]:
-    """Of each row: the output, its base, its prediction, and the largest values."""
-    entries = []
-    for k, prediction in enumerate(explanation.prediction):
-        output = int(prediction.argmax())
-        phi, errors = explanation.phi[k, :, output], explanation.standard_error[k, :, output]
-        players = [
-            f"{explanation.players.names[i]} {phi[i]:+.3f}{_error(errors[i])}"
-            for i in _largest(phi.abs(), explanation.present[k])
-        ]
-        base = float(explanation.base[k, output])
-        name = explanation.outputs[output]
-        entries.append((name, base, float(prediction[output]), ", ".join(players)))
-    return entries
-
-
-def _compositions(explanation: Explanation) -> list[tuple[str, float, float, str]]:
-    """Of each row: the class, its probability at the base and in the prediction, and the norms."""
-    p = simplex.ilr_inv(explanation.prediction, explanation.basis).exp()
-    base = simplex.ilr_inv(explanation.base, explanation.basis).exp()
-    norms, errors = explanation.norms(), explanation.norm_errors()
-    towards = explanation.projections().argmax(-1)
-    entries = []
-    for k in range(len(p)):
-        top = int(p[k].argmax())
-        players = [
-            f"{explanation.players.names[i]} {norms[k, i]:.3f}{_error(errors[k, i])} "
-            f"({explanation.classes[towards[k, i]]})"
-            for i in _largest(norms[k], explanation.present[k])
-        ]
-        name = explanation.classes[top]
-        entries.append((name, float(base[k, top]), float(p[k, top]), ", ".join(players)))
-    return entries
-
-
-def _largest(size: Tensor, present: Tensor) -> list[int]:
-    """Players of the largest values, of those that a row has."""
-    order = size.where(present, -1.0).argsort(descending=True)
-    return order[: min(_LISTED_PLAYERS, int(present.sum()))].tolist()
-
-
-def _error(error: Any) -> str:
-    """An error that is known and not zero."""
-    return f" ± {error:.3f}" if error > 0 else ""
 
 
 def comparison(scores: Mapping[str, Score], seconds: Mapping[str, float]) -> str:

@@ -328,7 +328,6 @@ def test_every_value_function_goes_through_both_commands(
     assert found.outputs == ("setosa", "versicolor", "virginica")
 
 
-@pytest.mark.usefixtures("drawn_figures")
 def test_a_comparison_is_drawn_in_order_and_scored_on_the_same_pairs(
     irises: Path, copied: Copy, iris_data: TensorDataModule, capsys: Said
 ) -> None:

@@ -63,7 +63,6 @@ def names(summary: dict[str, Any]) -> list[str]:
     return [name.rpartition("_")[0] or name for name in summary["figures"]]
 
 
-@pytest.mark.usefixtures("drawn_figures")
 @one_of("conv", "transformer", "model")
 def test_pictures_are_explained_by_maps(network: str, tmp_path: Path) -> None:
     metrics = train(tmp_path, *SHAPES, CONV, *FEW, *NETWORKS[network])

@@ -101,7 +101,7 @@ def test_value_functions_are_trained_for_a_model_of_ones_own(
     assert "model: bought.skops, outputs ['no', 'yes'], test accuracy" in capsys.readouterr().out
     # The table need not be named again, the model must be.
     again = ["data=table", "data.name=shop"]
-    compare = "compare=[marginal,baseline,empirical,copula]"
+    compare = "compare=[marginal,copula]"
     summary = explain(tmp_path, *again, *PIPELINE, *EXACT, compare)
     assert summary["players"] == 4
     with pytest.raises(ValueError, match=r"'bought.skops'.* but got no `model`"):

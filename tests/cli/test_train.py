@@ -418,26 +418,6 @@ def test_streamed_amortised_values_come_with_a_receipt(amortized: Path, capsys: 
         explain(amortized, *words, "receipt=-1")
 
 
-def test_an_amortised_explainer_is_read_once_for_all_blocks(
-    amortized: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from manifold_shap.cli import explain as command
-
-    read, load = list[Any](), command.load_amortized
-
-    def loaded(*given: Any) -> Any:
-        read.append(given)
-        return load(*given)
-
-    monkeypatch.setattr(command, "load_amortized", loaded)
-    words = ["data=iris", "estimator=amortized", "instances=all", "block=10", "compare=[]"]
-    assert explain(amortized, *words)["instances"] == 30
-    ((path, value),) = read
-    found = explained(amortized, data="iris")
-    alone = ms.amortized_shapley(value, found.x[10:20], explainer=path)
-    torch.testing.assert_close(alone.phi, found.phi[10:20])
-
-
 def test_only_a_surrogate_has_an_amortised_explainer(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="value_function=surrogate together with `amortized`"):
         train(tmp_path, *CLASSIFIER, "value_function=marginal", *AMORTIZED)

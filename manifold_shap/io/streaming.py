@@ -194,17 +194,17 @@ def _select_once(
     blocks: Blocks,
     outputs: Outputs,
 ) -> Callable[[Tensor, Tensor], Tensor]:
-    """The value function of chosen outputs, the same for all blocks."""
+    """The value function, of chosen outputs, the same for all blocks."""
     if isinstance(estimator, partial) and isinstance(estimator.keywords.get("outputs"), Integral):
         raise ValueError(
             "Expected names of `outputs` in the settings of the estimator, or their positions, "
             "since the largest ones may differ from block to block; give "
             f"outputs={estimator.keywords['outputs']} to `explain_rows`."
         )
+    value = as_value_function(value, blocks[0][0])
     if outputs is None:
         return value
-    parts = (blocks[number][0] for number in blocks.numbers)
-    return selected(as_value_function(value, blocks[0][0][:1]), outputs, parts)
+    return selected(value, outputs, (blocks[number][0] for number in blocks.numbers))
 
 
 @dataclass(frozen=True)

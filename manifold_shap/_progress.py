@@ -57,14 +57,10 @@ class _Lines(tqdm):
     """A line of text every minute in place of a bar."""
 
     def __init__(self, *args: Any, **settings: Any) -> None:
-        often: Any = {
-            "mininterval": _MINUTE,
-            "maxinterval": _MINUTE,
-            "delay": _MINUTE,
-            "miniters": 1,
-        }
+        often = {"mininterval": _MINUTE, "maxinterval": _MINUTE, "delay": _MINUTE, "miniters": 1}
         form = "{desc}: {percentage:.0f} % of {total_fmt}, {rate_fmt}, {remaining} left"
-        super().__init__(*args, **often, bar_format=form, **settings)
+        every: dict[str, Any] = {**often, "bar_format": form, **settings}
+        super().__init__(*args, **every)
 
     def display(self, msg: str | None = None, pos: int | None = None) -> None:
         self.fp.write(f"{msg or self}\n")

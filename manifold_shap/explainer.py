@@ -1,6 +1,5 @@
 """The front door: from a model and a data frame to explanations, in a few lines."""
 
-import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,7 @@ from manifold_shap.quality import Quality, best, report
 from manifold_shap.saved import SavedExplainer
 from manifold_shap.spaces import Identity, OutputSpace, as_space
 from manifold_shap.tables.codebook import Codebook
-from manifold_shap.tables.identifiers import unused_identifiers, warn_of_ignored
+from manifold_shap.tables.identifiers import warn_of_identifiers, warn_of_ignored
 from manifold_shap.tables.rows import constant_players
 from manifold_shap.values import ValueFunction
 
@@ -99,6 +98,7 @@ class Explainer(SavedExplainer):
         *,
         output: str | OutputSpace | None = None,
         players: Mapping[str, Sequence[Any]] | None = None,
+        left_out: Collection[Any] = (),
         classes: Sequence[str] | None = None,
         returns: str | None = None,
         unit: str | None = None,
@@ -116,11 +116,11 @@ class Explainer(SavedExplainer):
             check_whole("model_batch_size", model_batch_size)
         self.seed = check_seed(seed)
 
-        def wrapped(x: Tensor, codebook: Codebook) -> Model:
-            some = x[:_CHECKED_ROWS]
-            return as_model(model, some, classes, returns, model_batch_size, codebook)
-
-        x, self.codebook, self.model = _without_identifiers(frame, players, wrapped, self.seed)
+        self.codebook = Codebook.fit(frame, players, left_out)
+        x = self.codebook.rows(frame)
+        own = (classes, returns, model_batch_size, self.codebook)
+        self.model = as_model(model, x[:_CHECKED_ROWS], *own)
+        _warn_of_columns(self.model, self.codebook, x, self.seed)
         space = _space(output, self.model, unit)
         parts = _parts(x, self.seed)
         self._probe = parts[0][:_PROBE_ROWS]
@@ -211,25 +211,9 @@ class Explainer(SavedExplainer):
         )
 
 
-def _without_identifiers(
-    frame: Any,
-    players: Mapping[str, Sequence[Any]] | None,
-    wrapped: Callable[[Tensor, Codebook], Model],
-    seed: int,
-) -> tuple[Tensor, Codebook, Model]:
-    """Rows, codebook and model; columns that number the rows and change nothing do not play."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        codebook = Codebook.fit(frame, players)
-    x = codebook.rows(frame)
-    model = wrapped(x, codebook)
-    unused = unused_identifiers(model, codebook, x, seed)
-    for each in caught if not unused else ():  # Some may be about columns that do not play.
-        warn(str(each.message))
-    if unused:
-        codebook = Codebook.fit(frame, players, left_out=unused)
-        x = codebook.rows(frame)
-        model = wrapped(x, codebook)
+def _warn_of_columns(model: Model, codebook: Codebook, x: Tensor, seed: int) -> None:
+    """Warn of columns that may be no features."""
+    warn_of_identifiers(codebook, x)
     if codebook.constants:
         warn(
             f"Columns that hold a single value have a share of exactly 0: "
@@ -238,7 +222,6 @@ def _without_identifiers(
     # Other models were fitted to these columns, and refuse more.
     if isinstance(model.predictor, FunctionPredictor):
         warn_of_ignored(model, codebook, x, seed)
-    return x, codebook, model
 
 
 def _shuffled(rows: int, seed: int) -> Tensor:

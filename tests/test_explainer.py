@@ -343,30 +343,24 @@ def test_groups_and_orderings_may_name_constant_columns() -> None:
     assert not calls
 
 
-@pytest.mark.filterwarnings("ignore:No prediction changes when")
-def test_an_identifier_that_changes_nothing_is_left_out() -> None:
-    frame = FRAME.assign(number=range(len(FRAME)))
+@pytest.mark.filterwarnings("ignore:(Of the candidates|No prediction changes|Column .* has 120)")
+@pytest.mark.parametrize("numbers", [range(120), [f"house {k}" for k in range(120)]])
+def test_a_column_that_never_repeats_is_warned_of_and_may_be_left_out(numbers: Any) -> None:
+    frame = FRAME[["size"]].assign(number=numbers)
 
     def predict(rows: pd.DataFrame) -> Any:
         assert list(rows) == list(frame)
-        return TREES.predict_proba(rows[[*FRAME]])
+        return rows["size"].to_numpy()
 
-    with pytest.warns(UserWarning, match=r"no prediction depends on do not play: \['number'\]"):
-        explainer = ms.Explainer(predict, frame, candidates=["gaussian"])
-    assert explainer(frame.head(2), evaluations=60).players.names == tuple(FRAME)
-
-
-@pytest.mark.filterwarnings("ignore:No prediction changes when")
-@pytest.mark.filterwarnings("ignore:Of the candidates")
-def test_an_identifier_that_matters_between_distant_rows_is_found() -> None:
-    frame = table(600).assign(number=range(600))
-
-    def predict(rows: pd.DataFrame) -> Any:
-        late = rows["number"].to_numpy() >= 500
-        return np.where(late[:, None], TREES.predict_proba(rows[[*FRAME]]), 0.5)
-
-    with pytest.warns(UserWarning, match="'number' looks like an identifier"):
-        assert "number" in ms.Explainer(predict, frame, candidates=["gaussian"]).codebook.names
+    settings: Any = {"returns": "values", "candidates": ["gaussian"]}
+    with pytest.warns(UserWarning, match=r"No value repeats in columns \['number'\].*`left_out`"):
+        explainer = ms.Explainer(predict, frame, **settings)
+    assert explainer.codebook.names == ("size", "number")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        explainer = ms.Explainer(predict, frame, left_out=["number"], **settings)
+    assert not any("repeats" in str(each.message) for each in caught)
+    assert explainer(frame.head(2), evaluations=60).players.names == ("size",)
 
 
 @pytest.mark.filterwarnings("ignore:Of the candidates")
@@ -386,29 +380,6 @@ def test_columns_that_a_function_ignores_are_named_with_a_hint_at_the_target() -
     ignored = [text for each in caught if "permuted among" in (text := str(each.message))]
     assert len(ignored) == 1
     assert "among 120 rows: ['rooms', 'dear', 'label']. If the target is among them" in ignored[0]
-
-
-@pytest.mark.filterwarnings("ignore:Of the candidates")
-def test_an_identifier_that_changes_nothing_has_no_warning_beside() -> None:
-    frame = table(300)[["size"]].assign(name=[f"house {k}" for k in range(300)])
-    with pytest.warns(UserWarning, match="do not play") as caught:
-        ms.Explainer(
-            lambda rows: rows["size"].to_numpy(), frame, returns="values", candidates=["gaussian"]
-        )
-    assert not any("categories" in str(each.message) for each in caught)
-
-
-@pytest.mark.filterwarnings("ignore:Of the candidates")
-def test_an_identifier_that_matters_is_a_player_with_a_warning() -> None:
-    frame = FRAME[["size"]].assign(number=range(len(FRAME)))
-    with pytest.warns(UserWarning, match="'number' looks like an identifier"):
-        explainer = ms.Explainer(
-            lambda rows: (rows["number"] + rows["size"]).to_numpy(),
-            frame,
-            returns="values",
-            candidates=["gaussian"],
-        )
-    assert explainer.codebook.names == ("size", "number")
 
 
 def test_a_model_no_value_function_is_better_for_is_warned_of() -> None:
@@ -704,7 +675,13 @@ def test_every_warning_is_at_the_line_of_the_caller(explainer: ms.Explainer) -> 
         made = ms.Explainer(guess, few, candidates=FEW, fit_seconds=1e-6)
         made(few.head(2).assign(rooms=np.nan, country="Sweden"), evaluations=20)
     text = "\n".join(str(each.message) for each in caught)
-    for part in ("other outputs when", "an identifier", "single value", "left out", "Of the cand"):
+    for part in (
+        "other outputs when",
+        "No value repeats",
+        "single value",
+        "left out",
+        "Of the cand",
+    ):
         assert part in text
     for part in ("that training had none of", "what they did throughout"):
         assert part in text

@@ -1,23 +1,17 @@
-"""Keeps one directory of results: locked, complete or absent, and replaced by a rename.
+"""Keeps one directory of results: complete or absent, and replaced by a rename.
 
 Work in progress on `<name>` lives beside it in `<name>.partial`, so that an interruption never
 leaves something that looks whole, and what was there before stays until the work is done.
 """
 
-import glob
 import json
 import math
-import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from filelock import Timeout
-
-from manifold_shap.io import files
-from manifold_shap.io.files import recover, remove, swap_in, write_whole
+from manifold_shap.io.files import remove, swap_in, write_whole
 
 CONFIG, METRICS, SUMMARY = "config.json", "metrics.json", "summary.json"
 STORE, PLOTS, REPORT = "explanations.zarr", "plots", "report.html"
@@ -40,114 +34,40 @@ class Directory:
         self.path = path
         self.work = path.with_name(f"{path.name}.partial")
 
-    @contextmanager
-    def locked(self, wait: bool = False) -> Iterator[None]:
-        """Hold the lock, which ends with this context or the process.
-
-        Args:
-            wait: until another command is done, instead of raising.
-
-        Raises:
-            OSError: no permission, or a file in the way.
-            ValueError: another command is at work there.
-        """
-        # Complete or in progress: both have one lock.
-        path = self.path.with_name(f".{self.path.name.removesuffix('.partial')}.lock")
-        try:
-            lock = files.locked(path)
-        except Timeout as error:
-            if not wait:
-                raise ValueError(
-                    f"Expected {self.path} to be free but another train.py or explain.py is at "
-                    "work in it; wait until that is done, or choose another runs_dir=... ."
-                ) from error
-            print(f"Waiting for another command that is at work in {self.path}")
-            lock = files.locked(path, timeout=-1)
-        except OSError as error:
-            raise type(error)(
-                error.errno,
-                f"Expected to be able to write runs to {self.path.parent} but cannot "
-                f"({os.strerror(error.errno or 0)}); choose another place with runs_dir=...",
-            ) from error
-        try:
-            self._recover()
-            yield
-        finally:
-            lock.release()
-
-    def _recover(self) -> None:
-        """Tidy up what a command that was killed has left."""
-        for old in self.path.parent.glob(f".{glob.escape(self.path.name)}.*.old"):
-            if self.path.exists():
-                self._keep_explanations(old)
-        recover(self.path.parent, self.path.name, self.work.name)
-        for place in (self.path, self.path / PLOTS, self.work, self.work / PLOTS):
-            recover(place)
-
-    @contextmanager
     def begin(
         self, config: Config, overwrite: bool, decisive: Callable[[Config], Config] = dict
-    ) -> Iterator[Path]:
-        """Work on the directory: from the start, or where work of this configuration stopped.
-
-        Work that begins here and fails for its settings is removed; what it was to replace stays.
+    ) -> Path:
+        """The directory to work in: anew, or where work of this configuration stopped.
 
         Args:
             config: of the work.
             overwrite: replace finished or interrupted work of another configuration.
             decisive: the part of a configuration that must be the same.
 
-        Returns:
-            The directory to work in.
-
         Raises:
             ValueError: finished or interrupted work of another configuration is there, and
                 `overwrite` is false; or files are there that no run wrote.
         """
-        aside = self.path.with_name(f".{self.work.name}.old")
         self._check_no_other_files()
         if not any(self.work.glob("*.ckpt")):
             remove(self.work)  # It failed before anything was trained.
-        changes = {
-            place: differences(decisive(there), decisive(config))
-            for place in (self.path, self.work)
-            if (there := read_config(place)) is not None
-        }
-        for place in changes:
-            if changes[place] and not overwrite:
+        for place in (self.path, self.work):
+            there = read_config(place)
+            changes = differences(decisive(there), decisive(config)) if there else []
+            if changes and not overwrite:
                 raise ValueError(
                     f"Expected {place} to be free or of this configuration, but it holds the "
-                    f"results of another one ({'; '.join(changes[place][:8])}). Give "
-                    "overwrite=true to replace them, or runs_dir=... to keep both."
+                    f"results of another one ({'; '.join(changes[:8])}). Give overwrite=true to "
+                    "replace them, or runs_dir=... to keep both."
                 )
-        remove(aside)
-        if changes.get(self.work):
-            self.work.rename(aside)
-        is_new = not self.work.exists()
+            if changes and place == self.work:
+                remove(self.work)
         self.work.mkdir(parents=True, exist_ok=True)
         write_json(self.work / CONFIG, config)
-        try:
-            yield self.work
-        except (ValueError, TypeError):
-            if is_new:
-                remove(self.work)
-                if aside.exists():
-                    aside.rename(self.work)
-            raise
-        finally:
-            remove(aside)
+        return self.work
 
-    def finish(self, config: Config) -> None:
-        """Put the finished work in its place; only then does what was there go.
-
-        Raises:
-            ValueError: the work is of another configuration now: someone has written into it.
-        """
-        if changes := differences(read_config(self.work), json.loads(json.dumps(config))):
-            raise ValueError(
-                f"Expected the work in {self.work} to be this command's own, but another one has "
-                f"written into it ({'; '.join(changes[:4])}); train again."
-            )
+    def finish(self) -> None:
+        """Put the finished work in its place; only then does what was there go."""
         old = swap_in(self.work, self.path)
         if old is not None:
             self._keep_explanations(old)
@@ -181,7 +101,8 @@ class Directory:
         """Raise if replacing the directory would delete what no run wrote."""
         ours = {CONFIG, METRICS, SUMMARY, STORE, PLOTS, REPORT}
         ours |= {f"{PLOTS}/{name}" for name in (*self.drawn, CURVE)}
-        paths = [path for each in ("*", f"{PLOTS}/*") for path in self.path.glob(each)]
+        # Hidden ones a run that was killed has left.
+        paths = [path for each in ("[!.]*", f"{PLOTS}/[!.]*") for path in self.path.glob(each)]
         names = [str(path.relative_to(self.path)) for path in paths]
         kept = (".ckpt", ".skops")
         others = [name for name in names if name not in ours and Path(name).suffix not in kept]

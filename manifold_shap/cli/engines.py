@@ -20,12 +20,6 @@ def check(settings: Mapping[str, Any]) -> None:
         check_number("engine.seconds", settings["seconds"], above=0)
 
 
-def typed(settings: Mapping[str, Any]) -> list[str]:
-    """What was typed to choose an engine, for the text of a message: one entry, or none."""
-    words = registry.words("engine", settings)
-    return [] if words == "engine=processes" else [words]
-
-
 def executor(settings: Mapping[str, Any]) -> AbstractContextManager[Executor | None]:
     """The executor of an engine, which ends with the context; None for this process alone."""
     own = {name: entry for name, entry in settings.items() if name != "_target_"}

@@ -2,18 +2,16 @@
 
 import math
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from manifold_shap._checks import check_whole
-from manifold_shap._messages import check_flag, check_text
+from manifold_shap._messages import check_flag
 from manifold_shap._stored import StoredRows, sample_of
 from manifold_shap.amortized.explainer import load_amortized
 from manifold_shap.cli import engines, page, registry, report
@@ -47,55 +45,54 @@ def explain(cfg: Any, given: Sequence[str] = ()) -> dict[str, Any]:
     Raises:
         FileNotFoundError: nothing was trained.
         TypeError, ValueError: settings that cannot be, or that disagree with the run.
-        KeyboardInterrupt: on Ctrl-C, with what became of the results.
     """
     settings = registry.plain(cfg, trained=True)
     check_settings(settings)
     run = Run(settings)
     estimator = estimator_for(run)
-    with run.open(given):
-        values, games = make_games(run)
-        if settings["groups"] is not None:
-            values, games = (in_groups(some, run) for some in (values, games))
-        rows, x = rows_of(run, given)
-        if settings["interactions"]:
-            page.check_pairs(games[run.name])
-        chosen = None
-        if settings["outputs"] is not None:
-            chosen = games[run.name].select(settings["outputs"], sample_of(x)).outputs
-            estimator = partial(estimator, outputs=chosen)
-        about = report.announce(run, rows)
-        if "explainer" in estimator.keywords:
-            estimator = _with_explainer(estimator, games, run.name)
-        tree, schema = basis_of(run, games[run.name]), run.data.schema
-        streamed = len(rows) > settings["block"]
-        few = slice(_SHOWN_ROWS) if streamed else slice(None)
-        explanations: dict[str, Explanation] = {}
-        seconds: dict[str, float] = {}
-        for which in [name for name in games if not (streamed and name == run.name)]:
-            start = time.perf_counter()
-            found = estimator(games[which], x[few], progress=run.progress)
-            seconds[which] = time.perf_counter() - start
-            explanations[which] = _finished(found, tree, schema, about[which], rows[few])
-        # After the others: what is wrong with them should not come out hours later.
-        if streamed:
-            finish = partial(_finished, tree=tree, schema=schema, made_by=about[run.name])
-            block = partial(_block, estimator=estimator, finish=finish)
-            audit = settings["audit"]
-            if audit is None:
-                audit = _AUDITED if "explainer" in estimator.keywords else 0
-            explanations[run.name], facts = stream(run, games[run.name], x, rows, block, audit)
-            rate = facts["instances_per_second"]
-            # Where an interrupted call had explained all rows, this one measures nothing.
-            seconds[run.name] = len(rows[few]) / rate if rate else math.nan
-        else:
-            run.place(STORE, explanations[run.name].save)
-            facts = facts_of(explanations[run.name], seconds[run.name])
-        scores = score(values, run) if len(values) > 1 else {}
-        ordered = {which: explanations[which] for which in games}
-        summary = report.write(run, ordered, scores, seconds, facts, rows)
-        page.add_interactions(run, games[run.name], explanations[run.name], scores, chosen)
-        return summary
+    run.open(given)
+    values, games = make_games(run)
+    if settings["groups"] is not None:
+        values, games = (in_groups(some, run) for some in (values, games))
+    rows, x = rows_of(run, given)
+    if settings["interactions"]:
+        page.check_pairs(games[run.name])
+    chosen = None
+    if settings["outputs"] is not None:
+        chosen = games[run.name].select(settings["outputs"], sample_of(x)).outputs
+        estimator = partial(estimator, outputs=chosen)
+    about = report.announce(run)
+    if "explainer" in estimator.keywords:
+        estimator = _with_explainer(estimator, games, run.name)
+    tree, schema = basis_of(run, games[run.name]), run.data.schema
+    streamed = len(rows) > settings["block"]
+    few = slice(_SHOWN_ROWS) if streamed else slice(None)
+    explanations: dict[str, Explanation] = {}
+    seconds: dict[str, float] = {}
+    for which in [name for name in games if not (streamed and name == run.name)]:
+        start = time.perf_counter()
+        found = estimator(games[which], x[few], progress=run.progress)
+        seconds[which] = time.perf_counter() - start
+        explanations[which] = _finished(found, tree, schema, about[which], rows[few])
+    # After the others: what is wrong with them should not come out hours later.
+    if streamed:
+        finish = partial(_finished, tree=tree, schema=schema, made_by=about[run.name])
+        block = partial(_block, estimator=estimator, finish=finish)
+        audit = settings["audit"]
+        if audit is None:
+            audit = _AUDITED if "explainer" in estimator.keywords else 0
+        explanations[run.name], facts = stream(run, games[run.name], x, rows, block, audit)
+        rate = facts["instances_per_second"]
+        # Where an interrupted call had explained all rows, this one measures nothing.
+        seconds[run.name] = len(rows[few]) / rate if rate else math.nan
+    else:
+        explanations[run.name].save(run.directory.path / STORE)
+        facts = facts_of(explanations[run.name], seconds[run.name])
+    scores = score(values, run) if len(values) > 1 else {}
+    ordered = {which: explanations[which] for which in games}
+    summary = report.write(run, ordered, scores, seconds, facts, rows)
+    page.add_interactions(run, games[run.name], explanations[run.name], scores, chosen)
+    return summary
 
 
 def check_settings(settings: Settings) -> None:
@@ -107,13 +104,7 @@ def check_settings(settings: Settings) -> None:
     for flag in ("resume", "report", "asymmetric", "log_ratio_of_mean"):
         check_flag(flag, settings[flag])
     page.check_interactions(settings)
-    if settings["checkpoint"] is not None:
-        check_text("checkpoint", settings["checkpoint"])
-    compare, instances = settings["compare"], settings["instances"]
-    if compare is not None and not isinstance(compare, (str, list)):
-        raise TypeError(
-            f"Expected `compare` to list value functions, as in [marginal], but got {compare!r}."
-        )
+    instances = settings["instances"]
     if not (instances == "all" or isinstance(instances, list)):
         check_whole("instances", instances, fix="the first test rows, a list of rows, or all")
     ordering, confounding = settings["ordering"], settings["confounding"]
@@ -131,38 +122,12 @@ def check_settings(settings: Settings) -> None:
 
 
 def estimator_for(run: Run) -> partial[Explanation]:
-    """The estimator of the settings, with its arguments.
-
-    It checks them itself, and is therefore tried on a game of two players before data are loaded.
-
-    Raises:
-        FileNotFoundError: it is a network that has to be trained first.
-        TypeError, ValueError: arguments that it refuses.
-    """
+    """The estimator of the settings, with its arguments, which it checks itself."""
     settings, chosen = run.settings, run.settings["estimator"]
     own = {key: entry for key, entry in chosen.items() if key != "_target_"}
-    estimator: partial[Explanation] = partial(registry.code(chosen["_target_"]), **own)
-    if registry.has_parameter(chosen, "explainer"):
-        if not Path(own["explainer"]).exists():
-            raise run.untrained(
-                settings["value_function"],
-                f"amortised explainer in {own['explainer']}",
-                "amortized=default",
-            )
-    else:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # They would be about that game.
-            estimator(_of_two_players, torch.zeros(1, 2))
-    if settings["ordering"] is None or not settings["asymmetric"]:
-        return estimator
-    if not registry.has_parameter(chosen, "ordering"):
-        able = registry.names_where("estimator", partial(registry.has_parameter, name="ordering"))
-        raise ValueError(
-            "Expected an estimator that can restrict permutations to `ordering` but got "
-            f"{chosen['_target_']}; choose one of estimator={able}, or asymmetric=false together "
-            "with `confounding`, for causal values over all permutations."
-        )
-    return partial(estimator, ordering=ordering_of(settings))
+    if settings["ordering"] is not None and settings["asymmetric"]:
+        own["ordering"] = ordering_of(settings)
+    return partial(registry.code(chosen["_target_"]), **own)
 
 
 def _with_explainer(
@@ -181,10 +146,6 @@ def _with_explainer(
         )
     explainer = load_amortized(estimator.keywords["explainer"], games[name])
     return partial(estimator, explainer=explainer)
-
-
-def _of_two_players(x: Tensor, mask: Tensor) -> Tensor:
-    return mask.sum(-1, keepdim=True).float()
 
 
 def rows_of(run: Run, given: Sequence[str]) -> tuple[list[int], Tensor | StoredRows]:
@@ -283,7 +244,6 @@ def stream(
 
     settings, path = run.settings, run.directory.path / STORE
     start = time.perf_counter()
-    run.placed.append(STORE)  # Which replaces an earlier one at once.
     with engines.executor(settings["engine"]) as executor:
         explained = explain_rows(
             path,

@@ -1,9 +1,10 @@
 """Gives a run the model to explain: trained, reused, or the user's own."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from filelock import FileLock
 
 from manifold_shap._messages import shown
 from manifold_shap.cli.agreement import classifier_part
@@ -21,19 +22,17 @@ from manifold_shap.training.classifier import fit_classifier, load_classifier, q
 Settings = Mapping[str, Any]
 
 
-@contextmanager
-def model_of(run: Run, recipe: Any) -> Iterator[None]:
+def train_model(run: Run, recipe: Any) -> None:
     """Give the run the classifier of its settings: reused if it is there, trained otherwise.
-
-    One of other settings is replaced when the work that needs the new one is done or interrupted:
-    what fails leaves the old one in its place, with all that was trained for it.
 
     Raises:
         ValueError: another one is there, value functions were trained for it, and `overwrite` is
             false.
     """
     config, directory = run.classifier_config, Directory(run.classifier)
-    with directory.locked(wait=True):
+    run.home.mkdir(parents=True, exist_ok=True)
+    # The jobs of a sweep may run at once, and the first of them trains it.
+    with FileLock(run.home / ".classifier.lock"):
         there = read_config(directory.path)
         # The jobs of a sweep may differ in their classifier.
         if run.is_sweep and there not in (None, config):
@@ -44,21 +43,12 @@ def model_of(run: Run, recipe: Any) -> Iterator[None]:
             changes = "; ".join(differences(there, config)[:4])
             _check_unneeded(run, config, changes)
             print(f"classifier: settings changed ({changes}), so it is trained again")
-            with directory.begin(config, overwrite=True) as run.classifier:
-                _train_classifier(run, recipe, directory)
-                try:
-                    yield
-                except KeyboardInterrupt:
-                    directory.finish(config)
-                    raise
-            directory.finish(config)
+        elif there is not None and _is_reused(run):
             return
-        if there is None or not _is_reused(run):
-            with directory.begin(config, overwrite=True) as run.classifier:
-                _train_classifier(run, recipe, directory)
-            directory.finish(config)
-            run.classifier = directory.path
-    yield
+        run.classifier = directory.begin(config, overwrite=True)
+        _train_classifier(run, recipe, directory)
+        directory.finish()
+        run.classifier = directory.path
 
 
 def _is_reused(run: Run) -> bool:

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from manifold_shap._messages import check_flag
@@ -29,19 +28,12 @@ def check_interactions(settings: Mapping[str, Any]) -> None:
     """Raise where interactions cannot be those of the Shapley values in the report."""
     if not check_flag("interactions", settings["interactions"]):
         return
-    if not settings["report"]:
+    asymmetric = settings["ordering"] is not None and settings["asymmetric"]
+    if asymmetric or not settings["report"] or settings["basis"] is not None:
         raise ValueError(
-            "Expected report=true together with interactions=true, which are for the report."
-        )
-    if settings["basis"] is not None:
-        raise ValueError(
-            "Expected no `basis` together with interactions=true, which are in the log-ratios of "
-            "the value function itself; leave one of the two out."
-        )
-    if settings["ordering"] is not None and settings["asymmetric"]:
-        raise ValueError(
-            "Expected asymmetric=false together with interactions=true, which are means over all "
-            "permutations."
+            "Expected report=true, no `basis` and no asymmetric `ordering` together with "
+            "interactions=true: they are for the report, in the value function's own outputs, and "
+            "means over all permutations."
         )
 
 
@@ -95,8 +87,9 @@ def place(
         scores: of value functions, where there are several.
         interactions: for the same rows.
     """
+    path = run.directory.path / REPORT
     if not run.settings["report"]:
-        remove(run.directory.path / REPORT)
+        remove(path)
         return
     if scores:
         errors = {
@@ -108,10 +101,7 @@ def place(
     known_values = _global_values(run, explanation)
     more = run.data.report_settings(explanation)
 
-    def write(path: Path) -> None:
-        explanation.report(path, global_values=known_values, interactions=interactions, **more)
-
-    run.place(REPORT, write)
+    explanation.report(path, global_values=known_values, interactions=interactions, **more)
 
 
 def _global_values(run: "Run", explanation: Explanation) -> GlobalValues | None:

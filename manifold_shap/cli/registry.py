@@ -1,16 +1,12 @@
 """Finds what the configuration names: files of settings, and the code behind their `_target_`."""
 
 import inspect
-import json
-import shlex
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, NamedTuple, get_args
 
 from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 
 from manifold_shap._checks import check_known
 from manifold_shap._messages import check_choice
@@ -31,29 +27,12 @@ def plain(cfg: Any, trained: bool = False) -> dict[str, Any]:
 
     Args:
         cfg: the configuration.
-        trained: whether settings of the data that have no default may be those of an earlier
-            training.
+        trained: whether settings that have no default may be those of an earlier training.
 
     Raises:
-        ValueError: such a setting was not given.
+        OmegaConfBaseException: such a setting was not given.
     """
-    groups = {"": cfg, **{f"{key}.": cfg[key] for key in cfg if OmegaConf.is_dict(cfg[key])}}
-    missing = [
-        f"{prefix}{key}=..."
-        for prefix, group in groups.items()
-        for key in group
-        if OmegaConf.is_missing(group, key)
-    ]
-    recorded = trained and all(name.startswith("data.") for name in missing)
-    try:
-        return OmegaConf.to_container(cfg, resolve=True, throw_on_missing=not recorded)  # type: ignore[return-value]
-    except OmegaConfBaseException as error:
-        if not missing:
-            raise ValueError(f"Expected settings that can be read but {error}.") from error
-        named = ", or data.name=... of a run that was trained" if recorded else ""
-        raise ValueError(
-            f"Expected settings that have no default but got none: give {' '.join(missing)}{named}."
-        ) from error
+    return OmegaConf.to_container(cfg, resolve=True, throw_on_missing=not trained)  # type: ignore[return-value]
 
 
 def defaults(group: str, name: str) -> dict[str, Any]:
@@ -66,53 +45,16 @@ def defaults(group: str, name: str) -> dict[str, Any]:
     return OmegaConf.to_container(OmegaConf.load(CONF / group / f"{name}.yaml"))  # type: ignore[return-value]
 
 
-def names_where(group: str, accept: Callable[[Settings], bool]) -> str:
-    """The files of a group whose settings are accepted, for the text of an error."""
-    return ", ".join(name for name in choices(group) if accept(defaults(group, name)))
-
-
-def words(group: str, settings: Settings) -> str:
-    """What to type for the settings of a group: the name of a file, and what differs from it.
-
-    Args:
-        group: such as `data`.
-        settings: of a command, all of its groups. What is not known is left to be filled in.
-    """
-    own = settings[group]
-    target = own["_target_"]
-    found = [name for name in choices(group) if defaults(group, name).get("_target_") == target]
-    if not found:
-        return f"{group}=... {group}._target_={target}"
-    usual = defaults(group, found[0])
-    given = {key: own[key] for key in usual if usual[key] == "???"}
-    given = {key: "..." if entry == "???" else entry for key, entry in given.items()}
-    whole = OmegaConf.create({**settings, group: usual | given})
-    expected: Any = OmegaConf.to_container(whole[group], resolve=True)
-    given |= {key: own[key] for key in own if key not in given and own[key] != expected.get(key)}
-    typed = [
-        entry if isinstance(entry, str) else json.dumps(entry, separators=(",", ":"))
-        for entry in given.values()
-    ]
-    changed = [f"{group}.{k}={shlex.quote(text)}" for k, text in zip(given, typed, strict=True)]
-    return " ".join([f"{group}={found[0]}", *changed])
-
-
-def code(name: Any) -> Any:
+def code(name: str) -> Any:
     """The class or the function of this name.
 
     >>> code("manifold_shap.exact_shapley").__name__
     'exact_shapley'
 
     Raises:
-        ValueError: there is none.
+        AttributeError, ImportError, ValueError: there is none.
     """
-    try:
-        return resolve_name(name)
-    except (ImportError, AttributeError, ValueError, TypeError) as error:
-        raise ValueError(
-            "Expected the name of a class or a function that can be imported, such as "
-            f"manifold_shap.exact_shapley, but got {name!r} ({error})."
-        ) from error
+    return resolve_name(name)
 
 
 def has_parameter(settings: Settings, name: str) -> bool:
@@ -164,8 +106,7 @@ class Source(NamedTuple):
     @property
     def title(self) -> str:
         """What figures and tables call it."""
-        name = self.settings["title"] or self.settings["name"]
-        return f"{name} (half-trained)" if self.is_half_trained else name
+        return self.settings["title"] or self.settings["name"]
 
     @property
     def is_trained(self) -> bool:
@@ -173,16 +114,11 @@ class Source(NamedTuple):
         return is_trained(self.settings)
 
     @property
-    def is_half_trained(self) -> bool:
-        """Whether its training was interrupted, so that the best checkpoint so far stands in."""
-        return self.path is not None and self.path.parent.suffix == ".partial"
-
-    @property
     def is_as_trained(self) -> bool:
         """Whether it was completed with the settings that it is to be loaded with."""
         recorded = (self.config or {}).get("value_function", {})
         own = self._own("_load_")
-        return all(recorded.get(key) == own[key] for key in own) and not self.is_half_trained
+        return all(recorded.get(key) == own[key] for key in own)
 
     @property
     def serves_any_model(self) -> bool:
@@ -218,10 +154,9 @@ class Source(NamedTuple):
         if name is None:
             return None
         if name == self.settings["name"]:
-            able = names_where("value_function", partial(makes, kind=Imputer))
             raise ValueError(
                 f"Expected `teacher` to name another value function than {name!r}, which would "
-                f"learn from itself; choose one of {able}."
+                "learn from itself, such as vae."
             )
         own = defaults("value_function", name)
         return {**own, "draws": self.settings["teacher_draws"]} if "draws" in own else own

@@ -1,16 +1,13 @@
 """Shows what the commands found: tables as text, figures in files, and hints."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from torch import Tensor
-
 from manifold_shap import plots, simplex
-from manifold_shap.cli import engines, page
-from manifold_shap.cli.directory import METRICS, PLOTS, STORE, SUMMARY, read_json, write_json
+from manifold_shap.cli import page
+from manifold_shap.cli.directory import METRICS, PLOTS, SUMMARY, read_json, write_json
 from manifold_shap.cli.model import record_of
 from manifold_shap.data.base import TensorDataModule
 from manifold_shap.explanation import Explanation
@@ -41,75 +38,43 @@ def table(explanation: Explanation, rows: int | None = None) -> str:
         rows: how many there are in all.
     """
     rows = len(explanation.phi) if rows is None else rows
-    of = "largest Shapley values", "output"
-    if explanation.partition is not None:
-        of = "largest norms (towards a class)", "class"
-    lines = [f"{'row':>6}  {of[1]:<12}{'base':>8}{'prediction':>12}  {of[0]}"]
     listed = explanation[:_LISTED_ROWS]
-    entries = _entries(listed) if listed.partition is None else _compositions(listed)
-    for label, (name, base, prediction, players) in zip(listed.instances, entries, strict=True):
-        lines.append(f"{label:>6}  {name:<12.12}{base:>8.3f}{prediction:>12.3f}  {players}")
+    compositions = listed.partition is not None
+    prediction, base, names = listed.prediction, listed.base, listed.outputs
+    if compositions:
+        prediction, base = (simplex.ilr_inv(x, listed.basis).exp() for x in (prediction, base))
+        names, towards = listed.classes, listed.projections().argmax(-1)
+    of = "largest norms (towards a class)" if compositions else "largest Shapley values"
+    which = "class" if compositions else "output"
+    lines = [f"{'row':>6}  {which:<12}{'base':>8}{'prediction':>12}  {of}"]
+    for k, label in enumerate(listed.instances):
+        top = int(prediction[k].argmax())
+        values = listed.norms()[k] if compositions else listed.phi[k, :, top]
+        errors = listed.norm_errors()[k] if compositions else listed.standard_error[k, :, top]
+        order = values.abs().where(listed.present[k], -1.0).argsort(descending=True)
+        players = [
+            f"{listed.players.names[i]} {values[i]:{'' if compositions else '+'}.3f}"
+            f"{f' ± {errors[i]:.3f}' if errors[i] > 0 else ''}"
+            f"{f' ({names[towards[k, i]]})' if compositions else ''}"
+            for i in order[: min(_LISTED_PLAYERS, int(listed.present[k].sum()))].tolist()
+        ]
+        lines.append(
+            f"{label:>6}  {names[top]:<12.12}{base[k, top]:>8.3f}{prediction[k, top]:>12.3f}  "
+            f"{', '.join(players)}"
+        )
     if rows > _LISTED_ROWS:
         lines.append(f"   ... {rows - _LISTED_ROWS} more rows in explanations.zarr")
     return "\n".join(lines)
 
 
-def _entries(explanation: Explanation) -> list[tuple[str, float, float, str]]:
-    """Of each row: the output, its base, its prediction, and the largest values."""
-    entries = []
-    for k, prediction in enumerate(explanation.prediction):
-        output = int(prediction.argmax())
-        phi, errors = explanation.phi[k, :, output], explanation.standard_error[k, :, output]
-        players = [
-            f"{explanation.players.names[i]} {phi[i]:+.3f}{_error(errors[i])}"
-            for i in _largest(phi.abs(), explanation.present[k])
-        ]
-        base = float(explanation.base[k, output])
-        name = explanation.outputs[output]
-        entries.append((name, base, float(prediction[output]), ", ".join(players)))
-    return entries
-
-
-def _compositions(explanation: Explanation) -> list[tuple[str, float, float, str]]:
-    """Of each row: the class, its probability at the base and in the prediction, and the norms."""
-    p = simplex.ilr_inv(explanation.prediction, explanation.basis).exp()
-    base = simplex.ilr_inv(explanation.base, explanation.basis).exp()
-    norms, errors = explanation.norms(), explanation.norm_errors()
-    towards = explanation.projections().argmax(-1)
-    entries = []
-    for k in range(len(p)):
-        top = int(p[k].argmax())
-        players = [
-            f"{explanation.players.names[i]} {norms[k, i]:.3f}{_error(errors[k, i])} "
-            f"({explanation.classes[towards[k, i]]})"
-            for i in _largest(norms[k], explanation.present[k])
-        ]
-        name = explanation.classes[top]
-        entries.append((name, float(base[k, top]), float(p[k, top]), ", ".join(players)))
-    return entries
-
-
-def _largest(size: Tensor, present: Tensor) -> list[int]:
-    """Players of the largest values, of those that a row has."""
-    order = size.where(present, -1.0).argsort(descending=True)
-    return order[: min(_LISTED_PLAYERS, int(present.sum()))].tolist()
-
-
-def _error(error: Any) -> str:
-    """An error that is known and not zero."""
-    return f" ± {error:.3f}" if error > 0 else ""
-
-
-def comparison(
-    scores: Mapping[str, Score], seconds: Mapping[str, float], half_trained: Collection[str] = ()
-) -> str:
+def comparison(scores: Mapping[str, Score], seconds: Mapping[str, float]) -> str:
     """A short table: the errors of value functions on the same pairs, and what they took."""
     some = next(iter(scores.values()))
     lines = [f"{'':<14}{'MSE':>11}{'± SE':>11}{'debiased':>11}{'draws':>7}{'seconds':>9}"]
     for name, score in scores.items():
         lines.append(
             f"{name:<14}{score.mse:>11.4g}{score.standard_error:>11.2g}{score.debiased:>11.4g}"
-            f"{score.draws:>7}{seconds[name]:>9.1f}{'  half-trained' * (name in half_trained)}"
+            f"{score.draws:>7}{seconds[name]:>9.1f}"
         )
     lines.append(
         f"MSE over the same {sum(some.by_size.pairs)} pairs of a sample of the test rows (of all "
@@ -206,47 +171,21 @@ def save_figures(figures: Mapping[str, Drawn | str], directory: Path) -> None:
         write_whole(directory / name, write)
 
 
-def announce(run: "Run", rows: Sequence[int]) -> dict[str, dict[str, Any]]:
-    """Say what should be known before rows are explained.
-
-    That is that a training was interrupted, what its metrics say of its quality, that results of
-    other rows are replaced, and which settings of many rows do nothing for few.
+def announce(run: "Run") -> dict[str, dict[str, Any]]:
+    """Say what the metrics of the training say of the quality of the value function.
 
     Returns:
         What the record of each explanation says of its value function, by name.
     """
-    settings = run.settings
-    half_trained = [name for name, source in run.drawn.items() if source.is_half_trained]
-    found = [
-        f"{name} is half-trained: its training was interrupted, and the best checkpoint so far is "
-        "used; the command of the training finishes it."
-        for name in half_trained
-    ]
     metrics = read_json(run.directory.path / METRICS) or {}
     recorded = [hint for hint in metrics.get("hints", []) if isinstance(hint, str)]
-    found += recorded
-    for hint in found:
+    for hint in recorded:
         print(f"Note: {hint}")
-    before = run.directory.summary.get("rows")
-    if (run.directory.path / STORE).exists() and before not in (None, ranges(rows)):
-        few = str(before)[:100].rpartition(",")[0]
-        listed = f"{few}, ..." if len(str(before)) > 100 else before
-        print(f"Replacing the explanation of rows {listed} in {run.directory.path / STORE}")
-    idle = ["resume=true"] if settings["resume"] else []
-    idle += [f"audit={settings['audit']}"] if settings["audit"] else []
-    idle += engines.typed(settings)
-    if idle and len(rows) <= settings["block"]:
-        print(
-            f"No effect of {' and '.join(idle)}: {len(rows)} rows fit one block of "
-            f"{settings['block']}, and are explained at once."
-        )
     model = record_of(run)
     about: dict[str, dict[str, Any]] = {name: {"model": model} for name in run.drawn}
-    for name in half_trained:
-        about[name]["half_trained"] = True
     about[run.name]["settings"] = run.source.record
-    if found:
-        about[run.name]["hints"] = found
+    if recorded:
+        about[run.name]["hints"] = recorded
     if "mse_off_manifold" in metrics:
         about[run.name]["quality"] = _quality(run.name, metrics, recorded)
     return about
@@ -301,14 +240,12 @@ def write(
     """
     main, settings = explanations[run.name], run.settings
     titles = {name: source.title for name, source in run.drawn.items()}
-    half_trained = [name for name, source in run.drawn.items() if source.is_half_trained]
     drawings = figures(run.data, explanations, run.name, titles, scores, settings["balances"])
     orders = ("ordering", "asymmetric", "confounding") if settings["ordering"] is not None else ()
     tree = None if settings["basis"] is None else main.partition
     compared = {name: figures_of(scores[name]) | {"seconds": seconds[name]} for name in scores}
     summary = {
         "value_function": main.made_by["settings"],
-        "half_trained": half_trained,
         "hints": main.made_by.get("hints", []),
         "instances": len(rows),
         "rows": ranges(rows),
@@ -323,21 +260,18 @@ def write(
         "figures": list(drawings),
     }
     stale = set(run.directory.drawn) - set(drawings)
-    run.place(PLOTS, partial(save_figures, drawings))
+    save_figures(drawings, run.directory.path / PLOTS)
     for name in stale:
         (run.directory.path / PLOTS / name).unlink(missing_ok=True)
     page.place(run, main, scores)
-    run.place(SUMMARY, partial(write_json, content=summary))
-    if half_trained:
-        print(f"half-trained: {', '.join(half_trained)}")
+    write_json(run.directory.path / SUMMARY, summary)
     print(table(main, len(rows)))
     if main.audit is not None:
         print(main.audit)
     if tree is not None:
         print(tree)
     if scores:
-        print(comparison(scores, seconds, half_trained))
-    named = run.source.title if half_trained else run.name
-    took = f"{facts['seconds']:.1f} s for {named} ({summary['estimator']})"
+        print(comparison(scores, seconds))
+    took = f"{facts['seconds']:.1f} s for {run.name} ({summary['estimator']})"
     print(f"{took}; results and plots in {run.directory.path}")
     return summary

@@ -1,8 +1,6 @@
 """Opens a run: its settings, its directory, and the value function, data and model behind it."""
 
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,6 @@ from manifold_shap._stored import sample_of
 from manifold_shap.cli import component, home, own_model, registry
 from manifold_shap.cli.agreement import agreed, check_given, check_same_model, classifier_part
 from manifold_shap.cli.directory import (
-    BEST,
     CONFIG,
     Directory,
     damaged,
@@ -51,7 +48,6 @@ class Run:
         classifier: the directory of the model to explain.
         source: the value function of the run.
         drawn: the value functions that are drawn, by name.
-        placed: results that have taken the place of earlier ones.
 
     Raises:
         TypeError, ValueError: settings that cannot be, such as a name that names no directory.
@@ -82,11 +78,9 @@ class Run:
         self.classifier = self.home / "classifier"
         self.source = Source(own)
         self.drawn: dict[str, Source] = {}
-        self.placed: list[str] = []
 
-    @contextmanager
-    def open(self, given: Sequence[str] = ()) -> Iterator[None]:
-        """Find what was trained, and lock it for as long as the run is open.
+    def open(self, given: Sequence[str] = ()) -> None:
+        """Find what was trained.
 
         Data and value function are those that were recorded, and need not be typed again.
 
@@ -96,35 +90,17 @@ class Run:
 
         Raises:
             FileNotFoundError: nothing was trained.
-            ValueError: a given setting disagrees, the data are others now, a file is damaged, or
-                another command is at work here.
+            ValueError: a given setting disagrees, the data are others now, or a file is damaged.
         """
         checkpoint = self.settings["checkpoint"]
-        if self.own_model is not None:
-            self.home.mkdir(parents=True, exist_ok=True)
-        if not self.home.is_dir():
-            raise self.untrained(self.source.settings, f"classifier in {self.classifier}")
         if checkpoint is not None:
             self.directory = Directory(self._place_of(Path(checkpoint)))
-        with self.directory.locked():
-            self.source = self.find(self.source.settings, given, checkpoint)
-            config = self.source.config or self._of_model()
-            if config is None:
-                raise self.untrained(self.source.settings, f"classifier in {self.classifier}")
-            self._take_data(config, given)
-            self._choose_classifier(config)
-            if self.source.is_half_trained and checkpoint is None:
-                self.directory = Directory(self.directory.work)
-            before = self._stamps()
-            try:
-                yield
-            except KeyboardInterrupt as error:
-                raise KeyboardInterrupt(f"{self._fate()} {error}".strip()) from None
-            if self._stamps() != before:
-                raise ValueError(
-                    f"Expected the checkpoints of {self.directory.path} to stay while they are "
-                    "explained, but another command has replaced one; explain again."
-                )
+        self.source = self.find(self.source.settings, given, checkpoint)
+        config = self.source.config or self._of_model()
+        if config is None:
+            raise _untrained(f"classifier in {self.classifier}")
+        self._take_data(config, given)
+        self._choose_classifier(config)
 
     @property
     def trainer(self) -> Any:
@@ -145,26 +121,10 @@ class Run:
             config = read_config(place, *_OF_VALUE)
             return Source(agreed(settings, config, given, place))
         path = place / f"{name}.ckpt" if checkpoint is None else Path(checkpoint)
-        if not path.exists() and checkpoint is None:
-            path = Directory(place).work / BEST
         if not path.exists():
-            raise self.untrained(settings, f"value function in {place}")
+            raise _untrained(f"value function in {place}")
         config = read_config(path.parent, *_OF_VALUE)
         return Source(agreed(settings, config, given, path.parent), path, config)
-
-    def untrained(self, settings: Settings, what: str, *words: str) -> FileNotFoundError:
-        """The error for what has to be trained first, with the command that does so."""
-        usual = settings["output"] == self.usual_output
-        own = {**settings, "output": None} if usual else settings
-        whole = {**self.settings, "value_function": own}
-        groups = ["data", *(["model"] if self.own_model else []), "value_function"]
-        typed = [*(registry.words(group, whole) for group in groups), *words]
-        if self.settings["runs_dir"] != "runs":
-            typed.append(f"runs_dir={self.settings['runs_dir']}")
-        return FileNotFoundError(
-            f"Expected a trained {what} but there is none; run `python train.py {' '.join(typed)}` "
-            "first, with the other settings of this call."
-        )
 
     def made(self, source: Source, space: OutputSpace, **more: Any) -> Any:
         """A value function or an imputer: made or, if there is a checkpoint, loaded.
@@ -220,42 +180,29 @@ class Run:
             return made
         return imputed_value(self.model, made, space, source.settings.get("draws", 1), self.seed)
 
-    @property
+    @cached_property
     def data(self) -> TensorDataModule:
         """The data, after `setup`; their class is named by this call, not by a file of a run."""
-        return self._opened[0]
-
-    @property
-    def rows(self) -> str:
-        """A checksum of the training rows: the same settings on another file are another run."""
-        return self._read[1]
-
-    @cached_property
-    def _opened(self) -> tuple[TensorDataModule, Model | None]:
-        """The data, and a model of the user's own, which decides on the columns that play."""
-        data, _ = self._read
-        return data, own_model.wrapped(self.own_model, data) if self.own_model else None
-
-    @cached_property
-    def _read(self) -> tuple[TensorDataModule, str]:
-        """The data with all their columns, and the checksum of their training rows."""
         own = self.settings["data"]
         given = {key: own[key] for key in own if key != "_target_"}
         groups, of_user = self.settings.get("players"), self.own_model is not None
         data = registry.code(own["_target_"])(**given, groups=groups, own_model=of_user)
-        with warnings.catch_warnings():
-            if of_user:  # What is said of columns is said again when it is known which ones play.
-                warnings.simplefilter("ignore", UserWarning)
-            data.setup()
+        data.setup()
         for remark in data.remarks:
             print(f"Note: {remark}")
-        return data, digest(*data.content)
+        return data
+
+    @cached_property
+    def rows(self) -> str:
+        """A checksum of the training rows: the same settings on another file are another run."""
+        return digest(*self.data.content)
 
     @cached_property
     def model(self) -> Model:
         """The model to explain."""
-        data, model = self._opened
-        return model or load_classifier(self.classifier, data)
+        if self.own_model:
+            return own_model.wrapped(self.own_model, self.data)
+        return load_classifier(self.classifier, self.data)
 
     @property
     def classifier_config(self) -> dict[str, Any]:
@@ -267,11 +214,6 @@ class Run:
     def other_classifier(self, config: Settings) -> Path:
         """Where a classifier lives that a job of a sweep has trained beside the usual one."""
         return self.home / "classifiers" / digest(classifier_part(config))[:8]
-
-    def place(self, name: str, write: Callable[[Path], object]) -> None:
-        """Write a part of the results, which replaces an earlier one."""
-        write(self.directory.path / name)
-        self.placed.append(name)
 
     def _take_data(self, config: Settings, given: Sequence[str]) -> None:
         """Take the data settings of a training. Those that the user gave must agree."""
@@ -323,10 +265,9 @@ class Run:
     def _place_of(self, checkpoint: Path) -> Path:
         """Where the results of a checkpoint go: beside it only if it is that of a run."""
         if not self.source.is_trained:
-            trained = registry.names_where("value_function", registry.is_trained)
             raise ValueError(
-                f"Expected `checkpoint` together with a value function that is trained ({trained}) "
-                f"but value_function={self.name} has none; leave one of the two out."
+                "Expected `checkpoint` together with value_function=surrogate or vae, which are "
+                f"trained, but got value_function={self.name}; leave one of the two out."
             )
         if not checkpoint.is_file():
             raise FileNotFoundError(f"Expected a checkpoint at {checkpoint} but no file is there.")
@@ -336,21 +277,8 @@ class Run:
             return checkpoint.parent
         return self.home / f"{self.name}-{digest(checkpoint.read_bytes())[:8]}"
 
-    def _fate(self) -> str:
-        """What an interruption leaves of the results."""
-        if not self.placed:
-            return f"Earlier results in {self.directory.path} are as they were."
-        return (
-            f"In {self.directory.path}, {' and '.join(self.placed)} are new already; what else is "
-            "there may be of earlier rows: give the command again."
-        )
 
-    def _stamps(self) -> list[tuple[str, int, int]]:
-        """What tells whether a file that was read has been replaced."""
-        read = [self.source.path] if self.source.path else []
-        with suppress(FileNotFoundError):
-            stats = [
-                (str(path), path.stat()) for path in (*read, *sorted(self.classifier.iterdir()))
-            ]
-            return [(path, stat.st_mtime_ns, stat.st_ino) for path, stat in stats]
-        return []
+def _untrained(what: str) -> FileNotFoundError:
+    return FileNotFoundError(
+        f"Expected a trained {what} but there is none; run train.py first, with the same settings."
+    )

@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 from jaxtyping import Bool
 from omegaconf import OmegaConf
@@ -32,7 +31,7 @@ from manifold_shap.cli.directory import (
     read_json,
     write_json,
 )
-from manifold_shap.cli.model import model_of, quality_of
+from manifold_shap.cli.model import quality_of, train_model
 from manifold_shap.cli.registry import Source
 from manifold_shap.cli.run import Run
 from manifold_shap.estimators import auto_shapley
@@ -76,41 +75,21 @@ def train(cfg: Any, sweep: Path | None = None, given: Sequence[str] = ()) -> dic
         cfg.classifier = OmegaConf.load(CONF / "classifier" / "random_forest_regressor.yaml")
     settings = registry.plain(cfg)
     run = Run(settings, sweep)
-    recipe = None if run.own_model else _recipe(cfg.classifier)
+    recipe = None if run.own_model else instantiate(cfg.classifier)
     check_flag("overwrite", settings["overwrite"])
     amortized = settings.get("amortized")
     if amortized is not None and not registry.makes(run.source.settings, SurrogateValue):
-        surrogates = partial(registry.makes, kind=SurrogateValue)
         raise ValueError(
-            "Expected a surrogate together with `amortized`, which learns to explain one, but got "
-            f"value_function={run.name}; leave `amortized` out, or choose value_function="
-            f"{registry.names_where('value_function', surrogates)}."
+            "Expected value_function=surrogate together with `amortized`, which learns to explain "
+            f"one, but got {run.name}; leave `amortized` out."
         )
     try:
-        with run.directory.locked():
-            metrics = _train_value(run, recipe)
-            return metrics if amortized is None else _train_amortized(run, amortized, metrics)
+        metrics = _train_value(run, recipe)
+        return metrics if amortized is None else _train_amortized(run, amortized, metrics)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
-            "What was finished is kept, and so is the best checkpoint of a training, if there is "
-            "one: explain.py can use it, and the same command continues from here."
+            "What was finished is kept; the same command continues from here."
         ) from None
-
-
-def _recipe(classifier: Any) -> Any:
-    """The classifier of the settings, not yet trained.
-
-    Raises:
-        ValueError: there is no such class, or it refuses its settings.
-    """
-    try:
-        return instantiate(classifier)
-    except InstantiationException as error:
-        target = registry.code(classifier._target_)
-        raise ValueError(
-            f"Expected settings that {target.__name__} takes as `classifier` but: "
-            f"{error.__cause__ or error}"
-        ) from error
 
 
 def _check_one_process() -> None:
@@ -142,35 +121,33 @@ def _train_value(run: Run, recipe: Any) -> dict[str, Any]:
             return metrics
         print(f"{name}: the files in {directory.path} are damaged, so it is trained again")
     decisive = partial(_decisive, free=source.free)
-    with (
-        directory.begin(config, settings["overwrite"], decisive) as work,
-        model_of(run, recipe),
-    ):
-        if source.is_trained and whole and there not in (None, config) and reuse:
-            serves = f"the training in {directory.path} serves these settings, too"
-            print(f"{name}: {serves}; scored again")
-            made = run.made(Source(source.settings, checkpoint), source.space)
-            record: Settings = metrics
-        elif source.is_trained:
-            if (work / "last.ckpt").exists():
-                print(f"{name}: continuing an interrupted training")
-            taught_by = None if teacher is None else run.value(teacher, source.space)
-            more = {"directory": work, "trainer": run.trainer, "teacher": taught_by}
-            made = trained = run.made(source, source.space, **more)
-            record = trained.training_record
-        else:
-            made, record = run.made(source, source.space), {}
-        for left in (STORE, PLOTS, SUMMARY):
-            remove(work / left)  # Explained with the best checkpoint of an interrupted training.
-        metrics = _evaluate(run.as_value(made, source, source.space), run, record, work)
-        if source.is_trained:
-            made.save(work / checkpoint.name)
-        metrics["checkpoint"] = _digest(work / checkpoint.name)
-        write_json(work / METRICS, metrics)
-        # Without the last checkpoint a training begins anew; with it, it needs the best one.
-        for left in ("last.ckpt", "teacher.ckpt", BEST):
-            remove(work / left)
-    directory.finish(config)
+    work = directory.begin(config, settings["overwrite"], decisive)
+    train_model(run, recipe)
+    if source.is_trained and whole and there not in (None, config) and reuse:
+        serves = f"the training in {directory.path} serves these settings, too"
+        print(f"{name}: {serves}; scored again")
+        made = run.made(Source(source.settings, checkpoint), source.space)
+        record: Settings = metrics
+    elif source.is_trained:
+        if (work / "last.ckpt").exists():
+            print(f"{name}: continuing an interrupted training")
+        taught_by = None if teacher is None else run.value(teacher, source.space)
+        more = {"directory": work, "trainer": run.trainer, "teacher": taught_by}
+        made = trained = run.made(source, source.space, **more)
+        record = trained.training_record
+    else:
+        made, record = run.made(source, source.space), {}
+    for left in (STORE, PLOTS, SUMMARY):
+        remove(work / left)  # Explained with the best checkpoint of an interrupted training.
+    metrics = _evaluate(run.as_value(made, source, source.space), run, record, work)
+    if source.is_trained:
+        made.save(work / checkpoint.name)
+    metrics["checkpoint"] = _digest(work / checkpoint.name)
+    write_json(work / METRICS, metrics)
+    # Without the last checkpoint a training begins anew; with it, it needs the best one.
+    for left in ("last.ckpt", "teacher.ckpt", BEST):
+        remove(work / left)
+    directory.finish()
     print(f"{name}: {_metrics_text(metrics)}; in {directory.path}")
     for hint in metrics["hints"]:
         print(f"Note: {hint}")
@@ -294,34 +271,34 @@ def _train_amortized(run: Run, own: Settings, metrics: Settings) -> dict[str, An
     config = {"seed": run.seed, "amortized": dict(own), "surrogate": metrics["checkpoint"]}
     if (read_config(directory.work) or config)["surrogate"] != config["surrogate"]:
         remove(directory.work)  # No surrogate that it could be for is left.
-    with directory.begin(config, overwrite) as work:
-        if (work / "last.ckpt").exists():
-            print("amortized: continuing an interrupted training")
-        value = load_surrogate(place / f"{run.name}.ckpt", run.model)
-        explainer = fit_amortized(
-            value,
-            run.data.x_train,
-            x_validation=run.data.x_validation,
-            **own,
-            seed=run.seed,
-            directory=work,
-            trainer=run.trainer,
-            progress=run.progress,
-        )
-        # Against a long run of an estimator, which is exact where players are few.
-        evaluations = _EVALUATIONS * len(run.data.players)
-        x = run.data.x_test[:_MEASURED_ROWS]
-        long = auto_shapley(value, x, evaluations=evaluations, progress=run.progress)
-        error = explainer.measure(long)
-        record = {"relative_error": error, **explainer.training_record, "settings": own}
-        others = {key: entry for key, entry in metrics.items() if key != "amortized"}
-        # A new explainer never stands beside the settings and the error of an old one.
-        write_json(place / METRICS, others)
-        explainer.save(path)
-        metrics = others | {"amortized": record}
-        write_json(place / METRICS, metrics)
-        # Last, so that until then an interruption loses no training.
-        remove(work)
+    work = directory.begin(config, overwrite)
+    if (work / "last.ckpt").exists():
+        print("amortized: continuing an interrupted training")
+    value = load_surrogate(place / f"{run.name}.ckpt", run.model)
+    explainer = fit_amortized(
+        value,
+        run.data.x_train,
+        x_validation=run.data.x_validation,
+        **own,
+        seed=run.seed,
+        directory=work,
+        trainer=run.trainer,
+        progress=run.progress,
+    )
+    # Against a long run of an estimator, which is exact where players are few.
+    evaluations = _EVALUATIONS * len(run.data.players)
+    x = run.data.x_test[:_MEASURED_ROWS]
+    long = auto_shapley(value, x, evaluations=evaluations, progress=run.progress)
+    error = explainer.measure(long)
+    record = {"relative_error": error, **explainer.training_record, "settings": own}
+    others = {key: entry for key, entry in metrics.items() if key != "amortized"}
+    # A new explainer never stands beside the settings and the error of an old one.
+    write_json(place / METRICS, others)
+    explainer.save(path)
+    metrics = others | {"amortized": record}
+    write_json(place / METRICS, metrics)
+    # Last, so that until then an interruption loses no training.
+    remove(work)
     print(
         f"amortized: relative error {record['relative_error']:.3f} on {_MEASURED_ROWS} test rows; "
         f"{record['epochs']} epochs in {record['train_seconds']:.1f} s; in {place}"

@@ -9,9 +9,8 @@ from .images import FashionMNIST as FashionMNIST
 from .known import BayesianNetwork as BayesianNetwork
 from .known import GaussianMixture as GaussianMixture
 from .known import Mixture as Mixture
-from .reading import ReadTable as ReadTable
-from .reading import TableReader as TableReader
 from .series import SeriesFile as SeriesFile
+from .series_files import read_series as read_series
 from .table_file import TableFile as TableFile
 from .tables import Abalone as Abalone
 from .tables import Bike as Bike

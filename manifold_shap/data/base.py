@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from manifold_shap._checks import check_number, check_seed, check_whole
-from manifold_shap._messages import check_flag, shown
+from manifold_shap._messages import check_flag
 from manifold_shap._stored import PartRows, StoredRows
 from manifold_shap.data import figures
 from manifold_shap.data.splits import check_classes, check_numbers, split_rows
 from manifold_shap.explanation import Explanation
 from manifold_shap.players import Players
 from manifold_shap.tables.codebook import Codebook
+from manifold_shap.tables.identifiers import warn_of_identifiers
 from manifold_shap.tables.rows import codebook_of
 from manifold_shap.tables.schema import Schema
 from manifold_shap.training.rows import checked_rows
@@ -56,8 +57,6 @@ class Table:
         test_rows: how many of the last rows are the publisher's test rows, if any are.
         target: name of the number that a regression predicts.
         players: which player owns each element of an input, where that is no frame.
-        identifiers: columns of a frame that seem to number or name its rows: a model that is
-            trained here is not given them.
         numbers: of the rows in the file that they come from, by which they are then called.
     """
 
@@ -68,7 +67,6 @@ class Table:
     test_rows: int | None = None
     target: str = "target"
     players: Players | None = None
-    identifiers: tuple[str, ...] = ()
     numbers: Sequence[int] | None = None
 
 
@@ -90,8 +88,7 @@ class TensorDataModule(ABC):
     Attributes:
         codes: whether a row of a frame is the codes of its cells, rather than encoded floats; see
             `Codebook`.
-        described: columns that are known to describe the rows although they may look like numbers
-            or names of these.
+        left_out: columns of such a frame that are no players.
         usual_batch_size: rows per step of a classifier.
         remarks: what a user should know of the data, a sentence each, after `setup`.
     """
@@ -100,7 +97,7 @@ class TensorDataModule(ABC):
     usual_batch_size: int = 256
     task: str = "classification"
     codes: bool = False
-    described: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
     x_train: Any
     y_train: Tensor
     x_validation: Any
@@ -155,7 +152,6 @@ class TensorDataModule(ABC):
         self.root, self.groups = root, _named(groups)
         self.own_model = check_flag("own_model", own_model)
         self.codes = self.codes or self.own_model
-        self._left_out: tuple[str, ...] = ()
         self._is_set_up = False
 
     # -- must be defined --------------------------------------------------------------------
@@ -238,11 +234,6 @@ class TensorDataModule(ABC):
             check_numbers(self.name, table.target, self.y_train)
         self._is_set_up = True
 
-    def leave_out(self, columns: Sequence[str]) -> None:
-        """Take columns out of the game; a model of the user's own is still given them."""
-        self._left_out, self._is_set_up = tuple(columns), False
-        self.setup()
-
     @property
     def test_numbers(self) -> list[int]:
         """What test rows are called: their numbers in their file, or else 0, 1, ..."""
@@ -265,15 +256,12 @@ class TensorDataModule(ABC):
             known, of = np.arange(len(rows)), f"{split} rows"
         else:
             rows = torch.cat((self.x_train, self.x_validation, self.x_test))
-            known, of = self._numbers, f"rows of {self.name}, the first row of data being row 0,"
+            known, of = self._numbers, f"rows of {self.name} that have a target, by their numbers"
         asked = [row if type(row) is int else -1 for row in numbers]
         places = pd.Index(known).get_indexer(pd.Index(asked, dtype=np.int64))
         if len(asked) == 0 or (places < 0).any():
-            out = [row for row in asked if 0 <= row <= known.max() and row not in known]
-            more = f"; rows {shown(out)} were left out when the file was read" if out else ""
             raise ValueError(
-                f"Expected `{name}` to list {of} from 0 to {known.max()} but got {list(numbers)}"
-                f"{more}."
+                f"Expected `{name}` to list {of} from 0 to {known.max()} but got {list(numbers)}."
             )
         return rows[torch.from_numpy(places)]
 
@@ -303,11 +291,12 @@ class TensorDataModule(ABC):
             x = checked_rows(table.features, players, "features")
             return x, self._grouped(players), None
         if self.codes:
-            unseen = () if self.own_model else table.identifiers
-            frame = table.features.drop(columns=list(unseen))
-            kinds = [name for name in table.categorical if name in frame]
-            codebook = Codebook.fit(frame.iloc[train], self.groups, self._left_out, kinds)
-            return codebook.rows(frame), codebook.players, codebook
+            frame = table.features
+            fit = frame.iloc[train], self.groups, self.left_out, table.categorical
+            codebook = Codebook.fit(*fit)
+            x = codebook.rows(frame)
+            warn_of_identifiers(codebook, x)
+            return x, codebook.players, codebook
         frame = table.features
         schema = Schema.fit(frame.iloc[train], categorical=table.categorical, categories_from=frame)
         return schema.encode(frame), self._grouped(schema.players), schema

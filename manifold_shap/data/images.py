@@ -5,15 +5,17 @@ Each pixel, each patch of pixels or each component is a player.
 
 import gzip
 import importlib.util
+import shutil
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar, Unpack
+from tempfile import TemporaryDirectory
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 import pandas as pd
 import torch
-from jaxtyping import Int64, UInt8
+from jaxtyping import Int64
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -24,8 +26,12 @@ from manifold_shap.data.base import Settings, Table, TensorDataModule
 from manifold_shap.data.pictures import Pictures
 
 _DIGITS = tuple("0123456789")
-_UINT8_CODE = 8
-_GZIP = b"\x1f\x8b"
+# Of images and their labels: the publisher's files, and what torchvision makes of them.
+_KINDS = ("images-idx3", "labels-idx1")
+_FILES = tuple(f"{part}-{kind}-ubyte" for part in ("train", "t10k") for kind in _KINDS)
+_PARTS = ("data", "targets")
+# What gzip and torchvision raise at damaged files.
+_DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error, ValueError, KeyError, AssertionError)
 
 
 class Digits(Pictures):
@@ -149,27 +155,38 @@ class MNIST(Pictures):
         self.binarize = check_flag("binarize", self.binary if binarize is None else binarize)
 
     def read(self) -> Table:
-        published = (self._read(train=True), self._read(train=False))
-        images, labels = map(torch.cat, zip(*published, strict=True))
+        parts = self._published()
+        images, labels = (torch.cat([getattr(part, k) for part in parts]) for k in _PARTS)
         pixels = (images > 127).float() if self.binarize else images.float().div_(255)
-        x, test_rows = pixels[:, None], len(published[1][0])
+        x, test_rows = pixels[:, None], len(parts[1])
         players = self.players_of(x.shape[1:])
         return Table(x, labels.long(), self.class_names, test_rows=test_rows, players=players)
 
-    def _read(self, train: bool) -> tuple[UInt8[Tensor, "rows 28 28"], Tensor]:
-        prefix = "train" if train else "t10k"
-        names = (f"{prefix}-images-idx3-ubyte", f"{prefix}-labels-idx1-ubyte")
-        images, labels = (self._find(name) for name in names)
-        if images is not None and labels is not None:
-            return torch.from_numpy(read_idx(images)), torch.from_numpy(read_idx(labels))
-        absent = names[0] if images is None else names[1]
-        with sources.fetching(self.root, f"{self.folder}/{absent}.gz"):
-            from torchvision import datasets
+    def _published(self) -> list[Any]:
+        """Training and test images, as torchvision reads or fetches them."""
+        from torchvision import datasets
 
-            kinds = {"MNIST": datasets.MNIST, "FashionMNIST": datasets.FashionMNIST}
-            source = kinds[self.torchvision_name]
-            data = source(str(sources.cache()), train=train, download=True)
-        return data.data, data.targets
+        source = getattr(datasets, self.torchvision_name)
+        places = {name: self._find(name) for name in _FILES}
+        found = {name: path for name, path in places.items() if path is not None}
+        if absent := [name for name in _FILES if name not in found]:
+            with sources.fetching(self.root, f"{self.folder}/{absent[0]}.gz"):
+                place = str(sources.cache())
+                return [source(place, train=train, download=True) for train in (True, False)]
+        try:
+            with TemporaryDirectory() as place:
+                raw = Path(place) / self.torchvision_name / "raw"
+                raw.mkdir(parents=True)
+                for name, path in found.items():
+                    opened: Any = gzip.open if path.suffix == ".gz" else open
+                    with opened(path, "rb") as packed, (raw / name).open("wb") as plain:
+                        shutil.copyfileobj(packed, plain)
+                return [source(place, train=train) for train in (True, False)]
+        except _DAMAGED as error:
+            raise ValueError(
+                f"Expected the files of {self.torchvision_name} in {path.parent} but could not "
+                f"read them, at {path.name} or after it ({error}); replace them by fresh copies."
+            ) from error
 
     def _find(self, name: str) -> Path | None:
         raw = f"{self.torchvision_name}/raw/{name}"
@@ -199,26 +216,3 @@ class FashionMNIST(MNIST):
         "Bag",
         "Ankle boot",
     )
-
-
-def read_idx(path: Path) -> NDArray[np.uint8]:
-    """The array in an IDX file of bytes, plain or gzipped.
-
-    Raises:
-        ValueError: the file is cut short or is not such a file.
-    """
-    content = path.read_bytes()
-    try:
-        if content.startswith(_GZIP):
-            content = gzip.decompress(content)
-        zero, code, axes = int.from_bytes(content[:2], "big"), content[2], content[3]
-        shape = np.frombuffer(content, dtype=">u4", count=axes, offset=4).astype(int)
-        values = np.frombuffer(bytearray(content), dtype=np.uint8, offset=4 + 4 * axes)
-        if zero != 0 or code != _UINT8_CODE:
-            raise ValueError(f"its first bytes are {content[:4].hex()}")
-        return values.reshape(shape)
-    except (EOFError, gzip.BadGzipFile, zlib.error, IndexError, ValueError) as error:
-        raise ValueError(
-            f"Expected an IDX file of bytes, plain or gzipped, at {path} but could not read it as "
-            f"one ({error}); replace it by a fresh copy, or delete it to have it fetched."
-        ) from error

@@ -73,8 +73,8 @@ class SeriesFile(TensorDataModule):
 
         Raises:
             FileNotFoundError: there is no such file.
-            ValueError: a damaged file, one without labels, test series of other channels or classes
-                or longer than all others, or a `padding` that occurs in a series.
+            ValueError: a damaged file, one without labels, test series of other channels or
+                classes, or a `padding` that occurs in a series.
         """
         train = read_series(sources.located(self.root, self.path))
         if not train.labels and not self.own_model:
@@ -103,16 +103,12 @@ class SeriesFile(TensorDataModule):
 
     def _check_test(self, test: SeriesOfFile, train: SeriesOfFile) -> None:
         """Raise ValueError where test series are others than those of the training."""
-        channels, own = len(train.series[0]), len(test.series[0])
-        if channels != own:
+        theirs = [(len(file.series[0]), bool(file.labels)) for file in (train, test)]
+        if theirs[0] != theirs[1] or not set(test.labels) <= set(train.classes):
             raise ValueError(
-                f"Expected series of {channels} channels in {self.test_path}, as in {self.path}, "
-                f"but got {own}."
-            )
-        if bool(test.labels) != bool(train.labels) or not set(test.labels) <= set(train.classes):
-            raise ValueError(
-                f"Expected labels in {self.test_path} from {shown(train.classes)}, those of "
-                f"{self.path}, but got {shown(sorted(set(test.labels)))}."
+                f"Expected series of {theirs[0][0]} channels in {self.test_path}, with labels of "
+                f"{shown(train.classes)} as in {self.path}, but got {theirs[1][0]} channels and "
+                f"labels {shown(sorted(set(test.labels)))}."
             )
 
     def _length(self, series: Sequence[NDArray[np.float32]], test_rows: int | None) -> int:
@@ -120,16 +116,7 @@ class SeriesFile(TensorDataModule):
         train = self.split(len(series), test_rows)[0].tolist()
         longest = max(series[row].shape[1] for row in train)
         length = min(self.length or longest, longest)
-        long = [row for row, own in enumerate(series) if own.shape[1] > length]
-        first = len(series) - (test_rows or 0)
-        if self.length is None and long and long[-1] >= first:
-            row = next(row for row in long if row >= first)
-            raise ValueError(
-                f"Expected series of at most {length} time points in {self.test_path}, the most of "
-                f"a training series, but series {row - first} has {series[row].shape[1]}; "
-                f"data.length={length} cuts them off."
-            )
-        if long:
+        if long := [own for own in series if own.shape[1] > length]:
             warn(f"{len(long)} of {len(series)} series are cut off after {length} time points.")
         return length
 

@@ -1,18 +1,14 @@
 """Reads time series from `.ts` files (the text format of UCR and UEA) and from `.npz` files."""
 
-import zipfile
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from jaxtyping import Float32
-from numpy.typing import NDArray
 
-from manifold_shap._messages import closest, shown
-from manifold_shap.tables.vocabulary import label_of
-
-_TRUE = "true"
+from manifold_shap._messages import shown
+from manifold_shap.data.reading import complete
 
 
 class SeriesOfFile(NamedTuple):
@@ -29,21 +25,36 @@ class SeriesOfFile(NamedTuple):
     classes: tuple[str, ...]
 
 
-def read_series(path: Path) -> SeriesOfFile:
+def read_series(path: str | Path) -> SeriesOfFile:
     """The series in a file, by the end of its name.
+
+    Args:
+        path: a `.ts` file; or a `.npz` file with arrays `x`, `[rows, channels, time]` or
+            `[rows, time]`, in which short series end in NaN, and `y`, if labels are known.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "steps.ts"
+        ...     _ = path.write_text("@classLabel true down up\\n@data\\n1,2,4:up\\n3,1:down")
+        ...     found = read_series(path)
+        >>> [own.tolist() for own in found.series], found.labels
+        ([[[1.0, 2.0, 4.0]], [[3.0, 1.0]]], ['up', 'down'])
 
     Raises:
         ValueError: another kind of file, or a damaged one: a line, or an array, and what is wrong.
     """
+    path = Path(path)
     readers = {".ts": _read_ts, ".npz": _read_npz}
     if path.suffix.lower() not in readers:
         raise ValueError(
-            f"Expected a file of series that ends in one of {list(readers)} but got {path.name!r}; "
-            "np.savez('series.npz', x=x, y=y) writes arrays as one."
+            f"Expected a file of series that ends in one of {list(readers)} but got {path.name!r}."
         )
     found = readers[path.suffix.lower()](path)
-    if not found.series:
-        raise ValueError(f"Expected series in {path} but it holds none.")
+    if len(channels := {len(own) for own in found.series}) != 1:
+        raise ValueError(
+            f"Expected series of the same number of channels in {path} but got {sorted(channels)}."
+        )
     return found
 
 
@@ -52,26 +63,27 @@ def _read_ts(path: Path) -> SeriesOfFile:
 
     Channels are separated by colons, time points by commas, and the label comes last.
     """
-    lines = _numbered(path)
-    header = _header(path, lines)
-    labelled, *classes = header.get("@classlabel", [])
-    is_labelled = labelled.lower() == _TRUE
-    if header.get("@timestamps", ["false"])[0].lower() == _TRUE:
+    whole = enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+    lines = [(number, line.strip()) for number, line in whole if line.strip() and line[0] != "#"]
+    places = [place for place, (_, line) in enumerate(lines) if line.lower() == "@data"]
+    if not places:
+        raise ValueError(f"Expected a line @data in {path} but there is none; is it a .ts file?")
+    header = {line.split()[0].lower(): line.split()[1:] for _, line in lines[: places[0]]}
+    labelled, *classes = header.get("@classlabel") or ["false"]
+    if header.get("@timestamps", ["false"])[0].lower() == "true":
         raise ValueError(
             f"Expected series of values in {path} but it has time stamps (@timeStamps true); write "
             "the values alone, at equal distances."
         )
     series, labels = [], []
-    for number, line in lines:
+    for number, line in lines[places[0] + 1 :]:
+        parts = line.split(":")
         try:
-            parts = line.split(":")
-            if is_labelled:
-                labels.append(_class_of(parts.pop().strip(), classes))
-            series.append(_channels(parts))
-            if len(series[0]) != len(series[-1]):
-                raise ValueError(
-                    f"{len(series[-1])} channels, but {len(series[0])} in the first case"
-                )
+            if labelled.lower() == "true":
+                labels.append(classes[classes.index(parts.pop().strip())])
+            series.append(np.stack([np.array(part.split(","), np.float32) for part in parts]))
+            if not np.isfinite(series[-1]).all():
+                raise ValueError("a value that is missing or infinite")
         except ValueError as error:
             raise ValueError(
                 f"Expected a case of {path.name} in line {number} but it is damaged ({error}); "
@@ -80,81 +92,19 @@ def _read_ts(path: Path) -> SeriesOfFile:
     return SeriesOfFile(series, labels, tuple(classes))
 
 
-def _numbered(path: Path) -> Iterator[tuple[int, str]]:
-    """Lines that hold something, and their numbers; others are remarks."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"Expected text in {path} but it is none ({error}).") from error
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.strip() and not line.startswith("#"):
-            yield number, line.strip()
-
-
-def _header(path: Path, lines: Iterator[tuple[int, str]]) -> dict[str, list[str]]:
-    """Words of the header by their first one, in small letters, up to the data."""
-    header: dict[str, list[str]] = {"@classlabel": ["false"]}
-    for number, line in lines:
-        name, *words = line.split()
-        if name.lower() == "@data":
-            return header
-        if not name.startswith("@"):
-            raise ValueError(
-                f"Expected the header of {path.name}, up to a line @data, but line {number} is "
-                f"{line!r:.60}; is it a .ts file?"
-            )
-        header[name.lower()] = words or ["false"]
-    raise ValueError(f"Expected a line @data in {path} but there is none; the file is cut short.")
-
-
-def _class_of(label: str, classes: Sequence[str]) -> str:
-    if label not in classes:
-        raise ValueError(
-            f"label {label!r:.40}, none of {shown(classes, 12)}{closest(label, classes)}"
-        )
-    return label
-
-
-def _channels(parts: Sequence[str]) -> NDArray[np.float32]:
-    """A case, from the text of each of its channels."""
-    if not parts:
-        raise ValueError("no channel")
-    channels = [np.array(part.split(","), dtype=np.float32) for part in parts]
-    lengths = sorted({len(channel) for channel in channels})
-    if len(lengths) > 1:
-        raise ValueError(f"channels of differing length, {shown(lengths, 5)}")
-    found = np.stack(channels)
-    if not np.isfinite(found).all():
-        raise ValueError("a value that is missing or infinite")
-    return found
-
-
 def _read_npz(path: Path) -> SeriesOfFile:
-    """Series of the arrays `x`, `[rows, channels, time]` or `[rows, time]`, and `y`, if any.
-
-    Series of differing length end in NaN.
-    """
-    x, y = _arrays(path)
-    if x.ndim == 2:
-        x = x[:, None]
-    if x.ndim != 3 or x.dtype.kind not in "biuf" or 0 in x.shape:
+    """Series of two arrays, see `read_series`; no object is unpickled."""
+    # Of a path numpy would leave the file open where it is no archive.
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+        x, y = arrays["x"], arrays.get("y")
+    x = x[:, None] if x.ndim == 2 else x
+    if x.ndim != 3 or x.dtype.kind not in "biuf" or (y is not None and y.shape != x.shape[:1]):
         raise ValueError(
-            f"Expected `x` in {path} to hold numbers [rows, channels, time] but got {x.dtype} of "
-            f"shape {x.shape}."
-        )
-    if y is not None and y.shape != x.shape[:1]:
-        raise ValueError(
-            f"Expected `y` in {path} to hold a label for each of {len(x)} series but got shape "
-            f"{y.shape}."
+            f"Expected `x` in {path} to hold numbers [rows, channels, time], and `y` a label for "
+            f"each row, but got {x.dtype} {x.shape} and {None if y is None else y.shape}."
         )
     with np.errstate(over="ignore"):
-        narrow = x.astype(np.float32)
-    if beyond := int((np.isinf(narrow) & np.isfinite(x)).sum()):
-        raise ValueError(
-            f"Expected numbers in `x` of {path} that fit float32 (at most 3.4e38) but {beyond} do "
-            "not; correct them, or change the unit."
-        )
-    x = narrow
+        x = x.astype(np.float32)
     ends = (~np.isnan(x).all(1) * np.arange(1, x.shape[2] + 1)).max(1)
     series = [own[:, :end] for own, end in zip(x, ends, strict=True)]
     if wrong := [k for k, own in enumerate(series) if not (own.size and np.isfinite(own).all())]:
@@ -162,36 +112,8 @@ def _read_npz(path: Path) -> SeriesOfFile:
             f"Expected finite values in `x` of {path}, with NaN at the end of short series alone, "
             f"but series {shown(wrong, 5)} have others, or are empty; fill or drop them."
         )
-    labels = [] if y is None else _labels(path, y)
-    by_number = y is not None and y.dtype.kind in "iuf"
-    return SeriesOfFile(
-        series, labels, tuple(sorted(set(labels), key=float if by_number else None))
-    )
-
-
-def _labels(path: Path, y: np.ndarray) -> list[str]:
-    """Labels as text; refused where one is missing."""
-    labels = ["" if own is None or own != own else label_of(own) for own in y.tolist()]
-    if missing := [row for row, own in enumerate(labels) if not own.strip()]:
-        raise ValueError(
-            f"Expected a label for every series in `y` of {path} but {len(missing)} of "
-            f"{len(labels)} have none: rows {shown(missing, 10)}, the first being row 0; fill "
-            "them, or remove these series."
-        )
-    return labels
-
-
-def _arrays(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
-    """The arrays `x` and `y`; no object is unpickled."""
-    try:
-        # Of a path numpy would leave the file open where it is no archive.
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            if "x" not in arrays:
-                raise ValueError(f"it has {shown(arrays.files, 8)}, but no array 'x'")
-            return arrays["x"], arrays.get("y")
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise ValueError(
-            f"Expected arrays `x` and `y` of numbers or text in {path}, as np.savez writes them, "
-            f"but could not read them ({error}); pickled objects are refused, since reading them "
-            "can run code."
-        ) from error
+    if y is None:
+        return SeriesOfFile(series, [], ())
+    labels = complete(pd.Series(y, name="y"), "label")
+    by_number = float if y.dtype.kind in "iuf" else None
+    return SeriesOfFile(series, labels, tuple(sorted(set(labels), key=by_number)))

@@ -1,18 +1,16 @@
 """Finds data files in local folders, and fetches them into the cache when they are not there."""
 
-import errno
 import os
-import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
+from torch.hub import download_url_to_file
 
 from manifold_shap._messages import check_text
 
 VARIABLE = "MANIFOLD_SHAP_DATA"
-_TIMEOUT_SECONDS = 60
 
 
 def cache() -> Path:
@@ -35,7 +33,7 @@ def find(root: str | Path | None, relative: str) -> Path | None:
         PermissionError: a folder is closed to the user.
     """
     candidates = (place / relative for place in places(root))
-    return next((path for path in candidates if is_file(path)), None)
+    return next((path for path in candidates if path.is_file()), None)
 
 
 def located(root: str | Path | None, path: str, is_folder: bool = False) -> Path:
@@ -45,50 +43,21 @@ def located(root: str | Path | None, path: str, is_folder: bool = False) -> Path
         FileNotFoundError: there is none.
         PermissionError: a folder is closed to the user.
     """
-    if "://" in str(path):
-        raise FileNotFoundError(
-            f"Expected the path of a {'folder' if is_folder else 'file'} but got the address "
-            f"{str(path)!r}; download it first."
-        )
-    # Unlike `Path.expanduser`, this leaves the home of a user that there is not as it is.
-    direct = Path(os.path.expanduser(check_text("path", path)))
-    there = Path.is_dir if is_folder else is_file
-    found = next(
-        (each for each in (direct, *(p / path for p in places(root))) if there(each)), None
-    )
-    if found is None:
-        named = direct.absolute() == Path(path)
-        fix = "" if named else f"nor is there one at {direct.absolute()}: "
-        fix += "correct `path`"
-        raise missing(root, path, fix, "folder" if is_folder else "file")
-    return found
-
-
-def is_file(path: Path) -> bool:
-    """Whether it is a file; a folder that may not be looked into is an error, not an absence.
-
-    Raises:
-        PermissionError: one of its folders is closed to the user.
-    """
-    # `Path.is_file` hides that error from Python 3.14 on.
-    try:
-        return stat.S_ISREG(path.stat().st_mode)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            return False
-        raise
+    direct = Path(check_text("path", path)).expanduser()
+    there = Path.is_dir if is_folder else Path.is_file
+    for candidate in (direct, *(place / path for place in places(root))):
+        if there(candidate):
+            return candidate
+    fix = f"nor is there one at {direct.absolute()}: correct `path`"
+    raise missing(root, path, fix, "folder" if is_folder else "file")
 
 
 def missing(
     root: str | Path | None, relative: str, fix: str, what: str = "file"
 ) -> FileNotFoundError:
     """The error that names every place looked at for `relative`, and the fix."""
-    looked = dict.fromkeys(str(place / relative) for place in places(root))
-    looked.pop(relative, None)
-    where = f"found none at {', '.join(looked)}" if looked else "there is none"
-    return FileNotFoundError(f"Expected the {what} {relative!r} but {where}; {fix}.")
+    looked = ", ".join(str(place / relative) for place in places(root))
+    return FileNotFoundError(f"Expected the {what} {relative!r} but found none at {looked}; {fix}.")
 
 
 @contextmanager
@@ -105,36 +74,31 @@ def fetching(root: str | Path | None, relative: str) -> Iterator[None]:
         yield
     except PermissionError:
         raise
-    # torchvision reports a failed download as RuntimeError; errors of `requests` are OSErrors.
+    # torchvision reports a failed download as RuntimeError; others are OSErrors.
     except (OSError, RuntimeError) as error:
         fix = f"the download failed ({error}): try again, or put the file in a folder and name "
         fix += f"that folder in the environment variable {VARIABLE}"
         raise missing(root, relative, fix) from error
 
 
-def require(root: str | Path | None, relative: str, url: str, sha256: str | None = None) -> Path:
+def require(root: str | Path | None, relative: str, url: str) -> Path:
     """The file `relative`, from one of the places or else from `url` into the cache.
 
     Args:
         root: see `TensorDataModule`.
         relative: the file's path within a place.
         url: where the publisher has it.
-        sha256: of the file's content, where it is known; only downloads are compared with it.
 
     Raises:
         FileNotFoundError: it is in none of the places and was not fetched.
-        ValueError: what was fetched has another checksum.
     """
     path = find(root, relative)
     if path is not None:
         return path
     with fetching(root, relative):
-        import pooch
-
-        pooch.get_logger().setLevel("WARNING")
         target = cache() / relative
-        loader = pooch.HTTPDownloader(timeout=_TIMEOUT_SECONDS)
-        pooch.retrieve(url, sha256, target.name, target.parent, downloader=loader)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        download_url_to_file(url, str(target), progress=False)
         return target
 
 

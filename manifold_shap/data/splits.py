@@ -42,8 +42,8 @@ def check_classes(name: str, y: Tensor, classes: tuple[str, ...]) -> None:
         absent = [label for label, found in zip(classes, present, strict=True) if not found]
         raise ValueError(
             f"Expected training rows of every class in {name!r} but none of the {len(y)} is of "
-            f"{shown(absent)}; merge or drop rare classes, or choose another `seed` or smaller "
-            "shares `validation` and `test`."
+            f"{shown(absent)}; merge or drop rare classes, choose another `seed` or smaller shares "
+            "`validation` and `test`, or predict numbers by task=regression."
         )
 
 

@@ -1,5 +1,6 @@
 """Makes training, validation and test rows of a table of your own."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -9,19 +10,18 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from torch import Tensor
 
 from manifold_shap._checks import to_tensor
+from manifold_shap._messages import check_choice, check_text, warn
+from manifold_shap.data import sources
 from manifold_shap.data.base import Settings, Table, TensorDataModule
-from manifold_shap.data.reading import ReadOptions, TableReader
+from manifold_shap.data.reading import column_of, read_frame
 from manifold_shap.tables.vocabulary import label_of
-
-
-class _Options(ReadOptions, Settings):
-    """The settings of a reader, and those of every source."""
 
 
 class TableFile(TensorDataModule):
     """A table of your own, in a file, of which one column is to be predicted.
 
-    Rows are the codes of a `Codebook`, and are called by their numbers in the file.
+    Rows are the codes of a `Codebook`, and are called by their numbers in the file: the first row
+    of data is row 0. Those without the target are left out.
     """
 
     name = "table"
@@ -33,47 +33,67 @@ class TableFile(TensorDataModule):
         path: str,
         target: str | None = None,
         task: str = "classification",
-        **options: Unpack[_Options],
+        read: Mapping[str, Any] | None = None,
+        drop: Sequence[str] = (),
+        left_out: Sequence[str] = (),
+        categorical: Sequence[str] = (),
+        **settings: Unpack[Settings],
     ) -> None:
         """As the base, and:
 
         Args:
-            path, target, task: see `TableReader`. The name of the file without its ending is the
-                default of `name`.
-            options: how to read it; see `TableReader`.
+            path: the file, from the working directory or from the places `root` stands for. Its
+                name without its ending is the default of `name`.
+            target: the column to predict; None where a model of one's own needs none.
+            task: "classification", or "regression" of a target of numbers.
+            read: arguments of the reader of pandas, such as `{"sep": ";", "decimal": ","}`; see
+                `read_frame`.
+            drop: columns that no model is given.
+            left_out: columns that are no players; a model of one's own is given them all the same.
+            categorical: columns that are categories, whatever they hold.
 
         Raises:
-            TypeError, ValueError: see `TableReader`.
+            TypeError, ValueError: a setting that cannot be.
         """
-        plain: dict[str, Any] = dict(options)
-        own = {key: plain.pop(key) for key in ReadOptions.__annotations__ if key in plain}
-        self.reader = TableReader(
-            path=path, target=target, task=task, root=plain.get("root"), **own
-        )
-        self.name, self.task = Path(path).stem, self.reader.task
-        self.described = (*self.reader.keep, *self.reader.categorical)
-        super().__init__(**plain)
+        self.path = check_text("path", path)
+        self.target = None if target is None else str(target)
+        self.task = check_choice("task", task, ("classification", "regression"))
+        self.pandas, self.drop = dict(read or {}), list(drop)
+        self.left_out, self.categorical = tuple(left_out), tuple(categorical)
+        self.name = Path(self.path).stem
+        super().__init__(**settings)
 
     def read(self) -> Table:
-        read, target = self.reader.read(), self.reader.target
-        if target is None and not self.own_model:
+        """The table.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            KeyError, ValueError: pandas cannot read it, or it lacks a column that is named.
+        """
+        if self.target is None and not self.own_model:
             raise ValueError(
-                f"Expected `target`, the column of {self.reader.path} that a model is to be "
-                f"trained to predict, but got none; set data.target to one of "
-                f"{list(read.frame.columns)[:20]}."
+                f"Expected `target`, the column of {self.path} that a model is to be trained to "
+                "predict, but got none."
             )
-        features = read.frame.copy(deep=False)
+        frame = read_frame(sources.located(self.root, self.path), self.pandas)
+        frame = frame.drop(columns=self.drop)
         labels, classes = torch.zeros(0), tuple[str, ...]()
-        if target is not None:
-            labels, classes = _labels(features.pop(target), self.task)
+        if self.target is not None:
+            missing = column_of(frame, self.target, self.path).isna()
+            if missing.any():
+                warn(
+                    f"{missing.sum()} of {len(frame)} rows lack the target {self.target!r}, and "
+                    "are left out."
+                )
+            frame = frame[~missing]
+            labels, classes = _labels(frame.pop(self.target), self.task)
         return Table(
-            features,
+            frame,
             labels,
             classes,
-            tuple(name for name in self.reader.categorical if name in features),
-            target=target or "output",
-            identifiers=read.identifiers,
-            numbers=list(features.index),
+            self.categorical,
+            target=self.target or "output",
+            numbers=list(frame.index),
         )
 
 

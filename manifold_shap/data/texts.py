@@ -11,13 +11,12 @@ from pandas.api.types import is_numeric_dtype
 from torch import Tensor
 
 from manifold_shap._checks import check_whole
-from manifold_shap._messages import check_text, closest, shown, warn
+from manifold_shap._messages import check_text, warn
 from manifold_shap.data import figures, sources
 from manifold_shap.data.base import Grouping, Settings, Table, TensorDataModule
-from manifold_shap.data.reading import TableReader, read_cells_of
+from manifold_shap.data.reading import column_of, complete, read_frame
 from manifold_shap.explanation import Explanation
 from manifold_shap.players import Players
-from manifold_shap.tables.vocabulary import label_of
 from manifold_shap.text import Vocabulary
 from manifold_shap.text.tokens import tokens_of
 from manifold_shap.text.vocabulary import PADDING, UNKNOWN
@@ -43,6 +42,7 @@ class TextFile(TensorDataModule):
         path: str,
         column: str = "text",
         target: str | None = "label",
+        read: Mapping[str, Any] | None = None,
         length: int | None = None,
         vocabulary: int | str = 20_000,
         **settings: Unpack[Settings],
@@ -50,9 +50,11 @@ class TextFile(TensorDataModule):
         """As the base, and:
 
         Args:
-            path: the file, see `TableReader`. Its name is the default of `name`.
+            path: the file, from the working directory or from the places `root` stands for. Its
+                name is the default of `name`.
             column: of the texts.
             target: column of the labels; None where a model of one's own needs none.
+            read: arguments of the reader of pandas, see `read_frame`.
             length: tokens after which texts are cut off; by default, and at most, as many as the
                 longest training text has.
             vocabulary: most tokens that are told apart, the most frequent ones of the training
@@ -64,7 +66,7 @@ class TextFile(TensorDataModule):
         self.path, self.column = check_text("path", path), str(column)
         self.target = None if target is None else str(target)
         self.length = None if length is None else check_whole("length", length)
-        self._tokens = vocabulary
+        self.pandas, self._tokens = dict(read or {}), vocabulary
         if not isinstance(vocabulary, str):
             check_whole("vocabulary", vocabulary, 3)
         self.name = Path(self.path).stem
@@ -75,16 +77,15 @@ class TextFile(TensorDataModule):
 
         Raises:
             FileNotFoundError: there is no such file.
-            TableError: it is no table.
-            ValueError: it has no such column, empty texts, or rows without a label.
+            ValueError: pandas cannot read it, or it has no such column, empty texts, or rows
+                without a label.
         """
-        reader = TableReader(path=self.path, target=self.target, root=self.root, keep=[self.column])
-        frame = read_cells_of(reader)
-        texts = _complete(_column(frame, self.column, "column", self.path), "text", tokens_of)
+        frame = read_frame(sources.located(self.root, self.path), self.pandas)
+        texts = complete(column_of(frame, self.column, self.path), "text", tokens_of)
         labels, classes = torch.zeros(0, dtype=torch.int64), tuple[str, ...]()
         if self.target is not None and (self.target in frame or not self.own_model):
-            column = _column(frame, self.target, "target", self.path)
-            names = pd.Index(_complete(column, "label", str.strip))
+            column = column_of(frame, self.target, self.path)
+            names = pd.Index(complete(column, "label"))
             by_number = float if is_numeric_dtype(column.dtype) else None
             classes = tuple(sorted(set(names), key=by_number))
             labels = torch.from_numpy(pd.Index(classes).get_indexer(names)).long()
@@ -142,25 +143,3 @@ class TextFile(TensorDataModule):
             f"training text, or not among the {self._tokens} most frequent ones.",
         )
         return rows
-
-
-def _column(frame: pd.DataFrame, name: str, setting: str, path: str) -> pd.Series:
-    if name not in frame:
-        names = [str(each) for each in frame.columns]
-        raise ValueError(
-            f"Expected a column {name!r} in {path}, as data.{setting} says, but got "
-            f"{shown(names)}{closest(name, names) or f'; set data.{setting} to one of them.'}"
-        )
-    return frame[name]
-
-
-def _complete(column: pd.Series, what: str, content: Callable[[str], Any]) -> list[str]:
-    """The cells of a column as text; refused where one has no content."""
-    cells = ["" if cell is None or cell != cell else label_of(cell) for cell in column]
-    if empty := [row for row, cell in enumerate(cells) if not content(cell)]:
-        raise ValueError(
-            f"Expected a {what} in every row of column {column.name!r} but {len(empty)} of "
-            f"{len(cells)} have none: rows {shown(empty, 10)}, the first row of data being row 0; "
-            "fill them, or remove these rows."
-        )
-    return cells

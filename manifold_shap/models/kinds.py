@@ -1,6 +1,5 @@
 """Finds the adapter for a model, by its kind."""
 
-from collections.abc import Mapping
 from functools import partial
 from types import ModuleType
 from typing import Any
@@ -61,7 +60,7 @@ def predictor_of(model: Any, returns: str | None = None) -> Predictor:
     raise TypeError(
         "Expected `model` to be a torch module, an estimator of scikit-learn, xgboost, lightgbm or "
         "catboost, a session of onnxruntime, the path of a file with one of these, or a callable "
-        f"from rows to probabilities, logits or values, but got {got}{_way_to_model(model)}."
+        f"from rows to probabilities, logits or values, but got {got}."
     )
 
 
@@ -77,11 +76,3 @@ def _owner(model: Any) -> tuple[Any, str]:
     if owner is None or isinstance(owner, type | ModuleType):
         return model, ""
     return owner, model.__name__
-
-
-def _way_to_model(model: Any) -> str:
-    """How to make a model of what is none, for an error."""
-    if isinstance(model, type):
-        return f", a class; pass an instance of it: `{model.__name__}(...)`"
-    weights = "; of weights alone make the network, `network.load_state_dict(weights)`, and pass it"
-    return weights if isinstance(model, Mapping) else ""

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap._checks import check_finite, check_returned
-from manifold_shap._messages import shown, warn
+from manifold_shap._messages import warn
 
 RETURNS = ("logits", "probabilities", "log_probabilities", "values")
 _TOLERANCE = 1e-3
@@ -48,25 +48,8 @@ def as_outputs(outputs: Any) -> tuple[Tensor, tuple[str, ...] | None]:
         return as_outputs(logits)
     raise TypeError(
         "Expected the model to return a tensor or an array of numbers but got "
-        f"{type(outputs).__name__}{_way_to_outputs(outputs)}."
+        f"{type(outputs).__name__}; wrap what makes one of it, as in `lambda rows: model(rows)[0]`."
     )
-
-
-def _way_to_outputs(outputs: Any) -> str:
-    """What to pass in place of a model that returns something else, for an error."""
-    if isinstance(outputs, list):
-        return (
-            "; make it an array or, of several labels, P(yes) of each: `lambda rows: "
-            "numpy.column_stack([p[:, 1] for p in model.predict_proba(rows)])` with "
-            "returns='values'"
-        )
-    if isinstance(outputs, tuple):
-        return "; pass the part that is meant: `lambda rows: model(rows)[0]`"
-    if isinstance(outputs, Mapping):
-        return f" with the keys {shown(outputs)}; pass the part: `lambda rows: model(rows)[key]`"
-    if callable(outputs) or hasattr(outputs, "predict"):
-        return "; call what makes the model first, and pass the model: `make_model()`"
-    return ""
 
 
 def converted(raw: Float[Tensor, "batch outputs"], returns: str, scale: str | None) -> Tensor:

@@ -1,6 +1,5 @@
 """Defines the contract of adapters: how one kind of model is asked for its outputs."""
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -16,8 +15,6 @@ _SMALLER = (
     "give a smaller `batch_size`, to the estimator, or to the model by `ms.as_model(model, x, "
     "batch_size=16)`."
 )
-# What torch says of numbers in two precisions.
-_OTHER_PRECISION = re.compile("(Double|Half|BFloat16|double|c10::)", re.ASCII)
 # Rows per call of a model on a CPU, and elements of these rows: the layers of a network of pictures
 # hold some ten times as many numbers.
 CPU_ROWS, CPU_ELEMENTS = 4096, 2**23
@@ -119,7 +116,7 @@ class Predictor(ABC):
                 ) from error
             raise RuntimeError(
                 f"Expected the model to take {described(rows)} but {self.name} failed with "
-                f"{type(error).__name__}: {first}{_hint(prepared, error)}"
+                f"{type(error).__name__}: {first}"
             ) from error
         found = [as_outputs(answer) for answer in answers]
         self.classes = self.classes or found[0][1]
@@ -148,25 +145,6 @@ def _calls(rows: Any, count: int, size: int | None) -> list[Any]:
     if isinstance(rows, Tensor):
         return [rows[some] for some in numbers]
     return [{name: array[some.numpy()] for name, array in rows.items()} for some in numbers]
-
-
-def _hint(rows: Any, error: Exception) -> str:
-    """What to do where a model has no such tokens, or wants rows of another type."""
-    if isinstance(rows, Tensor) and _OTHER_PRECISION.search(str(error)):
-        return "; rows have single precision, others are made as by `lambda x: model(x.double())`"
-    if not isinstance(rows, Tensor) or bool((rows != rows.round()).any()):
-        return ""
-    if rows.is_floating_point():
-        return (
-            "; if rows are token ids, give them as whole numbers, `x.long()`, or let the model "
-            "make them: `lambda x: model(x.long())`"
-        )
-    if not isinstance(error, IndexError):
-        return ""
-    return (
-        f"; rows hold whole numbers from {rows.min()} to {rows.max()}, and of token ids a network "
-        "knows those below the number of rows of its embedding"
-    )
 
 
 def is_of(model: Any, package: str, names: Sequence[str]) -> bool:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from manifold_shap._arrays import is_frame
-from manifold_shap._messages import closest, shown
+from manifold_shap._messages import shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,11 +80,9 @@ def in_fitted_order(frame: Any, fitted: Sequence[str] | None, model: str) -> Any
     if beyond or absent:
         more = f" {shown(beyond)} besides" if beyond else ""
         less = f"{' and' if more else ''} no {shown(absent)}" if absent else ""
-        hint = closest(absent[0], beyond) if absent and beyond else ""
         raise ValueError(
             f"Expected a frame with the {len(fitted)} columns that {model} was fitted to but it "
-            f"has{more}{less}{hint[:-1] if hint else ''}; drop columns that are no features, such "
-            "as the target."
+            f"has{more}{less}; drop columns that are no features, such as the target."
         )
     order = [found[name] for name in fitted]
     return frame if order == given.columns else given.select(order).to_native()
@@ -139,19 +137,11 @@ def as_pandas(frame: Any) -> "pd.DataFrame":
     if given.implementation.is_pandas():
         return frame
     gaps = [s.name for s in given.iter_columns() if s.dtype == nw.Boolean and s.is_null().any()]
-    return (
-        given.with_columns(nw.col(*gaps).cast(nw.Float64)).to_pandas()
-        if gaps
-        else (given.to_pandas())
-    )
+    return (given.with_columns(nw.col(*gaps).cast(nw.Float64)) if gaps else given).to_pandas()
 
 
-def with_categories(frame: Any, columns: Sequence[str] | None = None) -> Any:
-    """The frame with columns of text as categories, which boosted trees need.
-
-    Args:
-        frame: of pandas or polars.
-        columns: those that may become categories; by default all.
+def with_categories(frame: Any) -> Any:
+    """The frame, of pandas or polars, with text as categories, which boosted trees need.
 
     >>> import pandas as pd
     >>> str(with_categories(pd.DataFrame({"a": ["x"]})).dtypes["a"])
@@ -160,9 +150,5 @@ def with_categories(frame: Any, columns: Sequence[str] | None = None) -> Any:
     import narwhals as nw
 
     given = nw.from_native(frame, eager_only=True)
-    text = [
-        name
-        for name, dtype in given.schema.items()
-        if dtype == nw.String and (columns is None or name in columns)
-    ]
+    text = [name for name, dtype in given.schema.items() if dtype == nw.String]
     return given.with_columns(nw.col(*text).cast(nw.Categorical)).to_native() if text else frame

@@ -30,9 +30,8 @@ from manifold_shap.tables.plain import from_plain, to_plain
 from manifold_shap.tables.schema import Schema
 from manifold_shap.tables.vocabulary import label_of, numbered
 
-# Share of rows with a value of their own from which text is taken for an identifier of the rows;
-# and the rows that are needed to tell.
-_IDENTIFYING, _LEAST_IDENTIFIED = 0.9, 20
+# Rows that are needed to tell that a column identifies them.
+_LEAST_IDENTIFIED = 20
 
 
 class Codebook:
@@ -216,26 +215,16 @@ class Codebook:
             }
         )
 
-    @property
-    def columns_in_play(self) -> tuple[Any, ...]:
-        """The columns that play, as the user names them."""
-        return tuple(own.name for own in self._coded)
-
-    def identifiers(self, x: Float[Tensor, "rows columns"]) -> list[int]:
-        """The columns, by number, that seem to identify the rows rather than describe them.
-
-        That is text of which nearly every row has its own, and whole numbers, all of them distinct.
-        """
+    def never_repeated(self, x: Float[Tensor, "rows columns"]) -> list[str]:
+        """Columns of text and of whole numbers that hold another value in each of many rows."""
         if len(x) < _LEAST_IDENTIFIED:
             return []
-        found = []
-        for place, (own, codes) in enumerate(zip(self._coded, x.T, strict=True)):
-            distinct = len(codes.unique()) / len(x)
-            text = own.column.kind == "categorical" and distinct > _IDENTIFYING
-            whole = types.is_integer_dtype(own.values.cells.dtype) and distinct == 1
-            if text or whole:
-                found.append(place)
-        return found
+        return [
+            str(own.name)
+            for own, codes in zip(self._coded, x.T, strict=True)
+            if own.column.kind == "categorical" or types.is_integer_dtype(own.values.cells.dtype)
+            if len(codes.unique()) == len(x)
+        ]
 
     def with_constants(self) -> "Codebook":
         """The same with the constant columns behind the others: players, or of a group's player.

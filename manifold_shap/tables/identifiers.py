@@ -1,7 +1,6 @@
-"""Tells which columns the model has no use for; those that identify the rows need not play."""
+"""Warns of columns that seem to identify the rows, and of those that a model has no use for."""
 
-from collections.abc import Callable, Collection
-from typing import Any
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -9,51 +8,26 @@ from torch import Tensor
 from manifold_shap._messages import shown, warn
 from manifold_shap.tables.codebook import Codebook
 
-# Rows, of all over the table, on which columns that look like identifiers are permuted.
+# Rows, of all over the table, on which columns are permuted.
 _PERMUTED_ROWS = 1024
 # Rows on which most columns that a model depends on are found to be such.
 _FIRST_ROWS = 128
 
 
-def unused_identifiers(
-    model: Callable[[Tensor], Tensor],
-    codebook: Codebook,
-    x: Tensor,
-    seed: int,
-    described: Collection[Any] = (),
-) -> list[Any]:
-    """Columns that seem to identify the rows, and whose permutation changes no prediction.
+def warn_of_identifiers(codebook: Codebook, x: Tensor) -> None:
+    """Warn of columns of text or whole numbers that never repeat, in one warning.
 
-    Warns of them, and of others that seem to identify the rows but that the model depends on.
+    They number or name the rows, as it seems, and tell the value function nothing.
 
     Args:
-        model: from codes to predictions.
         codebook: of the rows.
         x: codes of rows.
-        seed: of the rows among which columns are permuted.
-        described: columns that are known to describe the rows.
     """
-    names = codebook.columns_in_play
-    suspects = [place for place in codebook.identifiers(x) if names[place] not in described]
-    if not suspects:
-        return []
-    order = torch.randperm(len(x), generator=torch.Generator().manual_seed(seed))
-    some, unused = x[order[:_PERMUTED_ROWS]], []
-    before = model(some)
-    for place in suspects:
-        if torch.equal(model(_permuted(some, [place])), before):
-            unused.append(names[place])
-        else:
-            warn(
-                f"Column {codebook.names[place]!r} looks like an identifier of the rows, but the "
-                "model depends on it, so that it is a player."
-            )
-    if unused:
+    if names := codebook.never_repeated(x):
         warn(
-            f"Columns that identify the rows and that no prediction depends on do not play: "
-            f"{shown(unused)}."
+            f"No value repeats in columns {shown(names)}: where they number or name the rows, "
+            "leave them out of the game by `left_out`, or drop them."
         )
-    return unused
 
 
 def warn_of_ignored(
@@ -65,7 +39,10 @@ def warn_of_ignored(
     is among them, nearly all.
 
     Args:
-        model, codebook, x, seed: see `unused_identifiers`.
+        model: from codes to predictions.
+        codebook: of the rows.
+        x: codes of rows.
+        seed: of the rows among which columns are permuted.
     """
     order = torch.randperm(len(x), generator=torch.Generator().manual_seed(seed))
     some, ignored = x[order[:_PERMUTED_ROWS]], list(range(len(codebook.names)))

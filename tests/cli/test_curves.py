@@ -11,7 +11,7 @@ def test_each_training_has_a_version_of_the_logger_that_is_named(tmp_path: Path)
     logger = "+trainer.logger._target_=lightning.pytorch.loggers.CSVLogger"
     more = ["amortized=default", "amortized.max_epochs=1", "amortized.hidden=[16]"]
     place = f"+trainer.logger.save_dir={tmp_path / 'curves'}"
-    train(tmp_path, *QUICK, *SHORT, *more, logger, place)
+    train(tmp_path, "data=iris", *QUICK, *SHORT, *more, logger, place)
     for number, epochs in enumerate((2, 2, 1)):  # Classifier, surrogate and amortised explainer.
         path = tmp_path / "curves" / "lightning_logs" / f"version_{number}" / "metrics.csv"
         found = pd.read_csv(path)

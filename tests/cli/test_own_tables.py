@@ -12,6 +12,8 @@ from manifold_shap.data import TableFile
 from manifold_shap.training.classifier import load_classifier, load_estimator
 from tests.cli.commands import FOREST, TINY, explain, explained, read, train
 
+pytestmark = pytest.mark.filterwarnings("ignore:2 of 160 rows lack the target")
+
 BAYES = "classifier=naive_bayes"
 ALONE = ["estimator=exact", "compare=[]"]
 
@@ -43,7 +45,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def bought(shop: Path) -> list[str]:
     named = ["data=table", f"data.path={shop}", "data.target=bought"]
-    return [*named, "data.missing=drop_unlabelled"]
+    return [*named, "data.drop=[row]"]
 
 
 @pytest.mark.parametrize("block", ["block=9", "block=2"])
@@ -76,7 +78,7 @@ def test_rows_are_those_of_the_file(shop: Path, tmp_path: Path) -> None:
     plots = {path.name for path in (tmp_path / "shop" / "marginal" / "plots").iterdir()}
     assert {"waterfall_159.png", "waterfall_0.png"} <= plots
     assert read(tmp_path, "shop", "marginal", "summary.json")["rows"].endswith(",159,0")
-    with pytest.raises(ValueError, match=r"from 0 to 159 but got \[4\]; rows \[4\] were left out"):
+    with pytest.raises(ValueError, match=r"that have a target, .* from 0 to 159 but got \[4\]"):
         explain(tmp_path, *words, "instances=[4]")
 
 
@@ -84,7 +86,7 @@ def test_the_command_line_explains_as_the_steps_by_hand_do(shop: Path, tmp_path:
     train(tmp_path, *bought(shop), *FOREST, "value_function=gaussian")
     explain(tmp_path, *bought(shop), "value_function=gaussian", *ALONE, "instances=2")
     stored = explained(tmp_path, "gaussian", "shop")
-    data = TableFile(path=str(shop), target="bought", missing="drop_unlabelled")
+    data = TableFile(path=str(shop), target="bought", drop=["row"])
     data.setup()
     place = tmp_path / "shop" / "classifier"
     expected = load_estimator(place).predict_proba(data.schema.encode(data.x_test).numpy())
@@ -109,7 +111,7 @@ def test_value_functions_of_a_model_that_is_trained_here(shop: Path, tmp_path: P
     assert len(summary["compared"]) == 7
     found = explained(tmp_path, "contrastive", "shop")
     frame = pd.read_csv(shop)
-    data = TableFile(path=str(shop), target="bought", missing="drop_unlabelled")
+    data = TableFile(path=str(shop), target="bought", drop=["row"])
     data.setup()
     model = load_classifier(tmp_path / "shop" / "classifier", data)
     references = data.schema.rows(frame.loc[[0, 159], list(data.schema.columns)])
@@ -138,6 +140,7 @@ def test_another_table_of_the_same_ranks_is_another_run(shop: Path, tmp_path: Pa
 
 def test_a_regression_has_a_model_by_its_task(shop: Path, tmp_path: Path) -> None:
     words = ["data=table", f"data.path={shop}", "data.target=income", "data.task=regression"]
+    words.append("data.drop=[row]")
     train(tmp_path, *words, "value_function=marginal")
     recorded = read(tmp_path, "shop", "classifier", "config.json")["classifier"]["_target_"]
     assert recorded == "sklearn.ensemble.RandomForestRegressor"
@@ -148,7 +151,7 @@ def test_a_regression_has_a_model_by_its_task(shop: Path, tmp_path: Path) -> Non
         train(tmp_path / "mlp", *words, "classifier=mlp", "value_function=marginal")
 
 
-def test_a_row_number_that_a_model_depends_on_is_a_player(
+def test_a_row_number_is_a_player_with_a_warning_unless_it_is_left_out(
     shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(shop.parent)
@@ -156,17 +159,20 @@ def test_a_row_number_that_a_model_depends_on_is_a_player(
     words = ["data=table", "data.path=shop.csv", "data.target=bought", "model=python"]
     words += ["model.call=theirs:by_number", "model.returns=values", "value_function=empirical"]
     words += ["value_function.output=identity", *ALONE, "instances=2"]
-    with pytest.warns(UserWarning, match="'row' looks like an identifier .* depends on it"):
-        explain(tmp_path, *words, "data.missing=drop_unlabelled")
+    with pytest.warns(UserWarning, match=r"No value repeats in columns \['row'\]"):
+        explain(tmp_path, *words)
     found = explained(tmp_path, "empirical", "shop")
     assert found.players.names == ("row", "town", "age", "income", "country")
     assert (found.phi[:, 0] != 0).any()
+    explain(tmp_path / "left", *words, "data.left_out=[row]")
+    found = explained(tmp_path / "left", "empirical", "shop")
+    assert found.players.names == ("town", "age", "income", "country")
 
 
 def test_a_column_that_is_constant_in_training_alone_does_not_play(
     shop: Path, tmp_path: Path
 ) -> None:
-    data = TableFile(path=str(shop), target="bought", missing="drop_unlabelled")
+    data = TableFile(path=str(shop), target="bought", drop=["row"])
     data.setup()
     row = data.test_numbers[0]
     frame = pd.read_csv(shop)

@@ -70,6 +70,7 @@ def test_jobs_of_many_settings_have_names_that_disks_take() -> None:
     assert all(name.startswith("data.path-.._a_b.csv") for name in found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "words", "swept"),
     [

@@ -135,8 +135,6 @@ def test_each_configuration_builds_its_source(name: str) -> None:
     own, others = vars(data), vars(same)
     different = {key for key in others if key in plain and own[key] != others[key]}
     assert different == ({"seed", "law"} if name.endswith("mixture") else {"seed"})
-    if name == "table":
-        assert data.reader == same.reader
 
 
 def test_every_source_has_a_configuration() -> None:

@@ -1,6 +1,8 @@
 """Rows of a table of one's own: players, classes, numbers to predict, and missing cells."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -8,130 +10,145 @@ import pytest
 import torch
 
 from manifold_shap.data import TableFile
-from manifold_shap.data.splits import split_rows
 from tests.data.test_tables import labels
+
+FRAME = pd.DataFrame(
+    {
+        "id": [f"n{i}" for i in range(40)],
+        "age": [20 + 3 * (i // 2) for i in range(40)],
+        "rooms": [1 + i % 3 for i in range(40)],
+        "colour": [["red", "green", "blue"][i % 3] for i in range(40)],
+        "price": [i * 1.5 for i in range(40)],
+        "bought": [["no", "yes"][i % 2] for i in range(40)],
+        "always": 1,
+        "gap": [None if i == 7 else i / 4 for i in range(40)],
+        "since": pd.date_range("2020-01-01", periods=40),
+    }
+)
+WRITERS: dict[str, Callable[[Path], Any]] = {
+    "table.csv": lambda path: FRAME.to_csv(path, index=False),
+    "semicolons.csv": lambda path: FRAME.to_csv(path, index=False, sep=";", decimal=","),
+    "packed.csv.gz": lambda path: FRAME.to_csv(path, index=False),
+    "table.parquet": lambda path: FRAME.set_index("id", drop=False).to_parquet(path),
+    "table.feather": lambda path: FRAME.to_feather(path),
+}
 
 
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
-    rows = range(40)
-    frame = pd.DataFrame(
-        {
-            "id": [f"n{i}" for i in rows],
-            "age": [20 + 3 * i for i in rows],
-            "rooms": [1 + i % 3 for i in rows],
-            "colour": [["red", "green", "blue"][i % 3] for i in rows],
-            "price": [i * 1.5 for i in rows],
-            "bought": [["no", "yes"][i % 2] for i in rows],
-            "always": 1,
-            "gap": [None if i == 7 else i / 4 for i in rows],
-            "since": pd.date_range("2020-01-01", periods=40).astype(str),
-        }
-    )
     path = tmp_path / "table.csv"
-    frame.to_csv(path, index=False)
+    WRITERS[path.name](path)
     return path
 
 
-def test_csv(table: Path) -> None:
-    drop = ["gap", "always", "since"]
-    data = TableFile(path=str(table), target="bought", categorical=["rooms"], drop=drop)
+def read(path: Path, target: str | None = "bought", **settings: Any) -> TableFile:
+    settings = {"drop": ["id"], "read": {"parse_dates": ["since"]}, **settings}
+    data = TableFile(path=str(path), target=target, **settings)
     data.setup()
+    return data
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_files_are_read_by_pandas(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    WRITERS[name](path)
+    how: dict[str, Any] = {"parse_dates": ["since"]}
+    if name == "semicolons.csv":
+        how |= {"sep": ";", "decimal": ","}
+    data = read(path, read={} if path.suffix in (".parquet", ".feather") else how)
+    assert data.players.names == ("age", "rooms", "colour", "price", "gap", "since")
+    assert data.schema.constants == {"always": 1}
+    found = data.schema.decode(data.find("instances", list(range(40)), "test"))
+    for column in data.players.names:
+        expected = FRAME[column].astype(found[column].dtype)
+        pd.testing.assert_series_equal(found[column], expected, check_names=False)
+
+
+def test_players_classes_and_encodings(table: Path) -> None:
+    drop = ["id", "gap", "always", "since"]
+    data = read(table, categorical=["rooms"], drop=drop, read=None)
     assert data.name == "table"
     assert data.players.names == ("age", "rooms", "colour", "price")
     assert data.classes == ("no", "yes")
     assert labels(data).bincount().tolist() == [20, 20]
     assert data.x_train.shape == (28, 4)
     assert data.schema.encode(data.x_train).shape == (28, 8)
-    age = data.schema.decode(data.x_test)["age"]
-    assert torch.equal(torch.tensor((age - 20).to_numpy() % 2), data.y_test)
-
-
-def test_missing_cells_dates_and_constants_are_values(table: Path) -> None:
-    data = TableFile(path=table.name, target="bought", root=str(table.parent))
-    data.setup()
-    assert data.players.names == ("age", "rooms", "colour", "price", "gap", "since")
-    assert data.schema.constants == {"always": 1}
-    x = torch.cat([data.x_train, data.x_validation, data.x_test])
-    decoded = data.schema.decode(x)
-    (missing,) = decoded[decoded["gap"].isna()].index
-    assert decoded["age"][missing] == 20 + 3 * 7
-    assert decoded["since"][missing] == pd.Timestamp("2020-01-08")
+    price = data.schema.decode(data.x_test)["price"]
+    assert torch.equal(torch.tensor((price / 1.5).round().to_numpy() % 2).long(), data.y_test)
 
 
 def test_rows_have_the_numbers_of_the_file(table: Path) -> None:
-    frame = pd.read_csv(table)
-    data = TableFile(path=str(table), target="bought", missing="drop_rows", drop=["since"])
-    data.setup()
+    FRAME.assign(bought=FRAME["bought"].where(FRAME.index != 7)).to_csv(table, index=False)
+    with pytest.warns(UserWarning, match="1 of 40 rows lack the target 'bought'"):
+        data = read(table)
     assert len(data.test_numbers) == len(data.x_test) == 8
+    played = list(data.schema.columns)
     pd.testing.assert_frame_equal(
-        data.schema.frame(data.x_test),
-        frame.loc[data.test_numbers, list(data.schema.columns)].reset_index(drop=True),
+        data.schema.frame(data.x_test)[played[:4]],
+        FRAME.loc[data.test_numbers, played[:4]].reset_index(drop=True),
     )
     asked = [3, 39, 0, 3, 8]  # Of any part.
     found = data.schema.decode(data.find("instances", asked, "test"))
-    assert found["age"].tolist() == frame["age"][asked].tolist()
-    data.setup()
-    # Row 7 lacks a cell.
-    with pytest.raises(ValueError, match=r"row 0, from 0 to 39 but .*; rows \[7\] were left out"):
-        data.find("instances", [3, 7], "test")
-    for odd in ([40], [-1], [1.0], ["3"], []):
-        with pytest.raises(ValueError, match="Expected `instances` to list rows of table, the fir"):
+    assert found["age"].tolist() == FRAME["age"][asked].tolist()
+    for odd in ([3, 7], [40], [-1], [1.0], ["3"], []):
+        with pytest.raises(
+            ValueError, match="`instances` to list rows of table that have a target"
+        ):
             data.find("instances", odd, "test")
 
 
 @pytest.mark.filterwarnings("ignore:Cells that training had none of")
-def test_a_frame_of_a_model_of_ones_own_has_all_columns(table: Path) -> None:
-    data = TableFile(path=str(table), target="bought", own_model=True)
-    data.setup()
+def test_columns_that_never_repeat_are_warned_of_and_may_be_left_out(table: Path) -> None:
+    with pytest.warns(UserWarning, match=r"No value repeats in columns \['id'\]"):
+        data = read(table, drop=[], own_model=True)
     assert data.players.names == ("id", "age", "rooms", "colour", "price", "gap", "since")
-    data.leave_out(["id"])
-    assert data.players.names == ("age", "rooms", "colour", "price", "gap", "since")
-    assert data.schema.columns == ("id", *data.players.names[:4], "always", "gap", "since")
+    data = read(table, drop=[], left_out=["id"], own_model=True, target=None)
+    assert data.players.names == ("age", "rooms", "colour", "price", "bought", "gap", "since")
+    # A model of one's own is given it all the same.
+    assert list(data.schema.frame(data.x_test)) == list(FRAME)
 
 
 def test_classes_of_numbers_are_in_numeric_order(table: Path) -> None:
-    frame = pd.read_csv(table).assign(grade=[[10.0, 9.0, 2.0][i % 3] for i in range(40)])
-    frame.to_csv(table, index=False)
-    data = TableFile(path=str(table), target="grade")
-    data.setup()
+    FRAME.assign(grade=[[10.0, 9.0, 2.0][i % 3] for i in range(40)]).to_csv(table, index=False)
+    data = read(table, "grade")
     assert data.classes == ("2", "9", "10")
     assert labels(data).bincount().tolist() == [13, 13, 14]
 
 
-def test_a_class_that_no_training_row_is_of(tmp_path: Path) -> None:
-    path = tmp_path / "table.csv"
-    kinds = ["rare", *["a", "b"] * 30]
-    pd.DataFrame({"x": np.arange(61) % 7, "kind": kinds}).to_csv(path, index=False)
-    shares = {"validation": 0.1, "test": 0.2}
-    held_out = {seed: 0 not in split_rows(61, shares, seed)[0] for seed in range(20)}
-    assert set(held_out.values()) == {False, True}
-    for seed, absent in held_out.items():
-        data = TableFile(path=str(path), target="kind", seed=seed)
-        if absent:
-            with pytest.raises(ValueError, match=r"none of the 43 is of \['rare'\]; merge or drop"):
-                data.setup()
-        else:
-            data.setup()
-
-
-def test_a_regression(tmp_path: Path) -> None:
-    path = tmp_path / "table.csv"
-    pd.DataFrame({"a": np.arange(300) * 7 % 11, "price": np.arange(300) / 4}).to_csv(path)
-    data = TableFile(path=str(path), target="price", task="regression")
-    data.setup()
+def test_a_regression(table: Path) -> None:
+    data = read(table, "price", task="regression")
     assert (data.task, data.classes, data.outputs) == ("regression", (), ("price",))
-    assert data.players.names == ("a",)
-    y = torch.cat([data.y_train, data.y_validation, data.y_test])
+    y = labels(data)
     assert y.dtype == torch.float32
-    assert y.sort().values.tolist() == [i / 4 for i in range(300)]
-    pd.DataFrame({"a": range(30), "b": 1.0, "price": np.arange(30) * 1e300}).to_csv(path)
-    with pytest.raises(
-        ValueError, match=r"`price` that fit float32 .* 1e\+300 does not fit float32"
-    ):
-        TableFile(path=str(path), target="price", task="regression", keep=["a"]).setup()
+    assert y.sort().values.tolist() == FRAME["price"].tolist()
+    FRAME.assign(price=np.arange(40) * 1e300).to_csv(table, index=False)
+    with pytest.raises(ValueError, match=r"1e\+300 does not fit float32"):
+        read(table, "price", task="regression")
 
 
-def test_a_target_is_needed_to_train(table: Path) -> None:
-    with pytest.raises(ValueError, match=r"Expected `target`, .* but got none; set data.target to"):
-        TableFile(path=str(table)).setup()
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        ({"target": None}, "Expected `target`"),
+        ({"target": "yy"}, r"column 'yy' in .*table.csv but got \['age'"),
+        ({"drop": ["idd"]}, "idd"),
+        ({"categorical": ["word"]}, "`categorical` .*word"),
+        ({"left_out": ["word"]}, "`left_out` .*word"),
+        ({"task": "regress"}, "`task` to be one of"),
+        ({"task": "regression"}, "could not convert"),
+        ({"target": "always"}, "at least two classes in 'table' but every one is '1'"),
+        ({"target": "price"}, "none of the 28 is of .*task=regression"),
+        ({"read": {"encoding": "utf-16"}}, "UTF-16"),
+        ({"read": {"nosuch": 1}}, "nosuch"),
+    ],
+)
+def test_settings_that_do_not_fit_the_table(
+    table: Path, settings: dict[str, Any], error: str
+) -> None:
+    with pytest.raises((ValueError, TypeError, KeyError), match=error):
+        read(table, **settings)
+
+
+def test_no_such_file(nowhere: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"'mine.csv' .* nor is there one at /.*mine.csv"):
+        read(Path("mine.csv"))

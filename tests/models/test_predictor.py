@@ -64,7 +64,7 @@ def test_columns_that_the_model_does_not_know(kind: str) -> None:
     with pytest.raises(ValueError, match=r"the 3 columns that \w+ was fitted to .* \['y'\] b"):
         model(FRAME.assign(y=LABEL))
     wrong = FRAME.rename(columns={"b c": "bc"})
-    with pytest.raises(ValueError, match=r"it has \['bc'\] besides and no \['b.c'\]; did you mean"):
+    with pytest.raises(ValueError, match=r"it has \['bc'\] besides and no \['b.c'\]; drop"):
         model(wrong)
     with pytest.raises(ValueError, match=r"but it has no \['a'\]; drop columns that"):
         model(FRAME[["b c", "d"]])
@@ -135,12 +135,14 @@ def test_an_error_of_the_model_is_the_cause_of_ours() -> None:
     assert isinstance(caught.value.__cause__, KeyError)
 
 
-def test_rows_of_whole_numbers_may_have_been_meant_as_such() -> None:
-    model = torch.nn.Sequential(torch.nn.Embedding(5, 2), torch.nn.Flatten())
+def test_tokens_are_whole_numbers_that_the_network_knows() -> None:
+    network = torch.nn.Sequential(torch.nn.Embedding(5, 2), torch.nn.Flatten())
     tokens = torch.tensor([[1, 4], [0, 2]])
-    assert as_model(model, tokens, returns="values").classes
-    with pytest.raises(RuntimeError, match=r"Sequential failed .* `lambda x: model\(x.long\(\)\)`"):
-        as_model(model, tokens.float(), returns="values")
+    model = as_model(network, tokens, returns="values")
+    with pytest.raises(RuntimeError, match="Sequential failed with RuntimeError"):
+        as_model(network, tokens.float(), returns="values")
+    with pytest.raises(RuntimeError, match="Sequential failed with IndexError"):
+        model(torch.tensor([[1.0, 9.0]]))
 
 
 @pytest.mark.parametrize("error", [MemoryError("no room"), torch.OutOfMemoryError("no room")])
@@ -175,15 +177,6 @@ def test_a_lack_of_memory_says_what_to_do(error: Exception) -> None:
     most = 0
     with pytest.raises(type(error), match=r"a call but .* \(no room\); let go of other things"):
         value.prediction(CODES[:1])
-
-
-def test_tokens_that_a_network_does_not_know_are_named() -> None:
-    network = torch.nn.Sequential(torch.nn.Embedding(5, 2), torch.nn.Flatten())
-    model = as_model(network, torch.tensor([[1, 4], [0, 2]]), returns="values")
-    with pytest.raises(
-        RuntimeError, match=r"IndexError: .* whole numbers from 1 to 9, .* embedding"
-    ):
-        model(torch.tensor([[1.0, 9.0]]))
 
 
 @pytest.mark.parametrize(

@@ -188,7 +188,7 @@ def frames(draw: st.DrawFn) -> pd.DataFrame:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(frames())
 def test_decode_inverts_encode(frame: pd.DataFrame) -> None:
     schema = Schema.fit(frame, categorical=["flag"])
@@ -205,7 +205,7 @@ def test_decode_inverts_encode(frame: pd.DataFrame) -> None:
     torch.testing.assert_close(schema.encode(back), x, rtol=1e-5, atol=1e-5)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(frames())
 def test_plain_data_round_trip_through_json(frame: pd.DataFrame) -> None:
     schema = Schema.fit(frame, categorical=["flag"])

@@ -298,8 +298,8 @@ def check_padding(
 def check_channels_first(event: Sequence[int]) -> None:
     """Refuse the shape of a picture or a series whose channels seem to come last.
 
-    These are at most four channels behind sides that are longer and of like size, or far fewer
-    channels than time points.
+    These are at most four channels, where the axes before are closer to each other in size than
+    those behind the first one, or far fewer channels than time points.
 
     >>> check_channels_first((3, 24, 24))
 
@@ -307,7 +307,8 @@ def check_channels_first(event: Sequence[int]) -> None:
         ValueError: with the line to type.
     """
     *sides, last = event
-    of_picture = len(sides) > 1 and last <= 4 < min(sides) and max(sides) <= 5 * min(sides)
+    first, second = max(sides) / min(sides), max(event[1:]) / last if len(sides) > 1 else 0
+    of_picture = last <= 4 and first < second
     of_series = len(sides) == 1 and sides[0] >= 32 and sides[0] >= 8 * last
     if not of_picture and not of_series:
         return

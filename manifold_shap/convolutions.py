@@ -20,8 +20,8 @@ from manifold_shap.nn import check_hidden, make_activation
 _CONVOLUTIONS: dict[int, type[nn.Conv1d] | type[nn.Conv2d]] = {1: nn.Conv1d, 2: nn.Conv2d}
 # Channels of the first layer, most channels, and the longest side that the last layers see.
 _FIRST, _MOST, _LAST_SIDE = 16, 256, 7
-# Side from which on a square is taken for a picture, not for a series of as many channels.
-_SMALLEST_SQUARE = 8
+# Side from which on rows of two sides of like size are taken for pictures, not for series.
+_SMALLEST_SIDE = 8
 BATCH_NORMS: dict[int, type[nn.Module]] = {1: nn.BatchNorm1d, 2: nn.BatchNorm2d}
 _POOLS: dict[int, type[nn.AvgPool1d] | type[nn.AvgPool2d]] = {1: nn.AvgPool1d, 2: nn.AvgPool2d}
 _TRANSPOSED: dict[int, type[nn.ConvTranspose1d] | type[nn.ConvTranspose2d]] = {
@@ -35,7 +35,7 @@ def check_positions(event: Sequence[int], owner: Sequence[int] | None = None) ->
 
     Args:
         event: the shape of one row.
-        owner: of each of its flattened elements, the player, where players are known: those of two
+        owner: of each of its flattened elements, the player; by default each is one. Those of two
             axes tell a picture without an axis of channels from a series.
 
     Raises:
@@ -50,8 +50,12 @@ def check_positions(event: Sequence[int], owner: Sequence[int] | None = None) ->
             f"network but got rows of shape {tuple(event)}; give one channel an axis of its own by "
             "`x[:, None]`, or use network='mlp'."
         )
-    check_channels_first(event)
-    if len(event) == 2 and owner is not None and _is_picture(torch.tensor(owner).reshape(event)):
+    single = torch.arange(math.prod(event)) if owner is None else torch.tensor(owner)
+    player = single.reshape(tuple(event))
+    # Players that own time points of all channels say which axis is that of time.
+    if len(event) > 2 or bool((player != player[:1]).any()) or not bool(player.any()):
+        check_channels_first(event)
+    if len(event) == 2 and _is_picture(player):
         raise ValueError(
             f"Expected series (channels, time) or pictures with an axis of channels but rows of "
             f"shape {tuple(event)} look like pictures without; give them one channel by "
@@ -62,12 +66,13 @@ def check_positions(event: Sequence[int], owner: Sequence[int] | None = None) ->
 
 
 def _is_picture(player: Int64[Tensor, "channels time"]) -> bool:
-    """Whether players are those of a picture: rectangles, or single elements of a square."""
+    """Whether players are those of a picture: rectangles, or elements of sides of like size."""
     down, across = (player.diff(dim=axis) for axis in (0, 1))
     if not bool(down.any()) or not bool(across.any()):  # Segments of time, or channels.
         return False
-    is_square = player.shape[0] == player.shape[1] >= _SMALLEST_SQUARE
-    return is_square if player.unique().numel() == player.numel() else bool((down == 0).any())
+    least, most = sorted(player.shape)
+    of_like_size = least >= _SMALLEST_SIDE and most <= 2 * least
+    return of_like_size if player.unique().numel() == player.numel() else bool((down == 0).any())
 
 
 def convolution(

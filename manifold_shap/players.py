@@ -217,8 +217,9 @@ class Players:
                 padding that is no number.
         """
         shape = _shape(event, (1, 2), "a series, such as (3, 200),")
-        check_channels_first(shape)
         length = check_whole("length", length)
+        if 2 * length > shape[-1]:  # Several segments say which axis is that of time.
+            check_channels_first(shape)
         ends = [(k, min(k + length, shape[-1]) - 1) for k in range(0, shape[-1], length)]
         names = [f"time {a}-{b}" if a < b else f"time {a}" for a, b in ends]
         return cls(names, (torch.arange(shape[-1]) // length).expand(shape), padding)

@@ -17,6 +17,8 @@ from manifold_shap.simplex.partition import Partition
 
 # What models with exact zeros give to these, all together, where nobody says it.
 _ZEROS = 1e-3
+# Zeros of a model of logits, beyond what its rows reach.
+_LOG_OF_ZERO = -1e4
 # What values of a regression are in where nobody says it.
 _NO_UNIT = "model output"
 
@@ -194,7 +196,9 @@ class LogRatios(OutputSpace):
         """
         zero, classes = torch.isneginf(log_p), log_p.shape[-1]
         if bool(zero.any()):
-            least = log_p.where(~zero, 0.0).min().exp().item()
+            least = log_p.where(~zero, 0.0).min().double().exp().item()
+            # Below the least double, which what falls further is raised to with the zeros.
+            least = max(least, torch.finfo(torch.float64).tiny)
             return replace(self, zero_replacement=min(_ZEROS, classes * least))
         precision = torch.finfo(log_p.dtype).eps
         return replace(self, zero_replacement=classes * precision**2) if rounded else self
@@ -204,11 +208,12 @@ class LogRatios(OutputSpace):
     ) -> Float[Tensor, "*batch classes"]:
         """Log-probabilities in which zeros, and what is below their replacement, are replaced."""
         if self.zero_replacement is None:
-            number = torch.finfo(log_p.dtype)
-            return log_p.masked_fill(log_p.isneginf(), math.log(number.tiny) + math.log(number.eps))
+            return log_p.clamp(min=_LOG_OF_ZERO)
         amount = self.zero_replacement / log_p.shape[-1]
         small = (log_p < math.log(amount)).any(-1, keepdim=True)
-        return torch.where(small, simplex.replace_zeros(log_p.exp(), amount).log(), log_p)
+        # In double precision, where the least amount is above zero.
+        replaced = simplex.replace_zeros(log_p.double().exp(), amount).log().to(log_p)
+        return torch.where(small, replaced, log_p)
 
 
 @dataclass(frozen=True)

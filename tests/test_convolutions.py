@@ -76,3 +76,10 @@ def test_an_edge_in_a_picture_moves_with_it() -> None:
 def test_rows_that_are_neither_picture_nor_series(event: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match=r"\(channels, height, width\) or .* network='mlp'"):
         check_positions(event)
+
+
+@pytest.mark.parametrize("event", [(12, 12), (28, 20)])
+def test_rows_that_look_like_pictures_without_channels_are_refused(event: tuple[int, ...]) -> None:
+    """Of whatever asks, such as a classifier, which knows no players."""
+    with pytest.raises(ValueError, match="pictures without"):
+        check_positions(event)

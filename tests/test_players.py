@@ -284,6 +284,8 @@ def fitted(x: Tensor, **options: object) -> object:
     [
         lambda: ms.Players.pixels((24, 24, 3)),
         lambda: ms.Players.patches((20, 32, 1), 4),
+        lambda: ms.Players.pixels((24, 200, 3)),
+        lambda: ms.Players.pixels((4, 4, 3)),
         lambda: ms.Players.channels((24, 24, 3)),
         lambda: ms.Players.channels((5, 24, 24, 3)),
         lambda: ms.Players.channels((200, 3)),
@@ -324,3 +326,6 @@ def test_channels_that_come_first_are_not(event: tuple[int, ...]) -> None:
     assert len(ms.Players.channels(event)) == event[0]
     series = ms.Players.segments((12, 12), 3)
     assert check_positions((12, 12), series.index.flatten().tolist()) == (12,)
+    for shape in ((64, 8), (32, 4)):
+        said = ms.Players.segments(shape, 2)
+        assert check_positions(shape, said.index.flatten().tolist()) == shape[1:]

@@ -105,6 +105,24 @@ def test_log_ratios_never_rise_as_a_probability_falls(
     torch.testing.assert_close(replaced.sum(1), torch.ones(len(p), dtype=dtype))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("seen", [1, 3, 5, 6])
+@pytest.mark.parametrize("amount", [None, 1e-3])
+@pytest.mark.parametrize("rounded", [False, True])
+def test_log_odds_never_rise_as_a_log_probability_falls(
+    rounded: bool, amount: float | None, seen: int, dtype: torch.dtype
+) -> None:
+    """Of logits as well, which reach further, whatever rows the space was fitted to."""
+    falling = torch.tensor([-1.0, -50, -120, -500, -2000, -torch.inf], dtype=dtype)
+    log_p = torch.stack((torch.zeros_like(falling), falling), -1)
+    space = as_space("log_odds", zero_replacement=amount)
+    if amount is None:
+        space = space.fitted(log_p[:seen], rounded)
+    found = space(log_p)[:, 0]
+    assert bool(found.isfinite().all())
+    assert bool((found.diff() <= 0).all())
+
+
 @pytest.mark.filterwarnings("ignore:.*exactly zero")
 @pytest.mark.parametrize("seen", [[0], [0, 1, 9], [0, 4, 9], [9]])
 @pytest.mark.parametrize("name", ["log_odds", "ilr"])

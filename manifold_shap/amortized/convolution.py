@@ -52,7 +52,7 @@ class AmortizedConvolution(AmortizedNetwork):
         chosen: Sequence[int] | None = None,
     ) -> None:
         super().__init__(game, chosen)
-        size = check_positions(game.event)
+        size = check_positions(game.event, game.index)
         hidden = _channels(size) if hidden is None else hidden
         check_hidden(hidden)
         axes = len(size)

@@ -1,8 +1,10 @@
 """Chooses the estimator that suits a game: by its sizes, and by what its value function costs."""
 
+import math
 from dataclasses import replace
 from typing import Any
 
+from manifold_shap._messages import check_choice
 from manifold_shap.estimators.coalition import affordable, coalition_shapley, linearization
 from manifold_shap.estimators.evaluator import Evaluator
 from manifold_shap.estimators.exact import MAX_PLAYERS, exact_shapley
@@ -15,24 +17,26 @@ from manifold_shap.ordering import Ordering, Relations
 from manifold_shap.values.base import COSTS
 from manifold_shap.values.selected import Outputs
 
-# Evaluations per player by default: of model calls, large rows and drawn values; of others; and
-# where contributions are linearized.
-_EVALUATIONS_DEAR, _EVALUATIONS, _EVALUATIONS_LINEARIZED = 64, 256, 128
+# Evaluations per player by default, where a value is a model call, or drawn, or rows are large.
+_EVALUATIONS_DEAR = 64
+# The same where contributions are linearized, and elsewhere.
+_EVALUATIONS_LINEARIZED, _EVALUATIONS = 128, 256
 # Model rows that take hardly any time, and values in closed form.
 _FREE_ROWS, _FREE_VALUES = 8192, 2**16
-# Fewer give poor standard errors of contributions.
+# Standard errors of contributions are poor with fewer coalitions.
 _FEWEST_COALITIONS = 64
 # Players whose coalitions are all evaluated where values are drawn.
 _MOST_DRAWN = 6
-# Regressions on networks with linearized contributions: players, evaluations per player, share of
-# all coalitions.
+# Where contributions are linearized, a regression is more precise for so few players, with so many
+# evaluations for each of them, and with this share of all coalitions.
 _MOST_FITTED, _LEAST_FITTED, _LEAST_SHARE = 20, 32, 1 / 8
-# Regressions need so many evaluations per player for the error of orders.
+# Evaluations per player with which a regression is more precise than orders are.
 _LEAST_PAIRED = 4
-# Regressions with interactions: evaluations per player, and players; evaluations that are fitted,
-# and from which on others are as precise; and the most time of a fit, in that of the evaluations.
-_LEAST_INTERACTING, _FEWEST_INTERACTING, _MOST_INTERACTING = 7, 3, 128
+# Players, and evaluations for each, with which a regression with interactions is more precise.
+_FEWEST_INTERACTING, _MOST_INTERACTING, _LEAST_INTERACTING = 3, 128, 7
+# It is fitted to so many evaluations at most; with more than the second, others are as precise.
 _MOST_FITTED_INTERACTING, _MOST_EVALUATIONS_INTERACTING = 2**14, 2**16
+# The most time of its fit, in that of its evaluations.
 _MOST_TIME_INTERACTING = 1.0
 
 
@@ -76,16 +80,6 @@ def auto_shapley(
     cost="closed form")` says otherwise. `python benchmarks/reproduce.py speed/equal_time` compares
     the choice with the best of all estimators in equal time.
 
-    Errors of a regression with interactions of games of 10 to 40 players were
-    .01 to 1.9 times those of `kernel_shapley` on as many evaluations, the less the more of them;
-    it takes 0.1 to some seconds for each row and output. Where values are drawn, draws cancel along
-    an order, but not between a coalition and its complement: of 10 and 24 players, orders had 0.5
-    to 1.2 times the error of regressions. For 4 to 6 players and as many evaluations, all
-    coalitions had 0.2 to 0.8 times the error of orders with Gaussian draws given x_S, and 0.5 to
-    1.3 times with marginal draws. Contributions are linearized where a row's coalitions share most
-    of their work; on an eighth of all coalitions, regressions had 0.4 to 1 times their error in
-    equal time (surrogates of 12 to 16 players), 0.6 to 1.2 times on a sixteenth.
-
     Args:
         value: a `ValueFunction`, or a callable; see `as_value_function`.
         x: rows to explain, `[instances, *event]`.
@@ -109,6 +103,7 @@ def auto_shapley(
             estimator refuses.
         TypeError: an `ordering` that `Ordering` refuses, `evaluations` that are no whole number.
     """
+    check_choice("cost", value.cost, COSTS)
     game = Evaluator(value, value.rows(x)[:1], batch_size)
     order = Ordering.of(ordering, game.players)
     players = len(game.players)
@@ -121,14 +116,20 @@ def auto_shapley(
     linear = not (game.sampled or order.restricts) and linearization(game) is not None
     if not (game.sampled or order.restricts) and target_error is None:
         pairs = f"a regression of {players} players on pairs of coalitions"
-        cost = f"since a value costs a {game.value.cost}"
-        if _suits_interactions(game, budget) and not linear:
+        against = _against_interactions(game, budget)
+        if not (against or linear):
             fitted = min(budget, _MOST_FITTED_INTERACTING) // 2 * 2
             found = odd_shapley(value, x, evaluations=fitted, **common)
-            return _with_choice(found, f"odd: {pairs}, with interactions, {cost}")
-        if _suits_regression(players, budget) if linear else budget >= _LEAST_PAIRED * players:
+            why = "whose fit takes no longer than the evaluations"
+            return _with_choice(found, f"odd: {pairs}, with interactions, {why}")
+        least: float = _LEAST_PAIRED * players
+        if linear:
+            against = f"{budget} evaluations are enough not to linearize contributions"
+            few = players <= _MOST_FITTED
+            least = max(_LEAST_FITTED * players, _LEAST_SHARE * 2**players) if few else math.inf
+        if budget >= least:
             found = kernel_shapley(value, x, evaluations=budget // 2 * 2, **common)
-            return _with_choice(found, f"kernel: {pairs}, {cost}")
+            return _with_choice(found, f"kernel: {pairs}, since {against}")
     common["target_error"] = target_error
     common["evaluations"] = budget if target_error is None else evaluations
     if linear and affordable(game, budget) >= _FEWEST_COALITIONS:
@@ -145,7 +146,7 @@ def auto_shapley(
         "an ordering restricts them": order.restricts,
         "values are drawn": game.sampled,
         "a target error is to be met": target_error is not None,
-        "there are few evaluations": True,
+        f"{budget} evaluations are too few for a regression": True,
     }
     why = next(reason for reason, holds in reasons.items() if holds)
     return _with_choice(found, f"permutation: orders of {players} players, since {why}")
@@ -176,23 +177,27 @@ def _suits_enumeration(
     return target_error is None and 2 * needed <= budget and order.largest <= 2**_MOST_DRAWN
 
 
-def _suits_regression(players: int, budget: int) -> bool:
-    """Whether so few players have linearized contributions that a regression is more precise."""
-    few = players <= _MOST_FITTED and budget >= _LEAST_FITTED * players
-    return few and budget >= _LEAST_SHARE * 2**players
-
-
-def _suits_interactions(game: Evaluator, budget: int) -> bool:
-    """Whether a regression with interactions is worth its time."""
+def _against_interactions(game: Evaluator, budget: int) -> str | None:
+    """Why a regression with interactions is not worth its time; None where it is."""
     _, players, outputs = game.shape
-    if not _FEWEST_INTERACTING <= players <= _MOST_INTERACTING:
-        return False
-    if budget > _MOST_EVALUATIONS_INTERACTING or budget >= 2**players - 2:
-        return False
     fitted = min(budget, _MOST_FITTED_INTERACTING)
     fits = outputs * nominal_seconds(players, fitted)
     spent = fitted * COSTS[game.value.cost]
-    return budget >= _LEAST_INTERACTING * players and fits <= _MOST_TIME_INTERACTING * spent
+    reasons = {
+        f"interactions are fitted for {_FEWEST_INTERACTING} to {_MOST_INTERACTING} players": (
+            not _FEWEST_INTERACTING <= players <= _MOST_INTERACTING
+        ),
+        f"{budget} evaluations are too few for interactions": (
+            budget < _LEAST_INTERACTING * players
+        ),
+        f"with {budget} evaluations, interactions hardly help": (
+            budget > _MOST_EVALUATIONS_INTERACTING
+        ),
+        "a fit of interactions takes longer than the evaluations": (
+            fits > _MOST_TIME_INTERACTING * spent
+        ),
+    }
+    return next((reason for reason, holds in reasons.items() if holds), None)
 
 
 def _with_choice(explanation: Explanation, choice: str) -> Explanation:

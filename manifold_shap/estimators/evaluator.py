@@ -214,9 +214,7 @@ class Evaluator:
             # A single player has no coalition that anything would be drawn for.
             unknown = self.sampled and len(self.players) > 1
             variance = torch.full_like(phi, torch.nan if unknown else 0.0)
-        # Enumeration says itself that one draw for each coalition tells no error.
-        asked = self.evaluations and made_by["estimator"] != "exact"
-        if asked and bool(variance.isnan().all()):
+        if self.evaluations and bool(variance.isnan().all()):
             self._warn_without_errors(made_by["estimator"])
         # A variance of zero may come out negative by rounding.
         there = self.x.to(self.value.device)
@@ -249,7 +247,7 @@ class Evaluator:
         players, used = len(self.players), self.evaluations // len(self.x)
         # Two pairs of orders, of others as many evaluations; or each of all coalitions twice.
         least = (6 if estimator == "odd" else 4) * (players - 1)
-        all_taken = players < 63 and used >= 2**players - 2
+        all_taken = estimator == "exact" or (players < 63 and used >= 2**players - 2)
         enough = 2 * used if all_taken else max(least, used + 2)
         by = " of `exact_shapley`, which takes each coalition several times," if all_taken else ""
         warn(

@@ -66,9 +66,9 @@ def shapley_interactions(
     coalitions are drawn together with their complements, and each serves all pairs of players:
     interactions are a weighted least-squares fit to what a coalition and its complement lose by
     parting (see `estimators.parting`), and Shapley values that of `kernel_shapley`. Of games that
-    are sums of terms of at most three players each, interactions are exact. Of others, estimates
-    have a bias of order 1/evaluations: 0 to .3 standard deviations, for games of 7 and 8 players
-    with 98 to 200 evaluations.
+    are sums of terms of at most three players each, interactions are exact. Of others, interactions
+    (Shapley values not) have a bias of order 1/evaluations: 0 to .3 standard deviations, for games
+    of 7 and 8 players with 98 to 200 evaluations.
 
         >>> both = lambda x, mask: mask.all(-1, keepdim=True).float()  # Of two players, an AND.
         >>> shapley_interactions(both, torch.zeros(1, 2)).values[0, ..., 0]
@@ -77,7 +77,7 @@ def shapley_interactions(
 
     Args:
         value: a `ValueFunction`, or a callable; see `as_value_function`.
-        x: rows to explain, `[instances, *event]`.
+        x: rows to explain, `[instances, *event]`. Each has coalitions of its own.
         index: "SII", the Shapley interaction index beside Shapley values; or "k-SII", whose
             first-order terms and pairs sum to the prediction minus the base. Pairs are the same.
         evaluations: values of v per row; by default all coalitions of up to 16 players, those of a

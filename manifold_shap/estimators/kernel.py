@@ -158,19 +158,18 @@ def explained(
         keys = _random.fold(game.keys(seed)[:, None], torch.arange(count))
     else:  # Values are exact for draws that are the same for all coalitions.
         keys = game.keys()[:, None].expand(-1, count)
-    # Of every row, the player that has each of the names.
-    named = _random.uniform(game.keys(seed), (players,)).argsort(1)
+    named = players_by_name(game, seed)
     step = max(1, MOST_NUMBERS // max(1, count * outputs ** (2 if game.crossed else 1)))
     found = []
     with game.bar(instances * count, "coalitions", "pair") as bar:
         for rows in torch.arange(instances).split(step):
             y = _targets(game, pairs, rows, named[rows], keys[rows], bar)
             if start is not None:
-                renamed = _of_players(start[rows.to(start.device)], named[rows])
+                renamed = of_players(start[rows.to(start.device)], named[rows])
                 y = y - torch.einsum("pn,bno->bpo", pairs.mask.double(), renamed)
             found.append(estimate(y))
     name = named.argsort(1)
-    beta, covariance = (_of_players(torch.cat(part), name) for part in zip(*found, strict=True))
+    beta, covariance = (of_players(torch.cat(part), name) for part in zip(*found, strict=True))
     phi = beta + game.total.double()[:, None] / players
     if start is not None:
         phi = phi + start
@@ -181,7 +180,12 @@ def explained(
     return game.explanation(phi, {**made_by, "seed": seed}, covariance, freedom)
 
 
-def _of_players(
+def players_by_name(game: Evaluator, seed: int) -> Int64[Tensor, "rows players"]:
+    """Of every row the player that has each of the names, at random."""
+    return _random.uniform(game.keys(seed), (len(game.players),)).argsort(1)
+
+
+def of_players(
     numbers: Float[Tensor, "rows players *errors"], which: Int64[Tensor, "rows players"]
 ) -> Float[Tensor, "rows players *errors"]:
     """Numbers of these players, which differ from row to row."""

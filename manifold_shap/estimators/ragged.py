@@ -112,13 +112,13 @@ def joined_rows(
             ]
         return torch.cat(tensors)[order]
 
-    made_by = {
-        key: entry
-        if all(part.made_by.get(key) == entry for part in parts)
-        # One that was explained by another estimator has room for the players of all.
-        else {str(int(part.counts.max())): part.made_by.get(key) for part in parts}
-        for key, entry in parts[0].made_by.items()
-    }
+    made_by: dict[str, Any] = {}
+    for key in dict.fromkeys(key for part in parts for key in part.made_by):
+        entries = [part.made_by.get(key) for part in parts]
+        made_by[key] = entries[0]
+        if any(each != entries[0] for each in entries):  # By how many players the rows have.
+            counts = (str(int(part.counts.max())) for part in parts)
+            made_by[key] = dict(zip(counts, entries, strict=True))
     made_by["evaluations"] = sum(part.made_by["evaluations"] for part in parts)
     by_row = ("phi", "standard_error", "covariance", "base", "prediction", "x", "owners")
     tensors: Any = {name: joined(name) for name in (*by_row, "degrees_of_freedom")}

@@ -3,6 +3,7 @@
 Half the difference of a coalition and its complement carries Shapley values, and their mean carries
 interactions: two regressions, `regression` and `parting`, on the same values. Single players and
 their complements are always evaluated: by them the sums of each player's interactions are known.
+Rows have coalitions of their own, the same but for the names of the players.
 """
 
 from typing import NamedTuple
@@ -13,6 +14,7 @@ from torch import Tensor
 
 from manifold_shap import _random
 from manifold_shap.estimators.evaluator import Evaluator, diagonal
+from manifold_shap.estimators.kernel import of_players, players_by_name
 from manifold_shap.estimators.pairs import draw_pairs
 from manifold_shap.estimators.parting import Parting, equal_shares
 from manifold_shap.estimators.regression import Regression
@@ -91,6 +93,7 @@ class SampledPairs:
         if game.sampled:  # A coalition and its complement share their draws.
             keys = _random.fold(keys, torch.arange(len(mask)))
         self._keys = keys.expand(-1, len(mask))
+        self._named = players_by_name(game, seed)
 
     def terms(self) -> Terms:
         """Of all rows."""
@@ -108,12 +111,17 @@ class SampledPairs:
         count, alone = 2 * len(self._evaluated.mask), self._repeats * len(self.game.players)
         step = self.game.rows_per_batch(count)
         keys = self._keys[rows].repeat_interleave(2, 1)
-        values = torch.cat(
-            [
-                self.game.evaluate(some, self._evaluated.coalitions, count, own).double()
-                for some, own in zip(rows.split(step), keys.split(step), strict=True)
-            ]
-        )
+        name = self._named[rows].argsort(1)
+        found = []
+        for some, own, names in zip(
+            *(each.split(step) for each in (rows, keys, name)), strict=True
+        ):
+
+            def coalitions(start: int, stop: int, names: Tensor = names) -> Tensor:
+                return self._evaluated.coalitions(start, stop).T[names.to(self.game.device)].mT
+
+            found.append(self.game.evaluate(some, coalitions, count, own).double())
+        values = torch.cat(found)
         first, second = values[:, 0::2], values[:, 1::2]
         base, prediction = (end.double()[:, None] for end in self.game.ends(rows))
         change, losses = (first - second) / 2, base + prediction - first - second
@@ -122,7 +130,17 @@ class SampledPairs:
         phi, phi_variance, both = self._first_order(change, noise, prediction - base)
         pairs, variance = self._pairs(losses, noise.losses)
         sums = losses[:, : len(self.game.players)]
-        return Terms(phi, phi_variance, pairs, variance, sums, both)
+        pairs, variance = (
+            of_players(of_players(each, name).transpose(1, 2), name) for each in (pairs, variance)
+        )
+        return Terms(
+            phi=of_players(phi, name),
+            phi_variance=of_players(phi_variance, name),
+            pairs=pairs,
+            variance=variance,
+            sums=of_players(sums, name),
+            less_sums_variance=of_players(both, name),
+        )
 
     def _means(
         self, each: Float[Tensor, "rows evaluated outputs"], alone: int
@@ -155,15 +173,14 @@ class SampledPairs:
         regression, players = self._regression, len(self.game.players)
         share = regression.pairs.mask.sum(1).double() / players - 0.5
         y = change - share[:, None] * total
-        beta = regression.fit(y)
-        errors = regression.left_out(y, beta)
+        errors = regression.left_out(y, regression.fit(y))
         variance = regression.covariance(regression.inverse, errors, self.game.crossed)
         u = torch.eye(players, dtype=torch.float64, device=y.device) - 1 / players
         moved = (regression.pairs.weight[:players, None] * u) @ regression.inverse
         added = torch.einsum("pn,bpo->bno", moved.square(), noise.change)
         variance = variance + (added.diag_embed() if self.game.crossed else added)
         both = diagonal(variance) + noise.losses / 4 - moved.diagonal()[:, None] * noise.both
-        return beta + total / players, variance, both
+        return regression.unbiased(y, errors) + total / players, variance, both
 
     def _pairs(
         self,

@@ -47,7 +47,7 @@ class GuidedValue(ModelValue):
             a squared error, off the simplex in mean variances of the target.
     """
 
-    name, cost = "guided_surrogate", "network"
+    name, cost = "guided_surrogate", "model"  # One call of the model for each value.
     # A call completes rows besides asking the model, so that fewer calls pay.
     batch_size = 65_536
 

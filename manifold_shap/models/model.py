@@ -14,14 +14,18 @@ from manifold_shap._messages import check_choice, warn
 from manifold_shap._stored import StoredRows
 from manifold_shap.models.files import load_model
 from manifold_shap.models.kinds import predictor_of
-from manifold_shap.models.outputs import RETURNS, check_outputs, check_shape, converted, settled
+from manifold_shap.models.outputs import (
+    RETURNS,
+    check_outputs,
+    check_shape,
+    converted,
+    settled,
+    warn_if_rows_mix,
+)
 from manifold_shap.models.rows import whole
 
 # Rows on which a model is asked twice.
 _REPEATED_ROWS = 64
-# By what part of the outputs' spread, and how many roundings besides, a row may differ when it is
-# asked alone: with other numbers of rows sums are taken in another order.
-_NOTICED, _ROUNDED = 1e-3, 16
 
 
 @runtime_checkable
@@ -103,7 +107,7 @@ class Model:
         """Raise unless the model gives what `returns` promises on these rows.
 
         Warns, once, where it gives other outputs when it is called again on the same rows, or on
-        one of them alone.
+        some of them.
 
         Raises:
             RuntimeError: the model failed.
@@ -240,16 +244,4 @@ def _warn_if_unsteady(model: Model, x: Float[Tensor, "batch *event"]) -> None:
             "call.",
         )
         return
-    if len(x) < 2:
-        return
-    # The last one: what reads rows as the steps of a series has seen all others by then.
-    alone = (model._raw(x[-1:]) - first[-1:]).abs().nan_to_num(0)
-    spread = (first.amax(0) - first.amin(0)).nan_to_num(0)
-    rounding = _ROUNDED * torch.finfo(first.dtype).eps * first[-1:].abs().nan_to_num(0)
-    if bool((alone > _NOTICED * spread + rounding + 1e-6).any()):
-        warn(
-            "The model's outputs for a row depend on the other rows of the call (by up to "
-            f"{alone.max():.3g} of {spread.max():.3g}): Shapley values of a row would change with "
-            "the rows beside it. Put its networks into evaluation mode, `network.eval()`, and look "
-            "for an `nn.LSTM` without `batch_first=True` or a softmax over the first axis.",
-        )
+    warn_if_rows_mix("the model", model._raw, x, first)

@@ -1,6 +1,6 @@
 """Checks what a model returns, and makes it numbers: tensors, arrays, frames and columns."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,9 @@ from manifold_shap._messages import shown, warn
 
 RETURNS = ("logits", "probabilities", "log_probabilities", "values")
 _TOLERANCE = 1e-3
+# By what part of the outputs' spread, and how many roundings besides, a row may differ when it is
+# asked beside fewer: with other numbers of rows sums are taken in another order.
+_NOTICED, _ROUNDED = 1e-3, 16
 
 
 def as_outputs(outputs: Any) -> tuple[Tensor, tuple[str, ...] | None]:
@@ -205,3 +208,32 @@ def _fault(p: Float[Tensor, "batch classes"]) -> str:
         "of a regression, plain values are explained: returns='values' of `ms.as_model` or "
         "`ms.Explainer`, with output='identity'."
     )
+
+
+def warn_if_rows_mix(
+    what: str, ask: Callable[[Tensor], Tensor], x: Tensor, outputs: Float[Tensor, "rows *more"]
+) -> None:
+    """Warn where the first row alone, the last alone or a half of them have other outputs.
+
+    What reads rows as the steps of a series, from either end, has seen none at one of its ends.
+
+    Args:
+        what: has these outputs, for the warning.
+        ask: gives outputs for rows.
+        x: rows.
+        outputs: those of all rows in one call.
+    """
+    spread = (outputs.amax(0) - outputs.amin(0)).nan_to_num(0)
+    some = (slice(1), slice(-1, None), slice(len(x) // 2)) if len(x) > 1 else ()
+    for part in some:
+        gap = (ask(x[part]) - outputs[part]).abs().nan_to_num(0)
+        rounding = _ROUNDED * torch.finfo(gap.dtype).eps * outputs[part].abs().nan_to_num(0)
+        if bool((gap > _NOTICED * spread + rounding + 1e-6).any()):
+            warn(
+                f"The outputs of {what} for a row depend on the other rows of the call (by up to "
+                f"{gap.max():.3g} of {spread.max():.3g}): Shapley values of a row would change "
+                "with the rows beside it. Put its networks into evaluation mode, `network.eval()`, "
+                "and look for an `nn.LSTM` without `batch_first=True` or a softmax over the first "
+                "axis."
+            )
+            return

@@ -32,7 +32,6 @@ class _OfOutputs(SurrogateNetwork):
     """
 
     of_probabilities: bool
-    takes_center = False
 
     def scores(self, raw: Tensor, chosen: Int64[Tensor, " chosen"] | None) -> Tensor:
         if chosen is None:
@@ -52,6 +51,9 @@ class _OfOutputs(SurrogateNetwork):
 
 class OwnNetwork(_OfOutputs):
     """Any module of the user's that gives outputs of T for `(x ⊙ mask, mask)`.
+
+    Of a model in double precision it learns differences from one of its outputs, which are added
+    later in that precision.
 
     Args:
         game: see `SurrogateNetwork`.
@@ -110,7 +112,8 @@ class AdaptedModel(_OfOutputs):
 
     Absent numbers are replaced by learned ones, one for each channel or column, and absent tokens
     by a learned vector. Besides, the first layer gets a weight for the absence of each of its
-    inputs, zero at first: the copy begins as the model itself, for the grand coalition exactly.
+    inputs, zero at first: the copy begins as the model itself, for the grand coalition exactly. Of
+    a model in double precision it computes in that, up to differences from the center.
 
     Args:
         game: see `SurrogateNetwork`.
@@ -130,7 +133,8 @@ class AdaptedModel(_OfOutputs):
         super().__init__(game)
         self.space, self.returns, event = as_space(**space), returns, game.event
         self.of_probabilities = returns == "probabilities"
-        self.module = copy.deepcopy(module).cpu().float().requires_grad_()
+        dtype = torch.float32 if game.center is None else torch.float64
+        self.module = copy.deepcopy(module).cpu().to(dtype).requires_grad_()
         first, self.of_tokens = find_first_layer(self.module, event, game.padding)
         layer: Any = self.module.get_submodule(first.layer)
         self.absence, self.instead = AbsenceWeights(layer, first), None
@@ -142,7 +146,7 @@ class AdaptedModel(_OfOutputs):
             self.any_token = known[len(known) // 2]
         else:
             own = event if len(event) == 1 else (event[0], *(1 for _ in event[1:]))
-            self.instead = nn.Parameter(torch.zeros(own))
+            self.instead = nn.Parameter(torch.zeros(own, dtype=dtype))
 
     @classmethod
     def settings_for(
@@ -177,7 +181,9 @@ class AdaptedModel(_OfOutputs):
 
     def finished(self, raw: Float[Tensor, "*batch raw"]) -> Float[Tensor, "*batch outputs"]:
         flat = converted(raw.flatten(0, -2), self.returns, self.space.takes)
-        return self.space(flat).unflatten(0, raw.shape[:-1])
+        found, center = self.space(flat), self.game.center
+        found = found if center is None else found - found.new_tensor(center)
+        return found.unflatten(0, raw.shape[:-1])
 
     @torch.no_grad()
     def standardise(

@@ -94,7 +94,8 @@ def fit_surrogate(
             - "model": a copy of the model itself, a torch module, which gets what is absent and is
               fine-tuned (Covert et al. 2023): for a model with a good backbone, whose first layer,
               linear, a convolution or an embedding, sees the elements of rows one by one;
-            - a torch module of your own that gives outputs of T for `(x ⊙ mask, mask)`.
+            - a torch module of your own that gives outputs of T for `(x ⊙ mask, mask)` or, of a
+              model in double precision, what is added to one of its outputs.
         teacher: a value function of the same game, such as `imputed_value(model, imputer)`, whose
             averaged predictions are targets of less variance than the single f(x). It helps where
             it is more accurate than a surrogate alone; 8 draws are enough.
@@ -148,7 +149,7 @@ def fit_surrogate(
         "space": space.settings,
         "dtype": dtype and str(dtype).removeprefix("torch."),
         "network": network_settings(kind, of_network, described, wrapped, space),
-        "center": center_of(target, space) if KINDS[kind].takes_center else None,
+        "center": center_of(target, space),
         "teacher": None,
     }
     drawn = None

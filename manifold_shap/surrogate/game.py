@@ -24,6 +24,7 @@ class GameShape:
         outputs: number of outputs of T.
         on_simplex: whether outputs are probabilities of classes.
         padding: the number that rows are padded by at their end; see `Players`.
+        center: what outputs of a model in double precision are differences from, see `center_of`.
     """
 
     event: Sequence[int]
@@ -31,6 +32,7 @@ class GameShape:
     outputs: int
     on_simplex: bool
     padding: float | None = None
+    center: Sequence[float] | None = None
 
     @classmethod
     def of(cls, players: Players, outputs: int, on_simplex: bool) -> "GameShape":

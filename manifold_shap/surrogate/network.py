@@ -47,7 +47,6 @@ class SurrogateNetwork(nn.Module, ABC):
         cheap_contributions: whether exact ones of all players at one coalition take little longer
             than linearized ones, see `amortized.contributions`.
         of_tokens: whether rows are tokens, whose numbers have no order.
-        takes_center: whether its outputs may be differences from a number that is added later.
 
     Args:
         game: what it is a value function of. On the simplex a softmax ends the network.
@@ -56,7 +55,6 @@ class SurrogateNetwork(nn.Module, ABC):
     blocks: ClassVar[float] = 0.5
     cheap_contributions: ClassVar[bool] = False
     of_tokens: bool = False
-    takes_center: ClassVar[bool] = True
     index: Tensor
     x_mean: Tensor
     x_scale: Tensor
@@ -197,7 +195,8 @@ class SurrogateNetwork(nn.Module, ABC):
         """
         with torch.inference_mode(False), torch.enable_grad():
             leaf = mask.to(x.dtype).clone().requires_grad_()
-            score = self.scores(self.raw(x.clone(), leaf).float(), chosen)
+            raw = self.raw(x.clone(), leaf)
+            score = self.scores(raw.to(torch.promote_types(raw.dtype, x.dtype)), chosen)
             slope = slopes(score, leaf, rows=2)
         moved = torch.where(mask, -1.0, 1.0)[..., None, :] * slope
         score = score.detach()[..., None]

@@ -85,7 +85,7 @@ class SurrogateTask(Task):
         super().__init__(settings)
         own, outputs = self.settings, len(self.settings["outputs"])
         on_simplex = as_space(**own["space"]).on_simplex
-        game = GameShape(*self.inputs, outputs, on_simplex, own["padding"])
+        game = GameShape(*self.inputs, outputs, on_simplex, own["padding"], own.get("center"))
         self.surrogate = make_network(own["network"], game, module)
         self.register_buffer("base", torch.zeros(outputs))
         self.register_buffer("probe", torch.zeros(_PROBE_ROWS, *own["event"]))

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from manifold_shap._checks import check_known, check_number
+from manifold_shap._checks import check_known, check_number, check_whole
 from manifold_shap._messages import check_choice, check_flag
 from manifold_shap._stored import StoredRows, sample_of, stored, with_extremes
 from manifold_shap.coalitions import SizeUniform
@@ -52,7 +52,7 @@ class VAEOptions(TrainingOptions, total=False):
         latent, hidden: see `MaskedVAE`. Where rows have a hundred elements or more, None is 32, and
             widths of (512, 512) or, of convolutions, (32, 64, 64) channels; for shorter rows 16,
             and (256, 256) or (32, 64).
-        components, fill: of the masked encoder, see `MaskedVAE`.
+        components, fill: of the masked encoder, see `MaskedVAE`; of no effect where there is none.
         activation: see `MaskedVAE`.
         beta: see `MaskedVAE.loss`.
         detach: see `MaskedVAE.loss`. There is a masked encoder with `posterior="encoder"`, whose
@@ -65,7 +65,7 @@ class VAEOptions(TrainingOptions, total=False):
     network: str
     latent: int | None
     hidden: Sequence[int] | None
-    components: int | None
+    components: int
     fill: float | None
     activation: str
     beta: float
@@ -103,7 +103,8 @@ class VAETask(Task):
     Settings: `event`, the shape of one input row; `index`, the player that owns each of its
     flattened elements; `elements`, that of each element of a row of codes once it is encoded, or
     None; the names of `players`; the `schema` of the rows, as plain data, or None; the `families`
-    of the elements, see `choose_families`; and those of `VAEOptions`.
+    of the elements, see `choose_families`; those of `VAEOptions`; and the `posterior` that the
+    training is for: with `bank` there is no masked encoder.
     """
 
     kind = "vae"
@@ -114,6 +115,8 @@ class VAETask(Task):
         own = self.settings
         event, index = self.inputs
         made = {name: own[name] for name in _OF_NETWORK}
+        if own.get("posterior") == "bank":
+            made["components"] = None
         self.network = MaskedVAE(index=index, event=event, padding=own["padding"], **made)
         self.register_buffer("moments", torch.zeros(2, *event))
         self.law = SizeUniform(len(own["players"]))
@@ -205,8 +208,8 @@ def fit_imputer(
     }
     check_posterior(temper=1.0 if temper is None else temper, **drawn)
     check_number("beta", chosen["beta"], low=0)
-    if check_flag("detach", chosen["detach"]) and posterior == "bank":
-        chosen["components"] = None
+    check_whole("components", chosen["components"])
+    trained_for = posterior if check_flag("detach", chosen["detach"]) else "encoder"
     seed = chosen["seed"]
     schema = schema or codebook_behind(model)
     x_train, x_validation = stored(x_train), stored(x_validation, "x_validation")
@@ -227,7 +230,7 @@ def fit_imputer(
         ),
     }
     with seeded(seed):
-        task = VAETask({**settings, **chosen})
+        task = VAETask({**settings, **chosen, "posterior": trained_for})
     task.describe(seen)
     record = train(task, (seen,), (seen_validation,), chosen)
     vae = VAEImputer(task.network, seen, inputs, seed=seed, **drawn)

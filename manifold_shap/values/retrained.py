@@ -112,9 +112,9 @@ class RetrainedValue(ModelValue):
     def _model(self, coalition: Tensor) -> Model:
         members = tuple(coalition.nonzero()[:, 0].tolist())
         if members not in self.models:
-            columns = self._x[:, self._columns(coalition).to(self._x.device)]
             # Values are computed without gradients, which a fit may need.
-            with torch.enable_grad():
+            with torch.inference_mode(False), torch.enable_grad():
+                columns = self._x[:, self._columns(coalition).to(self._x.device)]
                 fitted = self._fit(columns, self._y)
             model = as_model(fitted, columns[:64], self.model.classes, self.model.returns)
             if model.classes != self.model.classes:
@@ -127,6 +127,7 @@ class RetrainedValue(ModelValue):
         return self.models[members]
 
 
+@torch.inference_mode(False)
 def retrained_value(
     fit: Any,
     x_train: Any,
@@ -184,8 +185,8 @@ def retrained_value(
             "single model by `fit_surrogate`."
         )
     x = check_rows(x_train, players, "x_train")
-    if not isinstance(y_train, Tensor):
-        y_train = np.asarray(y_train)
+    # A copy: of a tensor that was made in inference mode no loss has a gradient.
+    y_train = y_train.clone() if isinstance(y_train, Tensor) else np.asarray(y_train)
     if len(y_train) != len(x):
         raise ValueError(
             f"Expected one entry of `y_train` per row of `x_train` but got {len(y_train)} for "

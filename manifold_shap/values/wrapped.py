@@ -2,14 +2,17 @@
 
 import inspect
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from manifold_shap._checks import check_returned, check_rows, to_tensor
 from manifold_shap._messages import check_choice
-from manifold_shap.models.outputs import check_outputs
+from manifold_shap.models.outputs import check_outputs, warn_if_rows_mix
+from manifold_shap.nn import evaluated
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.values.base import COSTS, ValueFunction
@@ -18,7 +21,8 @@ from manifold_shap.values.base import COSTS, ValueFunction
 class CallableValue(ValueFunction):
     """Any callable `function(x, mask)` as a value function; `as_value_function` makes it.
 
-    It counts as sampled where it gave other values for the same row and coalition.
+    It counts as sampled where it gave other values for the same row and coalition. A module is
+    asked in evaluation mode, whatever its mode is.
 
     Rows stay where they are, and no gradients are recorded.
 
@@ -51,7 +55,10 @@ class CallableValue(ValueFunction):
 
     def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
         # Copies: a function that works in place must not change what the caller gave.
-        values = check_returned("the value function", self.function(x.clone(), mask.clone()))
+        of = self.function
+        with evaluated(of) if isinstance(of, nn.Module) else nullcontext():
+            found = of(x.clone(), mask.clone())
+        values = check_returned("the value function", found)
         if values.ndim != 3 or values.shape[:2] != mask.shape[:2] or values.shape[2] == 0:
             rows, m = mask.shape[:2]
             raise ValueError(
@@ -99,6 +106,8 @@ def as_value_function(
         cost: of a callable's value: `closed form` (microseconds), `network` or `model`
             (milliseconds); `auto_shapley` chooses by it.
 
+    Warns where the values of a callable for a row depend on the other rows of the call.
+
     Raises:
         TypeError: `value` cannot be called, or does not return a tensor or an array.
         ValueError: values of another shape, or no distribution where they are to be probabilities.
@@ -111,12 +120,20 @@ def as_value_function(
     rows = check_rows(rows, players)
     space = as_space(output)
     wrapped = CallableValue(value, players, (), rows.device, space, cost)
-    mask = torch.ones(1, 3, len(players), dtype=torch.bool, device=rows.device)
-    mask[:, 1:, 1:] = False
+    some = rows[[0, len(rows) // 2, -1]]
+    half = torch.arange(len(players), device=rows.device) < (len(players) + 1) // 2
+    mask = torch.stack((half | True, half, ~half))
+
+    def ask(some: Tensor) -> Tensor:
+        keys = torch.zeros(len(some), 3, dtype=torch.int64)
+        return wrapped.values(some, mask.expand(len(some), -1, -1), keys)
+
     with torch.no_grad():
-        found, once, again = wrapped.values(rows[:1], mask, torch.zeros(1, 3)).unbind(1)
-    # Beyond rounding, which may differ with the place in a batch.
-    wrapped.sampled = not torch.allclose(once, again, rtol=1e-3, atol=1e-6)
+        # Two calls: draws may be shared by all coalitions of one.
+        found, again = ask(some), ask(some)
+        wrapped.sampled = _differ(found, again)
+        if not wrapped.sampled:
+            warn_if_rows_mix("the value function", ask, some, found)
     if space.on_simplex:
         check_outputs(found, "probabilities")
     # Log-ratios are one fewer than the classes that they compare.
@@ -131,6 +148,15 @@ def as_value_function(
     wrapped.outputs = space.outputs(classes)
     wrapped.classes = () if space.regression else classes
     return wrapped
+
+
+def _differ(
+    values: Float[Tensor, "rows m outputs"], again: Float[Tensor, "rows m outputs"]
+) -> bool:
+    """Whether values differ by more than rounding, of their range and of their level."""
+    spread = values.amax((0, 1)) - values.amin((0, 1))
+    rounding = 4 * torch.finfo(values.dtype).eps * values.abs().amax((0, 1))
+    return bool(((values - again).abs() > 1e-3 * spread + rounding).any())
 
 
 def check_takes_coalitions(value: Any) -> None:

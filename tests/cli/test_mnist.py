@@ -29,7 +29,7 @@ def test_the_default_surrogate_beats_the_published_one(
     assert metrics["mse_off_manifold"] == pytest.approx(0.045, abs=0.003)
 
 
-def test_both_commands_run_on_a_folder_that_cannot_be_written(
+def test_both_commands_run_offline_and_leave_the_folder_as_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "data" / "mnist"
@@ -41,11 +41,17 @@ def test_both_commands_run_on_a_folder_that_cannot_be_written(
         pixels[np.arange(rows), :, labels] = 255
         write_idx(folder / f"{prefix}-images-idx3-ubyte.gz", pixels)
         write_idx(folder / f"{prefix}-labels-idx1-ubyte.gz", labels)
-    folder.chmod(0o500)
-    monkeypatch.setattr("socket.socket.connect", None)
+    before = {path.name: path.read_bytes() for path in folder.parent.rglob("*.gz")}
+    reached: list[object] = []
+    for name in ("connect", "connect_ex"):
+        monkeypatch.setattr(f"socket.socket.{name}", lambda _, address: reached.append(address))
     monkeypatch.setenv("MANIFOLD_SHAP_DATA", str(folder.parent))
     train(tmp_path, "data=mnist", "classifier.hidden=[16]", "classifier.max_epochs=1", *TINY)
     explain(tmp_path, "data=mnist", "instances=2", "compare=[]", *ORDERS)
     found = explained(tmp_path, data="mnist")
     assert found.phi.shape == (2, 784, 10)
     assert found.efficiency_gap < 1e-4
+    assert not reached
+    assert {
+        path.name: path.read_bytes() for path in folder.parent.rglob("*") if path != folder
+    } == before

@@ -106,3 +106,33 @@ def test_evaluations_are_never_exceeded(players: int, sampled: bool) -> None:
         found = ms.auto_shapley(value, x, evaluations=evaluations)
         asked = sum(mask.shape[0] * mask.shape[1] for mask in value.masks)
         assert asked == found.made_by["evaluations"] <= 2 * evaluations
+
+
+@pytest.mark.filterwarnings("ignore:.*above target_error")
+@pytest.mark.parametrize("evaluations", [12, 40, 100, 400])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"ordering": [["a", "b"], ["c", "d", "e", "f", "g"]]},
+        {"target_error": 0.01},
+        {},
+    ],
+    ids=["ordering", "target", "linearized"],
+)
+def test_evaluations_are_never_exceeded_however_they_are_spent(
+    settings: dict[str, object], evaluations: int
+) -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(14, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+    asked = 0
+
+    def game(x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        nonlocal asked
+        asked += int((mask.any(-1) & ~mask.all(-1)).sum())
+        return model(torch.cat((x[:, None] * mask, mask.float()), -1)).detach()
+
+    x = torch.ones(2, 7)
+    value = ms.as_value_function(game, x, ms.Players.of_elements((7,), tuple("abcdefg")))
+    asked = 0
+    found = ms.auto_shapley(value, x, evaluations=evaluations, **settings)
+    assert asked <= 2 * evaluations
+    assert found.made_by["evaluations"] <= 2 * evaluations

@@ -352,7 +352,7 @@ def test_auto_linearizes_networks_and_samples_the_rest() -> None:
 def test_auto_fits_interactions() -> None:
     found = ms.auto_shapley(Polynomial(20), uniform(2, 20), evaluations=641, seed=3)
     why = "a regression of 20 players on pairs of coalitions, with interactions"
-    assert found.made_by["auto"] == f"odd: {why}, since a value costs a model"
+    assert found.made_by["auto"].startswith(f"odd: {why}")
     usual = ms.auto_shapley(Polynomial(20), uniform(2, 20))
     assert usual.made_by["evaluations"] <= 2 * 64 * 21
     same = ms.odd_shapley(Polynomial(20), uniform(2, 20), evaluations=640, seed=3)

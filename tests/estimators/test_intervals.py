@@ -3,6 +3,7 @@
 import re
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -36,6 +37,36 @@ def test_intervals_of_few_evaluations_cover(
         low, high = found.interval()
         covered.append(((low <= exact) & (exact <= high))[known])
     assert torch.cat(covered).float().mean() > 0.92
+
+
+@pytest.mark.parametrize(
+    ("estimator", "evaluations"),
+    [
+        (ms.kernel_shapley, 30),
+        (partial(ms.kernel_shapley, start=torch.zeros(200, 7, 1)), 30),
+        (ms.odd_shapley, 50),
+        (ms.permutation_shapley, 24),
+        (ms.coalition_shapley, 256),
+        (ms.auto_shapley, 50),
+        (ms.auto_shapley, 30),
+        (ms.shapley_interactions, 98),
+    ],
+)
+def test_errors_of_rows_are_errors_of_their_own(
+    estimator: Callable[..., Any], evaluations: int
+) -> None:
+    """Or the scatter between rows would not show the error of their mean."""
+    x = torch.zeros(200, 7)
+    exact = ms.shapley_interactions(game(7), x[:1])
+    found = estimator(game(7), x, evaluations=evaluations)
+    pairs = (
+        [(found.phi, exact.shapley.phi)]
+        if isinstance(found, ms.Explanation)
+        else [(found.values, exact.values), (found.shapley.phi, exact.shapley.phi)]
+    )
+    for values, true in pairs:
+        error = (values - true).square().mean(0).sqrt()
+        assert (values.std(0).mean() > 0.8 * error.mean()).all()
 
 
 def test_an_interval_is_so_many_errors_wide() -> None:

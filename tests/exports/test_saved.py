@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
@@ -37,7 +38,6 @@ def test_a_file_of_another_model_is_an_error_before_anything_is_written(
 
 def test_a_model_that_needs_files_beside_it_is_refused(tmp_path: Path) -> None:
     """As ONNX with external data does, whose other file would stay behind."""
-    onnx = pytest.importorskip("onnx")
     place, numbers = tmp_path / "made", FRAME.astype("float32")
     place.mkdir()
     weights = onnx.numpy_helper.from_array(np.ones((3, 1), dtype="float32"), "weights")

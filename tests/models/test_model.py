@@ -317,6 +317,10 @@ ROWS_TOGETHER: dict[str, Callable[[Tensor], Tensor]] = {
     "standardised": lambda x: x - x.mean(0),
     "ranks": lambda x: x.argsort(0).argsort(0).double(),
     "rows as steps of a series": lambda x: x.cumsum(0),
+    "such steps, backwards": lambda x: x.flip(0).cumsum(0).flip(0),
+    "smoothed but for both ends": lambda x: torch.cat((x[:1], (x[1:] + x[:-1]) / 2, x[-1:]))[
+        : len(x)
+    ].where(torch.arange(len(x))[:, None] < len(x) - 1, x),
 }
 
 

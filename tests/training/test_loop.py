@@ -32,6 +32,14 @@ def teacher() -> ms.ImputedValue:
     return ms.imputed_value(model, vae, draws=4)
 
 
+def fit_network(x: torch.Tensor, y: torch.Tensor) -> torch.nn.Module:
+    """One step of a classifier of two classes."""
+    network = torch.nn.Linear(x.shape[1], 2)
+    torch.nn.functional.cross_entropy(network(x), y).backward()
+    torch.optim.SGD(network.parameters(), lr=0.1).step()
+    return network
+
+
 FITS: dict[str, Callable[[], Any]] = {
     "surrogate": lambda: ms.fit_surrogate(model, X + 0, **FEW),
     "surrogate of a network": lambda: ms.fit_surrogate(
@@ -44,6 +52,7 @@ FITS: dict[str, Callable[[], Any]] = {
     "amortised": lambda: ms.fit_amortized(
         ms.fit_surrogate(model, X, **{**FEW, "hidden": [8, 8]}), X + 0, **FEW
     ),
+    "retrained": lambda: ms.retrained_value(fit_network, X + 0, (X[:, 0] > 0).long()),
 }
 
 
@@ -53,9 +62,9 @@ def test_a_training_within_inference_mode_is_the_same(name: str) -> None:
     for inside in (False, True):
         with torch.inference_mode(inside), seeded(0):
             fitted = FITS[name]()
-        mask = torch.tensor([[[True, False, False]]])
-        amortised = isinstance(fitted, ms.AmortizedExplainer)
-        found.append(fitted(X[:1]) if amortised else fitted(X[:1], mask))
+            mask = torch.tensor([[[True, False, False]]])
+            amortised = isinstance(fitted, ms.AmortizedExplainer)
+            found.append(fitted(X[:1]) if amortised else fitted(X[:1], mask))
     assert torch.equal(*found)
 
 

@@ -282,6 +282,8 @@ def test_training_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert torch.equal(impute(whole), impute(again))
     with pytest.raises(ValueError, match="differs in: latent"):
         fit_imputer(rows(), max_epochs=2, directory=tmp_path, **{**settings, "latent": 3})  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"differs in: posterior\."):
+        fit_imputer(rows(), max_epochs=2, directory=tmp_path, posterior="encoder", **settings)  # type: ignore[arg-type]
 
 
 def test_what_does_not_fit_is_said_before_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -297,6 +299,9 @@ def test_what_does_not_fit_is_said_before_the_training(monkeypatch: pytest.Monke
         fit_imputer(rows(), importance=True)
     with pytest.raises(TypeError, match="`detach` to be true or false but got 'no'"):
         fit_imputer(rows(), detach="no")
+    for components, posterior in ((None, "encoder"), ("seven", "bank"), (0, "bank")):
+        with pytest.raises((TypeError, ValueError), match="`components` to be a whole number"):
+            fit_imputer(rows(), components=components, posterior=posterior)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="Expected `hidden` to list layer widths"):
         fit_imputer(rows(), hidden=())
     with pytest.raises(ValueError, match="`x_train` with 1 elements in a row, as `schema` enc"):

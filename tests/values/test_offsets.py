@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.neighbors import KNeighborsRegressor
-from torch import Tensor
+from torch import Tensor, nn
 
 import manifold_shap as ms
 
@@ -62,6 +62,23 @@ def guided(offset: float) -> ms.ValueFunction:
     return ms.fit_guided(imputed(vae(), offset), codes=20, teacher_pairs=200, **FEW)
 
 
+class Outputs(nn.Module):
+    """Two numbers in double precision for each row or, of a surrogate, each row and mask."""
+
+    def __init__(self, inputs: int, offset: float) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.layer, self.offset = nn.Linear(inputs, 2).double(), offset
+
+    def forward(self, x: Tensor, *mask: Tensor) -> Tensor:
+        return self.layer(torch.cat((x, *mask), dim=1)).tanh() + self.offset
+
+
+def copied(offset: float) -> ms.SurrogateValue:
+    more = {**FEW, "output": "identity", "network": "model", "hidden": None}
+    return ms.fit_surrogate(Outputs(4, offset), X, **more)
+
+
 def function(offset: float) -> Any:
     def of(x: Tensor, mask: Tensor) -> Tensor:
         masked = (x[:, None] * mask + 0.5 * ~mask).flatten(0, 1)
@@ -74,6 +91,8 @@ VALUES: dict[str, Callable[[float], Any]] = {
     "surrogate": surrogate,
     "surrogate with a teacher": taught,
     "grouped surrogate": lambda at: surrogate(at).grouped([0, 0, 1, 2]),
+    "surrogate of one's own": lambda at: surrogate(at, network=Outputs(8, 0.0), hidden=None),
+    "copied model": copied,
     "selected surrogate": lambda at: surrogate(at).select([1]),
     "guided": guided,
     "retrained": retrained,

@@ -41,6 +41,71 @@ def test_a_model_is_no_value_function(estimator: Any, value: Any, what: str) -> 
         estimator(value, ROWS)
 
 
+def shared(x: Tensor, mask: Tensor) -> Tensor:
+    """Draws that all coalitions of a call share."""
+    drawn = torch.randn(8, x.shape[1])
+    return torch.where(mask[:, :, None], x[:, None, None], drawn).prod(-1).mean(-1, keepdim=True)
+
+
+def noisy(level: float, noise: float) -> Any:
+    """Sums with noise where some players are absent and the row is not zero."""
+
+    def game(x: Tensor, mask: Tensor) -> Tensor:
+        unknown = (~mask).any(-1, True) * x[:, None].abs().sum(-1, True)
+        return (x[:, None] * mask).sum(-1, True) + level + noise * unknown * torch.randn(1)
+
+    return game
+
+
+@pytest.mark.parametrize("zero", [[], [0]])
+@pytest.mark.parametrize(
+    ("value", "sampled"),
+    [
+        (shared, True),
+        (noisy(0, 1), True),
+        (noisy(1e6, 1), True),
+        (noisy(1e6, 0), False),
+        (noisy(0, 0), False),
+        (noisy(0, 1e-7), False),
+        (lambda x, mask: 5 + 0 * mask[..., :1].float(), False),
+    ],
+)
+def test_a_callable_that_draws_is_noticed(value: Any, sampled: bool, zero: list[int]) -> None:
+    rows = ROWS.clone()
+    rows[zero] = 0
+    torch.manual_seed(1)
+    assert ms.as_value_function(value, rows).sampled == sampled
+
+
+NORMALISED = nn.BatchNorm1d(3)
+
+
+class Normalised(Masked):
+    """In training mode it mixes rows, and moves its running means."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.BatchNorm1d(3)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        return super().forward(self.layer(x), mask)
+
+
+def around_a_network(x: Tensor, mask: Tensor) -> Tensor:
+    masked = (x[:, None] * mask).flatten(0, 1)
+    return NORMALISED(masked).sum(-1, keepdim=True).unflatten(0, mask.shape[:2])
+
+
+@pytest.mark.parametrize(
+    "value",
+    [around_a_network, lambda x, mask: Masked()(x - x.mean(0), mask)],
+    ids=["in training mode", "standardised"],
+)
+def test_a_callable_whose_rows_depend_on_each_other_is_named(value: Any) -> None:
+    with pytest.warns(UserWarning, match="value function .*depend on the other rows of the call"):
+        ms.exact_shapley(value, ROWS)
+
+
 @pytest.mark.parametrize(
     "value",
     [
@@ -54,3 +119,9 @@ def test_what_takes_coalitions_is_a_value_function(value: Any) -> None:
     found = ms.exact_shapley(value, ROWS.numpy())
     assert torch.allclose(found.phi[..., 0], ROWS)
     assert value(ROWS, torch.from_numpy(np.ones((12, 1, 3), bool))).shape == (12, 1, 1)
+
+
+def test_a_module_is_asked_in_evaluation_mode() -> None:
+    value = Normalised()
+    assert torch.equal(ms.exact_shapley(value, ROWS).phi, ms.exact_shapley(value.eval(), ROWS).phi)
+    assert value.layer.num_batches_tracked == 0

@@ -308,7 +308,7 @@ def check_channels_first(event: Sequence[int]) -> None:
     """
     *sides, last = event
     first, second = max(sides) / min(sides), max(event[1:]) / last if len(sides) > 1 else 0
-    of_picture = last <= 4 and first < second
+    of_picture = last <= 4 <= min(sides) and first < second
     of_series = len(sides) == 1 and sides[0] >= 32 and sides[0] >= 8 * last
     if not of_picture and not of_series:
         return

@@ -19,8 +19,8 @@ from manifold_shap.models.outputs import (
     check_outputs,
     check_shape,
     converted,
+    differs_between_calls,
     settled,
-    warn_if_rows_mix,
 )
 from manifold_shap.models.rows import whole
 
@@ -244,4 +244,6 @@ def _warn_if_unsteady(model: Model, x: Float[Tensor, "batch *event"]) -> None:
             "call.",
         )
         return
-    warn_if_rows_mix("the model", model._raw, x, first)
+    # What reads rows as the steps of a series, from either end, has seen none at one of its ends.
+    parts = (slice(1), slice(-1, None), slice(len(x) // 2 or 1))
+    differs_between_calls("the model", model._raw, x, first, parts)

@@ -1,6 +1,6 @@
 """Checks what a model returns, and makes it numbers: tensors, arrays, frames and columns."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -193,30 +193,46 @@ def _fault(p: Float[Tensor, "batch classes"]) -> str:
     )
 
 
-def warn_if_rows_mix(
-    what: str, ask: Callable[[Tensor], Tensor], x: Tensor, outputs: Float[Tensor, "rows *more"]
-) -> None:
-    """Warn where the first row alone, the last alone or a half of them have other outputs.
+def differs_between_calls(
+    what: str,
+    ask: Callable[[Tensor], Tensor],
+    x: Tensor,
+    outputs: Float[Tensor, "rows *more"],
+    parts: Sequence[slice] = (slice(-1, None),),
+) -> bool:
+    """Whether outputs of the same rows differ from call to call.
 
-    What reads rows as the steps of a series, from either end, has seen none at one of its ends.
+    Warns where they do not, but differ beside other rows.
 
     Args:
         what: has these outputs, for the warning.
         ask: gives outputs for rows.
         x: rows.
         outputs: those of all rows in one call.
+        parts: rows that are asked again without the others.
     """
+    if len(x) < 2:
+        return False
     spread = (outputs.amax(0) - outputs.amin(0)).nan_to_num(0)
-    some = (slice(1), slice(-1, None), slice(len(x) // 2)) if len(x) > 1 else ()
-    for part in some:
-        gap = (ask(x[part]) - outputs[part]).abs().nan_to_num(0)
-        rounding = _ROUNDED * torch.finfo(gap.dtype).eps * outputs[part].abs().nan_to_num(0)
-        if bool((gap > _NOTICED * spread + rounding + 1e-6).any()):
-            warn(
-                f"The outputs of {what} for a row depend on the other rows of the call (by up to "
-                f"{gap.max():.3g} of {spread.max():.3g}): Shapley values of a row would change "
-                "with the rows beside it. Put its networks into evaluation mode, `network.eval()`, "
-                "and look for an `nn.LSTM` without `batch_first=True` or a softmax over the first "
-                "axis."
-            )
-            return
+
+    def gap(one: Tensor, other: Tensor) -> Tensor:
+        apart = (one - other).abs().nan_to_num(0)
+        rounding = _ROUNDED * torch.finfo(apart.dtype).eps * other.abs().nan_to_num(0)
+        return torch.where(apart > _NOTICED * spread + rounding + 1e-6, apart, 0.0)
+
+    for part in parts:
+        found = ask(x[part])
+        apart = gap(found, outputs[part])
+        if not bool(apart.any()):
+            continue
+        if bool(gap(ask(x[part]), found).any()):
+            return True
+        warn(
+            f"The outputs of {what} for a row depend on the other rows of the call (by up to "
+            f"{apart.max():.3g} of {spread.max():.3g}): Shapley values of a row would change "
+            "with the rows beside it. Put its networks into evaluation mode, `network.eval()`, "
+            "and look for an `nn.LSTM` without `batch_first=True` or a softmax over the first "
+            "axis."
+        )
+        return False
+    return False

@@ -6,12 +6,11 @@ from contextlib import nullcontext
 from typing import Any
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 
 from manifold_shap._checks import check_returned, check_rows, to_tensor
 from manifold_shap._messages import check_choice
-from manifold_shap.models.outputs import check_outputs, warn_if_rows_mix
+from manifold_shap.models.outputs import check_outputs, differs_between_calls
 from manifold_shap.nn import evaluated
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace, as_space
@@ -122,20 +121,24 @@ def as_value_function(
     wrapped = CallableValue(value, players, (), rows.device, space, cost)
     some = rows[[0, len(rows) // 2, -1]]
     half = torch.arange(len(players), device=rows.device) < (len(players) + 1) // 2
-    mask = torch.stack((half | True, half, ~half))
+    # Everybody, nobody, and a coalition twice.
+    mask = torch.stack((half | True, half & False, half, half))
 
-    def ask(some: Tensor) -> Tensor:
-        keys = torch.zeros(len(some), 3, dtype=torch.int64)
-        return wrapped.values(some, mask.expand(len(some), -1, -1), keys)
+    def ask(some: Tensor, coalitions: Tensor) -> Tensor:
+        keys = torch.zeros(len(some), len(coalitions), dtype=torch.int64)
+        return wrapped.values(some, coalitions.expand(len(some), -1, -1), keys)
 
     with torch.no_grad():
-        # Two calls: draws may be shared by all coalitions of one.
-        found, again = ask(some), ask(some)
-        wrapped.sampled = _differ(found, again)
-        if not wrapped.sampled:
-            warn_if_rows_mix("the value function", ask, some, found)
+        found = ask(some, mask)
+        spread = found.amax((0, 1)) - found.amin((0, 1))
+        rounding = 4 * torch.finfo(found.dtype).eps * found.abs().amax((0, 1))
+        gap = (found[:, 2] - found[:, 3]).abs()
+        # Draws that all coalitions of a call share differ between calls.
+        wrapped.sampled = bool((gap > 1e-3 * spread + rounding).any()) or differs_between_calls(
+            "the value function", lambda few: ask(few, mask[:2]), some, found[:, :2]
+        )
     if space.on_simplex:
-        check_outputs(found, "probabilities")
+        check_outputs(found.flatten(0, 1), "probabilities")
     # Log-ratios are one fewer than the classes that they compare.
     count = found.shape[-1] + space.takes_logarithms
     classes = tuple(map(str, range(count))) if outputs is None else tuple(outputs)
@@ -148,15 +151,6 @@ def as_value_function(
     wrapped.outputs = space.outputs(classes)
     wrapped.classes = () if space.regression else classes
     return wrapped
-
-
-def _differ(
-    values: Float[Tensor, "rows m outputs"], again: Float[Tensor, "rows m outputs"]
-) -> bool:
-    """Whether values differ by more than rounding, of their range and of their level."""
-    spread = values.amax((0, 1)) - values.amin((0, 1))
-    rounding = 4 * torch.finfo(values.dtype).eps * values.abs().amax((0, 1))
-    return bool(((values - again).abs() > 1e-3 * spread + rounding).any())
 
 
 def check_takes_coalitions(value: Any) -> None:

@@ -52,7 +52,9 @@ def noisy(level: float, noise: float) -> Any:
 
     def game(x: Tensor, mask: Tensor) -> Tensor:
         unknown = (~mask).any(-1, True) * x[:, None].abs().sum(-1, True)
-        return (x[:, None] * mask).sum(-1, True) + level + noise * unknown * torch.randn(1)
+        return (
+            (x[:, None] * mask).sum(-1, True) + level + noise * unknown * torch.randn(unknown.shape)
+        )
 
     return game
 

@@ -27,17 +27,16 @@ test: install
 faults: install
 	$(BIN)/python -m pytest --numprocesses 2 -m "slow or not slow" tests/faults
 
-# What the package should not be given, and runs that are killed, stopped, doubled and starved.
+# What the package should not be given, files that would run code, and 20 runs that are killed.
 hostile: install
-	HOSTILE_RESULTS=tests/hostile/interruptions.json \
-		$(BIN)/python -m pytest -m "slow or not slow" tests/hostile
-	$(BIN)/python -m tests.hostile.page
+	$(BIN)/python -m pytest -m "slow or not slow" tests/hostile
 
 notebooks: install
-	$(BIN)/python -m pytest --numprocesses 2 -m notebook
+	$(BIN)/python -m pytest --numprocesses 2 -m notebook tests/test_notebooks.py
 
-# The site, in build/site: every example is run, and a warning is an error.
+# The site, in build/site: every example of the pages and the gallery is run, and a warning is an error.
 docs: install
+	$(BIN)/python -m pytest --numprocesses 2 -m notebook tests/test_readme.py
 	rm -rf build/site docs/api/generated
 	$(BIN)/python -m sphinx -W --keep-going -q -c docs -b html . build/site
 	$(BIN)/python docs/check_site.py build/site

@@ -1,8 +1,9 @@
-"""Shapes in signatures are checked while the tests run."""
+"""Shapes in signatures are checked while the tests run, where `CHECK_SHAPES` is set."""
 
+import os
 import resource
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
@@ -30,8 +31,10 @@ def _execute(loader: Any, module: ModuleType) -> None:
     exec(code, module.__dict__)
 
 
-_import_hook._JaxtypingLoader.exec_module = _execute  # type: ignore[method-assign]
-_import_hook.install_import_hook("manifold_shap", "beartype.beartype")
+# A fifth of all time, so that `.ci/run` checks them and `make test` does not.
+if os.environ.get("CHECK_SHAPES"):
+    _import_hook._JaxtypingLoader.exec_module = _execute  # type: ignore[method-assign]
+    _import_hook.install_import_hook("manifold_shap", "beartype.beartype")
 
 # Tests are small: on a busy machine, waiting for a second thread costs more than it brings.
 torch.set_num_threads(1)
@@ -46,6 +49,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "gpu" in item.keywords and not torch.cuda.is_available():
             item.add_marker(skip)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Where `REQUIRE_DATA` is set, real data that is missing fails a test that it else skips."""
+    report = yield
+    if report.skipped and os.environ.get("REQUIRE_DATA"):
+        *_, reason = report.longrepr if isinstance(report.longrepr, tuple) else ("",)
+        if "MANIFOLD_SHAP_DATA" in reason:
+            report.outcome, report.longrepr = "failed", reason
+    return report
 
 
 @pytest.fixture(scope="session")

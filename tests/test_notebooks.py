@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from benchmarks.reproduce import EXPERIMENTS
-
 pytest.importorskip("ipykernel", reason="needs manifold_shap[notebooks]")
 nbclient = pytest.importorskip("nbclient", reason="needs manifold_shap[notebooks]")
 nbformat = pytest.importorskip("nbformat", reason="needs manifold_shap[notebooks]")
@@ -43,12 +41,6 @@ def kinds(cells: list[Any]) -> list[list[tuple[str, list[str]]]]:
         [(output.output_type, sorted(output.get("data", ()))) for output in cell.outputs]
         for cell in cells
     ]
-
-
-def test_each_example_and_experiment_has_a_notebook() -> None:
-    names = {path.stem for path in NOTEBOOKS}
-    assert names >= {"compositions_iris", "compositions_digits_0_to_3", "compositions_digits"}
-    assert names >= set(EXPERIMENTS) - {"compositions"}
 
 
 @pytest.mark.notebook

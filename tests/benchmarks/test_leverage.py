@@ -9,7 +9,6 @@ import torch
 import manifold_shap as ms
 from benchmarks.speed import leverage
 from benchmarks.support import coalition_games
-from tests.benchmarks.conftest import Run
 
 # shap uses what matplotlib is about to remove.
 pytestmark = pytest.mark.filterwarnings("ignore:The set_:PendingDeprecationWarning")
@@ -70,28 +69,3 @@ def test_an_additive_game_is_no_problem(side: str) -> None:
     # Sample reuse of what trees leave is not exact.
     error = 0.5 if side == "RegressionMSR" else 1e-4
     assert found == pytest.approx(np.arange(PLAYERS), abs=error)
-
-
-def test_auto_is_worse_where_any_of_ours_is_better_beyond_a_tenth() -> None:
-    def judged(other: list[float]) -> bool:
-        sides = dict.fromkeys(leverage.OURS, ([], 0.0)) | {"ours, auto": ([1.0, 1.2, 1.1], 0.0)}
-        return leverage.excess(sides | {"ours, odd": (other, 0.0)})["worse"]
-
-    assert not judged([0.95, 1.15, 1.05])
-    assert judged([0.5, 0.6, 0.55])
-    assert not judged([0.1, 2.4, 0.1])
-
-
-def test_a_run_has_errors_of_all_sides(run: Run) -> None:
-    found = run("speed/leverage", budgets=[5, 20])["diabetes"]
-    assert found["players"] == 10
-    assert {"ours, auto", "RegressionMSR", "shap, kernel"} < found["sides"].keys()
-    for points in found["sides"].values():
-        assert all(0 < one["error"] < 2 for one in points)
-    assert [one["budget"] for one in found["auto"]] == [5, 20]
-    assert 0 < leverage.against(found, "ours, odd", leverage.LEVERAGE, "error")[20] < 1
-
-
-def test_values_that_are_drawn_have_no_peers() -> None:
-    found = leverage.measure("drawn", (2, 2, 2), [10])
-    assert all(side.startswith("ours") for side in found["sides"])

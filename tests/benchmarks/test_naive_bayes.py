@@ -3,10 +3,8 @@
 import itertools
 import math
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,8 +14,6 @@ from scipy import stats
 from scipy.special import gammaln
 
 import manifold_shap as ms
-from benchmarks.papers import naive_bayes
-from benchmarks.papers.naive_bayes import PAPER
 from benchmarks.support.lemaire_data import NAMES, SOURCES, read
 from benchmarks.support.lemaire_measures import (
     AdditiveOdds,
@@ -25,13 +21,9 @@ from benchmarks.support.lemaire_measures import (
     kendall,
     kendall_by_row,
     pearson,
-    rows_asked,
-    rows_near,
 )
-from benchmarks.support.modl import cells, equally_frequent, most_probable, most_probable_parts
-from manifold_shap.data import sources
+from benchmarks.support.modl import equally_frequent, most_probable, most_probable_parts
 from manifold_shap.data.base import Table
-from tests.benchmarks.conftest import Run
 
 # Rows of the first and of the second class, numeric and other columns, missing entries.
 SHAPES = {
@@ -48,28 +40,13 @@ SHAPES = {
 }
 
 
-def test_kendalls_of_the_paper_fit_its_numbers_of_variables_but_that_of_german() -> None:
-    """Of rankings without ties, cut to four digits: pairs that agree less those that do not."""
-
-    def kendalls(variables: int) -> set[float]:
-        pairs = variables * (variables - 1) // 2
-        return {(pairs - 2 * turned) * 10_000 // pairs / 10_000 for turned in range(pairs // 2 + 1)}
-
-    fits = {name: line["kendall"] in kendalls(line["variables"]) for name, line in PAPER.items()}
-    assert [name for name, fit in fits.items() if not fit] == ["german"]
-    assert PAPER["german"]["kendall"] in kendalls(7)
-    # Nor do they fit other numbers by chance.
-    by_chance = [line["kendall"] in kendalls(line["variables"] + 1) for line in PAPER.values()]
-    assert sum(by_chance) <= 3
-
-
 def table(name: str) -> Table:
     """A data set, or a skip where its file is not at hand."""
     others = {"twonorm": "naive_bayes/twonorm/twonorm.csv", "adult": "census/adult.data"}
     relative = others[name] if name in others else f"naive_bayes/{SOURCES[name].path}"
-    named = os.environ.get(sources.VARIABLE)
+    named = os.environ.get("MANIFOLD_SHAP_DATA")
     if named is None or not (Path(named) / relative).exists():
-        pytest.skip(f"no {relative!r} in a folder named by {sources.VARIABLE}")
+        pytest.skip(f"no {relative!r} in a folder named by MANIFOLD_SHAP_DATA")
     return read(name)
 
 
@@ -83,52 +60,6 @@ def test_each_data_set_is_as_published(name: str) -> None:
         found.features.shape[1] - numeric,
         int(found.features.isna().sum().sum()),
     ) == SHAPES[name]
-
-
-def test_every_data_set_of_the_paper_is_there() -> None:
-    assert set(NAMES) == set(SHAPES) == set(PAPER) == {*SOURCES, "twonorm", "adult"}
-    with pytest.raises(ValueError, match=r"one of \('twonorm', .*\) but got 'crocs'"):
-        read("crocs")
-
-
-@pytest.fixture
-def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither a folder of data nor a cache."""
-    monkeypatch.delenv(sources.VARIABLE, raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
-
-
-@pytest.mark.usefixtures("nowhere")
-def test_files_that_are_not_there_are_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
-    def require(root: Any, relative: str, url: str, *_: Any) -> Path:
-        assert url.startswith("https://")
-        target = Path.home() / Path(relative).name
-        target.write_text("  1   6   4   2 \n  2  48   2   1 \n  4  12   4   1 \n")
-        return target
-
-    def openml(name: str, version: int, columns: tuple[str, ...]) -> pd.DataFrame:
-        return pd.DataFrame([[0.5] * 20 + [kind] for kind in "121"], columns=list(columns))
-
-    monkeypatch.setattr(sources, "require", require)
-    monkeypatch.setattr(sources, "openml", openml)
-    for name, labels, columns in (("german", [1, 0, 0], 3), ("twonorm", [0, 1, 0], 20)):
-        found = read(name)
-        assert found.features.shape == (3, columns)
-        assert found.labels.tolist() == labels
-
-
-def test_missing_entries_are_a_cell_of_their_own() -> None:
-    numbers = pd.Series([3.0, None, 1.0, 2.0, 4.0])
-    assert cells(numbers, 2).tolist() == [2, 0, 1, 1, 2]
-    assert cells(numbers.dropna(), 2).tolist() == [1, 0, 0, 1]
-    assert cells(pd.Series(["b", None, "a"]), 2).tolist() == [2, 0, 1]
-
-
-@pytest.mark.parametrize("bins", [2, 10, 128])
-def test_every_cell_of_numbers_has_rows(bins: int) -> None:
-    found = cells(pd.Series(np.repeat([0, 1, 2, 5, 9], [500, 3, 40, 1, 100])), bins)
-    assert (np.bincount(found) > 0).all()
-    assert (np.diff(found) >= 0).all()
 
 
 def cost(counts: np.ndarray, part: Sequence[int], log_prior: float) -> float:
@@ -238,77 +169,3 @@ def test_the_package_shap_gives_what_our_regression_gives() -> None:
     package = compare(equally_frequent(small_table(60), 3), 5, 20, 3, 0)["package"]
     assert package["apart"] < 1e-4
     assert package["pearson"] == pytest.approx(package["ours_pearson"])
-
-
-def test_rows_near_a_probability_and_what_values_obey() -> None:
-    bayes = equally_frequent(small_table(), 3)
-    wanted = (0.9, 0.01, 0.3)
-    found = rows_near(bayes, wanted, within=0.05)
-    odds = ms.naive_bayes_shapley(bayes.model, bayes.x, bayes.x).prediction[:, 0]
-    probability = bayes.model.predict_proba(bayes.x)[:, 1]
-    assert odds.sigmoid().numpy() == pytest.approx(probability, abs=1e-5)
-    for each, one in zip(wanted, found["rows"].values(), strict=True):
-        apart = np.abs(probability - each)
-        assert one["near"] == (apart <= max(0.05, apart.min() + 1e-6)).sum()
-        assert abs(one["probability"] - each) == pytest.approx(apart.min(), abs=1e-5)
-        # Eq. 12: a row's values add up to its log-odds, less the mean of all rows.
-        (row, *_) = np.flatnonzero(apart == apart.min())
-        assert one["phi"].sum() == pytest.approx((odds[row] - odds.mean()).item(), abs=1e-5)
-        assert sum(mean for mean, _ in one["shares of near rows"]) == pytest.approx(1)
-    assert all(gap < 1e-5 for gap in found["gaps"].values())
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_a_table_of_a_row_has_each_coalition_with_each_example() -> None:
-    pytest.importorskip("shap")
-    found = rows_asked(equally_frequent(small_table(), 3), [10, 40], seed=0)
-    assert found["table"] == [10 * (2**4 - 2), 40 * (2**4 - 2)]
-    assert all(second > 0 for second in found["seconds"])
-    assert (found["rows"], found["variables"]) == (400, 4)
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_figures_beside_the_paper(run: Run, tmp_path: Path) -> None:
-    pytest.importorskip("shap")
-    for name in ("adult", "crx"):
-        table(name)
-    found = run("papers/naive_bayes_figures", sizes=[50, 100])
-    assert found["crx"]["table"] == [50 * 2078, 100 * 2078]
-    assert list(found["adult"]["rows"]) == ["0.99", "0.5", "0.01"]
-    plots = {path.name for path in tmp_path.glob("*.png")}
-    assert plots == {"naive_bayes_figures.png", "naive_bayes_figures_table.png"}
-
-
-def test_a_run_beside_the_paper(run: Run, tmp_path: Path) -> None:
-    for name in ("tictactoe", "krfcc"):
-        table(name)
-    settings = {
-        "rows": 50,
-        "donors": 50,
-        "packaged": 0,
-        "bins": 4,
-        "other_bins": [],
-        "data": ["tictactoe", "krfcc"],
-    }
-    found = run("papers/naive_bayes", **settings)
-    plots = {path.name for path in tmp_path.glob("*.png")}
-    assert plots == {"naive_bayes.png", "naive_bayes_tables.png"}
-    # Parts as those of the paper leave as many variables as there.
-    nearest = {name: kinds[naive_bayes.NEAREST] for name, kinds in found.items()}
-    assert {name: one["variables"] for name, one in nearest.items()} == {"tictactoe": 5, "krfcc": 3}
-    assert "| Tictactoe | 1 |" in (tmp_path / "naive_bayes.md").read_text()
-
-
-def test_what_is_missing_is_missed_before_anything_is_compared(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(naive_bayes, "compare", lambda *_: pytest.fail("compared"))
-    monkeypatch.setattr(
-        naive_bayes, "read", lambda name: small_table() if name == "crx" else read(name)
-    )
-    with pytest.raises(ValueError, match="but got 'crocs'"):
-        naive_bayes.run(data=["crx", "crocs"], packaged=0)
-    monkeypatch.setitem(sys.modules, "shap", None)
-    monkeypatch.setattr(naive_bayes, "read", lambda _: pytest.fail("read"))
-    with pytest.raises(ValueError, match=r"found no shap: pip install 'manifold_shap\[shap\]'"):
-        naive_bayes.run(data=["crx"], packaged=1)

@@ -5,15 +5,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
 import pytest
 import torch
 
 import manifold_shap as ms
 from benchmarks import report
 from benchmarks.truth import value_functions
-from benchmarks.truth.value_functions import Numbered, compared, misses
+from benchmarks.truth.value_functions import compared, misses
 from manifold_shap.candidates import FITS
 from tests.benchmarks.conftest import Run
 
@@ -63,28 +61,7 @@ def test_errors_of_ratios_are_paired() -> None:
     assert 0 < error < 0.01
 
 
-def test_dates_texts_and_missing_cells_become_numbers() -> None:
-    frame = pd.DataFrame(
-        {
-            "since": pd.to_datetime(["2020-01-03", None, "2019-12-31"]),
-            "grade": pd.Categorical(["low", "best", None], ["low", "best"], ordered=True),
-            "town": ["Delft", None, "Gent"],
-            "rooms": pd.array([3, None, 1], dtype="Int64"),
-            "member": pd.array([True, None, False], dtype="boolean"),
-        }
-    )
-    nan = float("nan")
-    numbers = Numbered().fit(frame).transform(frame)
-    expected = [[2, nan, -1], [0, nan, 1], [3, nan, 1], [1, nan, 0]]
-    np.testing.assert_array_equal(numbers[:, [0, 2, 3, 4]].T, expected)
-    assert np.isnan(numbers[2, 1])
-    # What training had none of is missing, and other rows do not change the numbers.
-    others = frame.iloc[[2, 0]].assign(town=["Ghent", "Gent"])
-    assert Numbered().fit(frame).transform(others)[:, 2].tolist() == pytest.approx(
-        [nan, 1], nan_ok=True
-    )
-
-
+@pytest.mark.slow
 def test_every_candidate_is_scored_and_timed(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,13 +83,6 @@ def test_every_candidate_is_scored_and_timed(
     refuse: Callable[..., Any] = lambda *_, **__: pytest.fail("measured again")  # noqa: E731
     monkeypatch.setattr(value_functions, "measure", refuse)
     assert run("truth/value_functions", **settings) == found
-
-
-def test_a_name_that_is_none_is_refused() -> None:
-    with pytest.raises(
-        ValueError, match=r"Expected data among iris, .*, insurance but got 'irish'"
-    ):
-        value_functions.data_of("irish", 10, 0)
 
 
 def test_where_it_was_measured_the_choice_is_never_clearly_behind(root: Path) -> None:

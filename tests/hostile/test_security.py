@@ -29,11 +29,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import manifold_shap as ms
-from manifold_shap.cli import registry
-from manifold_shap.data import SeriesFile
-from manifold_shap.io.files import load_checkpoint
-from tests.hostile.inputs import commands, files, sources
-from tests.hostile.inputs.things import ROWS, explanation, model
+from manifold_shap.data import ImageFolder, SeriesFile
+from tests.hostile import things
+from tests.hostile.things import FEW, X, explanation, model
 
 pytestmark = pytest.mark.usefixtures("any_type")
 
@@ -57,6 +55,12 @@ def trace(tmp_path: Path) -> Path:
     return tmp_path / "trace"
 
 
+@pytest.fixture
+def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The working directory, with nothing in it."""
+    monkeypatch.chdir(tmp_path)
+
+
 def refused(load: Load, path: Path, trace: Path, says: str) -> None:
     """Loading raises an error of this package, and has run nothing."""
     with pytest.raises((ValueError, TypeError), match=says) as raised:
@@ -72,10 +76,8 @@ def test_the_payload_runs_where_it_is_let(trace: Path) -> None:
 
 CHECKPOINTS: dict[str, Load] = {
     "surrogate": lambda path: ms.load_surrogate(path, model),
-    "vae": lambda path: ms.load_imputer(path, ROWS),
-    "explainer": lambda path: ms.load_amortized(path, files.trained()),
-    "classifier": lambda path: load_checkpoint(path, "classifier"),
-    "task": lambda path: load_checkpoint(path, "task"),
+    "vae": lambda path: ms.load_imputer(path, X),
+    "explainer": lambda path: ms.load_amortized(path, things.trained()),
 }
 
 
@@ -98,10 +100,9 @@ def test_a_bare_pickle_as_a_checkpoint(legacy: bool, tmp_path: Path, trace: Path
 
 
 def test_a_training_is_not_resumed_from_code(tmp_path: Path, trace: Path) -> None:
-    settings: Any = {"hidden": [4], "max_epochs": 1, "progress": False, "directory": tmp_path}
     torch.save({"kind": "surrogate", "state_dict": RunsCode(trace)}, tmp_path / "last.ckpt")
     with suppress(ValueError):
-        ms.fit_surrogate(model, ROWS.repeat(10, 1), **settings)
+        ms.fit_surrogate(model, X.repeat(10, 1), directory=tmp_path, **FEW)
     assert not trace.exists()
 
 
@@ -216,25 +217,29 @@ def test_arrays_of_objects(tmp_path: Path, trace: Path) -> None:
 
 
 @pytest.mark.parametrize("group", ["data", "classifier", "value_function"])
-def test_a_run_directory_that_names_code(group: str, tmp_path: Path, trace: Path) -> None:
+def test_a_run_directory_that_names_code(
+    group: str, tmp_path: Path, trace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """By `_target_`, as the group itself and as any of its settings."""
     touch = {"_target_": "pathlib.Path.touch", "_args_": [str(trace)], "self": str(trace)}
     for number, changes in enumerate((touch, {"seed": touch}, {"_load_": "pathlib.Path.touch"})):
         place = tmp_path / str(number)
         place.mkdir()
+        monkeypatch.chdir(place)
         with suppress(SystemExit):
-            commands.tampered(commands.recorded(**{group: changes}))(place)
+            things.tampered(things.recorded(**{group: changes}))
         assert not trace.exists()
 
 
-def test_a_classifier_of_a_run_that_is_a_pickle(tmp_path: Path, trace: Path) -> None:
+@pytest.mark.usefixtures("in_a_folder")
+def test_a_classifier_of_a_run_that_is_a_pickle(trace: Path) -> None:
     def plant(place: Path) -> None:
         torch.save({"kind": "classifier", "state_dict": RunsCode(trace)}, place / "model.ckpt")
         (place / "classifier" / "model.skops").unlink()
         shutil.copy(place / "model.ckpt", place / "classifier" / "model.ckpt")
 
     with pytest.raises(SystemExit, match="Refused to load"):
-        commands.tampered(plant)(tmp_path)
+        things.tampered(plant)
     assert not trace.exists()
 
 
@@ -254,13 +259,17 @@ def test_yaml_that_names_code(content: str, tmp_path: Path, trace: Path) -> None
     assert not trace.exists()
 
 
-def test_words_on_the_command_line_are_no_python(tmp_path: Path, trace: Path) -> None:
-    word = f"data.name=${{eval:open('{trace}','w')}}"
-    with suppress(SystemExit):
-        commands.typed("train", word.replace("{", "{{").replace("}", "}}"))(tmp_path)
-    assert not trace.exists()
-    with pytest.raises(ValueError, match="Expected the name of a class or a function"):
-        registry.code(f"__import__('os').system('touch {trace}')")
+@pytest.mark.usefixtures("in_a_folder")
+@pytest.mark.parametrize(
+    "word",
+    [
+        "data.name=${{eval:open('{trace}','w')}}",
+        "classifier._target_=\"__import__('os').system('touch {trace}')\"",
+    ],
+)
+def test_words_on_the_command_line_are_no_python(word: str, trace: Path) -> None:
+    with pytest.raises(SystemExit):
+        things.typed("train", word.format(trace=trace))
     assert not trace.exists()
 
 
@@ -327,11 +336,12 @@ def test_an_onnx_file_with_operators_of_its_own(tmp_path: Path) -> None:
         ms.load_model(path)
 
 
-def test_a_folder_of_an_explainer_with_an_odd_header(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("in_a_folder")
+def test_a_folder_of_an_explainer_with_an_odd_header() -> None:
     header = json.dumps({"__metadata__": {"format": "__import__('os')"}, "probe": {"dtype": "PY"}})
     content = len(header).to_bytes(8, "little") + header.encode()
-    with pytest.raises(ValueError, match=r"its tensors\.safetensors is damaged"):
-        files.explainer(tmp_path, files.written("tensors.safetensors", content))
+    with pytest.raises(ValueError, match=r"tensors\.safetensors is damaged"):
+        things.folder(tensors=content)
 
 
 def test_postscript_is_given_to_no_program(
@@ -342,9 +352,13 @@ def test_postscript_is_given_to_no_program(
     (tmp_path / "gs").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setattr("PIL.EpsImagePlugin.gs_binary", None)
-    (tmp_path / "in").mkdir()
-    with pytest.raises(ValueError, match="cannot identify image file"):
-        sources.pictures(lambda place: sources.disguised(place / "cat/0.png"))(tmp_path / "in")
+    content = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 8 8\n%%EndComments\nshowpage\n"
+    for name in ("cat", "dog"):
+        (tmp_path / "shapes" / name).mkdir(parents=True)
+        for number in range(4):
+            (tmp_path / "shapes" / name / f"{number}.png").write_bytes(content)
+    with pytest.raises((ValueError, OSError), match="image"):
+        ImageFolder(path=str(tmp_path / "shapes")).setup()
     assert not trace.exists()
 
 

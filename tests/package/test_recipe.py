@@ -1,11 +1,10 @@
-"""Files beside the package that repeat what it says: recipe, citation, issue forms, extras."""
+"""Files beside the package that repeat what it says: recipe and citation."""
 
 import re
 import tomllib
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 from packaging.requirements import Requirement
 
@@ -31,14 +30,6 @@ def test_the_recipe_requires_what_the_package_requires() -> None:
     assert bounds(RECIPE["requirements"]["host"]) == bounds([*BUILD, *python, "pip"])
 
 
-def test_the_recipe_has_the_commands_and_the_licence_of_the_package() -> None:
-    scripts = [f"{name} = {place}" for name, place in PROJECT["scripts"].items()]
-    assert RECIPE["build"]["entry_points"] == scripts
-    assert RECIPE["about"]["license"] == PROJECT["license"]
-    assert RECIPE["about"]["summary"] == PROJECT["description"]
-    assert RECIPE["package"]["name"] == PROJECT["name"]
-
-
 def test_the_version_of_the_recipe_is_that_of_the_package() -> None:
     called = RECIPE["package"]["version"]
     place, pattern = re.findall(r'="([^"]+)"', called)
@@ -57,29 +48,3 @@ def test_the_citation_is_of_this_package() -> None:
     assert cited["keywords"] == PROJECT["keywords"]
     # Of a release alone is a version cited: the releaser adds it with its date.
     assert ("version" in cited) == ("date-released" in cited)
-
-
-@pytest.mark.parametrize("extra", PROJECT["optional-dependencies"])
-def test_every_extra_says_what_it_is_for(extra: str) -> None:
-    lines = (ROOT / "pyproject.toml").read_text().splitlines()
-    (place,) = [k for k, line in enumerate(lines) if line.startswith(f"{extra} = [")]
-    # One comment may be of two extras, one below the other.
-    above = [line for line in lines[:place] if not re.match(r"\w+ = \[.*\]$", line)]
-    assert above[-1].startswith("#")
-    page = (ROOT / "docs" / "install.md").read_text()
-    (row,) = [line for line in page.splitlines() if line.startswith(f"| `{extra}` |")]
-    packages = [Requirement(each) for each in PROJECT["optional-dependencies"][extra]]
-    if extra != "dev":
-        assert all(each.name == "manifold_shap" or each.name in row for each in packages), row
-
-
-@pytest.mark.parametrize("path", sorted((ROOT / ".github").rglob("*.yml")), ids=lambda p: p.name)
-def test_issue_forms_can_be_read(path: Path) -> None:
-    form = yaml.safe_load(path.read_text())
-    if path.name == "config.yml":
-        assert form["blank_issues_enabled"] in (True, False)
-        return
-    assert form["name"]
-    assert form["description"]
-    names = [field["id"] for field in form["body"] if field["type"] != "markdown"]
-    assert len(names) == len(set(names)) > 0

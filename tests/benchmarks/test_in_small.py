@@ -1,0 +1,74 @@
+"""Every kind of experiment runs in small, from its settings to its page."""
+
+import math
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.benchmarks.conftest import Run
+
+# Settings that make the quick form of an experiment a matter of seconds.
+SETTINGS: dict[str, dict[str, Any]] = {
+    "papers/categories": {"rows": 6, "background": 60, "draws": 4},
+    "papers/compositions": {"seeds": 2, "samples": 200},
+    "papers/naive_bayes": {"rows": 50, "donors": 50, "packaged": 0, "data": ["tictactoe"]},
+    "papers/naive_bayes_figures": {"sizes": [50, 100]},
+    "papers/one_outlier": {"trees": 10, "outliers": 3, "orders": 8},
+    "papers/several_models": {"splits": 2, "rows": 12, "draws": 2},
+    "papers/tree_shap": {"trees": 3, "draws": 4, "days": 3},
+    "papers/two_forests": {"trees": 40, "permutations": 4},
+    "speed/accelerator": {"devices": ["cpu"], "networks": ["mlp"]},
+    "speed/imputers": {"data": ["iris"], "seeds": [3], "rows": 20, "draws": 4},
+    "speed/interactions": {},
+    "speed/leverage": {"budgets": [5, 20]},
+    "speed/networks": {"seconds": 0.05},
+    "speed/one_call": {},
+    "speed/pictures": {"data": "digits", "pairs": 400, "draws": 4},
+    "speed/shapes": {"count": 60, "side": 16, "epochs": 1, "reference": 512},
+    "speed/training": {"data": "iris", "goal": 1.0},
+    "speed/vowels": {"network": "conv"},
+}
+# Files without which an experiment cannot run, and packages.
+FILES = {
+    "papers/categories": "census/adult.data",
+    "papers/naive_bayes": "naive_bayes/tic_tac_toe",
+    "papers/naive_bayes_figures": "census/adult.data",
+    "papers/several_models": "bike/day.csv",
+    "papers/tree_shap": "bike/day.csv",
+    "papers/two_forests": "drug/drug_consumption.data",
+    "speed/vowels": "series/JapaneseVowels_TRAIN.ts",
+}
+PACKAGES = {
+    "papers/naive_bayes_figures": "shap",
+    "papers/tree_shap": "shap",
+    "speed/interactions": "shapiq",
+    "speed/leverage": "shap",
+}
+
+
+def numbers(found: Any) -> Iterator[float]:
+    """All numbers in what was found."""
+    if isinstance(found, dict):
+        found = list(found.values())
+    if isinstance(found, list):
+        for part in found:
+            yield from numbers(part)
+    elif isinstance(found, (int, float)):
+        yield found
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # Other packages warn of their own dependencies.
+@pytest.mark.usefixtures("short_trainings")
+@pytest.mark.parametrize("name", SETTINGS)
+def test_an_experiment_in_small(name: str, run: Run) -> None:
+    if name in PACKAGES:
+        pytest.importorskip(PACKAGES[name])
+    if not Path(os.environ.get("MANIFOLD_SHAP_DATA", "."), FILES.get(name, "")).exists():
+        pytest.skip(f"no {FILES[name]!r} in a folder named by MANIFOLD_SHAP_DATA")
+    found = list(numbers(run(name, **SETTINGS[name])))
+    assert found
+    assert sum(map(math.isfinite, found)) > 0.9 * len(found)

@@ -1,0 +1,91 @@
+"""Runs that are killed and given again end as if nothing had happened, and do nothing twice."""
+
+import os
+import shutil
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import manifold_shap as ms
+from tests.hostile.runs import BLOCKS, results, started
+from tests.hostile.things import X, value
+
+SIGNALS = (signal.SIGKILL, signal.SIGINT, signal.SIGTERM)
+MOMENTS = {"train": 7, "explain": 6, "stream": 7}
+KILLS = [(what, moment) for what, count in MOMENTS.items() for moment in range(count)]
+
+
+def prepared(what: str, place: Path, trained: Path) -> Path:
+    """A new folder, for `explain` with what was trained."""
+    place.mkdir()
+    if what == "explain":
+        shutil.copytree(trained / "runs", place / "runs")
+    return place
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, float]]:
+    """Folders of runs that nothing disturbs, and their seconds."""
+    home, found = tmp_path_factory.mktemp("whole"), {}
+    # The first process also waits for the imports of the one that all are forked from.
+    for what in ("stream", *MOMENTS):
+        shutil.rmtree(home / what, ignore_errors=True)
+        place, began = prepared(what, home / what, home / "train"), time.monotonic()
+        process = started(what, place)
+        process.join()
+        assert process.exitcode == 0, (place / f"{what}.said").read_text()
+        found[what] = place, time.monotonic() - began
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("what", "moment"), KILLS)
+def test_what_is_killed_and_given_again_ends_as_if_undisturbed(
+    what: str, moment: int, tmp_path: Path, whole: dict[str, tuple[Path, float]]
+) -> None:
+    expected, seconds = whole[what]
+    place = prepared(what, tmp_path / "place", whole["train"][0])
+    process = started(what, place)
+    process.join((moment + 0.5) / MOMENTS[what] * seconds)
+    sent = SIGNALS[moment % len(SIGNALS)]
+    if process.exitcode is None and process.pid is not None:
+        os.kill(process.pid, sent)
+    process.join()
+    said = (place / f"{what}.said").read_text() if (place / f"{what}.said").exists() else ""
+    # A command ends in one line, but where Python itself or a library still starts.
+    assert what == "stream" or sent != signal.SIGINT or moment == 0 or "Traceback" not in said, said
+    classifier = {path: path.stat().st_mtime_ns for path in place.rglob("classifier/model.*")}
+    if process.exitcode != 0:
+        again = started(what, place, again=True)
+        again.join()
+        assert again.exitcode == 0, (place / f"{what}.said").read_text()
+    assert classifier.items() <= {p: p.stat().st_mtime_ns for p in classifier}.items()
+    torch.testing.assert_close(results(what, place), results(what, expected), rtol=0, atol=0)
+    if what == "stream":
+        # The block that the signal has met may have been explained, and not written.
+        assert len((place / "explained").read_text().splitlines()) <= BLOCKS + 1
+
+
+def test_rows_that_are_interrupted_go_on_where_they_were(tmp_path: Path) -> None:
+    blocks = []
+
+    def estimator(game: Any, x: torch.Tensor, **settings: Any) -> ms.Explanation:
+        if len(x) > 1:
+            blocks.append(x[0, 0].item())
+        if len(blocks) == 3:
+            raise KeyboardInterrupt
+        return ms.permutation_shapley(game, x, permutations=2, **settings)
+
+    store, rows = tmp_path / "rows.zarr", X.repeat(3, 1) + torch.arange(12)[:, None]
+    settings: dict[str, Any] = {"block": 3, "progress": False}
+    with pytest.raises(KeyboardInterrupt):
+        ms.explain_rows(store, value, rows, estimator, **settings)
+    ms.explain_rows(store, value, rows, estimator, resume=True, **settings)
+    assert blocks == [rows[first, 0].item() for first in (0, 3, 6, 6, 9)]
+    ms.explain_rows(tmp_path / "undisturbed.zarr", value, rows, estimator, **settings)
+    found = [ms.Explanation.load(path).phi for path in (store, tmp_path / "undisturbed.zarr")]
+    assert torch.equal(*found)

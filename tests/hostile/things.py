@@ -1,0 +1,202 @@
+"""Small sound things that hostile inputs are made of; paths lie in the working directory."""
+
+import json
+import os
+import shutil
+import signal
+import sys
+import warnings
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+import manifold_shap as ms
+from manifold_shap import cli
+from manifold_shap.data import TableFile, TextFile
+
+X = torch.tensor([[0.5, 1.0, -1.0], [2.0, 3.0, 0.0], [1.0, 0.0, 4.0], [0.2, 0.7, 1.5]])
+WEIGHT = torch.tensor([[1.0, -1.0], [0.5, 0.5], [0.0, 2.0]])
+MARGINAL = ms.MarginalImputer(X)
+FEW: dict[str, Any] = {"hidden": [4], "max_epochs": 1, "progress": False}
+
+
+def value(x: Tensor, mask: Tensor) -> Tensor:
+    """The sum of the elements in the coalition."""
+    return (x[:, None] * mask).sum(-1, keepdim=True)
+
+
+def model(x: Tensor) -> Tensor:
+    """Probabilities of two classes."""
+    return (x @ WEIGHT).softmax(-1)
+
+
+def frame(**columns: Any) -> pd.DataFrame:
+    """Forty rows of a table of numbers and words, with columns replaced or added."""
+    draws = np.random.default_rng(0)
+    usual = {
+        "age": draws.integers(20, 60, 40),
+        "price": draws.normal(size=40),
+        "town": draws.choice(["Rome", "Oslo"], 40),
+    }
+    return pd.DataFrame({**usual, **columns})
+
+
+def of_frame(rows: pd.DataFrame) -> np.ndarray:
+    """A model of frames: probabilities of two classes."""
+    odds = rows["price"].to_numpy(float) + (rows["town"] == "Rome") - rows["age"] / 30
+    one = 1 / (1 + np.exp(-odds.to_numpy(float)))
+    return np.stack((1 - one, one), 1)
+
+
+@cache
+def codebook() -> ms.Codebook:
+    return ms.Codebook.fit(frame())
+
+
+@cache
+def imputed() -> ms.ValueFunction:
+    """A value function with a model and two outputs."""
+    return ms.imputed_value(model, MARGINAL, draws=4)
+
+
+@cache
+def explanation() -> ms.Explanation:
+    return ms.exact_shapley(imputed(), X)
+
+
+@cache
+def trained() -> ms.SurrogateValue:
+    return ms.fit_surrogate(model, X.repeat(10, 1), **FEW)
+
+
+def explained(x: Any, **settings: Any) -> ms.Explanation:
+    """Exact Shapley values of the sum."""
+    return ms.exact_shapley(value, x, **settings)
+
+
+def asked(answer: Any, **settings: Any) -> ms.Explanation:
+    """Explains a model that answers so."""
+    return ms.exact_shapley(ms.imputed_value(answer, MARGINAL, draws=2, **settings), X)
+
+
+def front(rows: Any, of: Any = of_frame, **options: Any) -> ms.Explainer:
+    """What the front door makes of a table."""
+    options = {"candidates": ["gaussian"], "progress": False, **options}
+    return ms.Explainer(of, rows, **options)
+
+
+# -- files -------------------------------------------------------------------------------------
+
+
+@cache
+def _saved() -> Path:
+    """A checkpoint of a surrogate and the folder of an explainer."""
+    place = Path(mkdtemp())
+    trained().save(place / "s.ckpt")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Forty rows tell no value functions apart.
+        front(frame()).save(place / "explainer")
+    return place
+
+
+def checkpoint(**changes: Any) -> ms.SurrogateValue:
+    """Load a checkpoint with other weights, or with other settings of its network."""
+    content = torch.load(_saved() / "s.ckpt", weights_only=True)
+    content["state_dict"] = changes.pop("state_dict", content["state_dict"])
+    content["hyper_parameters"]["network"].update(changes)
+    torch.save(content, "s.ckpt")
+    return ms.load_surrogate("s.ckpt", ms.as_model(model, X))
+
+
+def written(name: str, content: str | bytes = b"") -> str:
+    """A file with this content, whose name is given back."""
+    Path(name).parent.mkdir(parents=True, exist_ok=True)
+    Path(name).write_bytes(content.encode() if isinstance(content, str) else content)
+    return name
+
+
+def folder(of: Any = of_frame, **files: str | bytes) -> ms.Explainer:
+    """Load an explainer after files of its folder, named without their endings, were replaced."""
+    shutil.copytree(_saved() / "explainer", "explainer", dirs_exist_ok=True)
+    for stem, content in files.items():
+        (path,) = Path("explainer").glob(f"{stem}.*")
+        written(str(path), content)
+    return ms.Explainer.load("explainer", of)
+
+
+LINES = "a,b,y\n" + "".join(f"{k},{k * k % 7},{'no' if k % 2 else 'yes'}\n" for k in range(40))
+
+
+def table(content: str = LINES, **settings: Any) -> Tensor:
+    """Training rows of a CSV file."""
+    data = TableFile(path=written("t.csv", content), **{"target": "y", **settings})
+    data.setup()
+    return data.x_train
+
+
+def texts(*words: str, **settings: Any) -> Tensor:
+    """Training rows of a file of texts."""
+    rows = pd.DataFrame({"text": [*words] * (40 // len(words)), "label": ["a", "b"] * 20})
+    rows.to_csv("t.csv", index=False)
+    data = TextFile(path="t.csv", **settings)
+    data.setup()
+    return data.x_train
+
+
+# -- commands ----------------------------------------------------------------------------------
+
+
+def typed(name: str, *words: str) -> object:
+    """A command as it is typed; it exits with its message."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        with patch.object(sys, "argv", [f"{name}.py", *words, "runs_dir=runs", "progress=false"]):
+            return {"train": cli.main_train, "explain": cli.main_explain}[name]()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+IRIS = ("data=iris", "classifier=random_forest", "classifier.n_estimators=3")
+TINY = ("value_function.hidden=[8]", "value_function.max_epochs=1")
+
+
+@cache
+def _runs() -> Path:
+    """A forest and a surrogate of irises."""
+    place = Path(mkdtemp())
+    before = Path.cwd()
+    os.chdir(place)
+    try:
+        typed("train", *IRIS, *TINY)
+    finally:
+        os.chdir(before)
+    return place / "runs"
+
+
+def recorded(**changes: Any) -> Callable[[Path], object]:
+    """Change groups of settings in the record of the surrogate."""
+
+    def change(run: Path) -> None:
+        path = run / "surrogate" / "config.json"
+        config = json.loads(path.read_text())
+        for group, entry in changes.items():
+            config[group] = {**config[group], **entry} if isinstance(entry, dict) else entry
+        path.write_text(json.dumps(config))
+
+    return change
+
+
+def tampered(change: Callable[[Path], object], *words: str) -> object:
+    """Explain irises after a change of the directory of their run."""
+    shutil.copytree(_runs(), "runs")
+    change(Path("runs", "iris"))
+    few = ("instances=2", "estimator=permutation", "estimator.permutations=4", "compare=[]")
+    return typed("explain", "data=iris", *few, *words)

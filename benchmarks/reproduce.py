@@ -3,7 +3,7 @@
 Words with "=" are settings of `run` in the experiment's file; all others name experiments, by
 default all of `papers/`. Results go to `docs/results` (papers) or `benchmarks/results` (others),
 those of quick forms to `runs/papers` and the like. With `--figures` nothing is run: pages and
-plots are made again from the result files. `docs/results.md` counts the claims that hold.
+plots are made again from the result files. `docs/results/index.md` counts the claims that hold.
 """
 
 import argparse
@@ -46,6 +46,13 @@ INDEX = """# The papers' results
 What the papers claim, beside what this package measured. Each page has the claims with the paper's \
 figure, ours, and whether the claim holds, or why not. Where a paper states no bound, the bound is \
 ours. Made by `python benchmarks/reproduce.py`.
+
+```{toctree}
+:hidden:
+:glob:
+
+*
+```
 """
 
 
@@ -89,7 +96,7 @@ def reproduce(
     report.save(chosen, folder, short, result)
     print(f"{folder / short}.md", flush=True)
     if kind == "papers":
-        folder.with_name(f"{folder.name}.md").write_text(index(folder))
+        (folder / "index.md").write_text(index(folder))
 
 
 def index(folder: Path) -> str:
@@ -102,7 +109,7 @@ def index(folder: Path) -> str:
                 one, result = experiment(f"papers/{name}"), report.load(folder, name)
                 holds = [claim.holds for claim in one.claims(result["found"])]
                 counts = f"{sum(holds)} of {len(holds)}"
-                rows.append([f"[{one.title}]({folder.name}/{name}.md)", counts, result["version"]])
+                rows.append([f"[{one.title}]({name}.md)", counts, result["version"]])
         if rows:
             columns = ("experiment", "claims that hold", "measured by version")
             parts += [f"## {paper}\n", report.markdown(columns, rows)]

@@ -28,7 +28,7 @@ from manifold_shap.io.files import write_whole
 Found = Mapping[str, Any]
 REMARKS = "\n## Remarks\n"
 ROUNDING = 1e-12  # An error below this part of its figure is none.
-MOST_CELLS = 40  # Of a table on a page: more are data, which nobody reads there.
+MOST_CELLS = 32  # Of a table on a page: more are data, which nobody reads there.
 
 
 @dataclass(frozen=True)
